@@ -1,0 +1,68 @@
+//! What the engine says no with. A [`Refusal`] comes at once and costs nothing; an [`EngineError`] comes to a request that
+//! was admitted. Neither is ever a panic.
+
+use std::time::Duration;
+
+/// Why a request was not admitted. Nothing of it was queued.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// No model of this id is configured.
+    #[error("model `{0}` is not configured")]
+    UnknownModel(String),
+    /// The request could not be admitted even by an idle engine.
+    #[error("{requested} tokens exceed the {limit} of {allowed} tokens")]
+    TooLarge {
+        /// The limit in words.
+        limit: &'static str,
+        /// What the limit allows, in tokens.
+        allowed: usize,
+        /// What was asked for, in tokens.
+        requested: usize,
+    },
+    /// Even an idle engine would, at the speed last measured, not be done before the request's deadline.
+    #[error("the request takes an estimated {:.1} s and its deadline is in {:.1} s", estimate.as_secs_f64(), available.as_secs_f64())]
+    CannotMeetDeadline {
+        /// The estimated time of the request alone.
+        estimate: Duration,
+        /// The time to its deadline.
+        available: Duration,
+    },
+    /// The queue is too full for this request now.
+    #[error("the queue is full, retry in {} s", retry_after.as_secs())]
+    Busy {
+        /// When a retry may succeed, in whole seconds, at least one.
+        retry_after: Duration,
+    },
+    /// The engine is shutting down.
+    #[error("the service is shutting down")]
+    Draining,
+    /// The model failed to load a moment ago. Loading is tried again after a pause as long as the failed load took, so that
+    /// a broken model cannot keep the device thread from the others.
+    #[error("the model failed to load: {0}")]
+    ModelFailed(String),
+    /// The device is lost; only a new process can help.
+    #[error("the device is lost: {0}")]
+    DeviceLost(String),
+}
+
+/// Why an admitted request has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// The request's deadline passed.
+    #[error("the deadline passed")]
+    DeadlineExceeded,
+    /// The model could not be loaded, or its forward pass failed.
+    #[error("the model failed: {0}")]
+    ModelFailed(String),
+    /// The device is lost; only a new process can help.
+    #[error("the device is lost: {0}")]
+    DeviceLost(String),
+    /// The engine shut down before the request's turn came.
+    #[error("the service shut down")]
+    ShuttingDown,
+}
+
+/// Why the engine did not start: the operating system gave it no threads.
+#[derive(Debug, thiserror::Error)]
+#[error("the engine's threads could not be started: {0}")]
+pub struct StartError(pub(super) String);

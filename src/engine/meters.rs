@@ -1,0 +1,186 @@
+//! The engine's metrics. All series are made, and counters and gauges set to zero, when the engine starts, so that they
+//! are there before the first request; the handles are kept, so that counting is an atomic operation and no look-up.
+
+use std::sync::Arc;
+
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+
+use super::{Class, EngineError, Refusal};
+use crate::telemetry::names;
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Ok,
+    Cancelled,
+    UnknownModel,
+    TooLarge,
+    CannotMeetDeadline,
+    Busy,
+    ShuttingDown,
+    ModelFailed,
+    DeviceLost,
+    DeadlineExceeded,
+}
+
+impl Outcome {
+    const ALL: [(Self, &str); 10] = [
+        (Self::Ok, "ok"),
+        (Self::Cancelled, "cancelled"),
+        (Self::UnknownModel, "unknown_model"),
+        (Self::TooLarge, "too_large"),
+        (Self::CannotMeetDeadline, "cannot_meet_deadline"),
+        (Self::Busy, "busy"),
+        (Self::ShuttingDown, "shutting_down"),
+        (Self::ModelFailed, "model_failed"),
+        (Self::DeviceLost, "device_lost"),
+        (Self::DeadlineExceeded, "deadline_exceeded"),
+    ];
+}
+
+impl From<&Refusal> for Outcome {
+    fn from(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::UnknownModel(_) => Self::UnknownModel,
+            Refusal::TooLarge { .. } => Self::TooLarge,
+            Refusal::CannotMeetDeadline { .. } => Self::CannotMeetDeadline,
+            Refusal::Busy { .. } => Self::Busy,
+            Refusal::Draining => Self::ShuttingDown,
+            Refusal::ModelFailed(_) => Self::ModelFailed,
+            Refusal::DeviceLost(_) => Self::DeviceLost,
+        }
+    }
+}
+
+impl From<&EngineError> for Outcome {
+    fn from(error: &EngineError) -> Self {
+        match error {
+            EngineError::DeadlineExceeded => Self::DeadlineExceeded,
+            EngineError::ModelFailed(_) => Self::ModelFailed,
+            EngineError::DeviceLost(_) => Self::DeviceLost,
+            EngineError::ShuttingDown => Self::ShuttingDown,
+        }
+    }
+}
+
+/// The series of one model.
+#[derive(Debug)]
+pub(super) struct ModelMeters {
+    pub(super) batch_tokens: Histogram,
+    pub(super) batch_sequences: Histogram,
+    pub(super) forward_seconds: Histogram,
+    pub(super) forwards_ok: Counter,
+    pub(super) forwards_out_of_memory: Counter,
+    pub(super) forwards_failed: Counter,
+    pub(super) forwards_panicked: Counter,
+    pub(super) forwards_device_lost: Counter,
+    pub(super) halvings: Counter,
+    pub(super) scored_tokens: Counter,
+    pub(super) cache_hits: Counter,
+    pub(super) cache_misses: Counter,
+    pub(super) loads_ok: Counter,
+    pub(super) loads_failed: Counter,
+}
+
+impl ModelMeters {
+    fn new(model: &str) -> Self {
+        let label = || model.to_owned();
+        let forwards =
+            |outcome| zero(counter!(names::ENGINE_FORWARDS, "model" => label(), "outcome" => outcome));
+        let loads =
+            |outcome| zero(counter!(names::ENGINE_LOADS, "model" => label(), "outcome" => outcome));
+        Self {
+            batch_tokens: histogram!(names::ENGINE_BATCH_TOKENS, "model" => label()),
+            batch_sequences: histogram!(names::ENGINE_BATCH_SEQUENCES, "model" => label()),
+            forward_seconds: histogram!(names::ENGINE_FORWARD_SECONDS, "model" => label()),
+            forwards_ok: forwards("ok"),
+            forwards_out_of_memory: forwards("out_of_memory"),
+            forwards_failed: forwards("failed"),
+            forwards_panicked: forwards("panicked"),
+            forwards_device_lost: forwards("device_lost"),
+            halvings: zero(counter!(names::ENGINE_HALVINGS, "model" => label())),
+            scored_tokens: zero(counter!(names::ENGINE_TOKENS, "model" => label())),
+            cache_hits: zero(counter!(names::ENGINE_CACHE_HITS, "model" => label())),
+            cache_misses: zero(counter!(names::ENGINE_CACHE_MISSES, "model" => label())),
+            loads_ok: loads("ok"),
+            loads_failed: loads("failed"),
+        }
+    }
+}
+
+/// All series of the engine.
+#[derive(Debug)]
+pub(super) struct Meters {
+    requests: [Vec<Counter>; Class::ALL.len()],
+    pub(super) queue_tokens: [Gauge; Class::ALL.len()],
+    pub(super) queue_seconds: [Histogram; Class::ALL.len()],
+    pub(super) dropped_late: Counter,
+    pub(super) dropped_abandoned: Counter,
+    /// By index of the model.
+    pub(super) models: Vec<ModelMeters>,
+}
+
+impl Meters {
+    /// Makes every series, in the recorder that is installed now.
+    pub(super) fn new<'a>(models: impl Iterator<Item = &'a str>) -> Self {
+        let dropped = |reason| zero(counter!(names::ENGINE_DROPPED, "reason" => reason));
+        Self {
+            requests: Class::ALL.map(|class| {
+                let outcomes = Outcome::ALL.iter();
+                let counters = outcomes.map(|(_, outcome)| {
+                    zero(counter!(names::ENGINE_REQUESTS, "class" => class.name(), "outcome" => *outcome))
+                });
+                counters.collect()
+            }),
+            queue_tokens: Class::ALL.map(|class| {
+                let tokens = gauge!(names::ENGINE_QUEUE_TOKENS, "class" => class.name());
+                tokens.set(0.0);
+                tokens
+            }),
+            queue_seconds: Class::ALL
+                .map(|class| histogram!(names::ENGINE_QUEUE_SECONDS, "class" => class.name())),
+            dropped_late: dropped("deadline"),
+            dropped_abandoned: dropped("abandoned"),
+            models: models.map(ModelMeters::new).collect(),
+        }
+    }
+}
+
+fn zero(counter: Counter) -> Counter {
+    counter.increment(0);
+    counter
+}
+
+/// Counts one request, once, when it is dropped: whatever becomes of a request, this goes with it.
+#[derive(Debug)]
+pub(super) struct RequestGuard {
+    meters: Arc<Meters>,
+    class: Class,
+    outcome: Outcome,
+}
+
+impl RequestGuard {
+    /// A request that counts as cancelled until something else is known.
+    pub(super) fn new(meters: Arc<Meters>, class: Class) -> Self {
+        Self {
+            meters,
+            class,
+            outcome: Outcome::Cancelled,
+        }
+    }
+
+    /// Ends the request.
+    pub(super) fn settle(mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        let mut counters = self.meters.requests[self.class.index()].iter();
+        let position = Outcome::ALL.iter().position(|(outcome, _)| *outcome == self.outcome);
+        if let Some(counter) = position.and_then(|position| counters.nth(position)) {
+            counter.increment(1);
+        }
+    }
+}

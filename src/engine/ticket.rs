@@ -1,0 +1,132 @@
+//! A request between its admission and its answer. Dropping it is how a request is cancelled: its sequences find the
+//! channel closed and are dropped before their forward pass.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout_at;
+
+use super::meters::{Outcome, RequestGuard};
+use super::plan::Plan;
+use super::{EngineError, Shared};
+use crate::token_stats::TokenStats;
+
+/// One sequence's answer, with its index in the plan.
+pub(super) type Reply = (usize, Result<Arc<[TokenStats]>, EngineError>);
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// Statistics per sequence, in the order of [`Work::sequences`](super::Work::sequences): `len - 1` entries for `len` ids.
+    pub stats: Vec<Arc<[TokenStats]>>,
+    /// How many distinct sequences were run through the model.
+    pub forward_passes: usize,
+    /// How many distinct sequences were answered from the cache.
+    pub cached_passes: usize,
+}
+
+/// An admitted request. Dropping it cancels what has not run yet.
+#[must_use = "dropping a ticket cancels the request"]
+#[derive(Debug)]
+pub struct Ticket {
+    slots: Vec<usize>,
+    answers: Vec<Arc<[TokenStats]>>,
+    outstanding: usize,
+    forward_passes: usize,
+    cached_passes: usize,
+    deadline: Option<Instant>,
+    failure: Option<EngineError>,
+    replies: UnboundedReceiver<Reply>,
+    shared: Arc<Shared>,
+    guard: RequestGuard,
+}
+
+impl Ticket {
+    /// A ticket for the plan, what is to run, and where the answers go. The ticket holds no sender: when all entries are gone
+    /// and answers are missing, it knows that none will come.
+    pub(super) fn new(
+        plan: Plan,
+        deadline: Option<Instant>,
+        shared: Arc<Shared>,
+        guard: RequestGuard,
+    ) -> (Self, Vec<(usize, Arc<[u32]>)>, UnboundedSender<Reply>) {
+        let (sender, replies) = unbounded_channel();
+        let ticket = Self {
+            slots: plan.slots,
+            answers: plan.answers,
+            outstanding: plan.pending.len(),
+            forward_passes: plan.pending.len(),
+            cached_passes: plan.cached,
+            deadline,
+            failure: None,
+            replies,
+            shared,
+            guard,
+        };
+        (ticket, plan.pending, sender)
+    }
+
+    /// Waits for the answers, but not beyond the request's deadline.
+    ///
+    /// # Errors
+    /// The first error of any of its sequences: a request succeeds whole or fails whole.
+    pub async fn wait(mut self) -> Result<Output, EngineError> {
+        while self.outstanding > 0 && self.failure.is_none() {
+            match before(self.deadline, self.replies.recv()).await {
+                Some(Some(reply)) => self.take(reply),
+                Some(None) => self.failure = Some(self.shared.why_it_ended()),
+                None => self.failure = Some(EngineError::DeadlineExceeded),
+            }
+        }
+        match self.failure {
+            Some(error) => {
+                self.guard.settle(Outcome::from(&error));
+                Err(error)
+            }
+            None => {
+                self.guard.settle(Outcome::Ok);
+                let stats = self.slots.iter().map(|&slot| Arc::clone(&self.answers[slot]));
+                Ok(Output {
+                    stats: stats.collect(),
+                    forward_passes: self.forward_passes,
+                    cached_passes: self.cached_passes,
+                })
+            }
+        }
+    }
+
+    /// Takes in what has come so far; whether the request has failed, so that feeding more of it is of no use.
+    pub(super) fn has_failed(&mut self) -> bool {
+        while let Ok(reply) = self.replies.try_recv() {
+            self.take(reply);
+        }
+        self.failure.is_some()
+    }
+
+    /// Marks the request as failed.
+    pub(super) fn fail(&mut self, error: EngineError) {
+        self.failure.get_or_insert(error);
+    }
+
+    fn take(&mut self, (slot, answer): Reply) {
+        match answer {
+            Ok(stats) => {
+                self.answers[slot] = stats;
+                self.outstanding = self.outstanding.saturating_sub(1);
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+}
+
+/// Waits for the future, but not beyond the deadline: none where the deadline comes first.
+pub(super) async fn before<T>(
+    deadline: Option<Instant>,
+    future: impl Future<Output = T>,
+) -> Option<T> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline.into(), future).await.ok(),
+        None => Some(future.await),
+    }
+}

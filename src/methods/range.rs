@@ -1,0 +1,70 @@
+//! Ranges that parameters must lie in, and the share of a sequence.
+
+use serde::Serialize;
+use std::fmt;
+use utoipa::ToSchema;
+
+/// An interval of finite numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+pub struct Range {
+    /// Lower end.
+    pub minimum: f64,
+    /// Whether the lower end itself is outside.
+    pub exclusive_minimum: bool,
+    /// Upper end, always inside; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maximum: Option<f64>,
+}
+
+impl Range {
+    /// Whether `value` is finite and inside.
+    pub fn contains(&self, value: f64) -> bool {
+        let above = if self.exclusive_minimum { value > self.minimum } else { value >= self.minimum };
+        above && value.is_finite() && self.maximum.is_none_or(|maximum| value <= maximum)
+    }
+}
+
+/// Mathematical notation: `(0, 1]`, `[0, inf)`.
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = if self.exclusive_minimum { '(' } else { '[' };
+        match self.maximum {
+            Some(maximum) => write!(f, "{open}{}, {maximum}]", self.minimum),
+            None => write!(f, "{open}{}, inf)", self.minimum),
+        }
+    }
+}
+
+/// A share of a sequence, in (0, 1].
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, ToSchema)]
+pub struct Fraction(f64);
+
+impl Fraction {
+    /// What [`Fraction::new`] accepts.
+    pub const RANGE: Range = Range { minimum: 0.0, exclusive_minimum: true, maximum: Some(1.0) };
+
+    /// The default share of Min-K% and Min-K%++ (Shi et al. 2024).
+    pub(super) const FIFTH: Fraction = Fraction(0.2);
+
+    /// `None` if `value` is outside [`Fraction::RANGE`].
+    pub fn new(value: f64) -> Option<Fraction> {
+        Self::RANGE.contains(value).then_some(Fraction(value))
+    }
+
+    /// The share as a number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+
+    /// How many of `n` tokens the share is: `max(1, int(n * ratio))`, as the reference implementation of
+    /// Min-K%++ computes it. In `f64` throughout: an `f32` ratio gives another count for 0.7 and 0.9.
+    pub fn of(self, n: usize) -> usize {
+        ((n as f64 * self.0) as usize).max(1)
+    }
+}
+
+impl fmt::Display for Fraction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,173 @@
+//! Examples worked by hand in double precision.
+
+use super::*;
+
+const LPS: [f64; 10] = [-2.3, -0.7, -5.1, -0.05, -1.9, -3.4, -0.3, -6.2, -0.9, -1.1];
+
+#[track_caller]
+fn assert_score(method: Method, lps: &[f64], expected: f64) {
+    let tokens = tokens(lps);
+    assert_close(score(&method, &text(&tokens)).expect("a score"), expected);
+}
+
+fn weights(decay: Decay, alpha: f64, n: usize) -> Vec<f64> {
+    let pdr = Pdr::new(decay, alpha, false).expect("an alpha in range");
+    (1..=n).map(|t| pdr.weight(t, n)).collect()
+}
+
+#[test]
+fn weights_of_five_tokens() {
+    #[rustfmt::skip]
+    let expected = [
+        (Decay::Linear, 1.0, [1.0, 0.75, 0.5, 0.25, 0.0]),
+        (Decay::Linear, 0.5, [1.0, 0.875, 0.75, 0.625, 0.5]),
+        (Decay::Exponential, 0.02, [1.0, 0.980198673306755, 0.960789439152323, 0.941764533584249, 0.923116346386636]),
+        (Decay::Exponential, 0.5, [1.0, 0.606530659712633, 0.367879441171442, 0.22313016014843, 0.135335283236613]),
+        (Decay::Polynomial, 2.0, [1.0, 0.5625, 0.25, 0.0625, 0.0]),
+        (Decay::Polynomial, 0.5, [1.0, 0.866025403784439, 0.707106781186548, 0.5, 0.0]),
+        (Decay::Polynomial, 0.1, [1.0, 0.971641657863073, 0.933032991536807, 0.870550563296124, 0.0]),
+    ];
+    for (decay, alpha, expected) in expected {
+        for (actual, expected) in weights(decay, alpha, 5).into_iter().zip(expected) {
+            assert_close(actual, expected);
+        }
+    }
+}
+
+#[test]
+fn weights_that_coincide() {
+    for n in 1..200 {
+        let linear = weights(Decay::Linear, 1.0, n);
+        assert_eq!(weights(Decay::Polynomial, 1.0, n), linear, "n = {n}");
+        if n > 1 {
+            assert_close(linear.iter().sum::<f64>() / n as f64, 0.5);
+        }
+    }
+    for (decay, alpha) in [(Decay::Linear, 1.0), (Decay::Exponential, 3.0), (Decay::Polynomial, 2.0)] {
+        assert_eq!(weights(decay, alpha, 1), [1.0]);
+    }
+}
+
+#[test]
+fn scores_of_ten_tokens() {
+    use Decay::{Exponential, Linear, Polynomial};
+    let check = |method, expected| assert_score(method, &LPS, expected);
+    check(loss(), -2.195);
+    check(decayed(loss(), Linear, 1.0), -1.10666666666667);
+    check(decayed(loss(), Linear, 0.5), -1.65083333333333);
+    check(decayed(loss(), Exponential, 0.02), -2.01054455502374);
+    check(decayed(loss(), Exponential, 0.002), -2.1755291127794);
+    check(decayed(loss(), Polynomial, 2.0), -0.756913580246914);
+    check(decayed(loss(), Polynomial, 0.1), -1.92654187919572);
+    check(normalized(decayed(loss(), Linear, 1.0)), -2.21333333333333);
+    check(min_k(0.2), -5.65);
+    check(min_k(0.3), -4.9);
+    check(decayed(min_k(0.2), Linear, 1.0), -2.67222222222222);
+    check(decayed(min_k(0.2), Exponential, 0.02), -5.14502359957472);
+    check(decayed(min_k(0.2), Polynomial, 2.0), -1.69567901234568);
+    check(truncated(loss(), 0.6), -2.24166666666667);
+    check(truncated(min_k(0.2), 0.6), -5.1);
+    check(zlib(), -0.0430392156862745);
+    check(decayed(zlib(), Linear, 1.0), -0.0216993464052288);
+}
+
+#[test]
+fn decay_and_truncation_share_the_truncated_length() {
+    let method = decayed(truncated(loss(), 0.6), Decay::Linear, 1.0);
+    assert_score(method, &LPS, {
+        let weights = [1.0, 0.8, 0.6, 0.4, 0.2, 0.0];
+        let sum: f64 = weights.iter().zip(LPS).map(|(w, lp)| w * lp).sum();
+        sum / 6.0
+    });
+}
+
+#[test]
+fn of_equal_values_the_earlier_is_weighted() {
+    let lps = [-5.0, -1.0, -5.0, -5.0, -0.1];
+    assert_score(decayed(min_k(0.4), Decay::Linear, 1.0), &lps, -3.75);
+}
+
+#[test]
+fn late_outliers_raise_a_decayed_score() {
+    let mut early = [-0.5; 10];
+    early[..2].copy_from_slice(&[-6.0, -5.0]);
+    let mut late = early;
+    late.reverse();
+    for lps in [&early, &late] {
+        assert_score(loss(), lps, -1.5);
+        assert_score(min_k(0.2), lps, -5.5);
+    }
+    let linear = |method| decayed(method, Decay::Linear, 1.0);
+    assert_score(linear(loss()), &early, -1.2);
+    assert_score(linear(loss()), &late, -0.3);
+    assert_score(linear(min_k(0.2)), &early, -5.22222222222222);
+    assert_score(linear(min_k(0.2)), &late, -0.277777777777778);
+}
+
+/// The four numbers of one position, from its logits.
+fn reduce(logits: [f64; 4], target: usize) -> TokenStats {
+    let normalizer = logits.iter().map(|x| x.exp()).sum::<f64>().ln();
+    let lps = logits.map(|x| x - normalizer);
+    let mean = |value: &dyn Fn(f64) -> f64| lps.iter().map(|&lp| lp.exp() * value(lp)).sum::<f64>();
+    let mu = mean(&|lp| lp);
+    TokenStats {
+        lp: lps[target],
+        mu,
+        var: mean(&|lp| (lp - mu).powi(2)),
+        max_lp: lps.into_iter().fold(f64::NEG_INFINITY, f64::max),
+    }
+}
+
+#[test]
+fn min_k_plus_plus_from_logits() {
+    #[rustfmt::skip]
+    let rows = [
+        ([2.0, 1.0, 0.0, -1.0], 1),
+        ([0.5, 0.5, 0.5, 0.5], 2),
+        ([3.0, 0.0, 0.0, -2.0], 0),
+        ([1.0, 2.0, -1.0, 0.0], 3),
+        ([0.0, 4.0, 1.0, -3.0], 2),
+    ];
+    let tokens = rows.map(|(logits, target)| reduce(logits, target));
+    #[rustfmt::skip]
+    let expected = [
+        // lp, mu, var, z
+        [-1.4401896985612, -0.947536963975426, 0.616586274855508, -0.627399215343928],
+        [-1.38629436111989, -1.38629436111989, 0.0, 0.0],
+        [-0.10103203665551, -0.401500729070418, 0.872029219576052, 0.321761226236503],
+        [-2.4401896985612, -0.947536963975425, 0.616586274855508, -1.90091130874874],
+        [-3.06673727949155, -0.280959738872618, 0.689193236990867, -3.35564437731],
+    ];
+    for (token, expected) in tokens.iter().zip(expected) {
+        let actual = [token.lp, token.mu, token.var, token.z()];
+        for (actual, expected) in actual.into_iter().zip(expected) {
+            assert_close(actual, expected);
+        }
+    }
+    let text = text(&tokens);
+    let check = |method, expected| assert_close(score(&method, &text).expect("a score"), expected);
+    let method = || min_k_plus_plus(0.4);
+    check(method(), -2.62827784302937);
+    check(decayed(method(), Decay::Linear, 1.0), -0.237613913593592);
+    check(decayed(method(), Decay::Exponential, 0.02), -2.44393051471202);
+    check(decayed(method(), Decay::Polynomial, 2.0), -0.059403478398398);
+}
+
+#[test]
+fn the_share_is_cut_off_in_double_precision() {
+    // As Python's max(1, int(n * ratio)); in single precision 0.7 and 0.9 come out otherwise.
+    for (n, ratio, count) in [
+        (90, 0.7, 62),
+        (10, 0.9, 9),
+        (100, 0.9, 90),
+        (10, 0.7, 7),
+        (20, 0.7, 14),
+        (4, 0.2, 1),
+        (9, 0.2, 1),
+        (10, 0.2, 2),
+        (1, 1e-300, 1),
+        (7, 1.0, 7),
+    ] {
+        assert_eq!(fraction(ratio).of(n), count, "n = {n}, ratio = {ratio}");
+    }
+}

@@ -1,0 +1,46 @@
+//! A packed batch: the ids of all sequences behind one another, so that no padding is ever multiplied.
+
+use candle_core::{Device, Result, Tensor};
+use std::ops::Range;
+
+/// Sequences laid end to end.
+pub struct PackedBatch {
+    pub ids: Vec<u32>,
+    /// The rows of each sequence in `ids`.
+    pub sequences: Vec<Range<usize>>,
+}
+
+impl PackedBatch {
+    /// Packs the sequences in order.
+    pub fn new(sequences: &[&[u32]]) -> Self {
+        let mut ids = Vec::with_capacity(sequences.iter().map(|s| s.len()).sum());
+        let mut rows = Vec::with_capacity(sequences.len());
+        for sequence in sequences {
+            let start = ids.len();
+            ids.extend_from_slice(sequence);
+            rows.push(start..ids.len());
+        }
+        Self { ids, sequences: rows }
+    }
+
+    /// The ids as a tensor `[tokens]`.
+    pub fn ids(&self, device: &Device) -> Result<Tensor> {
+        Tensor::new(self.ids.as_slice(), device)
+    }
+
+    /// The position of every token in its own sequence.
+    pub fn positions(&self) -> Vec<usize> {
+        self.sequences.iter().flat_map(|s| 0..s.len()).collect()
+    }
+
+    /// Rows whose next token is to be scored: all but the last of each sequence. With the ids of those next tokens.
+    pub fn scored(&self) -> (Vec<u32>, Vec<u32>) {
+        let rows = self.sequences.iter().flat_map(|s| s.start..s.end.saturating_sub(1).max(s.start));
+        rows.map(|row| (row as u32, self.ids[row + 1])).unzip()
+    }
+
+    /// The length of the longest sequence.
+    pub fn longest(&self) -> usize {
+        self.sequences.iter().map(Range::len).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,149 @@
+//! Causal self-attention over a packed batch on the CPU, one task per sequence and head.
+//!
+//! Queries are taken in blocks; a block sees only the keys up to its last row, so almost half of the products are never
+//! done and scores never exceed `[BLOCK, length]`. No mask is stored.
+
+use super::SharedMut;
+use super::gemm::{View, product, product_raw};
+use super::math::exp_nonpositive;
+use crate::models::rotary::RotaryTable;
+use gemm::Parallelism;
+use multiversion::multiversion;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Query rows of a block.
+const BLOCK: usize = 64;
+
+/// The shape of the attention of one layer.
+#[derive(Clone, Copy, Debug)]
+pub struct AttentionShape {
+    pub heads: usize,
+    pub kv_heads: usize,
+    pub head_dim: usize,
+    /// Factor on the scores, 1 / sqrt(head_dim) as a rule.
+    pub scale: f32,
+}
+
+impl AttentionShape {
+    /// Columns of the fused projection: queries of all heads, then keys, then values.
+    pub fn qkv_width(&self) -> usize {
+        (self.heads + 2 * self.kv_heads) * self.head_dim
+    }
+
+    /// Columns of the result.
+    pub fn out_width(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    fn query_column(&self, head: usize) -> usize {
+        head * self.head_dim
+    }
+
+    fn key_column(&self, head: usize) -> usize {
+        (self.heads + head * self.kv_heads / self.heads) * self.head_dim
+    }
+
+    fn value_column(&self, head: usize) -> usize {
+        self.key_column(head) + self.kv_heads * self.head_dim
+    }
+}
+
+/// What one task reuses from the last.
+#[derive(Default)]
+struct Scratch {
+    queries: Vec<f32>,
+    keys: Vec<f32>,
+    scores: Vec<f32>,
+}
+
+/// `out` `[tokens, heads * head_dim]` from `qkv` `[tokens, qkv_width]`; `sequences` are the row ranges of the batch.
+///
+/// # Panics
+/// Where the slices are smaller than the ranges and the shape say: a mistake in this layer, not in a request.
+pub fn causal(out: &mut [f32], qkv: &[f32], sequences: &[Range<usize>], shape: AttentionShape, rotary: &RotaryTable) {
+    let tokens = sequences.last().map_or(0, |s| s.end);
+    assert!(out.len() >= tokens * shape.out_width() && qkv.len() >= tokens * shape.qkv_width());
+    let shared = SharedMut(out.as_mut_ptr());
+    let tasks = sequences.len() * shape.heads;
+    (0..tasks).into_par_iter().for_each_init(Scratch::default, |scratch, task| {
+        let rows = sequences[task / shape.heads].clone();
+        let head = task % shape.heads;
+        let qkv = &qkv[rows.start * shape.qkv_width()..rows.end * shape.qkv_width()];
+        // SAFETY: the first row of the sequence at the head's columns, inside `out` by the assertion above.
+        let out = unsafe { shared.at(rows.start * shape.out_width() + shape.query_column(head)) };
+        // SAFETY: the rows of this sequence at the columns of this head belong to this task alone.
+        unsafe { one_head(out, qkv, rows.len(), head, shape, rotary, scratch) };
+    });
+}
+
+/// # Safety
+/// `out` points at `length` rows of `head_dim` elements, `out_width` apart, which no other thread touches.
+unsafe fn one_head(
+    out: *mut f32,
+    qkv: &[f32],
+    length: usize,
+    head: usize,
+    shape: AttentionShape,
+    rotary: &RotaryTable,
+    scratch: &mut Scratch,
+) {
+    let (d, width) = (shape.head_dim, shape.qkv_width());
+    gather_rotated(&mut scratch.queries, qkv, shape.query_column(head), length, shape, rotary);
+    gather_rotated(&mut scratch.keys, qkv, shape.key_column(head), length, shape, rotary);
+    for start in (0..length).step_by(BLOCK) {
+        let end = (start + BLOCK).min(length);
+        let rows = end - start;
+        scratch.scores.resize(rows * end, 0.0);
+        let queries = View::rows(&scratch.queries[start * d..], d);
+        let keys = View::transposed(&scratch.keys, d);
+        product(&mut scratch.scores, end, queries, keys, [rows, end, d], false, Parallelism::None);
+        softmax_rows(&mut scratch.scores, end, start, shape.scale);
+        let values = View::rows(&qkv[shape.value_column(head)..], width);
+        // SAFETY: the rows `start..end` of the block that the caller handed over; scores hold `[rows, end]`, and the
+        // values of the sequence reach to its last row.
+        unsafe {
+            let out = out.add(start * shape.out_width());
+            let scores = View::rows(&scratch.scores, end);
+            product_raw(out, shape.out_width(), scores, values, [rows, d, end], false, Parallelism::None);
+        }
+    }
+}
+
+/// Copies the columns of one head from every row and turns each row by its position.
+fn gather_rotated(
+    to: &mut Vec<f32>,
+    qkv: &[f32],
+    column: usize,
+    length: usize,
+    shape: AttentionShape,
+    rotary: &RotaryTable,
+) {
+    to.clear();
+    for row in qkv.chunks_exact(shape.qkv_width()).take(length) {
+        to.extend_from_slice(&row[column..column + shape.head_dim]);
+    }
+    for (position, row) in to.chunks_exact_mut(shape.head_dim).enumerate() {
+        rotary.rotate(row, position);
+    }
+}
+
+/// Row i of the block becomes the softmax over its first `first + i + 1` scores (times `scale`); the rest becomes 0.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+fn softmax_rows(scores: &mut [f32], width: usize, first: usize, scale: f32) {
+    for (i, row) in scores.chunks_exact_mut(width).enumerate() {
+        let (seen, hidden) = row.split_at_mut(first + i + 1);
+        let mut max = f32::NEG_INFINITY;
+        for &s in seen.iter() {
+            max = if s > max { s } else { max };
+        }
+        for s in seen.iter_mut() {
+            *s = exp_nonpositive((*s - max) * scale);
+        }
+        let inverse = 1.0 / seen.iter().sum::<f32>();
+        for s in seen.iter_mut() {
+            *s *= inverse;
+        }
+        hidden.fill(0.0);
+    }
+}

@@ -1,0 +1,154 @@
+//! The reduction on the CPU: each thread multiplies one tile of the vocabulary and reduces it while it is in cache.
+
+use super::{Head, Partial};
+use crate::models::kernels::gemm::linear;
+use crate::models::kernels::math::{EXP_MIN, exp_nonpositive};
+use crate::models::ops::with_slice;
+use crate::token_stats::TokenStats;
+use candle_core::{Result, Tensor};
+use gemm::Parallelism;
+use multiversion::multiversion;
+use rayon::prelude::*;
+
+/// Most vocabulary entries of a tile. The vocabulary is cut evenly, so that no tile is a sliver.
+const TILE: usize = 512;
+/// Rows that share a tile; with `TILE` this bounds a thread's logits at 2 MiB.
+const ROWS: usize = 1024;
+/// Partial sums side by side; a fixed number, so that sums have one order on every machine.
+const LANES: usize = 16;
+
+/// What a tile says of one row, and the target's logit where the tile holds it.
+type RowOfTile = (Partial, Option<f64>);
+
+pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
+    let (_, width) = hidden.dims2()?;
+    with_slice(hidden, |hidden| {
+        with_slice(&head.weight, |weight| match &head.bias {
+            None => Ok(reduce(hidden, weight, None, targets, width)),
+            Some(bias) => with_slice(bias, |bias| Ok(reduce(hidden, weight, Some(bias), targets, width))),
+        })
+    })
+}
+
+/// hidden `[rows, width]`, weight `[vocab, width]`.
+fn reduce(hidden: &[f32], weight: &[f32], bias: Option<&[f32]>, targets: &[u32], width: usize) -> Vec<TokenStats> {
+    let blocks = hidden.chunks(ROWS * width).zip(targets.chunks(ROWS));
+    blocks.flat_map(|(hidden, targets)| reduce_block(hidden, weight, bias, targets, width)).collect()
+}
+
+fn reduce_block(
+    hidden: &[f32],
+    weight: &[f32],
+    bias: Option<&[f32]>,
+    targets: &[u32],
+    width: usize,
+) -> Vec<TokenStats> {
+    let vocab = weight.len() / width;
+    let tile = vocab.div_ceil(vocab.div_ceil(TILE));
+    let tile_of = |logits: &mut Vec<f32>, (index, weight): (usize, &[f32])| {
+        let (first, columns) = (index * tile, weight.len() / width);
+        logits.clear();
+        match bias {
+            Some(bias) => {
+                let bias = &bias[first..first + columns];
+                targets.iter().for_each(|_| logits.extend_from_slice(bias));
+            }
+            None => logits.resize(targets.len() * columns, 0.0),
+        }
+        let shape = [targets.len(), columns, width];
+        linear(logits, hidden, weight, shape, bias.is_some(), Parallelism::None);
+        reduce_rows(logits, columns, first, targets)
+    };
+    let tiles = weight.par_chunks(tile * width).enumerate();
+    let tiles: Vec<Vec<RowOfTile>> = tiles.map_init(Vec::new, tile_of).collect();
+    // Joined in the order of the vocabulary, whichever thread was first: the sum has one order.
+    (0..targets.len()).map(|row| join_row(tiles.iter().map(|tile| tile[row]))).collect()
+}
+
+fn join_row(tiles: impl Iterator<Item = RowOfTile>) -> TokenStats {
+    let joined = tiles.reduce(|(a, x), (b, y)| (a.join(b), x.or(y)));
+    // No tile at all is an empty vocabulary, which no checkpoint has; NaN is refused further up.
+    joined.map_or(TokenStats { lp: f64::NAN, mu: f64::NAN, var: f64::NAN, max_lp: f64::NAN }, |(partial, target)| {
+        partial.stats(target.unwrap_or(f64::NAN))
+    })
+}
+
+/// Reduces each row of `columns` logits, overwriting them; `first` is the vocabulary entry of the first column.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+fn reduce_rows(logits: &mut [f32], columns: usize, first: usize, targets: &[u32]) -> Vec<RowOfTile> {
+    let rows = logits.chunks_exact_mut(columns).zip(targets);
+    rows.map(|(row, &target)| {
+        let target = (target as usize).checked_sub(first).and_then(|at| row.get(at)).map(|&x| f64::from(x));
+        (reduce_row(row), target)
+    })
+    .collect()
+}
+
+/// Passes over a row in cache: the maximum; then weights, their sum and mean; then squares about that mean.
+#[inline(always)]
+fn reduce_row(row: &mut [f32]) -> Partial {
+    let max = maximum(row);
+    if max == f32::NEG_INFINITY {
+        // Impossible tokens only: no weight, unless a NaN hides among them, which must show.
+        let weight = row.iter().map(|&x| if x.is_nan() { f64::NAN } else { 0.0 }).sum();
+        return Partial { max: f64::NEG_INFINITY, weight, mean: 0.0, squares: 0.0 };
+    }
+    // Distances from the maximum, held above the point where their weight vanishes, so that 0 * inf cannot arise.
+    for x in row.iter_mut() {
+        let y = *x - max;
+        *x = if y < EXP_MIN { EXP_MIN } else { y };
+    }
+    let (weight, product) = sums(row, |y| {
+        let e = exp_nonpositive(y);
+        (e, e * y)
+    });
+    let mean = product / weight;
+    let shift = mean as f32;
+    // `shift` is the mean rounded to f32; the first moment about it corrects both results.
+    let (moment, squares) = sums(row, |y| {
+        let (e, d) = (exp_nonpositive(y), y - shift);
+        (e * d, e * d * d)
+    });
+    let offset = moment / weight;
+    Partial {
+        max: f64::from(max),
+        weight,
+        mean: f64::from(max) + f64::from(shift) + offset,
+        squares: (squares - offset * moment).max(0.0),
+    }
+}
+
+/// The largest element; a NaN is passed over here and shows in the sums.
+#[inline(always)]
+fn maximum(row: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    let (blocks, rest) = row.as_chunks::<LANES>();
+    for block in blocks {
+        for (lane, &x) in lanes.iter_mut().zip(block) {
+            *lane = larger(*lane, x);
+        }
+    }
+    lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |a, &b| larger(a, b))
+}
+
+/// Sums of both results of `term` over a row: f32 within a lane (32 terms at most), f64 across lanes.
+#[inline(always)]
+fn sums(row: &[f32], term: impl Fn(f32) -> (f32, f32)) -> (f64, f64) {
+    let (mut a, mut b) = ([0f32; LANES], [0f32; LANES]);
+    let (blocks, rest) = row.as_chunks::<LANES>();
+    for block in blocks {
+        for i in 0..LANES {
+            let (x, y) = term(block[i]);
+            a[i] += x;
+            b[i] += y;
+        }
+    }
+    for (i, &x) in rest.iter().enumerate() {
+        let (x, y) = term(x);
+        a[i] += x;
+        b[i] += y;
+    }
+    let total = |lanes: [f32; LANES]| lanes.iter().map(|&x| f64::from(x)).sum();
+    (total(a), total(b))
+}

@@ -1,0 +1,86 @@
+//! The reduction over the vocabulary: hidden states and head to four numbers per position. The only place that sees V.
+//!
+//! For logits x over the vocabulary and the token y that came: `lse = ln sum e^x`, `lp = x_y - lse`, `max_lp = max x - lse`,
+//! `mu = sum p (x - lse)` and `var = sum p (x - lse - mu)^2` with `p = e^(x - lse)`. Logits are f32 and exist one tile of
+//! the vocabulary at a time; tiles are joined in f64 by the pairwise update of Chan, Golub and LeVeque (1983), which, unlike
+//! the difference of two large sums, cannot make a variance negative.
+
+mod cpu;
+mod tensor;
+
+use crate::token_stats::TokenStats;
+use candle_core::{Result, Tensor};
+
+/// The projection to the vocabulary.
+pub struct Head {
+    /// `[vocab, hidden]`
+    pub weight: Tensor,
+    /// `[vocab]`
+    pub bias: Option<Tensor>,
+}
+
+impl Head {
+    /// Whole logits `[rows, vocab]`, differentiable.
+    pub(super) fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
+        tensor::logits(hidden, &self.weight, self.bias.as_ref())
+    }
+}
+
+/// Statistics of the token `targets[i]` that followed row i of `hidden` `[rows, hidden]`.
+///
+/// # Errors
+/// Where the device fails; a target outside the vocabulary is refused.
+pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
+    let vocab = head.weight.dim(0)?;
+    if let Some(id) = targets.iter().find(|&&id| id as usize >= vocab) {
+        candle_core::bail!("token id {id} lies outside the model's vocabulary of {vocab}");
+    }
+    if hidden.device().is_cpu() {
+        cpu::logit_stats(hidden, head, targets)
+    } else {
+        tensor::logit_stats(hidden, head, targets)
+    }
+}
+
+/// The distribution over the part of the vocabulary seen so far, weights taken relative to `e^max`.
+#[derive(Clone, Copy, Debug)]
+struct Partial {
+    max: f64,
+    /// Sum of `e^(x - max)`.
+    weight: f64,
+    /// Weighted mean of x.
+    mean: f64,
+    /// Weighted sum of squared deviations from the mean.
+    squares: f64,
+}
+
+impl Partial {
+    /// Both parts as one.
+    fn join(self, other: Self) -> Self {
+        let max = self.max.max(other.max);
+        let (a, b) = ((self.max - max).exp(), (other.max - max).exp());
+        let (wa, wb) = (self.weight * a, other.weight * b);
+        let weight = wa + wb;
+        let delta = other.mean - self.mean;
+        Self {
+            max,
+            weight,
+            mean: self.mean + delta * wb / weight,
+            squares: self.squares * a + other.squares * b + delta * delta * wa * wb / weight,
+        }
+    }
+
+    /// The four numbers, for the logit of the token that came.
+    fn stats(self, target_logit: f64) -> TokenStats {
+        let lse = self.max + self.weight.ln();
+        TokenStats {
+            lp: target_logit - lse,
+            mu: self.mean - lse,
+            var: self.squares / self.weight,
+            max_lp: self.max - lse,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

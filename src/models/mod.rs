@@ -1,0 +1,63 @@
+//! Causal language models on candle: from the files a publisher saved to [`TokenStats`] per scored position.
+//!
+//! `config.json` becomes an [`arch::Arch`] (plain data), the tensors of the [`checkpoint::Checkpoint`] get canonical names
+//! and shapes, and one [`decoder::Decoder`] runs every family. Nothing above this layer sees a tensor.
+
+pub mod arch;
+mod attention;
+pub mod batch;
+pub mod checkpoint;
+mod config_reader;
+pub mod decoder;
+pub mod families;
+pub mod files;
+pub mod kernels;
+pub mod logit_stats;
+pub mod ops;
+mod rotary;
+
+use crate::token_stats::TokenStats;
+
+/// A causal language model that is loaded and can run. It lives on the device thread that loaded it.
+pub trait CausalLm {
+    /// Runs the sequences as one packed batch.
+    ///
+    /// For a sequence of `len` ids the result has `len - 1` entries: entry `t - 1` belongs to the token at position `t`
+    /// given all before it. The result for a sequence does not depend on the others in the batch.
+    ///
+    /// # Errors
+    /// [`ModelError::OutOfMemory`] where a smaller batch may still fit, [`ModelError::Device`] where the device is lost.
+    fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError>;
+}
+
+/// What can go wrong while a model is opened, loaded or run.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ModelError {
+    /// A file is missing or cannot be read.
+    #[error("{path}: {reason}")]
+    File { path: String, reason: String },
+    /// `config.json` lacks a key or holds a value that is not understood.
+    #[error("config.json: key `{key}`: {reason}")]
+    Config { key: String, reason: String },
+    /// A tensor is missing, or its shape or type is not what the configuration asks for.
+    #[error("tensor `{name}`: {reason}")]
+    Tensor { name: String, reason: String },
+    /// The device has no memory left for this batch; a smaller one may fit.
+    #[error("out of memory: {0}")]
+    OutOfMemory(String),
+    /// Anything else the device reports; the device is not to be trusted afterwards.
+    #[error("device: {0}")]
+    Device(String),
+}
+
+impl From<candle_core::Error> for ModelError {
+    fn from(error: candle_core::Error) -> Self {
+        let text = error.to_string();
+        // candle has no variant for it: cuBLAS and the driver name it in the message.
+        if text.contains("OUT_OF_MEMORY") || text.contains("out of memory") {
+            Self::OutOfMemory(text)
+        } else {
+            Self::Device(text)
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The statistics of an audit: how well scores tell members of the training data from non-members.
+//!
+//! Pure functions over plain data. Scores are compared only with each other, a higher one meaning that the text
+//! is more likely a member. No result is ever NaN: what cannot be computed is an error or absent.
+
+mod auroc;
+mod intervals;
+mod operating_point;
+mod roc;
+mod warnings;
+
+#[cfg(test)]
+mod tests;
+
+pub use auroc::auroc;
+pub use intervals::clopper_pearson;
+pub use operating_point::{TprAtFpr, false_positive_budget};
+pub use roc::{Roc, RocPoint, Sample, StatisticsError};
+pub use warnings::{AuditSample, Warning, WarningCode, warnings};

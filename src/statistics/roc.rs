@@ -1,0 +1,131 @@
+//! The receiver operating characteristic, from which AUROC and the operating points are read.
+
+use serde::Serialize;
+use thiserror::Error;
+use utoipa::ToSchema;
+
+/// The score of one text whose membership is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Higher: more likely a member.
+    pub score: f64,
+    /// Whether the text is a member of the training data.
+    pub member: bool,
+}
+
+/// Why samples have no ROC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum StatisticsError {
+    /// No sample is a member.
+    #[error("no sample is a member, and comparing the classes takes at least one of each")]
+    NoMembers,
+    /// No sample is a non-member.
+    #[error("no sample is a non-member, and comparing the classes takes at least one of each")]
+    NoNonMembers,
+    /// A score is NaN or infinite.
+    #[error("a score is not a finite number")]
+    NonFinite,
+}
+
+/// One point of the ROC.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+pub struct RocPoint {
+    /// Share of the non-members that are taken for members.
+    pub fpr: f64,
+    /// Share of the members that are recognised.
+    pub tpr: f64,
+    /// A text counts as a member if its score is at least this; absent at the origin, where none does.
+    pub threshold: Option<f64>,
+}
+
+/// The samples of one score value, and how many lie above it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Tie {
+    pub score: f64,
+    pub members: usize,
+    pub non_members: usize,
+    pub members_above: usize,
+    pub non_members_above: usize,
+}
+
+impl Tie {
+    /// Members that count as such with this score as threshold.
+    pub fn true_positives(&self) -> usize {
+        self.members_above + self.members
+    }
+
+    /// Non-members that count as members with this score as threshold.
+    pub fn false_positives(&self) -> usize {
+        self.non_members_above + self.non_members
+    }
+}
+
+/// The full receiver operating characteristic: one point for each distinct score, none dropped.
+///
+/// Counts are kept as integers, so that rates and areas carry no accumulated rounding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Roc {
+    /// In descending order of score; not empty.
+    pub(super) ties: Vec<Tie>,
+    pub(super) members: usize,
+    pub(super) non_members: usize,
+}
+
+impl Roc {
+    /// The ROC of `samples`, in any order. O(n log n).
+    ///
+    /// # Errors
+    ///
+    /// A class without samples, or a score that is not finite.
+    pub fn new(samples: &[Sample]) -> Result<Roc, StatisticsError> {
+        if samples.iter().any(|sample| !sample.score.is_finite()) {
+            return Err(StatisticsError::NonFinite);
+        }
+        let mut descending = samples.to_vec();
+        descending.sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
+        let mut members = 0;
+        let mut non_members = 0;
+        let ties: Vec<Tie> = descending
+            .chunk_by(|a, b| a.score == b.score)
+            .map(|tied| {
+                let tied_members = tied.iter().filter(|sample| sample.member).count();
+                let tie = Tie {
+                    score: tied[0].score,
+                    members: tied_members,
+                    non_members: tied.len() - tied_members,
+                    members_above: members,
+                    non_members_above: non_members,
+                };
+                members += tie.members;
+                non_members += tie.non_members;
+                tie
+            })
+            .collect();
+        match (members, non_members) {
+            (0, _) => Err(StatisticsError::NoMembers),
+            (_, 0) => Err(StatisticsError::NoNonMembers),
+            _ => Ok(Roc { ties, members, non_members }),
+        }
+    }
+
+    /// Number of members, at least 1.
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// Number of non-members, at least 1.
+    pub fn non_members(&self) -> usize {
+        self.non_members
+    }
+
+    /// The curve from (0, 0) to (1, 1), the threshold falling from above every score to the lowest.
+    pub fn points(&self) -> Vec<RocPoint> {
+        let origin = RocPoint { fpr: 0.0, tpr: 0.0, threshold: None };
+        let points = self.ties.iter().map(|tie| RocPoint {
+            fpr: tie.false_positives() as f64 / self.non_members as f64,
+            tpr: tie.true_positives() as f64 / self.members as f64,
+            threshold: Some(tie.score),
+        });
+        std::iter::once(origin).chain(points).collect()
+    }
+}

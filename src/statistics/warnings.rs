@@ -1,0 +1,122 @@
+//! What a reader of an audit must know before trusting its numbers.
+
+use super::operating_point::false_positive_budget;
+use serde::Serialize;
+use std::collections::HashMap;
+use utoipa::ToSchema;
+
+/// Fewer samples than this of a class make its rates too coarse.
+const FEW_SAMPLES: usize = 100;
+
+/// Lengths that differ by more than this factor are mixed.
+const MIXED_LENGTHS: f64 = 1.5;
+
+/// A reason for caution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Warning {
+    /// Kind of the warning.
+    pub code: WarningCode,
+    /// What was found, with its numbers.
+    pub detail: String,
+}
+
+/// Kinds of warnings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningCode {
+    /// A class has fewer than 100 samples.
+    FewSamples,
+    /// A false positive rate asked for allows no false positive at all.
+    ZeroFalsePositiveBudget,
+    /// The longest text has more than 1.5 times the tokens of the shortest.
+    MixedLengths,
+    /// The same text is labelled both member and non-member.
+    LabelConflict,
+    /// Texts were cut to the model's context.
+    TruncatedTexts,
+}
+
+/// What the warnings look at in one sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditSample<'a> {
+    /// The text, or anything else that is equal for equal texts and different for different ones.
+    pub text: &'a [u8],
+    /// Whether it is labelled a member; `None` without a label.
+    pub member: Option<bool>,
+    /// Number of scored tokens, n.
+    pub scored_tokens: usize,
+    /// Whether the text was cut to the model's context.
+    pub truncated: bool,
+}
+
+/// Every reason for caution about an audit of `samples` that reports the true positive rate at `fpr_targets`.
+///
+/// Without any label the comparisons of the two classes are not made, nor warned of.
+pub fn warnings(samples: &[AuditSample], fpr_targets: &[f64]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if samples.iter().any(|sample| sample.member.is_some()) {
+        let count = |member| samples.iter().filter(|sample| sample.member == Some(member)).count();
+        let (members, non_members) = (count(true), count(false));
+        warnings.extend(few_samples("members", members));
+        warnings.extend(few_samples("non-members", non_members));
+        let budgets = fpr_targets.iter().filter_map(|&fpr| zero_false_positive_budget(fpr, non_members));
+        warnings.extend(budgets);
+        warnings.extend(label_conflict(samples));
+    }
+    warnings.extend(mixed_lengths(samples));
+    warnings.extend(truncated_texts(samples));
+    warnings
+}
+
+fn few_samples(class: &str, count: usize) -> Option<Warning> {
+    (count < FEW_SAMPLES).then(|| Warning {
+        code: WarningCode::FewSamples,
+        detail: format!("{count} {class}: fewer than {FEW_SAMPLES} make rates and areas coarse"),
+    })
+}
+
+fn zero_false_positive_budget(fpr: f64, non_members: usize) -> Option<Warning> {
+    (false_positive_budget(fpr, non_members) == 0).then(|| Warning {
+        code: WarningCode::ZeroFalsePositiveBudget,
+        detail: format!(
+            "a false positive rate of {fpr} allows no false positive among {non_members} non-members, so the \
+             true positive rate there depends on the highest of them alone"
+        ),
+    })
+}
+
+fn label_conflict(samples: &[AuditSample]) -> Option<Warning> {
+    // For each text, whether it occurs as a non-member and as a member.
+    let mut labels: HashMap<&[u8], [bool; 2]> = HashMap::new();
+    for sample in samples {
+        if let Some(member) = sample.member {
+            labels.entry(sample.text).or_default()[usize::from(member)] = true;
+        }
+    }
+    let conflicts = labels.values().filter(|seen| **seen == [true; 2]).count();
+    (conflicts > 0).then(|| Warning {
+        code: WarningCode::LabelConflict,
+        detail: format!("{conflicts} distinct texts are labelled both member and non-member"),
+    })
+}
+
+fn mixed_lengths(samples: &[AuditSample]) -> Option<Warning> {
+    // A text without scored tokens has no score, so its length mixes with nothing.
+    let lengths = samples.iter().map(|sample| sample.scored_tokens).filter(|&n| n > 0);
+    let (shortest, longest) = (lengths.clone().min()?, lengths.max()?);
+    (longest as f64 > MIXED_LENGTHS * shortest as f64).then(|| Warning {
+        code: WarningCode::MixedLengths,
+        detail: format!(
+            "texts have {shortest} to {longest} scored tokens, more than a factor of {MIXED_LENGTHS}: zlib and \
+             decayed scores depend on length"
+        ),
+    })
+}
+
+fn truncated_texts(samples: &[AuditSample]) -> Option<Warning> {
+    let truncated = samples.iter().filter(|sample| sample.truncated).count();
+    (truncated > 0).then(|| Warning {
+        code: WarningCode::TruncatedTexts,
+        detail: format!("{truncated} of {} texts were cut to the model's context", samples.len()),
+    })
+}

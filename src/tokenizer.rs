@@ -1,0 +1,61 @@
+//! Text to token ids, exactly as the model's own `tokenizer.json` says, special tokens included.
+
+use std::sync::Arc;
+use tokenizers::Tokenizer as HubTokenizer;
+
+/// A tokenizer, cheap to clone and safe to share between threads.
+#[derive(Clone)]
+pub struct Tokenizer {
+    inner: Arc<HubTokenizer>,
+}
+
+/// One text as ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    pub ids: Vec<u32>,
+    /// Start and end of each token in Unicode code points of the raw text, as the tokenizer gives them.
+    pub offsets: Vec<(usize, usize)>,
+    /// The tokenizer put a special token before the text.
+    pub bos_prepended: bool,
+}
+
+/// A `tokenizer.json` that cannot be used, or a text that it cannot encode.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("tokenizer: {0}")]
+pub struct TokenizerError(String);
+
+impl Tokenizer {
+    /// Reads a `tokenizer.json`. Truncation and padding that it may ask for are switched off: no text is cut silently.
+    ///
+    /// # Errors
+    /// Where the file is not one that the `tokenizers` library reads.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, TokenizerError> {
+        let mut inner = HubTokenizer::from_bytes(bytes).map_err(|e| TokenizerError(e.to_string()))?;
+        inner.with_truncation(None).map_err(|e| TokenizerError(e.to_string()))?;
+        inner.with_padding(None);
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Encodes a text with the tokenizer's default special tokens.
+    ///
+    /// # Errors
+    /// Where the tokenizer has no token for a part of the text.
+    pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
+        let encoding = self.inner.encode_char_offsets(text, true).map_err(|e| TokenizerError(e.to_string()))?;
+        Ok(Encoded {
+            ids: encoding.get_ids().to_vec(),
+            offsets: encoding.get_offsets().to_vec(),
+            bos_prepended: encoding.get_special_tokens_mask().first() == Some(&1),
+        })
+    }
+
+    /// The text of one token; U+FFFD where its bytes are not valid UTF-8 alone.
+    pub fn piece(&self, id: u32) -> String {
+        self.inner.decode(&[id], false).unwrap_or_default()
+    }
+
+    /// One more than the largest id that the tokenizer can give.
+    pub fn id_bound(&self) -> usize {
+        self.inner.get_vocab(true).values().max().map_or(0, |&id| id as usize + 1)
+    }
+}

@@ -1,0 +1,24 @@
+//! The committed goldens: tiny checkpoints with numbers from the reference implementations.
+
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Every GPT-NeoX golden.
+pub const NEOX: [&str; 5] =
+    ["gptneox-parallel", "gptneox-sequential", "gptneox-sharded", "gptneox-bf16", "gptneox-f16"];
+
+/// The directory of a golden checkpoint.
+pub fn directory(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/goldens").join(name)
+}
+
+/// `expected.json` of a golden.
+pub fn expected(name: &str) -> Value {
+    let bytes = std::fs::read(directory(name).join("expected.json")).expect("the fixture is committed");
+    serde_json::from_slice(&bytes).expect("the fixture is JSON")
+}
+
+/// The numbers of a JSON array.
+pub fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().expect("an array").iter().map(|x| x.as_f64().expect("a number")).collect()
+}
