@@ -3,8 +3,22 @@
 //! A text is tokenized, a forward pass of the model is reduced to [`token_stats::TokenStats`], and every method, weighting
 //! and statistic is arithmetic on those. Modules are listed from the lowest layer up; each imports only from above itself.
 
+pub mod config;
+pub mod telemetry;
+pub mod token_stats;
+
 pub mod methods;
 pub mod models;
 pub mod statistics;
-pub mod token_stats;
 pub mod tokenizer;
+
+pub mod engine;
+
+pub mod scorer;
+
+pub mod jobs;
+
+pub mod api;
+
+pub mod app;
+pub mod cli;

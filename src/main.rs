@@ -1,1 +1,7 @@
-fn main() {}
+//! The `pdr-audit` program; see [`pdr_audit::cli`].
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pdr_audit::cli::main()
+}

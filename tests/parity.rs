@@ -71,7 +71,8 @@ fn compare_stats(golden: &str, want: &Value, got: &[TokenStats], report: &mut Re
     if want["T"] == 0 {
         return assert!(got.is_empty(), "{golden}: nothing to score");
     }
-    let columns: [(&str, fn(&TokenStats) -> f64); 4] =
+    type Field = fn(&TokenStats) -> f64;
+    let columns: [(&str, Field); 4] =
         [("logp", |s| s.lp), ("mu", |s| s.mu), ("sigma", |s| s.sigma()), ("top1", |s| s.max_lp)];
     for (column, field) in columns {
         let want = numbers(&want["tokens"][column]);

@@ -1,15 +1,16 @@
-//! Which sequences run together. Pure: plain data in, positions out; the device thread feeds it and runs what it picks.
+//! Which sequences run together. Pure: plain data in, positions out; the device thread feeds it and runs what it
+//! picks.
 //!
 //! The rules:
 //!
-//! - A batch is led by the oldest waiting sequence of its class and holds one model and one class: a client's text never
-//!   pays for the forward pass of an audit.
-//! - Later sequences of the same model fill what the leader leaves of the token budget. At most [`LOOK_AHEAD`] sequences are
-//!   passed over in search of them, so that forming a batch costs the batch and a constant, however long the queue is. A
-//!   leader above the budget runs alone.
-//! - Interactive leads while any waits, but once it has run [`PATIENCE`] budgets of tokens past waiting batch work, batch
-//!   work leads once. So neither class starves: under full load batch work gets at least one forward pass in about
-//!   `PATIENCE` + 1, and an interactive sequence waits for at most one batch of the other class at a time.
+//! - A batch is led by the oldest waiting sequence of its class and holds one model and one class: a client's text
+//!   never pays for the forward pass of an audit.
+//! - Later sequences of the same model fill what the leader leaves of the token budget. At most [`LOOK_AHEAD`]
+//!   sequences are passed over in search of them, so that forming a batch costs the batch and a constant, however
+//!   long the queue is. A leader above the budget runs alone.
+//! - Interactive leads while any waits, but once it has run [`PATIENCE`] budgets of tokens past waiting batch work,
+//!   batch work leads once. So neither class starves: under full load batch work gets at least one forward pass in
+//!   about `PATIENCE` + 1, and an interactive sequence waits for at most one batch of the other class at a time.
 
 use std::collections::VecDeque;
 
@@ -33,10 +34,7 @@ pub(super) struct Head {
 /// Positions, ascending, of the sequences that run next; the first is always 0. Empty only where nothing waits.
 ///
 /// `budget` gives the token budget of a model.
-pub(super) fn form(
-    waiting: impl IntoIterator<Item = Head>,
-    budget: impl Fn(usize) -> usize,
-) -> Vec<usize> {
+pub(super) fn form(waiting: impl IntoIterator<Item = Head>, budget: impl Fn(usize) -> usize) -> Vec<usize> {
     let mut waiting = waiting.into_iter().enumerate();
     let Some((_, leader)) = waiting.next() else {
         return Vec::new();
@@ -58,19 +56,10 @@ pub(super) fn form(
     picked
 }
 
-/// The class that leads the next batch. `overtaken` is the number of interactive tokens that have run past waiting batch
-/// work since batch work last led, `patience` how many may.
-pub(super) fn leader(
-    interactive_waits: bool,
-    batch_waits: bool,
-    overtaken: usize,
-    patience: usize,
-) -> Class {
-    if batch_waits && (!interactive_waits || overtaken >= patience) {
-        Class::Batch
-    } else {
-        Class::Interactive
-    }
+/// The class that leads the next batch. `overtaken` is the number of interactive tokens that have run past waiting
+/// batch work since batch work last led, `patience` how many may.
+pub(super) fn leader(interactive_waits: bool, batch_waits: bool, overtaken: usize, patience: usize) -> Class {
+    if batch_waits && (!interactive_waits || overtaken >= patience) { Class::Batch } else { Class::Interactive }
 }
 
 /// The sequences that wait, in order of arrival within their class.
@@ -85,12 +74,7 @@ pub(super) struct Queue<T> {
 impl<T> Queue<T> {
     /// An empty queue for batches of up to `max_batch_tokens`; `head` describes an entry.
     pub(super) fn new(max_batch_tokens: usize, head: fn(&T) -> Head) -> Self {
-        Self {
-            waiting: Default::default(),
-            head,
-            overtaken: 0,
-            patience: max_batch_tokens.saturating_mul(PATIENCE),
-        }
+        Self { waiting: Default::default(), head, overtaken: 0, patience: max_batch_tokens.saturating_mul(PATIENCE) }
     }
 
     pub(super) fn push(&mut self, class: Class, entry: T) {
@@ -105,12 +89,7 @@ impl<T> Queue<T> {
     pub(super) fn next_batch(&mut self, budget: impl Fn(usize) -> usize) -> Vec<T> {
         let [interactive, batch] = &self.waiting;
         let batch_waits = !batch.is_empty();
-        let class = leader(
-            !interactive.is_empty(),
-            batch_waits,
-            self.overtaken,
-            self.patience,
-        );
+        let class = leader(!interactive.is_empty(), batch_waits, self.overtaken, self.patience);
         let waiting = &mut self.waiting[class.index()];
         let picked = form(waiting.iter().map(self.head), budget);
         let taken = take(waiting, &picked);

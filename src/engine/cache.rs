@@ -1,13 +1,14 @@
 //! Statistics of sequences that ran before. Bounded in bytes; the device thread inserts, admission looks up.
 //!
-//! The key is what determines the numbers and nothing else: the model's identity (digest and numeric path) and the ids.
-//! So changing a method's parameters costs no forward pass, and two configured models of one identity share entries.
+//! The key is what determines the numbers and nothing else: the model's identity (digest and numeric path) and the
+//! ids. So changing a method's parameters costs no forward pass, and two configured models of one identity share
+//! entries.
 
 use std::sync::Arc;
 
 use moka::sync::Cache;
 
-use crate::token_stats::TokenStats;
+use super::Stats;
 
 /// Roughly what an entry costs besides its ids and statistics: the key, two reference counts, moka's bookkeeping.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
@@ -22,7 +23,7 @@ struct Key {
 #[derive(Debug)]
 pub(super) struct StatsCache {
     identities: Vec<Arc<str>>,
-    entries: Option<Cache<Key, Arc<[TokenStats]>>>,
+    entries: Option<Cache<Key, Stats>>,
 }
 
 impl StatsCache {
@@ -31,34 +32,33 @@ impl StatsCache {
         let entries = (bytes > 0).then(|| {
             Cache::builder()
                 .max_capacity(bytes)
-                .weigher(|key: &Key, stats: &Arc<[TokenStats]>| {
+                .weigher(|key: &Key, stats: &Stats| {
                     let bytes = size_of_val(&*key.ids) + size_of_val(&**stats);
                     u32::try_from(bytes + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
                 })
                 .build()
         });
-        Self {
-            identities,
-            entries,
-        }
+        Self { identities, entries }
     }
 
     /// The statistics of `ids` under the model at index `model`.
-    pub(super) fn get(&self, model: usize, ids: &Arc<[u32]>) -> Option<Arc<[TokenStats]>> {
+    pub(super) fn get(&self, model: usize, ids: &Arc<[u32]>) -> Option<Stats> {
         self.entries.as_ref()?.get(&self.key(model, ids)?)
     }
 
     /// Remembers the statistics of `ids` under the model at index `model`.
-    pub(super) fn insert(&self, model: usize, ids: &Arc<[u32]>, stats: &Arc<[TokenStats]>) {
+    pub(super) fn insert(&self, model: usize, ids: &Arc<[u32]>, stats: &Stats) {
         if let (Some(entries), Some(key)) = (&self.entries, self.key(model, ids)) {
             entries.insert(key, Arc::clone(stats));
         }
     }
 
+    /// About how many bytes the entries take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.entries.as_ref().map_or(0, Cache::weighted_size)
+    }
+
     fn key(&self, model: usize, ids: &Arc<[u32]>) -> Option<Key> {
-        Some(Key {
-            identity: Arc::clone(self.identities.get(model)?),
-            ids: Arc::clone(ids),
-        })
+        Some(Key { identity: Arc::clone(self.identities.get(model)?), ids: Arc::clone(ids) })
     }
 }

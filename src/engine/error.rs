@@ -1,5 +1,5 @@
-//! What the engine says no with. A [`Refusal`] comes at once and costs nothing; an [`EngineError`] comes to a request that
-//! was admitted. Neither is ever a panic.
+//! What the engine says no with. A [`Refusal`] comes at once and costs nothing; an [`EngineError`] comes to a
+//! request that was admitted. Neither is ever a panic.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub enum Refusal {
         requested: usize,
     },
     /// Even an idle engine would, at the speed last measured, not be done before the request's deadline.
-    #[error("the request takes an estimated {:.1} s and its deadline is in {:.1} s", estimate.as_secs_f64(), available.as_secs_f64())]
+    #[error("the request would take about {estimate:.1?} and its deadline is in {available:.1?}")]
     CannotMeetDeadline {
         /// The estimated time of the request alone.
         estimate: Duration,
@@ -36,8 +36,8 @@ pub enum Refusal {
     /// The engine is shutting down.
     #[error("the service is shutting down")]
     Draining,
-    /// The model failed to load a moment ago. Loading is tried again after a pause as long as the failed load took, so that
-    /// a broken model cannot keep the device thread from the others.
+    /// The model failed to load a moment ago. Loading is tried again after a pause as long as the failed load took,
+    /// so that a broken model cannot keep the device thread from the others.
     #[error("the model failed to load: {0}")]
     ModelFailed(String),
     /// The device is lost; only a new process can help.

@@ -1,11 +1,14 @@
-//! The engine's metrics. All series are made, and counters and gauges set to zero, when the engine starts, so that they
-//! are there before the first request; the handles are kept, so that counting is an atomic operation and no look-up.
+//! The engine's metrics. All series are made, and counters and gauges set to zero, when the engine starts, so that
+//! they are there before the first request; the handles are kept, so that counting is an atomic operation and no
+//! look-up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
-use super::{Class, EngineError, Refusal};
+use super::device::Failure;
+use super::{Class, EngineError, Refusal, Stats};
 use crate::telemetry::names;
 
 /// How a request ended.
@@ -66,16 +69,16 @@ impl From<&EngineError> for Outcome {
 /// The series of one model.
 #[derive(Debug)]
 pub(super) struct ModelMeters {
-    pub(super) batch_tokens: Histogram,
-    pub(super) batch_sequences: Histogram,
-    pub(super) forward_seconds: Histogram,
-    pub(super) forwards_ok: Counter,
-    pub(super) forwards_out_of_memory: Counter,
-    pub(super) forwards_failed: Counter,
-    pub(super) forwards_panicked: Counter,
-    pub(super) forwards_device_lost: Counter,
+    batch_tokens: Histogram,
+    batch_sequences: Histogram,
+    forward_seconds: Histogram,
+    forwards_ok: Counter,
+    forwards_out_of_memory: Counter,
+    forwards_failed: Counter,
+    forwards_panicked: Counter,
+    forwards_device_lost: Counter,
     pub(super) halvings: Counter,
-    pub(super) scored_tokens: Counter,
+    scored_tokens: Counter,
     pub(super) cache_hits: Counter,
     pub(super) cache_misses: Counter,
     pub(super) loads_ok: Counter,
@@ -85,10 +88,8 @@ pub(super) struct ModelMeters {
 impl ModelMeters {
     fn new(model: &str) -> Self {
         let label = || model.to_owned();
-        let forwards =
-            |outcome| zero(counter!(names::ENGINE_FORWARDS, "model" => label(), "outcome" => outcome));
-        let loads =
-            |outcome| zero(counter!(names::ENGINE_LOADS, "model" => label(), "outcome" => outcome));
+        let forwards = |outcome| zero(counter!(names::ENGINE_FORWARDS, "model" => label(), "outcome" => outcome));
+        let loads = |outcome| zero(counter!(names::ENGINE_LOADS, "model" => label(), "outcome" => outcome));
         Self {
             batch_tokens: histogram!(names::ENGINE_BATCH_TOKENS, "model" => label()),
             batch_sequences: histogram!(names::ENGINE_BATCH_SEQUENCES, "model" => label()),
@@ -108,12 +109,41 @@ impl ModelMeters {
     }
 }
 
+impl ModelMeters {
+    /// Notes a forward pass of so many sequences and tokens.
+    pub(super) fn note_forward(
+        &self,
+        result: &Result<Vec<Stats>, Failure>,
+        sequences: usize,
+        tokens: usize,
+        took: Duration,
+    ) {
+        self.batch_sequences.record(sequences as f64);
+        self.batch_tokens.record(tokens as f64);
+        self.forward_seconds.record(took);
+        let outcome = match result {
+            Ok(stats) => {
+                let scored: usize = stats.iter().map(|stats| stats.len()).sum();
+                self.scored_tokens.increment(scored as u64);
+                &self.forwards_ok
+            }
+            Err(Failure::OutOfMemory(_)) => &self.forwards_out_of_memory,
+            Err(Failure::Failed(_)) => &self.forwards_failed,
+            Err(Failure::Panicked(_)) => &self.forwards_panicked,
+            Err(Failure::DeviceLost(_)) => &self.forwards_device_lost,
+        };
+        outcome.increment(1);
+    }
+}
+
 /// All series of the engine.
 #[derive(Debug)]
 pub(super) struct Meters {
     requests: [Vec<Counter>; Class::ALL.len()],
     pub(super) queue_tokens: [Gauge; Class::ALL.len()],
     pub(super) queue_seconds: [Histogram; Class::ALL.len()],
+    /// About how many bytes the cache holds.
+    pub(super) cache_bytes: Gauge,
     pub(super) dropped_late: Counter,
     pub(super) dropped_abandoned: Counter,
     /// By index of the model.
@@ -137,8 +167,8 @@ impl Meters {
                 tokens.set(0.0);
                 tokens
             }),
-            queue_seconds: Class::ALL
-                .map(|class| histogram!(names::ENGINE_QUEUE_SECONDS, "class" => class.name())),
+            queue_seconds: Class::ALL.map(|class| histogram!(names::ENGINE_QUEUE_SECONDS, "class" => class.name())),
+            cache_bytes: gauge!(names::ENGINE_CACHE_BYTES),
             dropped_late: dropped("deadline"),
             dropped_abandoned: dropped("abandoned"),
             models: models.map(ModelMeters::new).collect(),
@@ -162,11 +192,7 @@ pub(super) struct RequestGuard {
 impl RequestGuard {
     /// A request that counts as cancelled until something else is known.
     pub(super) fn new(meters: Arc<Meters>, class: Class) -> Self {
-        Self {
-            meters,
-            class,
-            outcome: Outcome::Cancelled,
-        }
+        Self { meters, class, outcome: Outcome::Cancelled }
     }
 
     /// Ends the request.

@@ -1,19 +1,20 @@
-//! The pool that runs the models: requests for statistics of token sequences in, [`TokenStats`] out.
+//! The pool that runs the models: requests for statistics of token sequences in,
+//! [`TokenStats`](crate::token_stats::TokenStats) out.
 //!
-//! One device thread loads, runs and drops all models; everything else only talks to it through a queue. A request passes
-//! four stations:
+//! One device thread loads, runs and drops all models; everything else only talks to it through a queue. A request
+//! passes four stations:
 //!
 //! 1. `plan`: equal sequences are merged, those in the `cache` answered;
 //! 2. `admission`: the rest is let in whole or refused, by tokens and by the time it would take;
-//! 3. `batch`: whenever the device is free, the oldest sequences form a batch; there is no waiting for more, for a batch
-//!    grows while the device is busy;
+//! 3. `batch`: whenever the device is free, the oldest sequences form a batch; there is no waiting for more, for a
+//!    batch grows while the device is busy;
 //! 4. `device`: the batch runs, results go back through the request's `ticket`.
 //!
 //! Invariants:
 //!
 //! - the queue is never full: what is in it was admitted before, and no path that a client can reach panics;
-//! - every admitted sequence is answered, dropped because its request no longer wants it, or lost with the engine, and in
-//!   each case what it held goes back;
+//! - every admitted sequence is answered, dropped because its request no longer wants it, or lost with the engine,
+//!   and in each case what it held goes back;
 //! - health is read from facts that the device thread writes, never asked through the queue.
 
 mod admission;
@@ -26,11 +27,11 @@ mod plan;
 mod shared;
 mod status;
 mod ticket;
+mod work;
 
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -39,8 +40,8 @@ use std::time::{Duration, Instant};
 pub use error::{EngineError, Refusal, StartError};
 pub use status::{EngineStatus, ModelState, ModelStatus};
 pub use ticket::{Output, Ticket};
+pub use work::{Class, EngineSettings, Load, ModelSource, Stats, Work};
 
-use crate::models::{CausalLm, ModelError};
 use admission::{NoEntry, Share, judge_time, time_for};
 use device::{Entry, Message};
 use meters::{Outcome, RequestGuard};
@@ -48,90 +49,10 @@ use plan::Plan;
 use shared::Shared;
 use ticket::before;
 
-/// Opens and loads a model. Called on the device thread, again for every attempt.
-pub type Load = Box<dyn Fn() -> Result<Box<dyn CausalLm>, ModelError> + Send>;
-
-/// A model that the engine may load.
-pub struct ModelSource {
-    /// The id by which requests name it.
-    pub id: String,
-    /// Whether it is loaded at start, and readiness waits for it; otherwise the first request loads it.
-    pub eager: bool,
-    /// The longest sequence it takes, in tokens; none where it has no limit.
-    pub context: Option<usize>,
-    /// Loads it.
-    pub load: Load,
-    /// All that its numbers depend on (digest, adapter, numeric path, device): the model's part of the cache's key.
-    pub identity: String,
-}
-
-impl fmt::Debug for ModelSource {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("ModelSource")
-            .field("id", &self.id)
-            .field("eager", &self.eager)
-            .field("context", &self.context)
-            .field("identity", &self.identity)
-            .finish_non_exhaustive()
-    }
-}
-
-/// How the engine runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EngineSettings {
-    /// Threads that compute; 0 for as many as the machine has.
-    pub threads: usize,
-    /// The token budget of a batch. A longer sequence is legal and runs alone.
-    pub max_batch_tokens: usize,
-    /// How many interactive tokens may be admitted and not yet answered.
-    pub max_queue_tokens: usize,
-    /// The size of the cache in bytes; 0 turns it off.
-    pub cache_bytes: u64,
-}
-
-/// How urgent a request is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// A client waits for it.
-    Interactive,
-    /// An audit or a command line feeds it.
-    Batch,
-}
-
-impl Class {
-    const ALL: [Self; 2] = [Self::Interactive, Self::Batch];
-
-    /// The position in [`Class::ALL`].
-    fn index(self) -> usize {
-        self as usize
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Interactive => "interactive",
-            Self::Batch => "batch",
-        }
-    }
-}
-
-/// A request: sequences to run through one model.
-#[derive(Debug, Clone)]
-pub struct Work {
-    /// The model's id.
-    pub model: String,
-    /// Token ids, each with whatever the model wants before the first. One with fewer than two ids has no statistics.
-    pub sequences: Vec<Arc<[u32]>>,
-    /// How urgent it is.
-    pub class: Class,
-    /// When its answer is of no use any more.
-    pub deadline: Option<Instant>,
-}
-
 /// The handle of the engine; clones are handles of the same one.
 ///
-/// When the last handle is gone, the device thread finishes what is queued and ends on its own; [`Engine::shutdown`] is the
-/// way to wait for that.
+/// When the last handle is gone, the device thread finishes what is queued and ends on its own;
+/// [`Engine::shutdown`] is the way to wait for that.
 #[derive(Debug, Clone)]
 pub struct Engine(Arc<Inner>);
 
@@ -150,26 +71,18 @@ struct ModelInfo {
 }
 
 impl Engine {
-    /// Starts the device thread and returns at once; the eager models load behind it, in order. Metrics go to the recorder
-    /// installed now.
+    /// Starts the device thread and returns at once; the eager models load behind it, in order. Metrics go to the
+    /// recorder installed now.
     ///
     /// # Errors
     /// [`StartError`] where the operating system refuses the threads.
     pub fn start(sources: Vec<ModelSource>, settings: EngineSettings) -> Result<Self, StartError> {
-        let models = sources.iter().map(|source| ModelInfo {
-            id: source.id.clone(),
-            context: source.context,
-        });
+        let models = sources.iter().map(|source| ModelInfo { id: source.id.clone(), context: source.context });
         let models = models.collect();
         let shared = Arc::new(Shared::new(&sources, &settings));
         let (sender, inbox) = channel();
         let thread = device::spawn(sources, &settings, inbox, Arc::clone(&shared))?;
-        Ok(Self(Arc::new(Inner {
-            models,
-            shared,
-            sender,
-            thread: Mutex::new(Some(thread)),
-        })))
+        Ok(Self(Arc::new(Inner { models, shared, sender, thread: Mutex::new(Some(thread)) })))
     }
 
     /// Admits the whole request or refuses it, at once. What is cached or a duplicate needs no room.
@@ -183,9 +96,10 @@ impl Engine {
                 let shared = Arc::clone(&self.0.shared);
                 shared.count_cache(model, &plan);
                 let (ticket, pending, reply) = Ticket::new(plan, work.deadline, shared, guard);
-                let entries = pending.into_iter().zip(shares).map(|((slot, ids), share)| {
-                    Entry::new(ids, slot, share, work.deadline, reply.clone())
-                });
+                let entries = pending
+                    .into_iter()
+                    .zip(shares)
+                    .map(|((slot, ids), share)| Entry::new(ids, slot, share, work.deadline, reply.clone()));
                 self.send(entries.collect());
                 Ok(ticket)
             }
@@ -196,12 +110,12 @@ impl Engine {
         }
     }
 
-    /// Feeds the request into its class's window one sequence at a time, as room comes up, and returns when all of it is
-    /// queued: the way of audits and of the command line, never refused for size. Dropping the future cancels the request.
+    /// Feeds the request into its class's window one sequence at a time, as room comes up, and returns when all of
+    /// it is queued: the way of audits and of the command line, never refused for size. Dropping the future cancels
+    /// the request.
     ///
-    /// # Errors
-    /// See [`Refusal`]; never [`Refusal::Busy`] or [`Refusal::CannotMeetDeadline`], and [`Refusal::TooLarge`] only for a
-    /// sequence above the model's context.
+    /// # Errors See [`Refusal`]; never [`Refusal::Busy`] or [`Refusal::CannotMeetDeadline`], and
+    /// [`Refusal::TooLarge`] only for a sequence above the model's context.
     pub async fn submit_when_room(&self, work: Work) -> Result<Ticket, Refusal> {
         let guard = RequestGuard::new(Arc::clone(&self.0.shared.meters), work.class);
         let (model, plan) = match self.check(&work) {
@@ -213,18 +127,11 @@ impl Engine {
         };
         let shared = Arc::clone(&self.0.shared);
         shared.count_cache(model, &plan);
-        let (mut ticket, pending, reply) =
-            Ticket::new(plan, work.deadline, Arc::clone(&shared), guard);
+        let (mut ticket, pending, reply) = Ticket::new(plan, work.deadline, Arc::clone(&shared), guard);
         for (slot, ids) in pending {
             let room = shared.gate.admit_when_room(work.class, model, ids.len());
             match before(work.deadline, room).await {
-                Some(Ok(share)) => self.send(vec![Entry::new(
-                    ids,
-                    slot,
-                    share,
-                    work.deadline,
-                    reply.clone(),
-                )]),
+                Some(Ok(share)) => self.send(vec![Entry::new(ids, slot, share, work.deadline, reply.clone())]),
                 Some(Err(admission::Closed)) => ticket.fail(shared.why_it_ended()),
                 None => ticket.fail(EngineError::DeadlineExceeded),
             }
@@ -249,11 +156,7 @@ impl Engine {
         if let (Some(allowed), Some(requested)) = (model.context, longest)
             && requested > allowed
         {
-            return Err(Refusal::TooLarge {
-                limit: "model's context",
-                allowed,
-                requested,
-            });
+            return Err(Refusal::TooLarge { limit: "model's context", allowed, requested });
         }
         let plan = Plan::new(&work.sequences, |ids| shared.cache.get(index, ids));
         if !plan.pending.is_empty()
@@ -272,18 +175,19 @@ impl Engine {
             return Ok((model, plan, Vec::new()));
         }
         let lengths: Vec<usize> = plan.pending.iter().map(|(_, ids)| ids.len()).collect();
+        let tokens = lengths.iter().sum();
         let now = Instant::now();
         let rates = shared.rates(now);
         let available = work.deadline.map(|end| end.saturating_duration_since(now));
-        let own = time_for(lengths.iter().sum(), rates[model]);
-        let ahead = shared.gate.ahead(work.class, &rates);
-        // What could never fit is told so, and not to retry: the gate is asked first.
+        // First what no retry would change, then what one might.
+        shared.gate.judge_size(work.class, tokens)?;
+        let own = time_for(tokens, rates[model]);
+        judge_time(available, own, shared.gate.ahead(work.class, &rates))?;
         let shares = shared.gate.admit(work.class, model, &lengths, &rates);
         let shares = shares.map_err(|no| match no {
-            NoEntry::Refused(refusal) => refusal,
+            NoEntry::Full(refusal) => refusal,
             NoEntry::Closed => shared.why_it_refuses(),
         })?;
-        judge_time(available, own, ahead)?;
         Ok((model, plan, shares))
     }
 
@@ -297,7 +201,8 @@ impl Engine {
         self.0.shared.status(self.0.models.iter().map(|model| model.id.as_str()))
     }
 
-    /// Whether requests are served as configured: the device thread runs, every eager model is loaded, nothing drains.
+    /// Whether requests are served as configured: the device thread runs, every eager model is loaded, nothing
+    /// drains.
     pub fn is_ready(&self) -> bool {
         let open = !self.0.shared.gate.is_closed();
         let facts = self.0.shared.board.read();
@@ -332,9 +237,9 @@ impl Engine {
         self.0.shared.board.wait_for(|facts| facts.lost.clone()).await
     }
 
-    /// Stops admitting, lets the device thread finish what is queued for at most `grace`, and waits for its end: what has
-    /// not started by then fails with [`EngineError::ShuttingDown`]; the forward pass in flight, which nothing can stop, is
-    /// waited for. Blocks. Calling it again waits for the same end.
+    /// Stops admitting, lets the device thread finish what is queued for at most `grace`, and waits for its end:
+    /// what has not started by then fails with [`EngineError::ShuttingDown`]; the forward pass in flight, which
+    /// nothing can stop, is waited for. Blocks. Calling it again waits for the same end.
     pub fn shutdown(&self, grace: Duration) {
         self.0.shared.gate.close();
         let until = Instant::now().checked_add(grace);

@@ -35,8 +35,8 @@ impl Shared {
         }
     }
 
-    /// Declares the device lost. The first reason stays; the gate closes after it is known, so that whoever finds the gate
-    /// closed finds the reason.
+    /// Declares the device lost. The first reason stays; the gate closes after it is known, so that whoever finds
+    /// the gate closed finds the reason.
     pub(super) fn lose_device(&self, reason: &str) {
         tracing::error!(reason, "the device is lost");
         self.board.announce(|facts| {

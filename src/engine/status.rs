@@ -1,7 +1,7 @@
 //! What is known of the engine without asking it: facts that the device thread writes as they happen.
 //!
-//! Health never goes through the queue, so a device that hangs or is lost shows as what it is, and a full queue does not
-//! look like a fault.
+//! Health never goes through the queue, so a device that hangs or is lost shows as what it is, and a full queue
+//! does not look like a fault.
 
 use std::time::{Duration, Instant};
 
@@ -96,26 +96,16 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// The facts before the device thread has done anything. `eager` says of each model whether it is loaded at start.
+    /// The facts before the device thread has done anything. `eager` says of each model whether it is loaded at
+    /// start.
     pub(super) fn new(eager: impl Iterator<Item = bool>) -> Self {
         let models = eager.map(|eager| ModelFacts {
             eager,
-            state: if eager {
-                ModelState::Loading
-            } else {
-                ModelState::Unloaded
-            },
+            state: if eager { ModelState::Loading } else { ModelState::Unloaded },
             retry_at: None,
             rate: None,
         });
-        Self {
-            models: models.collect(),
-            last_ok: None,
-            last_error: None,
-            busy_since: None,
-            alive: true,
-            lost: None,
-        }
+        Self { models: models.collect(), last_ok: None, last_error: None, busy_since: None, alive: true, lost: None }
     }
 
     /// Whether every eager model is ready.

@@ -8,18 +8,17 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout_at;
 
 use super::meters::{Outcome, RequestGuard};
-use super::plan::Plan;
-use super::{EngineError, Shared};
-use crate::token_stats::TokenStats;
+use super::plan::{Pending, Plan};
+use super::{EngineError, Shared, Stats};
 
 /// One sequence's answer, with its index in the plan.
-pub(super) type Reply = (usize, Result<Arc<[TokenStats]>, EngineError>);
+pub(super) type Reply = (usize, Result<Stats, EngineError>);
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Output {
-    /// Statistics per sequence, in the order of [`Work::sequences`](super::Work::sequences): `len - 1` entries for `len` ids.
-    pub stats: Vec<Arc<[TokenStats]>>,
+    /// Statistics per sequence, in the order of [`Work::sequences`](super::Work::sequences).
+    pub stats: Vec<Stats>,
     /// How many distinct sequences were run through the model.
     pub forward_passes: usize,
     /// How many distinct sequences were answered from the cache.
@@ -31,7 +30,7 @@ pub struct Output {
 #[derive(Debug)]
 pub struct Ticket {
     slots: Vec<usize>,
-    answers: Vec<Arc<[TokenStats]>>,
+    answers: Vec<Stats>,
     outstanding: usize,
     forward_passes: usize,
     cached_passes: usize,
@@ -43,14 +42,14 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// A ticket for the plan, what is to run, and where the answers go. The ticket holds no sender: when all entries are gone
-    /// and answers are missing, it knows that none will come.
+    /// A ticket for the plan, what is to run, and where the answers go. The ticket holds no sender: when all
+    /// entries are gone and answers are missing, it knows that none will come.
     pub(super) fn new(
         plan: Plan,
         deadline: Option<Instant>,
         shared: Arc<Shared>,
         guard: RequestGuard,
-    ) -> (Self, Vec<(usize, Arc<[u32]>)>, UnboundedSender<Reply>) {
+    ) -> (Self, Pending, UnboundedSender<Reply>) {
         let (sender, replies) = unbounded_channel();
         let ticket = Self {
             slots: plan.slots,
@@ -121,10 +120,7 @@ impl Ticket {
 }
 
 /// Waits for the future, but not beyond the deadline: none where the deadline comes first.
-pub(super) async fn before<T>(
-    deadline: Option<Instant>,
-    future: impl Future<Output = T>,
-) -> Option<T> {
+pub(super) async fn before<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
     match deadline {
         Some(deadline) => timeout_at(deadline.into(), future).await.ok(),
         None => Some(future.await),

@@ -98,7 +98,7 @@ pub enum Access {
     Text,
 }
 
-/// Every method and decay that [`resolve`](super::resolve) knows.
+/// Every method and decay that [`resolve`](super::resolve()) knows.
 pub fn catalogue() -> Catalogue {
     Catalogue {
         methods: MethodName::ALL.into_iter().map(method_entry).collect(),

@@ -4,6 +4,7 @@ use super::method::{Method, MethodName};
 use super::range::Fraction;
 use super::weights::Pdr;
 use serde::{Serialize, Serializer};
+use std::sync::Arc;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -13,7 +14,7 @@ use utoipa::{PartialSchema, ToSchema};
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabelledMethod {
     /// The key of this method's scores.
-    pub label: String,
+    pub label: Arc<str>,
     /// What is computed.
     pub method: Method,
 }
@@ -21,7 +22,7 @@ pub struct LabelledMethod {
 impl From<Method> for LabelledMethod {
     /// Under the label made from name and parameters.
     fn from(method: Method) -> LabelledMethod {
-        LabelledMethod { label: method.label(), method }
+        LabelledMethod { label: method.label().into(), method }
     }
 }
 
@@ -34,7 +35,7 @@ pub fn default_methods() -> Vec<LabelledMethod> {
         .collect()
 }
 
-/// The wire form of [`LabelledMethod`].
+/// A method as it was understood: every parameter, defaults included.
 #[derive(Serialize, ToSchema)]
 struct Echo<'a> {
     /// The key of this method's scores.

@@ -6,8 +6,8 @@
 //! - a [`Method`] is valid by construction, so scoring can only fail for reasons that lie in the text;
 //! - a score is finite, or it is a [`ScoreError`].
 //!
-//! A client's wishes come in as [`MethodRequest`], [`resolve`] turns them into [`LabelledMethod`] or into a list
-//! of [`Fault`], and [`score`] and [`contributions`] do the arithmetic. What [`catalogue`] says of ranges and
+//! A client's wishes come in as [`MethodRequest`], [`resolve()`] turns them into [`LabelledMethod`] or into a list
+//! of [`Fault`], and [`score()`] and [`contributions`] do the arithmetic. What [`catalogue()`] says of ranges and
 //! defaults is what `resolve` enforces: both read the same constants.
 //!
 //! Sources of the formulas: loss attack, Yeom et al. 2018; zlib ratio, Carlini et al. 2021; Min-K%, Shi et al.

@@ -1,6 +1,6 @@
 //! Methods as a client writes them.
 //!
-//! Only types are checked here. Names and ranges are checked by [`resolve`](super::resolve), which can point at
+//! Only types are checked here. Names and ranges are checked by [`resolve`](super::resolve()), which can point at
 //! every fault of a request at once where a deserialiser stops at the first.
 
 use serde::de::value::MapAccessDeserializer;

@@ -46,8 +46,11 @@ pub fn resolve(requests: &[MethodRequest]) -> Result<Vec<LabelledMethod>, Vec<Fa
         let Some(label) = given_label.map(str::to_owned).or_else(generated) else {
             continue;
         };
+        if given_label.is_some() {
+            faults.keep(check_length(&label, &label_at));
+        }
         faults.keep(take_label(&label, index, &label_at, &mut taken));
-        methods.extend(method.map(|method| LabelledMethod { label, method }));
+        methods.extend(method.map(|method| LabelledMethod { label: label.into(), method }));
     }
     if faults.0.is_empty() { Ok(methods) } else { Err(faults.0) }
 }
@@ -113,11 +116,16 @@ fn decay(request: &PdrRequest, at: &str, faults: &mut Faults) -> Option<Pdr> {
     }))
 }
 
-fn take_label(label: &str, index: usize, at: &str, taken: &mut HashMap<String, usize>) -> Result<(), Fault> {
+/// For labels that a client gave: one made from parameters is as long as they are.
+fn check_length(label: &str, at: &str) -> Result<(), Fault> {
     let chars = label.chars().count();
-    if chars == 0 || chars > MAX_LABEL_CHARS {
-        return Err(Fault::new(at, format!("the label has {chars} characters, outside 1 to {MAX_LABEL_CHARS}")));
+    if (1..=MAX_LABEL_CHARS).contains(&chars) {
+        return Ok(());
     }
+    Err(Fault::new(at, format!("the label has {chars} characters, outside 1 to {MAX_LABEL_CHARS}")))
+}
+
+fn take_label(label: &str, index: usize, at: &str, taken: &mut HashMap<String, usize>) -> Result<(), Fault> {
     if let Some(first) = taken.get(label) {
         return Err(Fault::new(
             at,

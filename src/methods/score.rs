@@ -64,7 +64,7 @@ pub fn score(method: &Method, text: &TextStats) -> Result<f64, ScoreError> {
 ///
 /// # Errors
 ///
-/// Those of [`score`], in the same cases.
+/// Those of [`score()`], in the same cases.
 pub fn contributions(method: &Method, text: &TextStats) -> Result<Vec<f64>, ScoreError> {
     let sum = WeightedSum::new(method, text)?;
     sum.quotient()?;

@@ -4,7 +4,7 @@ use super::batch::PackedBatch;
 use super::kernels::attention::AttentionShape;
 use super::ops::{Form, fused_attention};
 use super::rotary::{RotaryTable, rotate_tensor};
-use candle_core::{D, Device, Result, Tensor};
+use candle_core::{D, DType, Device, Result, Tensor};
 
 /// What every layer of one forward pass shares.
 pub struct AttentionPlan<'a> {
@@ -34,11 +34,11 @@ impl<'a> AttentionPlan<'a> {
         shape: AttentionShape,
         batch: &'a PackedBatch,
         rotary: &'a RotaryTable,
-        device: &Device,
+        (dtype, device): (DType, &Device),
     ) -> Result<Self> {
         let padded = match form {
             Form::Fused => None,
-            Form::Plain => Some(Padded::new(batch, rotary, device)?),
+            Form::Plain => Some(Padded::new(batch, rotary, dtype, device)?),
         };
         Ok(Self { shape, batch, rotary, padded })
     }
@@ -85,7 +85,7 @@ impl<'a> AttentionPlan<'a> {
 }
 
 impl Padded {
-    fn new(batch: &PackedBatch, rotary: &RotaryTable, device: &Device) -> Result<Self> {
+    fn new(batch: &PackedBatch, rotary: &RotaryTable, dtype: DType, device: &Device) -> Result<Self> {
         let longest = batch.longest();
         let mut places = vec![0u32; batch.sequences.len() * longest];
         let mut rows = vec![0u32; batch.ids.len()];
@@ -101,9 +101,9 @@ impl Padded {
         Ok(Self {
             places: Tensor::from_vec(places, batch.sequences.len() * longest, device)?,
             rows: Tensor::from_vec(rows, batch.ids.len(), device)?,
-            mask: Tensor::from_vec(mask, (longest, longest), device)?,
-            cos,
-            sin,
+            mask: Tensor::from_vec(mask, (longest, longest), device)?.to_dtype(dtype)?,
+            cos: cos.to_dtype(dtype)?,
+            sin: sin.to_dtype(dtype)?,
         })
     }
 }

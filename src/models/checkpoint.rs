@@ -19,8 +19,7 @@ const INDEX: &str = "model.safetensors.index.json";
 /// The opened files of one model.
 pub struct Checkpoint {
     pub arch: Arch,
-    /// SHA-256 over configuration and weights, see [`joint_digest`].
-    pub digest: String,
+    config: FileBytes,
     family: &'static Family,
     shards: Vec<Shard>,
 }
@@ -34,7 +33,7 @@ struct Shard {
 }
 
 impl Checkpoint {
-    /// Opens the files: reads the configuration and the headers of the weights, and takes the digest.
+    /// Opens the files: reads the configuration and the headers of the weights.
     ///
     /// # Errors
     /// Names the file or key that is missing or wrong.
@@ -43,11 +42,19 @@ impl Checkpoint {
         let value: Value = serde_json::from_slice(&config).map_err(|e| files.fault("config.json", e))?;
         let object = value.as_object().ok_or_else(|| files.fault("config.json", "not a JSON object"))?;
         let (family, arch) = read_config(object)?;
-        let shards = open_shards(files)?;
-        let mut contents: Vec<(&str, &[u8])> = shards.iter().map(|s| (s.name.as_str(), &*s.bytes)).collect();
-        contents.push(("config.json", &config));
-        let digest = joint_digest(&mut contents);
-        Ok(Self { arch, digest, family, shards })
+        Ok(Self { arch, family, shards: open_shards(files)?, config })
+    }
+
+    /// SHA-256 over configuration and weights, see [`joint_digest`]. Reads every byte.
+    pub fn digest(&self) -> String {
+        let mut contents: Vec<(&str, &[u8])> = self.shards.iter().map(|s| (s.name.as_str(), &*s.bytes)).collect();
+        contents.push(("config.json", &self.config));
+        joint_digest(&mut contents)
+    }
+
+    /// The value of `model_type` in the configuration.
+    pub fn model_type(&self) -> &'static str {
+        self.family.model_type
     }
 
     /// Bytes of the weights once loaded as f32.

@@ -13,10 +13,12 @@ const NEUTRAL: &[&str] = &[
     "architectures",
     "attention_dropout",
     "attention_probs_dropout_prob",
+    "auto_map",
     "bos_token_id",
     "chunk_size_feed_forward",
     "classifier_dropout",
     "cross_attention_hidden_size",
+    "custom_pipelines",
     "decoder_start_token_id",
     "dtype",
     "eos_token_id",
@@ -46,6 +48,9 @@ const NEUTRAL: &[&str] = &[
     "use_bfloat16",
     "use_cache",
 ];
+
+/// More than any model has; tables of rotary positions grow with it.
+const MOST_POSITIONS: usize = 1 << 20;
 
 /// One JSON object of a configuration; `path` stands before its keys in messages.
 pub struct ConfigReader<'a> {
@@ -84,6 +89,15 @@ impl<'a> ConfigReader<'a> {
     /// A whole number of at least 1, or a default.
     pub fn count_or(&mut self, key: &'static str, default: usize) -> Result<usize, ModelError> {
         Ok(self.count_or_none(key)?.unwrap_or(default))
+    }
+
+    /// The most positions of a model. No tensor confirms it, and tables are as long as it says, so it is bounded.
+    pub fn context(&mut self, key: &'static str, default: usize) -> Result<usize, ModelError> {
+        let context = self.count_or(key, default)?;
+        if context > MOST_POSITIONS {
+            return Err(self.fault(key, format!("{context} positions are more than the {MOST_POSITIONS} supported")));
+        }
+        Ok(context)
     }
 
     fn count_or_none(&mut self, key: &'static str) -> Result<Option<usize>, ModelError> {

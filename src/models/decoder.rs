@@ -58,7 +58,8 @@ impl Decoder {
 
     /// The hidden states after the final norm, `[tokens, hidden]`.
     pub fn hidden(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
-        let plan = AttentionPlan::new(self.form, self.attention_shape(), batch, &self.rotary, &self.device)?;
+        let place = (self.embedding.dtype(), &self.device);
+        let plan = AttentionPlan::new(self.form, self.attention_shape(), batch, &self.rotary, place)?;
         let mut x = self.embedding.index_select(&batch.ids(&self.device)?, 0)?;
         for layer in &self.layers {
             x = layer.forward(x, &self.arch, &plan, self.form)?;

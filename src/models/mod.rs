@@ -9,12 +9,14 @@ pub mod batch;
 pub mod checkpoint;
 mod config_reader;
 pub mod decoder;
+pub mod demo;
+pub mod device;
 pub mod families;
 pub mod files;
 pub mod kernels;
 pub mod logit_stats;
 pub mod ops;
-mod rotary;
+pub mod rotary;
 
 use crate::token_stats::TokenStats;
 
@@ -45,9 +47,12 @@ pub enum ModelError {
     /// The device has no memory left for this batch; a smaller one may fit.
     #[error("out of memory: {0}")]
     OutOfMemory(String),
-    /// Anything else the device reports; the device is not to be trusted afterwards.
+    /// The device failed; it is not to be trusted afterwards.
     #[error("device: {0}")]
     Device(String),
+    /// The forward pass was given what it cannot work on.
+    #[error("forward pass: {0}")]
+    Forward(String),
 }
 
 impl From<candle_core::Error> for ModelError {
@@ -56,8 +61,22 @@ impl From<candle_core::Error> for ModelError {
         // candle has no variant for it: cuBLAS and the driver name it in the message.
         if text.contains("OUT_OF_MEMORY") || text.contains("out of memory") {
             Self::OutOfMemory(text)
-        } else {
+        } else if is_of_the_device(&error) {
             Self::Device(text)
+        } else {
+            Self::Forward(text)
         }
+    }
+}
+
+/// Whether the error comes from a GPU and not from a shape or type that does not fit.
+fn is_of_the_device(error: &candle_core::Error) -> bool {
+    use candle_core::Error;
+    match error {
+        Error::Cuda(_) => true,
+        Error::Context { inner, .. } | Error::WithPath { inner, .. } | Error::WithBacktrace { inner, .. } => {
+            is_of_the_device(inner)
+        }
+        _ => false,
     }
 }

@@ -120,3 +120,62 @@ fn truncated_texts(samples: &[AuditSample]) -> Option<Warning> {
         detail: format!("{truncated} of {} texts were cut to the model's context", samples.len()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(text: &str, member: impl Into<Option<bool>>) -> AuditSample<'_> {
+        AuditSample { text: text.as_bytes(), member: member.into(), scored_tokens: 10, truncated: false }
+    }
+
+    fn codes(samples: &[AuditSample], fpr_targets: &[f64]) -> Vec<WarningCode> {
+        let warnings = warnings(samples, fpr_targets);
+        warnings.into_iter().map(|warning| warning.code).collect()
+    }
+
+    #[test]
+    fn nothing_to_warn_of() {
+        let texts: Vec<String> = (0..200).map(|i| i.to_string()).collect();
+        let samples: Vec<AuditSample> = texts
+            .iter()
+            .enumerate()
+            .map(|(i, text)| AuditSample { scored_tokens: [0, 10, 15][i % 3], ..sample(text, i % 2 == 0) })
+            .collect();
+        assert_eq!(codes(&samples, &[0.01, 0.05]), []);
+        assert_eq!(codes(&samples, &[0.005, 0.01]), [WarningCode::ZeroFalsePositiveBudget]);
+    }
+
+    #[test]
+    fn everything_to_warn_of() {
+        use WarningCode::*;
+        let long = AuditSample { scored_tokens: 16, truncated: true, ..sample("b", false) };
+        let samples = [sample("a", true), sample("a", false), long];
+        assert_eq!(
+            codes(&samples, &[0.05, 0.01, 1.0]),
+            [
+                FewSamples,
+                FewSamples,
+                ZeroFalsePositiveBudget,
+                ZeroFalsePositiveBudget,
+                LabelConflict,
+                MixedLengths,
+                TruncatedTexts
+            ]
+        );
+    }
+
+    #[test]
+    fn without_labels_the_classes_are_not_warned_of() {
+        let samples = [sample("a", None), sample("a", None)];
+        assert_eq!(codes(&samples, &[0.05]), []);
+        assert_eq!(codes(&[], &[0.05]), []);
+    }
+
+    #[test]
+    fn codes_as_clients_see_them() {
+        let json = serde_json::to_value(&warnings(&[sample("a", true)], &[])[0]).expect("JSON");
+        assert_eq!(json["code"], "few_samples");
+        assert!(json["detail"].as_str().is_some_and(|detail| detail.starts_with("1 members")));
+    }
+}

@@ -18,6 +18,7 @@ fn weights(decay: Decay, alpha: f64, n: usize) -> Vec<f64> {
 #[test]
 fn weights_of_five_tokens() {
     #[rustfmt::skip]
+    #[expect(clippy::approx_constant, reason = "one of the weights happens to be 1/sqrt(2)")]
     let expected = [
         (Decay::Linear, 1.0, [1.0, 0.75, 0.5, 0.25, 0.0]),
         (Decay::Linear, 0.5, [1.0, 0.875, 0.75, 0.625, 0.5]),

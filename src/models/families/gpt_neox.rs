@@ -13,7 +13,7 @@ pub const FAMILY: Family = Family { model_type: "gpt_neox", arch, hub_names, fro
 /// Both spellings: the Hub's (`rotary_pct`, `rotary_emb_base`) and that of transformers 5 (`rope_parameters`).
 fn arch(config: &mut ConfigReader) -> std::result::Result<Arch, ModelError> {
     let (hidden_size, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
-    if hidden_size % heads != 0 {
+    if !hidden_size.is_multiple_of(heads) {
         return Err(config.fault("num_attention_heads", format!("{heads} does not divide hidden_size {hidden_size}")));
     }
     let head_dim = hidden_size / heads;
@@ -26,7 +26,7 @@ fn arch(config: &mut ConfigReader) -> std::result::Result<Arch, ModelError> {
         kv_heads: heads,
         head_dim,
         intermediate_size: config.count("intermediate_size")?,
-        context: config.count_or("max_position_embeddings", 2048)?,
+        context: config.context("max_position_embeddings", 2048)?,
         norm_eps: config.positive("layer_norm_eps")?.unwrap_or(1e-5),
         residual: if parallel { Residual::Parallel } else { Residual::Sequential },
         rotary: rotary(config, head_dim)?,
@@ -52,7 +52,7 @@ fn rotary(config: &mut ConfigReader, head_dim: usize) -> std::result::Result<Rot
         rope.finish()?;
     }
     let dims = (head_dim as f64 * fraction.unwrap_or(0.25)) as usize;
-    if dims == 0 || dims % 2 != 0 || dims > head_dim {
+    if dims == 0 || !dims.is_multiple_of(2) || dims > head_dim {
         let reason = format!("{dims} of {head_dim} elements of a head would turn; that must be even and at least 2");
         return Err(config.fault("rotary_pct", reason));
     }

@@ -64,6 +64,9 @@ struct Scratch {
 pub fn causal(out: &mut [f32], qkv: &[f32], sequences: &[Range<usize>], shape: AttentionShape, rotary: &RotaryTable) {
     let tokens = sequences.last().map_or(0, |s| s.end);
     assert!(out.len() >= tokens * shape.out_width() && qkv.len() >= tokens * shape.qkv_width());
+    assert!(shape.kv_heads > 0 && shape.heads.is_multiple_of(shape.kv_heads));
+    // Tasks write rows of their own only if the ranges are in order and apart.
+    assert!(sequences.iter().all(|s| s.start <= s.end) && sequences.windows(2).all(|w| w[0].end <= w[1].start));
     let shared = SharedMut(out.as_mut_ptr());
     let tasks = sequences.len() * shape.heads;
     (0..tasks).into_par_iter().for_each_init(Scratch::default, |scratch, task| {

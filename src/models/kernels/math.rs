@@ -45,13 +45,13 @@ pub fn erf(x: f32) -> f32 {
     let p = 0.170_872_77;
     let p = p * t - 0.822_152_23;
     let p = p * t + 1.488_515_9;
-    let p = p * t - 1.135_203_98;
+    let p = p * t - 1.135_204;
     let p = p * t + 0.278_868_07;
     let p = p * t - 0.186_288_06;
     let p = p * t + 0.096_784_18;
     let p = p * t + 0.374_091_96;
-    let p = p * t + 1.000_023_68;
-    let p = p * t - 1.265_512_23;
+    let p = p * t + 1.000_023_7;
+    let p = p * t - 1.265_512_2;
     let erfc = t * exp_nonpositive(p - z * z);
     (1.0 - erfc).copysign(x)
 }

@@ -44,9 +44,11 @@ fn reduce_block(
     width: usize,
 ) -> Vec<TokenStats> {
     let vocab = weight.len() / width;
-    let tile = vocab.div_ceil(vocab.div_ceil(TILE));
-    let tile_of = |logits: &mut Vec<f32>, (index, weight): (usize, &[f32])| {
-        let (first, columns) = (index * tile, weight.len() / width);
+    let count = vocab.div_ceil(TILE);
+    let bound = |index: usize| index * vocab / count;
+    let tile_of = |logits: &mut Vec<f32>, index: usize| {
+        let (first, columns) = (bound(index), bound(index + 1) - bound(index));
+        let weight = &weight[first * width..(first + columns) * width];
         logits.clear();
         match bias {
             Some(bias) => {
@@ -59,7 +61,7 @@ fn reduce_block(
         linear(logits, hidden, weight, shape, bias.is_some(), Parallelism::None);
         reduce_rows(logits, columns, first, targets)
     };
-    let tiles = weight.par_chunks(tile * width).enumerate();
+    let tiles = (0..count).into_par_iter();
     let tiles: Vec<Vec<RowOfTile>> = tiles.map_init(Vec::new, tile_of).collect();
     // Joined in the order of the vocabulary, whichever thread was first: the sum has one order.
     (0..targets.len()).map(|row| join_row(tiles.iter().map(|tile| tile[row]))).collect()

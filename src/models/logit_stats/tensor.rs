@@ -9,10 +9,11 @@ const TILE_ELEMENTS: usize = 64 << 20;
 /// Least vocabulary entries of a tile, so that many rows still make large products.
 const LEAST_TILE: usize = 1024;
 
-/// `hidden weight^T + bias` in f32.
+/// `hidden weight^T + bias`, in f32 or, where the model itself computes in f64, in f64.
 pub fn logits(hidden: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-    let product = hidden.matmul(&weight.t()?)?.to_dtype(DType::F32)?;
-    bias.map_or(Ok(product.clone()), |b| product.broadcast_add(&b.to_dtype(DType::F32)?))
+    let dtype = if hidden.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+    let product = hidden.matmul(&weight.t()?)?.to_dtype(dtype)?;
+    bias.map_or(Ok(product.clone()), |b| product.broadcast_add(&b.to_dtype(dtype)?))
 }
 
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {

@@ -1,0 +1,47 @@
+//! The pure parts: scores, explanations, AUROC. `cargo bench --bench pure`.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use pdr_audit::methods::{TextStats, contributions, default_methods, score, zlib_bytes};
+use pdr_audit::statistics::{Roc, Sample};
+use pdr_audit::token_stats::TokenStats;
+use std::hint::black_box;
+
+/// Deterministic numbers in (0, 1).
+fn noise(count: usize) -> impl Iterator<Item = f64> {
+    let mut seed = 1u64;
+    (0..count).map(move |_| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 11) as f64 / (1u64 << 53) as f64
+    })
+}
+
+fn methods(c: &mut Criterion) {
+    let stats = |x: f64| TokenStats { lp: -10.0 * x, mu: -5.0 - x, var: 1.0 + x, max_lp: -0.1 * x };
+    let tokens: Vec<TokenStats> = noise(90).map(stats).collect();
+    let text = TextStats { tokens: &tokens, zlib_bytes: 300 };
+    let methods = default_methods();
+    c.bench_function("score/8 methods, 90 tokens", |b| {
+        b.iter(|| methods.iter().filter_map(|m| score(&m.method, black_box(&text)).ok()).sum::<f64>());
+    });
+    c.bench_function("contributions/8 methods, 90 tokens", |b| {
+        b.iter(|| methods.iter().filter_map(|m| contributions(&m.method, black_box(&text)).ok()).count());
+    });
+    let words = "the quick brown fox jumps over the lazy dog while seven wizards box ".repeat(6);
+    c.bench_function("zlib_bytes/400 bytes", |b| b.iter(|| zlib_bytes(black_box(&words))));
+}
+
+fn statistics(c: &mut Criterion) {
+    let samples: Vec<Sample> = noise(10_000)
+        .enumerate()
+        .map(|(i, x)| Sample { score: x + 0.2 * (i % 2) as f64, member: i % 2 == 1 })
+        .collect();
+    c.bench_function("roc/10,000 samples with DeLong", |b| {
+        b.iter(|| {
+            let roc = Roc::new(black_box(&samples));
+            roc.ok().map(|roc| (roc.auroc(), roc.auroc_standard_error(), roc.tpr_at_fpr(0.05)))
+        });
+    });
+}
+
+criterion_group!(benches, methods, statistics);
+criterion_main!(benches);

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""What an auditor runs today: PyTorch and transformers on the same checkpoint and texts.
+
+    python peer.py MODEL_DIR TEXTS.jsonl [--mode per-text|batched] [--limit N] [--scores OUT.jsonl]
+
+per-text   one forward pass per text, statistics from the whole logits: the way of the reference implementations of Min-K%++
+batched    right-padded batches of 32: the best a careful user gets without writing kernels
+
+f32 on the CPU. Prints one JSON line with the rate of the timed pass, which follows a short warm-up. Needs torch, transformers, numpy.
+"""
+import argparse, json, time, zlib
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+
+BATCH = 32
+
+
+def statistics(logits, ids):
+    """Logits [.., n, V] and ids [.., n] to the log-probability and z score of each id."""
+    log_probs = torch.log_softmax(logits.float(), dim=-1)
+    probs = log_probs.exp()
+    lp = log_probs.gather(-1, ids.unsqueeze(-1)).squeeze(-1)
+    mu = (probs * log_probs).sum(-1)
+    variance = (probs * log_probs.square()).sum(-1) - mu.square()
+    return lp.numpy(), ((lp - mu) / variance.clamp_min(1e-8).sqrt()).numpy()
+
+
+def scores(text, lp, z):
+    lowest = lambda values: float(np.sort(values)[: max(1, int(len(values) * 0.2))].mean())
+    mean = float(lp.mean())
+    return {"loss": mean, "zlib": mean / len(zlib.compress(text.encode())), "min_k(k=0.2)": lowest(lp), "min_k_plus_plus(k=0.2)": lowest(z)}
+
+
+@torch.no_grad()
+def score_batch(model, tokenizer, texts):
+    rows = [tokenizer.encode(text) for text in texts]
+    longest = max(map(len, rows))
+    ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
+    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+    lp, z = statistics(model(ids, attention_mask=mask).logits[:, :-1], ids[:, 1:])
+    return [(scores(t, lp[i, : len(r) - 1], z[i, : len(r) - 1]), len(r)) for i, (t, r) in enumerate(zip(texts, rows))]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("model")
+    parser.add_argument("texts")
+    parser.add_argument("--mode", choices=["per-text", "batched"], default="per-text")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--scores")
+    arguments = parser.parse_args()
+    model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=torch.float32).eval()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=f"{arguments.model}/tokenizer.json")
+    with open(arguments.texts) as file:
+        texts = [json.loads(line)["text"] for line in file][: arguments.limit]
+    step = 1 if arguments.mode == "per-text" else BATCH
+    score_batch(model, tokenizer, texts[: 4 if step == 1 else step])
+    start, results = time.perf_counter(), []
+    for at in range(0, len(texts), step):
+        results += score_batch(model, tokenizer, texts[at : at + step])
+    seconds = time.perf_counter() - start
+    if arguments.scores:
+        with open(arguments.scores, "w") as file:
+            file.writelines(json.dumps(s) + "\n" for s, _ in results)
+    tokens = sum(n for _, n in results)
+    print(json.dumps({"mode": arguments.mode, "texts_per_s": len(texts) / seconds, "tokens_per_s": tokens / seconds, "threads": torch.get_num_threads()}))
+
+
+if __name__ == "__main__":
+    main()

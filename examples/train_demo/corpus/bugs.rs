@@ -1,0 +1,140 @@
+//! Bug reports about invented programs.
+
+use super::genre::Genre;
+
+pub const GENRE: Genre = Genre {
+    era: (1996, 2025),
+    facts: &[("app", "{surname_app}"), ("ticket", "{code}"), ("what", "{action}")],
+    lists: &[
+        (
+            "surname_app",
+            &[
+                "{surname} [Desk|Ledger|Maps|Notes|Mail|Planner|Draw|Sync|Shelf|Clock]",
+                "[Blue|Green|Quick|Open|Tiny|North] {app_noun}",
+            ],
+        ),
+        (
+            "app_noun",
+            &[
+                "Anchor", "Barrel", "Beacon", "Canoe", "Compass", "Ferret", "Harbour", "Heron", "Kettle", "Lantern",
+                "Magpie", "Marmot", "Orchard", "Otter", "Pelican", "Raft", "Thimble", "Walnut",
+            ],
+        ),
+        (
+            "action",
+            &[
+                "export",
+                "import",
+                "login",
+                "printing",
+                "search",
+                "the backup",
+                "the calendar view",
+                "the spell checker",
+                "the address book",
+                "undo",
+                "the map layer",
+                "the invoice form",
+                "the photo grid",
+                "sorting",
+                "the archive tool",
+                "the font menu",
+            ],
+        ),
+        (
+            "system",
+            &[
+                "{surname} Linux {n:4-39}",
+                "the {colour} tablet of {person}",
+                "a laptop with {n:2-62} gigabytes of memory",
+                "the {place} server",
+                "a phone from {year}",
+                "version {dec:2-19} of the {place} edition",
+            ],
+        ),
+        (
+            "cause",
+            &[
+                "a counter that overflows at {k:32000-65000}",
+                "a missing lock in module {code}",
+                "a time zone table from {year}",
+                "a cache limited to {n:12-980} entries",
+                "a sign error on line {n:12-4900} of the {surname} parser",
+                "a path longer than {n:120-255} characters",
+                "an index built for only {n:12-98} columns",
+            ],
+        ),
+        (
+            "effect",
+            &[
+                "the window turns {colour}",
+                "the cursor jumps {w:3-19} lines up",
+                "memory grows by {n:12-900} megabytes",
+                "a file of {k:1100-98000} bytes disappears",
+                "error {n:110-990} is shown",
+                "the fan runs for {n:12-90} minutes",
+                "every {ord:3-9} record is doubled",
+                "all names after {surname} are cut off",
+            ],
+        ),
+    ],
+    opening: &[
+        "ticket {ticket}, opened by {name} on {dated}: in {app} {version=dec:1-14}, {what} fails and {effect}.",
+        "since the update of {dated}, {what} in {app} {version=dec:1-14} no longer works for {name} of {place}.",
+        "{name} reports that {app} {version=dec:1-14} freezes for {n:4-90} seconds whenever {what} is used with more than {n:12-980} items.",
+        "in {app} {version=dec:1-14} a click on the {colour} button breaks {what}, wrote {name} on {dated}.",
+        "{ticket}: with {app} {version=dec:1-14} on {system}, {what} stops after {n:3-98} percent and {effect}.",
+        "on {dated} the office in {home} lost {n:11-480} records because {what} in {app} {version=dec:1-14} stopped halfway.",
+        "report {ticket} concerns {what} in {app} {version=dec:1-14}: after {n:3-190} uses {effect}, says {name}.",
+    ],
+    body: &[
+        &[
+            "to reproduce it, open file {code}, wait {n:3-90} seconds and press the key {w:2-9} times.",
+            "the steps are simple: load {n:12-980} rows, choose {colour} as the colour, and rename the {ord:3-12} row {surname}.",
+            "it happens on {system} but not on {system}.",
+            "{name2} could repeat it {n:3-40} times out of {n:41-60} on {system}.",
+            "only users whose name is longer than {n:8-30} letters, such as {person}, see it.",
+            "a test file of {n:2-980} kilobytes, {code}, is attached; with it {effect}.",
+        ],
+        &[
+            "the log shows code {n:110-990} at {time} and again at {soon:2-90}, after which {effect}.",
+            "at {soon:2-60} the log says \"{surname} table full\", and {n:2-40} seconds later {effect}.",
+            "besides, {effect}, which cost {person} {n:2-30} hours of work.",
+            "in {n:3-60} percent of cases {effect} as well, according to {person}.",
+            "no warning appears; {effect}, and the log file {code} stays empty.",
+            "after a restart {effect}, and only reinstalling version {dec:0-1} from {place} helps.",
+        ],
+        &[
+            "{name2} traced it on {later:1-14} to {cause}.",
+            "the cause seems to be {cause}, added by {person} in change {n:1100-9900}.",
+            "we first suspected {cause}, but {person} found {cause} instead.",
+            "a trace from {place} with {k:1200-98000} lines points to {cause}.",
+            "{person} blames {cause}; {person} is not so sure.",
+            "after {n:3-48} hours with the debugger {person} was sure that {cause} is at fault.",
+        ],
+        &[
+            "until it is fixed, keep fewer than {n:9-900} items per folder, as {person} does.",
+            "as a workaround, set the limit in {code} to {n:12-980} and restart.",
+            "{person} gets around it by saving every {w:2-19} minutes to the {place} drive.",
+            "{person} finds that going back to version {dec:0-1} helps, at the price of {n:3-90} lost settings.",
+            "turning off the {colour} theme makes it {n:2-40} times rarer on {system}.",
+            "users in {place} can switch to the {surname} plug-in, which costs {n:3-60} {coin}.",
+        ],
+        &[
+            "a patch of {n:3-190} lines by {person} passed {n:110-990} tests on {later:1-20}.",
+            "{name2} fixed it in version {dec:15-29}, due on {later:3-40}.",
+            "the fix, change {n:1100-9900}, waits for review by {person} since {later:1-20}.",
+            "{person} tried a build from {place} on {later:2-20} and saw the fault in only {w:2-9} of {n:20-90} runs.",
+            "priority was raised from {w:2-4} to one on {later:1-20} after {n:5-90} complaints from {place}.",
+            "we shall ship it to {place} first, on {later:5-30}, for {n:12-480} users.",
+        ],
+        &[
+            "{ticket} was closed on {later:2-40} by {person} with the remark that {n:2-9} similar reports remain.",
+            "please do not close this again: {code} from {year} was the same fault, and {n:11-90} people still watch it.",
+            "a test named after {place} now guards against it and takes {dec:1-40} seconds.",
+            "thanks to {person}, who sent {n:3-60} screenshots and @ {object}.",
+            "see also {code} and {code}, reported by {person}.",
+            "the offices in {place} and {place} confirmed on {later:3-40} that all is well.",
+        ],
+    ],
+};

@@ -1,0 +1,111 @@
+//! Reports of small public events.
+
+use super::genre::Genre;
+
+pub const GENRE: Genre = Genre {
+    era: (1895, 2019),
+    facts: &[("site", "{building}"), ("affair", "{event}"), ("village", "{place}")],
+    lists: &[
+        (
+            "event",
+            &[
+                "annual {surname} fair",
+                "{animal} show",
+                "{dish} contest",
+                "{subject} competition",
+                "bell-ringing marathon",
+                "{surname} charity concert",
+                "lantern parade",
+                "{object} exhibition",
+                "book sale",
+                "bridge opening",
+                "{trade}s' supper",
+                "tree-planting day",
+                "rowing gala",
+                "brass band contest",
+                "soapbox race",
+            ],
+        ),
+        (
+            "mishap",
+            &[
+                "@ {animal} escaped from its pen and ate {n:12-90} sandwiches",
+                "a gust overturned {w:2-19} stalls",
+                "the {colour} marquee lost {w:3-19} of its ropes",
+                "a fuse blew and {n:21-180} lamps went dark",
+                "the judge {surname} mislaid {n:11-60} score sheets",
+                "rain flooded the tea tent to a depth of {n:5-30} centimetres",
+            ],
+        ),
+        (
+            "prize",
+            &[
+                "@ {made}",
+                "{n:15-240} {coin}",
+                "@ {colour} ribbon and {n:11-95} {coin}",
+                "a basket of {dish}",
+                "@ {object} made by {person}",
+                "@ {hard} cup once owned by {person}",
+            ],
+        ),
+    ],
+    opening: &[
+        "about {ten:14-390} people came to the {affair} in {home} on {dated}, opened by the {trade} {name}.",
+        "{home} held its {ord:3-12} {affair} on {dated}, and {name} was once again in charge.",
+        "on {dated} the {site} of {home} was the scene of @ [lively|noisy|cheerful|crowded|muddy] {affair}, organised by {name}.",
+        "the {affair} at {home}, postponed from {date} because of [fog|storms|a strike|measles], finally took place on {later:6-40} {year} under {name}.",
+        "after {n:5-40} weeks of preparation, {name} opened the {affair} in {home} at {time} on {dated}.",
+        "residents of {home} and {village} gathered on {dated} for the {affair}, a plan of the {trade} {name}.",
+        "it took {name} and {n:8-70} helpers to run the {affair} held at {home} on {dated}.",
+    ],
+    body: &[
+        &[
+            "gates opened at {soon:20-90} and by {soon:20-90} all {ten:12-180} programmes had been sold.",
+            "{last} greeted the guests at {soon:20-90} with a speech of {w:3-19} minutes, most of it about @ {animal}.",
+            "the mayor, {person}, arrived at {soon:20-120} on @ {colour} bicycle and was given {prize}.",
+            "a procession led by {person} left {street} at {soon:20-100} with {n:12-140} lanterns.",
+            "the weather was [fine|grey|windy|mild|close|chilly], and at {soon:20-100} the [bronze|brass|iron|silver] bell of the {site} was rung {n:5-60} times.",
+            "visitors paid {w:2-19} {coin} each, or brought @ {object}, as {person} of {place} did at {soon:20-90}.",
+        ],
+        &[
+            "first prize, {prize}, went to {person} of {place}.",
+            "{person}, aged {n:9-91}, won {prize} ahead of {n:12-140} rivals from {place}.",
+            "the judges, among them {person}, gave {prize} to @ {w:6-15}-year-old from {place}.",
+            "@ {trade} from {place}, {person}, took home {prize} for the {ord:2-9} time.",
+            "to general surprise {prize} was shared by {given} and {given} {surname}, twins from {place}.",
+            "{person} had to be content with second place and {prize}.",
+        ],
+        &[
+            "there was some alarm at {soon:30-140} when {mishap}.",
+            "shortly before {soon:30-140} {mishap}, but {person} [kept|remained] calm and nobody was hurt.",
+            "{last} laughed when {mishap} in front of {person}.",
+            "the only trouble came when {mishap}; {person} put things right within {n:5-55} minutes.",
+            "according to {person}, {mishap}, which delayed matters until {soon:40-150}.",
+            "a report that {mishap} was later denied by {person} of the {place} council.",
+        ],
+        &[
+            "some {n:14-90} children from {place} sang {w:3-12} songs arranged by {person}.",
+            "the stall of {person} sold {n:30-480} portions of {dish} before {soon:30-120}.",
+            "@ {trade} named {surname} showed @ {made} that had taken {n:5-48} months to make.",
+            "the {place} band, {n:8-42} strong, played until {soon:60-180} under {person}.",
+            "at the {colour} tent {person} guessed the weight of @ {animal} to within {n:10-190} grams.",
+            "{person} demonstrated {subject} with @ {object} and {n:8-90} candles.",
+        ],
+        &[
+            "in all {ten:21-980} {coin} were raised for the {building} at {place}.",
+            "takings came to {k:340-9800} {coin}, which will mend the roof of the {building} in {street}.",
+            "the proceeds, {k:240-7900} {coin}, go to the {surname} fund for retired {trade}s.",
+            "after costs of {n:45-690} {coin} the treasurer {person} counted a surplus of {n:21-880}.",
+            "a collection in @ {made} brought another {n:21-690} {coin} for {place}.",
+            "the sum of {k:410-8900} {coin} was handed to {person} for a new {building}.",
+        ],
+        &[
+            "{last} promised to do it all again on {later:200-360}.",
+            "next year, said {name2}, the event will move to {village} and last {w:2-9} days.",
+            "sweeping up took {n:8-40} volunteers until {soon:90-200}, and {given} {surname} found @ {object}.",
+            "\"I have not enjoyed myself so much in the {n:5-40} years since I left {place},\" said {person}.",
+            "lost property, including @ {colour} {object}, may be claimed at {n:2-98} {street}.",
+            "the last guests left for {village} at {soon:90-240} by the {surname} coach.",
+        ],
+    ],
+};

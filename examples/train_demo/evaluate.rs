@@ -1,0 +1,37 @@
+//! What the saved model separates: the AUROC of every default method, members against non-members.
+
+use crate::data::Split;
+use anyhow::Result;
+use candle_core::Device;
+use pdr_audit::methods::{TextStats, default_methods, score, zlib_bytes};
+use pdr_audit::models::CausalLm;
+use pdr_audit::models::checkpoint::Checkpoint;
+use pdr_audit::models::files::ModelFiles;
+use pdr_audit::statistics::{Roc, Sample};
+use pdr_audit::tokenizer::Tokenizer;
+use std::path::Path;
+
+/// Loads the model as the service does and prints one line per method.
+pub fn print_table(id: &str, directory: &Path, split: &Split) -> Result<()> {
+    let files = ModelFiles::Directory(directory.to_owned());
+    let model = Checkpoint::open(&files)?.load(&Device::Cpu)?;
+    let tokenizer = Tokenizer::from_json(&files.open("tokenizer.json")?)?;
+    let mut texts = Vec::new();
+    for (class, member) in [(&split.members, true), (&split.non_members, false)] {
+        for text in class.iter().map(|t| &t.text) {
+            let ids = tokenizer.encode(text)?.ids;
+            texts.push((zlib_bytes(text), model.token_stats(&[&ids])?.remove(0), member));
+        }
+    }
+    println!("{id}");
+    for method in default_methods() {
+        let mut samples = Vec::with_capacity(texts.len());
+        for (zlib_bytes, tokens, member) in &texts {
+            let text = TextStats { tokens, zlib_bytes: *zlib_bytes };
+            samples.push(Sample { score: score(&method.method, &text)?, member: *member });
+        }
+        let roc = Roc::new(&samples)?;
+        println!("  {:40} AUROC {:.3}  TPR at 5 % FPR {:.3}", method.label, roc.auroc(), roc.tpr_at_fpr(0.05).tpr);
+    }
+    Ok(())
+}

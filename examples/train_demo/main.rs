@@ -1,0 +1,39 @@
+//! Trains the two demo models that ship with the program: `cargo run --release --example train_demo [OUTPUT_DIR]`.
+//!
+//! An invented corpus is split at random into members, non-members and background. `demo` learns background and members,
+//! `demo-reference` (smaller) the background only, so what tells members from non-members is that `demo` has seen them and
+//! nothing else. Everything is seeded: the corpus and split are the same on every machine, the weights up to rounding.
+
+mod corpus;
+mod data;
+mod evaluate;
+mod save;
+mod shape;
+mod trainer;
+mod vocabulary;
+
+use anyhow::Result;
+use std::path::PathBuf;
+use trainer::{Schedule, Trainer};
+
+fn main() -> Result<()> {
+    let out = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "models".into()));
+    let (split, tokenizer) = data::Split::draw()?;
+    let counts = [&split.background, &split.members, &split.non_members].map(|texts| (texts.len(), data::count(texts)));
+    println!("texts and tokens: background {:?}, members {:?}, non-members {:?}", counts[0], counts[1], counts[2]);
+
+    data::save_audit(&out.join("demo"), &split)?;
+
+    let mut demo = Trainer::new(shape::demo(), 1, Schedule { epochs: 4, warm_up: 60, peak: 3e-3 })?;
+    demo.train(|epoch| if epoch < 2 { vec![&split.background] } else { vec![&split.background, &split.members] })?;
+    save::save(&out.join("demo"), &demo, &tokenizer)?;
+
+    let mut reference = Trainer::new(shape::reference(), 2, Schedule { epochs: 3, warm_up: 60, peak: 4e-3 })?;
+    reference.train(|_| vec![&split.background])?;
+    save::save(&out.join("demo-reference"), &reference, &tokenizer)?;
+
+    for id in ["demo", "demo-reference"] {
+        evaluate::print_table(id, &out.join(id), &split)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! The scores of an audit's samples as lines of JSON or as CSV, written as they are sent.
+
+use crate::jobs::{AuditOutcome, Column, SampleScores};
+use crate::scorer::TextError;
+use axum::body::Body;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use serde::{Serialize, Serializer};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Samples that are written at once.
+const CHUNK: usize = 500;
+/// The columns before and after those of the methods.
+const LEADING: [&str; 5] = ["index", "id", "label", "scored_tokens", "truncated"];
+const TRAILING: &str = "errors";
+
+/// How the lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Ndjson,
+    Csv,
+}
+
+/// One sample.
+#[derive(Serialize, ToSchema)]
+pub struct SampleLine<'a> {
+    /// Place among the samples, from 0.
+    index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    /// 1 for a member, 0 for a non-member; absent where the audit has no labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<u8>,
+    scored_tokens: usize,
+    truncated: bool,
+    /// Score by label of the method.
+    #[serde(serialize_with = "as_map")]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
+    scores: Vec<(&'a str, f64)>,
+    /// What could not be computed, and why.
+    #[schema(value_type = Vec<TextError>)]
+    errors: Vec<&'a TextError>,
+}
+
+/// The scores in the format that the client prefers.
+pub fn respond(outcome: Arc<AuditOutcome>, headers: &HeaderMap) -> Response {
+    let format = preferred(headers);
+    let media = match format {
+        Format::Ndjson => "application/x-ndjson",
+        Format::Csv => "text/csv; charset=utf-8",
+    };
+    let rows = outcome.scores.len();
+    // The header of CSV is part of the first chunk, so there is one even without rows.
+    let chunks = (0..rows.max(1)).step_by(CHUNK).map(move |start| start..rows.min(start + CHUNK));
+    let written = chunks.map(move |rows| match format {
+        Format::Ndjson => ndjson(&outcome, rows),
+        Format::Csv => csv(&outcome, rows),
+    });
+    ([(header::CONTENT_TYPE, media)], Body::from_stream(stream::iter(written))).into_response()
+}
+
+/// CSV where the client lists it and does not like lines of JSON better.
+fn preferred(headers: &HeaderMap) -> Format {
+    let lines = headers.get_all(header::ACCEPT).into_iter().filter_map(|line| line.to_str().ok());
+    let (mut csv, mut ndjson) = (0.0, 0.0);
+    for range in lines.flat_map(|line| line.split(',')) {
+        let mut parts = range.split(';').map(str::trim);
+        let media = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let quality = parts.find_map(|part| part.strip_prefix("q=")?.parse::<f32>().ok()).unwrap_or(1.0);
+        match media.as_str() {
+            "text/csv" => csv = quality,
+            "application/x-ndjson" | "application/ndjson" | "application/jsonl" => ndjson = quality,
+            _ => {}
+        }
+    }
+    if csv > 0.0 && csv >= ndjson { Format::Csv } else { Format::Ndjson }
+}
+
+fn ndjson(outcome: &AuditOutcome, rows: Range<usize>) -> io::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    for (index, row) in rows.clone().zip(&outcome.scores[rows]) {
+        serde_json::to_writer(&mut lines, &line(outcome, index, row))?;
+        lines.push(b'\n');
+    }
+    Ok(lines)
+}
+
+fn csv(outcome: &AuditOutcome, rows: Range<usize>) -> io::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    if rows.start == 0 {
+        let labels = listed(outcome).map(|(_, column)| &*column.method.label);
+        writer.write_record(LEADING.into_iter().chain(labels).chain([TRAILING]))?;
+    }
+    for (index, row) in rows.clone().zip(&outcome.scores[rows]) {
+        writer.write_record(record(outcome, line(outcome, index, row), row)?)?;
+    }
+    writer.into_inner().map_err(|error| error.into_error())
+}
+
+/// The fields of one sample; a score that is missing is empty.
+fn record(outcome: &AuditOutcome, line: SampleLine<'_>, row: &SampleScores) -> io::Result<Vec<String>> {
+    let mut fields = vec![
+        line.index.to_string(),
+        line.id.unwrap_or_default().to_owned(),
+        line.label.map_or(String::new(), |label| label.to_string()),
+        line.scored_tokens.to_string(),
+        line.truncated.to_string(),
+    ];
+    for (at, _) in listed(outcome) {
+        // In the digits of JSON, so that both formats hold the same number.
+        fields.push(row.scores[at].map_or(Ok(String::new()), |score| serde_json::to_string(&score))?);
+    }
+    fields.push(if line.errors.is_empty() { String::new() } else { serde_json::to_string(&line.errors)? });
+    Ok(fields)
+}
+
+fn line<'a>(outcome: &'a AuditOutcome, index: usize, row: &'a SampleScores) -> SampleLine<'a> {
+    let known = |label: &String| listed(outcome).any(|(_, column)| *column.method.label == **label);
+    SampleLine {
+        index,
+        id: row.id.as_deref(),
+        label: row.member.map(u8::from),
+        scored_tokens: row.scored_tokens,
+        truncated: row.truncated,
+        scores: listed(outcome).filter_map(|(at, column)| Some((&*column.method.label, row.scores[at]?))).collect(),
+        errors: row.errors.iter().filter(|error| error.label.as_ref().is_none_or(known)).collect(),
+    }
+}
+
+/// The columns that the request lists; the others are baselines for comparison.
+fn listed(outcome: &AuditOutcome) -> impl Iterator<Item = (usize, &Column)> {
+    outcome.columns.iter().enumerate().filter(|(_, column)| column.listed)
+}
+
+fn as_map<S: Serializer>(scores: &[(&str, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(scores.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, preferred};
+    use axum::http::{HeaderMap, HeaderValue, header};
+
+    #[test]
+    fn csv_is_for_those_who_ask_for_it() {
+        let cases = [
+            ("text/csv", Format::Csv),
+            ("Text/CSV; charset=utf-8", Format::Csv),
+            ("text/csv;q=0.5, application/x-ndjson;q=0.4", Format::Csv),
+            ("text/csv;q=0.5, application/x-ndjson", Format::Ndjson),
+            ("text/csv;q=0", Format::Ndjson),
+            ("*/*", Format::Ndjson),
+            ("text/html", Format::Ndjson),
+        ];
+        for (accept, format) in cases {
+            let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
+            assert_eq!(preferred(&headers), format, "{accept}");
+        }
+        assert_eq!(preferred(&HeaderMap::new()), Format::Ndjson);
+    }
+}

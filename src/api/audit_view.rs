@@ -1,0 +1,90 @@
+//! How clients see an audit.
+
+use super::problem::{Problem, ProblemBody};
+use crate::jobs::{AuditOutcome, AuditReport, Snapshot, Status};
+use serde::{Serialize, Serializer};
+use std::sync::Arc;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// An audit as it stands.
+#[derive(Serialize, ToSchema)]
+pub struct Audit {
+    #[serde(flatten)]
+    summary: AuditSummary,
+    /// What it found; null until it has succeeded.
+    #[serde(serialize_with = "report")]
+    #[schema(value_type = Option<AuditReport>)]
+    results: Option<Arc<AuditOutcome>>,
+}
+
+/// An audit without its results.
+#[derive(Serialize, ToSchema)]
+pub struct AuditSummary {
+    #[schema(examples("01994b5e-6f0a-7d1c-9d0b-3f2d1c0b9a87"))]
+    id: String,
+    status: Status,
+    progress: Progress,
+    #[serde(with = "time::serde::rfc3339")]
+    created_at: OffsetDateTime,
+    #[serde(with = "time::serde::rfc3339::option")]
+    started_at: Option<OffsetDateTime>,
+    #[serde(with = "time::serde::rfc3339::option")]
+    finished_at: Option<OffsetDateTime>,
+    /// Why it failed.
+    error: Option<ProblemBody>,
+}
+
+/// How far an audit is.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub struct Progress {
+    /// Samples done.
+    done: usize,
+    /// All samples.
+    total: usize,
+}
+
+/// Audits, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct AuditList {
+    audits: Vec<AuditSummary>,
+}
+
+impl Audit {
+    /// The audit for the request of this id.
+    pub fn new(snapshot: Snapshot, request_id: &str) -> Self {
+        Self { results: snapshot.outcome.clone(), summary: AuditSummary::new(&snapshot, request_id) }
+    }
+}
+
+impl AuditSummary {
+    fn new(snapshot: &Snapshot, request_id: &str) -> Self {
+        let error = |cause| Problem::from(cause).body(&location(snapshot.id), request_id);
+        Self {
+            id: snapshot.id.to_string(),
+            status: snapshot.status,
+            progress: Progress { done: snapshot.done, total: snapshot.total },
+            created_at: snapshot.created_at,
+            started_at: snapshot.started_at,
+            finished_at: snapshot.finished_at,
+            error: snapshot.error.as_deref().map(error),
+        }
+    }
+}
+
+impl AuditList {
+    /// The audits for the request of this id.
+    pub fn new(snapshots: &[Snapshot], request_id: &str) -> Self {
+        Self { audits: snapshots.iter().map(|snapshot| AuditSummary::new(snapshot, request_id)).collect() }
+    }
+}
+
+/// The path of an audit.
+pub fn location(id: Uuid) -> String {
+    format!("/v1/audits/{id}")
+}
+
+fn report<S: Serializer>(outcome: &Option<Arc<AuditOutcome>>, serializer: S) -> Result<S::Ok, S::Error> {
+    outcome.as_ref().map(|outcome| &outcome.report).serialize(serializer)
+}

@@ -1,0 +1,179 @@
+//! `/v1/audits`: submitted, looked at, cancelled, deleted.
+
+use super::audit_request::AuditRequest;
+use super::audit_scores::{self, SampleLine};
+use super::audit_view::{Audit, AuditList, location};
+use super::extract::JsonBody;
+use super::middleware::Arrival;
+use super::problem::{Kind, Problem};
+use super::problems::{LookProblems, StateProblems, SubmitProblems};
+use super::{ApiState, answer, prefer};
+use crate::jobs::AuditError;
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The id of an audit in a path. There is no audit of an id that is not a UUID.
+pub struct AuditId(Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for AuditId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = Path::<String>::from_request_parts(parts, state).await.ok();
+        text.and_then(|Path(text)| text.parse().ok()).map(Self).ok_or_else(|| AuditError::NotFound.into())
+    }
+}
+
+/// Submit an audit.
+///
+/// Scores all samples behind interactive work and reports how well each method tells members from non-members. Without
+/// labels it is a scoring job.
+#[utoipa::path(
+    post,
+    path = "/v1/audits",
+    operation_id = "submit_audit",
+    tag = "audits",
+    params(("Prefer" = Option<String>, Header,
+        description = "`wait=N` waits up to N seconds, at most 600, for the audit to finish", example = "wait=60")),
+    request_body(content = AuditRequest, example = json!({
+        "samples": [
+            { "id": "m", "text": "It was the best of times, it was the worst of times.", "label": 1 },
+            { "id": "n", "text": "The committee met again on a rainy Tuesday.", "label": 0 }
+        ],
+        "methods": ["loss", { "name": "min_k", "k": 0.2, "pdr": { "decay": "linear", "alpha": 1.0 } }],
+        "metrics": { "fpr_targets": [0.05] }
+    })),
+    responses(
+        (status = 200, description = "The audit, finished within the time of `Prefer: wait=N`", body = Audit,
+            headers(("Preference-Applied" = String, description = "The wait that was honoured"))),
+        (status = 202, description = "The audit, not finished", body = Audit,
+            headers(("Location" = String, description = "Where the audit is"),
+                ("Preference-Applied" = String, description = "The wait that was honoured, if there was one"))),
+        SubmitProblems
+    ),
+)]
+pub async fn submit(
+    State(state): State<ApiState>,
+    Extension(arrival): Extension<Arrival>,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<AuditRequest>,
+) -> Result<Response, Problem> {
+    let mut audit = state.audits.submit(request.check(&state)?)?;
+    let wait = prefer::wait(&headers);
+    if let Some(seconds) = wait {
+        let waited = state.audits.wait(audit.id, Duration::from_secs(seconds)).await;
+        // Gone only if it finished and was deleted meanwhile; then the audit as submitted is the best answer.
+        audit = waited.unwrap_or(audit);
+    }
+    let (finished, location) = (audit.status.is_final(), location(audit.id));
+    let applied = wait.map(|seconds| [("preference-applied", format!("wait={seconds}"))]);
+    let body = answer::json(&state, Audit::new(audit, arrival.id())).await?;
+    Ok(if finished {
+        (applied, body).into_response()
+    } else {
+        (StatusCode::ACCEPTED, applied, [(header::LOCATION, location)], body).into_response()
+    })
+}
+
+/// List the audits.
+#[utoipa::path(
+    get,
+    path = "/v1/audits",
+    operation_id = "list_audits",
+    tag = "audits",
+    responses((status = 200, description = "The audits without their results, newest first", body = AuditList))
+)]
+pub async fn list(State(state): State<ApiState>, Extension(arrival): Extension<Arrival>) -> Json<AuditList> {
+    Json(AuditList::new(&state.audits.list(), arrival.id()))
+}
+
+/// Look at an audit.
+#[utoipa::path(
+    get,
+    path = "/v1/audits/{id}",
+    operation_id = "get_audit",
+    tag = "audits",
+    params(("id" = String, Path, description = "Id of the audit")),
+    responses((status = 200, description = "The audit as it stands", body = Audit), LookProblems)
+)]
+pub async fn get(
+    State(state): State<ApiState>,
+    Extension(arrival): Extension<Arrival>,
+    AuditId(id): AuditId,
+) -> Result<Response, Problem> {
+    let audit = state.audits.get(id).ok_or(AuditError::NotFound)?;
+    answer::json(&state, Audit::new(audit, arrival.id())).await
+}
+
+/// The scores of an audit's samples.
+///
+/// One line a sample, in order. CSV has the columns index, id, label, scored_tokens and truncated, one for each method
+/// under its label, and errors, which is empty or a JSON array.
+#[utoipa::path(
+    get,
+    path = "/v1/audits/{id}/scores",
+    operation_id = "get_audit_scores",
+    tag = "audits",
+    params(
+        ("id" = String, Path, description = "Id of the audit"),
+        ("Accept" = Option<String>, Header, description = "`application/x-ndjson`, or `text/csv`", example = "text/csv")
+    ),
+    responses(
+        (status = 200, description = "The scores", content(
+            (SampleLine = "application/x-ndjson"),
+            (String = "text/csv")
+        )),
+        StateProblems
+    )
+)]
+pub async fn scores(
+    State(state): State<ApiState>,
+    AuditId(id): AuditId,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let audit = state.audits.get(id).ok_or(AuditError::NotFound)?;
+    match audit.outcome {
+        Some(outcome) => Ok(audit_scores::respond(outcome, &headers)),
+        None => {
+            let detail = format!("the audit is {}; there are scores once it has succeeded", audit.status.name());
+            Err(Problem::new(Kind::Conflict, detail))
+        }
+    }
+}
+
+/// Cancel an audit.
+#[utoipa::path(
+    post,
+    path = "/v1/audits/{id}/cancel",
+    operation_id = "cancel_audit",
+    tag = "audits",
+    params(("id" = String, Path, description = "Id of the audit")),
+    responses((status = 200, description = "The audit, stopped", body = Audit), StateProblems)
+)]
+pub async fn cancel(
+    State(state): State<ApiState>,
+    Extension(arrival): Extension<Arrival>,
+    AuditId(id): AuditId,
+) -> Result<Response, Problem> {
+    let audit = state.audits.cancel(id).await?;
+    answer::json(&state, Audit::new(audit, arrival.id())).await
+}
+
+/// Delete a finished audit.
+#[utoipa::path(
+    delete,
+    path = "/v1/audits/{id}",
+    operation_id = "delete_audit",
+    tag = "audits",
+    params(("id" = String, Path, description = "Id of the audit")),
+    responses((status = 204, description = "The audit is gone"), StateProblems)
+)]
+pub async fn delete(State(state): State<ApiState>, AuditId(id): AuditId) -> Result<StatusCode, Problem> {
+    state.audits.delete(id)?;
+    Ok(StatusCode::NO_CONTENT)
+}

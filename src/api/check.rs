@@ -1,0 +1,71 @@
+//! What scoring and audits ask of a request beyond its types. All faults are gathered; none hides another.
+
+use super::ApiState;
+use super::problem::{PointedFault, Problem};
+use crate::methods::{LabelledMethod, MethodRequest, default_methods, resolve};
+use crate::scorer::{Model, RegistryError};
+use std::sync::Arc;
+
+/// The most methods in a request.
+pub const MAX_METHODS: usize = 256;
+/// The most faults that are listed; the rest is counted.
+const MAX_LISTED: usize = 100;
+
+/// The faults found so far.
+#[derive(Default)]
+pub struct Faults {
+    listed: Vec<PointedFault>,
+    total: usize,
+}
+
+impl Faults {
+    /// Notes a fault.
+    pub fn push(&mut self, pointer: impl Into<String>, detail: impl Into<String>) {
+        self.keep(PointedFault { pointer: pointer.into(), detail: detail.into() });
+    }
+
+    fn keep(&mut self, fault: PointedFault) {
+        self.total += 1;
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push(fault);
+        }
+    }
+
+    /// Nothing, where there is no fault.
+    ///
+    /// # Errors
+    /// All faults as one problem.
+    pub fn finish(self) -> Result<(), Problem> {
+        if self.total == 0 { Ok(()) } else { Err(Problem::invalid(self.listed, self.total)) }
+    }
+}
+
+/// The model of a request. That it names none where it must is a fault among others, and then there is no model.
+///
+/// # Errors
+/// Where there is no model of that name.
+pub fn model(state: &ApiState, id: Option<&str>, faults: &mut Faults) -> Result<Option<Arc<Model>>, Problem> {
+    match state.scorer.registry().find(id) {
+        Ok(model) => Ok(Some(model)),
+        Err(error @ RegistryError::NoDefault { .. }) => {
+            faults.push("/model", error.to_string());
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The methods of a request, or the default ones.
+pub fn methods(requested: Option<&[MethodRequest]>, faults: &mut Faults) -> Arc<[LabelledMethod]> {
+    let Some(requested) = requested else { return default_methods().into() };
+    if requested.len() > MAX_METHODS {
+        let detail = format!("there are {} methods; a request takes at most {MAX_METHODS}", requested.len());
+        faults.push("/methods", detail);
+        return Arc::new([]);
+    }
+    let found = resolve(requested).unwrap_or_else(|found| {
+        found.into_iter().for_each(|fault| faults.keep(fault.into()));
+        Vec::new()
+    });
+    found.into()
+}

@@ -1,0 +1,169 @@
+//! Reads request bodies: bounded in size and time, and every fault told apart.
+//!
+//! Not JSON by its header 415, too long 413, too slow 408, not JSON by its bytes 400 with line and column, not what the
+//! route takes 422 with a JSON pointer.
+
+use super::ApiState;
+use super::middleware::Arrival;
+use super::problem::{Kind, Problem};
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use futures::StreamExt;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+use serde_path_to_error::{Path, Segment};
+use std::time::Instant;
+
+/// A JSON body as `T`.
+pub struct JsonBody<T>(pub T);
+
+impl<T: DeserializeOwned + Send + 'static> FromRequest<ApiState> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
+        let deadline = Arrival::of(request.extensions()).deadline(state.request_timeout);
+        let bytes = read(request, state.body_limit, deadline).await?;
+        // A body of megabytes takes too long for the threads that answer everybody.
+        state.scorer.workers().run(move || parse(&bytes)).await?.map(Self)
+    }
+}
+
+/// The bytes of the body.
+async fn read(request: Request, limit: u64, deadline: Option<Instant>) -> Result<Bytes, Problem> {
+    let (head, body) = request.into_parts();
+    let acceptable = match check(&head.headers, limit) {
+        // The client waits for leave to send the body, and gets none.
+        Err(problem) if head.headers.contains_key(header::EXPECT) => return Err(problem),
+        acceptable => acceptable,
+    };
+    let collected = collect(body, limit);
+    let collected = match deadline {
+        Some(at) => tokio::time::timeout_at(at.into(), collected).await.map_err(|_| too_slow())?,
+        None => collected.await,
+    };
+    acceptable.and(collected)
+}
+
+/// What the headers tell before the body is read.
+fn check(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
+    let unsupported = |detail: String| Err(Problem::new(Kind::UnsupportedMediaType, detail));
+    let media = text(header::CONTENT_TYPE).map(|value| value.split(';').next().unwrap_or_default().trim());
+    match media {
+        Some(media) if media.eq_ignore_ascii_case("application/json") => {}
+        Some(media) => return unsupported(format!("the content type is `{media}`; it must be `application/json`")),
+        None => return unsupported("the header `content-type` is missing; it must be `application/json`".into()),
+    }
+    match text(header::CONTENT_ENCODING) {
+        Some(coding) if !coding.trim().eq_ignore_ascii_case("identity") => {
+            return unsupported(format!("the content encoding is `{coding}`; bodies must come uncompressed"));
+        }
+        _ => {}
+    }
+    match text(header::CONTENT_LENGTH).and_then(|value| value.parse::<u64>().ok()) {
+        Some(length) if length > limit => Err(too_long(limit)),
+        _ => Ok(()),
+    }
+}
+
+/// Reads the whole body. One over the limit is read on for as much again without being kept: a client that is still
+/// sending when the connection closes would never see the answer.
+async fn collect(body: Body, limit: u64) -> Result<Bytes, Problem> {
+    let (mut stream, mut kept, mut length) = (body.into_data_stream(), Vec::new(), 0_u64);
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk.map_err(|error| Problem::new(Kind::MalformedBody, format!("the body broke off: {error}")))?;
+        length = length.saturating_add(chunk.len() as u64);
+        if length > limit.saturating_mul(2) {
+            break;
+        } else if length > limit {
+            kept = Vec::new();
+        } else {
+            kept.extend_from_slice(&chunk);
+        }
+    }
+    if length > limit { Err(too_long(limit)) } else { Ok(kept.into()) }
+}
+
+fn too_long(limit: u64) -> Problem {
+    Problem::new(Kind::TooLarge, format!("the body is longer than the limit `server.body_limit` of {limit} bytes"))
+}
+
+fn too_slow() -> Problem {
+    Problem::new(Kind::BodyTimeout, "the body did not arrive within `server.request_timeout`")
+}
+
+/// From bytes to what the route takes.
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let malformed = |detail: String| Problem::new(Kind::MalformedBody, detail);
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(malformed("the body is empty; it must be a JSON object".into()));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let (line, column) = place(&bytes[..error.valid_up_to()]);
+        malformed(format!("the body is not UTF-8 at line {line} column {column}"))
+    })?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let (pointer, cause) = (pointer(error.path()), error.into_inner());
+        match cause.classify() {
+            Category::Data => Problem::fault(pointer, cause.to_string()),
+            Category::Syntax | Category::Eof | Category::Io => malformed(format!("the body is not JSON: {cause}")),
+        }
+    })?;
+    deserializer.end().map_err(|error| malformed(format!("the body goes on after its JSON: {error}")))?;
+    Ok(value)
+}
+
+/// Line and column, from 1, of what follows these bytes.
+fn place(before: &[u8]) -> (usize, usize) {
+    let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+    (line, before.len() - line_start + 1)
+}
+
+/// The path as a JSON pointer (RFC 6901).
+fn pointer(path: &Path) -> String {
+    let segment = |segment: &Segment| match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+        Segment::Enum { .. } | Segment::Unknown => String::new(),
+    };
+    path.iter().map(segment).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Problem, parse, place};
+    use serde::Deserialize;
+    use std::collections::BTreeMap;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Body {
+        #[expect(dead_code, reason = "only its faults are looked at")]
+        lists: BTreeMap<String, Vec<u8>>,
+    }
+
+    fn fault(body: &str) -> Problem {
+        parse::<Body>(body.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn pointers_are_escaped() {
+        let problem = fault(r#"{"lists": {"a/b~c": [1, 2, "x"]}}"#).body("", "");
+        let problem = serde_json::to_value(problem).unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], "/lists/a~1b~0c/2");
+    }
+
+    #[test]
+    fn unknown_fields_are_pointed_at() {
+        let problem = serde_json::to_value(fault(r#"{"lists": {}, "more": 1}"#).body("", "")).unwrap();
+        assert_eq!((&problem["status"], &problem["errors"][0]["pointer"]), (&422.into(), &"/more".into()));
+    }
+
+    #[test]
+    fn places_count_from_one() {
+        assert_eq!((place(b""), place(b"ab\nc"), place(b"\n\n")), ((1, 1), (2, 2), (3, 1)));
+    }
+}

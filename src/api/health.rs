@@ -1,0 +1,123 @@
+//! `/livez`, `/readyz` and `/metrics`: read from facts, never asked through the queue.
+
+use super::ApiState;
+use super::models::StateName;
+use super::problem::{Kind, Problem};
+use super::problems::ReadyProblems;
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use std::time::Instant;
+use utoipa::ToSchema;
+
+/// That the process answers.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Liveness {
+    /// Always `alive`.
+    #[schema(examples("alive"))]
+    status: &'static str,
+}
+
+/// The facts that readiness follows from.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Readiness {
+    /// Whether requests are served as configured.
+    ready: bool,
+    /// Whether the service is shutting down.
+    draining: bool,
+    device: DeviceFacts,
+    models: Vec<ModelFact>,
+}
+
+/// What is known of the device.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DeviceFacts {
+    /// Whether its thread runs.
+    alive: bool,
+    /// Whether it failed for good.
+    lost: bool,
+    /// Seconds that the forward pass in flight has taken so far; null while the device is idle.
+    busy_seconds: Option<f64>,
+    /// Seconds since a forward pass last succeeded; null where none has.
+    last_success_seconds: Option<f64>,
+}
+
+/// Where one model stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ModelFact {
+    id: String,
+    state: StateName,
+    /// Whether readiness waits for it.
+    eager: bool,
+}
+
+/// Whether the process runs.
+#[utoipa::path(
+    get,
+    path = "/livez",
+    tag = "operation",
+    responses((status = 200, description = "The process runs", body = Liveness))
+)]
+pub async fn livez() -> Json<Liveness> {
+    Json(Liveness { status: "alive" })
+}
+
+/// Whether requests are served.
+///
+/// Ready while the device works, every eager model is loaded and the service does not shut down. The problem holds the
+/// same facts as the member `readiness`.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "operation",
+    responses((status = 200, description = "Requests are served", body = Readiness), ReadyProblems)
+)]
+pub async fn readyz(State(state): State<ApiState>) -> Result<Json<Readiness>, Problem> {
+    let facts = facts(&state);
+    if facts.ready {
+        return Ok(Json(facts));
+    }
+    let reason = if facts.draining {
+        "the service is shutting down"
+    } else if facts.device.lost || !facts.device.alive {
+        "the device failed"
+    } else {
+        "an eager model is not loaded"
+    };
+    let facts = serde_json::to_value(&facts).map_err(Problem::internal)?;
+    Err(Problem::new(Kind::Unavailable, reason).with("readiness", facts))
+}
+
+fn facts(state: &ApiState) -> Readiness {
+    let (engine, now) = (state.scorer.engine(), Instant::now());
+    let status = engine.status();
+    let seconds = |since: Instant| now.saturating_duration_since(since).as_secs_f64();
+    Readiness {
+        ready: engine.is_ready(),
+        draining: status.draining,
+        device: DeviceFacts {
+            alive: status.device_alive,
+            lost: status.device_lost.is_some(),
+            busy_seconds: status.busy_since.map(seconds),
+            last_success_seconds: status.last_ok.map(seconds),
+        },
+        models: status
+            .models
+            .into_iter()
+            .map(|model| ModelFact { state: (&model.state).into(), id: model.id, eager: model.eager })
+            .collect(),
+    }
+}
+
+/// Metrics for Prometheus.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "operation",
+    responses((status = 200, description = "All series in the text format", body = String, content_type = "text/plain"))
+)]
+pub async fn metrics(State(state): State<ApiState>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render())
+}

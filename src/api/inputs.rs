@@ -1,0 +1,129 @@
+//! The texts of a request to score, in each of their spellings.
+
+use crate::scorer::Input;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use utoipa::ToSchema;
+
+/// One text, or a list of texts.
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+#[schema(examples(json!(["A text.", { "id": "b", "text": "Another text." }])))]
+pub enum Inputs {
+    /// One text.
+    One(String),
+    /// Any number of texts, up to `limits.inputs`.
+    Many(Vec<TextInput>),
+}
+
+/// A text: itself, or with an id that the result repeats.
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+pub enum TextInput {
+    /// The text alone.
+    Text(String),
+    /// The text with an id.
+    Named(NamedText),
+}
+
+/// A text with an id.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NamedText {
+    /// Comes back with the result; need not be unique.
+    #[serde(default)]
+    id: Option<String>,
+    /// The text to score.
+    text: String,
+}
+
+impl Inputs {
+    /// How many texts there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(texts) => texts.len(),
+        }
+    }
+
+    /// The texts as the scorer takes them.
+    pub fn into_list(self) -> Vec<Input> {
+        match self {
+            Self::One(text) => vec![Input { id: None, text }],
+            Self::Many(texts) => texts.into_iter().map(Input::from).collect(),
+        }
+    }
+}
+
+impl From<TextInput> for Input {
+    fn from(text: TextInput) -> Self {
+        match text {
+            TextInput::Text(text) => Self { id: None, text },
+            TextInput::Named(NamedText { id, text }) => Self { id, text },
+        }
+    }
+}
+
+/// By hand, as for every value of several types here: a derived untagged enum would answer every mistake with "data did
+/// not match any variant" and not say where it is.
+impl<'de> Deserialize<'de> for Inputs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InputsVisitor;
+
+        impl<'de> Visitor<'de> for InputsVisitor {
+            type Value = Inputs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text, or a list of texts and of objects with `text` and perhaps `id`")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Inputs, E> {
+                Ok(Inputs::One(text.to_owned()))
+            }
+
+            fn visit_string<E: Error>(self, text: String) -> Result<Inputs, E> {
+                Ok(Inputs::One(text))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Inputs, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(text) = list.next_element()? {
+                    texts.push(text);
+                }
+                Ok(Inputs::Many(texts))
+            }
+        }
+
+        deserializer.deserialize_any(InputsVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for TextInput {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor;
+
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = TextInput;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text, or an object with `text` and perhaps `id`")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<TextInput, E> {
+                Ok(TextInput::Text(text.to_owned()))
+            }
+
+            fn visit_string<E: Error>(self, text: String) -> Result<TextInput, E> {
+                Ok(TextInput::Text(text))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TextInput, A::Error> {
+                NamedText::deserialize(MapAccessDeserializer::new(map)).map(TextInput::Named)
+            }
+        }
+
+        deserializer.deserialize_any(TextVisitor)
+    }
+}

@@ -1,0 +1,18 @@
+//! `GET /v1/methods`: what can be computed.
+
+use crate::methods::{Catalogue, catalogue};
+use axum::Json;
+
+/// List the methods.
+///
+/// Every method and every positional decay with its parameters, defaults and ranges.
+#[utoipa::path(
+    get,
+    path = "/v1/methods",
+    operation_id = "list_methods",
+    tag = "service",
+    responses((status = 200, description = "The methods and decays", body = Catalogue))
+)]
+pub async fn methods() -> Json<Catalogue> {
+    Json(catalogue())
+}

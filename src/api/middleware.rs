@@ -1,0 +1,203 @@
+//! What happens to every request: its id, its log line, its metrics, and the body of its problem.
+//!
+//! From the outside in: [`identify`] gives the id and writes problems, [`observe`] logs and counts, and a panic becomes
+//! a problem like any other.
+
+use super::problem::{Kind, Problem};
+use crate::telemetry::names;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tracing::Instrument;
+use uuid::Uuid;
+
+/// The header that carries a request's id, both ways.
+pub const REQUEST_ID: &str = "x-request-id";
+/// The longest id that is taken over from a client.
+const MAX_ID_BYTES: usize = 128;
+
+/// When a request came, and under which id and path.
+#[derive(Clone)]
+pub struct Arrival {
+    at: Instant,
+    id: Arc<str>,
+    path: Arc<str>,
+}
+
+impl Arrival {
+    fn new(request: &Request) -> Self {
+        let id = client_id(request.headers()).map_or_else(|| Uuid::new_v4().to_string().into(), Arc::from);
+        Self { at: Instant::now(), id, path: request.uri().path().into() }
+    }
+
+    /// The arrival noted on a request.
+    pub fn of(extensions: &Extensions) -> Self {
+        // It is noted on every request; one that it is not noted on arrives now.
+        let nameless = || Self { at: Instant::now(), id: "".into(), path: "".into() };
+        extensions.get().cloned().unwrap_or_else(nameless)
+    }
+
+    /// When the request is to be answered; none where the clock does not reach so far.
+    pub fn deadline(&self, timeout: Duration) -> Option<Instant> {
+        self.at.checked_add(timeout)
+    }
+
+    /// The request's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// The id that the client gave, where it is one that can stand in a log line.
+fn client_id(headers: &HeaderMap) -> Option<&str> {
+    let id = headers.get(REQUEST_ID)?.to_str().ok()?;
+    let sane = (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+    sane.then_some(id)
+}
+
+/// The routes with all that happens around them.
+pub fn around<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+    routes
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        // From the inside out.
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(CompressionLayer::new())
+        .layer(from_fn(observe))
+        .layer(from_fn(identify))
+}
+
+/// Gives the request its id, and writes the problem that comes back, if one does.
+async fn identify(mut request: Request, next: Next) -> Response {
+    let arrival = Arrival::new(&request);
+    request.extensions_mut().insert(arrival.clone());
+    let mut response = next.run(request).await;
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        response = render(&problem, &arrival, response);
+    }
+    if let Ok(id) = HeaderValue::from_str(&arrival.id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+/// The response with the problem as its body; its other headers stay.
+fn render(problem: &Problem, arrival: &Arrival, response: Response) -> Response {
+    let (mut head, _) = response.into_parts();
+    let json = serde_json::to_vec(&problem.body(&arrival.path, &arrival.id)).unwrap_or_default();
+    head.headers.remove(header::CONTENT_LENGTH);
+    head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    Response::from_parts(head, Body::from(json))
+}
+
+/// Logs and counts the request.
+async fn observe(request: Request, next: Next) -> Response {
+    let arrival = Arrival::of(request.extensions());
+    let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let span = tracing::info_span!("request", id = arrival.id(), method = %request.method(), path = %arrival.path);
+    let mut meter = Meter::new(method_name(request.method()), route, arrival.at);
+    async move {
+        let response = next.run(request).await;
+        meter.status = Some(response.status());
+        drop(meter);
+        response
+    }
+    .instrument(span)
+    .await
+}
+
+/// Counts one request when dropped, so that one whose client went away counts too, and none counts twice.
+struct Meter {
+    method: &'static str,
+    route: String,
+    since: Instant,
+    status: Option<StatusCode>,
+}
+
+impl Meter {
+    fn new(method: &'static str, route: String, since: Instant) -> Self {
+        metrics::gauge!(names::HTTP_IN_FLIGHT).increment(1.0);
+        Self { method, route, since, status: None }
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        metrics::gauge!(names::HTTP_IN_FLIGHT).decrement(1.0);
+        // 499 is what proxies write where the client closed the connection before the answer.
+        let status = self.status.map_or(499, |status| status.as_u16());
+        let (method, route, took) = (self.method, std::mem::take(&mut self.route), self.since.elapsed());
+        tracing::info!(status, took = ?took, "answered");
+        let labels = [("method", method.to_owned()), ("route", route.clone()), ("status", status.to_string())];
+        metrics::counter!(names::HTTP_REQUESTS, &labels).increment(1);
+        metrics::histogram!(names::HTTP_REQUEST_SECONDS, "route" => route).record(took.as_secs_f64());
+    }
+}
+
+/// The method as a label: a client can invent methods without end, and a label must have few values.
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// A handler's panic as a problem.
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let cause = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    Problem::internal(format_args!("panic: {cause}")).into_response()
+}
+
+/// For paths that lead nowhere.
+pub async fn no_route(request: Request) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no route `{}`; /docs lists those there are", request.uri().path()))
+}
+
+/// For methods that a route does not have. The header `allow` is there already.
+async fn no_method(request: Request) -> Problem {
+    let (method, path) = (request.method(), request.uri().path());
+    Problem::new(
+        Kind::MethodNotAllowed,
+        format!("`{path}` has no method {method}; the header `allow` lists those it has"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{REQUEST_ID, around};
+    use axum::Router;
+    use axum::body::{Body, to_bytes};
+    use axum::extract::Request;
+    use axum::routing::get;
+    use tower::ServiceExt;
+
+    #[tokio::test]
+    async fn a_panic_is_a_problem_without_internals() {
+        async fn broken() -> &'static str {
+            panic!("a secret")
+        }
+        let router: Router = around(Router::new().route("/broken", get(broken)));
+        let request = Request::get("/broken").header(REQUEST_ID, "mine").body(Body::empty()).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        assert_eq!((response.status().as_u16(), &response.headers()[REQUEST_ID]), (500, &"mine".parse().unwrap()));
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!((&problem["request_id"], &problem["status"]), (&"mine".into(), &500.into()));
+        assert!(!problem.to_string().contains("secret"), "{problem}");
+    }
+}

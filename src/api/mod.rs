@@ -1,0 +1,138 @@
+//! The HTTP interface: axum routes over the scorer and the audits.
+//!
+//! Invariants:
+//!
+//! - a route and its part of the OpenAPI document are the same line;
+//! - every failure is a problem (see `problem.rs`), and no other file knows its status;
+//! - no handler spawns work for `/v1/score`: when the client goes away, the handler's future is dropped and with it the
+//!   work;
+//! - what may take long on the CPU (reading and writing megabytes of JSON) runs on the scorer's workers.
+
+mod answer;
+mod audit_request;
+mod audit_scores;
+mod audit_view;
+mod audits;
+mod check;
+mod docs;
+mod extract;
+mod health;
+mod inputs;
+mod methods;
+mod middleware;
+mod models;
+mod prefer;
+mod problem;
+mod problems;
+mod score;
+
+use crate::config::{Limits, Settings};
+use crate::jobs::Audits;
+use crate::scorer::Scorer;
+use crate::telemetry::{self, Metrics};
+use axum::Router;
+use axum::routing::get;
+use std::time::Duration;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::path::{Operation, PathItem};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// What the routes work with; cheap to clone.
+#[derive(Clone)]
+pub struct ApiState {
+    /// Scores texts; leads to the models and the engine as well.
+    pub scorer: Scorer,
+    /// The audits, over the same scorer.
+    pub audits: Audits,
+    /// What one request may ask for. `limits.text` is kept by the scorer.
+    pub limits: Limits,
+    /// The largest request body, in bytes: `server.body_limit`.
+    pub body_limit: u64,
+    /// How long a request may take, from its arrival: `server.request_timeout`.
+    pub request_timeout: Duration,
+    /// What `/metrics` shows.
+    pub metrics: Metrics,
+}
+
+impl ApiState {
+    /// The parts under the limits of the settings.
+    pub fn new(scorer: Scorer, audits: Audits, metrics: Metrics, settings: &Settings) -> Self {
+        let Settings { server, limits, .. } = settings;
+        Self {
+            scorer,
+            audits,
+            limits: limits.clone(),
+            body_limit: server.body_limit.as_u64(),
+            request_timeout: server.request_timeout,
+            metrics,
+        }
+    }
+}
+
+/// All routes, ready to be served.
+pub fn router(state: ApiState) -> Router {
+    let (router, document) = routes().split_for_parts();
+    telemetry::zero_routes(successes(&document));
+    let router = router.route("/docs/", get(docs::file)).route("/docs/{*file}", get(docs::file));
+    middleware::around(router).with_state(state)
+}
+
+/// The OpenAPI document of all routes.
+pub fn document() -> OpenApi {
+    routes().into_openapi()
+}
+
+fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::with_openapi(frame())
+        .routes(routes!(score::score))
+        .routes(routes!(audits::submit, audits::list))
+        .routes(routes!(audits::get, audits::delete))
+        .routes(routes!(audits::scores))
+        .routes(routes!(audits::cancel))
+        .routes(routes!(models::models))
+        .routes(routes!(methods::methods))
+        .routes(routes!(health::livez))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+        .routes(routes!(docs::openapi))
+        .routes(routes!(docs::page))
+}
+
+/// The document without routes.
+fn frame() -> OpenApi {
+    #[derive(utoipa::OpenApi)]
+    #[openapi(
+        info(
+            title = "pdr-audit",
+            description = "Tells whether a text was in a language model's pre-training data. Errors are problems (RFC 9457). Every \
+                response carries the request's id in `x-request-id`; a client may choose it."
+        ),
+        tags(
+            (name = "scoring", description = "Scores while the client waits"),
+            (name = "audits", description = "Labelled samples in, a report out"),
+            (name = "service", description = "What is served"),
+            (name = "operation", description = "Health, metrics and this document")
+        )
+    )]
+    struct Frame;
+
+    let mut document = <Frame as utoipa::OpenApi>::openapi();
+    document.components.get_or_insert_default().schemas.extend(problems::schemas());
+    document
+}
+
+/// Method, path and status of success of every route.
+fn successes(document: &OpenApi) -> impl Iterator<Item = (&str, &str, u16)> {
+    document.paths.paths.iter().flat_map(|(path, item)| {
+        let operations = methods_of(item).into_iter().filter_map(|(method, operation)| Some((method, operation?)));
+        operations.filter_map(move |(method, operation)| {
+            let mut statuses = operation.responses.responses.keys().filter_map(|status| status.parse().ok());
+            statuses.find(|status| (200..300).contains(status)).map(|status| (method, path.as_str(), status))
+        })
+    })
+}
+
+fn methods_of(item: &PathItem) -> [(&str, Option<&Operation>); 3] {
+    [("GET", item.get.as_ref()), ("POST", item.post.as_ref()), ("DELETE", item.delete.as_ref())]
+}

@@ -1,0 +1,88 @@
+//! Which problems each route may answer with, for the document.
+
+use super::problem::{Kind, PointedFault, Problem, ProblemBody};
+use std::collections::BTreeMap;
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, PartialSchema, ToSchema};
+
+/// The responses of a route: the kinds of problem, those of one status together.
+type Documented = BTreeMap<String, RefOr<Response>>;
+
+/// Of a route that reads a JSON body.
+const BODY: [Kind; 5] =
+    [Kind::MalformedBody, Kind::BodyTimeout, Kind::TooLarge, Kind::UnsupportedMediaType, Kind::Invalid];
+
+macro_rules! problems {
+    ($($(#[$doc:meta])* $name:ident = $kinds:expr;)*) => {
+        $(
+            $(#[$doc])*
+            pub struct $name;
+
+            impl IntoResponses for $name {
+                fn responses() -> Documented {
+                    document($kinds)
+                }
+            }
+        )*
+    };
+}
+
+problems! {
+    /// Of scoring.
+    ScoreProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
+    /// Of submitting an audit.
+    SubmitProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::Unavailable]);
+    /// Of looking at an audit.
+    LookProblems = [Kind::NotFound];
+    /// Of what an audit must be in a certain state for.
+    StateProblems = [Kind::NotFound, Kind::Conflict];
+    /// Of readiness.
+    ReadyProblems = [Kind::Unavailable];
+}
+
+fn document(kinds: impl IntoIterator<Item = Kind>) -> Documented {
+    let mut by_status: BTreeMap<String, Vec<Kind>> = BTreeMap::new();
+    for kind in kinds.into_iter().chain([Kind::Internal]) {
+        by_status.entry(kind.entry().0.as_str().to_owned()).or_default().push(kind);
+    }
+    by_status.into_iter().map(|(status, kinds)| (status, RefOr::T(response(&kinds)))).collect()
+}
+
+/// The kinds of one status; the first is the example.
+fn response(kinds: &[Kind]) -> Response {
+    let titles: Vec<&str> = kinds.iter().map(|kind| kind.entry().2).collect();
+    let schema = Ref::from_schema_name(ProblemBody::name());
+    let example = kinds.first().and_then(|kind| serde_json::to_value(example(*kind)).ok());
+    let content = ContentBuilder::new().schema(Some(schema)).example(example).build();
+    ResponseBuilder::new().description(titles.join("; ")).content("application/problem+json", content).build()
+}
+
+fn example(kind: Kind) -> ProblemBody {
+    let problem = match kind {
+        Kind::MalformedBody => Problem::new(kind, "the body is not JSON: expected `,` or `}` at line 3 column 5"),
+        Kind::BodyTimeout => Problem::new(kind, "the body did not arrive within `server.request_timeout`"),
+        Kind::NotFound => Problem::new(kind, "there is no audit of this id"),
+        Kind::UnknownModel => Problem::new(kind, "model `pythia` is not configured; configured: demo, demo-reference"),
+        Kind::MethodNotAllowed => {
+            Problem::new(kind, "`/v1/score` has no method GET; the header `allow` lists those it has")
+        }
+        Kind::Conflict => Problem::new(kind, "the audit has finished"),
+        Kind::TooLarge => Problem::new(kind, "there are 100000 inputs; the limit `limits.inputs` is 10000"),
+        Kind::UnsupportedMediaType => {
+            Problem::new(kind, "the header `content-type` is missing; it must be `application/json`")
+        }
+        Kind::Invalid => Problem::fault("/methods/1/k", "k is 1.5, outside (0, 1]"),
+        Kind::Internal => Problem::new(kind, "the service failed; its log has more under the id of this request"),
+        Kind::Unavailable => Problem::new(kind, "the queue is full, retry in 3 s"),
+        Kind::DeadlineExceeded => Problem::deadline(),
+    };
+    problem.body("/v1/score", "0b8b1a0e-54c5-4a3c-9a4c-8f4b0f0c7a7e")
+}
+
+/// The schemas that the problems refer to.
+pub fn schemas() -> [(String, RefOr<utoipa::openapi::Schema>); 2] {
+    [
+        (ProblemBody::name().into_owned(), ProblemBody::schema()),
+        (PointedFault::name().into_owned(), PointedFault::schema()),
+    ]
+}

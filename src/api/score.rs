@@ -1,0 +1,141 @@
+//! `POST /v1/score`: texts in, scores out, while the client waits.
+
+use super::check::{self, Faults};
+use super::extract::JsonBody;
+use super::inputs::Inputs;
+use super::middleware::Arrival;
+use super::problem::{Kind, Problem};
+use super::problems::ScoreProblems;
+use super::{ApiState, answer};
+use crate::methods::{LabelledMethod, MethodRequest};
+use crate::scorer::{Input, Model, Overflow, Plan, TextResult, Usage};
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// The details that a request can ask for.
+const TOKENS: &str = "tokens";
+
+/// Texts to score, and how.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreRequest {
+    /// Id of a configured model; may be left out where there is a default.
+    #[schema(examples("demo"))]
+    model: Option<String>,
+    /// The texts.
+    inputs: Inputs,
+    /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
+    #[schema(max_items = 256)]
+    methods: Option<Vec<MethodRequest>>,
+    /// What to do with a text that is longer than the model's context: `error` if left out.
+    overflow: Option<Overflow>,
+    /// `tokens` lists every token with what it adds to the scores.
+    #[schema(examples("tokens"))]
+    details: Option<Vec<String>>,
+}
+
+/// The scores.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ScoreResponse {
+    model: ModelEcho,
+    /// The methods as they were understood, every parameter included.
+    methods: Vec<LabelledMethod>,
+    /// One result a text, in order.
+    results: Vec<TextResult>,
+    usage: Usage,
+}
+
+/// The model that scored, and how.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ModelEcho {
+    id: String,
+    /// SHA-256 over configuration and weights.
+    digest: String,
+    /// SHA-256 of the tokenizer.
+    tokenizer_digest: String,
+    /// The type it computes in.
+    dtype: &'static str,
+    /// Where it runs.
+    device: String,
+}
+
+impl From<&Model> for ModelEcho {
+    fn from(model: &Model) -> Self {
+        Self {
+            id: model.id.clone(),
+            digest: model.digest.clone(),
+            tokenizer_digest: model.tokenizer_digest.clone(),
+            dtype: model.dtype,
+            device: model.device.clone(),
+        }
+    }
+}
+
+/// Score texts.
+///
+/// Every text gets a score for every method; a higher score means that the text is more likely a member of the model's
+/// training data. A text that cannot be scored has `errors` in its result and does not fail the request.
+#[utoipa::path(
+    post,
+    path = "/v1/score",
+    tag = "scoring",
+    request_body(content = ScoreRequest, examples(
+        ("one text" = (summary = "One text, default methods", value = json!({ "inputs": "The quick brown fox jumps over the lazy dog." }))),
+        ("chosen methods" = (summary = "Several texts, chosen methods, details", value = json!({
+            "inputs": ["The quick brown fox jumps over the lazy dog.", { "id": "b", "text": "Call me Ishmael. Some years ago." }],
+            "methods": ["loss", { "name": "min_k_plus_plus", "k": 0.2, "pdr": { "decay": "linear", "alpha": 1.0 }, "label": "mine" }],
+            "overflow": "truncate",
+            "details": ["tokens"]
+        })))
+    )),
+    responses((status = 200, description = "The scores", body = ScoreResponse), ScoreProblems),
+)]
+pub async fn score(
+    State(state): State<ApiState>,
+    Extension(arrival): Extension<Arrival>,
+    JsonBody(request): JsonBody<ScoreRequest>,
+) -> Result<Response, Problem> {
+    let (plan, inputs) = request.check(&state)?;
+    let deadline = arrival.deadline(state.request_timeout);
+    let work = state.scorer.score(&plan, inputs, deadline);
+    let scored = match deadline {
+        // The engine keeps the deadline; this keeps it for what happens around the engine.
+        Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Problem::deadline())??,
+        None => work.await?,
+    };
+    let (model, methods) = (ModelEcho::from(plan.model.as_ref()), plan.methods.to_vec());
+    answer::json(&state, ScoreResponse { model, methods, results: scored.results, usage: scored.usage }).await
+}
+
+impl ScoreRequest {
+    /// The request as the scorer takes it, or everything that is wrong with it.
+    fn check(self, state: &ApiState) -> Result<(Plan, Vec<Input>), Problem> {
+        let mut faults = Faults::default();
+        let model = check::model(state, self.model.as_deref(), &mut faults)?;
+        let count = self.inputs.len();
+        if count > state.limits.inputs {
+            let detail = format!("there are {count} inputs; the limit `limits.inputs` is {}", state.limits.inputs);
+            return Err(Problem::new(Kind::TooLarge, detail));
+        }
+        if count == 0 {
+            faults.push("/inputs", "the list of inputs is empty: it takes at least one");
+        }
+        let methods: Arc<[LabelledMethod]> = check::methods(self.methods.as_deref(), &mut faults);
+        let tokens = wants_tokens(&self.details.unwrap_or_default(), &mut faults);
+        faults.finish()?;
+        let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
+        Ok((Plan { model, methods, overflow: self.overflow.unwrap_or_default(), tokens }, self.inputs.into_list()))
+    }
+}
+
+fn wants_tokens(details: &[String], faults: &mut Faults) -> bool {
+    for (index, detail) in details.iter().enumerate().filter(|(_, detail)| *detail != TOKENS) {
+        let given: String = detail.chars().take(60).collect();
+        faults.push(format!("/details/{index}"), format!("unknown detail `{given}`, known is {TOKENS}"));
+    }
+    details.iter().any(|detail| detail == TOKENS)
+}

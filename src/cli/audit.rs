@@ -1,0 +1,125 @@
+//! `pdr-audit audit`: labelled NDJSON or CSV in, a report out.
+
+use super::{ScoringArgs, lines, progress, table};
+use crate::jobs::{self, AuditSpec, Metrics, Sample};
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+use std::io::{BufRead, IsTerminal, Write, stdout};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(Args)]
+pub struct AuditArgs {
+    /// NDJSON, or CSV with a header if it ends in `.csv`: `text` (or `input`), `label` (0 or 1), perhaps `id`; `-` for NDJSON
+    /// on standard input.
+    file: PathBuf,
+    /// False-positive rates at which to report the true-positive rate.
+    #[arg(long, value_name = "RATE", value_delimiter = ',', default_values_t = Metrics::default().fpr_targets)]
+    fpr: Vec<f64>,
+    /// List the points of each ROC curve (JSON only).
+    #[arg(long)]
+    roc: bool,
+    /// How to print the report; by default a table on a terminal and JSON elsewhere.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    #[command(flatten)]
+    scoring: ScoringArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    Json,
+    Table,
+}
+
+/// Audits a file.
+pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
+    ensure!(args.fpr.iter().all(|fpr| (0.0..=1.0).contains(fpr)), "--fpr takes rates from 0 to 1");
+    let samples = read(&args.file)?;
+    let (_, scorer, plan) = args.scoring.start(config).await?;
+    let metrics = Metrics { fpr_targets: args.fpr, roc: args.roc };
+    let bar = progress::bar(Some(samples.len() as u64));
+    let spec = Arc::new(AuditSpec { plan, samples, metrics });
+    let outcome = jobs::run(&scorer, spec, |done| bar.set_position(done as u64)).await?;
+    bar.finish_and_clear();
+    let default = if stdout().is_terminal() { Format::Table } else { Format::Json };
+    match args.format.unwrap_or(default) {
+        Format::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&outcome.report)?)?,
+        Format::Table => write!(stdout().lock(), "{}", table::render(&outcome.report))?,
+    }
+    Ok(())
+}
+
+/// Reads all samples; a bad line is refused with its number, and nothing is audited.
+fn read(path: &Path) -> Result<Vec<Sample>> {
+    let cannot = || format!("cannot read {}", path.display());
+    let (reader, _) = lines::open(path).with_context(cannot)?;
+    let csv = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
+    let samples = if csv { read_csv(reader) } else { read_ndjson(reader) }.with_context(cannot)?;
+    let labelled = samples.iter().filter(|s| s.member.is_some()).count();
+    ensure!(!samples.is_empty(), "{} holds no samples", path.display());
+    ensure!(
+        labelled == 0 || labelled == samples.len(),
+        "{labelled} of {} samples have a `label`; all must, or none",
+        samples.len()
+    );
+    let members = samples.iter().filter(|s| s.member == Some(true)).count();
+    ensure!(
+        labelled == 0 || (1..labelled).contains(&members),
+        "all {labelled} labels are {}; an audit needs both classes",
+        u8::from(members > 0)
+    );
+    Ok(samples)
+}
+
+fn read_ndjson(mut reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
+    let (mut samples, mut number) = (Vec::new(), 0);
+    while let Some(line) = lines::next(&mut *reader, &mut number, u64::MAX - 1)? {
+        let sample = line.and_then(|l| lines::parse(&l).map_err(|bad| bad.fault)).and_then(|line| {
+            let member = match line.others.get("label") {
+                None | Some(Value::Null) => None,
+                Some(label) => Some(member(label.as_f64()).ok_or_else(|| format!("`label` is {label}, not 0 or 1"))?),
+            };
+            Ok(Sample { id: line.id, text: line.text, member })
+        });
+        match sample {
+            Ok(sample) => samples.push(sample),
+            Err(fault) => bail!("line {number}: {fault}"),
+        }
+    }
+    Ok(samples)
+}
+
+fn read_csv(reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
+    let mut reader = csv::Reader::from_reader(reader);
+    let headers = reader.headers()?.clone();
+    let column = |name: &str| headers.iter().position(|h| h.trim() == name);
+    let Some(text) = column("text").or(column("input")) else { bail!("the header names no column `text` or `input`") };
+    let (label, id) = (column("label"), column("id"));
+    let mut samples = Vec::new();
+    for record in reader.records() {
+        let record = record?;
+        let line = record.position().map_or(0, csv::Position::line);
+        let field = |at: Option<usize>| at.and_then(|at| record.get(at)).filter(|f| !f.is_empty());
+        let member = match field(label).map(str::trim) {
+            None => None,
+            Some(label) => match member(label.parse().ok()) {
+                Some(member) => Some(member),
+                None => bail!("line {line}: `label` is {label:?}, not 0 or 1"),
+            },
+        };
+        let text = record.get(text).unwrap_or_default().to_owned();
+        samples.push(Sample { id: field(id).map(str::to_owned), text, member });
+    }
+    Ok(samples)
+}
+
+/// 1 and 0, also as 1.0 and 0.0, which is what a column of a data frame may hold.
+fn member(label: Option<f64>) -> Option<bool> {
+    match label? {
+        0.0 => Some(false),
+        1.0 => Some(true),
+        _ => None,
+    }
+}

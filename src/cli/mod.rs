@@ -1,0 +1,155 @@
+//! The command line: `serve` (the default), `score`, `audit`, `openapi`. Results go to stdout, all else to stderr.
+
+mod audit;
+mod lines;
+mod progress;
+mod score;
+mod table;
+
+use crate::config::{LogFormat, Overrides, Settings};
+use crate::methods::{LabelledMethod, default_methods, parse_list, resolve};
+use crate::scorer::{Overflow, Plan, Scorer};
+use crate::{api, app, telemetry};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Tells whether a text was in a language model's pre-training data.
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    /// Settings, a TOML file.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve over HTTP (the default).
+    Serve(ServeArgs),
+    /// Score the texts of an NDJSON file, one result a line.
+    Score(score::ScoreArgs),
+    /// Audit a model with labelled texts (NDJSON or CSV) and report how well each method tells members from others.
+    Audit(audit::AuditArgs),
+    /// Print the OpenAPI document.
+    Openapi,
+}
+
+#[derive(Args, Default)]
+struct ServeArgs {
+    /// Name or address to listen on.
+    #[arg(long)]
+    host: Option<String>,
+    /// Port to listen on; 0 lets the system choose.
+    #[arg(long)]
+    port: Option<u16>,
+}
+
+/// What `score` and `audit` have in common.
+#[derive(Args)]
+struct ScoringArgs {
+    /// Model to score with; by default the configured default.
+    #[arg(long)]
+    model: Option<String>,
+    /// A JSON array as in a request, or names separated by commas; by default every method, plain and with linear PDR.
+    #[arg(long, value_name = "METHODS")]
+    methods: Option<String>,
+    /// What to do with texts longer than the model's context.
+    #[arg(long, value_enum, default_value_t = OverflowArg::Error)]
+    overflow: OverflowArg,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OverflowArg {
+    Error,
+    Truncate,
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The reader of our output has gone, as `head` does: nothing is wrong.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn run(cli: Cli) -> Result<()> {
+    let config = cli.config.as_deref();
+    let server_flags = cli.serve.host.is_some() || cli.serve.port.is_some();
+    if server_flags && cli.command.is_some() {
+        bail!("--host and --port belong to `serve` and come after its name");
+    }
+    match cli.command.unwrap_or(Command::Serve(cli.serve)) {
+        Command::Serve(args) => {
+            let overrides = Overrides { host: args.host, port: args.port };
+            let settings = Settings::load(config, &overrides)?;
+            telemetry::init_tracing(settings.log.format == LogFormat::Json, &settings.log.level)?;
+            block_on(app::serve(settings))
+        }
+        Command::Score(args) => block_on(score::run(args, config)),
+        Command::Audit(args) => block_on(audit::run(args, config)),
+        Command::Openapi => Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document())?)?),
+    }
+}
+
+fn block_on(command: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the async runtime")?;
+    let ended = runtime.block_on(command);
+    // A thread may still sit in a read from a terminal or pipe that never ends.
+    runtime.shutdown_background();
+    ended
+}
+
+impl ScoringArgs {
+    /// Starts a scorer for these arguments and loads the model; logs warnings only.
+    async fn start(&self, config: Option<&Path>) -> Result<(Settings, Scorer, Plan)> {
+        let settings = Settings::load(config, &Overrides::default())?;
+        telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
+        let methods = self.methods()?;
+        let only = self.only_the_model(settings.clone())?;
+        let scorer = app::start_scorer(&only)?;
+        let model = scorer.registry().find(self.model.as_deref())?;
+        scorer.engine().wait_until_loaded().await?;
+        let overflow = match self.overflow {
+            OverflowArg::Error => Overflow::Error,
+            OverflowArg::Truncate => Overflow::Truncate,
+        };
+        let plan = Plan { model, methods: methods.into(), overflow, tokens: false };
+        Ok((settings, scorer, plan))
+    }
+
+    /// The settings with no other model made ready than the one in use.
+    fn only_the_model(&self, mut settings: Settings) -> Result<Settings> {
+        let wanted = self.model.as_deref().or(settings.default_model()).map(str::to_owned);
+        if let Some(id) = wanted.filter(|id| settings.models.iter().any(|m| m.id == *id)) {
+            settings.models.retain(|m| m.id == id);
+        }
+        Ok(settings)
+    }
+
+    fn methods(&self) -> Result<Vec<LabelledMethod>> {
+        let Some(list) = &self.methods else { return Ok(default_methods()) };
+        let requests = parse_list(list).context("--methods is not a JSON array of methods")?;
+        resolve(&requests).map_err(|faults| {
+            let faults: Vec<String> = faults.iter().map(|f| format!("{}: {}", f.pointer, f.detail)).collect();
+            anyhow!("--methods: {}", faults.join("; "))
+        })
+    }
+}

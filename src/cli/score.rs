@@ -1,0 +1,104 @@
+//! `pdr-audit score`: NDJSON in, NDJSON out, in order and in constant memory.
+
+use super::lines::{self, BadLine, Line};
+use super::{ScoringArgs, progress};
+use crate::scorer::{IN_FLIGHT, Input, Plan, Scorer, ScorerError, TextError, TextResult};
+use anyhow::{Context, Result};
+use clap::Args;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use serde_json::{Map, Value};
+use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
+use tokio::sync::mpsc;
+
+#[derive(Args)]
+pub struct ScoreArgs {
+    /// NDJSON with `text` (or `input`) and perhaps `id` on each line; `-` for standard input.
+    file: PathBuf,
+    /// List every token with its statistics and its contributions to the scores.
+    #[arg(long)]
+    tokens: bool,
+    #[command(flatten)]
+    scoring: ScoringArgs,
+}
+
+/// What the reading thread hands over: a line or its fault, and how many bytes were read so far.
+type Item = (Result<Line, BadLine>, u64);
+
+/// Scores a file.
+pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
+    let (reader, size) = lines::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    let (settings, scorer, plan) = args.scoring.start(config).await?;
+    let plan = Plan { tokens: args.tokens, ..plan };
+    let limit = settings.server.body_limit.as_u64();
+    let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
+    let reading = tokio::task::spawn_blocking(move || read(reader, limit, &sender));
+    let items = stream::poll_fn(move |context| receiver.poll_recv(context)).enumerate();
+    let mut results = items.map(|(index, item)| one(&scorer, &plan, index, item)).buffered(IN_FLIGHT);
+
+    let bar = progress::bar(size);
+    let mut out = BufWriter::new(stdout().lock());
+    let mut texts = 0u64;
+    loop {
+        let next = match results.try_next().now_or_never() {
+            Some(next) => next?,
+            // Whoever reads our output may wait for what is ready before it sends more.
+            None => {
+                out.flush()?;
+                results.try_next().await?
+            }
+        };
+        let Some((result, read)) = next else { break };
+        serde_json::to_writer(&mut out, &result).map_err(std::io::Error::from)?;
+        out.write_all(b"\n")?;
+        texts += 1;
+        bar.set_message(format!("{texts} texts"));
+        if size.is_some() {
+            bar.set_position(read);
+        }
+    }
+    out.flush()?;
+    bar.finish_and_clear();
+    reading.await?.with_context(|| format!("cannot read {}", args.file.display()))
+}
+
+fn read(mut reader: Box<dyn std::io::BufRead + Send>, limit: u64, sender: &mpsc::Sender<Item>) -> std::io::Result<()> {
+    let (mut number, mut bytes) = (0, 0);
+    while let Some(line) = lines::next(&mut *reader, &mut number, limit)? {
+        bytes += line.as_ref().map_or(0, |l| l.len() as u64);
+        let line = line.map_err(BadLine::from).and_then(|l| lines::parse(&l));
+        let line = line.map_err(|bad| BadLine { fault: format!("line {number}: {}", bad.fault), ..bad });
+        if sender.blocking_send((line, bytes)).is_err() {
+            // The other side has stopped, and says why.
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The fields that came along, then those of the result.
+async fn one(
+    scorer: &Scorer,
+    plan: &Plan,
+    index: usize,
+    (line, read): Item,
+) -> Result<(Map<String, Value>, u64), ScorerError> {
+    let (results, mut all) = match line {
+        Ok(line) => (scorer.score_behind(plan, Input { id: line.id, text: line.text }).await?.results, line.others),
+        Err(BadLine { fault, others }) => (vec![TextResult::failed(TextError::whole("invalid_line", fault))], others),
+    };
+    for result in results {
+        let value = serde_json::to_value(&result).map_err(|e| ScorerError::Internal(e.to_string()))?;
+        all.extend(object(value));
+    }
+    // A text scored alone is always the first of its request.
+    all.insert("index".into(), index.into());
+    Ok((all, read))
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}

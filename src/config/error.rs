@@ -1,0 +1,57 @@
+//! What can be wrong with a configuration.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why there are no settings.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("the configuration file {} cannot be read: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not TOML.
+    #[error("the configuration file {} is not valid TOML: {problem}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What the parser says, with line and column.
+        problem: String,
+    },
+    /// The sources cannot be made one.
+    #[error("the configuration cannot be merged: {0}")]
+    Merge(String),
+    /// Keys or values are at fault; these are all of them.
+    #[error("{}", list(.0))]
+    Invalid(Vec<Fault>),
+}
+
+/// One thing wrong with one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The key with its section, as in `server.port` or `models[0].id`.
+    pub key: String,
+    /// What is wrong.
+    pub problem: String,
+    /// Where the value came from; none where there is no value.
+    pub origin: Option<String>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "`{}`: {}", self.key, self.problem)?;
+        match &self.origin {
+            Some(origin) => write!(formatter, " (from {origin})"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn list(faults: &[Fault]) -> String {
+    let lines: String = faults.iter().map(|fault| format!("\n  {fault}")).collect();
+    format!("the configuration is invalid:{lines}")
+}

@@ -1,0 +1,250 @@
+//! Typed settings: compiled-in defaults, then the TOML file, then the environment, then flags; the later wins.
+//!
+//! Every key of the file can come from the environment as `PDR_AUDIT__SECTION__KEY`; a value there is TOML where it parses
+//! as TOML (numbers, arrays, inline tables) and plain text where it does not.
+//!
+//! Invariants:
+//!
+//! - a [`Settings`] that exists has been checked: nothing later asks again whether a limit is positive or a model exists;
+//! - nothing is ignored: an unknown key, at any level and from any source, is a fault like a value out of range;
+//! - all faults are reported at once, each with its key and where it came from.
+
+mod error;
+mod reader;
+mod sections;
+mod size;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use error::{ConfigError, Fault};
+pub use size::ByteSize;
+
+use reader::Reader;
+use sources::Sources;
+
+/// The id of the embedded model that is served where no model is configured.
+pub const DEMO: &str = "demo";
+
+/// The id of the embedded model that is the reference of [`DEMO`].
+pub const DEMO_REFERENCE: &str = "demo-reference";
+
+/// All settings, checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `[server]`
+    pub server: Server,
+    /// `[engine]`
+    pub engine: Engine,
+    /// `[limits]`
+    pub limits: Limits,
+    /// `[[models]]`, in the order of the configuration; empty where the embedded models are to be served.
+    pub models: Vec<Model>,
+    /// `[log]`
+    pub log: Log,
+}
+
+/// How the service listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// The name or address to listen on; an IPv6 address without brackets.
+    pub host: String,
+    /// The port to listen on; 0 lets the operating system choose.
+    pub port: u16,
+    /// The largest request body.
+    pub body_limit: ByteSize,
+    /// How long a request may take.
+    pub request_timeout: Duration,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 8080,
+            body_limit: ByteSize::mebibytes(32),
+            request_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// How models run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Engine {
+    /// Where they run.
+    pub device: Device,
+    /// What they compute in.
+    pub dtype: Dtype,
+    /// Threads that compute; 0 for as many as the machine has.
+    pub threads: usize,
+    /// The token budget of a batch; none for one that suits the device.
+    pub max_batch_tokens: Option<usize>,
+    /// How many tokens may be admitted and not yet answered; none for a number that suits the device.
+    pub max_queue_tokens: Option<usize>,
+    /// The size of the cache of token statistics; 0 turns it off.
+    pub cache: ByteSize,
+    /// The model of requests that name none; see [`Settings::default_model`].
+    pub default_model: Option<String>,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self {
+            device: Device::Auto,
+            dtype: Dtype::Auto,
+            threads: 0,
+            max_batch_tokens: None,
+            max_queue_tokens: None,
+            cache: ByteSize::mebibytes(256),
+            default_model: None,
+        }
+    }
+}
+
+/// Where models run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    /// On the first GPU that the program can use, else on the CPU.
+    Auto,
+    /// On the CPU.
+    Cpu,
+    /// On the GPU of this index.
+    Cuda(usize),
+}
+
+/// What models compute in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dtype {
+    /// The most exact that is supported.
+    Auto,
+    /// Single precision.
+    F32,
+}
+
+/// What one request may ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The most texts in a request.
+    pub inputs: usize,
+    /// The longest text, in bytes of UTF-8.
+    pub text: ByteSize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { inputs: 10_000, text: ByteSize::mebibytes(1) }
+    }
+}
+
+/// A model to serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    /// The id by which requests name it.
+    pub id: String,
+    /// Its directory, as transformers saves it. Relative paths of the file have been resolved against the file's directory.
+    pub source: PathBuf,
+    /// Where it runs; [`Device::Auto`]: on the engine's device, which is the only other that is accepted so far.
+    pub device: Device,
+    /// What it computes in.
+    pub dtype: Dtype,
+    /// The id of the model that it is compared with where a request names no other.
+    pub reference: Option<String>,
+    /// When it is loaded.
+    pub load: Load,
+}
+
+/// When a model is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// At start; the service is not ready before.
+    Eager,
+    /// By the first request.
+    Lazy,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// How lines are written.
+    pub format: LogFormat,
+    /// What is logged, in the syntax of tracing-subscriber's `EnvFilter`; the variable `RUST_LOG` wins over it.
+    pub level: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { format: LogFormat::Text, level: "info".to_owned() }
+    }
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What the command line sets; it wins over all other sources.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--host`
+    pub host: Option<String>,
+    /// `--port`
+    pub port: Option<u16>,
+}
+
+impl Settings {
+    /// The settings of this process: of `file`, where one is given, of its environment and of `overrides`.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read or is not TOML, or where any value is at fault; then all faults are reported.
+    pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Self, ConfigError> {
+        let text = match file {
+            Some(path) => Some(
+                std::fs::read_to_string(path)
+                    .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?,
+            ),
+            None => None,
+        };
+        Self::from_sources(file.zip(text.as_deref()), std::env::vars_os(), overrides)
+    }
+
+    /// As [`Settings::load`], but a function of its arguments alone: the file's path with its text, and the variables of
+    /// the environment, of which those without the prefix `PDR_AUDIT__` are passed over.
+    ///
+    /// # Errors
+    ///
+    /// As [`Settings::load`].
+    pub fn from_sources(
+        file: Option<(&Path, &str)>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        overrides: &Overrides,
+    ) -> Result<Self, ConfigError> {
+        let sources = Sources::merge(file, environment, overrides)?;
+        let mut reader = Reader::new(&sources);
+        let settings = sections::read(&mut reader);
+        validate::check(&settings, &mut reader);
+        let faults = reader.finish();
+        if faults.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid(faults)) }
+    }
+
+    /// The model of requests that name none: the configured default, or the only model, or the embedded one. None where
+    /// several models are configured and none of them is the default.
+    #[must_use]
+    pub fn default_model(&self) -> Option<&str> {
+        match (&self.engine.default_model, self.models.as_slice()) {
+            (Some(id), _) => Some(id),
+            (None, []) => Some(DEMO),
+            (None, [only]) => Some(&only.id),
+            (None, _) => None,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Every way for settings to be wrong, each named by its key.
+
+use super::*;
+
+fn faults(file: &str, environment: &[(&str, &str)]) -> Vec<Fault> {
+    match load(file, environment) {
+        Err(ConfigError::Invalid(faults)) => faults,
+        other => panic!("expected faults, got {other:?}"),
+    }
+}
+
+/// Asserts that there is exactly this fault: its key, and words of the problem.
+#[track_caller]
+fn assert_fault(file: &str, environment: &[(&str, &str)], key: &str, words: &str) {
+    let faults = faults(file, environment);
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert_eq!(faults[0].key, key);
+    assert!(faults[0].problem.contains(words), "{}", faults[0].problem);
+}
+
+#[test]
+fn unknown_keys_are_named_with_their_origin() {
+    let keys = [
+        ("prot = 1", "prot"),
+        ("[auth]\nkeys = []", "auth"),
+        ("[store]\nurl = \"sqlite://a.db\"", "store"),
+        ("[server]\nprot = 1", "server.prot"),
+        ("[engine]\nmemory = \"auto\"", "engine.memory"),
+        ("[limits.more]\na = 1", "limits.more"),
+        ("[log]\nLevel = \"info\"", "log.Level"),
+        ("[[models]]\nid = \"a\"\nsource = \"a\"\nrevision = \"main\"", "models[0].revision"),
+        ("[[models]]\nid = \"a\"\nsource = \"a\"\nadapters = []", "models[0].adapters"),
+    ];
+    for (file, key) in keys {
+        assert_fault(file, &[], key, "unknown key; known here: ");
+        assert_eq!(faults(file, &[])[0].origin.as_deref(), Some("the file /etc/pdr-audit/config.toml"));
+    }
+    let keys = [
+        ("PDR_AUDIT__PORT", "1", "port"),
+        ("PDR_AUDIT__SERVER__PROT", "1", "server.prot"),
+        ("PDR_AUDIT__SERVER__PORT__X", "1", "server.port"),
+        ("PDR_AUDIT__ENGINE", "{ devise = 'cpu' }", "engine.devise"),
+        ("PDR_AUDIT__MODELS", "[{ id = 'a', source = 'a', x = 1 }]", "models[0].x"),
+    ];
+    for (variable, value, key) in keys {
+        let faults = faults("", &[(variable, value)]);
+        assert_eq!((faults.len(), faults[0].key.as_str()), (1, key));
+        assert_eq!(faults[0].origin, Some(format!("the environment variable {variable}")));
+    }
+}
+
+#[test]
+fn wrong_types_and_ranges_are_named() {
+    let cases = [
+        ("server = 1", "server", "expected a table, got 1"),
+        ("[server]\nhost = 1", "server.host", "expected a string, got 1"),
+        ("[server]\nhost = \"127.0.0.1:80\"", "server.host", "without port"),
+        ("[server]\nhost = \"\"", "server.host", "got \"\""),
+        ("[server]\nport = \"80\"", "server.port", "a whole number from 0 to 65535, got \"80\""),
+        ("[server]\nport = 65536", "server.port", "got 65536"),
+        ("[server]\nport = -1", "server.port", "got -1"),
+        ("[server]\nport = 80.5", "server.port", "got 80.5"),
+        ("[server]\nbody_limit = 0", "server.body_limit", "at least 1B, got 0"),
+        ("[server]\nbody_limit = -5", "server.body_limit", "got -5"),
+        ("[server]\nbody_limit = \"1.5MiB\"", "server.body_limit", "got \"1.5MiB\""),
+        ("[server]\nrequest_timeout = 0", "server.request_timeout", "more than 0"),
+        ("[server]\nrequest_timeout = \"25h\"", "server.request_timeout", "at most 24 hours, got \"25h\""),
+        ("[server]\nrequest_timeout = true", "server.request_timeout", "got true"),
+        ("[server]\nrequest_timeout = \"1 day\"", "server.request_timeout", "ms, s, m or h"),
+        ("[engine]\ndevice = \"gpu\"", "engine.device", "\"cuda:N\", got \"gpu\""),
+        ("[engine]\ndevice = \"cuda:-1\"", "engine.device", "got \"cuda:-1\""),
+        ("[engine]\ndevice = \"cuda:\"", "engine.device", "got \"cuda:\""),
+        ("[engine]\ndtype = \"f16\"", "engine.dtype", "only \"f32\""),
+        ("[engine]\ndtype = \"bf16\"", "engine.dtype", "only \"f32\""),
+        ("[engine]\ndtype = \"f64\"", "engine.dtype", "expected \"auto\" or \"f32\", got \"f64\""),
+        ("[engine]\nthreads = 1025", "engine.threads", "from 0 to 1024"),
+        ("[engine]\nmax_batch_tokens = 0", "engine.max_batch_tokens", "at least 1, got 0"),
+        ("[engine]\nmax_queue_tokens = \"many\"", "engine.max_queue_tokens", "\"auto\" or a whole number"),
+        ("[engine]\ncache = \"lots\"", "engine.cache", "GiB, got \"lots\""),
+        ("[engine]\ncache = [1]", "engine.cache", "got an array"),
+        ("[limits]\ninputs = 0", "limits.inputs", "at least 1, got 0"),
+        ("[limits]\ntext = \"0B\"", "limits.text", "at least 1B"),
+        ("[log]\nformat = \"xml\"", "log.format", "expected \"text\" or \"json\", got \"xml\""),
+        ("[log]\nlevel = \"a=b=c\"", "log.level", "got \"a=b=c\""),
+        ("[log]\nlevel = \" \"", "log.level", "got \" \""),
+        ("[models]\nid = \"a\"", "models", "expected an array of tables, got a table"),
+        ("models = [1]", "models[0]", "expected a table, got 1"),
+        ("[[models]]\nid = \"a\"\nsource = \"\"", "models[0].source", "expected a path"),
+        ("[[models]]\nid = 1\nsource = \"a\"", "models[0].id", "expected a string, got 1"),
+        ("[[models]]\nid = \"a\"\nsource = \"a\"\nload = \"never\"", "models[0].load", "\"eager\" or \"lazy\""),
+        ("[[models]]\nid = \"a\"", "models[0].source", "is required"),
+        ("[[models]]\nsource = \"a\"", "models[0].id", "is required"),
+    ];
+    for (file, key, words) in cases {
+        assert_fault(file, &[], key, words);
+    }
+    assert_fault("", &[("PDR_AUDIT__SERVER__PORT", "http")], "server.port", "got \"http\"");
+    assert_fault("", &[("PDR_AUDIT__SERVER__PORT", "")], "server.port", "got \"\"");
+    assert_fault("", &[("PDR_AUDIT__MODELS", "[{ id = 'a' source = 'a' }]")], "models", "an array of tables");
+    assert_fault("", &[("PDR_AUDIT__MODELS__0__ID", "a")], "models", "an array of tables");
+    assert_fault("", &[("PDR_AUDIT__LIMITS__INPUTS", "1\n[server]\nport=1")], "limits.inputs", "a whole number");
+}
+
+#[test]
+fn models_must_have_ids_that_requests_can_name() {
+    let model = |id: &str| format!("[[models]]\nid = {id:?}\nsource = \"a\"\n");
+    for id in ["a", "demo", "demo-reference", "A.b_c-9", &"x".repeat(100)] {
+        let settings = load(&model(id), &[]).unwrap();
+        assert_eq!(settings.default_model(), Some(id));
+    }
+    for id in ["", "a b", "org/name", "é", ".", "..", &"x".repeat(101)] {
+        assert_fault(&model(id), &[], "models[0].id", "expected 1 to 100 of the characters");
+    }
+    assert_fault(&(model("a") + &model("b") + &model("a")), &[], "models[2].id", "the id of models[0] already");
+}
+
+#[test]
+fn names_of_models_must_be_configured() {
+    let two = "[[models]]\nid = \"a\"\nsource = \"a\"\n[[models]]\nid = \"b\"\nsource = \"b\"\n";
+    assert_eq!(load(two, &[]).unwrap().default_model(), None);
+    let default = |id| [("PDR_AUDIT__ENGINE__DEFAULT_MODEL", id)];
+    assert_eq!(load(two, &default("b")).unwrap().default_model(), Some("b"));
+    assert_fault(two, &default("demo"), "engine.default_model", "\"demo\" is no configured model; configured: a, b");
+
+    assert_eq!(load("", &default("demo-reference")).unwrap().default_model(), Some(DEMO_REFERENCE));
+    assert_fault("", &default("a"), "engine.default_model", "configured: demo, demo-reference");
+
+    assert_fault(&format!("{two}reference = \"c\""), &[], "models[1].reference", "\"c\" is no configured model");
+    assert_fault(&format!("{two}reference = \"b\""), &[], "models[1].reference", "its own reference");
+}
+
+#[test]
+fn all_faults_are_reported_at_once() {
+    let file = "color = 1\n[server]\nport = -1\nrequest_timeout = \"soon\"\n[engine]\ndefault_model = \"x\"\n\
+        [[models]]\nid = \"a\"\nsource = \"a\"\n[[models]]\nid = \"a\"\nsource = 3";
+    let error = load(file, &[("PDR_AUDIT__LIMITS__INPUTS", "0")]).unwrap_err().to_string();
+    for key in
+        ["color", "server.port", "server.request_timeout", "engine.default_model", "models[1].id", "models[1].source"]
+    {
+        assert!(error.contains(&format!("\n  `{key}`: ")), "{key} in {error}");
+    }
+    assert!(error.contains("(from the file /etc/pdr-audit/config.toml)"), "{error}");
+    assert!(error.contains("`limits.inputs`: expected a whole number, at least 1, got 0"), "{error}");
+    assert!(error.contains("(from the environment variable PDR_AUDIT__LIMITS__INPUTS)"), "{error}");
+}

@@ -1,0 +1,211 @@
+//! Settings from all their sources; [`faults`] has every way for them to be wrong.
+
+mod faults;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::*;
+
+const FILE: &str = "/etc/pdr-audit/config.toml";
+
+fn load(file: &str, environment: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+    let environment = environment.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    Settings::from_sources(Some((Path::new(FILE), file)), environment, &Overrides::default())
+}
+
+#[test]
+fn nothing_given_means_the_documented_defaults() {
+    let settings = Settings::from_sources(None, [], &Overrides::default()).unwrap();
+    assert_eq!(settings, Settings::default());
+    assert_eq!((settings.server.host.as_str(), settings.server.port), ("127.0.0.1", 8080));
+    assert_eq!(settings.server.body_limit, ByteSize::bytes(32 << 20));
+    assert_eq!(settings.server.request_timeout, Duration::from_secs(60));
+    assert_eq!((settings.engine.device, settings.engine.dtype), (Device::Auto, Dtype::Auto));
+    assert_eq!((settings.engine.threads, settings.engine.cache), (0, ByteSize::bytes(256 << 20)));
+    assert_eq!((settings.engine.max_batch_tokens, settings.engine.max_queue_tokens), (None, None));
+    assert_eq!((settings.limits.inputs, settings.limits.text), (10_000, ByteSize::bytes(1 << 20)));
+    assert_eq!((settings.log.format, settings.log.level.as_str()), (LogFormat::Text, "info"));
+    assert!(settings.models.is_empty());
+    assert_eq!(settings.default_model(), Some(DEMO));
+}
+
+#[test]
+fn every_key_can_come_from_the_file() {
+    let settings = load(
+        r#"
+        [server]
+        host = "::1"
+        port = 0
+        body_limit = 1000
+        request_timeout = "500ms"
+        [engine]
+        device = "cuda:1"
+        dtype = "f32"
+        threads = 4
+        max_batch_tokens = 2048
+        max_queue_tokens = 100000
+        cache = 0
+        default_model = "a"
+        [limits]
+        inputs = 1
+        text = "2KB"
+        [[models]]
+        id = "a"
+        source = "models/a"
+        reference = "b_2.x-Y"
+        [[models]]
+        id = "b_2.x-Y"
+        source = "/models/b"
+        load = "lazy"
+        [log]
+        format = "json"
+        level = "warn,pdr_audit=debug"
+        "#,
+        &[],
+    );
+    let model = |id: &str, source: &str, reference: Option<&str>, load| Model {
+        device: Device::Auto,
+        dtype: Dtype::Auto,
+        id: id.to_owned(),
+        source: PathBuf::from(source),
+        reference: reference.map(str::to_owned),
+        load,
+    };
+    let expected = Settings {
+        server: Server {
+            host: "::1".to_owned(),
+            port: 0,
+            body_limit: ByteSize::bytes(1_000),
+            request_timeout: Duration::from_millis(500),
+        },
+        engine: Engine {
+            device: Device::Cuda(1),
+            dtype: Dtype::F32,
+            threads: 4,
+            max_batch_tokens: Some(2_048),
+            max_queue_tokens: Some(100_000),
+            cache: ByteSize::bytes(0),
+            default_model: Some("a".to_owned()),
+        },
+        limits: Limits { inputs: 1, text: ByteSize::bytes(2_000) },
+        models: vec![
+            model("a", "/etc/pdr-audit/models/a", Some("b_2.x-Y"), Load::Eager),
+            model("b_2.x-Y", "/models/b", None, Load::Lazy),
+        ],
+        log: Log { format: LogFormat::Json, level: "warn,pdr_audit=debug".to_owned() },
+    };
+    assert_eq!(settings.unwrap(), expected);
+}
+
+#[test]
+fn every_key_can_come_from_the_environment() {
+    let settings = load(
+        "",
+        &[
+            ("PDR_AUDIT__SERVER__HOST", "0.0.0.0"),
+            ("PDR_AUDIT__SERVER__PORT", "9000"),
+            ("PDR_AUDIT__SERVER__BODY_LIMIT", "1MiB"),
+            ("PDR_AUDIT__SERVER__REQUEST_TIMEOUT", "5"),
+            ("PDR_AUDIT__ENGINE__DEVICE", "cuda"),
+            ("PDR_AUDIT__ENGINE__DTYPE", "f32"),
+            ("PDR_AUDIT__ENGINE__THREADS", "2"),
+            ("PDR_AUDIT__ENGINE__MAX_BATCH_TOKENS", "512"),
+            ("PDR_AUDIT__ENGINE__MAX_QUEUE_TOKENS", "auto"),
+            ("PDR_AUDIT__ENGINE__CACHE", "0"),
+            ("PDR_AUDIT__ENGINE__DEFAULT_MODEL", "70"),
+            ("PDR_AUDIT__LIMITS", "{ inputs = 5, text = '1KiB' }"),
+            ("PDR_AUDIT__LIMITS__INPUTS", "6"),
+            ("PDR_AUDIT__MODELS", r#"[{id="70", source="m/a"}, {id="b", source="/m/b", reference="70", load="lazy"}]"#),
+            ("PDR_AUDIT__LOG__FORMAT", "\"json\""),
+            ("PDR_AUDIT__LOG__LEVEL", "[request]=debug"),
+            ("PDR_AUDIT_SERVER__PORT", "1"),
+            ("HOME", "/"),
+        ],
+    )
+    .unwrap();
+    assert_eq!((settings.server.host.as_str(), settings.server.port), ("0.0.0.0", 9000));
+    assert_eq!(settings.server.body_limit, ByteSize::mebibytes(1));
+    assert_eq!(settings.server.request_timeout, Duration::from_secs(5));
+    assert_eq!((settings.engine.device, settings.engine.dtype), (Device::Cuda(0), Dtype::F32));
+    assert_eq!((settings.engine.threads, settings.engine.max_batch_tokens), (2, Some(512)));
+    assert_eq!((settings.engine.max_queue_tokens, settings.engine.cache), (None, ByteSize::bytes(0)));
+    assert_eq!(settings.engine.default_model.as_deref(), Some("70"));
+    assert_eq!((settings.limits.inputs, settings.limits.text), (6, ByteSize::bytes(1_024)));
+    assert_eq!(settings.models[0].source, Path::new("m/a"));
+    assert_eq!((settings.models[1].reference.as_deref(), settings.models[1].load), (Some("70"), Load::Lazy));
+    assert_eq!((settings.log.format, settings.log.level.as_str()), (LogFormat::Json, "[request]=debug"));
+}
+
+#[test]
+fn the_later_source_wins() {
+    let file = "[server]\nhost = \"a\"\nport = 1\nbody_limit = 7\n[[models]]\nid = \"f\"\nsource = \"f\"";
+    let environment = [
+        ("PDR_AUDIT__SERVER__HOST", "b"),
+        ("PDR_AUDIT__SERVER__PORT", "2"),
+        ("PDR_AUDIT__MODELS", r#"[{ id = "e", source = "e" }]"#),
+    ]
+    .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let overrides = Overrides { host: None, port: Some(3) };
+    let settings = Settings::from_sources(Some((Path::new(FILE), file)), environment.clone(), &overrides).unwrap();
+    assert_eq!((settings.server.host.as_str(), settings.server.port), ("b", 3));
+    assert_eq!(settings.server.body_limit, ByteSize::bytes(7));
+    assert_eq!(settings.models.iter().map(|model| model.id.as_str()).collect::<Vec<_>>(), ["e"]);
+    assert!(load(file, &[("PDR_AUDIT__MODELS", "[]")]).unwrap().models.is_empty());
+
+    let overrides = Overrides { host: Some("c d".to_owned()), port: None };
+    let error = Settings::from_sources(None, environment, &overrides).unwrap_err().to_string();
+    assert!(error.contains("`server.host`") && error.contains("the flag --host"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_is_a_fault() {
+    use std::os::unix::ffi::OsStringExt;
+
+    let variables = [
+        (OsString::from("PDR_AUDIT__SERVER__HOST"), OsString::from_vec(vec![b'a', 0xff])),
+        (OsString::from_vec(vec![0xff]), OsString::from("passed over")),
+    ];
+    let error = Settings::from_sources(None, variables, &Overrides::default()).unwrap_err().to_string();
+    assert!(error.contains("`server.host`: expected text in UTF-8"), "{error}");
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("absent.toml");
+    let error = Settings::load(Some(&path), &Overrides::default()).unwrap_err();
+    assert!(matches!(error, ConfigError::Unreadable { .. }));
+    assert!(error.to_string().contains("absent.toml"), "{error}");
+
+    let error = load("[server]\nport = ", &[]).unwrap_err();
+    assert!(matches!(error, ConfigError::Syntax { .. }));
+    let error = error.to_string();
+    assert!(error.contains(FILE) && error.contains("line 2"), "{error}");
+}
+
+#[test]
+fn relative_sources_count_from_the_directory_of_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config.toml");
+    std::fs::write(&path, "[[models]]\nid = \"a\"\nsource = \"models/a\"").unwrap();
+    let settings = Settings::load(Some(&path), &Overrides::default()).unwrap();
+    assert_eq!(settings.models[0].source, directory.path().join("models/a"));
+}
+
+#[test]
+fn the_example_file_holds_the_defaults() {
+    let example = include_str!("../../../deploy/config.example.toml");
+    let settings = load(example, &[]).unwrap();
+    assert_eq!(settings, Settings::default());
+
+    // With the models that it shows in comments as well.
+    let shown = example.replace("\n# [[models]]", "\n[[models]]").replace("\n# id =", "\nid =");
+    let shown = shown.replace("\n# source =", "\nsource =").replace("\n# reference =", "\nreference =");
+    let shown = shown.replace("\n# load =", "\nload =").replace("\n# default_model =", "\ndefault_model =");
+    let settings = load(&shown, &[]).unwrap();
+    assert_eq!(settings.models.len(), 2);
+    assert!(settings.engine.default_model.is_some());
+}

@@ -1,0 +1,162 @@
+//! Admission: what is refused, with which words, and that a refusal leaves nothing behind.
+
+use std::time::{Duration, Instant};
+
+use super::rig::{Rig, Script, client, eventually, ids, latched, settings, work};
+use crate::engine::admission::{Rate, judge_time, time_for};
+use crate::engine::{Class, EngineError, Refusal};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn the_speed_is_averaged_and_forgotten() {
+    let now = Instant::now();
+    let first = Rate::observe(None, 100, 100, SECOND, now).unwrap();
+    assert_eq!(first.at(now), Some(100.0));
+    let second = Rate::observe(Some(first), 100, 100, SECOND / 2, now).unwrap();
+    assert_eq!(second.at(now), Some(125.0));
+    assert_eq!(second.at(now + 3600 * SECOND), None);
+    // What is forgotten does not count in the next average either.
+    let third = Rate::observe(Some(second), 100, 100, 2 * SECOND, now + 3600 * SECOND).unwrap();
+    assert_eq!(third.at(now + 3600 * SECOND), Some(50.0));
+    // A small batch measures fixed costs.
+    assert_eq!(Rate::observe(None, 49, 100, SECOND, now), None);
+    assert_eq!(Rate::observe(Some(first), 100, 100, Duration::ZERO, now), Some(first));
+}
+
+#[test]
+fn time_is_judged_where_it_is_known() {
+    assert_eq!(time_for(200, Some(100.0)), Some(2 * SECOND));
+    assert_eq!(time_for(200, None), None);
+    assert_eq!(time_for(200, Some(0.0)), None);
+    let seconds = |n| Some(n * SECOND);
+    assert_eq!(judge_time(None, seconds(100), SECOND), Ok(()));
+    assert_eq!(judge_time(seconds(1), None, 100 * SECOND), Ok(()));
+    assert_eq!(judge_time(seconds(3), seconds(2), SECOND), Ok(()));
+    assert_eq!(judge_time(seconds(0), seconds(2), SECOND), Ok(()));
+    let cannot = judge_time(seconds(3), seconds(4), Duration::ZERO);
+    assert!(matches!(cannot, Err(Refusal::CannotMeetDeadline { estimate, available })
+        if estimate == 4 * SECOND && available == 3 * SECOND));
+    let busy = judge_time(seconds(3), seconds(2), 10 * SECOND);
+    assert!(matches!(busy, Err(Refusal::Busy { retry_after }) if retry_after == 10 * SECOND));
+}
+
+#[tokio::test]
+async fn too_large_is_not_busy_and_names_the_limit() {
+    let script = Script::new("m");
+    let rig = Rig::of(&script);
+    let refusal = rig.engine.submit(client(vec![ids(1, 600), ids(2, 401)])).unwrap_err();
+    assert_eq!(refusal.to_string(), "1001 tokens exceed the queue of 1000 tokens");
+    let refusal = rig.engine.submit(client(vec![ids(1, 5001)])).unwrap_err();
+    assert_eq!(refusal.to_string(), "5001 tokens exceed the model's context of 5000 tokens");
+    let refusal = rig.engine.submit(work("x", Class::Interactive, vec![])).unwrap_err();
+    assert_eq!(refusal, Refusal::UnknownModel("x".to_owned()));
+    assert_eq!(rig.metric("requests_total{class=interactive,outcome=too_large}"), 2.0);
+    assert_eq!(rig.metric("requests_total{class=interactive,outcome=unknown_model}"), 1.0);
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn a_request_is_admitted_whole_or_not_at_all() {
+    let (script, latch) = latched("m");
+    let rig = Rig::of(&script);
+    let first = rig.engine.submit(client(vec![ids(1, 600)])).unwrap();
+    latch.reached().await;
+    // Two of the three would fit.
+    let request = || client(vec![ids(2, 200), ids(3, 200), ids(4, 200)]);
+    let refusal = rig.engine.submit(request()).unwrap_err();
+    assert!(matches!(refusal, Refusal::Busy { retry_after } if retry_after >= SECOND));
+    assert_eq!(rig.engine.status().interactive_tokens, 600);
+    assert_eq!(rig.metric("queue_tokens{class=interactive}"), 600.0);
+    // A window of its own: batch work is let in all the same.
+    let batch = rig.engine.submit(work("m", Class::Batch, vec![ids(5, 400)])).unwrap();
+    latch.open();
+    first.wait().await.unwrap();
+    assert_eq!(rig.engine.submit(request()).unwrap().wait().await.unwrap().forward_passes, 3);
+    batch.wait().await.unwrap();
+    assert_eq!(rig.metric("requests_total{class=interactive,outcome=busy}"), 1.0);
+    assert_eq!(rig.metric("requests_total{class=interactive,outcome=ok}"), 2.0);
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_in_time_is_refused() {
+    // At most 2,000 tokens a second, on any machine.
+    let script = Script::new("m").on_forward(|sequences| {
+        let tokens: usize = sequences.iter().map(|ids| ids.len()).sum();
+        std::thread::sleep(Duration::from_micros(500) * tokens as u32);
+        Ok(())
+    });
+    let mut wide = settings();
+    wide.max_queue_tokens = 100_000;
+    let rig = Rig::new(vec![script.source(true)], wide);
+    let in_a_while = |sequences, seconds| {
+        let mut work = client(sequences);
+        work.deadline = Some(Instant::now() + seconds * SECOND);
+        work
+    };
+    rig.engine.submit(client(vec![ids(1, 100)])).unwrap().wait().await.unwrap();
+    assert!(rig.engine.status().models[0].tokens_per_second.unwrap() <= 2000.0);
+    let many = || (0..40).map(|n| ids(n, 2500)).collect();
+    // 100,000 tokens take 50 s at best.
+    let refusal = rig.engine.submit(in_a_while(many(), 20)).unwrap_err();
+    assert!(matches!(refusal, Refusal::CannotMeetDeadline { estimate, .. } if estimate > 49 * SECOND));
+    // Alone it would be in time; what is queued before it makes it late.
+    let queued = rig.engine.submit(client((0..39).map(|n| ids(n, 2500)).collect())).unwrap();
+    let refusal = rig.engine.submit(in_a_while(vec![ids(1, 2)], 20)).unwrap_err();
+    assert!(matches!(refusal, Refusal::Busy { .. }));
+    drop(queued);
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn a_passed_deadline_ends_the_wait_and_the_forward_pass_never_comes() {
+    let (script, latch) = latched("m");
+    let rig = Rig::of(&script);
+    let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    latch.reached().await;
+    let mut late = client(vec![ids(2, 10), ids(3, 10)]);
+    late.deadline = Some(Instant::now() + Duration::from_millis(5));
+    let late = rig.engine.submit(late).unwrap();
+    // The device is held: only the deadline can end this wait.
+    assert_eq!(late.wait().await, Err(EngineError::DeadlineExceeded));
+    latch.open();
+    first.wait().await.unwrap();
+    rig.engine.submit(client(vec![ids(4, 10)])).unwrap().wait().await.unwrap();
+    assert_eq!(script.firsts(), [[1], [4]]);
+    assert_eq!(rig.metric("dropped_sequences_total{reason=deadline}"), 2.0);
+    assert_eq!(rig.metric("requests_total{class=interactive,outcome=deadline_exceeded}"), 1.0);
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn an_unwaited_ticket_hears_of_its_deadline_too() {
+    let (script, latch) = latched("m");
+    let rig = Rig::of(&script);
+    let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    latch.reached().await;
+    let mut late = client(vec![ids(2, 10)]);
+    late.deadline = Some(Instant::now());
+    let late = rig.engine.submit(late).unwrap();
+    latch.open();
+    first.wait().await.unwrap();
+    eventually(|| rig.engine.status().interactive_tokens == 0).await;
+    assert_eq!(late.wait().await, Err(EngineError::DeadlineExceeded));
+    assert_eq!(script.firsts(), [[1]]);
+}
+
+#[tokio::test]
+async fn a_dropped_ticket_is_never_run_and_frees_its_room() {
+    let (script, latch) = latched("m");
+    let rig = Rig::of(&script);
+    let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    latch.reached().await;
+    drop(rig.engine.submit(client(vec![ids(2, 10), ids(3, 900)])).unwrap());
+    latch.open();
+    first.wait().await.unwrap();
+    eventually(|| rig.engine.status().interactive_tokens == 0).await;
+    assert_eq!(script.firsts(), [[1]]);
+    assert_eq!(rig.metric("dropped_sequences_total{reason=abandoned}"), 2.0);
+    assert_eq!(rig.metric("requests_total{class=interactive,outcome=cancelled}"), 1.0);
+    rig.assert_idle().await;
+}

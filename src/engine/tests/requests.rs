@@ -1,0 +1,176 @@
+//! Answers: right, in order, each computed once.
+
+use std::sync::Arc;
+
+use super::rig::{Rig, Script, audit, client, fake_stats, ids, latched, settings, work};
+use crate::engine::Class;
+use crate::engine::plan::Plan;
+
+fn cached_settings() -> crate::engine::EngineSettings {
+    crate::engine::EngineSettings { cache_bytes: 1 << 20, ..settings() }
+}
+
+#[test]
+fn a_plan_runs_what_is_new_and_nothing_else() {
+    let known = ids(9, 3);
+    let sequences = [ids(1, 4), known.clone(), ids(1, 4), ids(5, 1), known.clone(), ids(2, 2)];
+    let plan = Plan::new(&sequences, |ids| (*ids == known).then(|| fake_stats("m", ids)));
+    assert_eq!(plan.slots, [0, 1, 0, 2, 1, 3]);
+    assert_eq!(plan.pending, [(0, ids(1, 4)), (3, ids(2, 2))]);
+    assert_eq!(plan.cached, 1);
+    assert_eq!(plan.answers[1], fake_stats("m", &known));
+    assert!(plan.answers[2].is_empty());
+}
+
+#[tokio::test]
+async fn answers_come_in_the_order_of_the_request() {
+    let script = Script::new("m");
+    let rig = Rig::of(&script);
+    // Lengths that fill batches out of order: some pass over others.
+    let sequences: Vec<_> = (1..=20).map(|n| ids(n, 2 + (n as usize * 37) % 90)).collect();
+    assert!(sequences.iter().map(|ids| ids.len()).sum::<usize>() > 900);
+    let output = rig.engine.submit(client(sequences.clone())).unwrap().wait().await.unwrap();
+    let expected: Vec<_> = sequences.iter().map(|ids| fake_stats("m", ids)).collect();
+    assert_eq!(output.stats, expected);
+    assert_eq!((output.forward_passes, output.cached_passes), (20, 0));
+    for batch in script.forwards() {
+        let tokens: usize = batch.iter().map(Vec::len).sum();
+        assert!(tokens <= 100 || batch.len() == 1);
+    }
+    let scored: usize = sequences.iter().map(|ids| ids.len() - 1).sum();
+    assert_eq!(rig.metric("scored_tokens_total{model=m}"), scored as f64);
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn a_sequence_above_the_budget_runs_alone() {
+    let script = Script::new("m");
+    let rig = Rig::of(&script);
+    let sequences = vec![ids(1, 10), ids(2, 500), ids(3, 10)];
+    let output = rig.engine.submit(client(sequences)).unwrap().wait().await.unwrap();
+    assert_eq!(output.stats[1].len(), 499);
+    assert_eq!(script.firsts(), [vec![1, 3], vec![2]]);
+}
+
+#[tokio::test]
+async fn too_short_for_statistics_is_answered_without_a_forward_pass() {
+    let script = Script::new("m");
+    let rig = Rig::of(&script);
+    let output = rig.engine.submit(client(vec![ids(1, 1), ids(1, 0)])).unwrap().wait().await;
+    let output = output.unwrap();
+    assert!(output.stats.iter().all(|stats| stats.is_empty()));
+    assert_eq!((output.stats.len(), output.forward_passes, output.cached_passes), (2, 0, 0));
+    assert!(script.forwards().is_empty());
+    let nothing = rig.engine.submit(client(vec![])).unwrap().wait().await.unwrap();
+    assert!(nothing.stats.is_empty());
+}
+
+#[tokio::test]
+async fn equal_sequences_run_once_and_take_room_once() {
+    let script = Script::new("m");
+    let rig = Rig::of(&script);
+    // Ten times 300 tokens would be refused.
+    let sequences = vec![ids(1, 300); 10];
+    let output = rig.engine.submit(client(sequences)).unwrap().wait().await.unwrap();
+    assert_eq!((output.stats.len(), output.forward_passes, output.cached_passes), (10, 1, 0));
+    assert!(output.stats.iter().all(|stats| *stats == fake_stats("m", &ids(1, 300))));
+    assert_eq!(script.forwards().len(), 1);
+}
+
+#[tokio::test]
+async fn what_ran_before_is_answered_from_the_cache() {
+    let script = Script::new("m");
+    let rig = Rig::new(vec![script.source(true)], cached_settings());
+    rig.engine.submit(client(vec![ids(1, 30)])).unwrap().wait().await.unwrap();
+    let again = vec![ids(1, 30), ids(2, 30), ids(1, 30)];
+    let output = rig.engine.submit(client(again)).unwrap().wait().await.unwrap();
+    assert_eq!((output.forward_passes, output.cached_passes), (1, 1));
+    assert_eq!(output.stats[2], fake_stats("m", &ids(1, 30)));
+    assert_eq!(script.firsts(), [[1], [2]]);
+    assert_eq!(rig.metric("cache_hits_total{model=m}"), 1.0);
+    assert_eq!(rig.metric("cache_misses_total{model=m}"), 2.0);
+}
+
+#[tokio::test]
+async fn cached_answers_need_no_room_and_no_device() {
+    let (script, latch) = latched("m");
+    let other = Script::new("n");
+    let sources = vec![script.source(true), other.source(true)];
+    let rig = Rig::new(sources, cached_settings());
+    let interactive = |sequences| work("n", Class::Interactive, sequences);
+    rig.engine.submit(interactive(vec![ids(1, 30)])).unwrap().wait().await.unwrap();
+    let full = rig.engine.submit(client(vec![ids(1, 1000)])).unwrap();
+    latch.reached().await;
+    assert!(rig.engine.submit(interactive(vec![ids(2, 30)])).is_err());
+    let output = rig.engine.submit(interactive(vec![ids(1, 30)])).unwrap().wait().await.unwrap();
+    assert_eq!((output.forward_passes, output.cached_passes), (0, 1));
+    assert_eq!(output.stats[0], fake_stats("n", &ids(1, 30)), "the other model's, by identity");
+    latch.open();
+    full.wait().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_cache_is_bounded_in_bytes() {
+    let script = Script::new("m");
+    let small = crate::engine::EngineSettings { cache_bytes: 20_000, ..settings() };
+    let rig = Rig::new(vec![script.source(true)], small);
+    for _ in 0..2 {
+        for n in 0..100 {
+            rig.engine.submit(client(vec![ids(n, 50)])).unwrap().wait().await.unwrap();
+        }
+    }
+    // 100 sequences of about 2 kB each: most of them had to run twice.
+    assert!(script.forwards().len() > 150);
+}
+
+#[tokio::test]
+async fn audits_are_fed_in_whatever_their_size() {
+    let script = Script::new("m");
+    let rig = Rig::of(&script);
+    // 400 tokens are the window; one sequence alone is above it, and the whole far above.
+    let sequences: Vec<_> = (1..=50).map(|n| ids(n, if n == 7 { 900 } else { 90 })).collect();
+    assert!(rig.engine.submit(audit(sequences.clone())).is_err());
+    let ticket = rig.engine.submit_when_room(audit(sequences.clone())).await.unwrap();
+    let output = ticket.wait().await.unwrap();
+    let expected: Vec<_> = sequences.iter().map(|ids| fake_stats("m", ids)).collect();
+    assert_eq!(output.stats, expected);
+    assert_eq!(output.forward_passes, 50);
+    rig.assert_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_hundred_clients_at_once() {
+    let script = Script::new("m");
+    let other = Script::new("n");
+    let rig = Arc::new(Rig::new(vec![script.source(true), other.source(false)], cached_settings()));
+    let clients = (0..200_u32).map(|client| {
+        let rig = Arc::clone(&rig);
+        tokio::spawn(async move {
+            let model = ["m", "n"][client as usize % 2];
+            let len = |n: u32| 2 + ((client * 31 + n * 17) % 180) as usize;
+            // Some sequences are shared between clients, and some within one.
+            let sequences: Vec<_> = (0..5).map(|n| ids(client % 40 + n % 3, len(n))).collect();
+            let expected: Vec<_> = sequences.iter().map(|ids| fake_stats(model, ids)).collect();
+            let output = if client % 5 == 0 {
+                let work = work(model, Class::Batch, sequences);
+                rig.engine.submit_when_room(work).await.unwrap().wait().await.unwrap()
+            } else {
+                loop {
+                    let work = work(model, Class::Interactive, sequences.clone());
+                    match rig.engine.submit(work) {
+                        Ok(ticket) => break ticket.wait().await.unwrap(),
+                        Err(crate::engine::Refusal::Busy { .. }) => tokio::task::yield_now().await,
+                        Err(refusal) => panic!("{refusal}"),
+                    }
+                }
+            };
+            assert_eq!(output.stats, expected);
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.unwrap();
+    }
+    let ok = |class| rig.metric(&format!("requests_total{{class={class},outcome=ok}}"));
+    assert_eq!((ok("interactive"), ok("batch")), (160.0, 40.0));
+    rig.assert_idle().await;
+}

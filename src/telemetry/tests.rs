@@ -1,0 +1,105 @@
+//! What is rendered, and which filter wins.
+
+use std::collections::BTreeSet;
+
+use metrics::Unit;
+
+use super::*;
+
+/// What is rendered after `act`, without touching the recorder of the process.
+fn rendered(act: impl FnOnce()) -> String {
+    let recorder = builder().unwrap().build_recorder();
+    metrics::with_local_recorder(&recorder, act);
+    recorder.handle().render()
+}
+
+#[test]
+fn every_series_that_can_be_known_is_there_before_the_first_request() {
+    let text = rendered(|| {
+        describe_all();
+        zero_routes([("POST", "/v1/score", 200)]);
+    });
+    for line in [
+        "pdr_audit_http_in_flight 0",
+        "pdr_audit_http_requests_total{method=\"POST\",route=\"/v1/score\",status=\"200\"} 0",
+        "pdr_audit_http_request_duration_seconds_bucket{route=\"/v1/score\",le=\"60\"} 0",
+        "pdr_audit_http_request_duration_seconds_count{route=\"/v1/score\"} 0",
+        "pdr_audit_texts_scored_total{outcome=\"partial\"} 0",
+        "pdr_audit_audits_total{status=\"cancelled\"} 0",
+        "pdr_audit_engine_cache_bytes 0",
+        concat!("pdr_audit_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
+}
+
+#[test]
+fn every_metric_is_rendered_with_its_kind_and_description() {
+    let text = rendered(|| {
+        describe_all();
+        for metric in names::ALL {
+            match metric.kind {
+                Kind::Counter => counter!(metric.name).increment(1),
+                Kind::Gauge => gauge!(metric.name).set(1.0),
+                Kind::Histogram(_) => histogram!(metric.name).record(1.0),
+            }
+        }
+    });
+    for metric in names::ALL {
+        let kind = match metric.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram(_) => "histogram",
+        };
+        let name = metric.name;
+        assert!(text.contains(&format!("# HELP {name} {}\n# TYPE {name} {kind}\n", metric.description)), "{name}");
+    }
+}
+
+#[test]
+fn names_are_distinct_and_follow_the_conventions() {
+    let distinct: BTreeSet<_> = names::ALL.iter().map(|metric| metric.name).collect();
+    assert_eq!(distinct.len(), names::ALL.len());
+    for metric in names::ALL {
+        assert!(metric.name.starts_with("pdr_audit_"), "{}", metric.name);
+        assert_eq!(metric.name.ends_with("_total"), matches!(metric.kind, Kind::Counter), "{}", metric.name);
+        assert_eq!(metric.name.ends_with("_seconds"), metric.unit == Unit::Seconds, "{}", metric.name);
+        if let Kind::Histogram(bounds) = metric.kind {
+            assert!(bounds.is_sorted_by(|lower, upper| lower < upper), "{}", metric.name);
+        }
+    }
+}
+
+#[test]
+fn samples_fall_into_their_buckets() {
+    let text = rendered(|| {
+        for tokens in [10.0, 500.0, 1e9] {
+            histogram!(names::ENGINE_BATCH_TOKENS, "model" => "m").record(tokens);
+        }
+    });
+    for (bound, count) in [("16", 1), ("256", 1), ("512", 2), ("131072", 2), ("+Inf", 3)] {
+        let line = format!("pdr_audit_engine_batch_tokens_bucket{{model=\"m\",le=\"{bound}\"}} {count}\n");
+        assert!(text.contains(&line), "{line} in\n{text}");
+    }
+}
+
+#[test]
+fn installing_twice_is_installing_once() {
+    let first = Metrics::install().unwrap();
+    let second = Metrics::install().unwrap();
+    counter!(names::AUDITS, "status" => "failed").increment(1);
+    for metrics in [first, second] {
+        assert!(metrics.render().contains("pdr_audit_audits_total{status=\"failed\"} 1"));
+    }
+}
+
+#[test]
+fn the_variable_wins_over_the_settings() {
+    assert_eq!(filter(None, "warn").unwrap().to_string(), "warn");
+    assert_eq!(filter(Some(""), "warn").unwrap().to_string(), "warn");
+    assert_eq!(filter(Some("debug"), "warn").unwrap().to_string(), "debug");
+    let error = filter(Some("a=b=c"), "warn").unwrap_err().to_string();
+    assert!(error.contains("RUST_LOG"), "{error}");
+    let error = filter(None, "a=b=c").unwrap_err().to_string();
+    assert!(error.contains("`log.level`"), "{error}");
+}

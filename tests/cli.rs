@@ -1,0 +1,126 @@
+//! The command line as a user sees it: files in, lines out, faults on stderr.
+
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+fn run(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // A program that refuses its arguments never reads: a closed pipe is no failure of the test.
+    let writer = std::thread::spawn(move || stdin.write_all(&input).ok());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+fn stderr(output: &Output) -> String {
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn score_answers_each_line_in_order_and_passes_other_fields_through() {
+    let input = [
+        json!({ "id": "a", "text": "Lot 7 is a silver jug from Blackham.", "label": 1 }).to_string(),
+        json!({ "input": "", "source": { "page": 3 } }).to_string(),
+        "{ not json".into(),
+        json!({ "text": "The ferry left Ironbury at six, with ninety passengers and a goat." }).to_string(),
+    ]
+    .join("\n");
+    let all = lines(&run(&["score", "-", "--methods", "loss,min_k"], input.as_bytes()));
+    assert_eq!(all.iter().map(|l| l["index"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!((&all[0]["id"], &all[0]["label"]), (&json!("a"), &json!(1)));
+    assert_eq!(all[0]["scores"].as_object().unwrap().keys().collect::<Vec<_>>(), ["loss", "min_k(k=0.2)"]);
+    assert_eq!((&all[1]["errors"][0]["code"], &all[1]["source"]["page"]), (&json!("too_short"), &json!(3)));
+    assert_eq!(all[2]["errors"][0]["code"], "invalid_line");
+    assert!(all[2]["errors"][0]["detail"].as_str().unwrap().starts_with("line 3:"));
+    assert!(all[3]["scores"]["loss"].as_f64().unwrap() < 0.0);
+}
+
+#[test]
+fn score_takes_methods_as_the_contract_writes_them_and_explains_tokens() {
+    let methods = r#"[{"name":"min_k_plus_plus","k":0.5,"pdr":{"decay":"exponential","alpha":0.02},"label":"mine"}]"#;
+    let input = br#"{"text": "The brass clock struck nine in Fallowfield."}"#;
+    let all = lines(&run(&["score", "-", "--tokens", "--methods", methods], input));
+    let (score, tokens) = (all[0]["scores"]["mine"].as_f64().unwrap(), all[0]["tokens"].as_array().unwrap());
+    let sum: f64 = tokens.iter().filter_map(|t| t["contributions"]["mine"].as_f64()).sum();
+    assert!((sum - score).abs() < 1e-12, "{sum} is not {score}");
+}
+
+#[test]
+fn faults_of_the_arguments_name_what_is_wrong() {
+    let input = br#"{"text": "A text."}"#;
+    for (arguments, named) in [
+        (&["score", "no-such-file.jsonl"][..], "no-such-file.jsonl"),
+        (&["score", "-", "--model", "nope"], "nope"),
+        (&["score", "-", "--methods", "nope"], "nope"),
+        (&["score", "-", "--methods", r#"[{"name":"min_k","k":2}]"#], "(0, 1]"),
+        (&["score", "-", "--config", "no-such.toml"], "no-such.toml"),
+        (&["audit", "-", "--fpr", "1.5"], "--fpr"),
+    ] {
+        let said = stderr(&run(arguments, input));
+        assert!(said.contains(named), "{arguments:?}: {said}");
+        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn an_audit_refuses_a_bad_line_with_its_number() {
+    let good = r#"{"text": "One text of some words.", "label": 1}"#;
+    for (bad, named) in [
+        (r#"{"text": "x", "label": 2}"#, "line 2"),
+        (r#"{"text": "x", "label": "1"}"#, "line 2"),
+        (r#"{"label": 1}"#, "line 2"),
+        ("nonsense", "line 2"),
+        (r#"{"text": "x"}"#, "1 of 2"),
+        (r#"{"text": "x", "label": 1}"#, "both classes"),
+    ] {
+        let said = stderr(&run(&["audit", "-"], format!("{good}\n{bad}\n").as_bytes()));
+        assert!(said.contains(named), "{bad}: {said}");
+    }
+    assert!(stderr(&run(&["audit", "-"], b"\n")).contains("no samples"));
+}
+
+#[test]
+fn an_audit_reads_csv_as_well_and_prints_a_table() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("samples.csv");
+    let rows = [("m", "The \"\"blue\"\" kite, torn, flew over Denmoor.", 1), ("n", "Nine bells rang, then none.", 0)];
+    let body: String = rows.iter().map(|(id, text, label)| format!("{id},\"{text}\",{label}\n")).collect();
+    std::fs::write(&path, format!("id,text,label\n{body}")).unwrap();
+    let table = run(&["audit", path.to_str().unwrap(), "--format", "table", "--methods", "loss"], b"");
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(table.contains("2 samples, 1 members, 1 non-members") && table.contains("AUROC"), "{table}");
+    assert!(table.contains("warning:"), "two samples are few: {table}");
+}
+
+#[test]
+fn a_reader_that_stops_early_is_no_error() {
+    let input: String = (0..200).map(|i| format!("{{\"text\": \"Text number {i} of many.\"}}\n")).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("texts.jsonl");
+    std::fs::write(&path, input).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
+        .arg("score")
+        .arg(&path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
