@@ -37,17 +37,20 @@ fn score_answers_each_line_in_order_and_passes_other_fields_through() {
         json!({ "id": "a", "text": "Lot 7 is a silver jug from Blackham.", "label": 1 }).to_string(),
         json!({ "input": "", "source": { "page": 3 } }).to_string(),
         "{ not json".into(),
+        json!({ "id": "e", "text": 5, "label": 0 }).to_string(),
         json!({ "text": "The ferry left Ironbury at six, with ninety passengers and a goat." }).to_string(),
     ]
     .join("\n");
     let all = lines(&run(&["score", "-", "--methods", "loss,min_k"], input.as_bytes()));
-    assert_eq!(all.iter().map(|l| l["index"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(all.iter().map(|l| l["index"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     assert_eq!((&all[0]["id"], &all[0]["label"]), (&json!("a"), &json!(1)));
     assert_eq!(all[0]["scores"].as_object().unwrap().keys().collect::<Vec<_>>(), ["loss", "min_k(k=0.2)"]);
     assert_eq!((&all[1]["errors"][0]["code"], &all[1]["source"]["page"]), (&json!("too_short"), &json!(3)));
     assert_eq!(all[2]["errors"][0]["code"], "invalid_line");
     assert!(all[2]["errors"][0]["detail"].as_str().unwrap().starts_with("line 3:"));
-    assert!(all[3]["scores"]["loss"].as_f64().unwrap() < 0.0);
+    let failed = &all[3];
+    assert_eq!((&failed["id"], &failed["label"], &failed["truncated"]), (&json!("e"), &json!(0), &json!(false)));
+    assert!(all[4]["scores"]["loss"].as_f64().unwrap() < 0.0);
 }
 
 #[test]
@@ -123,4 +126,44 @@ fn a_reader_that_stops_early_is_no_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+
+    let mut child =
+        Command::new(env!("CARGO_BIN_EXE_pdr-audit")).arg("openapi").stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_line_is_answered_before_the_next_is_sent() {
+    use std::io::{BufRead, BufReader};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
+        .args(["score", "-", "--methods", "loss"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    for index in 0..3 {
+        writeln!(stdin, "{{\"text\": \"The lamp of room {index} went out at nine.\"}}").unwrap();
+        let mut answer = String::new();
+        stdout.read_line(&mut answer).unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(answer["index"], index);
+    }
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn the_settings_can_be_named_before_or_after_the_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("settings.toml");
+    std::fs::write(&path, "[limits]\ntext = \"10B\"\n").unwrap();
+    let input = br#"{"text": "More than ten bytes."}"#;
+    for arguments in
+        [["--config", path.to_str().unwrap(), "score", "-"], ["score", "-", "--config", path.to_str().unwrap()]]
+    {
+        assert_eq!(lines(&run(&arguments, input))[0]["errors"][0]["code"], "too_long");
+    }
+    assert!(stderr(&run(&["--port", "1", "score", "-"], input)).contains("--port"));
 }
