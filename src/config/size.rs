@@ -40,12 +40,6 @@ impl ByteSize {
     pub const fn as_u64(self) -> u64 {
         self.0
     }
-
-    /// The number of bytes, for what is held in memory; all that can be addressed where it is more.
-    #[must_use]
-    pub fn as_usize(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
 }
 
 impl FromStr for ByteSize {

@@ -108,16 +108,6 @@ impl Roc {
         }
     }
 
-    /// Number of members, at least 1.
-    pub fn members(&self) -> usize {
-        self.members
-    }
-
-    /// Number of non-members, at least 1.
-    pub fn non_members(&self) -> usize {
-        self.non_members
-    }
-
     /// The curve from (0, 0) to (1, 1), the threshold falling from above every score to the lowest.
     pub fn points(&self) -> Vec<RocPoint> {
         let origin = RocPoint { fpr: 0.0, tpr: 0.0, threshold: None };
