@@ -7,7 +7,7 @@
 //! turns, so that a change of the machine's speed meets both. Each round of a layer prints one JSON line. The cache is off.
 
 use anyhow::{Context, Result, ensure};
-use candle_core::Device;
+use candle_core::{DType, Device};
 use pdr_audit::api::{self, ApiState};
 use pdr_audit::config::{Overrides, Settings};
 use pdr_audit::jobs::Audits;
@@ -98,7 +98,7 @@ impl Forward {
     fn new(options: &Options) -> Result<Self> {
         let files = ModelFiles::Directory(options.model.clone());
         let tokenizer = Tokenizer::from_json(&files.open("tokenizer.json")?)?;
-        let model = Box::new(Checkpoint::open(&files)?.load(&Device::Cpu)?);
+        let model = Checkpoint::open(&files)?.load(DType::F32, &Device::Cpu)?;
         let (mut batches, mut room): (Vec<Vec<Vec<u32>>>, usize) = (Vec::new(), 0);
         let mut tokens = 0;
         for text in &options.texts {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use candle_core::Device;
+use candle_core::{DType, Device};
 use common::goldens::directory;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
@@ -23,12 +23,12 @@ fn copy(name: &str) -> TempDir {
 /// What opening and loading the directory says.
 fn refusal(path: &Path) -> String {
     let files = ModelFiles::Directory(path.into());
-    let loaded = Checkpoint::open(&files).and_then(|checkpoint| checkpoint.load(&Device::Cpu));
+    let loaded = Checkpoint::open(&files).and_then(|checkpoint| checkpoint.load(DType::F32, &Device::Cpu));
     loaded.err().expect("a refusal").to_string()
 }
 
-fn with_config(change: impl FnOnce(&mut Value)) -> String {
-    let copy = copy("gptneox-parallel");
+fn with_config(golden: &str, change: impl FnOnce(&mut Value)) -> String {
+    let copy = copy(golden);
     let path = copy.path().join("config.json");
     let mut config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     change(&mut config);
@@ -44,20 +44,50 @@ fn a_configuration_that_is_not_understood_is_refused_by_its_key() {
         ("hidden_size", json!("48")),
         ("num_attention_heads", json!(5)),
         ("vocab_size", Value::Null),
-        ("hidden_act", json!("swish")),
+        ("hidden_act", json!("tanh")),
         ("rotary_pct", json!(0.01)),
-        ("rope_scaling", json!({ "type": "linear", "factor": 2.0 })),
+        ("rope_scaling", json!(2.0)),
         ("layer_norm_eps", json!(-1.0)),
         ("max_position_embeddings", json!(2_147_483_647)),
         ("use_parallel_residual", json!("yes")),
         ("attention_temperature", json!(2.0)),
     ];
     for (key, value) in cases {
-        let said = with_config(|config| config[key] = value.clone());
+        let said = with_config("gptneox-parallel", |config| config[key] = value.clone());
         assert!(said.contains(&format!("`{key}`")), "{key} = {value}: {said}");
     }
-    let said = with_config(|config| config["rope_parameters"] = json!({ "rope_type": "yarn" }));
-    assert!(said.contains("`rope_parameters.rope_type`"), "{said}");
+}
+
+#[test]
+fn every_family_names_the_key_it_does_not_understand() {
+    let llama3 = json!({ "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0,
+        "original_max_position_embeddings": 32 });
+    let cases = [
+        ("gptneox-parallel", "rope_parameters", json!({ "rope_type": "yarn" }), "rope_parameters.rope_type"),
+        ("llama-gqa", "rope_scaling", json!({ "type": "dynamic", "factor": 2.0 }), "rope_scaling.type"),
+        ("llama-gqa", "rope_scaling", json!({ "rope_type": "longrope" }), "rope_scaling.rope_type"),
+        ("llama-gqa", "rope_scaling", json!({ "rope_type": "linear" }), "rope_scaling.factor"),
+        ("llama-gqa", "rope_scaling", json!({ "rope_type": "linear", "factor": 2.0, "m": 1 }), "rope_scaling.m"),
+        ("llama-gqa", "rope_scaling", llama3, "rope_scaling.low_freq_factor"),
+        ("llama-gqa", "num_key_value_heads", json!(3), "num_key_value_heads"),
+        ("llama-gqa", "quantization_config", json!({ "bits": 4 }), "quantization_config"),
+        ("llama-gqa", "sliding_window", json!(64), "sliding_window"),
+        ("mistral", "layer_types", json!(["full_attention"]), "layer_types"),
+        ("qwen2", "use_sliding_window", json!("no"), "use_sliding_window"),
+        ("gemma2", "use_bidirectional_attention", json!(true), "use_bidirectional_attention"),
+        ("gemma2", "attn_logit_softcapping", json!(-50.0), "attn_logit_softcapping"),
+        ("opt-pre", "layer_norm_elementwise_affine", json!(false), "layer_norm_elementwise_affine"),
+        ("gptj", "rotary_dim", json!(7), "rotary_dim"),
+        ("gptj", "rotary", json!(false), "rotary"),
+        ("gpt_neo", "attention_layers", json!(["global"]), "attention_layers"),
+        ("gpt_neo", "attention_types", json!([[["global", "block"], 2]]), "attention_layers"),
+        ("gpt2", "scale_attn_by_inverse_layer_idx", json!(true), "scale_attn_by_inverse_layer_idx"),
+        ("gpt2", "n_head", json!(5), "n_head"),
+    ];
+    for (golden, key, value, named) in cases {
+        let said = with_config(golden, |config| config[key] = value.clone());
+        assert!(said.contains(&format!("`{named}`")), "{golden}, {key} = {value}: {said}");
+    }
 }
 
 #[test]
@@ -68,7 +98,7 @@ fn tensors_that_do_not_fit_the_configuration_are_refused_by_name() {
         ("num_hidden_layers", json!(1), "gpt_neox.layers.1."),
         ("intermediate_size", json!(191), "gpt_neox.layers.0.mlp.dense_h_to_4h.weight"),
     ] {
-        let said = with_config(|config| config[key] = value.clone());
+        let said = with_config("gptneox-parallel", |config| config[key] = value.clone());
         assert!(said.contains(tensor), "{key} = {value}: {said}");
     }
 }

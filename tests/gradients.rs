@@ -2,7 +2,9 @@
 
 use candle_core::{DType, Device, Tensor, Var};
 use candle_nn::loss::cross_entropy;
-use pdr_audit::models::arch::{Activation, Arch, Biases, Residual};
+use pdr_audit::models::arch::{
+    Activation, Arch, Attention, Biases, Embedding, HeadArch, NormKind, Positions, QueryKeyNorm, Residual, Sizes,
+};
 use pdr_audit::models::batch::PackedBatch;
 use pdr_audit::models::decoder::Decoder;
 use pdr_audit::models::ops::Form;
@@ -11,23 +13,70 @@ use std::collections::BTreeMap;
 
 const STEP: f64 = 1e-5;
 
-fn arch(residual: Residual, activation: Activation, tied_head: bool) -> Arch {
-    Arch {
-        vocab_size: 17,
-        hidden_size: 12,
-        layers: 2,
-        heads: 3,
-        kv_heads: 3,
-        head_dim: 4,
-        intermediate_size: 20,
-        context: 16,
-        norm_eps: 1e-5,
-        residual,
-        rotary: Rotary { dims: 2, theta: 10_000.0 },
-        activation,
-        biases: Biases { attention: true, mlp: true, head: !tied_head },
-        tied_head,
-    }
+const SIZES: Sizes =
+    Sizes { vocab: 17, hidden: 12, layers: 2, heads: 3, kv_heads: 3, head_dim: 4, inner: 20, context: 16 };
+
+/// One architecture for each choice that some family makes.
+fn archs() -> Vec<(&'static str, Arch)> {
+    let biases = Biases { qkv: true, attention_out: true, mlp: true, head: true };
+    let base = || Arch { biases, ..Arch::new(SIZES) };
+    let partly = Positions::Rotary(Rotary::plain(2, 10_000.0));
+    let tied = HeadArch { tied: true, soft_cap: None };
+    let grouped = Arch::new(Sizes { heads: 4, kv_heads: 2, ..SIZES });
+    let attention = |change: fn(&mut Attention)| {
+        let mut attention = grouped.attention.clone();
+        change(&mut attention);
+        attention
+    };
+    vec![
+        ("GPT-NeoX", Arch { residual: Residual::Parallel, positions: partly, ..base() }),
+        (
+            "GPT-2",
+            Arch {
+                positions: Positions::Learned { offset: 0 },
+                activation: Activation::GeluTanh,
+                head: tied,
+                ..base()
+            },
+        ),
+        (
+            "OPT-350m",
+            Arch {
+                residual: Residual::Post,
+                final_norm: false,
+                embedding: Embedding { projected: Some(8), scale: None },
+                positions: Positions::Learned { offset: 2 },
+                activation: Activation::Relu,
+                ..base()
+            },
+        ),
+        (
+            "Qwen 3 with windows",
+            Arch {
+                norm: NormKind::Rms,
+                gated: true,
+                activation: Activation::Silu,
+                attention: attention(|a| {
+                    a.query_key_norm = Some(QueryKeyNorm::Head);
+                    a.windows = vec![Some(3), None];
+                }),
+                ..grouped.clone()
+            },
+        ),
+        (
+            "Gemma 2",
+            Arch {
+                norm: NormKind::Rms,
+                residual: Residual::Sandwich,
+                gated: true,
+                activation: Activation::GeluTanh,
+                embedding: Embedding { projected: None, scale: Some(3.5) },
+                attention: attention(|a| a.soft_cap = Some(2.0)),
+                head: HeadArch { tied: true, soft_cap: Some(3.0) },
+                ..grouped.clone()
+            },
+        ),
+    ]
 }
 
 /// A decoder in f64 over variables with pseudo-random values.
@@ -91,10 +140,7 @@ fn check(arch: &Arch) -> f64 {
 
 #[test]
 fn every_parameter_has_the_gradient_that_finite_differences_give() {
-    for residual in [Residual::Parallel, Residual::Sequential] {
-        for (activation, tied) in [(Activation::Gelu, false), (Activation::GeluTanh, true)] {
-            let worst = check(&arch(residual, activation, tied));
-            println!("{residual:?}, {activation:?}, tied {tied}: worst relative error {worst:.1e}");
-        }
+    for (name, arch) in archs() {
+        println!("{name}: worst relative error {:.1e}", check(&arch));
     }
 }

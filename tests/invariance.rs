@@ -2,8 +2,8 @@
 
 mod common;
 
-use candle_core::Device;
-use common::goldens::{NEOX, directory, expected};
+use candle_core::{DType, Device};
+use common::goldens::{CAUSAL, directory, expected};
 use pdr_audit::models::CausalLm;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::demo::DEMO;
@@ -34,23 +34,22 @@ fn check(name: &str, model: &dyn CausalLm, sequences: &[Vec<u32>]) {
 
 #[test]
 fn a_text_alone_and_among_64_others_has_the_same_statistics_bit_for_bit() {
-    for name in NEOX {
+    for name in CAUSAL {
         let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
-        check(name, &checkpoint.load(&Device::Cpu).unwrap(), &sequences(checkpoint.arch.vocab_size));
+        check(name, checkpoint.load(DType::F32, &Device::Cpu).unwrap().as_ref(), &sequences(checkpoint.vocab_size()));
     }
     let checkpoint = Checkpoint::open(&DEMO).unwrap();
-    check("demo", &checkpoint.load(&Device::Cpu).unwrap(), &sequences(checkpoint.arch.vocab_size));
+    check("demo", checkpoint.load(DType::F32, &Device::Cpu).unwrap().as_ref(), &sequences(checkpoint.vocab_size()));
 }
 
 #[test]
 fn the_number_of_threads_changes_no_bit() {
     let checkpoint = Checkpoint::open(&DEMO).unwrap();
-    let model = checkpoint.load(&Device::Cpu).unwrap();
-    let sequences = sequences(checkpoint.arch.vocab_size);
+    let sequences = sequences(checkpoint.vocab_size());
     let batch: Vec<&[u32]> = sequences.iter().map(Vec::as_slice).collect();
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let stats = pool.install(|| model.token_stats(&batch).unwrap());
+        let stats = pool.install(|| checkpoint.load(DType::F32, &Device::Cpu).unwrap().token_stats(&batch).unwrap());
         stats.iter().flat_map(|s| bits(s)).collect::<Vec<_>>()
     };
     let one = with(1);
@@ -59,13 +58,13 @@ fn the_number_of_threads_changes_no_bit() {
 
 #[test]
 fn real_texts_of_the_goldens_in_one_batch_score_as_alone() {
-    for name in NEOX {
+    for name in CAUSAL {
         let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
-        let model = checkpoint.load(&Device::Cpu).unwrap();
+        let model = checkpoint.load(DType::F32, &Device::Cpu).unwrap();
         let tokenizer = Tokenizer::from_json(&std::fs::read(directory(name).join("tokenizer.json")).unwrap()).unwrap();
         let expected = expected(name);
         let texts = expected["texts"].as_array().unwrap().iter().map(|t| t["text"].as_str().unwrap());
         let ids = texts.map(|t| tokenizer.encode(t).unwrap().ids).filter(|ids| (2..=128).contains(&ids.len()));
-        check(name, &model, &ids.collect::<Vec<_>>());
+        check(name, model.as_ref(), &ids.collect::<Vec<_>>());
     }
 }

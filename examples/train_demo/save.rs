@@ -1,5 +1,6 @@
 //! Saves a model as transformers does: f16 safetensors, config.json, tokenizer.json, tokenizer_config.json.
 
+use crate::shape;
 use crate::trainer::Trainer;
 use crate::vocabulary::END_OF_TEXT;
 use anyhow::{Result, anyhow};
@@ -22,7 +23,7 @@ pub fn save(directory: &Path, trainer: &Trainer, tokenizer: &Tokenizer) -> Resul
             "backend": "tokenizers",
             "bos_token": END_OF_TEXT,
             "eos_token": END_OF_TEXT,
-            "model_max_length": trainer.arch.context,
+            "model_max_length": trainer.arch.sizes.context,
             "tokenizer_class": "PreTrainedTokenizerFast",
             "unk_token": END_OF_TEXT,
         }),
@@ -48,7 +49,8 @@ fn weights(path: &Path, trainer: &Trainer) -> Result<()> {
 
 /// The keys that transformers 5 writes, in its order.
 fn config(trainer: &Trainer) -> serde_json::Value {
-    let arch = &trainer.arch;
+    let (arch, sizes) = (&trainer.arch, &trainer.arch.sizes);
+    let rotary = shape::rotary(sizes.head_dim);
     json!({
         "architectures": ["GPTNeoXForCausalLM"],
         "attention_bias": true,
@@ -59,26 +61,26 @@ fn config(trainer: &Trainer) -> serde_json::Value {
         "eos_token_id": 0,
         "hidden_act": "gelu",
         "hidden_dropout": 0.0,
-        "hidden_size": arch.hidden_size,
+        "hidden_size": sizes.hidden,
         "initializer_range": 0.02,
-        "intermediate_size": arch.intermediate_size,
+        "intermediate_size": sizes.inner,
         "is_decoder": false,
         "layer_norm_eps": arch.norm_eps,
-        "max_position_embeddings": arch.context,
+        "max_position_embeddings": sizes.context,
         "model_type": "gpt_neox",
-        "num_attention_heads": arch.heads,
-        "num_hidden_layers": arch.layers,
+        "num_attention_heads": sizes.heads,
+        "num_hidden_layers": sizes.layers,
         "pad_token_id": null,
         "rope_parameters": {
-            "partial_rotary_factor": arch.rotary.dims as f64 / arch.head_dim as f64,
-            "rope_theta": arch.rotary.theta,
+            "partial_rotary_factor": rotary.dims as f64 / sizes.head_dim as f64,
+            "rope_theta": rotary.theta,
             "rope_type": "default",
         },
-        "tie_word_embeddings": arch.tied_head,
+        "tie_word_embeddings": arch.head.tied,
         "transformers_version": "5.23.0",
         "use_cache": true,
         "use_parallel_residual": true,
-        "vocab_size": arch.vocab_size,
+        "vocab_size": sizes.vocab,
     })
 }
 

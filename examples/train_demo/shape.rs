@@ -1,7 +1,7 @@
 //! The two models, in the shape of Pythia.
 
 use crate::vocabulary;
-use pdr_audit::models::arch::{Activation, Arch, Biases, Residual};
+use pdr_audit::models::arch::{Arch, Biases, Positions, Residual, Sizes};
 use pdr_audit::models::rotary::Rotary;
 
 /// 2.6 million parameters.
@@ -16,20 +16,25 @@ pub fn reference() -> Arch {
 
 fn pythia(hidden_size: usize, layers: usize, heads: usize) -> Arch {
     let head_dim = hidden_size / heads;
-    Arch {
-        vocab_size: vocabulary::SIZE,
-        hidden_size,
+    let sizes = Sizes {
+        vocab: vocabulary::SIZE,
+        hidden: hidden_size,
         layers,
         heads,
         kv_heads: heads,
         head_dim,
-        intermediate_size: 4 * hidden_size,
+        inner: 4 * hidden_size,
         context: 512,
-        norm_eps: 1e-5,
+    };
+    Arch {
         residual: Residual::Parallel,
-        rotary: Rotary { dims: head_dim / 4, theta: 10_000.0 },
-        activation: Activation::Gelu,
-        biases: Biases { attention: true, mlp: true, head: false },
-        tied_head: false,
+        positions: Positions::Rotary(rotary(head_dim)),
+        biases: Biases { qkv: true, attention_out: true, mlp: true, head: false },
+        ..Arch::new(sizes)
     }
+}
+
+/// A quarter of every head turns.
+pub fn rotary(head_dim: usize) -> Rotary {
+    Rotary::plain(head_dim / 4, 10_000.0)
 }

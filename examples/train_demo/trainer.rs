@@ -52,7 +52,7 @@ impl Trainer {
     pub fn new(arch: Arch, seed: u64, schedule: Schedule) -> Result<Self> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut parameters = BTreeMap::new();
-        let narrow = 0.02 / (2.0 * arch.layers as f64).sqrt();
+        let narrow = 0.02 / (2.0 * arch.sizes.layers as f64).sqrt();
         let mut source = |name: &str, shape: &[usize]| {
             let deviation = if name.contains("_out.") || name.contains("_down.") { narrow } else { 0.02 };
             let mut value = || match name {

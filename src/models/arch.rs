@@ -2,36 +2,154 @@
 
 use super::rotary::Rotary;
 
+/// The sizes that every decoder has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Outputs of the head, padding rows included.
+    pub vocab: usize,
+    pub hidden: usize,
+    pub layers: usize,
+    pub heads: usize,
+    /// Keys and values; fewer than `heads` where query heads share them.
+    pub kv_heads: usize,
+    pub head_dim: usize,
+    /// Width of the MLP.
+    pub inner: usize,
+    /// The most positions the model was built for.
+    pub context: usize,
+}
+
+impl Sizes {
+    /// Columns of all queries.
+    pub fn queries(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// Columns of all keys, and of all values.
+    pub fn keys(&self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+}
+
 /// One causal decoder, as read from `config.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arch {
-    /// Outputs of the head, padding rows included.
-    pub vocab_size: usize,
-    pub hidden_size: usize,
-    pub layers: usize,
-    pub heads: usize,
-    pub kv_heads: usize,
-    pub head_dim: usize,
-    pub intermediate_size: usize,
-    /// The most positions the model was built for.
-    pub context: usize,
-    /// Epsilon of every layer norm.
+    pub sizes: Sizes,
+    pub embedding: Embedding,
+    pub positions: Positions,
+    pub norm: NormKind,
+    /// Epsilon of every norm.
     pub norm_eps: f64,
     pub residual: Residual,
-    pub rotary: Rotary,
+    /// A norm before the head.
+    pub final_norm: bool,
+    pub attention: Attention,
     pub activation: Activation,
+    /// The MLP multiplies the activated half of its first projection with the other half.
+    pub gated: bool,
     pub biases: Biases,
-    /// The head multiplies by the embedding.
-    pub tied_head: bool,
+    pub head: HeadArch,
 }
 
-/// How attention and MLP join the residual stream.
+impl Arch {
+    /// A decoder of these sizes with the choices that most families share: layer norms before each branch, rotary
+    /// positions over the whole head, full attention scaled by `1 / sqrt(head_dim)`, a plain MLP, no biases, a head of
+    /// its own. Families state where they differ.
+    pub fn new(sizes: Sizes) -> Self {
+        Self {
+            sizes,
+            embedding: Embedding { projected: None, scale: None },
+            positions: Positions::Rotary(Rotary::plain(sizes.head_dim, 10_000.0)),
+            norm: NormKind::Layer,
+            norm_eps: 1e-5,
+            residual: Residual::Pre,
+            final_norm: true,
+            attention: Attention {
+                scale: 1.0 / (sizes.head_dim as f64).sqrt(),
+                soft_cap: None,
+                windows: vec![None; sizes.layers],
+                query_key_norm: None,
+            },
+            activation: Activation::Gelu,
+            gated: false,
+            biases: Biases::default(),
+            head: HeadArch { tied: false, soft_cap: None },
+        }
+    }
+
+    /// The width of an embedded token, and of what the head multiplies.
+    pub fn embedding_width(&self) -> usize {
+        self.embedding.projected.unwrap_or(self.sizes.hidden)
+    }
+
+    /// Rows of the fused query, key and value projection.
+    pub fn qkv_width(&self) -> usize {
+        self.sizes.queries() + 2 * self.sizes.keys()
+    }
+
+    /// Rows of the first projection of the MLP: the gate, where there is one, then the rest.
+    pub fn mlp_up_width(&self) -> usize {
+        if self.gated { 2 * self.sizes.inner } else { self.sizes.inner }
+    }
+}
+
+/// How tokens enter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Embedding {
+    /// The embedding's own width, where projections lead from it to the hidden size and back (OPT-350m).
+    pub projected: Option<usize>,
+    /// A factor on embedded tokens (Gemma).
+    pub scale: Option<f64>,
+}
+
+/// Where a token's position enters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Positions {
+    /// A learned vector for each position is added to the embedding; position 0 has row `offset` of the table.
+    Learned { offset: usize },
+    /// Queries and keys are turned.
+    Rotary(Rotary),
+}
+
+/// The kind of every norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormKind {
+    /// Mean and variance, with weight and bias (Ba et al. 2016).
+    Layer,
+    /// The root of the mean square, with a weight (Zhang and Sennrich 2019).
+    Rms,
+}
+
+/// How attention and MLP join the residual stream x, and where they are normalised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residual {
-    /// `x += attention(norm1(x)); x += mlp(norm2(x))`
-    Sequential,
-    /// `x += attention(norm1(x)) + mlp(norm2(x))`, both of the same x.
+    /// `x += attention(norm(x)); x += mlp(norm(x))`
+    Pre,
+    /// `x += attention(norm(x)) + mlp(norm(x))`, both of the same x.
     Parallel,
+    /// `x = norm(x + attention(x)); x = norm(x + mlp(x))` (OPT-350m)
+    Post,
+    /// `x += norm(attention(norm(x))); x += norm(mlp(norm(x)))` (Gemma 2)
+    Sandwich,
+}
+
+/// What is particular in the attention.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attention {
+    /// Factor on the scores.
+    pub scale: f64,
+    /// Scores s become `cap tanh(s / cap)` (Gemma 2).
+    pub soft_cap: Option<f64>,
+    /// For each layer how many keys a query sees, its own included; all before it where `None`.
+    pub windows: Vec<Option<usize>>,
+    pub query_key_norm: Option<QueryKeyNorm>,
+}
+
+/// What an RMS norm of queries and of keys spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryKeyNorm {
+    /// Each head alone, all with the same weight (Qwen 3).
+    Head,
 }
 
 /// The nonlinearity of the MLP.
@@ -42,13 +160,24 @@ pub enum Activation {
     /// The same by a tanh (Hendrycks and Gimpel 2016), which GPT-NeoX-20B calls `gelu_fast`.
     GeluTanh,
     Relu,
+    /// x times the logistic function of x.
+    Silu,
 }
 
 /// Which projections add a bias.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Biases {
-    /// The fused query, key and value projection and the attention's output.
-    pub attention: bool,
+    pub qkv: bool,
+    pub attention_out: bool,
     pub mlp: bool,
     pub head: bool,
+}
+
+/// The projection to the vocabulary.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeadArch {
+    /// It multiplies by the embedding.
+    pub tied: bool,
+    /// Logits x become `cap tanh(x / cap)` (Gemma 2).
+    pub soft_cap: Option<f64>,
 }

@@ -1,35 +1,22 @@
-//! A model as saved: configuration, safetensors (one file or shards) and digest, opened without loading a weight.
+//! A model as saved: configuration, weights and digest, opened without loading a weight.
 
-use super::ModelError;
 use super::arch::Arch;
 use super::decoder::Decoder;
-use super::families::{Family, read_config};
+use super::families::{Described, Storage, read_config};
 use super::files::{FileBytes, ModelFiles, joint_digest};
 use super::ops::Form;
-use candle_core::{Device, Tensor};
-use half::{bf16, f16};
-use safetensors::{Dtype, SafeTensors, tensor::Metadata};
+use super::weights::{Stored, Weights};
+use super::{CausalLm, ModelError};
+use candle_core::{DType, Device, Tensor};
 use serde_json::Value;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-
-const SINGLE: &str = "model.safetensors";
-const INDEX: &str = "model.safetensors.index.json";
+use std::collections::BTreeSet;
 
 /// The opened files of one model.
 pub struct Checkpoint {
-    pub arch: Arch,
+    pub described: Described,
     config: FileBytes,
-    family: &'static Family,
-    shards: Vec<Shard>,
-}
-
-struct Shard {
-    name: String,
-    bytes: FileBytes,
-    metadata: Metadata,
-    /// Where the tensors' data begins.
-    data: usize,
+    weights: Weights,
 }
 
 impl Checkpoint {
@@ -41,123 +28,133 @@ impl Checkpoint {
         let config = files.open("config.json")?;
         let value: Value = serde_json::from_slice(&config).map_err(|e| files.fault("config.json", e))?;
         let object = value.as_object().ok_or_else(|| files.fault("config.json", "not a JSON object"))?;
-        let (family, arch) = read_config(object)?;
-        Ok(Self { arch, family, shards: open_shards(files)?, config })
+        Ok(Self { described: read_config(object)?, weights: Weights::open(files)?, config })
+    }
+
+    /// Bytes of the weights once loaded in a type.
+    pub fn weight_bytes(&self, dtype: DType) -> u64 {
+        let Described { arch, storage, .. } = &self.described;
+        let elements = |name| self.weights.find(name).map_or(0, |stored| stored.shape.iter().product::<usize>());
+        let used = self.weights.names().filter(|name| !storage.ignores(arch, name));
+        used.map(elements).sum::<usize>() as u64 * dtype.size_in_bytes() as u64
     }
 
     /// SHA-256 over configuration and weights, see [`joint_digest`]. Reads every byte.
     pub fn digest(&self) -> String {
-        let mut contents: Vec<(&str, &[u8])> = self.shards.iter().map(|s| (s.name.as_str(), &*s.bytes)).collect();
+        let mut contents: Vec<(&str, &[u8])> = self.weights.contents().collect();
         contents.push(("config.json", &self.config));
         joint_digest(&mut contents)
     }
 
     /// The value of `model_type` in the configuration.
     pub fn model_type(&self) -> &'static str {
-        self.family.model_type
+        self.described.model_type
     }
 
-    /// Bytes of the weights once loaded as f32.
-    pub fn f32_bytes(&self) -> u64 {
-        let elements =
-            |m: &Metadata| m.tensors().values().map(|t| t.shape.iter().product::<usize>() as u64).sum::<u64>();
-        self.shards.iter().map(|s| 4 * elements(&s.metadata)).sum()
+    /// Outputs of the head.
+    pub fn vocab_size(&self) -> usize {
+        self.described.arch.sizes.vocab
     }
 
-    /// Loads the weights as f32 to a device, in the fastest form for inference there.
+    /// The most tokens of a text; none where there is no limit.
+    pub fn context(&self) -> Option<usize> {
+        Some(self.described.arch.sizes.context)
+    }
+
+    /// Loads the weights in a type to a device, in the fastest form for inference there.
     ///
     /// # Errors
     /// As [`Checkpoint::load_in`].
-    pub fn load(&self, device: &Device) -> Result<Decoder, ModelError> {
-        self.load_in(Form::inference(device), device)
+    pub fn load(&self, dtype: DType, device: &Device) -> Result<Box<dyn CausalLm>, ModelError> {
+        self.load_in(Form::inference(device, dtype), dtype, device)
     }
 
-    /// Loads the weights as f32 to a device, in a given form.
+    /// Loads the weights in a type to a device, in a given form.
     ///
     /// # Errors
     /// [`ModelError::Tensor`] naming a tensor that is missing, has another shape, a type that is not supported, or is no
     /// part of the model.
-    pub fn load_in(&self, form: Form, device: &Device) -> Result<Decoder, ModelError> {
+    pub fn load_in(&self, form: Form, dtype: DType, device: &Device) -> Result<Box<dyn CausalLm>, ModelError> {
         let used = RefCell::new(BTreeSet::new());
         let mut source = |canonical: &str, shape: &[usize]| {
-            let (name, tensor) = self.canonical(canonical, shape, device)?;
-            used.borrow_mut().insert(name);
-            Ok(tensor)
+            let (names, values) = self.canonical(canonical, shape)?;
+            used.borrow_mut().extend(names);
+            let tensor = Tensor::from_vec(values, shape, &Device::Cpu)?;
+            // Norms are taken in f32 whatever the type, and are too small to matter.
+            let dtype = if canonical.contains("norm") { DType::F32 } else { dtype };
+            Ok(tensor.to_dtype(dtype)?.to_device(device)?)
         };
-        let decoder = Decoder::new(self.arch.clone(), form, device, &mut source)?;
+        let decoder = Decoder::new(self.described.arch.clone(), form, device, &mut source)?;
         self.refuse_strangers(&used.into_inner())?;
-        Ok(decoder)
+        Ok(Box::new(decoder))
     }
 
-    /// A tensor under its canonical name, with the name it has on disk.
-    fn canonical(&self, canonical: &str, shape: &[usize], device: &Device) -> Result<(String, Tensor), ModelError> {
-        let names = (self.family.hub_names)(canonical);
-        let found = names.iter().find_map(|name| self.find(name).map(|at| (name, at)));
-        let Some((name, (shard, info))) = found else {
-            return Err(ModelError::Tensor { name: names.join(" or "), reason: "missing".into() });
-        };
-        let fault = |reason: String| ModelError::Tensor { name: name.clone(), reason };
-        if info.shape != shape {
-            return Err(fault(format!("shape {:?}, but config.json asks for {shape:?}", info.shape)));
+    /// A tensor under its canonical name and in its order, with the names it has on disk.
+    fn canonical(&self, canonical: &str, shape: &[usize]) -> Result<(Vec<String>, Vec<f32>), ModelError> {
+        let Described { arch, storage, .. } = &self.described;
+        let (names, parts) = self.find(storage, canonical)?;
+        let rows = storage.part_rows(arch, canonical, shape[0], parts.len());
+        let mut values = Vec::with_capacity(shape.iter().product());
+        for ((name, part), rows) in names.iter().zip(&parts).zip(rows) {
+            let fault = |reason: String| ModelError::Tensor { name: name.clone(), reason };
+            let mut wanted = shape.to_vec();
+            wanted[0] = rows;
+            if storage.is_transposed(canonical) {
+                wanted.reverse();
+            }
+            if part.shape != wanted {
+                return Err(fault(format!("shape {:?}, but config.json asks for {wanted:?}", part.shape)));
+            }
+            if !part.widen_into(&mut values) {
+                return Err(fault(format!("type {:?}; supported are F32, F16 and BF16", part.dtype)));
+            }
         }
-        let (start, end) = info.data_offsets;
-        let values = widen(info.dtype, &shard.bytes[shard.data + start..shard.data + end])
-            .ok_or_else(|| fault(format!("type {:?}; supported are F32, F16 and BF16", info.dtype)))?;
-        let tensor = Tensor::from_vec(values, shape, &Device::Cpu)?;
-        let tensor = (self.family.from_hub)(&self.arch, canonical, tensor)?;
-        Ok((name.clone(), tensor.to_device(device)?))
+        Ok((names, in_order(values, storage, arch, canonical, shape)))
     }
 
-    fn find(&self, name: &str) -> Option<(&Shard, &safetensors::tensor::TensorInfo)> {
-        self.shards.iter().find_map(|shard| shard.metadata.info(name).map(|info| (shard, info)))
+    /// The parts of a canonical tensor, under the first of its names that is there.
+    fn find(&self, storage: &Storage, canonical: &str) -> Result<(Vec<String>, Vec<Stored<'_>>), ModelError> {
+        let candidates = storage.candidates(canonical);
+        for names in &candidates {
+            let parts: Option<Vec<_>> = names.iter().map(|name| self.weights.find(name)).collect();
+            if let Some(parts) = parts {
+                return Ok((names.clone(), parts));
+            }
+        }
+        // Of a tensor in parts the one that is missing; else every name that it might have.
+        let is_missing = |name: &&String| self.weights.find(name).is_none();
+        let partly = candidates.iter().find(|names| names.iter().any(|name| !is_missing(&name)));
+        let name = match partly {
+            Some(names) => names.iter().filter(is_missing).cloned().collect::<Vec<_>>().join(" and "),
+            None => candidates.iter().map(|names| names.join(" + ")).collect::<Vec<_>>().join(" or "),
+        };
+        Err(ModelError::Tensor { name, reason: "missing".into() })
     }
 
     /// A tensor that nothing read means that the configuration and the weights tell of different models.
     fn refuse_strangers(&self, used: &BTreeSet<String>) -> Result<(), ModelError> {
-        let names = self.shards.iter().flat_map(|s| s.metadata.tensors().into_keys());
-        let mut strangers: Vec<_> =
-            names.filter(|name| !used.contains(name) && !(self.family.ignored)(&self.arch, name)).collect();
-        strangers.sort_unstable();
-        match strangers.first() {
-            None => Ok(()),
-            Some(name) => Err(ModelError::Tensor {
-                name: name.clone(),
-                reason: format!("not part of the model that config.json describes ({} such tensors)", strangers.len()),
-            }),
-        }
+        let Described { arch, storage, .. } = &self.described;
+        let mut strangers = self.weights.names().filter(|name| !used.contains(*name) && !storage.ignores(arch, name));
+        let Some(first) = strangers.next() else { return Ok(()) };
+        let reason =
+            format!("not part of the model that config.json describes ({} such tensors)", 1 + strangers.count());
+        Err(ModelError::Tensor { name: first.to_owned(), reason })
     }
 }
 
-fn open_shards(files: &ModelFiles) -> Result<Vec<Shard>, ModelError> {
-    let Some(index) = files.find(INDEX)? else {
-        return Ok(vec![open_shard(files, SINGLE)?]);
-    };
-    #[derive(serde::Deserialize)]
-    struct Index {
-        weight_map: BTreeMap<String, String>,
+/// Brings values as stored into canonical order; `shape` is the canonical one.
+fn in_order(mut values: Vec<f32>, storage: &Storage, arch: &Arch, canonical: &str, shape: &[usize]) -> Vec<f32> {
+    let columns = values.len() / shape[0].max(1);
+    if storage.is_transposed(canonical) {
+        let rows = shape[0];
+        return (0..values.len()).map(|i| values[i % columns * rows + i / columns]).collect();
     }
-    let index: Index = serde_json::from_slice(&index).map_err(|e| files.fault(INDEX, e))?;
-    let names: BTreeSet<&str> = index.weight_map.values().map(String::as_str).collect();
-    if let Some(name) = names.iter().find(|name| name.contains(['/', '\\'])) {
-        return Err(files.fault(INDEX, format!("shard `{name}` is not a file of the same directory")));
+    if let Some(order) = storage.row_order(arch, canonical) {
+        return order.iter().flat_map(|row| &values[row * columns..(row + 1) * columns]).copied().collect();
     }
-    names.into_iter().map(|name| open_shard(files, name)).collect()
-}
-
-fn open_shard(files: &ModelFiles, name: &str) -> Result<Shard, ModelError> {
-    let bytes = files.open(name)?;
-    let (header, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| files.fault(name, e))?;
-    // The header's length stands before it in eight bytes.
-    Ok(Shard { name: name.to_owned(), data: 8 + header, bytes, metadata })
-}
-
-/// Little-endian elements as f32, exactly; `None` for a type that is not supported.
-fn widen(dtype: Dtype, bytes: &[u8]) -> Option<Vec<f32>> {
-    let halves = || bytes.as_chunks::<2>().0.iter();
-    match dtype {
-        Dtype::F32 => Some(bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect()),
-        Dtype::F16 => Some(halves().map(|b| f16::from_le_bytes(*b).to_f32()).collect()),
-        Dtype::BF16 => Some(halves().map(|b| bf16::from_le_bytes(*b).to_f32()).collect()),
-        _ => None,
+    match storage.offset(canonical) {
+        0.0 => {}
+        offset => values.iter_mut().for_each(|value| *value += offset),
     }
+    values
 }

@@ -1,21 +1,24 @@
 //! The one decoder: a transformer whose every choice is read from [`Arch`].
 
-use super::arch::{Arch, Residual};
+use super::arch::{Arch, Embedding, Positions};
 use super::attention::AttentionPlan;
 use super::batch::PackedBatch;
 use super::kernels::attention::AttentionShape;
-use super::logit_stats::{Head, logit_stats};
-use super::ops::{Form, LayerNorm, Linear, activate};
+use super::layer::{Layer, linear, norm};
+use super::logit_stats::{Head, scored_stats};
+use super::ops::{Form, Linear, Norm};
 use super::rotary::RotaryTable;
 use super::{CausalLm, ModelError};
 use crate::token_stats::TokenStats;
 use candle_core::{Device, Tensor};
 
-/// Where the decoder gets its tensors: called with a canonical name and the shape that the architecture asks for.
+/// Where a model gets its tensors: called with a canonical name and the shape that the architecture asks for.
 ///
-/// Canonical names are `embedding.weight`, `layers.N.{attention_norm,mlp_norm,qkv,attention_out,mlp_up,mlp_down}.{weight,bias}`,
-/// `final_norm.{weight,bias}` and `head.{weight,bias}`. Projections are `[out, in]`; the rows of `qkv` are all queries
-/// (head by head), then all keys, then all values.
+/// Canonical names are `embedding.weight`, `positions.weight`, `project_in.weight`, `project_out.weight`,
+/// `layers.N.{attention_norm,attention_branch_norm,mlp_norm,mlp_branch_norm,query_norm,key_norm}.{weight,bias}`,
+/// `layers.N.{qkv,attention_out,mlp_up,mlp_down}.{weight,bias}`, `final_norm.{weight,bias}` and `head.{weight,bias}`.
+/// Projections are `[out, in]`; the rows of `qkv` are all queries (head by head), then all keys, then all values; those of
+/// a gated `mlp_up` are the gate and then what it multiplies.
 pub type TensorSource<'a> = &'a mut dyn FnMut(&str, &[usize]) -> Result<Tensor, ModelError>;
 
 /// A loaded decoder.
@@ -24,19 +27,14 @@ pub struct Decoder {
     form: Form,
     device: Device,
     embedding: Tensor,
+    /// Learned positions, with the row of position 0.
+    positions: Option<(Tensor, usize)>,
+    rotary: Option<RotaryTable>,
+    project_in: Option<Linear>,
     layers: Vec<Layer>,
-    final_norm: LayerNorm,
+    final_norm: Option<Norm>,
+    project_out: Option<Linear>,
     head: Head,
-    rotary: RotaryTable,
-}
-
-struct Layer {
-    attention_norm: LayerNorm,
-    mlp_norm: LayerNorm,
-    qkv: Linear,
-    attention_out: Linear,
-    mlp_up: Linear,
-    mlp_down: Linear,
 }
 
 impl Decoder {
@@ -45,26 +43,56 @@ impl Decoder {
     /// # Errors
     /// Whatever the source returns for a tensor that it does not have in the shape asked for.
     pub fn new(arch: Arch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
-        let embedding = source("embedding.weight", &[arch.vocab_size, arch.hidden_size])?;
-        let layers = (0..arch.layers).map(|i| Layer::new(&arch, i, source)).collect::<Result<_, ModelError>>()?;
-        let final_norm = norm(&arch, "final_norm", source)?;
-        let shape = [arch.vocab_size, arch.hidden_size];
-        let weight = if arch.tied_head { embedding.clone() } else { source("head.weight", &shape)? };
-        let bias = arch.biases.head.then(|| source("head.bias", &shape[..1])).transpose()?;
-        let rotary = RotaryTable::new(&arch.rotary, arch.context);
-        let head = Head { weight, bias };
-        Ok(Self { arch, form, device: device.clone(), embedding, layers, final_norm, head, rotary })
+        let (vocab, hidden, width) = (arch.sizes.vocab, arch.sizes.hidden, arch.embedding_width());
+        let embedding = source("embedding.weight", &[vocab, width])?;
+        let (mut positions, mut rotary) = (None, None);
+        match &arch.positions {
+            Positions::Learned { offset } => {
+                positions = Some((source("positions.weight", &[arch.sizes.context + offset, hidden])?, *offset));
+            }
+            Positions::Rotary(turns) => rotary = Some(RotaryTable::new(turns)),
+        }
+        let mut projection = |name: &str, shape: [usize; 2]| {
+            arch.embedding.projected.map(|_| linear(name, shape, false, source)).transpose()
+        };
+        let project_in = projection("project_in", [hidden, width])?;
+        let project_out = projection("project_out", [width, hidden])?;
+        let layers = (0..arch.sizes.layers).map(|i| Layer::new(&arch, i, source)).collect::<Result<_, ModelError>>()?;
+        let final_norm = arch.final_norm.then(|| norm(&arch, "final_norm", source)).transpose()?;
+        let weight = if arch.head.tied { embedding.clone() } else { source("head.weight", &[vocab, width])? };
+        let bias = arch.biases.head.then(|| source("head.bias", &[vocab])).transpose()?;
+        let head = Head { weight, bias, soft_cap: arch.head.soft_cap };
+        let device = device.clone();
+        Ok(Self { arch, form, device, embedding, positions, rotary, project_in, layers, final_norm, project_out, head })
     }
 
-    /// The hidden states after the final norm, `[tokens, hidden]`.
+    /// What the head multiplies, `[tokens, embedding width]`.
     pub fn hidden(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
         let place = (self.embedding.dtype(), &self.device);
-        let plan = AttentionPlan::new(self.form, self.attention_shape(), batch, &self.rotary, place)?;
-        let mut x = self.embedding.index_select(&batch.ids(&self.device)?, 0)?;
+        let plan = AttentionPlan::new(self.form, self.attention_shape(), batch, self.rotary.as_ref(), place)?;
+        let mut x = self.embed(batch)?;
         for layer in &self.layers {
             x = layer.forward(x, &self.arch, &plan, self.form)?;
         }
-        self.final_norm.forward(&x, self.form)
+        if let Some(norm) = &self.final_norm {
+            x = norm.forward(&x, self.form)?;
+        }
+        self.project_out.as_ref().map_or(Ok(x.clone()), |project| project.forward(&x, self.form))
+    }
+
+    fn embed(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
+        let mut x = self.embedding.index_select(&batch.ids(&self.device)?, 0)?;
+        if let Embedding { scale: Some(scale), .. } = self.arch.embedding {
+            x = (x * scale)?;
+        }
+        if let Some(project) = &self.project_in {
+            x = project.forward(&x, self.form)?;
+        }
+        if let Some((table, offset)) = &self.positions {
+            let rows: Vec<u32> = batch.positions().into_iter().map(|position| (position + offset) as u32).collect();
+            x = (x + table.index_select(&Tensor::new(rows, &self.device)?, 0)?)?;
+        }
+        Ok(x)
     }
 
     /// Logits `[rows, vocab]` in differentiable operations, for training; scoring never holds them whole.
@@ -73,72 +101,25 @@ impl Decoder {
     }
 
     fn attention_shape(&self) -> AttentionShape {
-        let Arch { heads, kv_heads, head_dim, .. } = self.arch;
-        AttentionShape { heads, kv_heads, head_dim, scale: 1.0 / (head_dim as f32).sqrt() }
+        let (sizes, attention) = (self.arch.sizes, &self.arch.attention);
+        AttentionShape {
+            heads: sizes.heads,
+            kv_heads: sizes.kv_heads,
+            head_dim: sizes.head_dim,
+            scale: attention.scale as f32,
+            soft_cap: attention.soft_cap.map(|cap| cap as f32),
+        }
     }
 }
 
 impl CausalLm for Decoder {
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
         let batch = PackedBatch::new(sequences);
-        let (rows, targets) = batch.scored();
-        if rows.is_empty() {
-            return Ok(vec![Vec::new(); sequences.len()]);
+        // Position tables end somewhere: better a message than whatever a device makes of a row that is not there.
+        if batch.longest() > self.arch.sizes.context {
+            let (longest, context) = (batch.longest(), self.arch.sizes.context);
+            return Err(ModelError::Forward(format!("{longest} tokens exceed the context of {context}")));
         }
-        let hidden = self.hidden(&batch)?.index_select(&Tensor::new(rows, &self.device)?, 0)?;
-        let mut stats = logit_stats(&hidden, &self.head, &targets)?.into_iter();
-        let scored = |sequence: &&[u32]| stats.by_ref().take(sequence.len().saturating_sub(1)).collect();
-        Ok(sequences.iter().map(scored).collect())
+        scored_stats(&batch, &self.head, &self.device, |batch| self.hidden(batch))
     }
-}
-
-impl Layer {
-    fn new(arch: &Arch, index: usize, source: TensorSource<'_>) -> Result<Self, ModelError> {
-        let (hidden, inner) = (arch.hidden_size, arch.intermediate_size);
-        let attention = arch.heads * arch.head_dim;
-        let qkv = attention + 2 * arch.kv_heads * arch.head_dim;
-        let name = |part: &str| format!("layers.{index}.{part}");
-        Ok(Self {
-            attention_norm: norm(arch, &name("attention_norm"), source)?,
-            mlp_norm: norm(arch, &name("mlp_norm"), source)?,
-            qkv: linear(&name("qkv"), [qkv, hidden], arch.biases.attention, source)?,
-            attention_out: linear(&name("attention_out"), [hidden, attention], arch.biases.attention, source)?,
-            mlp_up: linear(&name("mlp_up"), [inner, hidden], arch.biases.mlp, source)?,
-            mlp_down: linear(&name("mlp_down"), [hidden, inner], arch.biases.mlp, source)?,
-        })
-    }
-
-    fn forward(&self, x: Tensor, arch: &Arch, plan: &AttentionPlan, form: Form) -> candle_core::Result<Tensor> {
-        let mixed = plan.forward(&self.qkv.forward(&self.attention_norm.forward(&x, form)?, form)?)?;
-        match arch.residual {
-            Residual::Sequential => {
-                let x = self.attention_out.add_to(x, &mixed, form)?;
-                let inner = self.inner(&x, arch, form)?;
-                self.mlp_down.add_to(x, &inner, form)
-            }
-            Residual::Parallel => {
-                // Before x changes: both branches read the same x.
-                let inner = self.inner(&x, arch, form)?;
-                let x = self.attention_out.add_to(x, &mixed, form)?;
-                self.mlp_down.add_to(x, &inner, form)
-            }
-        }
-    }
-
-    /// The activated inner state of the MLP, `[tokens, intermediate]`.
-    fn inner(&self, x: &Tensor, arch: &Arch, form: Form) -> candle_core::Result<Tensor> {
-        activate(arch.activation, self.mlp_up.forward(&self.mlp_norm.forward(x, form)?, form)?, form)
-    }
-}
-
-fn norm(arch: &Arch, name: &str, source: TensorSource<'_>) -> Result<LayerNorm, ModelError> {
-    let shape = [arch.hidden_size];
-    let (weight, bias) = (source(&format!("{name}.weight"), &shape)?, source(&format!("{name}.bias"), &shape)?);
-    Ok(LayerNorm { weight, bias, eps: arch.norm_eps })
-}
-
-fn linear(name: &str, shape: [usize; 2], bias: bool, source: TensorSource<'_>) -> Result<Linear, ModelError> {
-    let weight = source(&format!("{name}.weight"), &shape)?;
-    let bias = bias.then(|| source(&format!("{name}.bias"), &shape[..1])).transpose()?;
-    Ok(Linear { weight, bias })
 }

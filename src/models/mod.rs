@@ -14,9 +14,11 @@ pub mod device;
 pub mod families;
 pub mod files;
 pub mod kernels;
+mod layer;
 pub mod logit_stats;
 pub mod ops;
 pub mod rotary;
+mod weights;
 
 use crate::token_stats::TokenStats;
 

@@ -1,18 +1,79 @@
 //! Rotary positions (Su et al. 2021): the first `dims` elements of a head are turned by angles that grow with position.
+//! Element i is paired with element i + dims / 2; families that pair neighbours are brought into this order at loading.
 
 use candle_core::{D, Device, Result, Tensor};
+use std::sync::{Arc, PoisonError, RwLock};
 
-/// What a configuration says of rotary positions; the halves form (element i is paired with element i + dims / 2).
+/// What a configuration says of rotary positions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rotary {
     /// Elements of a head that are turned; even, at most the head's size.
     pub dims: usize,
     /// Base of the wavelengths.
     pub theta: f64,
+    pub scaling: RotaryScaling,
 }
 
-/// Cosines and sines for every position up to a context length.
+/// How wavelengths were stretched for a longer context.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RotaryScaling {
+    None,
+    /// All by the same factor (Chen et al. 2023).
+    Linear {
+        factor: f64,
+    },
+    /// Those longer than the original context allows, smoothly (Llama 3.1, Grattafiori et al. 2024).
+    Llama3 {
+        factor: f64,
+        low_frequency: f64,
+        high_frequency: f64,
+        original_context: f64,
+    },
+}
+
+impl Rotary {
+    /// Unscaled positions over the first `dims` elements.
+    pub fn plain(dims: usize, theta: f64) -> Self {
+        Self { dims, theta, scaling: RotaryScaling::None }
+    }
+
+    /// One angle per position and pair, `[dims / 2]`; in f32 as the reference forms them.
+    fn frequencies(&self) -> Vec<f32> {
+        let frequency = |i: usize| (1.0 / self.theta.powf((2 * i) as f64 / self.dims as f64)) as f32;
+        (0..self.dims / 2).map(frequency).map(|f| self.scaling.apply(f)).collect()
+    }
+}
+
+impl RotaryScaling {
+    fn apply(self, frequency: f32) -> f32 {
+        match self {
+            Self::None => frequency,
+            Self::Linear { factor } => frequency / factor as f32,
+            Self::Llama3 { factor, low_frequency, high_frequency, original_context } => {
+                let wavelength = 2.0 * std::f64::consts::PI / f64::from(frequency);
+                let scaled = f64::from(frequency) / factor;
+                if wavelength < original_context / high_frequency {
+                    frequency
+                } else if wavelength > original_context / low_frequency {
+                    scaled as f32
+                } else {
+                    let kept = (original_context / wavelength - low_frequency) / (high_frequency - low_frequency);
+                    ((1.0 - kept) * scaled + kept * f64::from(frequency)) as f32
+                }
+            }
+        }
+    }
+}
+
+/// Cosines and sines for as many positions as were asked for so far: a context may be far longer than any text.
 pub struct RotaryTable {
+    frequencies: Vec<f32>,
+    rows: RwLock<Arc<RotaryRows>>,
+}
+
+/// Cosines and sines of the first positions.
+#[derive(Default)]
+pub struct RotaryRows {
     half: usize,
     /// `[positions, half]`
     cos: Vec<f32>,
@@ -20,14 +81,33 @@ pub struct RotaryTable {
 }
 
 impl RotaryTable {
-    /// Angles are formed as the reference does: inverse frequencies and their product with the position in f32.
-    pub fn new(rotary: &Rotary, positions: usize) -> Self {
-        let half = rotary.dims / 2;
-        let inverse_frequency = |i: usize| (1.0 / rotary.theta.powf((2 * i) as f64 / rotary.dims as f64)) as f32;
-        let inverse: Vec<f32> = (0..half).map(inverse_frequency).collect();
-        let angles = (0..positions).flat_map(|p| inverse.iter().map(move |f| f64::from(p as f32 * f)));
+    /// A table that is still empty.
+    pub fn new(rotary: &Rotary) -> Self {
+        Self { frequencies: rotary.frequencies(), rows: RwLock::default() }
+    }
+
+    /// At least the first `positions` rows.
+    pub fn rows(&self, positions: usize) -> Arc<RotaryRows> {
+        let known = Arc::clone(&self.rows.read().unwrap_or_else(PoisonError::into_inner));
+        if known.positions() >= positions {
+            return known;
+        }
+        let rows = Arc::new(RotaryRows::new(&self.frequencies, positions.next_power_of_two()));
+        *self.rows.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&rows);
+        rows
+    }
+}
+
+impl RotaryRows {
+    /// The product of position and frequency is rounded to f32, as in the reference.
+    fn new(frequencies: &[f32], positions: usize) -> Self {
+        let angles = (0..positions).flat_map(|p| frequencies.iter().map(move |f| f64::from(p as f32 * f)));
         let (sin, cos) = angles.map(|a| (a.sin() as f32, a.cos() as f32)).unzip();
-        Self { half, cos, sin }
+        Self { half: frequencies.len(), cos, sin }
+    }
+
+    fn positions(&self) -> usize {
+        self.cos.len().checked_div(self.half).unwrap_or(0)
     }
 
     /// Turns one head's row in place.
@@ -40,18 +120,15 @@ impl RotaryTable {
         }
     }
 
-    /// Cosines and sines `[tokens, 1, half]` of the given positions as tensors.
-    pub fn select(&self, positions: &[usize], device: &Device) -> Result<(Tensor, Tensor)> {
-        let rows = |table: &[f32]| {
-            let picked: Vec<f32> =
-                positions.iter().flat_map(|p| &table[p * self.half..(p + 1) * self.half]).copied().collect();
-            Tensor::from_vec(picked, (positions.len(), 1, self.half), device)
-        };
+    /// Cosines and sines `[positions, 1, half]` of the first positions as tensors.
+    pub fn tensors(&self, positions: usize, device: &Device) -> Result<(Tensor, Tensor)> {
+        let rows =
+            |table: &[f32]| Tensor::from_slice(&table[..positions * self.half], (positions, 1, self.half), device);
         Ok((rows(&self.cos)?, rows(&self.sin)?))
     }
 }
 
-/// The same rotation in differentiable operations, for x `[tokens, heads, head_dim]` and tables of [`RotaryTable::select`].
+/// The same rotation in differentiable operations, for x `[.., head_dim]` and tables of [`RotaryRows::tensors`].
 pub fn rotate_tensor(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
     let half = cos.dim(D::Minus1)?;
     let rest = x.dim(D::Minus1)? - 2 * half;

@@ -1,11 +1,11 @@
 //! The models that are configured: what is known of each before a weight is loaded.
 
 use crate::engine::ModelSource;
+use crate::models::ModelError;
 use crate::models::checkpoint::Checkpoint;
 use crate::models::files::{ModelFiles, digest};
-use crate::models::{CausalLm, ModelError};
 use crate::tokenizer::Tokenizer;
-use candle_core::Device;
+use candle_core::{DType, Device};
 use std::sync::Arc;
 
 /// A configured model.
@@ -102,7 +102,7 @@ impl Model {
         let checkpoint = Checkpoint::open(&files).map_err(unusable)?;
         let json = files.open("tokenizer.json").map_err(unusable)?;
         let tokenizer = Tokenizer::from_json(&json).map_err(|e| unusable(files.fault("tokenizer.json", e)))?;
-        let (bound, vocab) = (tokenizer.id_bound(), checkpoint.arch.vocab_size);
+        let (bound, vocab) = (tokenizer.id_bound(), checkpoint.vocab_size());
         if bound > vocab {
             let reason = format!("gives ids up to {}, but the model has {vocab} outputs", bound - 1);
             return Err(unusable(files.fault("tokenizer.json", reason)));
@@ -112,12 +112,12 @@ impl Model {
             digest: checkpoint.digest(),
             tokenizer_digest: digest(&json),
             tokenizer,
-            context: checkpoint.arch.context,
+            context: checkpoint.context().unwrap_or(usize::MAX),
             vocab_size: vocab,
             architecture: checkpoint.model_type(),
             dtype: "f32",
             device: device_name(device),
-            weight_bytes: checkpoint.f32_bytes(),
+            weight_bytes: checkpoint.weight_bytes(DType::F32),
             reference,
         };
         let source = ModelSource {
@@ -133,7 +133,7 @@ impl Model {
 
 /// Opens the files anew at every load: an unloaded model holds no map of its weights.
 fn loader(files: ModelFiles, device: Device) -> crate::engine::Load {
-    Box::new(move || Checkpoint::open(&files)?.load(&device).map(|model| Box::new(model) as Box<dyn CausalLm>))
+    Box::new(move || Checkpoint::open(&files)?.load(DType::F32, &device))
 }
 
 fn device_name(device: &Device) -> String {

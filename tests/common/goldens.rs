@@ -3,9 +3,25 @@
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Every GPT-NeoX golden.
-pub const NEOX: [&str; 5] =
-    ["gptneox-parallel", "gptneox-sequential", "gptneox-sharded", "gptneox-bf16", "gptneox-f16"];
+/// Every golden of a causal model.
+pub const CAUSAL: [&str; 16] = [
+    "gptneox-parallel",
+    "gptneox-sequential",
+    "gptneox-sharded",
+    "gptneox-bf16",
+    "gptneox-f16",
+    "llama-gqa",
+    "llama-linear-rope",
+    "llama-tied",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "gemma2",
+    "opt-pre",
+    "gptj",
+    "gpt_neo",
+    "gpt2",
+];
 
 /// The directory of a golden checkpoint.
 pub fn directory(name: &str) -> PathBuf {

@@ -1,12 +1,14 @@
 //! Causal self-attention over a packed batch on the CPU, one task per sequence and head.
 //!
-//! Queries are taken in blocks; a block sees only the keys up to its last row, so almost half of the products are never
-//! done and scores never exceed `[BLOCK, length]`. No mask is stored.
+//! Queries are taken in blocks; a block meets only the keys from the first that its first row sees to its last row, so that
+//! almost half of the products (with a window, most of them) are never done and scores never exceed `[BLOCK, length]`.
+//! No mask is stored.
 
 use super::SharedMut;
+use super::activation::soft_cap;
 use super::gemm::{View, product, product_raw};
 use super::math::exp_nonpositive;
-use crate::models::rotary::RotaryTable;
+use crate::models::rotary::RotaryRows;
 use gemm::Parallelism;
 use multiversion::multiversion;
 use rayon::prelude::*;
@@ -23,6 +25,33 @@ pub struct AttentionShape {
     pub head_dim: usize,
     /// Factor on the scores, 1 / sqrt(head_dim) as a rule.
     pub scale: f32,
+    /// Scores s become `cap tanh(s / cap)`.
+    pub soft_cap: Option<f32>,
+}
+
+/// What a query sees of its sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// Its own key and all before it.
+    Past,
+    /// This many keys, its own the last of them.
+    Window(usize),
+}
+
+impl Visibility {
+    /// The first key that the query at a position sees.
+    pub fn first_key(self, position: usize) -> usize {
+        match self {
+            Self::Past => 0,
+            Self::Window(keys) => (position + 1).saturating_sub(keys),
+        }
+    }
+}
+
+impl From<Option<usize>> for Visibility {
+    fn from(window: Option<usize>) -> Self {
+        window.map_or(Self::Past, Self::Window)
+    }
 }
 
 impl AttentionShape {
@@ -61,81 +90,97 @@ struct Scratch {
 ///
 /// # Panics
 /// Where the slices are smaller than the ranges and the shape say: a mistake in this layer, not in a request.
-pub fn causal(out: &mut [f32], qkv: &[f32], sequences: &[Range<usize>], shape: AttentionShape, rotary: &RotaryTable) {
+pub fn causal(
+    out: &mut [f32],
+    qkv: &[f32],
+    sequences: &[Range<usize>],
+    shape: AttentionShape,
+    visibility: Visibility,
+    rotary: Option<&RotaryRows>,
+) {
     let tokens = sequences.last().map_or(0, |s| s.end);
     assert!(out.len() >= tokens * shape.out_width() && qkv.len() >= tokens * shape.qkv_width());
     assert!(shape.kv_heads > 0 && shape.heads.is_multiple_of(shape.kv_heads));
     // Tasks write rows of their own only if the ranges are in order and apart.
     assert!(sequences.iter().all(|s| s.start <= s.end) && sequences.windows(2).all(|w| w[0].end <= w[1].start));
+    let head = Head { shape, visibility, rotary };
     let shared = SharedMut(out.as_mut_ptr());
     let tasks = sequences.len() * shape.heads;
     (0..tasks).into_par_iter().for_each_init(Scratch::default, |scratch, task| {
         let rows = sequences[task / shape.heads].clone();
-        let head = task % shape.heads;
+        let index = task % shape.heads;
         let qkv = &qkv[rows.start * shape.qkv_width()..rows.end * shape.qkv_width()];
         // SAFETY: the first row of the sequence at the head's columns, inside `out` by the assertion above.
-        let out = unsafe { shared.at(rows.start * shape.out_width() + shape.query_column(head)) };
+        let out = unsafe { shared.at(rows.start * shape.out_width() + shape.query_column(index)) };
         // SAFETY: the rows of this sequence at the columns of this head belong to this task alone.
-        unsafe { one_head(out, qkv, rows.len(), head, shape, rotary, scratch) };
+        unsafe { head.attend(out, qkv, rows.len(), index, scratch) };
     });
 }
 
-/// # Safety
-/// `out` points at `length` rows of `head_dim` elements, `out_width` apart, which no other thread touches.
-unsafe fn one_head(
-    out: *mut f32,
-    qkv: &[f32],
-    length: usize,
-    head: usize,
+/// What the tasks of one call share.
+struct Head<'a> {
     shape: AttentionShape,
-    rotary: &RotaryTable,
-    scratch: &mut Scratch,
-) {
-    let (d, width) = (shape.head_dim, shape.qkv_width());
-    gather_rotated(&mut scratch.queries, qkv, shape.query_column(head), length, shape, rotary);
-    gather_rotated(&mut scratch.keys, qkv, shape.key_column(head), length, shape, rotary);
-    for start in (0..length).step_by(BLOCK) {
-        let end = (start + BLOCK).min(length);
-        let rows = end - start;
-        scratch.scores.resize(rows * end, 0.0);
-        let queries = View::rows(&scratch.queries[start * d..], d);
-        let keys = View::transposed(&scratch.keys, d);
-        product(&mut scratch.scores, end, queries, keys, [rows, end, d], false, Parallelism::None);
-        softmax_rows(&mut scratch.scores, end, start, shape.scale);
-        let values = View::rows(&qkv[shape.value_column(head)..], width);
-        // SAFETY: the rows `start..end` of the block that the caller handed over; scores hold `[rows, end]`, and the
-        // values of the sequence reach to its last row.
-        unsafe {
-            let out = out.add(start * shape.out_width());
-            let scores = View::rows(&scratch.scores, end);
-            product_raw(out, shape.out_width(), scores, values, [rows, d, end], false, Parallelism::None);
+    visibility: Visibility,
+    rotary: Option<&'a RotaryRows>,
+}
+
+impl Head<'_> {
+    /// One head of one sequence.
+    ///
+    /// # Safety
+    /// `out` points at `length` rows of `head_dim` elements, `out_width` apart, which no other thread touches.
+    unsafe fn attend(&self, out: *mut f32, qkv: &[f32], length: usize, head: usize, scratch: &mut Scratch) {
+        let shape = self.shape;
+        let (d, width) = (shape.head_dim, shape.qkv_width());
+        self.gather(&mut scratch.queries, qkv, shape.query_column(head), length);
+        self.gather(&mut scratch.keys, qkv, shape.key_column(head), length);
+        for start in (0..length).step_by(BLOCK) {
+            let end = (start + BLOCK).min(length);
+            let first_key = self.visibility.first_key(start);
+            let (rows, seen) = (end - start, end - first_key);
+            scratch.scores.resize(rows * seen, 0.0);
+            let queries = View::rows(&scratch.queries[start * d..], d);
+            let keys = View::transposed(&scratch.keys[first_key * d..], d);
+            product(&mut scratch.scores, seen, queries, keys, [rows, seen, d], false, Parallelism::None);
+            if let Some(cap) = shape.soft_cap {
+                soft_cap(&mut scratch.scores[..rows * seen], shape.scale, cap);
+            }
+            let scale = if shape.soft_cap.is_some() { 1.0 } else { shape.scale };
+            softmax_rows(&mut scratch.scores[..rows * seen], seen, [start, first_key], self.visibility, scale);
+            let values = View::rows(&qkv[first_key * width + shape.value_column(head)..], width);
+            // SAFETY: the rows `start..end` of the block that the caller handed over; scores hold `[rows, seen]`, and
+            // the values of the sequence reach from `first_key` to its last row.
+            unsafe {
+                let out = out.add(start * shape.out_width());
+                let scores = View::rows(&scratch.scores, seen);
+                product_raw(out, shape.out_width(), scores, values, [rows, d, seen], false, Parallelism::None);
+            }
+        }
+    }
+
+    /// Copies the columns of one head from every row and turns each row by its position.
+    fn gather(&self, to: &mut Vec<f32>, qkv: &[f32], column: usize, length: usize) {
+        let shape = self.shape;
+        to.clear();
+        for row in qkv.chunks_exact(shape.qkv_width()).take(length) {
+            to.extend_from_slice(&row[column..column + shape.head_dim]);
+        }
+        if let Some(rotary) = self.rotary {
+            for (position, row) in to.chunks_exact_mut(shape.head_dim).enumerate() {
+                rotary.rotate(row, position);
+            }
         }
     }
 }
 
-/// Copies the columns of one head from every row and turns each row by its position.
-fn gather_rotated(
-    to: &mut Vec<f32>,
-    qkv: &[f32],
-    column: usize,
-    length: usize,
-    shape: AttentionShape,
-    rotary: &RotaryTable,
-) {
-    to.clear();
-    for row in qkv.chunks_exact(shape.qkv_width()).take(length) {
-        to.extend_from_slice(&row[column..column + shape.head_dim]);
-    }
-    for (position, row) in to.chunks_exact_mut(shape.head_dim).enumerate() {
-        rotary.rotate(row, position);
-    }
-}
-
-/// Row i of the block becomes the softmax over its first `first + i + 1` scores (times `scale`); the rest becomes 0.
+/// Row i holds the scores of the query at position `start + i` with the keys from `first_key`: those that it sees become
+/// their softmax (times `scale`), the others 0.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
-fn softmax_rows(scores: &mut [f32], width: usize, first: usize, scale: f32) {
+fn softmax_rows(scores: &mut [f32], width: usize, [start, first_key]: [usize; 2], visibility: Visibility, scale: f32) {
     for (i, row) in scores.chunks_exact_mut(width).enumerate() {
-        let (seen, hidden) = row.split_at_mut(first + i + 1);
+        let position = start + i;
+        let (row, after) = row.split_at_mut(position + 1 - first_key);
+        let (before, seen) = row.split_at_mut(visibility.first_key(position) - first_key);
         let mut max = f32::NEG_INFINITY;
         for &s in seen.iter() {
             max = if s > max { s } else { max };
@@ -147,6 +192,7 @@ fn softmax_rows(scores: &mut [f32], width: usize, first: usize, scale: f32) {
         for s in seen.iter_mut() {
             *s *= inverse;
         }
-        hidden.fill(0.0);
+        before.fill(0.0);
+        after.fill(0.0);
     }
 }

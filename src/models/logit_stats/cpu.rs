@@ -1,6 +1,7 @@
 //! The reduction on the CPU: each thread multiplies one tile of the vocabulary and reduces it while it is in cache.
 
 use super::{Head, Partial};
+use crate::models::kernels::activation::soft_cap;
 use crate::models::kernels::gemm::linear;
 use crate::models::kernels::math::{EXP_MIN, exp_nonpositive};
 use crate::models::ops::with_slice;
@@ -9,6 +10,7 @@ use candle_core::{Result, Tensor};
 use gemm::Parallelism;
 use multiversion::multiversion;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Most vocabulary entries of a tile. The vocabulary is cut evenly, so that no tile is a sliver.
 const TILE: usize = 512;
@@ -22,49 +24,62 @@ type RowOfTile = (Partial, Option<f64>);
 
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
     let (_, width) = hidden.dims2()?;
+    let cap = head.soft_cap.map(|cap| cap as f32);
     with_slice(hidden, |hidden| {
         with_slice(&head.weight, |weight| match &head.bias {
-            None => Ok(reduce(hidden, weight, None, targets, width)),
-            Some(bias) => with_slice(bias, |bias| Ok(reduce(hidden, weight, Some(bias), targets, width))),
+            None => Ok(Weights { weight, bias: None, cap, width }.reduce(hidden, targets)),
+            Some(bias) => {
+                with_slice(bias, |bias| Ok(Weights { weight, bias: Some(bias), cap, width }.reduce(hidden, targets)))
+            }
         })
     })
 }
 
-/// hidden `[rows, width]`, weight `[vocab, width]`.
-fn reduce(hidden: &[f32], weight: &[f32], bias: Option<&[f32]>, targets: &[u32], width: usize) -> Vec<TokenStats> {
-    let blocks = hidden.chunks(ROWS * width).zip(targets.chunks(ROWS));
-    blocks.flat_map(|(hidden, targets)| reduce_block(hidden, weight, bias, targets, width)).collect()
+/// The head as plain slices.
+struct Weights<'a> {
+    /// `[vocab, width]`
+    weight: &'a [f32],
+    bias: Option<&'a [f32]>,
+    cap: Option<f32>,
+    width: usize,
 }
 
-fn reduce_block(
-    hidden: &[f32],
-    weight: &[f32],
-    bias: Option<&[f32]>,
-    targets: &[u32],
-    width: usize,
-) -> Vec<TokenStats> {
-    let vocab = weight.len() / width;
-    let count = vocab.div_ceil(TILE);
-    let bound = |index: usize| index * vocab / count;
-    let tile_of = |logits: &mut Vec<f32>, index: usize| {
-        let (first, columns) = (bound(index), bound(index + 1) - bound(index));
-        let weight = &weight[first * width..(first + columns) * width];
+impl Weights<'_> {
+    /// hidden `[rows, width]`
+    fn reduce(&self, hidden: &[f32], targets: &[u32]) -> Vec<TokenStats> {
+        let blocks = hidden.chunks(ROWS * self.width).zip(targets.chunks(ROWS));
+        blocks.flat_map(|(hidden, targets)| self.reduce_block(hidden, targets)).collect()
+    }
+
+    fn reduce_block(&self, hidden: &[f32], targets: &[u32]) -> Vec<TokenStats> {
+        let vocab = self.weight.len() / self.width;
+        let count = vocab.div_ceil(TILE);
+        let bound = |index: usize| index * vocab / count;
+        let tile_of = |logits: &mut Vec<f32>, index: usize| {
+            let entries = bound(index)..bound(index + 1);
+            self.logits(logits, hidden, targets.len(), entries.clone());
+            reduce_rows(logits, entries.len(), entries.start, targets)
+        };
+        let tiles = (0..count).into_par_iter();
+        let tiles: Vec<Vec<RowOfTile>> = tiles.map_init(Vec::new, tile_of).collect();
+        // Joined in the order of the vocabulary, whichever thread was first: the sum has one order.
+        (0..targets.len()).map(|row| join_row(tiles.iter().map(|tile| tile[row]))).collect()
+    }
+
+    /// The logits `[rows, entries]` of a part of the vocabulary.
+    fn logits(&self, logits: &mut Vec<f32>, hidden: &[f32], rows: usize, entries: Range<usize>) {
+        let weight = &self.weight[entries.start * self.width..entries.end * self.width];
         logits.clear();
-        match bias {
-            Some(bias) => {
-                let bias = &bias[first..first + columns];
-                targets.iter().for_each(|_| logits.extend_from_slice(bias));
-            }
-            None => logits.resize(targets.len() * columns, 0.0),
+        match self.bias {
+            Some(bias) => (0..rows).for_each(|_| logits.extend_from_slice(&bias[entries.clone()])),
+            None => logits.resize(rows * entries.len(), 0.0),
         }
-        let shape = [targets.len(), columns, width];
-        linear(logits, hidden, weight, shape, bias.is_some(), Parallelism::None);
-        reduce_rows(logits, columns, first, targets)
-    };
-    let tiles = (0..count).into_par_iter();
-    let tiles: Vec<Vec<RowOfTile>> = tiles.map_init(Vec::new, tile_of).collect();
-    // Joined in the order of the vocabulary, whichever thread was first: the sum has one order.
-    (0..targets.len()).map(|row| join_row(tiles.iter().map(|tile| tile[row]))).collect()
+        let shape = [rows, entries.len(), self.width];
+        linear(logits, hidden, weight, shape, self.bias.is_some(), Parallelism::None);
+        if let Some(cap) = self.cap {
+            soft_cap(logits, 1.0, cap);
+        }
+    }
 }
 
 fn join_row(tiles: impl Iterator<Item = RowOfTile>) -> TokenStats {

@@ -8,8 +8,11 @@
 mod cpu;
 mod tensor;
 
+use super::ModelError;
+use super::batch::PackedBatch;
 use crate::token_stats::TokenStats;
-use candle_core::{Result, Tensor};
+use candle_core::{DType, Device, Result, Tensor};
+use std::ops::Range;
 
 /// The projection to the vocabulary.
 pub struct Head {
@@ -17,13 +20,35 @@ pub struct Head {
     pub weight: Tensor,
     /// `[vocab]`
     pub bias: Option<Tensor>,
+    /// Logits x become `cap tanh(x / cap)`.
+    pub soft_cap: Option<f64>,
 }
 
 impl Head {
     /// Whole logits `[rows, vocab]`, differentiable.
     pub(super) fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
-        tensor::logits(hidden, &self.weight, self.bias.as_ref())
+        tensor::logits(hidden, &self.weight, self.bias.as_ref(), self.soft_cap)
     }
+}
+
+/// Statistics of every scored token of a batch, by sequence; `hidden` gives what the head multiplies, `[tokens, hidden]`.
+///
+/// # Errors
+/// As [`CausalLm::token_stats`](super::CausalLm::token_stats).
+pub fn scored_stats(
+    batch: &PackedBatch,
+    head: &Head,
+    device: &Device,
+    hidden: impl FnOnce(&PackedBatch) -> Result<Tensor>,
+) -> std::result::Result<Vec<Vec<TokenStats>>, ModelError> {
+    let (rows, targets) = batch.scored();
+    if rows.is_empty() {
+        return Ok(vec![Vec::new(); batch.sequences.len()]);
+    }
+    let hidden = hidden(batch)?.index_select(&Tensor::new(rows, device)?, 0)?;
+    let mut stats = logit_stats(&hidden, head, &targets)?.into_iter();
+    let scored = |sequence: &Range<usize>| stats.by_ref().take(sequence.len().saturating_sub(1)).collect();
+    Ok(batch.sequences.iter().map(scored).collect())
 }
 
 /// Statistics of the token `targets[i]` that followed row i of `hidden` `[rows, hidden]`.
@@ -35,7 +60,7 @@ pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<
     if let Some(id) = targets.iter().find(|&&id| id as usize >= vocab) {
         candle_core::bail!("token id {id} lies outside the model's vocabulary of {vocab}");
     }
-    if hidden.device().is_cpu() {
+    if hidden.device().is_cpu() && hidden.dtype() == DType::F32 {
         cpu::logit_stats(hidden, head, targets)
     } else {
         tensor::logit_stats(hidden, head, targets)

@@ -40,7 +40,7 @@ fn check(rows: usize, vocab: usize, scale: f32, with_bias: bool) {
     let b = noise(vocab, scale, 13);
     let targets: Vec<u32> = (0..rows).map(|i| (i * 7919 % vocab) as u32).collect();
     let bias = with_bias.then(|| Tensor::from_slice(&b, vocab, &device).unwrap());
-    let head = Head { weight: Tensor::from_slice(&w, (vocab, WIDTH), &device).unwrap(), bias };
+    let head = Head { weight: Tensor::from_slice(&w, (vocab, WIDTH), &device).unwrap(), bias, soft_cap: None };
     let hidden = Tensor::from_slice(&h, (rows, WIDTH), &device).unwrap();
     let fused = cpu::logit_stats(&hidden, &head, &targets).unwrap();
     let plain = tensor::logit_stats(&hidden, &head, &targets).unwrap();
@@ -72,6 +72,7 @@ fn an_impossible_token_has_no_weight_and_a_nan_shows() {
     let head = |bias: &[f32]| Head {
         weight: Tensor::zeros((bias.len(), 2), candle_core::DType::F32, &device).unwrap(),
         bias: Some(Tensor::new(bias, &device).unwrap()),
+        soft_cap: None,
     };
     let hidden = Tensor::zeros((1, 2), candle_core::DType::F32, &device).unwrap();
     let got = logit_stats(&hidden, &head(&bias), &[2]).unwrap();
@@ -89,6 +90,7 @@ fn one_dominant_token_leaves_a_variance_of_zero_not_below() {
     let head = Head {
         weight: Tensor::zeros((5000, 2), candle_core::DType::F32, &device).unwrap(),
         bias: Some(Tensor::from_vec(bias, 5000, &device).unwrap()),
+        soft_cap: None,
     };
     let hidden = Tensor::zeros((1, 2), candle_core::DType::F32, &device).unwrap();
     let got = logit_stats(&hidden, &head, &[17]).unwrap()[0];

@@ -1,0 +1,163 @@
+//! LLaMA (Touvron et al. 2023) and the families that differ from it in a few traits, each an entry of a table.
+
+use super::rope::{USUAL, rotary};
+use super::shape::activation;
+use super::storage::{Layout, Storage};
+use super::windows::{Windows, windows};
+use super::{Family, Kind};
+use crate::models::ModelError;
+use crate::models::arch::{
+    Arch, Attention, Biases, Embedding, HeadArch, NormKind, Positions, QueryKeyNorm, Residual, Sizes,
+};
+use crate::models::config_reader::ConfigReader;
+
+/// LLaMA 1 to 3, Mistral (Jiang et al. 2023), Qwen 2 and 3 (Yang et al. 2024, 2025), Gemma 2 (Riviere et al. 2024).
+pub const FAMILIES: &[Family] = &[
+    Family { model_type: "llama", kind: Kind::Decoder { arch: |c| arch(c, LLAMA), storage: STORAGE } },
+    Family {
+        model_type: "mistral",
+        kind: Kind::Decoder { arch: |c| arch(c, Traits { windows: Windows::EveryLayer, ..LLAMA }), storage: STORAGE },
+    },
+    Family {
+        model_type: "qwen2",
+        kind: Kind::Decoder {
+            arch: |c| arch(c, Traits { qkv_bias: Bias::Always, windows: Windows::FromLayer, ..LLAMA }),
+            storage: STORAGE,
+        },
+    },
+    Family {
+        model_type: "qwen3",
+        kind: Kind::Decoder {
+            arch: |c| {
+                let query_key_norm = Some(QueryKeyNorm::Head);
+                arch(c, Traits { query_key_norm, windows: Windows::FromLayer, ..LLAMA })
+            },
+            storage: STORAGE,
+        },
+    },
+    Family { model_type: "gemma2", kind: Kind::Decoder { arch: gemma2, storage: GEMMA2_STORAGE } },
+];
+
+/// Where LLaMA's relatives differ.
+#[derive(Clone, Copy)]
+struct Traits {
+    qkv_bias: Bias,
+    query_key_norm: Option<QueryKeyNorm>,
+    windows: Windows,
+    tied: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Bias {
+    /// Of queries, keys and values; never of the output.
+    Always,
+    /// Of all four projections, by the key `attention_bias`.
+    Key,
+}
+
+const LLAMA: Traits = Traits { qkv_bias: Bias::Key, query_key_norm: None, windows: Windows::Never, tied: false };
+
+const STORAGE: Storage = Storage {
+    roots: &["model."],
+    names: &[
+        ("embedding", &["embed_tokens"]),
+        ("layers.*.attention_norm", &["layers.*.input_layernorm"]),
+        ("layers.*.mlp_norm", &["layers.*.post_attention_layernorm"]),
+        ("layers.*.query_norm", &["layers.*.self_attn.q_norm"]),
+        ("layers.*.key_norm", &["layers.*.self_attn.k_norm"]),
+        ("layers.*.qkv", &["layers.*.self_attn.q_proj", "layers.*.self_attn.k_proj", "layers.*.self_attn.v_proj"]),
+        ("layers.*.attention_out", &["layers.*.self_attn.o_proj"]),
+        ("layers.*.mlp_up", &["layers.*.mlp.gate_proj", "layers.*.mlp.up_proj"]),
+        ("layers.*.mlp_down", &["layers.*.mlp.down_proj"]),
+        ("final_norm", &["norm"]),
+    ],
+    head: &["lm_head"],
+    layout: Layout::Canonical,
+};
+
+/// Gemma's norms around each branch.
+const GEMMA2_STORAGE: Storage = Storage {
+    names: &[
+        ("embedding", &["embed_tokens"]),
+        ("layers.*.attention_norm", &["layers.*.input_layernorm"]),
+        ("layers.*.attention_branch_norm", &["layers.*.post_attention_layernorm"]),
+        ("layers.*.mlp_norm", &["layers.*.pre_feedforward_layernorm"]),
+        ("layers.*.mlp_branch_norm", &["layers.*.post_feedforward_layernorm"]),
+        ("layers.*.qkv", &["layers.*.self_attn.q_proj", "layers.*.self_attn.k_proj", "layers.*.self_attn.v_proj"]),
+        ("layers.*.attention_out", &["layers.*.self_attn.o_proj"]),
+        ("layers.*.mlp_up", &["layers.*.mlp.gate_proj", "layers.*.mlp.up_proj"]),
+        ("layers.*.mlp_down", &["layers.*.mlp.down_proj"]),
+        ("final_norm", &["norm"]),
+    ],
+    layout: Layout::NormsLessOne,
+    ..STORAGE
+};
+
+fn arch(config: &mut ConfigReader, traits: Traits) -> Result<Arch, ModelError> {
+    let sizes = sizes(config)?;
+    let base = Arch::new(sizes);
+    // How the published weights were cut for training; the products are the same.
+    config.count_or("pretraining_tp", 1)?;
+    let by_key = traits.qkv_bias == Bias::Key && config.flag_or("attention_bias", false)?;
+    Ok(Arch {
+        norm: NormKind::Rms,
+        norm_eps: config.positive("rms_norm_eps")?.unwrap_or(1e-6),
+        positions: Positions::Rotary(rotary(config, sizes.head_dim, USUAL)?),
+        attention: Attention {
+            windows: windows(config, sizes.layers, traits.windows)?,
+            query_key_norm: traits.query_key_norm,
+            ..base.attention
+        },
+        activation: activation(config, "hidden_act", "silu")?,
+        gated: true,
+        biases: Biases {
+            qkv: by_key || traits.qkv_bias == Bias::Always,
+            attention_out: by_key,
+            mlp: config.flag_or("mlp_bias", false)?,
+            head: false,
+        },
+        head: HeadArch { tied: config.flag_or("tie_word_embeddings", traits.tied)?, soft_cap: None },
+        ..base
+    })
+}
+
+fn sizes(config: &mut ConfigReader) -> Result<Sizes, ModelError> {
+    let (hidden, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
+    let kv_heads = config.count_or("num_key_value_heads", heads)?;
+    if !heads.is_multiple_of(kv_heads) {
+        return Err(config.fault("num_key_value_heads", format!("{kv_heads} does not divide {heads} heads")));
+    }
+    Ok(Sizes {
+        vocab: config.count("vocab_size")?,
+        hidden,
+        layers: config.count("num_hidden_layers")?,
+        heads,
+        kv_heads,
+        head_dim: config.count_or("head_dim", (hidden / heads).max(1))?,
+        inner: config.count("intermediate_size")?,
+        context: config.context("max_position_embeddings", 2048)?,
+    })
+}
+
+/// Gemma 2: scaled embeddings, norms around each branch, windows in every other layer, soft caps.
+fn gemma2(config: &mut ConfigReader) -> Result<Arch, ModelError> {
+    let gated_by = activation(config, "hidden_activation", "gelu_pytorch_tanh")?;
+    // Old files hold `hidden_act` as well, which the family's own code passes over: `hidden_activation` holds.
+    super::shape::must_be(config, "use_bidirectional_attention", false)?;
+    let like_llama = arch(config, Traits { windows: Windows::EveryOther, tied: true, ..LLAMA })?;
+    let scalar = config.positive("query_pre_attn_scalar")?.unwrap_or(256.0);
+    // The scale is rounded to f32 by the reference, as is its product.
+    let scale = f64::from((like_llama.sizes.hidden as f64).sqrt() as f32);
+    Ok(Arch {
+        embedding: Embedding { projected: None, scale: Some(scale) },
+        residual: Residual::Sandwich,
+        attention: Attention {
+            scale: scalar.powf(-0.5),
+            soft_cap: config.positive("attn_logit_softcapping")?,
+            ..like_llama.attention
+        },
+        activation: gated_by,
+        head: HeadArch { soft_cap: config.positive("final_logit_softcapping")?, ..like_llama.head },
+        ..like_llama
+    })
+}

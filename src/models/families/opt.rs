@@ -1,0 +1,63 @@
+//! OPT (Zhang et al. 2022), with OPT-350m's norms after each branch and its projections around a narrower embedding.
+
+use super::shape::{activation, even_heads, must_be};
+use super::storage::{Layout, Storage};
+use super::{Family, Kind};
+use crate::models::ModelError;
+use crate::models::arch::{Arch, Biases, Embedding, HeadArch, Positions, Residual, Sizes};
+use crate::models::config_reader::ConfigReader;
+
+/// The family's entry in the table of families.
+pub const FAMILY: Family = Family { model_type: "opt", kind: Kind::Decoder { arch, storage: STORAGE } };
+
+/// Some of the published files have the longer root, some the shorter. A layer's `final_layer_norm` stands before its MLP.
+const STORAGE: Storage = Storage {
+    roots: &["model.decoder.", "decoder."],
+    names: &[
+        ("embedding", &["embed_tokens"]),
+        ("positions", &["embed_positions"]),
+        ("project_in", &["project_in"]),
+        ("project_out", &["project_out"]),
+        ("layers.*.attention_norm", &["layers.*.self_attn_layer_norm"]),
+        ("layers.*.mlp_norm", &["layers.*.final_layer_norm"]),
+        ("layers.*.qkv", &["layers.*.self_attn.q_proj", "layers.*.self_attn.k_proj", "layers.*.self_attn.v_proj"]),
+        ("layers.*.attention_out", &["layers.*.self_attn.out_proj"]),
+        ("layers.*.mlp_up", &["layers.*.fc1"]),
+        ("layers.*.mlp_down", &["layers.*.fc2"]),
+        ("final_norm", &["final_layer_norm"]),
+    ],
+    head: &["lm_head"],
+    layout: Layout::Canonical,
+};
+
+/// Positions 0 and 1 of the table were kept for padding.
+const FIRST_POSITION: usize = 2;
+
+fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
+    let (hidden, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
+    let sizes = Sizes {
+        vocab: config.count("vocab_size")?,
+        hidden,
+        layers: config.count("num_hidden_layers")?,
+        heads,
+        kv_heads: heads,
+        head_dim: even_heads(config, "num_attention_heads", hidden, heads)?,
+        inner: config.count("ffn_dim")?,
+        context: config.context("max_position_embeddings", 2048)?,
+    };
+    must_be(config, "layer_norm_elementwise_affine", true)?;
+    let before = config.flag_or("do_layer_norm_before", true)?;
+    let no_final_norm = config.flag_or("_remove_final_layer_norm", false)?;
+    let width = config.count_or("word_embed_proj_dim", hidden)?;
+    let bias = config.flag_or("enable_bias", true)?;
+    Ok(Arch {
+        embedding: Embedding { projected: (width != hidden).then_some(width), scale: None },
+        positions: Positions::Learned { offset: FIRST_POSITION },
+        residual: if before { Residual::Pre } else { Residual::Post },
+        final_norm: before && !no_final_norm,
+        activation: activation(config, "activation_function", "relu")?,
+        biases: Biases { qkv: bias, attention_out: bias, mlp: bias, head: false },
+        head: HeadArch { tied: config.flag_or("tie_word_embeddings", true)?, soft_cap: None },
+        ..Arch::new(sizes)
+    })
+}

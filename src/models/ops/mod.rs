@@ -1,0 +1,77 @@
+//! The operations of the decoder, each in two forms with the same result.
+//!
+//! *Fused* runs the kernels of this crate on the CPU, for inference. *Plain* is built from candle's differentiable
+//! operations and runs on every device: for training, and for inference where no kernel exists. candle's own fused
+//! operations drop gradients without a word, so the plain form uses none of them. In f16 and bf16 the plain form takes
+//! norms and softmax in f32.
+
+mod attention;
+mod linear;
+mod mlp;
+mod norm;
+
+pub use attention::{QueryKeyNorms, fused_attention};
+pub use linear::Linear;
+pub use mlp::{activate, gate};
+pub use norm::Norm;
+
+use candle_core::{CpuStorage, DType, Device, Layout, Result, Storage, Tensor, bail};
+
+/// Which form an operation takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Kernels on the CPU, f32, no gradients.
+    Fused,
+    /// candle's differentiable operations.
+    Plain,
+}
+
+impl Form {
+    /// The fastest form for inference in a type on a device.
+    pub fn inference(device: &Device, dtype: DType) -> Self {
+        if device.is_cpu() && dtype == DType::F32 { Self::Fused } else { Self::Plain }
+    }
+}
+
+/// The tensor in a type wide enough for sums: f32 for the half types, its own otherwise.
+pub fn wide(x: &Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::F16 | DType::BF16 => x.to_dtype(DType::F32),
+        _ => Ok(x.clone()),
+    }
+}
+
+/// `cap tanh(x / cap)` in differentiable operations.
+pub fn soft_cap(x: &Tensor, cap: f64) -> Result<Tensor> {
+    (x / cap)?.tanh()? * cap
+}
+
+/// Calls `read` with the contiguous f32 elements of a CPU tensor.
+pub fn with_slice<T>(tensor: &Tensor, read: impl FnOnce(&[f32]) -> Result<T>) -> Result<T> {
+    let (storage, layout) = tensor.storage_and_layout();
+    match &*storage {
+        Storage::Cpu(storage) => read(elements(storage, layout)?),
+        _ => bail!("a kernel of the CPU was given a tensor of another device"),
+    }
+}
+
+/// The contiguous f32 elements of a storage.
+pub(super) fn elements<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
+    match (storage, layout.contiguous_offsets()) {
+        (CpuStorage::F32(values), Some((start, end))) => Ok(&values[start..end]),
+        _ => bail!("a kernel of the CPU wants contiguous f32, not {:?} {layout:?}", dtype_of(storage)),
+    }
+}
+
+/// The contiguous f32 elements of a storage, for writing.
+pub(super) fn elements_mut<'a>(storage: &'a mut CpuStorage, layout: &Layout) -> Result<&'a mut [f32]> {
+    let dtype = dtype_of(storage);
+    match (storage, layout.contiguous_offsets()) {
+        (CpuStorage::F32(values), Some((start, end))) => Ok(&mut values[start..end]),
+        _ => bail!("a kernel of the CPU wants contiguous f32, not {dtype:?} {layout:?}"),
+    }
+}
+
+fn dtype_of(storage: &CpuStorage) -> DType {
+    candle_core::backend::BackendStorage::dtype(storage)
+}

@@ -1,0 +1,64 @@
+//! Normalisation of rows.
+
+use super::{Form, elements, wide, with_slice};
+use crate::models::arch::NormKind;
+use crate::models::kernels::norm;
+use candle_core::{CpuStorage, CustomOp2, D, Layout, Result, Shape, Tensor};
+
+/// A norm over the last dimension: a layer norm with its bias, or an RMS norm, which has none.
+pub struct Norm {
+    /// `[width]`
+    pub weight: Tensor,
+    /// `[width]`
+    pub bias: Option<Tensor>,
+    pub kind: NormKind,
+    pub eps: f64,
+}
+
+impl Norm {
+    /// x `[.., width]`, normalised row by row.
+    pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
+        match form {
+            Form::Fused => x.apply_op2_no_bwd(&self.weight, &Normalise(self)),
+            Form::Plain => self.plain(x),
+        }
+    }
+
+    fn plain(&self, x: &Tensor) -> Result<Tensor> {
+        let wide_x = wide(x)?;
+        let centred = match self.kind {
+            NormKind::Layer => wide_x.broadcast_sub(&wide_x.mean_keepdim(D::Minus1)?)?,
+            NormKind::Rms => wide_x,
+        };
+        let mean_square = centred.sqr()?.mean_keepdim(D::Minus1)?;
+        let unit = centred.broadcast_div(&(mean_square + self.eps)?.sqrt()?)?;
+        let scaled = unit.broadcast_mul(&wide(&self.weight)?)?;
+        let shifted = match &self.bias {
+            Some(bias) => scaled.broadcast_add(&wide(bias)?)?,
+            None => scaled,
+        };
+        shifted.to_dtype(x.dtype())
+    }
+}
+
+struct Normalise<'a>(&'a Norm);
+
+impl CustomOp2 for Normalise<'_> {
+    fn name(&self) -> &'static str {
+        "normalise"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, xl: &Layout, w: &CpuStorage, wl: &Layout) -> Result<(CpuStorage, Shape)> {
+        let (x, weight) = (elements(x, xl)?, elements(w, wl)?);
+        let eps = self.0.eps as f32;
+        let mut out = vec![0f32; x.len()];
+        match &self.0.bias {
+            Some(bias) => with_slice(bias, |bias| {
+                norm::layer_norm(&mut out, x, weight, bias, eps);
+                Ok(())
+            })?,
+            None => norm::rms_norm(&mut out, x, weight, eps),
+        }
+        Ok((CpuStorage::F32(out), xl.shape().clone()))
+    }
+}
