@@ -98,7 +98,7 @@ impl Forward {
     fn new(options: &Options) -> Result<Self> {
         let files = ModelFiles::Directory(options.model.clone());
         let tokenizer = Tokenizer::from_json(&files.open("tokenizer.json")?)?;
-        let model = Checkpoint::open(&files)?.load(DType::F32, &Device::Cpu)?;
+        let model = Checkpoint::open(&files)?.load(DType::F32, &Device::Cpu)?.causal().context("not a causal model")?;
         let (mut batches, mut room): (Vec<Vec<Vec<u32>>>, usize) = (Vec::new(), 0);
         let mut tokens = 0;
         for text in &options.texts {
@@ -138,7 +138,7 @@ impl Server {
         let file = PathBuf::from("bench.toml");
         let settings = Settings::from_sources(Some((&file, &config)), [], &Overrides::default())?;
         let metrics = Metrics::install()?;
-        let scorer = pdr_audit::app::start_scorer(&settings)?;
+        let scorer = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub())?;
         scorer.engine().wait_until_loaded().await?;
         let state = ApiState::new(scorer.clone(), Audits::new(scorer), metrics, &settings);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;

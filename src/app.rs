@@ -2,15 +2,14 @@
 
 use crate::api;
 use crate::config::{self, Load, Settings};
-use crate::engine::{Engine, EngineSettings, ModelSource};
+use crate::engine::{DeviceSlot, Engine, EngineSettings};
+use crate::hub::{Hub, HubError};
 use crate::jobs::Audits;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
-use crate::models::device;
-use crate::models::files::ModelFiles;
-use crate::scorer::{Model, Registry, Scorer, Workers};
+use crate::models::device::ComputeDevice;
+use crate::scorer::{Declared, Entry, Opener, Origin, Registry, Scorer, Workers};
 use crate::telemetry::Metrics;
 use anyhow::{Context, Result, bail};
-use candle_core::Device;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
@@ -18,43 +17,102 @@ use tokio::net::TcpListener;
 const CPU_BUDGETS: (usize, usize) = (2_048, 1 << 20);
 const GPU_BUDGETS: (usize, usize) = (16_384, 1 << 23);
 
-/// Opens all models and starts the engine; loading goes on behind it.
+/// The part of a device's memory that the models may take where the settings say `auto`.
+const MEMORY_SHARE: f64 = 0.8;
+
+/// Starts the engine and begins to open all models that are at hand; opening and loading go on behind it.
 ///
 /// # Errors
-/// A device, model or thread that cannot be had, by name.
-pub fn start_scorer(settings: &Settings) -> Result<Scorer> {
-    let device = device::open(&settings.engine.device)?;
-    let (models, sources) = open_models(settings, &device)?;
-    let (batch, queue) = if device.is_cpu() { CPU_BUDGETS } else { GPU_BUDGETS };
+/// A device or thread that cannot be had, by name.
+pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Scorer> {
+    let (devices, declared) = declare(settings)?;
     let engine = EngineSettings {
-        threads: settings.engine.threads,
-        max_batch_tokens: settings.engine.max_batch_tokens.unwrap_or(batch),
-        max_queue_tokens: settings.engine.max_queue_tokens.unwrap_or(queue),
+        max_queue_tokens: settings.engine.max_queue_tokens.unwrap_or_else(|| queue_tokens(&devices)),
         cache_bytes: settings.engine.cache.as_u64(),
     };
-    let engine = Engine::start(sources, engine)?;
-    let registry = Registry::new(models, settings.default_model());
+    let slots = declared.iter().map(Declared::slot).collect();
+    let engine = Engine::start(slots, devices.iter().map(|device| device_slot(settings, device)).collect(), engine)?;
+    let opener = Arc::new(Opener { engine: engine.clone(), devices: devices.into(), hub });
+    let entries = declared.into_iter().map(|declared| Arc::new(Entry::new(declared, Arc::clone(&opener))));
+    let registry = Registry::new(entries.collect(), settings.default_model());
+    registry.begin_opening();
     Ok(Scorer::new(engine, Arc::new(registry), Workers::new(settings.engine.threads)?, settings.limits.text.as_u64()))
 }
 
-fn open_models(settings: &Settings, device: &Device) -> Result<(Vec<Arc<Model>>, Vec<ModelSource>)> {
-    let mut opened = Vec::new();
+/// The Hub as this process's environment says: `HF_HOME`, `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE`. A fault in it is
+/// one of the models that come from there, and of no other.
+pub fn hub() -> Result<Hub, HubError> {
+    Hub::from_environment(|name| std::env::var(name).ok())
+}
+
+/// The devices that are in use, and the models with their places on them.
+fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declared>)> {
+    let mut devices = Vec::new();
+    let main = place(&mut devices, ComputeDevice::open(settings.engine.device)?);
+    let mut declared = Vec::new();
     if settings.models.is_empty() {
-        let reference = Some(config::DEMO_REFERENCE.to_owned());
-        opened.push(Model::open(config::DEMO, DEMO, reference, true, device)?);
-        opened.push(Model::open(config::DEMO_REFERENCE, DEMO_REFERENCE, None, true, device)?);
+        let demo = |id: &str, files, reference: Option<&str>| Declared {
+            id: id.to_owned(),
+            origin: Origin::Files(files),
+            dtype: settings.engine.dtype,
+            reference: reference.map(str::to_owned),
+            eager: true,
+            pinned: false,
+            places: vec![main],
+        };
+        declared.push(demo(config::DEMO, DEMO, Some(config::DEMO_REFERENCE)));
+        declared.push(demo(config::DEMO_REFERENCE, DEMO_REFERENCE, None));
     }
     for model in &settings.models {
-        if model.device != config::Device::Auto && !device::open(&model.device)?.same_device(device) {
-            bail!(
-                "models `{}`: `device` is another than that of [engine]; one service uses one device so far",
-                model.id
-            );
+        let places = model.devices.iter().map(|&device| match device {
+            config::Device::Auto => Ok(main),
+            device => Ok(place(&mut devices, ComputeDevice::open(device)?)),
+        });
+        let mut places: Vec<usize> = places.collect::<Result<_>>().with_context(|| format!("model `{}`", model.id))?;
+        places.dedup();
+        if places.iter().any(|&at| devices[at].device.is_cpu()) && places.len() > 1 {
+            bail!("model `{}`: replicas on the CPU and on a GPU would not give the same scores", model.id);
         }
-        let (files, eager) = (ModelFiles::Directory(model.source.clone()), model.load == Load::Eager);
-        opened.push(Model::open(&model.id, files, model.reference.clone(), eager, device)?);
+        declared.push(Declared {
+            id: model.id.clone(),
+            origin: Origin::Configured { source: model.source.clone(), revision: model.revision.clone() },
+            dtype: if model.dtype == config::Dtype::Auto { settings.engine.dtype } else { model.dtype },
+            reference: model.reference.clone(),
+            eager: model.load == Load::Eager,
+            pinned: model.pinned,
+            places,
+        });
     }
-    Ok(opened.into_iter().unzip())
+    Ok((devices, declared))
+}
+
+/// The index of a device among those in use.
+fn place(devices: &mut Vec<ComputeDevice>, device: ComputeDevice) -> usize {
+    devices.iter().position(|known| known.name == device.name).unwrap_or_else(|| {
+        devices.push(device);
+        devices.len() - 1
+    })
+}
+
+fn device_slot(settings: &Settings, device: &ComputeDevice) -> DeviceSlot {
+    let (batch, _) = budgets(device);
+    let share = (device.memory as f64 * MEMORY_SHARE) as u64;
+    let trimmed = device.clone();
+    DeviceSlot {
+        name: device.name.clone(),
+        memory: settings.engine.memory.map_or(share, config::ByteSize::as_u64),
+        max_batch_tokens: settings.engine.max_batch_tokens.unwrap_or(batch),
+        threads: settings.engine.threads,
+        trim: Box::new(move || trimmed.trim()),
+    }
+}
+
+fn queue_tokens(devices: &[ComputeDevice]) -> usize {
+    devices.iter().map(|device| budgets(device).1).sum()
+}
+
+fn budgets(device: &ComputeDevice) -> (usize, usize) {
+    if device.device.is_cpu() { CPU_BUDGETS } else { GPU_BUDGETS }
 }
 
 /// Serves until a signal ends it or the device is lost.
@@ -68,10 +126,9 @@ pub async fn serve(settings: Settings) -> Result<()> {
         async move { metrics.keep_tidy().await }
     });
     let address = (settings.server.host.as_str(), settings.server.port);
-    // Opened before the port is: a client is refused at once, and not left waiting while digests are taken.
-    let scorer = start_scorer(&settings)?;
     let listener =
         TcpListener::bind(address).await.with_context(|| format!("cannot listen on {}:{}", address.0, address.1))?;
+    let scorer = start_scorer(&settings, hub())?;
     let (engine, audits) = (scorer.engine().clone(), Audits::new(scorer.clone()));
     let state = api::ApiState::new(scorer, audits.clone(), metrics, &settings);
     tracing::info!("listening on http://{}, documentation at /docs", listener.local_addr()?);

@@ -4,6 +4,7 @@
 //! and statistic is arithmetic on those. Modules are listed from the lowest layer up; each imports only from above itself.
 
 pub mod config;
+pub mod hub;
 pub mod telemetry;
 pub mod token_stats;
 

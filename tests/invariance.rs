@@ -36,10 +36,18 @@ fn check(name: &str, model: &dyn CausalLm, sequences: &[Vec<u32>]) {
 fn a_text_alone_and_among_64_others_has_the_same_statistics_bit_for_bit() {
     for name in CAUSAL {
         let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
-        check(name, checkpoint.load(DType::F32, &Device::Cpu).unwrap().as_ref(), &sequences(checkpoint.vocab_size()));
+        check(
+            name,
+            checkpoint.load(DType::F32, &Device::Cpu).unwrap().causal().unwrap().as_ref(),
+            &sequences(checkpoint.vocab_size()),
+        );
     }
     let checkpoint = Checkpoint::open(&DEMO).unwrap();
-    check("demo", checkpoint.load(DType::F32, &Device::Cpu).unwrap().as_ref(), &sequences(checkpoint.vocab_size()));
+    check(
+        "demo",
+        checkpoint.load(DType::F32, &Device::Cpu).unwrap().causal().unwrap().as_ref(),
+        &sequences(checkpoint.vocab_size()),
+    );
 }
 
 #[test]
@@ -49,7 +57,9 @@ fn the_number_of_threads_changes_no_bit() {
     let batch: Vec<&[u32]> = sequences.iter().map(Vec::as_slice).collect();
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let stats = pool.install(|| checkpoint.load(DType::F32, &Device::Cpu).unwrap().token_stats(&batch).unwrap());
+        let stats = pool.install(|| {
+            checkpoint.load(DType::F32, &Device::Cpu).unwrap().causal().unwrap().token_stats(&batch).unwrap()
+        });
         stats.iter().flat_map(|s| bits(s)).collect::<Vec<_>>()
     };
     let one = with(1);
@@ -60,7 +70,7 @@ fn the_number_of_threads_changes_no_bit() {
 fn real_texts_of_the_goldens_in_one_batch_score_as_alone() {
     for name in CAUSAL {
         let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
-        let model = checkpoint.load(DType::F32, &Device::Cpu).unwrap();
+        let model = checkpoint.load(DType::F32, &Device::Cpu).unwrap().causal().unwrap();
         let tokenizer = Tokenizer::from_json(&std::fs::read(directory(name).join("tokenizer.json")).unwrap()).unwrap();
         let expected = expected(name);
         let texts = expected["texts"].as_array().unwrap().iter().map(|t| t["text"].as_str().unwrap());

@@ -1,10 +1,9 @@
 //! What the saved model separates: the AUROC of every default method, members against non-members.
 
 use crate::data::Split;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use candle_core::{DType, Device};
 use pdr_audit::methods::{TextStats, default_methods, score, zlib_bytes};
-use pdr_audit::models::CausalLm;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
 use pdr_audit::statistics::{Roc, Sample};
@@ -14,7 +13,7 @@ use std::path::Path;
 /// Loads the model as the service does and prints one line per method.
 pub fn print_table(id: &str, directory: &Path, split: &Split) -> Result<()> {
     let files = ModelFiles::Directory(directory.to_owned());
-    let model = Checkpoint::open(&files)?.load(DType::F32, &Device::Cpu)?;
+    let model = Checkpoint::open(&files)?.load(DType::F32, &Device::Cpu)?.causal().context("not a causal model")?;
     let tokenizer = Tokenizer::from_json(&files.open("tokenizer.json")?)?;
     let mut texts = Vec::new();
     for (class, member) in [(&split.members, true), (&split.non_members, false)] {

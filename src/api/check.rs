@@ -3,7 +3,7 @@
 use super::ApiState;
 use super::problem::{PointedFault, Problem};
 use crate::methods::{LabelledMethod, MethodRequest, default_methods, resolve};
-use crate::scorer::{Model, RegistryError};
+use crate::scorer::{Entry, RegistryError};
 use std::sync::Arc;
 
 /// The most methods in a request.
@@ -44,7 +44,7 @@ impl Faults {
 ///
 /// # Errors
 /// Where there is no model of that name.
-pub fn model(state: &ApiState, id: Option<&str>, faults: &mut Faults) -> Result<Option<Arc<Model>>, Problem> {
+pub fn model(state: &ApiState, id: Option<&str>, faults: &mut Faults) -> Result<Option<Arc<Entry>>, Problem> {
     match state.scorer.registry().find(id) {
         Ok(model) => Ok(Some(model)),
         Err(error @ RegistryError::NoDefault { .. }) => {

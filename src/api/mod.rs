@@ -91,6 +91,8 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(audits::scores))
         .routes(routes!(audits::cancel))
         .routes(routes!(models::models))
+        .routes(routes!(models::load))
+        .routes(routes!(models::unload))
         .routes(routes!(methods::methods))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))

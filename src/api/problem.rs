@@ -3,10 +3,10 @@
 //! A handler returns a [`Problem`]; its response carries it unrendered, and the outermost middleware writes the body,
 //! for only there is the request's id known for every response. Causes inside the service are logged and not sent.
 
-use crate::engine::{EngineError, Refusal};
+use crate::engine::{EngineError, LoadError, Refusal, UnloadError};
 use crate::jobs::AuditError;
 use crate::methods::Fault;
-use crate::scorer::{RegistryError, ScorerError};
+use crate::scorer::{OpenError, RegistryError, ScorerError};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -202,7 +202,8 @@ impl From<&Refusal> for Problem {
                 Self::new(Kind::TooLarge, format!("{refusal}; the limit is `server.request_timeout`"))
             }
             Refusal::Busy { retry_after } => Self::retry_in(retry_after.as_secs().max(1), refusal.to_string()),
-            Refusal::Draining => Self::new(Kind::Unavailable, refusal.to_string()),
+            Refusal::Draining | Refusal::Unloading => Self::new(Kind::Unavailable, refusal.to_string()),
+            Refusal::NotOpened(_) => Self::internal(refusal),
             Refusal::ModelFailed(reason) => Self::failed("model", reason),
             Refusal::DeviceLost(reason) => Self::failed("device", reason),
         }
@@ -223,6 +224,8 @@ impl From<&EngineError> for Problem {
 impl From<&ScorerError> for Problem {
     fn from(error: &ScorerError) -> Self {
         match error {
+            ScorerError::Unopened(error) => Self::failed("model", &error.to_string()),
+            ScorerError::Masked(_) => Self::fault("/model", error.to_string()),
             ScorerError::Refused(refusal) => refusal.into(),
             ScorerError::Failed(error) => error.into(),
             ScorerError::TooDetailed { .. } => Self::new(Kind::TooLarge, error.to_string()),
@@ -242,7 +245,34 @@ impl From<RegistryError> for Problem {
         match error {
             RegistryError::Unknown { .. } => Self::new(Kind::UnknownModel, error.to_string()),
             RegistryError::NoDefault { .. } => Self::fault("/model", error.to_string()),
-            RegistryError::Unusable { .. } => Self::internal(error),
+        }
+    }
+}
+
+impl From<OpenError> for Problem {
+    /// Of a load by hand: who may do that may know why it fails.
+    fn from(error: OpenError) -> Self {
+        Self::retry_in(30, error.to_string())
+    }
+}
+
+impl From<LoadError> for Problem {
+    fn from(error: LoadError) -> Self {
+        match &error {
+            LoadError::UnknownModel(_) => Self::new(Kind::UnknownModel, error.to_string()),
+            LoadError::Unloading => Self::new(Kind::Conflict, error.to_string()),
+            LoadError::Failed(_) => Self::retry_in(30, error.to_string()),
+            LoadError::NotOpened(_) => Self::internal(error),
+            LoadError::Ended(ended) => ended.into(),
+        }
+    }
+}
+
+impl From<UnloadError> for Problem {
+    fn from(error: UnloadError) -> Self {
+        match &error {
+            UnloadError::UnknownModel(_) => Self::new(Kind::UnknownModel, error.to_string()),
+            UnloadError::Ended(ended) => ended.into(),
         }
     }
 }

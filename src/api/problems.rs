@@ -32,6 +32,10 @@ problems! {
     ScoreProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
     /// Of submitting an audit.
     SubmitProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::Unavailable]);
+    /// Of loading a model.
+    LoadProblems = [Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded];
+    /// Of unloading one.
+    UnloadProblems = [Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded];
     /// Of looking at an audit.
     LookProblems = [Kind::NotFound];
     /// Of what an audit must be in a certain state for.

@@ -61,6 +61,9 @@ pub struct ModelEcho {
     dtype: &'static str,
     /// Where it runs.
     device: String,
+    /// The commit of a model from the Hub.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
 }
 
 impl From<&Model> for ModelEcho {
@@ -71,6 +74,7 @@ impl From<&Model> for ModelEcho {
             tokenizer_digest: model.tokenizer_digest.clone(),
             dtype: model.dtype,
             device: model.device.clone(),
+            commit: model.commit.clone(),
         }
     }
 }
@@ -107,7 +111,7 @@ pub async fn score(
         Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Problem::deadline())??,
         None => work.await?,
     };
-    let (model, methods) = (ModelEcho::from(plan.model.as_ref()), plan.methods.to_vec());
+    let (model, methods) = (ModelEcho::from(scored.model.as_ref()), plan.methods.to_vec());
     answer::json(&state, ScoreResponse { model, methods, results: scored.results, usage: scored.usage }).await
 }
 

@@ -8,7 +8,7 @@ mod table;
 
 use crate::config::{LogFormat, Overrides, Settings};
 use crate::methods::{LabelledMethod, default_methods, parse_list, resolve};
-use crate::scorer::{Overflow, Plan, Scorer};
+use crate::scorer::{Overflow, Plan, Retry, Scorer};
 use crate::{api, app, telemetry};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -124,9 +124,10 @@ impl ScoringArgs {
         telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
         let methods = self.methods()?;
         let only = self.only_the_model(settings.clone())?;
-        let scorer = app::start_scorer(&only)?;
+        let scorer = app::start_scorer(&only, app::hub())?;
         let model = scorer.registry().find(self.model.as_deref())?;
-        scorer.engine().wait_until_loaded().await?;
+        model.open(Retry::Now).await.with_context(|| format!("model `{}`", model.id()))?;
+        scorer.engine().load(model.id()).await.with_context(|| format!("model `{}`", model.id()))?;
         let overflow = match self.overflow {
             OverflowArg::Error => Overflow::Error,
             OverflowArg::Truncate => Overflow::Truncate,

@@ -88,6 +88,8 @@ pub struct Engine {
     pub max_queue_tokens: Option<usize>,
     /// The size of the cache of token statistics; 0 turns it off.
     pub cache: ByteSize,
+    /// What the models may take of each device; none for a part of what the device has.
+    pub memory: Option<ByteSize>,
     /// The model of requests that name none; see [`Settings::default_model`].
     pub default_model: Option<String>,
 }
@@ -101,6 +103,7 @@ impl Default for Engine {
             max_batch_tokens: None,
             max_queue_tokens: None,
             cache: ByteSize::mebibytes(256),
+            memory: None,
             default_model: None,
         }
     }
@@ -120,10 +123,14 @@ pub enum Device {
 /// What models compute in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dtype {
-    /// The most exact that is supported.
+    /// On the CPU single precision, on a GPU what the weights are stored in.
     Auto,
     /// Single precision.
     F32,
+    /// IEEE half precision.
+    F16,
+    /// bfloat16.
+    Bf16,
 }
 
 /// What one request may ask for.
@@ -146,16 +153,30 @@ impl Default for Limits {
 pub struct Model {
     /// The id by which requests name it.
     pub id: String,
-    /// Its directory, as transformers saves it. Relative paths of the file have been resolved against the file's directory.
-    pub source: PathBuf,
-    /// Where it runs; [`Device::Auto`]: on the engine's device, which is the only other that is accepted so far.
-    pub device: Device,
-    /// What it computes in.
+    /// Where its files come from.
+    pub source: Source,
+    /// The branch, tag or commit of a repository on the Hub.
+    pub revision: Option<String>,
+    /// Where it runs: on one device, or on several that share its queue; [`Device::Auto`]: on the engine's device.
+    pub devices: Vec<Device>,
+    /// What it computes in; [`Dtype::Auto`]: in what the engine is set to.
     pub dtype: Dtype,
     /// The id of the model that it is compared with where a request names no other.
     pub reference: Option<String>,
     /// When it is loaded.
     pub load: Load,
+    /// Whether it stays once it is loaded, where a lazy one makes room for others.
+    pub pinned: bool,
+}
+
+/// Where a model's files come from: a directory as transformers saves it or, where there is no such directory, a
+/// repository on the Hugging Face Hub.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Source {
+    /// As it was written.
+    pub text: String,
+    /// As a path; a relative one from the file counts from the file's directory.
+    pub path: PathBuf,
 }
 
 /// When a model is loaded.

@@ -167,6 +167,31 @@ impl Item<'_> {
         }
     }
 
+    /// The value as true or false.
+    pub(super) fn flag(&self) -> Result<bool, String> {
+        match self.value {
+            Value::Bool(_, flag) => Ok(*flag),
+            _ => Err(self.expected("true or false")),
+        }
+    }
+
+    /// The value as one thing, or as an array of at least one, none of them twice.
+    pub(super) fn one_or_more<T: PartialEq>(
+        &self,
+        parse: impl Fn(&Item<'_>) -> Result<T, String>,
+    ) -> Result<Vec<T>, String> {
+        let Value::Array(_, values) = self.value else { return Ok(vec![parse(self)?]) };
+        let mut things = Vec::new();
+        for value in values {
+            let thing = parse(&Item { value, raw: None, directory: None })?;
+            if things.contains(&thing) {
+                return Err(format!("{} stands there twice", describe(value)));
+            }
+            things.push(thing);
+        }
+        if things.is_empty() { Err(self.expected("at least one")) } else { Ok(things) }
+    }
+
     /// The value as one of these words.
     pub(super) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, String> {
         let found = self.text().ok().and_then(|text| choices.iter().find(|(word, _)| *word == text));

@@ -1,10 +1,9 @@
 //! The keys of each section with their types and ranges.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::reader::{Item, Reader, Table};
-use super::{Device, Dtype, Engine, Limits, Load, Log, LogFormat, Model, Server, Settings};
+use super::{ByteSize, Device, Dtype, Engine, Limits, Load, Log, LogFormat, Model, Server, Settings, Source};
 
 /// More would be a mistake, and would keep the sum of now and a timeout from being a time.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
@@ -48,6 +47,7 @@ fn engine(reader: &mut Reader<'_>, mut table: Table, engine: &mut Engine) {
     reader.read(&mut table, "max_batch_tokens", &mut engine.max_batch_tokens, budget);
     reader.read(&mut table, "max_queue_tokens", &mut engine.max_queue_tokens, budget);
     reader.read(&mut table, "cache", &mut engine.cache, |item| item.size(0));
+    reader.read(&mut table, "memory", &mut engine.memory, memory);
     reader.read(&mut table, "default_model", &mut engine.default_model, |item| item.text().map(Some));
     reader.close(table);
 }
@@ -61,19 +61,27 @@ fn limits(reader: &mut Reader<'_>, mut table: Table, limits: &mut Limits) {
 fn model(reader: &mut Reader<'_>, mut table: Table) -> Model {
     let mut model = Model {
         id: String::new(),
-        source: PathBuf::new(),
-        device: Device::Auto,
+        source: Source::default(),
+        revision: None,
+        devices: vec![Device::Auto],
         dtype: Dtype::Auto,
         reference: None,
         load: Load::Eager,
+        pinned: false,
     };
     let has_id = reader.read(&mut table, "id", &mut model.id, |item| item.text());
-    let has_source = reader.read(&mut table, "source", &mut model.source, |item| item.path());
-    reader.read(&mut table, "device", &mut model.device, device);
+    let has_source = reader
+        .read(&mut table, "source", &mut model.source, |item| Ok(Source { path: item.path()?, text: item.text()? }));
+    reader.read(&mut table, "revision", &mut model.revision, |item| {
+        let revision = item.text().ok().filter(|revision| !revision.trim().is_empty());
+        revision.map(Some).ok_or_else(|| item.expected("a branch, tag or commit"))
+    });
+    reader.read(&mut table, "device", &mut model.devices, |item| item.one_or_more(device));
     reader.read(&mut table, "dtype", &mut model.dtype, dtype);
     reader.read(&mut table, "reference", &mut model.reference, |item| item.text().map(Some));
     let loads = [("eager", Load::Eager), ("lazy", Load::Lazy)];
     reader.read(&mut table, "load", &mut model.load, |item| item.choice(&loads));
+    reader.read(&mut table, "pinned", &mut model.pinned, |item| item.flag());
     if !has_id {
         reader.missing(&table, "id");
     }
@@ -112,12 +120,15 @@ fn device(item: &Item<'_>) -> Result<Device, String> {
 }
 
 fn dtype(item: &Item<'_>) -> Result<Dtype, String> {
-    match item.text() {
-        Ok(text) if text == "f16" || text == "bf16" => {
-            Err(format!("\"{text}\" is not supported yet; only \"f32\" (or \"auto\") is"))
-        }
-        _ => item.choice(&[("auto", Dtype::Auto), ("f32", Dtype::F32)]),
+    item.choice(&[("auto", Dtype::Auto), ("f32", Dtype::F32), ("f16", Dtype::F16), ("bf16", Dtype::Bf16)])
+}
+
+/// `auto` or a size.
+fn memory(item: &Item<'_>) -> Result<Option<ByteSize>, String> {
+    if item.text().is_ok_and(|text| text == "auto") {
+        return Ok(None);
     }
+    item.size(1).map(Some)
 }
 
 /// `auto` or a number of tokens.

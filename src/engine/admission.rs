@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use metrics::Gauge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
-use super::{Class, Refusal};
+use super::{Class, DeviceSlot, Refusal};
 
-/// The window of batch work, in budgets of a forward pass: enough that the device never waits for the next texts of
-/// an audit, and little enough that an audit holds no more than it needs.
+/// The window of batch work, in budgets of a forward pass on every device: enough that no device ever waits for the next
+/// texts of an audit, and little enough that an audit holds no more than it needs.
 const BATCH_WINDOW: usize = 4;
 
 /// The weight of the newest measurement in a model's speed.
@@ -143,10 +143,6 @@ pub(super) struct Share {
 }
 
 impl Share {
-    pub(super) fn model(&self) -> usize {
-        self.model
-    }
-
     pub(super) fn class(&self) -> Class {
         self.class
     }
@@ -171,10 +167,11 @@ impl Gate {
     pub(super) fn new(
         models: usize,
         max_queue_tokens: usize,
-        max_batch_tokens: usize,
+        devices: &[DeviceSlot],
         gauges: [Gauge; Class::ALL.len()],
     ) -> Self {
-        let batch_window = max_batch_tokens.saturating_mul(BATCH_WINDOW);
+        let widest = devices.iter().map(|device| device.max_batch_tokens).max().unwrap_or(1);
+        let batch_window = widest.saturating_mul(devices.len()).saturating_mul(BATCH_WINDOW);
         Self {
             windows: [Window::new(max_queue_tokens, "queue"), Window::new(batch_window, "window of batch work")],
             depth: Arc::new(Depth { tokens: (0..models).map(|_| Default::default()).collect(), gauges }),
@@ -229,8 +226,8 @@ impl Gate {
     }
 
     /// The estimated time of what a new sequence of the class waits for: interactive work for interactive work,
-    /// batch work for all. Models of unknown speed count nothing: it is a lower bound, and what it lets through in
-    /// vain the deadline catches.
+    /// batch work for all. `rates` are the speeds at which the models' queues move. Models of unknown speed count nothing:
+    /// it is a lower bound, and what it lets through in vain the deadline catches.
     pub(super) fn ahead(&self, class: Class, rates: &[Option<f64>]) -> Duration {
         let classes = &Class::ALL[..=class.index()];
         self.depth

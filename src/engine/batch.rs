@@ -1,16 +1,15 @@
-//! Which sequences run together. Pure: plain data in, positions out; the device thread feeds it and runs what it
-//! picks.
+//! Which sequences run together. Pure: plain data in, positions out; the device threads feed it and run what it picks.
 //!
 //! The rules:
 //!
-//! - A batch is led by the oldest waiting sequence of its class and holds one model and one class: a client's text
-//!   never pays for the forward pass of an audit.
+//! - A batch is led by the oldest waiting sequence of its class that the device may run, and holds one model and one
+//!   class: a client's text never pays for the forward pass of an audit.
 //! - Later sequences of the same model fill what the leader leaves of the token budget. At most [`LOOK_AHEAD`]
 //!   sequences are passed over in search of them, so that forming a batch costs the batch and a constant, however
 //!   long the queue is. A leader above the budget runs alone.
-//! - Interactive leads while any waits, but once it has run [`PATIENCE`] budgets of tokens past waiting batch work,
-//!   batch work leads once. So neither class starves: under full load batch work gets at least one forward pass in
-//!   about `PATIENCE` + 1, and an interactive sequence waits for at most one batch of the other class at a time.
+//! - Interactive leads while any waits, but once it has run [`PATIENCE`] budgets of tokens on a device past waiting batch
+//!   work, batch work leads there once. So neither class starves: under full load batch work gets at least one forward
+//!   pass in about `PATIENCE` + 1, and an interactive sequence waits for at most one batch of the other class at a time.
 
 use std::collections::VecDeque;
 
@@ -22,32 +21,22 @@ pub(super) const LOOK_AHEAD: usize = 256;
 /// How many batches' worth of interactive tokens may overtake waiting batch work.
 pub(super) const PATIENCE: usize = 4;
 
-/// What batch formation needs to know of a waiting sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
-    /// Index of its model.
-    pub(super) model: usize,
-    /// Its length.
-    pub(super) tokens: usize,
-}
-
-/// Positions, ascending, of the sequences that run next; the first is always 0. Empty only where nothing waits.
-///
-/// `budget` gives the token budget of a model.
-pub(super) fn form(waiting: impl IntoIterator<Item = Head>, budget: impl Fn(usize) -> usize) -> Vec<usize> {
-    let mut waiting = waiting.into_iter().enumerate();
-    let Some((_, leader)) = waiting.next() else {
+/// Positions, ascending, of the sequences that run next, out of those of one model and class, given by their lengths;
+/// the first is always 0. Empty only where nothing waits.
+pub(super) fn form(lengths: impl IntoIterator<Item = usize>, budget: usize) -> Vec<usize> {
+    let mut lengths = lengths.into_iter().enumerate();
+    let Some((_, leader)) = lengths.next() else {
         return Vec::new();
     };
     let mut picked = vec![0];
-    let mut room = budget(leader.model).saturating_sub(leader.tokens);
+    let mut room = budget.saturating_sub(leader);
     let mut passed_over = 0;
-    for (position, head) in waiting {
+    for (position, tokens) in lengths {
         if room == 0 || passed_over == LOOK_AHEAD {
             break;
         }
-        if head.model == leader.model && head.tokens <= room {
-            room -= head.tokens;
+        if tokens <= room {
+            room -= tokens;
             picked.push(position);
         } else {
             passed_over += 1;
@@ -62,40 +51,85 @@ pub(super) fn leader(interactive_waits: bool, batch_waits: bool, overtaken: usiz
     if batch_waits && (!interactive_waits || overtaken >= patience) { Class::Batch } else { Class::Interactive }
 }
 
-/// The sequences that wait, in order of arrival within their class.
+/// Whose turn it is on one device.
 #[derive(Debug)]
-pub(super) struct Queue<T> {
-    waiting: [VecDeque<T>; Class::ALL.len()],
-    head: fn(&T) -> Head,
+pub(super) struct Turn {
     overtaken: usize,
     patience: usize,
 }
 
+impl Turn {
+    /// The turns of a device whose batches have up to `max_batch_tokens`.
+    pub(super) fn new(max_batch_tokens: usize) -> Self {
+        Self { overtaken: 0, patience: max_batch_tokens.saturating_mul(PATIENCE) }
+    }
+}
+
+/// Who leads the next batch of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lead {
+    /// The index of its model.
+    pub(super) model: usize,
+    class: Class,
+    batch_waits: bool,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    arrival: u64,
+    entry: T,
+}
+
+/// The sequences that wait, by class and model, each in order of arrival.
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    waiting: [Vec<VecDeque<Waiting<T>>>; Class::ALL.len()],
+    arrivals: u64,
+    tokens: fn(&T) -> usize,
+}
+
 impl<T> Queue<T> {
-    /// An empty queue for batches of up to `max_batch_tokens`; `head` describes an entry.
-    pub(super) fn new(max_batch_tokens: usize, head: fn(&T) -> Head) -> Self {
-        Self { waiting: Default::default(), head, overtaken: 0, patience: max_batch_tokens.saturating_mul(PATIENCE) }
+    /// An empty queue for so many models; `tokens` is the length of an entry.
+    pub(super) fn new(models: usize, tokens: fn(&T) -> usize) -> Self {
+        let waiting = Class::ALL.map(|_| (0..models).map(|_| VecDeque::new()).collect());
+        Self { waiting, arrivals: 0, tokens }
     }
 
-    pub(super) fn push(&mut self, class: Class, entry: T) {
-        self.waiting[class.index()].push_back(entry);
+    pub(super) fn push(&mut self, class: Class, model: usize, entry: T) {
+        self.waiting[class.index()][model].push_back(Waiting { arrival: self.arrivals, entry });
+        self.arrivals += 1;
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.iter().all(VecDeque::is_empty)
+    /// Whether anything waits for the model.
+    pub(super) fn holds(&self, model: usize) -> bool {
+        self.waiting.iter().any(|models| !models[model].is_empty())
     }
 
-    /// Takes the next batch out of the queue, oldest first; empty only where the queue is.
-    pub(super) fn next_batch(&mut self, budget: impl Fn(usize) -> usize) -> Vec<T> {
-        let [interactive, batch] = &self.waiting;
-        let batch_waits = !batch.is_empty();
-        let class = leader(!interactive.is_empty(), batch_waits, self.overtaken, self.patience);
-        let waiting = &mut self.waiting[class.index()];
-        let picked = form(waiting.iter().map(self.head), budget);
+    /// Who leads the next batch of a device that may run the models for which `eligible` holds; none where nothing
+    /// waits for them.
+    pub(super) fn lead(&self, turn: &Turn, eligible: impl Fn(usize) -> bool) -> Option<Lead> {
+        let oldest = |class: Class| {
+            let fronts = self.waiting[class.index()].iter().map(|waiting| waiting.front().map(|front| front.arrival));
+            let fronts = fronts.enumerate().filter_map(|(model, arrival)| Some((arrival?, model)));
+            fronts.filter(|(_, model)| eligible(*model)).min().map(|(_, model)| model)
+        };
+        let (interactive, batch) = (oldest(Class::Interactive), oldest(Class::Batch));
+        let batch_waits = batch.is_some();
+        let class = leader(interactive.is_some(), batch_waits, turn.overtaken, turn.patience);
+        let model = match class {
+            Class::Interactive => interactive,
+            Class::Batch => batch,
+        };
+        model.map(|model| Lead { model, class, batch_waits })
+    }
+
+    /// Takes the batch that `lead` leads out of the queue, oldest first, and notes whose turn it was.
+    pub(super) fn take(&mut self, lead: Lead, turn: &mut Turn, budget: usize) -> Vec<T> {
+        let waiting = &mut self.waiting[lead.class.index()][lead.model];
+        let picked = form(waiting.iter().map(|waiting| (self.tokens)(&waiting.entry)), budget);
         let taken = take(waiting, &picked);
-        self.overtaken = if class == Class::Interactive && batch_waits {
-            let tokens: usize = taken.iter().map(|entry| (self.head)(entry).tokens).sum();
-            self.overtaken.saturating_add(tokens)
+        turn.overtaken = if lead.class == Class::Interactive && lead.batch_waits {
+            taken.iter().map(self.tokens).fold(turn.overtaken, usize::saturating_add)
         } else {
             0
         };
@@ -105,37 +139,43 @@ impl<T> Queue<T> {
     /// Takes out every entry for which `wanted` holds; the others keep their order.
     pub(super) fn extract(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut extracted = Vec::new();
-        for waiting in &mut self.waiting {
+        for waiting in self.waiting.iter_mut().flatten() {
             // In the common case nothing is wanted, and nothing moves.
-            if waiting.iter().any(&mut wanted) {
-                for entry in std::mem::take(waiting) {
-                    if wanted(&entry) {
-                        extracted.push(entry);
+            if waiting.iter().any(|waiting| wanted(&waiting.entry)) {
+                for candidate in std::mem::take(waiting) {
+                    if wanted(&candidate.entry) {
+                        extracted.push(candidate.entry);
                     } else {
-                        waiting.push_back(entry);
+                        waiting.push_back(candidate);
                     }
                 }
             }
         }
         extracted
     }
+
+    /// Takes out everything that waits for the model.
+    pub(super) fn extract_model(&mut self, model: usize) -> Vec<T> {
+        let queues = self.waiting.iter_mut().map(|models| std::mem::take(&mut models[model]));
+        queues.flatten().map(|waiting| waiting.entry).collect()
+    }
 }
 
 /// Takes the entries at the ascending positions `picked`; touches only the part of the queue before the last of them.
-fn take<T>(waiting: &mut VecDeque<T>, picked: &[usize]) -> Vec<T> {
+fn take<T>(waiting: &mut VecDeque<Waiting<T>>, picked: &[usize]) -> Vec<T> {
     let reach = picked.last().map_or(0, |last| last + 1);
     let mut picked = picked.iter().copied().peekable();
     let mut taken = Vec::with_capacity(picked.len());
     let mut passed_over = Vec::new();
-    for (position, entry) in waiting.drain(..reach).enumerate() {
+    for (position, candidate) in waiting.drain(..reach).enumerate() {
         if picked.next_if_eq(&position).is_some() {
-            taken.push(entry);
+            taken.push(candidate.entry);
         } else {
-            passed_over.push(entry);
+            passed_over.push(candidate);
         }
     }
-    for entry in passed_over.into_iter().rev() {
-        waiting.push_front(entry);
+    for candidate in passed_over.into_iter().rev() {
+        waiting.push_front(candidate);
     }
     taken
 }

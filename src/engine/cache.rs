@@ -1,4 +1,4 @@
-//! Statistics of sequences that ran before. Bounded in bytes; the device thread inserts, admission looks up.
+//! Statistics of sequences that ran before. Bounded in bytes; the device threads insert, admission looks up.
 //!
 //! The key is what determines the numbers and nothing else: the model's identity (digest and numeric path) and the
 //! ids. So changing a method's parameters costs no forward pass, and two configured models of one identity share
@@ -21,15 +21,12 @@ struct Key {
 
 /// The cache, or none.
 #[derive(Debug)]
-pub(super) struct StatsCache {
-    identities: Vec<Arc<str>>,
-    entries: Option<Cache<Key, Stats>>,
-}
+pub(super) struct StatsCache(Option<Cache<Key, Stats>>);
 
 impl StatsCache {
-    /// A cache for models of the given identities that holds about `bytes`; 0 turns it off.
-    pub(super) fn new(identities: Vec<Arc<str>>, bytes: u64) -> Self {
-        let entries = (bytes > 0).then(|| {
+    /// A cache that holds about `bytes`; 0 turns it off.
+    pub(super) fn new(bytes: u64) -> Self {
+        Self((bytes > 0).then(|| {
             Cache::builder()
                 .max_capacity(bytes)
                 .weigher(|key: &Key, stats: &Stats| {
@@ -37,28 +34,29 @@ impl StatsCache {
                     u32::try_from(bytes + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
                 })
                 .build()
-        });
-        Self { identities, entries }
+        }))
     }
 
-    /// The statistics of `ids` under the model at index `model`.
-    pub(super) fn get(&self, model: usize, ids: &Arc<[u32]>) -> Option<Stats> {
-        self.entries.as_ref()?.get(&self.key(model, ids)?)
+    /// The statistics of `ids` under the model of this identity.
+    pub(super) fn get(&self, identity: &Arc<str>, ids: &Arc<[u32]>) -> Option<Stats> {
+        self.0.as_ref()?.get(&Key::new(identity, ids))
     }
 
-    /// Remembers the statistics of `ids` under the model at index `model`.
-    pub(super) fn insert(&self, model: usize, ids: &Arc<[u32]>, stats: &Stats) {
-        if let (Some(entries), Some(key)) = (&self.entries, self.key(model, ids)) {
-            entries.insert(key, Arc::clone(stats));
+    /// Remembers the statistics of `ids` under the model of this identity.
+    pub(super) fn insert(&self, identity: &Arc<str>, ids: &Arc<[u32]>, stats: &Stats) {
+        if let Some(entries) = &self.0 {
+            entries.insert(Key::new(identity, ids), Arc::clone(stats));
         }
     }
 
     /// About how many bytes the entries take.
     pub(super) fn bytes(&self) -> u64 {
-        self.entries.as_ref().map_or(0, Cache::weighted_size)
+        self.0.as_ref().map_or(0, Cache::weighted_size)
     }
+}
 
-    fn key(&self, model: usize, ids: &Arc<[u32]>) -> Option<Key> {
-        Some(Key { identity: Arc::clone(self.identities.get(model)?), ids: Arc::clone(ids) })
+impl Key {
+    fn new(identity: &Arc<str>, ids: &Arc<[u32]>) -> Self {
+        Self { identity: Arc::clone(identity), ids: Arc::clone(ids) }
     }
 }

@@ -9,6 +9,9 @@ pub enum Refusal {
     /// No model of this id is configured.
     #[error("model `{0}` is not configured")]
     UnknownModel(String),
+    /// The model's files have not been opened; the caller does that before it submits.
+    #[error("model `{0}` is not opened")]
+    NotOpened(String),
     /// The request could not be admitted even by an idle engine.
     #[error("{requested} tokens exceed the {limit} of {allowed} tokens")]
     TooLarge {
@@ -37,9 +40,12 @@ pub enum Refusal {
     #[error("the service is shutting down")]
     Draining,
     /// The model failed to load a moment ago. Loading is tried again after a pause as long as the failed load took,
-    /// so that a broken model cannot keep the device thread from the others.
+    /// so that a broken model cannot keep its device from the others.
     #[error("the model failed to load: {0}")]
     ModelFailed(String),
+    /// The model is being unloaded. When that is done, a request loads it again.
+    #[error("the model is being unloaded")]
+    Unloading,
     /// The device is lost; only a new process can help.
     #[error("the device is lost: {0}")]
     DeviceLost(String),
@@ -62,7 +68,43 @@ pub enum EngineError {
     ShuttingDown,
 }
 
-/// Why the engine did not start: the operating system gave it no threads.
+/// No model of this id is declared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("model `{0}` is not configured")]
+pub struct UnknownModel(pub String);
+
+/// Why a load by hand did not end with the model in memory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// No model of this id is declared.
+    #[error(transparent)]
+    UnknownModel(#[from] UnknownModel),
+    /// The model's files have not been opened; the caller does that first.
+    #[error("model `{0}` is not opened")]
+    NotOpened(String),
+    /// The model is being unloaded, or an unload came while it loaded: of the two, the unload wins.
+    #[error("the model is being unloaded")]
+    Unloading,
+    /// It could not be loaded to at least one of its devices.
+    #[error("the model failed to load: {0}")]
+    Failed(String),
+    /// The engine ended first.
+    #[error(transparent)]
+    Ended(EngineError),
+}
+
+/// Why an unload did not end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnloadError {
+    /// No model of this id is declared.
+    #[error(transparent)]
+    UnknownModel(#[from] UnknownModel),
+    /// The engine ended first.
+    #[error(transparent)]
+    Ended(EngineError),
+}
+
+/// Why the engine did not start: the operating system gave it no threads, or a model's devices make no sense.
 #[derive(Debug, thiserror::Error)]
-#[error("the engine's threads could not be started: {0}")]
+#[error("the engine could not be started: {0}")]
 pub struct StartError(pub(super) String);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use super::device::Failure;
-use super::{Class, EngineError, Refusal, Stats};
+use super::{Class, DeviceSlot, EngineError, ModelSlot, Refusal, Stats};
 use crate::telemetry::names;
 
 /// How a request ended.
@@ -17,25 +17,29 @@ pub(super) enum Outcome {
     Ok,
     Cancelled,
     UnknownModel,
+    NotOpened,
     TooLarge,
     CannotMeetDeadline,
     Busy,
     ShuttingDown,
     ModelFailed,
+    Unloading,
     DeviceLost,
     DeadlineExceeded,
 }
 
 impl Outcome {
-    const ALL: [(Self, &str); 10] = [
+    const ALL: [(Self, &str); 12] = [
         (Self::Ok, "ok"),
         (Self::Cancelled, "cancelled"),
         (Self::UnknownModel, "unknown_model"),
+        (Self::NotOpened, "not_opened"),
         (Self::TooLarge, "too_large"),
         (Self::CannotMeetDeadline, "cannot_meet_deadline"),
         (Self::Busy, "busy"),
         (Self::ShuttingDown, "shutting_down"),
         (Self::ModelFailed, "model_failed"),
+        (Self::Unloading, "unloading"),
         (Self::DeviceLost, "device_lost"),
         (Self::DeadlineExceeded, "deadline_exceeded"),
     ];
@@ -45,11 +49,13 @@ impl From<&Refusal> for Outcome {
     fn from(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::UnknownModel(_) => Self::UnknownModel,
+            Refusal::NotOpened(_) => Self::NotOpened,
             Refusal::TooLarge { .. } => Self::TooLarge,
             Refusal::CannotMeetDeadline { .. } => Self::CannotMeetDeadline,
             Refusal::Busy { .. } => Self::Busy,
             Refusal::Draining => Self::ShuttingDown,
             Refusal::ModelFailed(_) => Self::ModelFailed,
+            Refusal::Unloading => Self::Unloading,
             Refusal::DeviceLost(_) => Self::DeviceLost,
         }
     }
@@ -83,6 +89,8 @@ pub(super) struct ModelMeters {
     pub(super) cache_misses: Counter,
     pub(super) loads_ok: Counter,
     pub(super) loads_failed: Counter,
+    pub(super) unloads: Counter,
+    pub(super) evictions: Counter,
 }
 
 impl ModelMeters {
@@ -105,6 +113,8 @@ impl ModelMeters {
             cache_misses: zero(counter!(names::ENGINE_CACHE_MISSES, "model" => label())),
             loads_ok: loads("ok"),
             loads_failed: loads("failed"),
+            unloads: zero(counter!(names::ENGINE_UNLOADS, "model" => label())),
+            evictions: zero(counter!(names::ENGINE_EVICTIONS, "model" => label())),
         }
     }
 }
@@ -148,11 +158,13 @@ pub(super) struct Meters {
     pub(super) dropped_abandoned: Counter,
     /// By index of the model.
     pub(super) models: Vec<ModelMeters>,
+    /// The memory in use, by index of the device.
+    pub(super) memory_used: Vec<Gauge>,
 }
 
 impl Meters {
     /// Makes every series, in the recorder that is installed now.
-    pub(super) fn new<'a>(models: impl Iterator<Item = &'a str>) -> Self {
+    pub(super) fn new(models: &[ModelSlot], devices: &[DeviceSlot]) -> Self {
         let dropped = |reason| zero(counter!(names::ENGINE_DROPPED, "reason" => reason));
         Self {
             requests: Class::ALL.map(|class| {
@@ -171,9 +183,19 @@ impl Meters {
             cache_bytes: gauge!(names::ENGINE_CACHE_BYTES),
             dropped_late: dropped("deadline"),
             dropped_abandoned: dropped("abandoned"),
-            models: models.map(ModelMeters::new).collect(),
+            models: models.iter().map(|model| ModelMeters::new(&model.id)).collect(),
+            memory_used: devices.iter().map(memory).collect(),
         }
     }
+}
+
+/// Sets the device's budget, and makes the gauge of what is in use.
+fn memory(device: &DeviceSlot) -> Gauge {
+    let bytes = |kind| gauge!(names::ENGINE_DEVICE_MEMORY, "device" => device.name.clone(), "kind" => kind);
+    bytes("budget").set(device.memory as f64);
+    let used = bytes("used");
+    used.set(0.0);
+    used
 }
 
 fn zero(counter: Counter) -> Counter {

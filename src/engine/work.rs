@@ -1,4 +1,4 @@
-//! What a caller hands to the engine: models, settings, work.
+//! What a caller hands to the engine: devices, models, settings, work.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,45 +7,92 @@ use std::time::Instant;
 use crate::models::{CausalLm, ModelError};
 use crate::token_stats::TokenStats;
 
-/// Opens and loads a model. Called on the device thread, again for every attempt.
-pub type Load = Box<dyn Fn() -> Result<Box<dyn CausalLm>, ModelError> + Send>;
+/// Loads a model to the device of this index. Called on that device's thread, again for every attempt.
+pub type Load = Arc<dyn Fn(usize) -> Result<Box<dyn CausalLm>, ModelError> + Send + Sync>;
+
+/// Estimates the bytes that a batch of so many tokens takes beside the weights. Never less for more tokens.
+pub type ActivationBytes = Arc<dyn Fn(usize) -> u64 + Send + Sync>;
 
 /// The statistics of one sequence: `len - 1` entries for `len` ids, none for a sequence without ids.
 pub type Stats = Arc<[TokenStats]>;
 
-/// A model that the engine may load.
-pub struct ModelSource {
+/// A device that runs models, on a thread of its own.
+pub struct DeviceSlot {
+    /// What logs, metrics and status call it: `cpu`, `cuda:0` ...
+    pub name: String,
+    /// How many bytes the models on it may take, by the books: weights and the activations of one batch.
+    pub memory: u64,
+    /// The token budget of a batch. A longer sequence is legal and runs alone.
+    pub max_batch_tokens: usize,
+    /// Threads of its private pool; 0 for as many as the machine has.
+    pub threads: usize,
+    /// Gives freed pages back; called on the device's thread after a model was dropped.
+    pub trim: Box<dyn Fn() + Send>,
+}
+
+/// A model that is declared: everything that is known of it before its files are opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelSlot {
     /// The id by which requests name it.
     pub id: String,
-    /// Whether it is loaded at start, and readiness waits for it; otherwise the first request loads it.
+    /// Whether it is loaded as soon as it is registered, and readiness waits for it; otherwise the first request loads
+    /// it. An eager model is never evicted.
     pub eager: bool,
+    /// Whether it is never evicted once it is loaded.
+    pub pinned: bool,
+    /// The devices that may hold it, as indexes into those of the engine. Several hold replicas that share one queue.
+    pub devices: Vec<usize>,
+}
+
+/// A model whose files are opened, so that it can be loaded.
+pub struct ModelSource {
+    /// All that its numbers depend on (digest, adapter, numeric path, device): the model's part of the cache's key.
+    pub identity: Arc<str>,
     /// The longest sequence it takes, in tokens; none where it has no limit.
     pub context: Option<usize>,
+    /// Bytes of its weights once loaded.
+    pub weight_bytes: u64,
+    /// What a batch takes beside them.
+    pub activation_bytes: ActivationBytes,
     /// Loads it.
     pub load: Load,
-    /// All that its numbers depend on (digest, adapter, numeric path, device): the model's part of the cache's key.
-    pub identity: String,
+}
+
+impl ModelSlot {
+    /// Whether it names at least one of so many devices, and each but once.
+    pub(super) fn has_a_place(&self, devices: usize) -> bool {
+        let once =
+            |(position, device): (usize, &usize)| *device < devices && !self.devices[..position].contains(device);
+        !self.devices.is_empty() && self.devices.iter().enumerate().all(once)
+    }
+}
+
+impl fmt::Debug for DeviceSlot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("DeviceSlot")
+            .field("name", &self.name)
+            .field("memory", &self.memory)
+            .field("max_batch_tokens", &self.max_batch_tokens)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for ModelSource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ModelSource")
-            .field("id", &self.id)
-            .field("eager", &self.eager)
-            .field("context", &self.context)
             .field("identity", &self.identity)
+            .field("context", &self.context)
+            .field("weight_bytes", &self.weight_bytes)
             .finish_non_exhaustive()
     }
 }
 
-/// How the engine runs.
+/// How the engine runs, whatever its devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineSettings {
-    /// Threads that compute; 0 for as many as the machine has.
-    pub threads: usize,
-    /// The token budget of a batch. A longer sequence is legal and runs alone.
-    pub max_batch_tokens: usize,
     /// How many interactive tokens may be admitted and not yet answered.
     pub max_queue_tokens: usize,
     /// The size of the cache in bytes; 0 turns it off.

@@ -3,7 +3,7 @@
 use super::run::{Column, SampleScores};
 use super::spec::{AuditSpec, Metrics};
 use crate::methods::LabelledMethod;
-use crate::scorer::Usage;
+use crate::scorer::{Model, Usage};
 use crate::statistics::{AuditSample, Roc, RocPoint, Sample, TprAtFpr, Warning, auroc, warnings};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -91,6 +91,9 @@ pub struct Provenance {
     pub tokenizer_digest: String,
     pub dtype: String,
     pub device: String,
+    /// The commit of a model from the Hub.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     pub program_version: String,
     /// The request with its defaults filled in.
     pub request: ExpandedRequest,
@@ -105,7 +108,13 @@ pub struct ExpandedRequest {
 }
 
 /// Puts the report together. `columns` are the methods of the request, then baselines that it does not list.
-pub(super) fn build(spec: &AuditSpec, scores: &[SampleScores], columns: &[Column], usage: Usage) -> AuditReport {
+pub(super) fn build(
+    spec: &AuditSpec,
+    model: &Model,
+    scores: &[SampleScores],
+    columns: &[Column],
+    usage: Usage,
+) -> AuditReport {
     let member = |wanted: bool| spec.samples.iter().filter(|s| s.member == Some(wanted)).count();
     let listed = columns.iter().enumerate().filter(|(_, column)| column.listed);
     AuditReport {
@@ -118,7 +127,7 @@ pub(super) fn build(spec: &AuditSpec, scores: &[SampleScores], columns: &[Column
         methods: listed.map(|(at, _)| method_report(spec, scores, columns, at)).collect(),
         warnings: warnings(&audit_samples(spec, scores), &spec.metrics.fpr_targets),
         usage,
-        provenance: provenance(spec),
+        provenance: provenance(spec, model),
     }
 }
 
@@ -173,14 +182,14 @@ fn audit_samples<'a>(spec: &'a AuditSpec, scores: &[SampleScores]) -> Vec<AuditS
     pairs.map(sample).collect()
 }
 
-fn provenance(spec: &AuditSpec) -> Provenance {
-    let model = &spec.plan.model;
+fn provenance(spec: &AuditSpec, model: &Model) -> Provenance {
     Provenance {
         model: model.id.clone(),
         model_digest: model.digest.clone(),
         tokenizer_digest: model.tokenizer_digest.clone(),
         dtype: model.dtype.into(),
         device: model.device.clone(),
+        commit: model.commit.clone(),
         program_version: env!("CARGO_PKG_VERSION").into(),
         request: ExpandedRequest {
             methods: spec.plan.methods.to_vec(),

@@ -44,6 +44,7 @@ pub struct AuditOutcome {
 /// # Errors
 /// [`ScorerError`] where the model or the service fails; what is wrong with one sample stands in the report.
 pub async fn run(scorer: &Scorer, spec: Arc<AuditSpec>, progress: impl Fn(usize)) -> Result<AuditOutcome, ScorerError> {
+    let model = scorer.open(&spec.plan).await?;
     let columns = columns(&spec.plan.methods);
     let methods = columns.iter().map(|c| c.method.clone()).collect();
     let plan = Plan { methods, tokens: false, ..spec.plan.clone() };
@@ -59,7 +60,10 @@ pub async fn run(scorer: &Scorer, spec: Arc<AuditSpec>, progress: impl Fn(usize)
         progress(scores.len());
     }
     // Sorting the scores of many samples and methods is no work for the async runtime's threads.
-    let outcome = move || AuditOutcome { report: report::build(&spec, &scores, &columns, usage), columns, scores };
+    let outcome = move || {
+        let report = report::build(&spec, &model, &scores, &columns, usage);
+        AuditOutcome { report, columns, scores }
+    };
     scorer.workers().run(outcome).await
 }
 

@@ -4,14 +4,14 @@ use super::batch::PackedBatch;
 use super::kernels::attention::{AttentionShape, Visibility};
 use super::ops::{Form, QueryKeyNorms, fused_attention, soft_cap, wide};
 use super::rotary::{RotaryRows, RotaryTable, rotate_tensor};
-use candle_core::{D, DType, Device, Result, Tensor};
+use candle_core::{D, Device, Result, Tensor};
 use candle_nn::ops::softmax;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The most scores that the plain form holds at once, 1 GiB of f32: sequences that would need more go one after another.
-const MOST_SCORES: usize = 1 << 28;
+pub const MOST_SCORES: usize = 1 << 28;
 
 /// What every layer of one forward pass shares.
 pub struct AttentionPlan<'a> {
@@ -46,12 +46,12 @@ impl<'a> AttentionPlan<'a> {
         shape: AttentionShape,
         batch: &'a PackedBatch,
         rotary: Option<&RotaryTable>,
-        (dtype, device): (DType, &Device),
+        device: &Device,
     ) -> Result<Self> {
         let rotary = rotary.map(|table| table.rows(batch.longest()));
         let groups = match form {
             Form::Fused => None,
-            Form::Plain => Some(Groups::new(batch, rotary.as_deref(), shape.heads, dtype, device)?),
+            Form::Plain => Some(Groups::new(batch, rotary.as_deref(), shape.heads, device)?),
         };
         Ok(Self { shape, batch, rotary, groups })
     }
@@ -78,13 +78,7 @@ impl<'a> AttentionPlan<'a> {
 }
 
 impl Groups {
-    fn new(
-        batch: &PackedBatch,
-        rotary: Option<&RotaryRows>,
-        heads: usize,
-        dtype: DType,
-        device: &Device,
-    ) -> Result<Self> {
+    fn new(batch: &PackedBatch, rotary: Option<&RotaryRows>, heads: usize, device: &Device) -> Result<Self> {
         let mut rows = vec![0u32; batch.ids.len()];
         let (mut groups, mut before) = (Vec::new(), 0);
         for sequences in similar(&batch.sequences, heads) {
@@ -98,14 +92,7 @@ impl Groups {
             }
             before += places.len();
             let turns = rotary.map(|rows| rows.tensors(longest, device)).transpose()?;
-            let turns =
-                turns.map(|(cos, sin)| Ok::<_, candle_core::Error>((cos.to_dtype(dtype)?, sin.to_dtype(dtype)?)));
-            groups.push(Group {
-                count: sequences.len(),
-                longest,
-                places: Tensor::new(places, device)?,
-                rotary: turns.transpose()?,
-            });
+            groups.push(Group { count: sequences.len(), longest, places: Tensor::new(places, device)?, rotary: turns });
         }
         Ok(Self { groups, rows: Tensor::new(rows, device)? })
     }
@@ -145,7 +132,10 @@ impl Group {
     }
 
     fn turn(&self, x: Tensor) -> Result<Tensor> {
-        self.rotary.as_ref().map_or(Ok(x.clone()), |(cos, sin)| rotate_tensor(&x, cos, sin))
+        let Some((cos, sin)) = &self.rotary else { return Ok(x) };
+        let wide_x = wide(&x)?;
+        let (cos, sin) = (cos.to_dtype(wide_x.dtype())?, sin.to_dtype(wide_x.dtype())?);
+        rotate_tensor(&wide_x, &cos, &sin)?.to_dtype(x.dtype())
     }
 
     /// `[longest, longest]`: 0 where a key is visible, minus infinity where it is not.

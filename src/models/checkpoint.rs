@@ -1,22 +1,27 @@
 //! A model as saved: configuration, weights and digest, opened without loading a weight.
 
 use super::arch::Arch;
-use super::decoder::Decoder;
-use super::families::{Described, Storage, read_config};
+use super::decoder::{Decoder, TensorSource};
+use super::families::{Described, Network, Storage, read_config};
 use super::files::{FileBytes, ModelFiles, joint_digest};
+use super::footprint;
+use super::json::standard_json;
+use super::mamba::Mamba;
+use super::masked::MaskedLm;
 use super::ops::Form;
 use super::weights::{Stored, Weights};
-use super::{CausalLm, ModelError};
+use super::{CausalLm, Loaded, ModelError};
 use candle_core::{DType, Device, Tensor};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The opened files of one model.
 pub struct Checkpoint {
     pub described: Described,
+    pub weights: Weights,
     config: FileBytes,
-    weights: Weights,
 }
 
 impl Checkpoint {
@@ -25,25 +30,11 @@ impl Checkpoint {
     /// # Errors
     /// Names the file or key that is missing or wrong.
     pub fn open(files: &ModelFiles) -> Result<Self, ModelError> {
-        let config = files.open("config.json")?;
-        let value: Value = serde_json::from_slice(&config).map_err(|e| files.fault("config.json", e))?;
-        let object = value.as_object().ok_or_else(|| files.fault("config.json", "not a JSON object"))?;
+        const CONFIG: &str = "config.json";
+        let config = files.open(CONFIG)?;
+        let value: Value = serde_json::from_slice(&standard_json(&config)).map_err(|e| files.fault(CONFIG, e))?;
+        let object = value.as_object().ok_or_else(|| files.fault(CONFIG, "not a JSON object"))?;
         Ok(Self { described: read_config(object)?, weights: Weights::open(files)?, config })
-    }
-
-    /// Bytes of the weights once loaded in a type.
-    pub fn weight_bytes(&self, dtype: DType) -> u64 {
-        let Described { arch, storage, .. } = &self.described;
-        let elements = |name| self.weights.find(name).map_or(0, |stored| stored.shape.iter().product::<usize>());
-        let used = self.weights.names().filter(|name| !storage.ignores(arch, name));
-        used.map(elements).sum::<usize>() as u64 * dtype.size_in_bytes() as u64
-    }
-
-    /// SHA-256 over configuration and weights, see [`joint_digest`]. Reads every byte.
-    pub fn digest(&self) -> String {
-        let mut contents: Vec<(&str, &[u8])> = self.weights.contents().collect();
-        contents.push(("config.json", &self.config));
-        joint_digest(&mut contents)
     }
 
     /// The value of `model_type` in the configuration.
@@ -53,47 +44,107 @@ impl Checkpoint {
 
     /// Outputs of the head.
     pub fn vocab_size(&self) -> usize {
-        self.described.arch.sizes.vocab
+        self.described.network.vocab_size()
     }
 
     /// The most tokens of a text; none where there is no limit.
     pub fn context(&self) -> Option<usize> {
-        Some(self.described.arch.sizes.context)
+        self.described.network.context()
+    }
+
+    /// Whether it is a masked model, which fills gaps of a text instead of continuing it.
+    pub fn is_masked(&self) -> bool {
+        matches!(self.described.network, Network::Masked(_))
+    }
+
+    /// Whether it can be loaded in f16 and bf16.
+    pub fn has_half_precision(&self) -> bool {
+        matches!(self.described.network, Network::Decoder(..))
+    }
+
+    /// Bytes of the weights once loaded in a type.
+    pub fn weight_bytes(&self, dtype: DType) -> u64 {
+        let elements = |name| self.weights.shape(name).map_or(0, |shape| shape.iter().product::<usize>());
+        let used = self.weights.names().filter(|name| !self.described.network.ignores(name));
+        used.map(elements).sum::<usize>() as u64 * dtype.size_in_bytes() as u64
+    }
+
+    /// Estimates from above what a batch of so many tokens takes beside the weights, in bytes.
+    pub fn activation_bytes(&self, dtype: DType, on_cpu: bool) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
+        footprint::of(&self.described.network, dtype, on_cpu && dtype == DType::F32)
+    }
+
+    /// SHA-256 over configuration and weights, see [`joint_digest`]. Reads every byte.
+    pub fn digest(&self) -> String {
+        let mut contents: Vec<(&str, &[u8])> = self.weights.contents().collect();
+        contents.push(("config.json", &self.config));
+        joint_digest(&mut contents)
     }
 
     /// Loads the weights in a type to a device, in the fastest form for inference there.
     ///
     /// # Errors
     /// As [`Checkpoint::load_in`].
-    pub fn load(&self, dtype: DType, device: &Device) -> Result<Box<dyn CausalLm>, ModelError> {
+    pub fn load(&self, dtype: DType, device: &Device) -> Result<Loaded, ModelError> {
         self.load_in(Form::inference(device, dtype), dtype, device)
     }
 
-    /// Loads the weights in a type to a device, in a given form.
+    /// Loads the weights in a type to a device, in a given form. Masked models have but one, in f32.
     ///
     /// # Errors
     /// [`ModelError::Tensor`] naming a tensor that is missing, has another shape, a type that is not supported, or is no
     /// part of the model.
-    pub fn load_in(&self, form: Form, dtype: DType, device: &Device) -> Result<Box<dyn CausalLm>, ModelError> {
+    pub fn load_in(&self, form: Form, dtype: DType, device: &Device) -> Result<Loaded, ModelError> {
+        let model: Box<dyn CausalLm> = match &self.described.network {
+            Network::Decoder(arch, storage) => self.causal(storage, Some(arch), dtype, device, |source| {
+                Ok(Box::new(Decoder::new(arch.clone(), form, device, source)?))
+            })?,
+            Network::Mamba(arch, storage) => self.causal(storage, None, dtype, device, |source| {
+                Ok(Box::new(Mamba::new(arch.clone(), form, device, source)?))
+            })?,
+            Network::Masked(blueprint) => {
+                return Ok(Loaded::Masked(MaskedLm::new(blueprint, &self.weights, device)?));
+            }
+        };
+        Ok(Loaded::Causal(model))
+    }
+
+    /// Builds a model from the tensors, all of which it must ask for. `arch` is that of a decoder.
+    fn causal(
+        &self,
+        storage: &Storage,
+        arch: Option<&Arch>,
+        dtype: DType,
+        device: &Device,
+        build: impl FnOnce(TensorSource<'_>) -> Result<Box<dyn CausalLm>, ModelError>,
+    ) -> Result<Box<dyn CausalLm>, ModelError> {
         let used = RefCell::new(BTreeSet::new());
         let mut source = |canonical: &str, shape: &[usize]| {
-            let (names, values) = self.canonical(canonical, shape)?;
+            let (names, values) = self.canonical(storage, arch, canonical, shape)?;
             used.borrow_mut().extend(names);
             let tensor = Tensor::from_vec(values, shape, &Device::Cpu)?;
             // Norms are taken in f32 whatever the type, and are too small to matter.
             let dtype = if canonical.contains("norm") { DType::F32 } else { dtype };
             Ok(tensor.to_dtype(dtype)?.to_device(device)?)
         };
-        let decoder = Decoder::new(self.described.arch.clone(), form, device, &mut source)?;
+        let model = build(&mut source)?;
         self.refuse_strangers(&used.into_inner())?;
-        Ok(Box::new(decoder))
+        Ok(model)
     }
 
     /// A tensor under its canonical name and in its order, with the names it has on disk.
-    fn canonical(&self, canonical: &str, shape: &[usize]) -> Result<(Vec<String>, Vec<f32>), ModelError> {
-        let Described { arch, storage, .. } = &self.described;
+    fn canonical(
+        &self,
+        storage: &Storage,
+        arch: Option<&Arch>,
+        canonical: &str,
+        shape: &[usize],
+    ) -> Result<(Vec<String>, Vec<f32>), ModelError> {
         let (names, parts) = self.find(storage, canonical)?;
-        let rows = storage.part_rows(arch, canonical, shape[0], parts.len());
+        let rows = match arch {
+            Some(arch) => storage.part_rows(arch, canonical, shape[0], parts.len()),
+            None => vec![shape[0]],
+        };
         let mut values = Vec::with_capacity(shape.iter().product());
         for ((name, part), rows) in names.iter().zip(&parts).zip(rows) {
             let fault = |reason: String| ModelError::Tensor { name: name.clone(), reason };
@@ -122,7 +173,7 @@ impl Checkpoint {
             }
         }
         // Of a tensor in parts the one that is missing; else every name that it might have.
-        let is_missing = |name: &&String| self.weights.find(name).is_none();
+        let is_missing = |name: &&String| self.weights.shape(name).is_none();
         let partly = candidates.iter().find(|names| names.iter().any(|name| !is_missing(&name)));
         let name = match partly {
             Some(names) => names.iter().filter(is_missing).cloned().collect::<Vec<_>>().join(" and "),
@@ -133,8 +184,8 @@ impl Checkpoint {
 
     /// A tensor that nothing read means that the configuration and the weights tell of different models.
     fn refuse_strangers(&self, used: &BTreeSet<String>) -> Result<(), ModelError> {
-        let Described { arch, storage, .. } = &self.described;
-        let mut strangers = self.weights.names().filter(|name| !used.contains(*name) && !storage.ignores(arch, name));
+        let network = &self.described.network;
+        let mut strangers = self.weights.names().filter(|name| !used.contains(*name) && !network.ignores(name));
         let Some(first) = strangers.next() else { return Ok(()) };
         let reason =
             format!("not part of the model that config.json describes ({} such tensors)", 1 + strangers.count());
@@ -143,13 +194,19 @@ impl Checkpoint {
 }
 
 /// Brings values as stored into canonical order; `shape` is the canonical one.
-fn in_order(mut values: Vec<f32>, storage: &Storage, arch: &Arch, canonical: &str, shape: &[usize]) -> Vec<f32> {
+fn in_order(
+    mut values: Vec<f32>,
+    storage: &Storage,
+    arch: Option<&Arch>,
+    canonical: &str,
+    shape: &[usize],
+) -> Vec<f32> {
     let columns = values.len() / shape[0].max(1);
     if storage.is_transposed(canonical) {
         let rows = shape[0];
         return (0..values.len()).map(|i| values[i % columns * rows + i / columns]).collect();
     }
-    if let Some(order) = storage.row_order(arch, canonical) {
+    if let Some(order) = arch.and_then(|arch| storage.row_order(arch, canonical)) {
         return order.iter().flat_map(|row| &values[row * columns..(row + 1) * columns]).copied().collect();
     }
     match storage.offset(canonical) {

@@ -68,8 +68,8 @@ impl Decoder {
 
     /// What the head multiplies, `[tokens, embedding width]`.
     pub fn hidden(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
-        let place = (self.embedding.dtype(), &self.device);
-        let plan = AttentionPlan::new(self.form, self.attention_shape(), batch, self.rotary.as_ref(), place)?;
+        let shape = self.attention_shape();
+        let plan = AttentionPlan::new(self.form, shape, batch, self.rotary.as_ref(), &self.device)?;
         let mut x = self.embed(batch)?;
         for layer in &self.layers {
             x = layer.forward(x, &self.arch, &plan, self.form)?;

@@ -1,45 +1,122 @@
-//! Which device the models run on.
+//! The devices that models run on.
 
 use super::ModelError;
 use crate::config::Device as Wanted;
 use candle_core::Device;
 
-/// Opens the device that the settings ask for; `auto` is the first GPU where there is one that works, else the CPU.
-///
-/// # Errors
-/// [`ModelError::Device`] where a GPU is asked for by name and cannot be had.
-pub fn open(wanted: &Wanted) -> Result<Device, ModelError> {
-    match wanted {
-        Wanted::Cpu => Ok(Device::Cpu),
-        Wanted::Cuda(index) => cuda(*index).map_err(ModelError::Device),
-        Wanted::Auto => Ok(cuda(0).unwrap_or_else(|why| {
-            tracing::info!(why, "running on the CPU");
-            Device::Cpu
-        })),
+/// A device that works.
+#[derive(Clone, Debug)]
+pub struct ComputeDevice {
+    /// What settings, logs and answers call it: `cpu`, `cuda:0` ...
+    pub name: String,
+    pub device: Device,
+    /// All the memory that it has, in bytes; for the CPU what the process may take of the machine's.
+    pub memory: u64,
+}
+
+impl ComputeDevice {
+    /// Opens the device that the settings ask for; `auto` is the first GPU where there is one that works, else the CPU.
+    ///
+    /// # Errors
+    /// [`ModelError::Device`] where a GPU is asked for by name and cannot be had.
+    pub fn open(wanted: Wanted) -> Result<Self, ModelError> {
+        match wanted {
+            Wanted::Cpu => Ok(Self::cpu()),
+            Wanted::Cuda(index) => cuda::open(index).map_err(ModelError::Device),
+            Wanted::Auto => Ok(cuda::open(0).unwrap_or_else(|why| {
+                tracing::info!(why, "running on the CPU");
+                Self::cpu()
+            })),
+        }
     }
+
+    /// The CPU.
+    pub fn cpu() -> Self {
+        // Where the system does not say, nothing is known to be too much.
+        let memory = memory_of_the_machine().unwrap_or(u64::MAX);
+        Self { name: "cpu".into(), device: Device::Cpu, memory }
+    }
+
+    /// Gives the memory of dropped tensors back: to the system, or to other users of the GPU.
+    pub fn trim(&self) {
+        match &self.device {
+            // SAFETY: it only returns what this process has freed.
+            Device::Cpu => unsafe { libmimalloc_sys::mi_collect(true) },
+            device => {
+                if let Err(why) = cuda::trim(device) {
+                    tracing::warn!(device = self.name, why, "freed memory could not be given back");
+                }
+            }
+        }
+    }
+}
+
+fn memory_of_the_machine() -> Option<u64> {
+    let mut system = sysinfo::System::new().ok()?;
+    system.refresh_memory();
+    // A container may have less than the machine.
+    let limit = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
+    Some(limit.min(system.total_memory())).filter(|bytes| *bytes > 0)
 }
 
 #[cfg(not(feature = "cuda"))]
-fn cuda(_index: usize) -> Result<Device, String> {
-    Err("this program was built without the feature `cuda`".into())
+mod cuda {
+    use super::{ComputeDevice, Device};
+
+    const ABSENT: &str = "this program was built without the feature `cuda`";
+
+    pub fn open(_index: usize) -> Result<ComputeDevice, String> {
+        Err(ABSENT.into())
+    }
+
+    pub fn trim(_device: &Device) -> Result<(), String> {
+        Err(ABSENT.into())
+    }
 }
 
 #[cfg(feature = "cuda")]
-fn cuda(index: usize) -> Result<Device, String> {
+mod cuda {
+    use super::{ComputeDevice, Device};
     use candle_core::cuda_backend::cudarc::{cublas, curand, driver, nvrtc};
-    // cudarc panics when it first needs a library that is not there: look before.
-    // SAFETY: this loads the libraries of CUDA, whose initialisers are trusted.
-    let libraries = unsafe {
-        [
-            ("libcuda (the driver)", driver::sys::is_culib_present()),
-            ("libcublas", cublas::sys::is_culib_present()),
-            ("libcurand", curand::sys::is_culib_present()),
-            ("libnvrtc", nvrtc::sys::is_culib_present()),
-        ]
-    };
-    let missing: Vec<_> = libraries.iter().filter(|(_, present)| !present).map(|(name, _)| *name).collect();
-    if !missing.is_empty() {
-        return Err(format!("libraries not found: {}", missing.join(", ")));
+    use std::mem::MaybeUninit;
+
+    pub fn open(index: usize) -> Result<ComputeDevice, String> {
+        // cudarc panics when it first needs a library that is not there: look before.
+        // SAFETY: this loads the libraries of CUDA, whose initialisers are trusted.
+        let libraries = unsafe {
+            [
+                ("libcuda (the driver)", driver::sys::is_culib_present()),
+                ("libcublas", cublas::sys::is_culib_present()),
+                ("libcurand", curand::sys::is_culib_present()),
+                ("libnvrtc", nvrtc::sys::is_culib_present()),
+            ]
+        };
+        let missing: Vec<_> = libraries.iter().filter(|(_, present)| !present).map(|(name, _)| *name).collect();
+        if !missing.is_empty() {
+            return Err(format!("libraries not found: {}", missing.join(", ")));
+        }
+        let device = Device::new_cuda(index).map_err(|e| e.to_string())?;
+        let context = device.as_cuda_device().map_err(|e| e.to_string())?.cuda_stream().context().clone();
+        let (_, total) = context.mem_get_info().map_err(|e| e.to_string())?;
+        Ok(ComputeDevice { name: format!("cuda:{index}"), device, memory: total as u64 })
     }
-    Device::new_cuda(index).map_err(|e| e.to_string())
+
+    /// The driver keeps what a stream has freed in a pool, until it is told to let it go.
+    pub fn trim(device: &Device) -> Result<(), String> {
+        let stream = device.as_cuda_device().map_err(|e| e.to_string())?.cuda_stream();
+        stream.synchronize().map_err(|e| e.to_string())?;
+        let context = stream.context();
+        if !context.has_async_alloc() {
+            return Ok(());
+        }
+        context.bind_to_thread().map_err(|e| e.to_string())?;
+        let mut pool = MaybeUninit::uninit();
+        // SAFETY: the first call fills `pool` where it succeeds, and only then is it read.
+        unsafe {
+            driver::sys::cuDeviceGetDefaultMemPool(pool.as_mut_ptr(), context.cu_device())
+                .result()
+                .map_err(|e| e.to_string())?;
+            driver::sys::cuMemPoolTrimTo(pool.assume_init(), 0).result().map_err(|e| e.to_string())
+        }
+    }
 }

@@ -4,9 +4,11 @@ use super::ModelError;
 use memmap2::Mmap;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// Where a model's files are.
 #[derive(Clone, Debug)]
@@ -16,6 +18,10 @@ pub enum ModelFiles {
     /// Names and contents of files that are part of the program.
     Embedded(&'static [(&'static str, &'static [u8])]),
 }
+
+/// What [`ModelFiles::stamp`] saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp(BTreeMap<PathBuf, (u64, Option<SystemTime>)>);
 
 /// The content of one file; a file on disk is mapped, not read.
 pub enum FileBytes {
@@ -62,6 +68,24 @@ impl ModelFiles {
                 }
             },
         }
+    }
+
+    /// Sizes and times of change of all files, to tell later whether they are still the same.
+    ///
+    /// # Errors
+    /// [`ModelError::File`] where the directory cannot be read.
+    pub fn stamp(&self) -> Result<Stamp, ModelError> {
+        let Self::Directory(directory) = self else { return Ok(Stamp(BTreeMap::new())) };
+        let fault = |e: std::io::Error| self.fault("", e);
+        let mut files = BTreeMap::new();
+        for entry in std::fs::read_dir(directory).map_err(fault)? {
+            let path = entry.map_err(fault)?.path();
+            // Through links, as those of the Hub's cache are.
+            if let Ok(data) = std::fs::metadata(&path) {
+                files.insert(path, (data.len(), data.modified().ok()));
+            }
+        }
+        Ok(Stamp(files))
     }
 
     /// An error about one of the files.

@@ -13,12 +13,18 @@ pub mod demo;
 pub mod device;
 pub mod families;
 pub mod files;
+mod footprint;
+mod json;
 pub mod kernels;
 mod layer;
 pub mod logit_stats;
+pub mod mamba;
+pub mod masked;
 pub mod ops;
+pub mod precision;
 pub mod rotary;
-mod weights;
+pub mod torch_bin;
+pub mod weights;
 
 use crate::token_stats::TokenStats;
 
@@ -32,6 +38,31 @@ pub trait CausalLm {
     /// # Errors
     /// [`ModelError::OutOfMemory`] where a smaller batch may still fit, [`ModelError::Device`] where the device is lost.
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError>;
+}
+
+/// A model in memory.
+pub enum Loaded {
+    Causal(Box<dyn CausalLm>),
+    Masked(masked::MaskedLm),
+}
+
+impl Loaded {
+    /// The model, where it is one that continues texts.
+    pub fn causal(self) -> Option<Box<dyn CausalLm>> {
+        match self {
+            Self::Causal(model) => Some(model),
+            Self::Masked(_) => None,
+        }
+    }
+}
+
+impl CausalLm for Loaded {
+    fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+        match self {
+            Self::Causal(model) => model.token_stats(sequences),
+            Self::Masked(_) => Err(ModelError::Forward("a masked model gives no probabilities of texts".into())),
+        }
+    }
 }
 
 /// What can go wrong while a model is opened, loaded or run.

@@ -1,81 +1,89 @@
-//! The tensors on disk: safetensors, one file or shards, opened without reading a weight.
+//! The tensors on disk, opened without reading a weight: safetensors or PyTorch's own files, whole or in shards.
 
 use super::ModelError;
 use super::files::{FileBytes, ModelFiles};
+use super::torch_bin::{self, StoredTensor};
 use half::{bf16, f16};
 use rayon::prelude::*;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 /// Elements that a thread widens at once.
 const CHUNK: usize = 1 << 16;
 
+/// The forms of weights, in the order in which transformers looks for them: a whole file, or the index of shards.
+const FORMS: [(&str, Reader); 4] = [
+    ("model.safetensors", read_safetensors),
+    ("model.safetensors.index.json", read_safetensors),
+    ("pytorch_model.bin", read_torch),
+    ("pytorch_model.bin.index.json", read_torch),
+];
+
+/// Finds the tensors of one file.
+type Reader = fn(&[u8]) -> Result<Vec<StoredTensor>, String>;
+
 /// The files of weights of one model and where each tensor stands in them.
 pub struct Weights {
     files: Vec<(String, FileBytes)>,
-    tensors: BTreeMap<String, Entry>,
-}
-
-struct Entry {
-    file: usize,
-    dtype: Dtype,
-    shape: Vec<usize>,
-    /// Bytes of the file.
-    data: Range<usize>,
+    /// With the index of its file.
+    tensors: BTreeMap<String, (usize, StoredTensor)>,
 }
 
 /// One tensor on disk.
 pub struct Stored<'a> {
     pub dtype: Dtype,
     pub shape: &'a [usize],
-    bytes: &'a [u8],
+    /// Elements in row-major order, little-endian.
+    bytes: Cow<'a, [u8]>,
 }
 
 impl Weights {
-    /// Opens whichever form the directory holds, in the order in which transformers looks for them.
+    /// Opens whichever form the directory holds.
     ///
     /// # Errors
     /// [`ModelError::File`] naming the file that is missing, truncated or not what its name says.
     pub fn open(files: &ModelFiles) -> Result<Self, ModelError> {
-        const SINGLE: &str = "model.safetensors";
-        const INDEX: &str = "model.safetensors.index.json";
-        let names = match (files.find(SINGLE)?, files.find(INDEX)?) {
-            (Some(_), _) => vec![SINGLE.to_owned()],
-            (None, Some(index)) => shards(&index).map_err(|reason| files.fault(INDEX, reason))?,
-            (None, None) => return Err(files.fault(SINGLE, "no such file")),
-        };
+        for (name, read) in FORMS {
+            let Some(content) = files.find(name)? else { continue };
+            let names = if name.ends_with(".index.json") {
+                shards(&content).map_err(|reason| files.fault(name, reason))?
+            } else {
+                vec![name.to_owned()]
+            };
+            return Self::read(files, names, read);
+        }
+        let names: Vec<&str> = FORMS.iter().map(|(name, _)| *name).collect();
+        Err(files.fault(names[0], format!("no such file, nor any other form of weights: {}", names[1..].join(", "))))
+    }
+
+    fn read(files: &ModelFiles, names: Vec<String>, read: Reader) -> Result<Self, ModelError> {
         let mut weights = Self { files: Vec::new(), tensors: BTreeMap::new() };
         for name in names {
             let bytes = files.open(&name)?;
-            weights.add(name, bytes).map_err(|(name, reason)| files.fault(&name, reason))?;
+            let tensors = read(&bytes).map_err(|reason| files.fault(&name, reason))?;
+            for tensor in tensors {
+                let key = tensor.name.clone();
+                if let Some((other, _)) = weights.tensors.insert(key.clone(), (weights.files.len(), tensor)) {
+                    let other = weights.files.get(other).map_or("the file itself", |(name, _)| name);
+                    return Err(files.fault(&name, format!("holds tensor `{key}`, which {other} holds as well")));
+                }
+            }
+            weights.files.push((name, bytes));
         }
         Ok(weights)
     }
 
-    fn add(&mut self, name: String, bytes: FileBytes) -> Result<(), (String, String)> {
-        let (header, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| (name.clone(), e.to_string()))?;
-        // The header's length stands before it in eight bytes.
-        let start = 8 + header;
-        for (tensor, info) in metadata.tensors() {
-            let (from, to) = info.data_offsets;
-            let data = start + from..start + to;
-            let entry = Entry { file: self.files.len(), dtype: info.dtype, shape: info.shape.clone(), data };
-            if let Some(other) = self.tensors.insert(tensor.clone(), entry) {
-                let other = &self.files[other.file].0;
-                return Err((name, format!("holds tensor `{tensor}`, which {other} holds as well")));
-            }
-        }
-        self.files.push((name, bytes));
-        Ok(())
-    }
-
     /// A tensor by its name on disk.
     pub fn find(&self, name: &str) -> Option<Stored<'_>> {
-        let entry = self.tensors.get(name)?;
-        let bytes = &self.files[entry.file].1[entry.data.clone()];
-        Some(Stored { dtype: entry.dtype, shape: &entry.shape, bytes })
+        let (file, tensor) = self.tensors.get(name)?;
+        Some(Stored { dtype: tensor.dtype, shape: &tensor.shape, bytes: tensor.elements(&self.files[*file].1) })
+    }
+
+    /// The shape of a tensor by its name on disk.
+    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.tensors.get(name).map(|(_, tensor)| tensor.shape.as_slice())
     }
 
     /// The names of all tensors, in order.
@@ -91,11 +99,38 @@ impl Weights {
     /// The type that most elements are stored in.
     pub fn main_dtype(&self) -> Option<Dtype> {
         let mut elements: BTreeMap<Dtype, usize> = BTreeMap::new();
-        for entry in self.tensors.values() {
-            *elements.entry(entry.dtype).or_default() += entry.shape.iter().product::<usize>();
+        for (_, tensor) in self.tensors.values() {
+            *elements.entry(tensor.dtype).or_default() += tensor.shape.iter().product::<usize>();
         }
         elements.into_iter().max_by_key(|(_, count)| *count).map(|(dtype, _)| dtype)
     }
+}
+
+fn read_safetensors(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
+    let (header, metadata) = SafeTensors::read_metadata(file).map_err(|e| e.to_string())?;
+    // The header's length stands before it in eight bytes.
+    let start = 8 + header;
+    let stored = |(name, info): (String, &safetensors::tensor::TensorInfo)| StoredTensor {
+        name,
+        dtype: info.dtype,
+        shape: info.shape.clone(),
+        strides: row_major(&info.shape),
+        data: start + info.data_offsets.0..start + info.data_offsets.1,
+    };
+    Ok(metadata.tensors().into_iter().map(stored).collect())
+}
+
+fn read_torch(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
+    torch_bin::read(file).map_err(|e| e.to_string())
+}
+
+/// The steps between neighbours where the last dimension lies closest; of a shape that fits in a file.
+fn row_major(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; shape.len()];
+    for at in (1..shape.len()).rev() {
+        strides[at - 1] = strides[at] * shape[at].max(1);
+    }
+    strides
 }
 
 /// The files that an index names; each must lie beside it.

@@ -1,14 +1,21 @@
 //! Texts and methods to scores: what the HTTP service, the audits and the command line share.
 //!
-//! A request goes through three steps: every text is tokenized (on [`Workers`]), the ids of all texts go through the
-//! [`Engine`] at once, and the statistics that come back become scores (on the workers again). A bad text fails alone.
+//! A request goes through four steps: the model's files are opened if they were not, every text is tokenized (on
+//! [`Workers`]), the ids of all texts go through the [`Engine`] at once, and the statistics that come back become scores
+//! (on the workers again). A bad text fails alone.
 
+mod entry;
+mod model;
+mod origin;
 mod registry;
 mod result;
 mod text;
 mod workers;
 
-pub use registry::{Model, Registry, RegistryError};
+pub use entry::{Declared, Entry, Opener, Opening, Retry};
+pub use model::Model;
+pub use origin::{OpenError, Origin};
+pub use registry::{Registry, RegistryError};
 pub use result::{TextError, TextResult, TokenDetail, Usage};
 pub use text::{Input, Overflow};
 pub use workers::Workers;
@@ -39,7 +46,7 @@ pub struct Scorer {
 /// How texts are to be scored.
 #[derive(Clone)]
 pub struct Plan {
-    pub model: Arc<Model>,
+    pub model: Arc<Entry>,
     pub methods: Arc<[LabelledMethod]>,
     pub overflow: Overflow,
     /// Whether each result lists its tokens.
@@ -47,8 +54,9 @@ pub struct Plan {
 }
 
 /// The results of a request, in the order of its inputs.
-#[derive(Debug)]
 pub struct Scored {
+    /// The model that scored.
+    pub model: Arc<Model>,
     pub results: Vec<TextResult>,
     pub usage: Usage,
 }
@@ -56,6 +64,12 @@ pub struct Scored {
 /// Why a whole request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ScorerError {
+    /// The model's files cannot be opened.
+    #[error(transparent)]
+    Unopened(#[from] OpenError),
+    /// The model fills gaps instead of continuing texts.
+    #[error("model `{0}` is a masked model, which gives no probabilities of texts")]
+    Masked(String),
     /// The engine did not admit it.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -101,10 +115,7 @@ impl Scorer {
         inputs: Vec<Input>,
         deadline: Option<Instant>,
     ) -> Result<Scored, ScorerError> {
-        let rules = self.rules(plan);
-        let prepared = self.workers.map(inputs, move |input| Prepared::new(input, &rules)).await?;
-        let output = self.run(plan, &prepared, Class::Interactive, deadline).await?;
-        self.finish(plan, prepared, output).await
+        self.score_as(plan, inputs, Class::Interactive, deadline).await
     }
 
     /// Scores one text behind interactive work, waiting for room as long as it takes: a part of an audit or of a file.
@@ -113,19 +124,35 @@ impl Scorer {
     /// # Errors
     /// As [`Scorer::score`].
     pub async fn score_behind(&self, plan: &Plan, input: Input) -> Result<Scored, ScorerError> {
-        let rules = self.rules(plan);
-        let prepared = self.workers.map(vec![input], move |input| Prepared::new(input, &rules)).await?;
-        let output = self.run(plan, &prepared, Class::Batch, None).await?;
-        self.finish(plan, prepared, output).await
+        self.score_as(plan, vec![input], Class::Batch, None).await
     }
 
-    fn rules(&self, plan: &Plan) -> TextRules {
-        TextRules {
-            tokenizer: plan.model.tokenizer.clone(),
-            context: plan.model.context,
+    /// The model of a plan, opened now if it was not.
+    ///
+    /// # Errors
+    /// [`ScorerError::Unopened`], or [`ScorerError::Masked`] where it cannot score.
+    pub async fn open(&self, plan: &Plan) -> Result<Arc<Model>, ScorerError> {
+        let model = plan.model.open(Retry::AfterPause).await?;
+        if model.masked { Err(ScorerError::Masked(model.id.clone())) } else { Ok(model) }
+    }
+
+    async fn score_as(
+        &self,
+        plan: &Plan,
+        inputs: Vec<Input>,
+        class: Class,
+        deadline: Option<Instant>,
+    ) -> Result<Scored, ScorerError> {
+        let model = self.open(plan).await?;
+        let rules = TextRules {
+            tokenizer: model.tokenizer.clone(),
+            context: model.context.unwrap_or(usize::MAX),
             text_limit: self.text_limit,
             overflow: plan.overflow,
-        }
+        };
+        let prepared = self.workers.map(inputs, move |input| Prepared::new(input, &rules)).await?;
+        let output = self.run(plan, &prepared, class, deadline).await?;
+        self.finish(plan, model, prepared, output).await
     }
 
     async fn run(
@@ -140,7 +167,7 @@ impl Scorer {
         if plan.tokens && tokens.saturating_mul(methods) > MAX_CONTRIBUTIONS {
             return Err(ScorerError::TooDetailed { tokens, methods });
         }
-        let work = Work { model: plan.model.id.clone(), sequences, class, deadline };
+        let work = Work { model: plan.model.id().to_owned(), sequences, class, deadline };
         let ticket: Ticket = match class {
             Class::Interactive => self.engine.submit(work)?,
             Class::Batch => self.engine.submit_when_room(work).await?,
@@ -148,14 +175,20 @@ impl Scorer {
         Ok(ticket.wait().await?)
     }
 
-    async fn finish(&self, plan: &Plan, prepared: Vec<Prepared>, output: Output) -> Result<Scored, ScorerError> {
+    async fn finish(
+        &self,
+        plan: &Plan,
+        model: Arc<Model>,
+        prepared: Vec<Prepared>,
+        output: Output,
+    ) -> Result<Scored, ScorerError> {
         let mut stats = output.stats.into_iter();
         let answered = |(index, text): (usize, Prepared)| {
             let stats = text.sequence().and_then(|_| stats.next());
             Answered { index, text, stats }
         };
         let answered: Vec<Answered> = prepared.into_iter().enumerate().map(answered).collect();
-        let (methods, tokenizer) = (plan.methods.clone(), plan.tokens.then(|| plan.model.tokenizer.clone()));
+        let (methods, tokenizer) = (plan.methods.clone(), plan.tokens.then(|| model.tokenizer.clone()));
         let to_result = move |answered: Answered| result::build(answered, &methods, tokenizer.as_ref());
         let results = self.workers.map(answered, to_result).await?;
         count(&results);
@@ -164,7 +197,7 @@ impl Scorer {
             forward_passes: output.forward_passes,
             cached_passes: output.cached_passes,
         };
-        Ok(Scored { results, usage })
+        Ok(Scored { model, results, usage })
     }
 }
 

@@ -78,6 +78,12 @@ metrics! {
         "About how many bytes the cache of token statistics holds.";
     ENGINE_LOADS = "pdr_audit_engine_model_loads_total", Kind::Counter, Count,
         "Attempts to load a model. Labels: model, outcome (ok, failed).";
+    ENGINE_UNLOADS = "pdr_audit_engine_model_unloads_total", Kind::Counter, Count,
+        "Models unloaded by hand. Label: model.";
+    ENGINE_EVICTIONS = "pdr_audit_engine_model_evictions_total", Kind::Counter, Count,
+        "Models dropped from a device to make room for another. Label: model.";
+    ENGINE_DEVICE_MEMORY = "pdr_audit_engine_device_memory_bytes", Kind::Gauge, Bytes,
+        "Bytes of a device by the books. Labels: device, kind (budget: what models may take, used: weights of the models on it).";
 
     TEXTS_SCORED = "pdr_audit_texts_scored_total", Kind::Counter, Count,
         "Texts for which scores were asked. Label: outcome (ok, partial: some methods failed, failed: all did).";

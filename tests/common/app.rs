@@ -2,16 +2,14 @@
 
 use super::client::Client;
 use super::goldens::directory;
-use candle_core::Device;
 use pdr_audit::api::{self, ApiState};
-use pdr_audit::config::Settings;
-use pdr_audit::engine::{Engine, EngineSettings};
+use pdr_audit::app::start_scorer;
+use pdr_audit::config::{self, Device, Dtype, Load, Model, Settings, Source};
+use pdr_audit::engine::Engine;
+use pdr_audit::hub::{Hub, HubError};
 use pdr_audit::jobs::Audits;
-use pdr_audit::models::files::ModelFiles;
-use pdr_audit::scorer::{Model, Registry, Scorer, Workers};
 use pdr_audit::telemetry::Metrics;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -53,13 +51,32 @@ impl App {
     /// With other settings.
     pub async fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings::default();
-        settings.engine.default_model = Some(TINY.into());
+        settings.engine = config::Engine {
+            default_model: Some(TINY.into()),
+            device: Device::Cpu,
+            threads: 1,
+            max_batch_tokens: Some(512),
+            ..settings.engine
+        };
+        let tiny = Model { reference: Some(REFERENCE.to_owned()), ..golden(TINY, GOLDEN) };
+        settings.models = vec![tiny, golden(REFERENCE, "gptneox-sequential")];
         change(&mut settings);
+        let app = Self::start_as_it_is(&settings).await;
+        app.engine.wait_until_loaded().await.unwrap();
+        app
+    }
+
+    /// With these settings, not waiting for any model. The Hub has no place for its files, so no test reaches the real one.
+    pub async fn start_as_it_is(settings: &Settings) -> Self {
+        Self::over_hub(settings, Hub::from_environment(|_| None)).await
+    }
+
+    /// The same over another Hub.
+    pub async fn over_hub(settings: &Settings, hub: Result<Hub, HubError>) -> Self {
         let metrics = Metrics::install().unwrap();
-        let scorer = scorer(&settings);
+        let scorer = start_scorer(settings, hub).unwrap();
         let engine = scorer.engine().clone();
-        engine.wait_until_loaded().await.unwrap();
-        let state = ApiState::new(scorer.clone(), Audits::new(scorer), metrics, &settings);
+        let state = ApiState::new(scorer.clone(), Audits::new(scorer), metrics, settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = Client::new(listener.local_addr().unwrap());
         let server = tokio::spawn(async { axum::serve(listener, api::router(state)).await.unwrap() });
@@ -80,20 +97,17 @@ impl App {
     }
 }
 
-fn scorer(settings: &Settings) -> Scorer {
-    let open = |id: &str, golden: &str, reference: Option<&str>| {
-        let files = ModelFiles::Directory(directory(golden));
-        Model::open(id, files, reference.map(str::to_owned), true, &Device::Cpu).unwrap()
-    };
-    let opened = [open(TINY, GOLDEN, Some(REFERENCE)), open(REFERENCE, "gptneox-sequential", None)];
-    let (models, sources) = opened.into_iter().unzip();
-    let engine = EngineSettings {
-        threads: 1,
-        max_batch_tokens: 512,
-        max_queue_tokens: settings.engine.max_queue_tokens.unwrap_or(1 << 20),
-        cache_bytes: settings.engine.cache.as_u64(),
-    };
-    let engine = Engine::start(sources, engine).unwrap();
-    let registry = Arc::new(Registry::new(models, settings.engine.default_model.as_deref()));
-    Scorer::new(engine, registry, Workers::new(2).unwrap(), settings.limits.text.as_u64())
+/// A golden model, loaded at start.
+pub fn golden(id: &str, golden: &str) -> Model {
+    let path = directory(golden);
+    Model {
+        id: id.to_owned(),
+        source: Source { text: path.display().to_string(), path },
+        revision: None,
+        devices: vec![Device::Cpu],
+        dtype: Dtype::Auto,
+        reference: None,
+        load: Load::Eager,
+        pinned: false,
+    }
 }

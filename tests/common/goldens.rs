@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// Every golden of a causal model.
-pub const CAUSAL: [&str; 16] = [
+pub const CAUSAL: [&str; 19] = [
     "gptneox-parallel",
     "gptneox-sequential",
     "gptneox-sharded",
@@ -18,9 +18,12 @@ pub const CAUSAL: [&str; 16] = [
     "qwen3",
     "gemma2",
     "opt-pre",
+    "opt-post-proj",
     "gptj",
     "gpt_neo",
     "gpt2",
+    "mamba",
+    "mamba2",
 ];
 
 /// The directory of a golden checkpoint.

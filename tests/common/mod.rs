@@ -4,3 +4,4 @@
 pub mod app;
 pub mod client;
 pub mod goldens;
+pub mod hub_server;

@@ -47,6 +47,7 @@ fn every_key_can_come_from_the_file() {
         max_batch_tokens = 2048
         max_queue_tokens = 100000
         cache = 0
+        memory = "2GB"
         default_model = "a"
         [limits]
         inputs = 1
@@ -54,24 +55,30 @@ fn every_key_can_come_from_the_file() {
         [[models]]
         id = "a"
         source = "models/a"
+        device = ["cuda:0", "cpu"]
         reference = "b_2.x-Y"
         [[models]]
         id = "b_2.x-Y"
         source = "/models/b"
         load = "lazy"
+        pinned = true
+        revision = "v1.0"
+        dtype = "bf16"
         [log]
         format = "json"
         level = "warn,pdr_audit=debug"
         "#,
         &[],
     );
-    let model = |id: &str, source: &str, reference: Option<&str>, load| Model {
-        device: Device::Auto,
-        dtype: Dtype::Auto,
+    let model = |id: &str, text: &str, path: &str| Model {
         id: id.to_owned(),
-        source: PathBuf::from(source),
-        reference: reference.map(str::to_owned),
-        load,
+        source: Source { text: text.to_owned(), path: PathBuf::from(path) },
+        revision: None,
+        devices: vec![Device::Auto],
+        dtype: Dtype::Auto,
+        reference: None,
+        load: Load::Eager,
+        pinned: false,
     };
     let expected = Settings {
         server: Server {
@@ -87,12 +94,23 @@ fn every_key_can_come_from_the_file() {
             max_batch_tokens: Some(2_048),
             max_queue_tokens: Some(100_000),
             cache: ByteSize::bytes(0),
+            memory: Some(ByteSize::bytes(2_000_000_000)),
             default_model: Some("a".to_owned()),
         },
         limits: Limits { inputs: 1, text: ByteSize::bytes(2_000) },
         models: vec![
-            model("a", "/etc/pdr-audit/models/a", Some("b_2.x-Y"), Load::Eager),
-            model("b_2.x-Y", "/models/b", None, Load::Lazy),
+            Model {
+                devices: vec![Device::Cuda(0), Device::Cpu],
+                reference: Some("b_2.x-Y".to_owned()),
+                ..model("a", "models/a", "/etc/pdr-audit/models/a")
+            },
+            Model {
+                load: Load::Lazy,
+                pinned: true,
+                revision: Some("v1.0".to_owned()),
+                dtype: Dtype::Bf16,
+                ..model("b_2.x-Y", "/models/b", "/models/b")
+            },
         ],
         log: Log { format: LogFormat::Json, level: "warn,pdr_audit=debug".to_owned() },
     };
@@ -114,6 +132,7 @@ fn every_key_can_come_from_the_environment() {
             ("PDR_AUDIT__ENGINE__MAX_BATCH_TOKENS", "512"),
             ("PDR_AUDIT__ENGINE__MAX_QUEUE_TOKENS", "auto"),
             ("PDR_AUDIT__ENGINE__CACHE", "0"),
+            ("PDR_AUDIT__ENGINE__MEMORY", "auto"),
             ("PDR_AUDIT__ENGINE__DEFAULT_MODEL", "70"),
             ("PDR_AUDIT__LIMITS", "{ inputs = 5, text = '1KiB' }"),
             ("PDR_AUDIT__LIMITS__INPUTS", "6"),
@@ -133,7 +152,7 @@ fn every_key_can_come_from_the_environment() {
     assert_eq!((settings.engine.max_queue_tokens, settings.engine.cache), (None, ByteSize::bytes(0)));
     assert_eq!(settings.engine.default_model.as_deref(), Some("70"));
     assert_eq!((settings.limits.inputs, settings.limits.text), (6, ByteSize::bytes(1_024)));
-    assert_eq!(settings.models[0].source, Path::new("m/a"));
+    assert_eq!(settings.models[0].source.path, Path::new("m/a"));
     assert_eq!((settings.models[1].reference.as_deref(), settings.models[1].load), (Some("70"), Load::Lazy));
     assert_eq!((settings.log.format, settings.log.level.as_str()), (LogFormat::Json, "[request]=debug"));
 }
@@ -192,7 +211,7 @@ fn relative_sources_count_from_the_directory_of_the_file() {
     let path = directory.path().join("config.toml");
     std::fs::write(&path, "[[models]]\nid = \"a\"\nsource = \"models/a\"").unwrap();
     let settings = Settings::load(Some(&path), &Overrides::default()).unwrap();
-    assert_eq!(settings.models[0].source, directory.path().join("models/a"));
+    assert_eq!(settings.models[0].source.path, directory.path().join("models/a"));
 }
 
 #[test]
@@ -204,7 +223,10 @@ fn the_example_file_holds_the_defaults() {
     // With the models that it shows in comments as well.
     let shown = example.replace("\n# [[models]]", "\n[[models]]").replace("\n# id =", "\nid =");
     let shown = shown.replace("\n# source =", "\nsource =").replace("\n# reference =", "\nreference =");
-    let shown = shown.replace("\n# load =", "\nload =").replace("\n# default_model =", "\ndefault_model =");
+    let shown = ["load", "revision", "pinned"]
+        .iter()
+        .fold(shown, |shown, key| shown.replace(&format!("\n# {key} ="), &format!("\n{key} =")));
+    let shown = shown.replace("\n# default_model =", "\ndefault_model =");
     let settings = load(&shown, &[]).unwrap();
     assert_eq!(settings.models.len(), 2);
     assert!(settings.engine.default_model.is_some());

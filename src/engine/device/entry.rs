@@ -6,10 +6,9 @@ use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::engine::admission::Share;
-use crate::engine::batch::Head;
 use crate::engine::meters::Meters;
 use crate::engine::ticket::Reply;
-use crate::engine::{Class, EngineError, Stats};
+use crate::engine::{EngineError, Stats};
 
 /// An admitted sequence. It holds its share of the window, which goes back with it.
 #[derive(Debug)]
@@ -38,16 +37,13 @@ impl Entry {
         &self.ids
     }
 
-    pub(super) fn class(&self) -> Class {
-        self.share.class()
-    }
-
-    pub(super) fn head(&self) -> Head {
-        Head { model: self.share.model(), tokens: self.ids.len() }
+    /// Its length.
+    pub(in crate::engine) fn tokens(&self) -> usize {
+        self.ids.len()
     }
 
     /// Whether somebody still waits for the answer and it would come in time.
-    pub(super) fn is_wanted(&self, now: Instant) -> bool {
+    pub(in crate::engine) fn is_wanted(&self, now: Instant) -> bool {
         !self.reply.is_closed() && !self.is_late(now)
     }
 
@@ -58,18 +54,18 @@ impl Entry {
     /// Notes how long it waited for its forward pass.
     pub(super) fn note_wait(&self, now: Instant, meters: &Meters) {
         let waited = now.saturating_duration_since(self.admitted);
-        meters.queue_seconds[self.class().index()].record(waited);
+        meters.queue_seconds[self.share.class().index()].record(waited);
     }
 
     /// Gives the share back, then answers: who has the answer finds the room free.
-    pub(super) fn answer(self, answer: Result<Stats, EngineError>) {
+    pub(in crate::engine) fn answer(self, answer: Result<Stats, EngineError>) {
         drop(self.share);
         // Nobody may be listening any more, which is their right.
         let _ = self.reply.send((self.slot, answer));
     }
 
     /// Ends an entry that is not wanted: it is late, or nobody is there to hear what it says.
-    pub(super) fn discard(self, now: Instant, meters: &Meters) {
+    pub(in crate::engine) fn discard(self, now: Instant, meters: &Meters) {
         if self.is_late(now) {
             meters.dropped_late.increment(1);
         } else {

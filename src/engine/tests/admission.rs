@@ -89,7 +89,7 @@ async fn what_cannot_be_done_in_time_is_refused() {
     });
     let mut wide = settings();
     wide.max_queue_tokens = 100_000;
-    let rig = Rig::new(vec![script.source(true)], wide);
+    let rig = Rig::new(vec![script.model(true)], wide);
     let in_a_while = |sequences, seconds| {
         let mut work = client(sequences);
         work.deadline = Some(Instant::now() + seconds * SECOND);

@@ -3,51 +3,73 @@
 use proptest::prelude::*;
 
 use crate::engine::Class;
-use crate::engine::batch::{Head, LOOK_AHEAD, PATIENCE, Queue, form, halve, leader};
+use crate::engine::batch::{LOOK_AHEAD, PATIENCE, Queue, Turn, form, halve, leader};
 
-fn heads() -> impl Strategy<Value = Vec<Head>> {
-    let head = (0..3_usize, 2..80_usize).prop_map(|(model, tokens)| Head { model, tokens });
-    proptest::collection::vec(head, 0..600)
+/// A waiting sequence: its number, model and tokens.
+type Waiting = (usize, usize, usize);
+
+fn queue(models: usize) -> Queue<Waiting> {
+    Queue::new(models, |entry| entry.2)
+}
+
+/// The next batch of a device that may run the models for which `eligible` holds.
+fn next(queue: &mut Queue<Waiting>, turn: &mut Turn, eligible: impl Fn(usize) -> bool, budget: usize) -> Vec<Waiting> {
+    queue.lead(turn, eligible).map_or(Vec::new(), |lead| queue.take(lead, turn, budget))
 }
 
 proptest! {
     #[test]
-    fn a_batch_keeps_the_rules(heads in heads(), budget in 1..300_usize) {
-        let picked = form(heads.iter().copied(), |_| budget);
-        prop_assert_eq!(picked.is_empty(), heads.is_empty());
-        let Some(first) = heads.first() else { return Ok(()) };
+    fn a_batch_keeps_the_rules(lengths in proptest::collection::vec(2..80_usize, 0..600), budget in 1..300_usize) {
+        let picked = form(lengths.iter().copied(), budget);
+        prop_assert_eq!(picked.is_empty(), lengths.is_empty());
+        let Some(first) = lengths.first() else { return Ok(()) };
         prop_assert_eq!(picked[0], 0, "the oldest leads");
         prop_assert!(picked.is_sorted_by(|a, b| a < b), "order of arrival, no one twice");
-        prop_assert!(picked.iter().all(|&p| heads[p].model == first.model), "one model");
-        let tokens: usize = picked.iter().map(|&p| heads[p].tokens).sum();
+        let tokens: usize = picked.iter().map(|&p| lengths[p]).sum();
         prop_assert!(tokens <= budget || picked.len() == 1, "the budget, unless the leader alone exceeds it");
         let reach = picked.last().map_or(0, |last| last + 1);
         prop_assert!(reach - picked.len() <= LOOK_AHEAD, "bounded look-ahead");
         // Greedy: whoever was passed over did not fit into what was left at its turn.
-        let mut room = budget.saturating_sub(first.tokens);
-        for (position, head) in heads.iter().enumerate().take(reach).skip(1) {
+        let mut room = budget.saturating_sub(*first);
+        for (position, tokens) in lengths.iter().enumerate().take(reach).skip(1) {
             if picked.contains(&position) {
-                room -= head.tokens;
+                room -= tokens;
             } else {
-                prop_assert!(head.model != first.model || head.tokens > room);
+                prop_assert!(*tokens > room);
             }
         }
     }
 
+    /// Two devices take turns at one queue: the first may run models 0 and 1, the second 1 and 2.
     #[test]
-    fn a_queue_loses_and_repeats_nothing(heads in heads(), budget in 1..300_usize, batch_every in 1..5_usize) {
-        let mut queue = Queue::new(budget, |entry: &(usize, Head)| entry.1);
-        for (number, head) in heads.iter().enumerate() {
+    fn a_queue_loses_and_repeats_nothing(
+        heads in proptest::collection::vec((0..3_usize, 2..80_usize), 0..600),
+        budget in 1..300_usize,
+        batch_every in 1..5_usize,
+    ) {
+        let mut queue = queue(3);
+        for (number, (model, tokens)) in heads.iter().enumerate() {
             let class = if number % batch_every == 0 { Class::Batch } else { Class::Interactive };
-            queue.push(class, (number, *head));
+            queue.push(class, *model, (number, *model, *tokens));
         }
+        let mut turns = [Turn::new(budget), Turn::new(budget)];
         let mut seen = Vec::new();
-        while !queue.is_empty() {
-            let batch = queue.next_batch(|_| budget);
-            prop_assert!(!batch.is_empty(), "every batch makes progress");
-            let is_batch = |number: usize| number.is_multiple_of(batch_every);
-            prop_assert!(batch.iter().all(|(n, _)| is_batch(*n) == is_batch(batch[0].0)), "one class");
-            seen.extend(batch.into_iter().map(|(number, _)| number));
+        while (0..3).any(|model| queue.holds(model)) {
+            let mut progress = false;
+            for (device, turn) in turns.iter_mut().enumerate() {
+                let may_run = |model: usize| model == device || model == device + 1;
+                let served = (0..3).any(|model| may_run(model) && queue.holds(model));
+                let batch = next(&mut queue, turn, may_run, budget);
+                prop_assert_eq!(batch.is_empty(), !served, "a device that could work does");
+                progress |= served;
+                let Some(first) = batch.first() else { continue };
+                let is_batch = |number: usize| number.is_multiple_of(batch_every);
+                prop_assert!(may_run(first.1), "only what the device may run");
+                prop_assert!(batch.iter().all(|(n, ..)| is_batch(*n) == is_batch(first.0)), "one class");
+                prop_assert!(batch.iter().all(|(_, model, _)| *model == first.1), "one model");
+                seen.extend(batch.into_iter().map(|(number, ..)| number));
+            }
+            prop_assert!(progress);
         }
         seen.sort_unstable();
         prop_assert!(seen.into_iter().eq(0..heads.len()));
@@ -56,18 +78,17 @@ proptest! {
     #[test]
     fn neither_class_starves(lengths in proptest::collection::vec(2..150_usize, 50..200)) {
         const BUDGET: usize = 100;
-        let mut queue = Queue::new(BUDGET, |entry: &(Class, Head)| entry.1);
-        let head = |tokens| Head { model: 0, tokens };
+        let (mut queue, mut turn) = (queue(1), Turn::new(BUDGET));
         let (mut overtaken, mut last) = (0, Class::Interactive);
         for tokens in lengths {
             // Before every batch, more of both arrives than one batch can hold.
             for class in Class::ALL {
-                queue.push(class, (class, head(tokens)));
-                queue.push(class, (class, head(BUDGET)));
+                queue.push(class, 0, (class.index(), 0, tokens));
+                queue.push(class, 0, (class.index(), 0, BUDGET));
             }
-            let batch = queue.next_batch(|_| BUDGET);
-            let class = batch[0].0;
-            let run: usize = batch.iter().map(|(_, head)| head.tokens).sum();
+            let batch = next(&mut queue, &mut turn, |_| true, BUDGET);
+            let class = Class::ALL[batch[0].0];
+            let run: usize = batch.iter().map(|(.., tokens)| tokens).sum();
             if class == Class::Batch {
                 prop_assert!(overtaken >= PATIENCE * BUDGET, "batch work does not lead before its turn");
                 prop_assert_eq!(last, Class::Interactive, "never twice in a row while a client waits");
@@ -102,31 +123,49 @@ fn forming_a_batch_touches_the_batch_and_a_constant() {
     let looked = std::cell::Cell::new(0);
     let endless = (0..).map(|position| {
         looked.set(looked.get() + 1);
-        Head { model: usize::from(position > 0), tokens: 2 }
+        if position == 0 { 2 } else { 200 }
     });
-    assert_eq!(form(endless, |_| 100), [0]);
+    assert_eq!(form(endless, 100), [0]);
     assert!(looked.get() <= LOOK_AHEAD + 2);
 }
 
 #[test]
 fn those_passed_over_keep_their_place() {
-    let mut queue = Queue::new(10, |entry: &(usize, usize)| Head { model: entry.0, tokens: entry.1 });
-    for entry in [(0, 4), (1, 5), (0, 7), (0, 6), (1, 3)] {
-        queue.push(Class::Interactive, entry);
+    let (mut queue, mut turn) = (queue(2), Turn::new(10));
+    let entries = [(1, 0, 4), (2, 1, 5), (3, 0, 7), (4, 0, 6), (5, 1, 3)];
+    for entry in entries {
+        queue.push(Class::Interactive, entry.1, entry);
     }
-    assert_eq!(queue.next_batch(|_| 10), [(0, 4), (0, 6)]);
-    assert_eq!(queue.next_batch(|_| 10), [(1, 5), (1, 3)]);
-    assert_eq!(queue.next_batch(|_| 10), [(0, 7)]);
-    assert_eq!(queue.next_batch(|_| 10), []);
+    let mut numbers = || -> Vec<_> { next(&mut queue, &mut turn, |_| true, 10).iter().map(|entry| entry.0).collect() };
+    assert_eq!(numbers(), [1, 4]);
+    assert_eq!(numbers(), [2, 5]);
+    assert_eq!(numbers(), [3]);
+    assert!(numbers().is_empty());
+}
+
+#[test]
+fn what_a_device_may_not_run_stands_in_nobodys_way() {
+    let (mut queue, mut turn) = (queue(2), Turn::new(10));
+    for number in 0..3 * LOOK_AHEAD {
+        queue.push(Class::Interactive, 0, (number, 0, 5));
+    }
+    queue.push(Class::Batch, 1, (9999, 1, 5));
+    assert_eq!(next(&mut queue, &mut turn, |model| model == 1, 10), [(9999, 1, 5)]);
+    assert!(next(&mut queue, &mut turn, |model| model == 1, 10).is_empty());
+    assert_eq!(next(&mut queue, &mut turn, |model| model == 0, 10).len(), 2);
 }
 
 #[test]
 fn extraction_keeps_the_order_of_the_rest() {
-    let mut queue = Queue::new(100, |tokens: &usize| Head { model: 0, tokens: *tokens });
-    for tokens in 1..=6 {
-        queue.push(Class::Batch, tokens);
+    let (mut queue, mut turn) = (queue(2), Turn::new(100));
+    for number in 1..=6 {
+        queue.push(Class::Batch, 0, (number, 0, 2));
     }
-    assert_eq!(queue.extract(|tokens| tokens % 2 == 0), [2, 4, 6]);
+    queue.push(Class::Interactive, 1, (7, 1, 2));
+    let numbers = |entries: Vec<Waiting>| entries.iter().map(|entry| entry.0).collect::<Vec<_>>();
+    assert_eq!(numbers(queue.extract(|entry| entry.0 % 2 == 0)), [2, 4, 6]);
     assert!(queue.extract(|_| false).is_empty());
-    assert_eq!(queue.next_batch(|_| 100), [1, 3, 5]);
+    assert_eq!(numbers(queue.extract_model(1)), [7]);
+    assert!(!queue.holds(1) && queue.holds(0));
+    assert_eq!(numbers(next(&mut queue, &mut turn, |_| true, 100)), [1, 3, 5]);
 }

@@ -1,5 +1,6 @@
 //! What fails, fails narrowly; what is lost, is said to be.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::rig::{Rig, Script, audit, client, eventually, fake_stats, ids, latched, settings, work};
@@ -41,7 +42,7 @@ async fn a_sequence_that_does_not_fit_fails_its_request_alone() {
         let latch = latch.clone();
         move |sequences| {
             latch.pass();
-            crate::models::CausalLm::token_stats(&inner, sequences).map(drop)
+            inner.run(0, sequences).map(drop)
         }
     });
     let rig = Rig::of(&script);
@@ -93,9 +94,11 @@ async fn an_answer_of_the_wrong_shape_is_no_answer() {
             Ok(sequences.iter().map(|_| Vec::new()).collect())
         }
     }
-    let mut source = Script::new("m").source(true);
-    source.load = Box::new(|| Ok(Box::new(Short)));
-    let rig = Rig::new(vec![source], settings());
+    let mut model = Script::new("m").model(true);
+    let mut source = Script::new("m").source();
+    source.load = Arc::new(|_| Ok(Box::new(Short)));
+    model.source = Some(source);
+    let rig = Rig::new(vec![model], settings());
     let ticket = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     assert!(matches!(ticket.wait().await, Err(EngineError::ModelFailed(_))));
 }
@@ -144,7 +147,7 @@ async fn a_lost_device_is_lost_for_all_and_for_ever() {
 #[tokio::test]
 async fn a_lazy_model_is_loaded_by_its_first_request() {
     let (eager, lazy) = (Script::new("m"), Script::new("n"));
-    let rig = Rig::new(vec![eager.source(true), lazy.source(false)], settings());
+    let rig = Rig::new(vec![eager.model(true), lazy.model(false)], settings());
     rig.engine.wait_until_loaded().await.unwrap();
     assert!(rig.engine.is_ready());
     assert_eq!(rig.engine.status().models[1].state, ModelState::Unloaded);
@@ -165,7 +168,7 @@ async fn a_failed_load_fails_those_that_wait_and_is_tried_again() {
         1 => panic!("corrupt"),
         _ => Ok(()),
     });
-    let rig = Rig::new(vec![eager.source(true), lazy.source(false)], settings());
+    let rig = Rig::new(vec![eager.model(true), lazy.model(false)], settings());
     let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.reached().await;
     let lazy_work = |n| work("n", Class::Interactive, vec![ids(n, 90)]);

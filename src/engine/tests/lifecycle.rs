@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::rig::{Latch, Rig, Script, audit, client, eventually, ids, latched, settings};
-use crate::engine::{EngineError, EngineSettings, ModelState, Refusal};
+use super::rig::{Latch, Rig, Script, Settings, audit, client, eventually, ids, latched, settings};
+use crate::engine::{EngineError, ModelState, Refusal};
 use crate::models::ModelError;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ async fn models_compute_on_threads_of_their_own() {
         seen.store(rayon::current_num_threads(), Ordering::Relaxed);
         Ok(())
     });
-    let rig = Rig::new(vec![script.source(true)], EngineSettings { threads: 3, ..settings() });
+    let rig = Rig::new(vec![script.model(true)], Settings { threads: 3, ..settings() });
     rig.engine.submit(client(vec![ids(1, 10)])).unwrap().wait().await.unwrap();
     assert_eq!(threads.load(Ordering::Relaxed), 3);
 }
@@ -66,7 +66,7 @@ async fn health_is_read_and_not_asked() {
 async fn an_eager_model_that_cannot_be_loaded_is_reported() {
     let broken = Script::new("n")
         .on_load(|| Err(ModelError::Config { key: "rope_scaling".to_owned(), reason: "not understood".to_owned() }));
-    let sources = vec![Script::new("m").source(true), broken.source(true)];
+    let sources = vec![Script::new("m").model(true), broken.model(true)];
     let rig = Rig::new(sources, settings());
     let reason = "n: config.json: key `rope_scaling`: not understood".to_owned();
     assert_eq!(rig.engine.wait_until_loaded().await, Err(EngineError::ModelFailed(reason)));
@@ -88,9 +88,13 @@ async fn every_series_is_there_before_the_first_request() {
         "out_of_memory_halvings_total{model=m}",
         "cache_hits_total{model=m}",
         "model_loads_total{model=m,outcome=failed}",
+        "model_unloads_total{model=m}",
+        "model_evictions_total{model=m}",
+        "device_memory_bytes{device=fake:0,kind=used}",
     ] {
         assert_eq!(rig.metric(series), 0.0, "{series}");
     }
+    assert_eq!(rig.metric("device_memory_bytes{device=fake:0,kind=budget}"), u64::MAX as f64);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,13 +1,19 @@
-//! The engine through its front door, with a fake model; batch formation and admission as the pure functions they
-//! are.
+//! The engine through its front door, with fake models; batch formation, admission and evictions as the pure functions
+//! they are.
 //!
-//! No test depends on how fast anything is: where order matters a latch holds the device, and every wait has an
+//! No test depends on how fast anything is: where order matters a latch holds a device, and every wait has an
 //! event.
 
 mod admission;
 mod batch;
+mod by_hand;
+mod devices;
+mod evictions;
 mod faults;
 mod lifecycle;
+mod memory;
+mod opening;
+mod recorder;
 mod requests;
 mod rig;
 mod scheduling;

@@ -6,8 +6,8 @@ use super::rig::{Rig, Script, audit, client, fake_stats, ids, latched, settings,
 use crate::engine::Class;
 use crate::engine::plan::Plan;
 
-fn cached_settings() -> crate::engine::EngineSettings {
-    crate::engine::EngineSettings { cache_bytes: 1 << 20, ..settings() }
+fn cached_settings() -> super::rig::Settings {
+    super::rig::Settings { cache_bytes: 1 << 20, ..settings() }
 }
 
 #[test]
@@ -80,7 +80,7 @@ async fn equal_sequences_run_once_and_take_room_once() {
 #[tokio::test]
 async fn what_ran_before_is_answered_from_the_cache() {
     let script = Script::new("m");
-    let rig = Rig::new(vec![script.source(true)], cached_settings());
+    let rig = Rig::new(vec![script.model(true)], cached_settings());
     rig.engine.submit(client(vec![ids(1, 30)])).unwrap().wait().await.unwrap();
     let again = vec![ids(1, 30), ids(2, 30), ids(1, 30)];
     let output = rig.engine.submit(client(again)).unwrap().wait().await.unwrap();
@@ -95,7 +95,7 @@ async fn what_ran_before_is_answered_from_the_cache() {
 async fn cached_answers_need_no_room_and_no_device() {
     let (script, latch) = latched("m");
     let other = Script::new("n");
-    let sources = vec![script.source(true), other.source(true)];
+    let sources = vec![script.model(true), other.model(true)];
     let rig = Rig::new(sources, cached_settings());
     let interactive = |sequences| work("n", Class::Interactive, sequences);
     rig.engine.submit(interactive(vec![ids(1, 30)])).unwrap().wait().await.unwrap();
@@ -112,8 +112,8 @@ async fn cached_answers_need_no_room_and_no_device() {
 #[tokio::test]
 async fn the_cache_is_bounded_in_bytes() {
     let script = Script::new("m");
-    let small = crate::engine::EngineSettings { cache_bytes: 20_000, ..settings() };
-    let rig = Rig::new(vec![script.source(true)], small);
+    let small = super::rig::Settings { cache_bytes: 20_000, ..settings() };
+    let rig = Rig::new(vec![script.model(true)], small);
     for _ in 0..2 {
         for n in 0..100 {
             rig.engine.submit(client(vec![ids(n, 50)])).unwrap().wait().await.unwrap();
@@ -142,7 +142,7 @@ async fn audits_are_fed_in_whatever_their_size() {
 async fn two_hundred_clients_at_once() {
     let script = Script::new("m");
     let other = Script::new("n");
-    let rig = Arc::new(Rig::new(vec![script.source(true), other.source(false)], cached_settings()));
+    let rig = Arc::new(Rig::new(vec![script.model(true), other.model(false)], cached_settings()));
     let clients = (0..200_u32).map(|client| {
         let rig = Arc::clone(&rig);
         tokio::spawn(async move {

@@ -1,75 +1,160 @@
-//! A fake model whose every forward pass is recorded and scripted, and an engine with a recorder of its own.
+//! Fake models whose every forward pass is recorded and scripted, and an engine with a recorder of its own.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-
-use crate::engine::{Class, Engine, EngineSettings, ModelSource, Stats, Work};
+use super::recorder::Registry;
+use crate::engine::{Class, DeviceSlot, Engine, EngineSettings, ModelSlot, ModelSource, ModelState, Stats, Work};
 use crate::models::{CausalLm, ModelError};
 use crate::token_stats::TokenStats;
 
-/// What happens before a forward pass or a load: it may wait, fail or panic.
-type Hook = Arc<dyn Fn(&[&[u32]]) -> Result<(), ModelError> + Send + Sync>;
+/// What happens before a forward pass on a device: it may wait, fail or panic.
+type Hook = Arc<dyn Fn(usize, &[&[u32]]) -> Result<(), ModelError> + Send + Sync>;
+
+/// What happens before a load to a device.
+type LoadHook = Arc<dyn Fn(usize) -> Result<(), ModelError> + Send + Sync>;
+
+/// A forward pass: on which device, with which sequences.
+type Forward = (usize, Vec<Vec<u32>>);
 
 /// A model in the rig's hands. Clones are the same one.
 #[derive(Clone)]
 pub struct Script {
     id: &'static str,
+    weight_bytes: u64,
+    bytes_per_token: u64,
     on_forward: Hook,
-    on_load: Hook,
-    forwards: Arc<Mutex<Vec<Vec<Vec<u32>>>>>,
+    on_load: LoadHook,
+    forwards: Arc<Mutex<Vec<Forward>>>,
+    alive: Arc<()>,
+}
+
+/// A model as it is declared, and what registers it; none where a test does that itself.
+pub struct Declared {
+    pub slot: ModelSlot,
+    pub source: Option<ModelSource>,
+}
+
+impl Declared {
+    pub fn pinned(mut self) -> Self {
+        self.slot.pinned = true;
+        self
+    }
+
+    pub fn on(mut self, devices: &[usize]) -> Self {
+        self.slot.devices = devices.to_vec();
+        self
+    }
+
+    pub fn unopened(mut self) -> Self {
+        self.source = None;
+        self
+    }
 }
 
 impl Script {
     pub fn new(id: &'static str) -> Self {
-        Self { id, on_forward: Arc::new(|_| Ok(())), on_load: Arc::new(|_| Ok(())), forwards: Arc::default() }
+        Self {
+            id,
+            weight_bytes: 0,
+            bytes_per_token: 0,
+            on_forward: Arc::new(|_, _| Ok(())),
+            on_load: Arc::new(|_| Ok(())),
+            forwards: Arc::default(),
+            alive: Arc::default(),
+        }
     }
 
-    pub fn on_forward(mut self, hook: impl Fn(&[&[u32]]) -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
+    /// What it takes of a device: weights, and activations per token.
+    pub fn takes(mut self, weight_bytes: u64, bytes_per_token: u64) -> Self {
+        (self.weight_bytes, self.bytes_per_token) = (weight_bytes, bytes_per_token);
+        self
+    }
+
+    pub fn on_forward(self, hook: impl Fn(&[&[u32]]) -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
+        self.on_forward_of(move |_, sequences| hook(sequences))
+    }
+
+    pub fn on_forward_of(
+        mut self,
+        hook: impl Fn(usize, &[&[u32]]) -> Result<(), ModelError> + Send + Sync + 'static,
+    ) -> Self {
         self.on_forward = Arc::new(hook);
         self
     }
 
-    pub fn on_load(mut self, hook: impl Fn() -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
-        self.on_load = Arc::new(move |_| hook());
+    pub fn on_load(self, hook: impl Fn() -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
+        self.on_load_of(move |_| hook())
+    }
+
+    pub fn on_load_of(mut self, hook: impl Fn(usize) -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
+        self.on_load = Arc::new(hook);
         self
     }
 
-    pub fn source(&self, eager: bool) -> ModelSource {
-        let script = self.clone();
+    /// Declared for the first device, and opened.
+    pub fn model(&self, eager: bool) -> Declared {
+        let slot = ModelSlot { id: self.id.to_owned(), eager, pinned: false, devices: vec![0] };
+        Declared { slot, source: Some(self.source()) }
+    }
+
+    pub fn source(&self) -> ModelSource {
+        let (script, per_token) = (self.clone(), self.bytes_per_token);
+        // The load hook must not count as a loaded copy.
+        let alive = Arc::downgrade(&self.alive);
+        let script = Self { alive: Arc::default(), ..script };
         ModelSource {
-            id: self.id.to_owned(),
-            eager,
+            identity: format!("sha256:{}", self.id).into(),
             context: Some(5000),
-            load: Box::new(move || {
-                (script.on_load)(&[])?;
-                Ok(Box::new(script.clone()))
+            weight_bytes: self.weight_bytes,
+            activation_bytes: Arc::new(move |tokens| per_token * tokens as u64),
+            load: Arc::new(move |device| {
+                (script.on_load)(device)?;
+                let alive = alive.upgrade().unwrap_or_default();
+                Ok(Box::new(Running { device, script: Script { alive, ..script.clone() } }))
             }),
-            identity: format!("sha256:{}", self.id),
         }
+    }
+
+    /// How many copies of it are in memory.
+    pub fn copies(&self) -> usize {
+        Arc::strong_count(&self.alive) - 1
     }
 
     /// The forward passes so far, each with its sequences.
     pub fn forwards(&self) -> Vec<Vec<Vec<u32>>> {
-        lock(&self.forwards).clone()
+        lock(&self.forwards).iter().map(|(_, batch)| batch.clone()).collect()
     }
 
     /// The first id of every sequence, per forward pass.
     pub fn firsts(&self) -> Vec<Vec<u32>> {
-        let first = |batch: &Vec<Vec<u32>>| batch.iter().map(|ids| ids[0]).collect();
+        let first = |(_, batch): &Forward| batch.iter().map(|ids| ids[0]).collect();
         lock(&self.forwards).iter().map(first).collect()
+    }
+
+    /// How many forward passes ran on the device.
+    pub fn forwards_on(&self, device: usize) -> usize {
+        lock(&self.forwards).iter().filter(|(on, _)| *on == device).count()
+    }
+
+    pub fn run(&self, device: usize, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+        let batch = sequences.iter().map(|ids| ids.to_vec()).collect();
+        lock(&self.forwards).push((device, batch));
+        (self.on_forward)(device, sequences)?;
+        Ok(sequences.iter().map(|ids| fake_stats(self.id, ids).to_vec()).collect())
     }
 }
 
-impl CausalLm for Script {
+/// A loaded copy.
+struct Running {
+    script: Script,
+    device: usize,
+}
+
+impl CausalLm for Running {
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
-        let batch = sequences.iter().map(|ids| ids.to_vec()).collect();
-        lock(&self.forwards).push(batch);
-        (self.on_forward)(sequences)?;
-        Ok(sequences.iter().map(|ids| fake_stats(self.id, ids).to_vec()).collect())
+        self.script.run(self.device, sequences)
     }
 }
 
@@ -126,32 +211,105 @@ pub fn latched(id: &'static str) -> (Script, Arc<Latch>) {
 pub struct Rig {
     pub engine: Engine,
     registry: Registry,
-    settings: EngineSettings,
+    settings: Settings,
+    trims: Vec<Arc<AtomicUsize>>,
 }
 
-pub fn settings() -> EngineSettings {
-    EngineSettings { threads: 1, max_batch_tokens: 100, max_queue_tokens: 1000, cache_bytes: 0 }
+/// How a rig is built; all its devices have the same threads and budget of tokens.
+#[derive(Clone)]
+pub struct Settings {
+    pub threads: usize,
+    pub max_batch_tokens: usize,
+    pub max_queue_tokens: usize,
+    pub cache_bytes: u64,
+    /// Memory by device.
+    pub memory: Vec<u64>,
+}
+
+pub fn settings() -> Settings {
+    Settings { threads: 1, max_batch_tokens: 100, max_queue_tokens: 1000, cache_bytes: 0, memory: vec![u64::MAX] }
+}
+
+/// One device with so much memory.
+pub fn memory(bytes: u64) -> Settings {
+    Settings { memory: vec![bytes], ..settings() }
+}
+
+/// Two devices.
+pub fn two_devices() -> Settings {
+    Settings { memory: vec![u64::MAX; 2], ..settings() }
 }
 
 impl Rig {
-    pub fn new(sources: Vec<ModelSource>, settings: EngineSettings) -> Self {
+    pub fn new(models: Vec<Declared>, settings: Settings) -> Self {
         let registry = Registry::default();
-        let start = || Engine::start(sources, settings.clone()).expect("threads");
+        let trims: Vec<Arc<AtomicUsize>> = settings.memory.iter().map(|_| Arc::default()).collect();
+        let devices = settings.memory.iter().zip(&trims).enumerate().map(|(index, (memory, trims))| {
+            let trims = Arc::clone(trims);
+            DeviceSlot {
+                name: format!("fake:{index}"),
+                memory: *memory,
+                max_batch_tokens: settings.max_batch_tokens,
+                threads: settings.threads,
+                trim: Box::new(move || {
+                    trims.fetch_add(1, Ordering::SeqCst);
+                }),
+            }
+        });
+        let slots = models.iter().map(|model| model.slot.clone()).collect();
+        let engine_settings =
+            EngineSettings { max_queue_tokens: settings.max_queue_tokens, cache_bytes: settings.cache_bytes };
+        let start = || Engine::start(slots, devices.collect(), engine_settings).expect("threads");
         let engine = metrics::with_local_recorder(&registry, start);
-        Self { engine, registry, settings }
+        for Declared { slot, source } in models {
+            if let Some(source) = source {
+                engine.register(&slot.id, source).unwrap();
+            }
+        }
+        Self { engine, registry, settings, trims }
     }
 
     /// One eager model.
     pub fn of(script: &Script) -> Self {
-        Self::new(vec![script.source(true)], settings())
+        Self::new(vec![script.model(true)], settings())
+    }
+
+    /// How often freed pages of the device were given back.
+    pub fn trims(&self, device: usize) -> usize {
+        self.trims[device].load(Ordering::SeqCst)
+    }
+
+    /// Runs one sequence through a model.
+    pub async fn ask(&self, model: &str) -> Result<(), crate::engine::EngineError> {
+        let ticket = self.engine.submit(work(model, Class::Interactive, vec![ids(1, 10)])).expect("room");
+        ticket.wait().await.map(drop)
+    }
+
+    pub fn state(&self, model: usize) -> ModelState {
+        self.engine.status().models[model].state.clone()
+    }
+
+    /// The models' states in one letter each: unloaded, loading, ready, draining, failed.
+    pub fn states(&self) -> String {
+        let letter = |state: &ModelState| match state {
+            ModelState::Unloaded => 'u',
+            ModelState::Loading => 'l',
+            ModelState::Ready => 'r',
+            ModelState::Draining => 'd',
+            ModelState::Failed(_) => 'f',
+        };
+        self.engine.status().models.iter().map(|model| letter(&model.state)).collect()
+    }
+
+    pub fn memory_used(&self, device: usize) -> u64 {
+        let used = self.engine.status().devices[device].memory_used;
+        assert_eq!(self.metric(&format!("device_memory_bytes{{device=fake:{device},kind=used}}")), used as f64);
+        used
     }
 
     /// The value of a counter or gauge, `name{key=value,...}` with the prefix of the engine left out.
     pub fn metric(&self, series: &str) -> f64 {
-        let cells = lock(&self.registry.0);
-        let (gauge, cell) = cells.get(&format!("pdr_audit_engine_{series}")).expect("series");
-        let value = cell.load(Ordering::Relaxed);
-        if *gauge { f64::from_bits(value) } else { value as f64 }
+        self.registry.value(&format!("pdr_audit_engine_{series}"))
     }
 
     /// Nothing is left over: no tokens queued, the gauges at zero, and the windows free (multiples of 100 in every
@@ -165,9 +323,8 @@ impl Rig {
         for class in ["interactive", "batch"] {
             assert_eq!(self.metric(&format!("queue_tokens{{class={class}}}")), 0.0);
         }
-        for (class, window) in
-            [(Class::Interactive, self.settings.max_queue_tokens), (Class::Batch, self.settings.max_batch_tokens * 4)]
-        {
+        let batch_window = self.settings.max_batch_tokens * 4 * self.settings.memory.len();
+        for (class, window) in [(Class::Interactive, self.settings.max_queue_tokens), (Class::Batch, batch_window)] {
             let model = self.engine.status().models[0].id.clone();
             let sequences = (0..window / 100).map(|n| ids(n as u32, 100)).collect();
             let full = work(&model, class, sequences);
@@ -206,34 +363,4 @@ pub async fn eventually(mut happened: impl FnMut() -> bool) {
 
 pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A metrics recorder that only remembers values; whether a cell is a gauge, and its bits.
-#[derive(Default)]
-struct Registry(Mutex<BTreeMap<String, (bool, Arc<AtomicU64>)>>);
-
-impl Registry {
-    fn cell(&self, key: &Key, gauge: bool) -> Arc<AtomicU64> {
-        let labels: Vec<_> = key.labels().map(|l| format!("{}={}", l.key(), l.value())).collect();
-        let series = format!("{}{{{}}}", key.name(), labels.join(","));
-        Arc::clone(&lock(&self.0).entry(series).or_insert((gauge, Arc::default())).1)
-    }
-}
-
-impl Recorder for Registry {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-
-    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(self.cell(key, false))
-    }
-
-    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::from_arc(self.cell(key, true))
-    }
-
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::noop()
-    }
 }

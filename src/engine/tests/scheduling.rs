@@ -55,7 +55,7 @@ async fn clients_do_not_starve_an_audit() {
 async fn models_take_turns_by_age() {
     let (script, latch) = latched("m");
     let other = Script::new("n");
-    let sources = vec![script.source(true), other.source(true)];
+    let sources = vec![script.model(true), other.model(true)];
     let rig = Rig::new(sources, super::rig::settings());
     let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.reached().await;
@@ -112,7 +112,7 @@ async fn a_long_queue_is_served() {
     let script = Script::new("m");
     let mut wide = super::rig::settings();
     wide.max_queue_tokens = 1_000_000;
-    let rig = Rig::new(vec![script.source(true)], wide);
+    let rig = Rig::new(vec![script.model(true)], wide);
     let sequences = (0..10_000).map(|n| ids(n, 2 + n as usize % 60)).collect();
     let output = rig.engine.submit(client(sequences)).unwrap().wait().await.unwrap();
     assert_eq!(output.forward_passes, 10_000);

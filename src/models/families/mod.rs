@@ -5,6 +5,7 @@ mod gpt_neo;
 pub mod gpt_neox;
 mod gptj;
 mod llama;
+mod mamba;
 mod opt;
 mod rope;
 mod shape;
@@ -16,6 +17,8 @@ pub use storage::Storage;
 use super::ModelError;
 use super::arch::Arch;
 use super::config_reader::ConfigReader;
+use super::mamba::MambaArch;
+use super::masked;
 use serde_json::{Map, Value};
 
 /// One family.
@@ -25,25 +28,68 @@ pub struct Family {
     pub kind: Kind,
 }
 
-/// What a family is built from.
+/// What a family is built from, and how its architecture is read; every key that matters must be read.
 pub enum Kind {
     /// The configurable decoder.
-    Decoder {
-        /// Reads the architecture; every key that matters must be read.
-        arch: fn(&mut ConfigReader) -> Result<Arch, ModelError>,
-        storage: Storage,
-    },
+    Decoder { arch: fn(&mut ConfigReader) -> Result<Arch, ModelError>, storage: Storage },
+    /// A state instead of attention.
+    Mamba { arch: fn(&mut ConfigReader) -> Result<MambaArch, ModelError> },
+    /// A masked model of candle-transformers.
+    Masked { blueprint: fn(&mut ConfigReader) -> Result<masked::Blueprint, ModelError> },
 }
 
-const FAMILIES: &[&[Family]] =
-    &[&[gpt_neox::FAMILY], llama::FAMILIES, &[opt::FAMILY, gptj::FAMILY, gpt_neo::FAMILY, gpt2::FAMILY]];
+const FAMILIES: &[&[Family]] = &[
+    &[gpt_neox::FAMILY],
+    llama::FAMILIES,
+    &[opt::FAMILY, gptj::FAMILY, gpt_neo::FAMILY, gpt2::FAMILY],
+    mamba::FAMILIES,
+    &[
+        Family { model_type: "bert", kind: Kind::Masked { blueprint: masked::bert::blueprint } },
+        Family { model_type: "modernbert", kind: Kind::Masked { blueprint: masked::modernbert::blueprint } },
+    ],
+];
 
 /// What a configuration describes.
 pub struct Described {
     /// The value of `model_type`.
     pub model_type: &'static str,
-    pub arch: Arch,
-    pub storage: Storage,
+    pub network: Network,
+}
+
+/// The architecture of a model, and how its tensors are stored.
+pub enum Network {
+    Decoder(Arch, Storage),
+    Mamba(MambaArch, Storage),
+    Masked(masked::Blueprint),
+}
+
+impl Network {
+    /// Outputs of the head.
+    pub fn vocab_size(&self) -> usize {
+        match self {
+            Self::Decoder(arch, _) => arch.sizes.vocab,
+            Self::Mamba(arch, _) => arch.vocab_size,
+            Self::Masked(blueprint) => blueprint.vocab_size(),
+        }
+    }
+
+    /// The most tokens of a text; none where there is no limit.
+    pub fn context(&self) -> Option<usize> {
+        match self {
+            Self::Decoder(arch, _) => Some(arch.sizes.context),
+            Self::Mamba(..) => None,
+            Self::Masked(blueprint) => Some(blueprint.context()),
+        }
+    }
+
+    /// Whether a tensor on disk is no part of the model.
+    pub fn ignores(&self, name: &str) -> bool {
+        match self {
+            Self::Decoder(arch, storage) => storage.ignores(arch.head.tied, name),
+            Self::Mamba(arch, storage) => storage.ignores(arch.tied_head, name),
+            Self::Masked(blueprint) => blueprint.ignores(name),
+        }
+    }
 }
 
 /// Finds the family of a configuration and reads its architecture.
@@ -60,8 +106,11 @@ pub fn read_config(config: &Map<String, Value>) -> Result<Described, ModelError>
             reader.fault("model_type", format!("`{model_type}` is not supported; supported: {}", known.join(", ")))
         );
     };
-    let Kind::Decoder { arch, storage } = &family.kind;
-    let arch = arch(&mut reader)?;
+    let network = match family.kind {
+        Kind::Decoder { arch, storage } => Network::Decoder(arch(&mut reader)?, storage),
+        Kind::Mamba { arch } => Network::Mamba(arch(&mut reader)?, mamba::STORAGE),
+        Kind::Masked { blueprint } => Network::Masked(blueprint(&mut reader)?),
+    };
     reader.finish()?;
-    Ok(Described { model_type: family.model_type, arch, storage: *storage })
+    Ok(Described { model_type: family.model_type, network })
 }

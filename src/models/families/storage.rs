@@ -35,7 +35,8 @@ pub enum Layout {
 const BUFFERS: &[&str] =
     &[".attention.bias", ".attn.bias", ".attention.masked_bias", ".attn.masked_bias", ".rotary_emb.inv_freq"];
 
-/// A canonical name in its parts: pattern (`layers.*.qkv`), layer and ending (`weight`).
+/// A canonical name in its parts: pattern (`layers.*.qkv`), layer and ending (`weight`); a parameter of the layer itself
+/// has the pattern `layers.*`.
 struct Canonical<'a> {
     pattern: String,
     layer: &'a str,
@@ -45,9 +46,12 @@ struct Canonical<'a> {
 impl<'a> Canonical<'a> {
     fn parse(name: &'a str) -> Self {
         let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
-        match stem.strip_prefix("layers.").and_then(|rest| rest.split_once('.')) {
+        let Some(rest) = stem.strip_prefix("layers.") else {
+            return Self { pattern: stem.to_owned(), layer: "", ending };
+        };
+        match rest.split_once('.') {
             Some((layer, part)) => Self { pattern: format!("layers.*.{part}"), layer, ending },
-            None => Self { pattern: stem.to_owned(), layer: "", ending },
+            None => Self { pattern: "layers.*".to_owned(), layer: rest, ending },
         }
     }
 }
@@ -103,9 +107,9 @@ impl Storage {
     }
 
     /// Whether a tensor on disk is no part of the model: a buffer, or a head beside a tied embedding.
-    pub fn ignores(&self, arch: &Arch, name: &str) -> bool {
+    pub fn ignores(&self, tied_head: bool, name: &str) -> bool {
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-        BUFFERS.iter().any(|buffer| name.ends_with(buffer)) || arch.head.tied && self.head.contains(&stem)
+        BUFFERS.iter().any(|buffer| name.ends_with(buffer)) || tied_head && self.head.contains(&stem)
     }
 }
 
@@ -164,6 +168,8 @@ mod tests {
         assert_eq!(names, want);
         assert_eq!(STORAGE.candidates("head.weight"), [["out.weight"], ["lm_head.weight"]]);
         assert!(STORAGE.candidates("layers.1.other.weight").is_empty());
+        let bare = Storage { names: &[("layers.*", &["layers.*.mixer"])], ..STORAGE };
+        assert_eq!(bare.candidates("layers.7.A_log")[0], ["a.layers.7.mixer.A_log"]);
     }
 
     #[test]
@@ -183,14 +189,13 @@ mod tests {
 
     #[test]
     fn buffers_are_ignored_and_biases_of_projections_are_not() {
-        let sizes = Sizes { vocab: 5, hidden: 8, layers: 1, heads: 1, kv_heads: 1, head_dim: 8, inner: 4, context: 4 };
-        let arch = Arch::new(sizes);
         for name in ["gpt_neox.layers.0.attention.bias", "h.0.attn.bias", "transformer.h.1.attn.attention.masked_bias"]
         {
-            assert!(STORAGE.ignores(&arch, name), "{name}");
+            assert!(STORAGE.ignores(false, name), "{name}");
         }
         for name in ["h.0.attn.c_attn.bias", "gpt_neox.layers.0.attention.dense.bias", "lm_head.weight"] {
-            assert!(!STORAGE.ignores(&arch, name), "{name}");
+            assert!(!STORAGE.ignores(false, name), "{name}");
         }
+        assert!(STORAGE.ignores(true, "lm_head.weight"));
     }
 }

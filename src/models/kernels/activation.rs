@@ -1,6 +1,7 @@
 //! The nonlinearity between the two products of an MLP.
 
-use super::math::{erf, logistic, tanh};
+use super::math::{erf, tanh};
+use super::sigmoid;
 use crate::models::arch::Activation;
 use multiversion::multiversion;
 use rayon::prelude::*;
@@ -56,7 +57,7 @@ fn gelu_tanh(values: &mut [f32]) {
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
 fn silu(values: &mut [f32]) {
     for v in values {
-        *v *= logistic(*v);
+        *v = sigmoid::silu(*v);
     }
 }
 

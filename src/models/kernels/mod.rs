@@ -6,9 +6,13 @@
 
 pub mod activation;
 pub mod attention;
+pub mod conv;
 pub mod gemm;
 pub mod math;
 pub mod norm;
+pub mod rms_norm;
+pub mod scan;
+pub mod sigmoid;
 
 /// A pointer that threads may share because each writes a part of its own.
 #[derive(Clone, Copy)]

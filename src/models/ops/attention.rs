@@ -2,7 +2,7 @@
 
 use super::{elements, elements_mut, wide};
 use crate::models::kernels::attention::{self, AttentionShape, Visibility};
-use crate::models::kernels::norm::rms_norm_segments;
+use crate::models::kernels::rms_norm::rms_norm_columns;
 use crate::models::rotary::RotaryRows;
 use candle_core::{CpuStorage, CustomOp1, D, InplaceOp3, Layout, Result, Shape, Tensor};
 use std::ops::Range;
@@ -92,8 +92,8 @@ impl InplaceOp3 for NormaliseSegments {
         let qkv = elements_mut(qkv, layout)?;
         let (width, queries) = (self.shape.qkv_width(), self.shape.out_width());
         let keys = queries + self.shape.kv_heads * self.shape.head_dim;
-        rms_norm_segments(qkv, width, 0..queries, elements(query, query_layout)?, self.eps);
-        rms_norm_segments(qkv, width, queries..keys, elements(key, key_layout)?, self.eps);
+        rms_norm_columns(qkv, width, 0..queries, elements(query, query_layout)?, self.eps);
+        rms_norm_columns(qkv, width, queries..keys, elements(key, key_layout)?, self.eps);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What stands between the two products of an MLP.
 
-use super::{Form, elements, elements_mut};
+use super::{Form, elements, elements_mut, wide};
 use crate::models::arch::Activation;
 use crate::models::kernels::activation;
 use candle_core::{CpuStorage, CustomOp1, D, InplaceOp1, Layout, Result, Shape, Tensor};
@@ -9,7 +9,7 @@ use candle_core::{CpuStorage, CustomOp1, D, InplaceOp1, Layout, Result, Shape, T
 pub fn activate(activation: Activation, x: Tensor, form: Form) -> Result<Tensor> {
     match form {
         Form::Fused => x.inplace_op1(&activation).map(|()| x),
-        Form::Plain => plain(activation, &x),
+        Form::Plain => plain(activation, &wide(&x)?)?.to_dtype(x.dtype()),
     }
 }
 
@@ -18,8 +18,9 @@ pub fn gate(activation: Activation, x: &Tensor, form: Form) -> Result<Tensor> {
     match form {
         Form::Fused => x.apply_op1_no_bwd(&Gate(activation)),
         Form::Plain => {
-            let inner = x.dim(D::Minus1)? / 2;
-            plain(activation, &x.narrow(D::Minus1, 0, inner)?.contiguous()?)? * x.narrow(D::Minus1, inner, inner)?
+            let (inner, wide_x) = (x.dim(D::Minus1)? / 2, wide(x)?);
+            let gate = plain(activation, &wide_x.narrow(D::Minus1, 0, inner)?.contiguous()?)?;
+            (gate * wide_x.narrow(D::Minus1, inner, inner)?)?.to_dtype(x.dtype())
         }
     }
 }

@@ -3,7 +3,7 @@
 //! *Fused* runs the kernels of this crate on the CPU, for inference. *Plain* is built from candle's differentiable
 //! operations and runs on every device: for training, and for inference where no kernel exists. candle's own fused
 //! operations drop gradients without a word, so the plain form uses none of them. In f16 and bf16 the plain form takes
-//! norms and softmax in f32.
+//! norms, rotations, softmax and activations in f32.
 
 mod attention;
 mod linear;

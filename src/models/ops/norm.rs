@@ -2,7 +2,8 @@
 
 use super::{Form, elements, wide, with_slice};
 use crate::models::arch::NormKind;
-use crate::models::kernels::norm;
+use crate::models::kernels::norm::layer_norm;
+use crate::models::kernels::rms_norm::rms_norm;
 use candle_core::{CpuStorage, CustomOp2, D, Layout, Result, Shape, Tensor};
 
 /// A norm over the last dimension: a layer norm with its bias, or an RMS norm, which has none.
@@ -54,10 +55,10 @@ impl CustomOp2 for Normalise<'_> {
         let mut out = vec![0f32; x.len()];
         match &self.0.bias {
             Some(bias) => with_slice(bias, |bias| {
-                norm::layer_norm(&mut out, x, weight, bias, eps);
+                layer_norm(&mut out, x, weight, bias, eps);
                 Ok(())
             })?,
-            None => norm::rms_norm(&mut out, x, weight, eps),
+            None => rms_norm(&mut out, x, weight, 1, eps),
         }
         Ok((CpuStorage::F32(out), xl.shape().clone()))
     }

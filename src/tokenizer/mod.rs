@@ -1,4 +1,14 @@
-//! Text to token ids, exactly as the model's own `tokenizer.json` says, special tokens included.
+//! Text to token ids, exactly as the model's own files say, special tokens included.
+
+mod byte_level;
+mod files;
+mod special;
+
+#[cfg(test)]
+mod tests;
+
+pub use byte_level::{TokenizerFiles, from_vocab_and_merges};
+pub use files::from_files;
 
 use std::sync::Arc;
 use tokenizers::Tokenizer as HubTokenizer;
@@ -19,7 +29,7 @@ pub struct Encoded {
     pub bos_prepended: bool,
 }
 
-/// A `tokenizer.json` that cannot be used, or a text that it cannot encode.
+/// Files of a tokenizer that cannot be used, or a text that it cannot encode.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("tokenizer: {0}")]
 pub struct TokenizerError(String);

@@ -1,0 +1,91 @@
+//! A model in a device's memory: running it, and what is learnt of it on the way.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::entry::Entry;
+use super::forward::{Failure, forward};
+use crate::engine::admission::Rate;
+use crate::engine::memory::largest_batch;
+use crate::engine::shared::Shared;
+use crate::engine::{ModelSource, Stats};
+use crate::models::CausalLm;
+
+/// After out-of-memory lowered a model's budget, each full batch that fits raises it by one part in this many: what
+/// was scarce for a moment must not cost throughput for ever, and trying must be rare.
+const BUDGET_RECOVERY: usize = 256;
+
+/// A model that is loaded.
+pub(super) struct Loaded {
+    model: Box<dyn CausalLm>,
+    source: Arc<ModelSource>,
+    /// Its token budget of a batch: the limit, or less where that did not fit in memory.
+    budget: usize,
+    /// What fits beside the weights of the device's models by estimate, at most the device's budget.
+    limit: usize,
+}
+
+impl Loaded {
+    pub(super) fn new(model: Box<dyn CausalLm>, source: Arc<ModelSource>, max_batch_tokens: usize) -> Self {
+        Self { model, source, budget: max_batch_tokens, limit: max_batch_tokens }
+    }
+
+    pub(super) fn source(&self) -> &Arc<ModelSource> {
+        &self.source
+    }
+
+    pub(super) fn budget(&self) -> usize {
+        self.budget
+    }
+
+    /// Sets the limit of its batches, so that activations fit in `room` bytes; the new limit where it has changed.
+    pub(super) fn fit_to(&mut self, room: u64, max_batch_tokens: usize) -> Option<usize> {
+        let limit = largest_batch(&*self.source.activation_bytes, room, max_batch_tokens);
+        let before = std::mem::replace(&mut self.limit, limit);
+        self.budget = if self.budget == before { limit } else { self.budget.min(limit) };
+        (limit != before).then_some(limit)
+    }
+
+    /// Runs one forward pass and notes how it went: facts, metrics, the model's speed and its budget.
+    pub(super) fn forward(
+        &mut self,
+        part: &[Entry],
+        model: usize,
+        device: usize,
+        shared: &Shared,
+    ) -> Result<Vec<Stats>, Failure> {
+        let started = Instant::now();
+        shared.board.note(|facts| facts.devices[device].busy_since = Some(started));
+        let sequences: Vec<&[u32]> = part.iter().map(|entry| &**entry.ids()).collect();
+        let result = forward(self.model.as_ref(), &sequences);
+
+        let (now, took) = (Instant::now(), started.elapsed());
+        let tokens: usize = part.iter().map(Entry::tokens).sum();
+        shared.meters.models[model].note_forward(&result, part.len(), tokens, took);
+        match &result {
+            Ok(_) if tokens.saturating_mul(2) >= self.budget => {
+                let raised = self.budget.saturating_add(self.budget / BUDGET_RECOVERY + 1);
+                self.budget = raised.min(self.limit);
+            }
+            Err(Failure::OutOfMemory(_)) => self.budget = (tokens / 2).clamp(1, self.budget),
+            _ => {}
+        }
+        shared.board.note(|facts| {
+            facts.devices[device].busy_since = None;
+            let model = &mut facts.models[model];
+            model.last_used = Some(now);
+            match &result {
+                Ok(_) => {
+                    facts.last_ok = Some(now);
+                    model.rate = Rate::observe(model.rate, tokens, self.budget, took, now);
+                }
+                Err(failure) => facts.last_error = Some((now, failure.reason().to_owned())),
+            }
+        });
+        if let Err(failure) = &result {
+            let (model, reason) = (&shared.models[model].id, failure.reason());
+            tracing::warn!(model, sequences = part.len(), tokens, reason, "a forward pass failed");
+        }
+        result
+    }
+}

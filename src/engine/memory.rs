@@ -1,0 +1,102 @@
+//! Which models make room for another one on a device. Pure: facts in, models to evict or a refusal out.
+//!
+//! The books of a device: the weights of all its models, and beside them the activations of one batch, of whichever of
+//! them takes most; all of it must fit in the device's memory.
+//!
+//! The rules:
+//!
+//! - Room is made for batches of the full token budget. Only where that is out of reach, even with every model gone that
+//!   may go, half of it will do, and so on down to one token, which means one sequence at a time.
+//! - As few models go as reach that, in order: those without work before those with, and then the least recently used.
+//!   Pinned models stay.
+//! - Where not even one token has room nothing is evicted, and the refusal says what is short.
+
+use std::iter::successors;
+use std::time::Instant;
+
+/// A model on a device, or one that is to come there.
+pub(super) struct Tenant<'a> {
+    /// Its index.
+    pub(super) model: usize,
+    pub(super) id: &'a str,
+    /// Bytes of its weights.
+    pub(super) weights: u64,
+    /// Bytes that a batch of so many tokens takes.
+    pub(super) activation: &'a dyn Fn(usize) -> u64,
+    /// Whether it must stay.
+    pub(super) pinned: bool,
+    /// Whether work waits for it.
+    pub(super) in_use: bool,
+    pub(super) last_used: Option<Instant>,
+}
+
+/// The models to evict, by index and in order, so that `newcomer` fits beside the rest of `residents` in `memory` bytes.
+///
+/// # Errors
+/// Says in words what is needed, what there is, and who holds it.
+pub(super) fn evictions(
+    newcomer: &Tenant<'_>,
+    residents: &[Tenant<'_>],
+    memory: u64,
+    max_batch_tokens: usize,
+) -> Result<Vec<usize>, String> {
+    let order = eviction_order(residents);
+    let fits = |evicted: usize, tokens: usize| {
+        let stays = |tenant: &&Tenant<'_>| !order[..evicted].contains(&tenant.model);
+        let staying = || residents.iter().filter(stays).chain([newcomer]);
+        let weights = staying().map(|tenant| tenant.weights).fold(0, u64::saturating_add);
+        let activation = staying().map(|tenant| (tenant.activation)(tokens)).max().unwrap_or(0);
+        weights.saturating_add(activation) <= memory
+    };
+    let mut goals = successors(Some(max_batch_tokens.max(1)), |tokens| (*tokens > 1).then_some(tokens / 2));
+    let goal = goals.find(|tokens| fits(order.len(), *tokens));
+    let goal = goal.ok_or_else(|| shortage(newcomer, residents, memory))?;
+    let fewest = (0..order.len()).find(|evicted| fits(*evicted, goal)).unwrap_or(order.len());
+    Ok(order[..fewest].to_vec())
+}
+
+/// The models that may be evicted, by index: who goes first comes first.
+pub(super) fn eviction_order(residents: &[Tenant<'_>]) -> Vec<usize> {
+    let mut order: Vec<_> = residents.iter().filter(|tenant| !tenant.pinned).collect();
+    order.sort_by_key(|tenant| (tenant.in_use, tenant.last_used, tenant.model));
+    order.into_iter().map(|tenant| tenant.model).collect()
+}
+
+/// The largest token budget, of at most `most` and at least one, whose activations fit in `room` bytes.
+pub(super) fn largest_batch(activation: &dyn Fn(usize) -> u64, room: u64, most: usize) -> usize {
+    if activation(most) <= room {
+        return most.max(1);
+    }
+    let (mut fits, mut too_much) = (1, most.max(1));
+    while too_much - fits > 1 {
+        let middle = fits + (too_much - fits) / 2;
+        if activation(middle) <= room { fits = middle } else { too_much = middle }
+    }
+    fits
+}
+
+fn shortage(newcomer: &Tenant<'_>, residents: &[Tenant<'_>], memory: u64) -> String {
+    let pinned = || residents.iter().filter(|tenant| tenant.pinned);
+    let activation = pinned().chain([newcomer]).map(|tenant| (tenant.activation)(1)).max().unwrap_or(0);
+    let needed = newcomer.weights.saturating_add(activation);
+    let mut reason = format!(
+        "needs {} ({} of weights and at least {} to run) and the device has {}",
+        size(needed),
+        size(newcomer.weights),
+        size(activation),
+        size(memory),
+    );
+    let holders: Vec<_> = pinned().map(|tenant| format!("`{}` {}", tenant.id, size(tenant.weights))).collect();
+    if !holders.is_empty() {
+        let held = pinned().map(|tenant| tenant.weights).fold(0, u64::saturating_add);
+        reason += &format!(", of which pinned models hold {} ({})", size(held), holders.join(", "));
+    }
+    reason
+}
+
+/// Bytes for people.
+fn size(bytes: u64) -> String {
+    const MIB: f64 = (1 << 20) as f64;
+    let mib = bytes as f64 / MIB;
+    if mib < 1024.0 { format!("{mib:.1} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
+}

@@ -1,0 +1,239 @@
+//! The selective scan of Mamba (Gu and Dao 2023, algorithm 2) and of Mamba-2 (Dao and Gu 2024), one pass over time.
+//!
+//! Per channel and state n: `h = e^(dt a) h + dt x b[n]`, and `y = (sum_n c[n] h[n] + d x) silu(gate)`. One task runs one
+//! sequence through one block of channels, a channel per vector lane, so that the states stay in the nearest cache and
+//! nothing of the size `[tokens, channels, states]` ever exists. The sums over states have one order everywhere.
+
+use super::SharedMut;
+use super::gemm::View;
+use super::math::exp_nonpositive;
+use super::sigmoid::{silu, softplus};
+use multiversion::multiversion;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Channels of a block: two vectors of AVX-512.
+const LANES: usize = 32;
+type Lanes = [f32; LANES];
+
+/// The shape of the scan of one layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanShape {
+    /// Channels are cut evenly into heads, and heads into groups.
+    pub heads: usize,
+    pub head_dim: usize,
+    /// The heads of a group share `b` and `c`.
+    pub groups: usize,
+    pub states: usize,
+    /// Who has a time step of its own.
+    pub time_step: TimeStep,
+}
+
+/// Who has a time step, with its bias, its decay rates and its skip, of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeStep {
+    /// Every channel, with a rate for every state: Mamba.
+    PerChannel,
+    /// Every head, with a single rate: Mamba-2.
+    PerHead,
+}
+
+impl ScanShape {
+    /// Columns of `x`, of the gate and of the result.
+    pub fn channels(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// Columns of `b`, and of `c`.
+    pub fn mixing_width(&self) -> usize {
+        self.groups * self.states
+    }
+
+    /// Time steps of a token.
+    pub fn time_steps(&self) -> usize {
+        match self.time_step {
+            TimeStep::PerChannel => self.channels(),
+            TimeStep::PerHead => self.heads,
+        }
+    }
+
+    fn blocks_of_head(&self) -> usize {
+        self.head_dim.div_ceil(LANES)
+    }
+}
+
+/// What differs from token to token; row t of every view belongs to token t of the batch.
+#[derive(Clone, Copy)]
+pub struct ScanInput<'a> {
+    /// `[tokens, channels]`
+    pub x: View<'a>,
+    /// `[tokens, channels]`
+    pub gate: View<'a>,
+    /// `[tokens, time_steps]`, before bias and softplus.
+    pub time_steps: View<'a>,
+    /// `[tokens, groups * states]`, how the input enters the states.
+    pub b: View<'a>,
+    /// `[tokens, groups * states]`, how the states are read.
+    pub c: View<'a>,
+}
+
+/// What the layer has learnt.
+#[derive(Clone, Copy)]
+pub struct ScanWeights<'a> {
+    /// Rates of decay, at most 0: `[states, channels]`, or `[heads]` where heads have time steps.
+    pub a: &'a [f32],
+    /// The skip: `[time_steps]`
+    pub d: &'a [f32],
+    /// `[time_steps]`
+    pub time_bias: &'a [f32],
+    /// Bounds on the time step after softplus.
+    pub time_limit: (f32, f32),
+}
+
+/// Channels `column..column + width`, all of one head.
+struct Block {
+    head: usize,
+    group: usize,
+    column: usize,
+    width: usize,
+}
+
+/// One sequence through one block.
+struct Task<'a> {
+    out: SharedMut,
+    input: &'a ScanInput<'a>,
+    weights: &'a ScanWeights<'a>,
+    shape: ScanShape,
+    rows: Range<usize>,
+    block: Block,
+}
+
+/// What one task reuses from the last: `[states]` each, or a single rate where heads have time steps.
+#[derive(Default)]
+struct Scratch {
+    states: Vec<Lanes>,
+    rates: Vec<Lanes>,
+}
+
+/// `out` `[tokens, channels]`; `sequences` are the row ranges of the batch, each of which starts from an empty state.
+///
+/// # Panics
+/// Where slices are smaller than the ranges and the shape say: a mistake in this layer, not in a request.
+pub fn selective_scan(
+    out: &mut [f32],
+    input: &ScanInput,
+    weights: &ScanWeights,
+    sequences: &[Range<usize>],
+    shape: ScanShape,
+) {
+    let tokens = sequences.last().map_or(0, |s| s.end);
+    assert!(out.len() >= tokens * shape.channels() && shape.heads.is_multiple_of(shape.groups));
+    // Tasks write rows of their own only if the ranges are in order and apart.
+    assert!(sequences.iter().all(|s| s.start <= s.end) && sequences.windows(2).all(|w| w[0].end <= w[1].start));
+    let out = SharedMut(out.as_mut_ptr());
+    let blocks = shape.heads * shape.blocks_of_head();
+    (0..sequences.len() * blocks).into_par_iter().for_each_init(Scratch::default, |scratch, task| {
+        let (rows, block) = (sequences[task / blocks].clone(), Block::new(task % blocks, &shape));
+        let task = Task { out, input, weights, shape, rows, block };
+        match shape.time_step {
+            TimeStep::PerChannel => scan_channels(&task, scratch),
+            TimeStep::PerHead => scan_heads(&task, scratch),
+        }
+    });
+}
+
+impl Block {
+    fn new(index: usize, shape: &ScanShape) -> Self {
+        let (head, first) = (index / shape.blocks_of_head(), index % shape.blocks_of_head() * LANES);
+        let group = head / (shape.heads / shape.groups);
+        Self { head, group, column: head * shape.head_dim + first, width: LANES.min(shape.head_dim - first) }
+    }
+}
+
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+fn scan_channels(task: &Task, scratch: &mut Scratch) {
+    scan::<false>(task, scratch);
+}
+
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+fn scan_heads(task: &Task, scratch: &mut Scratch) {
+    scan::<true>(task, scratch);
+}
+
+#[inline(always)]
+fn scan<const PER_HEAD: bool>(task: &Task, scratch: &mut Scratch) {
+    let Task { input, weights, shape, block, .. } = task;
+    let channels = |row: &[f32]| lanes(&row[block.column..][..block.width]);
+    let time_steps = |row: &[f32]| if PER_HEAD { [row[block.head]; LANES] } else { channels(row) };
+    let mixing = block.group * shape.states;
+
+    scratch.states.clear();
+    scratch.states.resize(shape.states, [0.0; LANES]);
+    scratch.rates.clear();
+    scratch.rates.extend(weights.a.chunks_exact(shape.time_steps()).map(time_steps));
+    let (d, bias) = (time_steps(weights.d), time_steps(weights.time_bias));
+
+    for t in task.rows.clone() {
+        let (x, gate) = (channels(row(&input.x, t)), channels(row(&input.gate, t)));
+        let (b, c) = (&row(&input.b, t)[mixing..][..shape.states], &row(&input.c, t)[mixing..][..shape.states]);
+        let mut dt = time_steps(row(&input.time_steps, t));
+        let mut inflow = [0.0; LANES];
+        for i in 0..LANES {
+            dt[i] = held(softplus(dt[i] + bias[i]), weights.time_limit);
+            inflow[i] = dt[i] * x[i];
+        }
+        let mut y = if PER_HEAD {
+            let mut decay = [0.0; LANES];
+            for i in 0..LANES {
+                decay[i] = exp_nonpositive(dt[i] * scratch.rates[0][i]);
+            }
+            advance(&mut scratch.states, b, c, &inflow, |_, i| decay[i])
+        } else {
+            let rates = &scratch.rates[..b.len()];
+            advance(&mut scratch.states, b, c, &inflow, |n, i| exp_nonpositive(dt[i] * rates[n][i]))
+        };
+        for i in 0..LANES {
+            y[i] = (y[i] + d[i] * x[i]) * silu(gate[i]);
+        }
+        // SAFETY: a row of this sequence at the columns of this block, which lie inside `out` (checked where the tasks
+        // are made) and belong to this task alone.
+        let out =
+            unsafe { std::slice::from_raw_parts_mut(task.out.at(t * shape.channels() + block.column), block.width) };
+        out.copy_from_slice(&y[..block.width]);
+    }
+}
+
+/// Moves every state one token on, and reads them: `sum_n c[n] h[n]`. `decay(n, i)` is that of state n in lane i.
+#[inline(always)]
+fn advance(states: &mut [Lanes], b: &[f32], c: &[f32], inflow: &Lanes, decay: impl Fn(usize, usize) -> f32) -> Lanes {
+    let mut y = [0.0; LANES];
+    for (n, ((h, &b), &c)) in states.iter_mut().zip(b).zip(c).enumerate() {
+        for i in 0..LANES {
+            h[i] = h[i] * decay(n, i) + inflow[i] * b;
+            y[i] += h[i] * c;
+        }
+    }
+    y
+}
+
+#[inline(always)]
+fn row<'a>(view: &View<'a>, t: usize) -> &'a [f32] {
+    &view.data[t * view.row_stride..]
+}
+
+/// Up to `LANES` values; a block at the end of a head fills up with zeros, which change nothing elsewhere.
+#[inline(always)]
+fn lanes(values: &[f32]) -> Lanes {
+    values.first_chunk().copied().unwrap_or_else(|| {
+        let mut lanes = [0.0; LANES];
+        lanes[..values.len()].copy_from_slice(values);
+        lanes
+    })
+}
+
+/// The value within the limits, by comparisons, so that a NaN stays one.
+#[inline(always)]
+fn held(value: f32, (least, most): (f32, f32)) -> f32 {
+    let value = if value < least { least } else { value };
+    if value > most { most } else { value }
+}

@@ -1,0 +1,71 @@
+//! Mamba (Gu and Dao 2023) and Mamba-2 (Dao and Gu 2024): causal language models with a state instead of attention.
+//!
+//! Each layer adds `mixer(norm(x))` to the residual stream. A mixer projects, convolves over the last few tokens, runs a
+//! selective scan over time and projects back. All of it is f32, as in transformers.
+
+pub mod arch;
+pub mod config;
+mod fused;
+mod mixer;
+mod plain;
+
+use super::batch::PackedBatch;
+use super::decoder::TensorSource;
+use super::logit_stats::{Head, scored_stats};
+use super::ops::Form;
+use super::{CausalLm, ModelError};
+use crate::token_stats::TokenStats;
+pub use arch::MambaArch;
+use candle_core::{Device, Tensor};
+use mixer::{Layer, Plan, RmsNorm};
+
+/// A loaded model of either generation.
+///
+/// Canonical names of its tensors: `embedding.weight`, `final_norm.weight`, `head.weight` and, after `layers.N.`,
+/// `norm.weight`, `{in_proj,out_proj}.{weight,bias}`, `conv.{weight,bias}`, `A_log`, `D`; then `x_proj.weight` and
+/// `time_proj.{weight,bias}` of Mamba, and `gated_norm.weight` and `dt_bias` of Mamba-2.
+pub struct Mamba {
+    arch: MambaArch,
+    form: Form,
+    device: Device,
+    embedding: Tensor,
+    layers: Vec<Layer>,
+    final_norm: RmsNorm,
+    head: Head,
+}
+
+impl Mamba {
+    /// Builds the model from a source of tensors.
+    ///
+    /// # Errors
+    /// Whatever the source returns for a tensor that it does not have in the shape asked for.
+    pub fn new(arch: MambaArch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
+        let shape = [arch.vocab_size, arch.hidden_size];
+        let embedding = source("embedding.weight", &shape)?;
+        let layers = (0..arch.layers).map(|i| Layer::new(&arch, i, source)).collect::<Result<_, ModelError>>()?;
+        let final_norm = RmsNorm::new("final_norm", arch.hidden_size, 1, arch.norm_eps, source)?;
+        let weight = if arch.tied_head { embedding.clone() } else { source("head.weight", &shape)? };
+        let head = Head { weight, bias: None, soft_cap: None };
+        Ok(Self { arch, form, device: device.clone(), embedding, layers, final_norm, head })
+    }
+
+    /// The hidden states after the final norm, `[tokens, hidden]`.
+    pub fn hidden(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
+        let plan = Plan::new(self.form, batch, &self.device)?;
+        let mut x = self.embedding.index_select(&batch.ids(&self.device)?, 0)?;
+        for layer in &self.layers {
+            x = layer.forward(x, &self.arch, &plan)?;
+        }
+        self.final_norm.forward(&x, self.form)
+    }
+}
+
+impl CausalLm for Mamba {
+    fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+        let batch = PackedBatch::new(sequences);
+        scored_stats(&batch, &self.head, &self.device, |batch| self.hidden(batch))
+    }
+}
+
+#[cfg(test)]
+mod tests;

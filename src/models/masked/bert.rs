@@ -1,0 +1,77 @@
+//! BERT (Devlin et al. 2019) with the head it was pre-trained with.
+
+use super::{Blueprint, Network, Shape, must_be, widths};
+use crate::models::ModelError;
+use crate::models::config_reader::ConfigReader;
+use candle_core::{Result, Tensor};
+use candle_transformers::models::bert::{BertForMaskedLM, Config, HiddenAct};
+
+impl Network for BertForMaskedLM {
+    fn logits(&self, ids: &Tensor) -> Result<Tensor> {
+        self.forward(ids, &ids.zeros_like()?, None)
+    }
+}
+
+pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, ModelError> {
+    let (hidden_size, heads) = widths(config)?;
+    must_be(config, "is_decoder", false)?;
+    must_be(config, "add_cross_attention", false)?;
+    let kind = config.text_or("position_embedding_type", "absolute")?;
+    if kind != "absolute" {
+        return Err(config.fault("position_embedding_type", format!("`{kind}` is not supported, only `absolute`")));
+    }
+    let tied = config.flag_or("tie_word_embeddings", true)?;
+    let parsed = Config {
+        vocab_size: config.count("vocab_size")?,
+        hidden_size,
+        num_hidden_layers: config.count("num_hidden_layers")?,
+        num_attention_heads: heads,
+        intermediate_size: config.count("intermediate_size")?,
+        hidden_act: activation(config)?,
+        max_position_embeddings: config.context("max_position_embeddings", 512)?,
+        type_vocab_size: config.count_or("type_vocab_size", 2)?,
+        layer_norm_eps: config.positive("layer_norm_eps")?.unwrap_or(1e-12),
+        // With a type, candle would look for tensors under a second prefix and name those in its errors.
+        model_type: None,
+        ..Config::default()
+    };
+    let shape = Shape { vocab_size: parsed.vocab_size, heads, context: parsed.max_position_embeddings };
+    Ok(Blueprint {
+        shape,
+        names: if tied { tied_names } else { untied_names },
+        ignored,
+        build: Box::new(move |vb| Ok(Box::new(BertForMaskedLM::load(vb, &parsed)?))),
+    })
+}
+
+fn activation(config: &mut ConfigReader) -> std::result::Result<HiddenAct, ModelError> {
+    match config.text_or("hidden_act", "gelu")? {
+        "gelu" => Ok(HiddenAct::Gelu),
+        "gelu_new" | "gelu_pytorch_tanh" => Ok(HiddenAct::GeluApproximate),
+        "relu" => Ok(HiddenAct::Relu),
+        other => Err(config.fault("hidden_act", format!("`{other}` is not supported"))),
+    }
+}
+
+/// The head's matrix is that of the embeddings; a copy that the file may hold is not read, as in transformers.
+fn tied_names(name: &str) -> Vec<String> {
+    match name {
+        "cls.predictions.decoder.weight" => vec!["bert.embeddings.word_embeddings.weight".into()],
+        _ => untied_names(name),
+    }
+}
+
+/// The head's bias has two names in transformers, of which a file may hold either.
+fn untied_names(name: &str) -> Vec<String> {
+    match name {
+        "cls.predictions.decoder.bias" => vec!["cls.predictions.bias".into(), name.into()],
+        _ => vec![name.into()],
+    }
+}
+
+fn ignored(name: &str) -> bool {
+    name.starts_with("bert.pooler.")
+        || name.starts_with("cls.seq_relationship.")
+        || ["bert.embeddings.position_ids", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"]
+            .contains(&name)
+}

@@ -1,0 +1,113 @@
+//! A model whose files are open: what is known of it before a weight is loaded, and how it is loaded.
+
+use super::origin::{Found, OpenError};
+use crate::config::Dtype;
+use crate::engine::ModelSource;
+use crate::models::checkpoint::Checkpoint;
+use crate::models::device::ComputeDevice;
+use crate::models::files::{ModelFiles, Stamp, digest, joint_digest};
+use crate::models::{ModelError, precision};
+use crate::tokenizer::{self, Tokenizer};
+use candle_core::DType;
+use std::sync::Arc;
+
+/// A configured model whose files are open.
+pub struct Model {
+    pub id: String,
+    /// SHA-256 over configuration and weights.
+    pub digest: String,
+    pub tokenizer_digest: String,
+    pub tokenizer: Tokenizer,
+    /// The most tokens of a text; none where there is no limit.
+    pub context: Option<usize>,
+    /// Outputs of the head.
+    pub vocab_size: usize,
+    /// Whether it fills gaps of a text instead of continuing it: then it scores nothing, and serves to make neighbours.
+    pub masked: bool,
+    /// Value of `model_type` in the configuration.
+    pub architecture: &'static str,
+    /// The type it computes in.
+    pub dtype: &'static str,
+    /// Where it runs: `cpu`, `cuda:0` or, with replicas, all of them.
+    pub device: String,
+    /// Bytes of the weights once loaded.
+    pub weight_bytes: u64,
+    /// The commit of a repository on the Hub.
+    pub commit: Option<String>,
+}
+
+impl Model {
+    /// Opens a model's files and prepares its loading to those of the `devices` that `places` index. Reads every byte of
+    /// the weights, for the digest.
+    ///
+    /// # Errors
+    /// [`OpenError`] naming the file, key or tensor at fault.
+    pub fn open(
+        id: &str,
+        found: Found,
+        wanted: Dtype,
+        devices: &Arc<[ComputeDevice]>,
+        places: &[usize],
+    ) -> Result<(Self, ModelSource), OpenError> {
+        let Found { files, commit } = found;
+        // Before anything is read: what changes from here on shows at loading.
+        let stamp = files.stamp()?;
+        let checkpoint = Checkpoint::open(&files)?;
+        let (tokenizer, tokenizer_digest) = open_tokenizer(&files, checkpoint.vocab_size())?;
+        let own = || places.iter().filter_map(|&place| devices.get(place));
+        let on_cpu = own().all(|device| device.device.is_cpu());
+        let dtype = precision::choose(wanted, on_cpu, &checkpoint)?;
+        let model = Self {
+            id: id.to_owned(),
+            digest: checkpoint.digest(),
+            tokenizer_digest,
+            tokenizer,
+            context: checkpoint.context(),
+            vocab_size: checkpoint.vocab_size(),
+            masked: checkpoint.is_masked(),
+            architecture: checkpoint.model_type(),
+            dtype: precision::name(dtype),
+            device: own().map(|device| device.name.as_str()).collect::<Vec<_>>().join(","),
+            weight_bytes: checkpoint.weight_bytes(dtype),
+            commit,
+        };
+        let source = ModelSource {
+            identity: format!("{} {} {}", model.digest, model.dtype, model.device).into(),
+            context: model.context,
+            weight_bytes: model.weight_bytes,
+            activation_bytes: checkpoint.activation_bytes(dtype, on_cpu),
+            load: loader(files, stamp, dtype, Arc::clone(devices)),
+        };
+        Ok((model, source))
+    }
+}
+
+/// The tokenizer and its digest: that of `tokenizer.json`, or of the files that stand for it.
+fn open_tokenizer(files: &ModelFiles, vocab: usize) -> Result<(Tokenizer, String), OpenError> {
+    let (tokenizer, from) = tokenizer::from_files(|name| files.find(name).map_err(OpenError::Model))?;
+    let bound = tokenizer.id_bound();
+    if bound > vocab {
+        let reason = format!("gives ids up to {}, but the model has {vocab} outputs", bound - 1);
+        return Err(files.fault(from.first().map_or("", |(name, _)| name), reason).into());
+    }
+    let digest = match from.as_slice() {
+        [(_, json)] => digest(json),
+        parts => joint_digest(&mut parts.iter().map(|(name, bytes)| (*name, &**bytes)).collect::<Vec<_>>()),
+    };
+    Ok((tokenizer, digest))
+}
+
+/// Opens the files anew at every load: an unloaded model holds no map of its weights. They must still be those whose
+/// digest the answers name.
+fn loader(files: ModelFiles, stamp: Stamp, dtype: DType, devices: Arc<[ComputeDevice]>) -> crate::engine::Load {
+    Arc::new(move |place| {
+        if files.stamp()? != stamp {
+            return Err(files.fault("", "files have changed since they were opened; load the model by hand"));
+        }
+        let device = devices.get(place).ok_or_else(|| ModelError::Device(format!("there is no device {place}")))?;
+        let loaded = Checkpoint::open(&files)?.load(dtype, &device.device)?;
+        // What loading took for a while, to widen and to reorder.
+        device.trim();
+        Ok(Box::new(loaded))
+    })
+}

@@ -1,0 +1,79 @@
+//! Where the files of a configured model come from.
+
+use crate::config::Source;
+use crate::hub::{Hub, HubError, Progress, RepoId};
+use crate::models::ModelError;
+use crate::models::files::ModelFiles;
+use crate::tokenizer::TokenizerError;
+
+/// A place that files come from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// They are there, as a part of the program or otherwise.
+    Files(ModelFiles),
+    /// As the settings say: a directory or, where there is none of that name, a repository on the Hub.
+    Configured { source: Source, revision: Option<String> },
+}
+
+/// The files of a model, at hand.
+pub struct Found {
+    pub files: ModelFiles,
+    /// The commit of a repository on the Hub.
+    pub commit: Option<String>,
+}
+
+/// Why a model's files cannot be opened.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The source is neither a directory nor the name of a repository.
+    #[error("source `{0}` is not a directory, nor a repository as in \"EleutherAI/pythia-160m\"")]
+    NoSource(String),
+    /// A directory has only one revision.
+    #[error("revision `{revision}`: source `{source_text}` is a directory, which has no revisions")]
+    NoRevision { source_text: String, revision: String },
+    /// The Hub does not give the files.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    /// The files are not a model that can be served.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// No file of the tokenizer can be used.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// Our own fault.
+    #[error("opening panicked: {0}")]
+    Panicked(String),
+}
+
+impl Origin {
+    /// The repository that the settings name, where there is no directory of that name.
+    pub fn repository(&self) -> Option<RepoId> {
+        match self {
+            Self::Configured { source, .. } if !source.path.is_dir() => RepoId::parse(&source.text),
+            Self::Files(_) | Self::Configured { .. } => None,
+        }
+    }
+
+    /// Finds the files; those of a repository are downloaded, which may take long.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn find(&self, hub: Result<&Hub, &HubError>, progress: &Progress) -> Result<Found, OpenError> {
+        let (source, revision) = match self {
+            Self::Files(files) => return Ok(Found { files: files.clone(), commit: None }),
+            Self::Configured { source, revision } => (source, revision.as_deref()),
+        };
+        if let Some(repository) = self.repository() {
+            let hub = hub.map_err(HubError::clone)?;
+            let snapshot = hub.fetch(&repository, revision.unwrap_or("main"), progress)?;
+            return Ok(Found { files: ModelFiles::Directory(snapshot.directory), commit: Some(snapshot.commit) });
+        }
+        if !source.path.is_dir() {
+            return Err(OpenError::NoSource(source.text.clone()));
+        }
+        if let Some(revision) = revision.filter(|revision| *revision != "main") {
+            return Err(OpenError::NoRevision { source_text: source.text.clone(), revision: revision.to_owned() });
+        }
+        Ok(Found { files: ModelFiles::Directory(source.path.clone()), commit: None })
+    }
+}

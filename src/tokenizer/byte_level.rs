@@ -1,0 +1,189 @@
+//! GPT-2's byte-level BPE from `vocab.json` and `merges.txt`, where a publisher saved no `tokenizer.json` (most OPT models).
+//!
+//! The result is the `tokenizer.json` that transformers makes of those files, as its conversion of `GPT2Tokenizer` does
+//! (held against version 4.40.1). What would give other ids than there is refused by name.
+
+use super::special::{AddedToken, Special, object};
+use super::{Tokenizer, TokenizerError};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+
+/// What transformers calls this tokenizer.
+const CLASSES: [&str; 2] = ["GPT2Tokenizer", "GPT2TokenizerFast"];
+
+/// Settings that change ids and that this tokenizer does not have; absent or false they change nothing.
+const NOT_SUPPORTED: [&str; 3] = ["add_eos_token", "do_lower_case", "split_special_tokens"];
+
+/// The contents of a byte-level tokenizer's files.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenizerFiles<'a> {
+    /// `vocab.json`: tokens with their ids.
+    pub vocab: &'a [u8],
+    /// `merges.txt`: pairs of tokens, the first to merge first.
+    pub merges: &'a [u8],
+    /// `tokenizer_config.json`.
+    pub config: Option<&'a [u8]>,
+    /// `special_tokens_map.json`.
+    pub special_tokens_map: Option<&'a [u8]>,
+    /// `added_tokens.json`: tokens with their ids.
+    pub added_tokens: Option<&'a [u8]>,
+}
+
+/// Builds the tokenizer.
+///
+/// # Errors
+/// Names the file, with the line, key or token, that is not understood or contradicts another.
+pub fn from_vocab_and_merges(files: TokenizerFiles<'_>) -> Result<Tokenizer, TokenizerError> {
+    let vocab = vocabulary(files.vocab)?;
+    let merges = merges(files.merges, &vocab)?;
+    let config = object("tokenizer_config.json", files.config)?;
+    check_config(&config)?;
+    let special = Special::read(&config, files.special_tokens_map, files.added_tokens)?;
+    let added = with_ids(&special, &vocab)?;
+    let pre_tokenizer = json!({
+        "type": "ByteLevel", "add_prefix_space": flag(&config, "add_prefix_space")?, "trim_offsets": true, "use_regex": true,
+    });
+    let json = json!({
+        "version": "1.0",
+        "added_tokens": added,
+        "pre_tokenizer": pre_tokenizer,
+        "post_processor": post_processor(&config, &special, &added)?,
+        "decoder": { "type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true },
+        "model": { "type": "BPE", "vocab": vocab, "merges": merges },
+    });
+    Tokenizer::from_json(json.to_string().as_bytes())
+}
+
+/// The tokens of `vocab.json` by text: ids are unique, and every byte has a token, or text would vanish.
+fn vocabulary(bytes: &[u8]) -> Result<HashMap<String, u32>, TokenizerError> {
+    let fault = |reason: String| TokenizerError(format!("vocab.json: {reason}"));
+    let vocab: HashMap<String, u32> = serde_json::from_slice(bytes).map_err(|e| fault(e.to_string()))?;
+    let mut by_id = HashMap::with_capacity(vocab.len());
+    for (token, id) in &vocab {
+        if let Some(other) = by_id.insert(id, token) {
+            let (first, second) = (token.min(other), token.max(other));
+            return Err(fault(format!("tokens {first:?} and {second:?} both have id {id}")));
+        }
+    }
+    let mut alphabet: Vec<char> = ByteLevel::alphabet().into_iter().collect();
+    alphabet.sort_unstable();
+    match alphabet.iter().find(|byte| !vocab.contains_key(&byte.to_string())) {
+        None => Ok(vocab),
+        Some(byte) => {
+            Err(fault(format!("no token {byte:?}; a byte-level vocabulary has one for each of the 256 bytes")))
+        }
+    }
+}
+
+/// The pairs of `merges.txt`. Both tokens and what they merge to are in the vocabulary.
+fn merges<'m>(bytes: &'m [u8], vocab: &HashMap<String, u32>) -> Result<Vec<(&'m str, &'m str)>, TokenizerError> {
+    let fault = |line: usize, reason: String| TokenizerError(format!("merges.txt, line {line}: {reason}"));
+    let text = str::from_utf8(bytes).map_err(|e| TokenizerError(format!("merges.txt: {e}")))?;
+    // transformers drops the first line whatever it is; without the mark, that would be a merge.
+    if !text.starts_with("#version") {
+        return Err(fault(1, "does not begin with `#version`".into()));
+    }
+    let lines = text.lines().enumerate().skip(1).map(|(index, line)| (index + 1, line));
+    lines
+        .map(|(number, line)| {
+            let (left, right) = line
+                .split_once(' ')
+                .filter(|(left, right)| !left.is_empty() && !right.is_empty() && !right.contains(' '))
+                .ok_or_else(|| fault(number, format!("{line:?} is not two tokens")))?;
+            for token in [left.to_owned(), right.to_owned(), [left, right].concat()] {
+                if !vocab.contains_key(&token) {
+                    return Err(fault(number, format!("{token:?} is not in vocab.json")));
+                }
+            }
+            Ok((left, right))
+        })
+        .collect()
+}
+
+fn check_config(config: &Map<String, Value>) -> Result<(), TokenizerError> {
+    match config.get("tokenizer_class") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(class)) if CLASSES.contains(&class.as_str()) => {}
+        Some(other) => {
+            return Err(fault(
+                "tokenizer_class",
+                format!("{other} is not GPT2Tokenizer, which vocab.json and merges.txt are read as"),
+            ));
+        }
+    }
+    match NOT_SUPPORTED.iter().find(|key| !matches!(config.get(**key), None | Some(Value::Null | Value::Bool(false)))) {
+        None => Ok(()),
+        Some(key) => Err(fault(key, "not supported, and it would change the ids".into())),
+    }
+}
+
+/// A boolean that is false where it is absent.
+fn flag(config: &Map<String, Value>, key: &str) -> Result<bool, TokenizerError> {
+    match config.get(key) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(other) => Err(fault(key, format!("expected true or false, found {other}"))),
+    }
+}
+
+fn fault(key: &str, reason: String) -> TokenizerError {
+    TokenizerError(format!("tokenizer_config.json: key `{key}`: {reason}"))
+}
+
+/// An added token with its id, as `tokenizer.json` has it.
+#[derive(serde::Serialize)]
+struct Numbered<'s> {
+    id: u32,
+    #[serde(flatten)]
+    token: &'s AddedToken,
+}
+
+/// Added tokens that the vocabulary lacks get the ids after it, in their order.
+fn with_ids<'s>(special: &'s Special, vocab: &HashMap<String, u32>) -> Result<Vec<Numbered<'s>>, TokenizerError> {
+    let mut next = u32::try_from(vocab.len()).map_err(|e| TokenizerError(format!("vocab.json: {e}")))?;
+    let largest = vocab.values().copied().max();
+    let mut numbered = Vec::with_capacity(special.tokens.len());
+    for (declared, token) in &special.tokens {
+        let id = vocab.get(&token.content).copied().unwrap_or(next);
+        if !vocab.contains_key(&token.content) {
+            if largest >= Some(id) {
+                let content = &token.content;
+                return Err(TokenizerError(format!(
+                    "vocab.json: ids have gaps, so that none is free for the added token {content:?}"
+                )));
+            }
+            next += 1;
+        }
+        if declared.is_some_and(|declared| declared != id) {
+            let (content, declared) = (&token.content, declared.unwrap_or_default());
+            return Err(TokenizerError(format!(
+                "added token {content:?} has id {declared}, but the vocabulary gives it {id}"
+            )));
+        }
+        numbered.push(Numbered { id, token });
+    }
+    Ok(numbered)
+}
+
+/// With `add_bos_token`, the token that begins every text; without, only offsets are set as transformers does.
+fn post_processor(
+    config: &Map<String, Value>,
+    special: &Special,
+    added: &[Numbered<'_>],
+) -> Result<Value, TokenizerError> {
+    if !flag(config, "add_bos_token")? {
+        return Ok(json!({ "type": "ByteLevel", "add_prefix_space": true, "trim_offsets": false, "use_regex": true }));
+    }
+    let bos = added.iter().find(|numbered| Some(&numbered.token.content) == special.bos.as_ref());
+    let Numbered { id, token } = bos.ok_or_else(|| fault("add_bos_token", "there is no `bos_token` to add".into()))?;
+    let bos = &token.content;
+    let piece = json!({ "SpecialToken": { "id": bos, "type_id": 0 } });
+    let text = |name: &str, type_id: u32| json!({ "Sequence": { "id": name, "type_id": type_id } });
+    Ok(json!({
+        "type": "TemplateProcessing",
+        "single": [piece, text("A", 0)],
+        "pair": [piece, text("A", 0), text("B", 1)],
+        "special_tokens": { bos: { "id": bos, "ids": [id], "tokens": [bos] } },
+    }))
+}

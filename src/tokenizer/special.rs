@@ -1,0 +1,169 @@
+//! Special and added tokens: whole in any text, whatever the merges say. Three files may tell of them.
+
+use super::TokenizerError;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The roles of special tokens in the order in which transformers adds them to a vocabulary that lacks them.
+const ROLES: [&str; 7] = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+const ADDITIONAL: &str = "additional_special_tokens";
+
+/// What `GPT2Tokenizer` takes for the roles of [`WITH_DEFAULT`] where no file names a token.
+const DEFAULT: &str = "<|endoftext|>";
+const WITH_DEFAULT: [&str; 3] = ["bos_token", "eos_token", "unk_token"];
+
+/// One token and how it is matched, as in `tokenizer.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct AddedToken {
+    pub content: String,
+    single_word: bool,
+    lstrip: bool,
+    rstrip: bool,
+    normalized: bool,
+    special: bool,
+}
+
+/// The tokens of the three files.
+#[derive(Debug)]
+pub struct Special {
+    /// In the order in which they get ids, with the id that a file gives. Contents are unique and not empty.
+    pub tokens: Vec<(Option<u32>, AddedToken)>,
+    pub bos: Option<String>,
+}
+
+impl Special {
+    /// `tokenizer_config.json` alone where it has `added_tokens_decoder`; the other two files are of before it.
+    pub fn read(config: &Map<String, Value>, map: Option<&[u8]>, added: Option<&[u8]>) -> Result<Self, TokenizerError> {
+        let (named, added) = match config.get("added_tokens_decoder") {
+            Some(decoder) => (named(config)?, by_id(decoder)?),
+            None => {
+                let named = named(&overlaid(config, object("special_tokens_map.json", map)?))?;
+                let added = of_file(object("added_tokens.json", added)?, &named)?;
+                (named, added)
+            }
+        };
+        let bos = named.iter().find(|(role, _)| *role == "bos_token").map(|(_, token)| token.content.clone());
+        let with_id = added.into_iter().map(|(id, token)| (Some(id), token));
+        let mut tokens: Vec<(Option<u32>, AddedToken)> = Vec::new();
+        for (id, token) in with_id.chain(named.into_iter().map(|(_, token)| (None, token))) {
+            if !token.content.is_empty() && tokens.iter().all(|(_, other)| other.content != token.content) {
+                tokens.push((id, token));
+            }
+        }
+        Ok(Self { tokens, bos })
+    }
+}
+
+/// A file that is a JSON object; an empty one where there is no file.
+pub fn object(name: &str, bytes: Option<&[u8]>) -> Result<Map<String, Value>, TokenizerError> {
+    let Some(bytes) = bytes else { return Ok(Map::new()) };
+    serde_json::from_slice(bytes).map_err(|e| TokenizerError(format!("{name}: {e}")))
+}
+
+/// The configuration with what `special_tokens_map.json` says instead.
+fn overlaid(config: &Map<String, Value>, map: Map<String, Value>) -> Map<String, Value> {
+    let mut settings = config.clone();
+    for (key, value) in map {
+        match (settings.get_mut(&key), value) {
+            (Some(Value::Array(known)), Value::Array(more)) if key == ADDITIONAL => known.extend(more),
+            (_, value) => drop(settings.insert(key, value)),
+        }
+    }
+    settings
+}
+
+/// The tokens that have a role, in the order of the roles.
+fn named(settings: &Map<String, Value>) -> Result<Vec<(&'static str, AddedToken)>, TokenizerError> {
+    let mut named = Vec::new();
+    for role in ROLES {
+        let default = WITH_DEFAULT.contains(&role).then(|| Value::from(DEFAULT));
+        if let Some(value) = settings.get(role).or(default.as_ref()).filter(|value| !value.is_null()) {
+            // The class gives these four as tokens of the text after normalization, others as they are.
+            let normalized = WITH_DEFAULT.contains(&role) || role == "pad_token";
+            named.push((role, token(role, value, normalized)?));
+        }
+    }
+    match settings.get(ADDITIONAL) {
+        None | Some(Value::Null) => {}
+        Some(Value::Array(values)) => {
+            for value in values {
+                named.push((ADDITIONAL, token(ADDITIONAL, value, false)?));
+            }
+        }
+        Some(other) => return Err(fault(ADDITIONAL, format!("expected a list, found {other}"))),
+    }
+    Ok(named)
+}
+
+/// A special token as a plain text or an object.
+fn token(key: &str, value: &Value, normalized: bool) -> Result<AddedToken, TokenizerError> {
+    let token = match value {
+        Value::String(content) => AddedToken {
+            content: content.clone(),
+            single_word: false,
+            lstrip: false,
+            rstrip: false,
+            normalized,
+            special: true,
+        },
+        object => parse(key, object)?,
+    };
+    Ok(AddedToken { special: true, ..token })
+}
+
+/// A token as transformers writes it; flags may be missing.
+fn parse(key: &str, value: &Value) -> Result<AddedToken, TokenizerError> {
+    #[derive(Deserialize)]
+    struct Fields {
+        content: String,
+        #[serde(default)]
+        single_word: bool,
+        #[serde(default)]
+        lstrip: bool,
+        #[serde(default)]
+        rstrip: bool,
+        normalized: Option<bool>,
+        #[serde(default)]
+        special: bool,
+    }
+    let Fields { content, single_word, lstrip, rstrip, normalized, special } =
+        Fields::deserialize(value).map_err(|e| fault(key, e.to_string()))?;
+    Ok(AddedToken { content, single_word, lstrip, rstrip, normalized: normalized.unwrap_or(!special), special })
+}
+
+/// `added_tokens_decoder`: tokens by id.
+fn by_id(decoder: &Value) -> Result<BTreeMap<u32, AddedToken>, TokenizerError> {
+    const KEY: &str = "added_tokens_decoder";
+    let decoder = decoder.as_object().ok_or_else(|| fault(KEY, "expected an object".into()))?;
+    decoder
+        .iter()
+        .map(|(id, value)| {
+            let id = id.parse().map_err(|e| fault(KEY, format!("{id:?}: {e}")))?;
+            Ok((id, parse(KEY, value)?))
+        })
+        .collect()
+}
+
+/// `added_tokens.json`: ids by token. Those that have a role are special.
+fn of_file(
+    file: Map<String, Value>,
+    named: &[(&str, AddedToken)],
+) -> Result<BTreeMap<u32, AddedToken>, TokenizerError> {
+    let mut added = BTreeMap::new();
+    for (content, value) in file {
+        let id =
+            u32::deserialize(&value).map_err(|e| TokenizerError(format!("added_tokens.json: {content:?}: {e}")))?;
+        let special = named.iter().any(|(_, token)| token.content == content);
+        let token =
+            AddedToken { content, single_word: false, lstrip: false, rstrip: false, normalized: !special, special };
+        if let Some(other) = added.insert(id, token) {
+            return Err(TokenizerError(format!("added_tokens.json: {:?} is not alone with id {id}", other.content)));
+        }
+    }
+    Ok(added)
+}
+
+fn fault(key: &str, reason: String) -> TokenizerError {
+    TokenizerError(format!("special tokens: key `{key}`: {reason}"))
+}
