@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const VOCAB: usize = 401;
-const HIDDEN: usize = 512;
-const LAYERS: usize = 12;
+const HIDDEN: usize = 768;
+const LAYERS: usize = 11;
 
-/// A GPT-2 of 38 million parameters, stored in bf16, so that loading has to make its own copy of every weight.
+/// A GPT-2 of 78 million parameters, stored in bf16, so that loading has to make its own copy of every weight.
 fn write_model(directory: &Path) {
     let golden = common::goldens::directory("gpt2");
     std::fs::copy(golden.join("tokenizer.json"), directory.join("tokenizer.json")).unwrap();
     let config = json!({
-        "model_type": "gpt2", "vocab_size": VOCAB, "n_embd": HIDDEN, "n_head": 8, "n_layer": LAYERS, "n_positions": 128,
+        "model_type": "gpt2", "vocab_size": VOCAB, "n_embd": HIDDEN, "n_head": 12, "n_layer": LAYERS, "n_positions": 128,
     });
     std::fs::write(directory.join("config.json"), config.to_string()).unwrap();
     let mut shapes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -78,7 +78,7 @@ async fn unloading_gives_back_nine_tenths_of_the_weights() {
     let after = resident();
 
     let weights = model["weight_bytes"].as_u64().unwrap();
-    assert!(weights > 140_000_000, "{weights}");
+    assert!(weights > 300_000_000, "{weights}");
     let (grown, given_back) = (loaded.saturating_sub(before), loaded.saturating_sub(after));
     println!("weights {weights}, grown by {grown}, given back {given_back}");
     assert!(grown.abs_diff(weights) * 10 <= weights, "grown by {grown}, weights are {weights}");

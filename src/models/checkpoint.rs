@@ -1,6 +1,7 @@
 //! A model as saved: configuration, weights and digest, opened without loading a weight.
 
 use super::arch::Arch;
+use super::assembly::Assembly;
 use super::decoder::{Decoder, TensorSource};
 use super::families::{Described, Network, Storage, read_config};
 use super::files::{FileBytes, ModelFiles, joint_digest};
@@ -9,11 +10,10 @@ use super::json::standard_json;
 use super::mamba::Mamba;
 use super::masked::MaskedLm;
 use super::ops::Form;
-use super::weights::{Stored, Weights};
+use super::weights::Weights;
 use super::{CausalLm, Loaded, ModelError};
 use candle_core::{DType, Device, Tensor};
 use serde_json::Value;
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -118,68 +118,16 @@ impl Checkpoint {
         device: &Device,
         build: impl FnOnce(TensorSource<'_>) -> Result<Box<dyn CausalLm>, ModelError>,
     ) -> Result<Box<dyn CausalLm>, ModelError> {
-        let used = RefCell::new(BTreeSet::new());
+        let mut assembly = Assembly::new(&self.weights, storage, arch);
         let mut source = |canonical: &str, shape: &[usize]| {
-            let (names, values) = self.canonical(storage, arch, canonical, shape)?;
-            used.borrow_mut().extend(names);
-            let tensor = Tensor::from_vec(values, shape, &Device::Cpu)?;
+            let tensor = Tensor::from_vec(assembly.values(canonical, shape)?, shape, &Device::Cpu)?;
             // Norms are taken in f32 whatever the type, and are too small to matter.
             let dtype = if canonical.contains("norm") { DType::F32 } else { dtype };
             Ok(tensor.to_dtype(dtype)?.to_device(device)?)
         };
         let model = build(&mut source)?;
-        self.refuse_strangers(&used.into_inner())?;
+        self.refuse_strangers(assembly.used())?;
         Ok(model)
-    }
-
-    /// A tensor under its canonical name and in its order, with the names it has on disk.
-    fn canonical(
-        &self,
-        storage: &Storage,
-        arch: Option<&Arch>,
-        canonical: &str,
-        shape: &[usize],
-    ) -> Result<(Vec<String>, Vec<f32>), ModelError> {
-        let (names, parts) = self.find(storage, canonical)?;
-        let rows = match arch {
-            Some(arch) => storage.part_rows(arch, canonical, shape[0], parts.len()),
-            None => vec![shape[0]],
-        };
-        let mut values = Vec::with_capacity(shape.iter().product());
-        for ((name, part), rows) in names.iter().zip(&parts).zip(rows) {
-            let fault = |reason: String| ModelError::Tensor { name: name.clone(), reason };
-            let mut wanted = shape.to_vec();
-            wanted[0] = rows;
-            if storage.is_transposed(canonical) {
-                wanted.reverse();
-            }
-            if part.shape != wanted {
-                return Err(fault(format!("shape {:?}, but config.json asks for {wanted:?}", part.shape)));
-            }
-            if !part.widen_into(&mut values) {
-                return Err(fault(format!("type {:?}; supported are F32, F16 and BF16", part.dtype)));
-            }
-        }
-        Ok((names, in_order(values, storage, arch, canonical, shape)))
-    }
-
-    /// The parts of a canonical tensor, under the first of its names that is there.
-    fn find(&self, storage: &Storage, canonical: &str) -> Result<(Vec<String>, Vec<Stored<'_>>), ModelError> {
-        let candidates = storage.candidates(canonical);
-        for names in &candidates {
-            let parts: Option<Vec<_>> = names.iter().map(|name| self.weights.find(name)).collect();
-            if let Some(parts) = parts {
-                return Ok((names.clone(), parts));
-            }
-        }
-        // Of a tensor in parts the one that is missing; else every name that it might have.
-        let is_missing = |name: &&String| self.weights.shape(name).is_none();
-        let partly = candidates.iter().find(|names| names.iter().any(|name| !is_missing(&name)));
-        let name = match partly {
-            Some(names) => names.iter().filter(is_missing).cloned().collect::<Vec<_>>().join(" and "),
-            None => candidates.iter().map(|names| names.join(" + ")).collect::<Vec<_>>().join(" or "),
-        };
-        Err(ModelError::Tensor { name, reason: "missing".into() })
     }
 
     /// A tensor that nothing read means that the configuration and the weights tell of different models.
@@ -191,27 +139,4 @@ impl Checkpoint {
             format!("not part of the model that config.json describes ({} such tensors)", 1 + strangers.count());
         Err(ModelError::Tensor { name: first.to_owned(), reason })
     }
-}
-
-/// Brings values as stored into canonical order; `shape` is the canonical one.
-fn in_order(
-    mut values: Vec<f32>,
-    storage: &Storage,
-    arch: Option<&Arch>,
-    canonical: &str,
-    shape: &[usize],
-) -> Vec<f32> {
-    let columns = values.len() / shape[0].max(1);
-    if storage.is_transposed(canonical) {
-        let rows = shape[0];
-        return (0..values.len()).map(|i| values[i % columns * rows + i / columns]).collect();
-    }
-    if let Some(order) = arch.and_then(|arch| storage.row_order(arch, canonical)) {
-        return order.iter().flat_map(|row| &values[row * columns..(row + 1) * columns]).copied().collect();
-    }
-    match storage.offset(canonical) {
-        0.0 => {}
-        offset => values.iter_mut().for_each(|value| *value += offset),
-    }
-    values
 }

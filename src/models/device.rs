@@ -30,8 +30,14 @@ impl ComputeDevice {
         }
     }
 
-    /// The CPU.
+    /// The CPU. From here on the process uses no huge pages: the end of every large block would fill one in vain, and a
+    /// model would take up to an eighth more than its weights, which is what the pool counts. They made forward passes
+    /// about 2 % faster.
     pub fn cpu() -> Self {
+        #[cfg(target_os = "linux")]
+        if let Err(why) = rustix::thread::disable_transparent_huge_pages(true) {
+            tracing::debug!(%why, "models may take more memory than their weights");
+        }
         // Where the system does not say, nothing is known to be too much.
         let memory = memory_of_the_machine().unwrap_or(u64::MAX);
         Self { name: "cpu".into(), device: Device::Cpu, memory }

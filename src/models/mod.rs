@@ -4,6 +4,7 @@
 //! and shapes, and one [`decoder::Decoder`] runs every family. Nothing above this layer sees a tensor.
 
 pub mod arch;
+mod assembly;
 mod attention;
 pub mod batch;
 pub mod checkpoint;

@@ -1,0 +1,118 @@
+//! Canonical tensors, put together from those on disk.
+
+use super::ModelError;
+use super::arch::Arch;
+use super::families::Storage;
+use super::weights::{Stored, Weights};
+use std::collections::BTreeSet;
+
+/// Gives tensors by their canonical names, and remembers which of those on disk were used.
+pub struct Assembly<'a> {
+    weights: &'a Weights,
+    storage: &'a Storage,
+    /// That of a decoder; other architectures are stored in canonical order.
+    arch: Option<&'a Arch>,
+    used: BTreeSet<String>,
+    /// Where tensors stand before they are reordered: one buffer for all, so that loading leaves no holes in the heap.
+    scratch: Vec<f32>,
+}
+
+impl<'a> Assembly<'a> {
+    pub fn new(weights: &'a Weights, storage: &'a Storage, arch: Option<&'a Arch>) -> Self {
+        Self { weights, storage, arch, used: BTreeSet::new(), scratch: Vec::new() }
+    }
+
+    /// The tensors on disk that were read so far.
+    pub fn used(&self) -> &BTreeSet<String> {
+        &self.used
+    }
+
+    /// The elements of a canonical tensor as f32, row by row.
+    ///
+    /// # Errors
+    /// [`ModelError::Tensor`] naming what is missing, or has another shape or a type that is not supported.
+    pub fn values(&mut self, canonical: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
+        let (names, parts) = self.find(canonical)?;
+        let order = self.arch.and_then(|arch| self.storage.row_order(arch, canonical));
+        let transposed = self.storage.is_transposed(canonical);
+        let reorders = transposed || order.is_some();
+        let count = shape.iter().product();
+        let mut values = if reorders { std::mem::take(&mut self.scratch) } else { Vec::with_capacity(count) };
+        values.clear();
+        for ((name, part), rows) in names.iter().zip(&parts).zip(self.rows(canonical, shape, parts.len())) {
+            let mut wanted = shape.to_vec();
+            wanted[0] = rows;
+            if transposed {
+                wanted.reverse();
+            }
+            append(&mut values, name, part, &wanted)?;
+        }
+        self.used.extend(names);
+        let columns = count / shape[0].max(1);
+        if reorders {
+            let ordered = if transposed {
+                transpose(&values, columns)
+            } else {
+                pick_rows(&values, columns, &order.unwrap_or_default())
+            };
+            self.scratch = values;
+            return Ok(ordered);
+        }
+        match self.storage.offset(canonical) {
+            0.0 => {}
+            offset => values.iter_mut().for_each(|value| *value += offset),
+        }
+        Ok(values)
+    }
+
+    /// The rows of each part.
+    fn rows(&self, canonical: &str, shape: &[usize], parts: usize) -> Vec<usize> {
+        match self.arch {
+            Some(arch) => self.storage.part_rows(arch, canonical, shape[0], parts),
+            None => vec![shape[0]],
+        }
+    }
+
+    /// The parts of a canonical tensor, under the first of its names that is there.
+    fn find(&self, canonical: &str) -> Result<(Vec<String>, Vec<Stored<'a>>), ModelError> {
+        let candidates = self.storage.candidates(canonical);
+        for names in &candidates {
+            let parts: Option<Vec<_>> = names.iter().map(|name| self.weights.find(name)).collect();
+            if let Some(parts) = parts {
+                return Ok((names.clone(), parts));
+            }
+        }
+        // Of a tensor in parts those that are missing; else every name that it might have.
+        let is_missing = |name: &&String| self.weights.shape(name).is_none();
+        let partly = candidates.iter().find(|names| names.iter().any(|name| !is_missing(&name)));
+        let name = match partly {
+            Some(names) => names.iter().filter(is_missing).cloned().collect::<Vec<_>>().join(" and "),
+            None => candidates.iter().map(|names| names.join(" + ")).collect::<Vec<_>>().join(" or "),
+        };
+        Err(ModelError::Tensor { name, reason: "missing".into() })
+    }
+}
+
+fn append(values: &mut Vec<f32>, name: &str, part: &Stored, wanted: &[usize]) -> Result<(), ModelError> {
+    let fault = |reason: String| Err(ModelError::Tensor { name: name.to_owned(), reason });
+    if part.shape != wanted {
+        return fault(format!("shape {:?}, but config.json asks for {wanted:?}", part.shape));
+    }
+    if !part.widen_into(values) {
+        return fault(format!("type {:?}; supported are F32, F16 and BF16", part.dtype));
+    }
+    Ok(())
+}
+
+/// `[columns, rows]` as `[rows, columns]`.
+fn transpose(values: &[f32], columns: usize) -> Vec<f32> {
+    let rows = values.len() / columns.max(1);
+    (0..values.len()).map(|i| values[i % columns * rows + i / columns]).collect()
+}
+
+/// The rows of these numbers, in their order.
+fn pick_rows(values: &[f32], columns: usize, order: &[usize]) -> Vec<f32> {
+    let mut picked = Vec::with_capacity(values.len());
+    order.iter().for_each(|row| picked.extend_from_slice(&values[row * columns..(row + 1) * columns]));
+    picked
+}
