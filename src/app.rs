@@ -25,7 +25,11 @@ const MEMORY_SHARE: f64 = 0.8;
 /// # Errors
 /// A device or thread that cannot be had, by name.
 pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Scorer> {
-    let (devices, declared) = declare(settings)?;
+    let (mut devices, declared) = declare(settings)?;
+    for device in &mut devices {
+        let share = (device.memory as f64 * MEMORY_SHARE) as u64;
+        device.memory = settings.engine.memory.map_or(share, config::ByteSize::as_u64);
+    }
     let engine = EngineSettings {
         max_queue_tokens: settings.engine.max_queue_tokens.unwrap_or_else(|| queue_tokens(&devices)),
         cache_bytes: settings.engine.cache.as_u64(),
@@ -48,7 +52,7 @@ pub fn hub() -> Result<Hub, HubError> {
 /// The devices that are in use, and the models with their places on them.
 fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declared>)> {
     let mut devices = Vec::new();
-    let main = place(&mut devices, ComputeDevice::open(settings.engine.device)?);
+    let main = place(&mut devices, settings.engine.device)?;
     let mut declared = Vec::new();
     if settings.models.is_empty() {
         let demo = |id: &str, files, reference: Option<&str>| Declared {
@@ -64,12 +68,16 @@ fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declared>)> {
         declared.push(demo(config::DEMO_REFERENCE, DEMO_REFERENCE, None));
     }
     for model in &settings.models {
-        let places = model.devices.iter().map(|&device| match device {
-            config::Device::Auto => Ok(main),
-            device => Ok(place(&mut devices, ComputeDevice::open(device)?)),
-        });
-        let mut places: Vec<usize> = places.collect::<Result<_>>().with_context(|| format!("model `{}`", model.id))?;
-        places.dedup();
+        let mut places = Vec::new();
+        for &device in &model.devices {
+            let at = match device {
+                config::Device::Auto => main,
+                device => place(&mut devices, device).with_context(|| format!("model `{}`", model.id))?,
+            };
+            if !places.contains(&at) {
+                places.push(at);
+            }
+        }
         if places.iter().any(|&at| devices[at].device.is_cpu()) && places.len() > 1 {
             bail!("model `{}`: replicas on the CPU and on a GPU would not give the same scores", model.id);
         }
@@ -86,21 +94,26 @@ fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declared>)> {
     Ok((devices, declared))
 }
 
-/// The index of a device among those in use.
-fn place(devices: &mut Vec<ComputeDevice>, device: ComputeDevice) -> usize {
-    devices.iter().position(|known| known.name == device.name).unwrap_or_else(|| {
-        devices.push(device);
-        devices.len() - 1
-    })
+/// The index of a device among those in use; opened now if it is not there yet.
+fn place(devices: &mut Vec<ComputeDevice>, wanted: config::Device) -> Result<usize> {
+    let name = match wanted {
+        config::Device::Auto => None,
+        config::Device::Cpu => Some("cpu".to_owned()),
+        config::Device::Cuda(index) => Some(format!("cuda:{index}")),
+    };
+    if let Some(at) = devices.iter().position(|known| Some(&known.name) == name.as_ref()) {
+        return Ok(at);
+    }
+    devices.push(ComputeDevice::open(wanted)?);
+    Ok(devices.len() - 1)
 }
 
 fn device_slot(settings: &Settings, device: &ComputeDevice) -> DeviceSlot {
     let (batch, _) = budgets(device);
-    let share = (device.memory as f64 * MEMORY_SHARE) as u64;
     let trimmed = device.clone();
     DeviceSlot {
         name: device.name.clone(),
-        memory: settings.engine.memory.map_or(share, config::ByteSize::as_u64),
+        memory: device.memory,
         max_batch_tokens: settings.engine.max_batch_tokens.unwrap_or(batch),
         threads: settings.engine.threads,
         trim: Box::new(move || trimmed.trim()),

@@ -72,7 +72,14 @@ fn every_family_names_the_key_it_does_not_understand() {
         ("llama-gqa", "num_key_value_heads", json!(3), "num_key_value_heads"),
         ("llama-gqa", "quantization_config", json!({ "bits": 4 }), "quantization_config"),
         ("llama-gqa", "sliding_window", json!(64), "sliding_window"),
+        ("llama-gqa", "num_hidden_layers", json!(1_000_000_000), "num_hidden_layers"),
+        ("llama-gqa", "partial_rotary_factor", json!(0.5), "partial_rotary_factor"),
+        ("llama-tied", "rope_parameters", json!({ "rope_type": "linear", "factor": 2.0 }), "rope_parameters.rope_type"),
+        ("gptneox-parallel", "rope_theta", json!(500.0), "rope_theta"),
         ("mistral", "layer_types", json!(["full_attention"]), "layer_types"),
+        ("qwen2", "max_window_layers", json!("24"), "max_window_layers"),
+        ("qwen2", "use_mrope", json!(true), "use_mrope"),
+        ("gemma2", "sliding_window_size", json!(21), "sliding_window_size"),
         ("qwen2", "use_sliding_window", json!("no"), "use_sliding_window"),
         ("gemma2", "use_bidirectional_attention", json!(true), "use_bidirectional_attention"),
         ("gemma2", "attn_logit_softcapping", json!(-50.0), "attn_logit_softcapping"),
@@ -87,6 +94,54 @@ fn every_family_names_the_key_it_does_not_understand() {
     for (golden, key, value, named) in cases {
         let said = with_config(golden, |config| config[key] = value.clone());
         assert!(said.contains(&format!("`{named}`")), "{golden}, {key} = {value}: {said}");
+    }
+}
+
+/// Keys of files on the Hub that say nothing about the mathematics, or repeat what other keys say.
+#[test]
+fn what_published_files_hold_beside_is_accepted() {
+    let cases = [
+        ("qwen2", json!({ "use_mrope": false, "max_window_layers": 28, "unsloth_fixed": true })),
+        ("gpt2", json!({ "n_ctx": 128, "n_special": 0, "predict_special_tokens": true, "output_past": true })),
+        (
+            "gemma2",
+            json!({ "sliding_window_size": 20, "cache_implementation": "hybrid", "hidden_act": "gelu_pytorch_tanh" }),
+        ),
+        (
+            "llama-gqa",
+            json!({ "pretraining_tp": 1, "max_sequence_length": 2048, "pruned_heads": {}, "rope_scaling": null }),
+        ),
+        ("llama-gqa", json!({ "do_sample": true, "temperature": 0.6, "top_p": 0.9, "max_length": 4096 })),
+        ("gptneox-parallel", json!({ "rope_theta": 10000, "partial_rotary_factor": 0.25, "classifier_dropout": 0.1 })),
+        ("opt-pre", json!({ "activation_dropout": 0.0, "prefix": "</s>", "_name_or_path": "facebook/opt-125m" })),
+        (
+            "gptj",
+            json!({ "rotary": true, "scale_attn_weights": true, "task_specific_params": { "text-generation": {} } }),
+        ),
+    ];
+    for (golden, keys) in cases {
+        let copy = copy(golden);
+        let path = copy.path().join("config.json");
+        let mut config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        config.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        std::fs::write(&path, config.to_string()).unwrap();
+        let opened = Checkpoint::open(&ModelFiles::Directory(copy.path().into()));
+        assert!(opened.is_ok(), "{golden} with {keys}: {}", opened.err().unwrap());
+    }
+}
+
+/// A vocabulary larger than any memory is refused by the shape of the file, before room is made for it.
+#[test]
+fn sizes_that_no_file_confirms_take_no_memory() {
+    let sizes = json!({ "vocab_size": 2_147_483_647u64, "hidden_size": 2_147_483_640u64, "num_attention_heads": 3 });
+    for golden in ["llama-gqa", "gptneox-parallel", "opt-pre"] {
+        let said = with_config(golden, |config| {
+            config.as_object_mut().unwrap().extend(sizes.as_object().unwrap().clone());
+            config.as_object_mut().unwrap().remove("num_key_value_heads");
+            config.as_object_mut().unwrap().remove("word_embed_proj_dim");
+            config["head_dim"] = Value::Null;
+        });
+        assert!(said.contains("tensor `"), "{golden}: {said}");
     }
 }
 

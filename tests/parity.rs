@@ -175,8 +175,11 @@ fn the_plain_form_gives_the_same_statistics() {
             ids.iter().zip(plain.token_stats(&batch).unwrap()).zip(std::iter::repeat(golden.name))
         {
             let mut worst = Worst::default();
-            for (a, b) in golden.stats(ids).iter().zip(&plain) {
+            let fused = golden.stats(ids);
+            assert_eq!(fused.len(), plain.len(), "{name}: scored tokens");
+            for (a, b) in fused.iter().zip(&plain) {
                 worst.check(&format!("{name} lp"), a.lp, b.lp, STATS);
+                worst.check(&format!("{name} max"), a.max_lp, b.max_lp, STATS);
                 worst.check(&format!("{name} mu"), a.mu, b.mu, STATS);
                 worst.check(&format!("{name} sigma"), a.sigma(), b.sigma(), STATS);
             }
@@ -200,7 +203,8 @@ fn opt_is_reproduced_from_vocab_json_and_merges_txt_alone() {
 }
 
 /// In the half types weights, activations and logits are rounded. PyTorch's own forward of these models in the same type
-/// strays from the reference by up to 0.25 (bf16) and 0.045 (f16) in log p, and by less than 0.006 in the mean.
+/// strays from the reference by up to 0.26 (bf16) and 0.045 (f16) in log p, and by up to 0.009 in the mean of a model; the
+/// roundings fall elsewhere here, so twice that is allowed.
 #[test]
 fn half_types_stay_near_the_reference() {
     for (dtype, most) in [(DType::BF16, 0.5), (DType::F16, 0.09)] {
@@ -218,7 +222,14 @@ fn half_types_stay_near_the_reference() {
                     continue;
                 }
                 let want = numbers(&text["tokens"]["logp"]);
-                for (got, want) in model.token_stats(&[&ids[..]]).unwrap()[0].iter().zip(want) {
+                let stats = model.token_stats(&[&ids[..]]).unwrap().remove(0);
+                assert_eq!(stats.len(), want.len());
+                for (got, want) in stats.iter().zip(want) {
+                    // Of the same logits, so that no rounding puts a token above the first choice.
+                    assert!(
+                        got.lp <= got.max_lp && got.max_lp <= 0.0 && got.var >= 0.0,
+                        "{name} in {dtype:?}: {got:?}"
+                    );
                     worst = worst.max((got.lp - want).abs());
                     sum += got.lp - want;
                     count += 1;
@@ -227,7 +238,7 @@ fn half_types_stay_near_the_reference() {
             let mean = sum / f64::from(count);
             println!("{name} in {dtype:?}: worst error of log p {worst:.1e}, mean {mean:.1e}");
             assert!(worst < most && count > 300, "{name} in {dtype:?}: {worst} over {count} tokens");
-            assert!(mean.abs() < 0.012, "{name} in {dtype:?}: mean error {mean}");
+            assert!(mean.abs() < 0.018, "{name} in {dtype:?}: mean error {mean}");
         }
     }
 }

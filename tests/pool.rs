@@ -218,6 +218,20 @@ async fn lazy_models_make_room_for_each_other_within_the_budget() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_text_beyond_the_memory_of_the_device_fails_alone() {
+    let mut settings = settings(vec![golden("mamba", "mamba")]);
+    // Room for the weights, the tiles of the head and some hundred tokens.
+    settings.engine.memory = Some(ByteSize::bytes(65 << 20));
+    let app = App::start_as_it_is(&settings).await;
+    let inputs = json!([TEXT, "word ".repeat(20_000)]);
+    let answer = app.score(&json!({ "inputs": inputs, "methods": ["loss"] })).await;
+    assert!(answer["results"][0]["scores"]["loss"].is_number(), "{answer}");
+    let error = &answer["results"][1]["errors"][0];
+    assert_eq!(error["code"], "too_long");
+    assert!(error["detail"].as_str().unwrap().contains("memory"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_masked_model_is_listed_and_scores_nothing() {
     let app = App::start_as_it_is(&settings(vec![golden("bert", "bert-mlm"), golden("other", "gpt2")])).await;
     app.engine.wait_until_loaded().await.unwrap();

@@ -203,7 +203,8 @@ impl From<&Refusal> for Problem {
             }
             Refusal::Busy { retry_after } => Self::retry_in(retry_after.as_secs().max(1), refusal.to_string()),
             Refusal::Draining | Refusal::Unloading => Self::new(Kind::Unavailable, refusal.to_string()),
-            Refusal::NotOpened(_) => Self::internal(refusal),
+            // It was opened anew while this request was under way.
+            Refusal::NotOpened(_) => Self::retry_in(1, refusal.to_string()),
             Refusal::ModelFailed(reason) => Self::failed("model", reason),
             Refusal::DeviceLost(reason) => Self::failed("device", reason),
         }

@@ -9,8 +9,8 @@ pub enum Refusal {
     /// No model of this id is configured.
     #[error("model `{0}` is not configured")]
     UnknownModel(String),
-    /// The model's files have not been opened; the caller does that before it submits.
-    #[error("model `{0}` is not opened")]
+    /// The model's files have not been opened, or were opened anew since; the caller opens before it submits.
+    #[error("model `{0}` is not opened, or was opened anew")]
     NotOpened(String),
     /// The request could not be admitted even by an idle engine.
     #[error("{requested} tokens exceed the {limit} of {allowed} tokens")]

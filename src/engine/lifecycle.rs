@@ -4,6 +4,7 @@
 //! drains is refused, and one that an unload overtakes ends with [`LoadError::Unloading`], though what had begun is
 //! finished first. So the outcome does not depend on the moment.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -12,19 +13,20 @@ use super::{Engine, LoadError, ModelSource, UnknownModel, UnloadError};
 
 impl Engine {
     /// Tells the engine what a declared model is, so that it can be loaded. An eager one is loaded now. For a model that
-    /// is loaded, is being loaded or has work, this changes nothing.
+    /// is loaded, is being loaded or has work, this changes nothing. Says whether the engine knows the model as this.
     ///
     /// # Errors
     /// [`UnknownModel`] where no model of this id is declared.
-    pub fn register(&self, id: &str, source: ModelSource) -> Result<(), UnknownModel> {
+    pub fn register(&self, id: &str, source: ModelSource) -> Result<bool, UnknownModel> {
         let shared = &self.0.shared;
         let model = shared.find(id)?;
+        let identity = Arc::clone(&source.identity);
         shared.change(|books| {
             if books.is_idle(model) && !shared.gate.is_closed() {
                 books.models[model].open(source);
             }
         });
-        Ok(())
+        Ok(shared.with_books(|books| books.models[model].source().is_some_and(|known| known.identity == identity)))
     }
 
     /// Notes that the files of a declared model could not be opened. [`Engine::register`] heals it. For a model that is

@@ -129,6 +129,10 @@ impl Engine {
         let model = shared.find(&work.model).map_err(|unknown| Refusal::UnknownModel(unknown.0))?;
         let opened = Lease::new(shared, model);
         let (source, lease) = opened.ok_or_else(|| Refusal::NotOpened(work.model.clone()))?;
+        if source.identity != work.identity {
+            // Its files were opened anew since the request looked: these ids may mean other tokens now.
+            return Err(Refusal::NotOpened(work.model.clone()));
+        }
         let longest = work.sequences.iter().map(|ids| ids.len()).max();
         if let (Some(allowed), Some(requested)) = (source.context, longest)
             && requested > allowed

@@ -129,6 +129,8 @@ impl Class {
 pub struct Work {
     /// The model's id.
     pub model: String,
+    /// The [`ModelSource::identity`] that the sequences were made for.
+    pub identity: Arc<str>,
     /// Token ids, each with whatever the model wants before the first. One with fewer than two ids has no statistics.
     pub sequences: Vec<Arc<[u32]>>,
     /// How urgent it is.

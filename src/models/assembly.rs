@@ -33,19 +33,21 @@ impl<'a> Assembly<'a> {
     /// [`ModelError::Tensor`] naming what is missing, or has another shape or a type that is not supported.
     pub fn values(&mut self, canonical: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
         let (names, parts) = self.find(canonical)?;
-        let order = self.arch.and_then(|arch| self.storage.row_order(arch, canonical));
         let transposed = self.storage.is_transposed(canonical);
+        // Nothing is as large as config.json says before the files say so too.
+        for ((name, part), rows) in names.iter().zip(&parts).zip(self.rows(canonical, shape, parts.len())) {
+            check_shape(name, part, shape, rows, transposed)?;
+        }
+        let order = self.arch.and_then(|arch| self.storage.row_order(arch, canonical));
         let reorders = transposed || order.is_some();
         let count = shape.iter().product();
         let mut values = if reorders { std::mem::take(&mut self.scratch) } else { Vec::with_capacity(count) };
         values.clear();
-        for ((name, part), rows) in names.iter().zip(&parts).zip(self.rows(canonical, shape, parts.len())) {
-            let mut wanted = shape.to_vec();
-            wanted[0] = rows;
-            if transposed {
-                wanted.reverse();
+        for (name, part) in names.iter().zip(&parts) {
+            if !part.widen_into(&mut values) {
+                let reason = format!("type {:?}; supported are F32, F16 and BF16", part.dtype);
+                return Err(ModelError::Tensor { name: name.clone(), reason });
             }
-            append(&mut values, name, part, &wanted)?;
         }
         self.used.extend(names);
         let columns = count / shape[0].max(1);
@@ -93,15 +95,18 @@ impl<'a> Assembly<'a> {
     }
 }
 
-fn append(values: &mut Vec<f32>, name: &str, part: &Stored, wanted: &[usize]) -> Result<(), ModelError> {
-    let fault = |reason: String| Err(ModelError::Tensor { name: name.to_owned(), reason });
-    if part.shape != wanted {
-        return fault(format!("shape {:?}, but config.json asks for {wanted:?}", part.shape));
+/// Compares the shape of a part of `rows` rows with what is asked for.
+fn check_shape(name: &str, part: &Stored, shape: &[usize], rows: usize, transposed: bool) -> Result<(), ModelError> {
+    let mut wanted = shape.to_vec();
+    wanted[0] = rows;
+    if transposed {
+        wanted.reverse();
     }
-    if !part.widen_into(values) {
-        return fault(format!("type {:?}; supported are F32, F16 and BF16", part.dtype));
+    if part.shape == wanted {
+        return Ok(());
     }
-    Ok(())
+    let reason = format!("shape {:?}, but config.json asks for {wanted:?}", part.shape);
+    Err(ModelError::Tensor { name: name.to_owned(), reason })
 }
 
 /// `[columns, rows]` as `[rows, columns]`.

@@ -1,16 +1,18 @@
 //! Causal self-attention of a forward pass, in both forms.
 
-use super::batch::PackedBatch;
+use super::batch::{PackedBatch, similar_lengths};
 use super::kernels::attention::{AttentionShape, Visibility};
 use super::ops::{Form, QueryKeyNorms, fused_attention, soft_cap, wide};
 use super::rotary::{RotaryRows, RotaryTable, rotate_tensor};
 use candle_core::{D, Device, Result, Tensor};
 use candle_nn::ops::softmax;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
-/// The most scores that the plain form holds at once, 1 GiB of f32: sequences that would need more go one after another.
+/// The most scores that the plain form has at once, 1 GiB of f32, of which several copies live together: where there would
+/// be more, sequences go one after another, and queries of one sequence block by block.
 pub const MOST_SCORES: usize = 1 << 28;
 
 /// What every layer of one forward pass shares.
@@ -37,6 +39,10 @@ struct Group {
     places: Tensor,
     /// Cosines and sines `[longest, 1, half]`.
     rotary: Option<(Tensor, Tensor)>,
+    /// Queries of a block.
+    block: usize,
+    /// The masks of all blocks, for each visibility that a layer asked for: layers share them.
+    masks: RefCell<Vec<(Visibility, Rc<[Tensor]>)>>,
 }
 
 impl<'a> AttentionPlan<'a> {
@@ -51,7 +57,7 @@ impl<'a> AttentionPlan<'a> {
         let rotary = rotary.map(|table| table.rows(batch.longest()));
         let groups = match form {
             Form::Fused => None,
-            Form::Plain => Some(Groups::new(batch, rotary.as_deref(), shape.heads, device)?),
+            Form::Plain => Some(Groups::new(batch, rotary.as_deref(), shape.heads, MOST_SCORES, device)?),
         };
         Ok(Self { shape, batch, rotary, groups })
     }
@@ -78,10 +84,16 @@ impl<'a> AttentionPlan<'a> {
 }
 
 impl Groups {
-    fn new(batch: &PackedBatch, rotary: Option<&RotaryRows>, heads: usize, device: &Device) -> Result<Self> {
+    fn new(
+        batch: &PackedBatch,
+        rotary: Option<&RotaryRows>,
+        heads: usize,
+        most_scores: usize,
+        device: &Device,
+    ) -> Result<Self> {
         let mut rows = vec![0u32; batch.ids.len()];
         let (mut groups, mut before) = (Vec::new(), 0);
-        for sequences in similar(&batch.sequences, heads) {
+        for sequences in similar(&batch.sequences, heads, most_scores) {
             let longest = sequences.iter().map(Range::len).max().unwrap_or(0);
             let mut places = vec![0u32; sequences.len() * longest];
             for (i, sequence) in sequences.iter().enumerate() {
@@ -91,38 +103,70 @@ impl Groups {
                 }
             }
             before += places.len();
-            let turns = rotary.map(|rows| rows.tensors(longest, device)).transpose()?;
-            groups.push(Group { count: sequences.len(), longest, places: Tensor::new(places, device)?, rotary: turns });
+            let of_a_query = sequences.len().saturating_mul(heads).saturating_mul(longest);
+            groups.push(Group {
+                count: sequences.len(),
+                longest,
+                places: Tensor::new(places, device)?,
+                rotary: rotary.map(|rows| rows.tensors(longest, device)).transpose()?,
+                block: (most_scores / of_a_query.max(1)).clamp(1, longest.max(1)),
+                masks: RefCell::default(),
+            });
         }
         Ok(Self { groups, rows: Tensor::new(rows, device)? })
     }
 }
 
-/// Sequences whose lengths lie between the same powers of two, so that padding at most doubles them; and of those no
-/// more together than [`MOST_SCORES`] allows.
-fn similar(sequences: &[Range<usize>], heads: usize) -> Vec<Vec<Range<usize>>> {
-    let mut by_size: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
-    for sequence in sequences.iter().filter(|sequence| !sequence.is_empty()) {
-        by_size.entry(sequence.len().next_power_of_two()).or_default().push(sequence.clone());
-    }
-    let parts = by_size.into_iter().flat_map(|(size, sequences)| {
-        let together = (MOST_SCORES / heads.saturating_mul(size).saturating_mul(size).max(1)).max(1);
-        sequences.chunks(together).map(<[_]>::to_vec).collect::<Vec<_>>()
+/// Sequences of similar lengths, no more together than make `most_scores`.
+fn similar(sequences: &[Range<usize>], heads: usize, most_scores: usize) -> Vec<Vec<Range<usize>>> {
+    let groups = similar_lengths(sequences.iter().map(Range::len)).into_iter().flat_map(|places| {
+        let longest = places.iter().map(|&place| sequences[place].len()).max().unwrap_or(1);
+        let together = most_scores / heads.saturating_mul(longest).saturating_mul(longest).max(1);
+        let parts = places.chunks(together.max(1));
+        parts.map(|part| part.iter().map(|&place| sequences[place].clone()).collect()).collect::<Vec<_>>()
     });
-    parts.collect()
+    groups.collect()
 }
 
 impl Group {
     /// Queries, keys and values `[tokens, heads, head_dim]` to `[count * longest, heads * head_dim]`.
     fn attend(&self, [q, k, v]: [&Tensor; 3], shape: AttentionShape, visibility: Visibility) -> Result<Tensor> {
-        let queries = self.turn(self.pad(q)?)?.transpose(1, 2)?.contiguous()?;
-        let keys = repeat(&self.turn(self.pad(k)?)?.transpose(1, 2)?.contiguous()?, shape)?;
+        // In f32: GPT-J and GPT-Neo were trained so, and unscaled products leave the range of f16.
+        let queries = (wide(&self.turn(self.pad(q)?)?.transpose(1, 2)?.contiguous()?)? * f64::from(shape.scale))?;
+        let keys = wide(&repeat(&self.turn(self.pad(k)?)?.transpose(1, 2)?.contiguous()?, shape)?)?;
         let values = repeat(&self.pad(v)?.transpose(1, 2)?.contiguous()?, shape)?;
-        let scores = (wide(&queries.matmul(&keys.t()?)?)? * f64::from(shape.scale))?;
-        let scores = shape.soft_cap.map_or(Ok(scores.clone()), |cap| soft_cap(&scores, cap.into()))?;
-        let scores = scores.broadcast_add(&self.mask(visibility, &scores)?)?;
-        let mixed = softmax(&scores, D::Minus1)?.to_dtype(values.dtype())?.matmul(&values)?;
-        mixed.transpose(1, 2)?.reshape(((), shape.out_width()))
+        let mut mixed = Vec::new();
+        for (i, mask) in self.masks(visibility, &queries)?.iter().enumerate() {
+            let (rows, seen) = mask.dims2()?;
+            let seen_keys = keys.narrow(2, 0, seen)?.contiguous()?;
+            let mut scores = queries.narrow(2, i * self.block, rows)?.contiguous()?.matmul(&seen_keys.t()?)?;
+            if let Some(cap) = shape.soft_cap {
+                scores = soft_cap(&scores, cap.into())?;
+            }
+            scores = scores.broadcast_add(mask)?;
+            let weights = softmax(&scores, D::Minus1)?.to_dtype(values.dtype())?;
+            mixed.push(weights.matmul(&values.narrow(2, 0, seen)?.contiguous()?)?);
+        }
+        Tensor::cat(&mixed, 2)?.transpose(1, 2)?.reshape(((), shape.out_width()))
+    }
+
+    /// For each block of queries `[block, keys up to its last query]`: 0 where a key is visible, minus infinity where not.
+    fn masks(&self, visibility: Visibility, like: &Tensor) -> Result<Rc<[Tensor]>> {
+        if let Some((_, masks)) = self.masks.borrow().iter().find(|(of, _)| *of == visibility) {
+            return Ok(Rc::clone(masks));
+        }
+        let mask = |start: usize| {
+            let end = (start + self.block).min(self.longest);
+            let row = |i: usize| {
+                let seen = visibility.first_key(i)..=i;
+                (0..end).map(move |j| if seen.contains(&j) { 0.0 } else { f32::NEG_INFINITY })
+            };
+            let mask: Vec<f32> = (start..end).flat_map(row).collect();
+            Tensor::from_vec(mask, (end - start, end), like.device())?.to_dtype(like.dtype())
+        };
+        let masks: Rc<[Tensor]> = (0..self.longest).step_by(self.block).map(mask).collect::<Result<Vec<_>>>()?.into();
+        self.masks.borrow_mut().push((visibility, Rc::clone(&masks)));
+        Ok(masks)
     }
 
     /// `[tokens, heads, dim]` to `[count, longest, heads, dim]`.
@@ -137,16 +181,6 @@ impl Group {
         let (cos, sin) = (cos.to_dtype(wide_x.dtype())?, sin.to_dtype(wide_x.dtype())?);
         rotate_tensor(&wide_x, &cos, &sin)?.to_dtype(x.dtype())
     }
-
-    /// `[longest, longest]`: 0 where a key is visible, minus infinity where it is not.
-    fn mask(&self, visibility: Visibility, scores: &Tensor) -> Result<Tensor> {
-        let row = |i: usize| {
-            let seen = visibility.first_key(i)..=i;
-            (0..self.longest).map(move |j| if seen.contains(&j) { 0.0 } else { f32::NEG_INFINITY })
-        };
-        let mask: Vec<f32> = (0..self.longest).flat_map(row).collect();
-        Tensor::from_vec(mask, (self.longest, self.longest), scores.device())?.to_dtype(scores.dtype())
-    }
 }
 
 /// `[count, kv_heads, longest, dim]` with every key and value head as often as query heads share it.
@@ -157,4 +191,41 @@ fn repeat(x: &Tensor, shape: AttentionShape) -> Result<Tensor> {
     }
     let (b, h, t, d) = x.dims4()?;
     x.unsqueeze(2)?.expand((b, h, shared, t, d))?.contiguous()?.reshape((b, h * shared, t, d))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::rotary::Rotary;
+
+    /// Blocks of any size, down to a single query, give what the fused kernel gives.
+    #[test]
+    fn blocks_of_queries_change_nothing() {
+        let shape = AttentionShape { heads: 4, kv_heads: 2, head_dim: 6, scale: 0.4, soft_cap: Some(3.0) };
+        let lengths = [1usize, 7, 30, 33, 2, 64];
+        let sequences: Vec<Vec<u32>> = lengths.iter().map(|&length| vec![0; length]).collect();
+        let batch = PackedBatch::new(&sequences.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let tokens = batch.ids.len();
+        let values =
+            (0..tokens * shape.qkv_width()).map(|i| ((i * 7919 + i / 13) % 1009) as f32 / 504.0 - 1.0).collect();
+        let qkv = Tensor::from_vec(values, (tokens, shape.qkv_width()), &Device::Cpu).unwrap();
+        let table = RotaryTable::new(&Rotary::plain(4, 100.0));
+        for visibility in [Visibility::Past, Visibility::Window(5)] {
+            let fused = AttentionPlan::new(Form::Fused, shape, &batch, Some(&table), &Device::Cpu).unwrap();
+            let want: Vec<f32> =
+                fused.forward(&qkv, None, visibility).unwrap().flatten_all().unwrap().to_vec1().unwrap();
+            for most_scores in [1, 500, 5_000, MOST_SCORES] {
+                let mut plan = AttentionPlan::new(Form::Plain, shape, &batch, Some(&table), &Device::Cpu).unwrap();
+                let rotary = plan.rotary.clone();
+                let groups = Groups::new(&batch, rotary.as_deref(), shape.heads, most_scores, &Device::Cpu).unwrap();
+                plan.groups = Some(groups);
+                let got: Vec<f32> =
+                    plan.forward(&qkv, None, visibility).unwrap().flatten_all().unwrap().to_vec1().unwrap();
+                assert_eq!(got.len(), want.len());
+                // Means of values up to 1 with f32 weights, summed in another order.
+                let worst = got.iter().zip(&want).fold(0f32, |worst, (a, b)| worst.max((a - b).abs()));
+                assert!(worst < 2e-6, "{visibility:?}, {most_scores} scores: {worst}");
+            }
+        }
+    }
 }

@@ -1,7 +1,18 @@
 //! A packed batch: the ids of all sequences behind one another, so that no padding is ever multiplied.
 
 use candle_core::{Device, Result, Tensor};
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// Groups of sequences whose lengths lie between the same powers of two, as their places among `lengths`: padded to the
+/// longest of its group, none grows to more than twice its length. Empty ones are in no group.
+pub fn similar_lengths(lengths: impl Iterator<Item = usize>) -> Vec<Vec<usize>> {
+    let mut by_size: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (place, length) in lengths.enumerate().filter(|(_, length)| *length > 0) {
+        by_size.entry(length.next_power_of_two()).or_default().push(place);
+    }
+    by_size.into_values().collect()
+}
 
 /// Sequences laid end to end.
 pub struct PackedBatch {

@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 
 /// Keys that say nothing about the mathematics of scoring: training, generation, bookkeeping.
 const NEUTRAL: &[&str] = &[
+    "_attn_implementation",
     "_attn_implementation_autoset",
     "_commit_hash",
+    "_flash_attn_2_enabled",
     "_name_or_path",
+    "_num_labels",
     "activation_dropout",
     "add_cross_attention",
     "architectures",
@@ -16,6 +19,8 @@ const NEUTRAL: &[&str] = &[
     "attention_probs_dropout_prob",
     "attn_pdrop",
     "auto_map",
+    "bad_words_ids",
+    "begin_suppress_tokens",
     "bos_token_id",
     "cache_implementation",
     "chunk_size_feed_forward",
@@ -23,12 +28,20 @@ const NEUTRAL: &[&str] = &[
     "cross_attention_hidden_size",
     "custom_pipelines",
     "decoder_start_token_id",
+    "directionality",
+    "diversity_penalty",
+    "do_sample",
     "dropout",
     "dtype",
+    "early_stopping",
     "embd_pdrop",
     "embed_dropout",
+    "encoder_no_repeat_ngram_size",
     "eos_token_id",
+    "exponential_decay_length_penalty",
     "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
     "gradient_checkpointing",
     "hidden_dropout",
     "hidden_dropout_prob",
@@ -39,29 +52,55 @@ const NEUTRAL: &[&str] = &[
     "is_encoder_decoder",
     "label2id",
     "layerdrop",
+    "length_penalty",
+    "max_length",
+    "max_sequence_length",
+    "min_length",
     "model_type",
     "n_ctx",
+    "n_special",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
     "num_labels",
+    "num_return_sequences",
     "output_attentions",
     "output_hidden_states",
+    "output_past",
+    "output_scores",
     "pad_token_id",
+    "pooler_fc_size",
+    "pooler_num_attention_heads",
+    "pooler_num_fc_layers",
+    "pooler_size_per_head",
+    "pooler_type",
+    "predict_special_tokens",
     "prefix",
     "problem_type",
+    "remove_invalid_values",
+    "repetition_penalty",
     "resid_dropout",
     "resid_pdrop",
     "return_dict",
+    "return_dict_in_generate",
     "sep_token_id",
     "summary_activation",
     "summary_first_dropout",
     "summary_proj_to_labels",
     "summary_type",
     "summary_use_proj",
+    "suppress_tokens",
     "task_specific_params",
+    "temperature",
+    "tf_legacy_loss",
     "tie_encoder_decoder",
     "tokenizer_class",
+    "top_k",
+    "top_p",
     "torch_dtype",
     "torchscript",
     "transformers_version",
+    "typical_p",
     "unsloth_fixed",
     "unsloth_version",
     "use_bfloat16",
@@ -70,6 +109,9 @@ const NEUTRAL: &[&str] = &[
 
 /// More than any model has; tables of rotary positions grow with it.
 const MOST_POSITIONS: usize = 1 << 20;
+
+/// More than any model has; lists with an entry per layer are made before a tensor confirms the number.
+const MOST_LAYERS: usize = 10_000;
 
 /// One JSON object of a configuration; `path` stands before its keys in messages.
 pub struct ConfigReader<'a> {
@@ -119,6 +161,33 @@ impl<'a> ConfigReader<'a> {
         Ok(context)
     }
 
+    /// The number of layers. No tensor has confirmed it when it is used first, so it is bounded.
+    pub fn layers(&mut self, key: &'static str) -> Result<usize, ModelError> {
+        let layers = self.count(key)?;
+        if layers > MOST_LAYERS {
+            return Err(self.fault(key, format!("{layers} layers are more than the {MOST_LAYERS} supported")));
+        }
+        Ok(layers)
+    }
+
+    /// A whole number of at least 1, or none where it is null; a default where it is absent.
+    pub fn count_or_null(&mut self, key: &'static str, default: Option<usize>) -> Result<Option<usize>, ModelError> {
+        if self.object.contains_key(key) { self.count_or_none(key) } else { Ok(default) }
+    }
+
+    /// A number above 0, or none where it is null; a default where it is absent.
+    pub fn positive_or_null(&mut self, key: &'static str, default: f64) -> Result<Option<f64>, ModelError> {
+        if self.object.contains_key(key) { self.positive(key) } else { Ok(Some(default)) }
+    }
+
+    /// Refuses a flag that has another value than the only one that is understood.
+    pub fn must_be(&mut self, key: &'static str, value: bool) -> Result<(), ModelError> {
+        if self.flag_or(key, value)? == value {
+            return Ok(());
+        }
+        Err(self.fault(key, format!("only {value} is supported")))
+    }
+
     fn count_or_none(&mut self, key: &'static str) -> Result<Option<usize>, ModelError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         // Larger sizes than any model's would only overflow later, with a worse message.
@@ -151,9 +220,11 @@ impl<'a> ConfigReader<'a> {
         }
     }
 
-    /// Refuses every key that was not read: it might change the mathematics.
+    /// Refuses every key that was not read: it might change the mathematics. One that is null or an empty object says
+    /// nothing.
     pub fn finish(self) -> Result<(), ModelError> {
-        let unread = self.object.iter().find(|(key, value)| !self.read.contains(key.as_str()) && !value.is_null());
+        let says = |value: &Value| !value.is_null() && value.as_object().is_none_or(|object| !object.is_empty());
+        let unread = self.object.iter().find(|(key, value)| !self.read.contains(key.as_str()) && says(value));
         match unread {
             None => Ok(()),
             Some((key, _)) => Err(self.fault(key, "not understood, and it may change the model's mathematics")),

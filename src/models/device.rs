@@ -10,7 +10,7 @@ pub struct ComputeDevice {
     /// What settings, logs and answers call it: `cpu`, `cuda:0` ...
     pub name: String,
     pub device: Device,
-    /// All the memory that it has, in bytes; for the CPU what the process may take of the machine's.
+    /// Bytes that models may take; when it is opened all that the device has, or the machine where it is the CPU.
     pub memory: u64,
 }
 
@@ -45,14 +45,12 @@ impl ComputeDevice {
 
     /// Gives the memory of dropped tensors back: to the system, or to other users of the GPU.
     pub fn trim(&self) {
-        match &self.device {
-            // SAFETY: it only returns what this process has freed.
-            Device::Cpu => unsafe { libmimalloc_sys::mi_collect(true) },
-            device => {
-                if let Err(why) = cuda::trim(device) {
-                    tracing::warn!(device = self.name, why, "freed memory could not be given back");
-                }
-            }
+        // SAFETY: it only returns what this process has freed; on a GPU that is where weights stood on their way.
+        unsafe { libmimalloc_sys::mi_collect(true) };
+        if !self.device.is_cpu()
+            && let Err(why) = cuda::trim(&self.device)
+        {
+            tracing::warn!(device = self.name, why, "freed memory could not be given back");
         }
     }
 }

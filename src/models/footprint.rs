@@ -7,8 +7,9 @@ use candle_core::DType;
 use std::sync::Arc;
 
 /// Logits and what is made of them, for one tile of the vocabulary at a time.
-const LOGITS_ON_CPU: u64 = 64 << 20;
-const LOGITS_ON_GPU: u64 = 1 << 30;
+const LOGITS_ON_CPU: f64 = 64.0 * MIB;
+const LOGITS_ON_GPU: f64 = 2048.0 * MIB;
+const MIB: f64 = 1024.0 * 1024.0;
 
 /// Bytes that a batch of so many tokens takes, as a function; `fused` says whether the kernels of the CPU run.
 pub fn of(network: &Network, dtype: DType, fused: bool) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
@@ -32,27 +33,36 @@ pub fn of(network: &Network, dtype: DType, fused: bool) -> Arc<dyn Fn(usize) -> 
 
 /// As [`decoder_bytes`], of Mamba, whose widest results are those of the projection into the mixer.
 fn mamba_bytes(arch: &MambaArch, tokens: usize, fused: bool) -> u64 {
-    let (tokens, hidden) = (tokens as u64, arch.hidden_size as u64);
-    let wide = (arch.in_width() + 2 * arch.conv_channels()) as u64;
-    // The plain form pads sequences of all lengths together, and holds the state of every step.
-    let (padding, states) = if fused { (1, 0) } else { (4, (arch.intermediate_size * arch.state_size) as u64) };
-    tokens * 4 * padding * (3 * hidden + 2 * wide) + states * 4 * 8 + if fused { LOGITS_ON_CPU } else { LOGITS_ON_GPU }
+    let width = 3.0 * arch.hidden_size as f64 + 2.0 * (arch.in_width() + 2 * arch.conv_channels()) as f64;
+    let states = (arch.intermediate_size * arch.state_size) as f64;
+    let bytes = if fused {
+        tokens as f64 * 4.0 * width + LOGITS_ON_CPU
+    } else {
+        // Padded to at most twice the length; a few copies of the state of every sequence, of two tokens at least.
+        tokens as f64 * 4.0 * (2.0 * width + 4.0 * states / 2.0) + LOGITS_ON_GPU
+    };
+    bytes as u64
 }
 
 /// Bytes that a batch of `tokens` takes in a decoder, from above: hidden states, the widest products of a layer, scores of
 /// the attention where they are held whole, and the tiles of the head. In the plain form each operation has its own result.
 fn decoder_bytes(arch: &Arch, tokens: usize, element: usize, fused: bool) -> u64 {
-    let [tokens, element] = [tokens as u64, element as u64];
-    let (hidden, sizes) = (arch.sizes.hidden as u64, &arch.sizes);
-    let (qkv, up) = (arch.qkv_width() as u64, arch.mlp_up_width() as u64);
-    if fused {
-        // x and its norm, then qkv and its mixture or both widths of the MLP.
-        let widest = (qkv + sizes.queries() as u64).max(up + sizes.inner as u64);
-        return tokens * element * (3 * hidden + widest) + LOGITS_ON_CPU;
-    }
-    // Sequences are padded to at most twice their length; each query meets each key of the longest.
-    let keys = tokens.min(sizes.context as u64);
-    let scores = 3 * 4 * (2 * tokens * keys * sizes.heads as u64).min(super::attention::MOST_SCORES as u64);
-    let widest = (4 * qkv).max(2 * up + sizes.inner as u64);
-    tokens * element * (6 * hidden + 2 * widest) + scores + LOGITS_ON_GPU
+    // In f64, which neither overflows nor minds being off by a byte; the conversion at the end saturates.
+    let [tokens, element, hidden] = [tokens, element, arch.sizes.hidden].map(|n| n as f64);
+    let (sizes, keys) = (&arch.sizes, tokens.min(arch.sizes.context as f64));
+    let (qkv, up, inner) = (arch.qkv_width() as f64, arch.mlp_up_width() as f64, sizes.inner as f64);
+    let bytes = if fused {
+        // x and its norm, then qkv and its mixture or both widths of the MLP; and in the attention each thread has the
+        // queries, keys and a block of scores of one head.
+        let widest = (qkv + sizes.queries() as f64).max(up + inner);
+        let threads = std::thread::available_parallelism().map_or(1.0, |threads| usize::from(threads) as f64);
+        let scratch = threads * keys * 4.0 * (2.0 * sizes.head_dim as f64 + 64.0);
+        tokens * element * (3.0 * hidden + widest) + scratch + LOGITS_ON_CPU
+    } else {
+        // Sequences are padded to at most twice their length; of the scores several copies live at once.
+        let scores = (2.0 * tokens * keys * sizes.heads as f64).min(super::attention::MOST_SCORES as f64);
+        let widest = (4.0 * qkv).max(2.0 * up + inner);
+        tokens * element * (6.0 * hidden + 2.0 * widest) + 6.0 * 4.0 * scores + LOGITS_ON_GPU
+    };
+    bytes as u64
 }

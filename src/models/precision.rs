@@ -16,7 +16,7 @@ pub fn choose(wanted: Wanted, on_cpu: bool, checkpoint: &Checkpoint) -> Result<D
         Wanted::F16 => DType::F16,
         Wanted::Bf16 => DType::BF16,
         Wanted::Auto if on_cpu || only_f32 => DType::F32,
-        Wanted::Auto => match checkpoint.weights.main_dtype() {
+        Wanted::Auto => match checkpoint.weights.main_dtype(|name| !checkpoint.described.network.ignores(name)) {
             Some(safetensors::Dtype::F16) => DType::F16,
             Some(safetensors::Dtype::BF16) => DType::BF16,
             _ => DType::F32,

@@ -96,10 +96,10 @@ impl Weights {
         self.files.iter().map(|(name, bytes)| (name.as_str(), &**bytes))
     }
 
-    /// The type that most elements are stored in.
-    pub fn main_dtype(&self) -> Option<Dtype> {
+    /// The type that most elements are stored in, of the tensors that count.
+    pub fn main_dtype(&self, counts: impl Fn(&str) -> bool) -> Option<Dtype> {
         let mut elements: BTreeMap<Dtype, usize> = BTreeMap::new();
-        for (_, tensor) in self.tensors.values() {
+        for (_, tensor) in self.tensors.values().filter(|(_, tensor)| counts(&tensor.name)) {
             *elements.entry(tensor.dtype).or_default() += tensor.shape.iter().product::<usize>();
         }
         elements.into_iter().max_by_key(|(_, count)| *count).map(|(dtype, _)| dtype)
@@ -124,11 +124,11 @@ fn read_torch(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
     torch_bin::read(file).map_err(|e| e.to_string())
 }
 
-/// The steps between neighbours where the last dimension lies closest; of a shape that fits in a file.
+/// The steps between neighbours where the last dimension lies closest.
 fn row_major(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; shape.len()];
+    let mut strides = vec![1usize; shape.len()];
     for at in (1..shape.len()).rev() {
-        strides[at - 1] = strides[at] * shape[at].max(1);
+        strides[at - 1] = strides[at].saturating_mul(shape[at]);
     }
     strides
 }

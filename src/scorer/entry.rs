@@ -150,8 +150,7 @@ impl Entry {
         let opening = match attempt.unwrap_or_else(|panic| Err(OpenError::Panicked(message(&*panic)))) {
             Ok(model) => Opening::Open(Arc::new(model)),
             Err(error) => {
-                tracing::error!(model = self.id(), %error, "model cannot be opened");
-                // The id is the engine's own: it was declared under it.
+                // It is logged there. The id is the engine's own: it was declared under it.
                 let _ = self.opener.engine.opening_failed(self.id(), error.to_string());
                 Opening::Failed { error, retry_at: Instant::now() + started.elapsed().max(LEAST_PAUSE) }
             }
@@ -165,8 +164,8 @@ impl Entry {
         let (model, source) = Model::open(id, origin.find(hub.as_ref(), progress)?, *dtype, devices, places)?;
         let (digest, weight_bytes) = (&model.digest, model.weight_bytes);
         tracing::info!(model = id, architecture = model.architecture, weight_bytes, digest, "model opened");
-        let _ = engine.register(id, source);
-        Ok(model)
+        // The id is the engine's own: it was declared under it.
+        if engine.register(id, source).unwrap_or(false) { Ok(model) } else { Err(OpenError::Changed) }
     }
 }
 

@@ -146,18 +146,20 @@ impl Scorer {
         let model = self.open(plan).await?;
         let rules = TextRules {
             tokenizer: model.tokenizer.clone(),
-            context: model.context.unwrap_or(usize::MAX),
+            longest: model.longest,
+            context: model.context,
             text_limit: self.text_limit,
             overflow: plan.overflow,
         };
         let prepared = self.workers.map(inputs, move |input| Prepared::new(input, &rules)).await?;
-        let output = self.run(plan, &prepared, class, deadline).await?;
+        let output = self.run(plan, &model, &prepared, class, deadline).await?;
         self.finish(plan, model, prepared, output).await
     }
 
     async fn run(
         &self,
         plan: &Plan,
+        model: &Model,
         prepared: &[Prepared],
         class: Class,
         deadline: Option<Instant>,
@@ -167,7 +169,8 @@ impl Scorer {
         if plan.tokens && tokens.saturating_mul(methods) > MAX_CONTRIBUTIONS {
             return Err(ScorerError::TooDetailed { tokens, methods });
         }
-        let work = Work { model: plan.model.id().to_owned(), sequences, class, deadline };
+        let identity = Arc::clone(&model.identity);
+        let work = Work { model: model.id.clone(), identity, sequences, class, deadline };
         let ticket: Ticket = match class {
             Class::Interactive => self.engine.submit(work)?,
             Class::Batch => self.engine.submit_when_room(work).await?,

@@ -14,12 +14,16 @@ use std::sync::Arc;
 /// A configured model whose files are open.
 pub struct Model {
     pub id: String,
+    /// All that its numbers depend on.
+    pub identity: Arc<str>,
     /// SHA-256 over configuration and weights.
     pub digest: String,
     pub tokenizer_digest: String,
     pub tokenizer: Tokenizer,
     /// The most tokens of a text; none where there is no limit.
     pub context: Option<usize>,
+    /// The most tokens of a text that can run: its context, or less where the device has no memory for more.
+    pub longest: usize,
     /// Outputs of the head.
     pub vocab_size: usize,
     /// Whether it fills gaps of a text instead of continuing it: then it scores nothing, and serves to make neighbours.
@@ -57,29 +61,54 @@ impl Model {
         let own = || places.iter().filter_map(|&place| devices.get(place));
         let on_cpu = own().all(|device| device.device.is_cpu());
         let dtype = precision::choose(wanted, on_cpu, &checkpoint)?;
+        let digest = checkpoint.digest();
+        let device = own().map(|device| device.name.as_str()).collect::<Vec<_>>().join(",");
+        let activation_bytes = checkpoint.activation_bytes(dtype, on_cpu);
+        let weight_bytes = checkpoint.weight_bytes(dtype);
+        let room = own().map(|device| device.memory.saturating_sub(weight_bytes)).min().unwrap_or(0);
         let model = Self {
             id: id.to_owned(),
-            digest: checkpoint.digest(),
+            identity: format!("{digest} {} {device}", precision::name(dtype)).into(),
+            digest,
             tokenizer_digest,
             tokenizer,
             context: checkpoint.context(),
+            longest: longest(checkpoint.context(), room, &*activation_bytes),
             vocab_size: checkpoint.vocab_size(),
             masked: checkpoint.is_masked(),
             architecture: checkpoint.model_type(),
             dtype: precision::name(dtype),
-            device: own().map(|device| device.name.as_str()).collect::<Vec<_>>().join(","),
-            weight_bytes: checkpoint.weight_bytes(dtype),
+            device,
+            weight_bytes,
             commit,
         };
         let source = ModelSource {
-            identity: format!("{} {} {}", model.digest, model.dtype, model.device).into(),
+            identity: Arc::clone(&model.identity),
             context: model.context,
-            weight_bytes: model.weight_bytes,
-            activation_bytes: checkpoint.activation_bytes(dtype, on_cpu),
+            weight_bytes,
+            activation_bytes,
             load: loader(files, stamp, dtype, Arc::clone(devices)),
         };
         Ok((model, source))
     }
+}
+
+/// More tokens than any text has that a request may hold.
+const MOST_TOKENS: usize = 1 << 32;
+
+/// The most tokens of a text within a context and, by estimate, within the room beside the weights. A model that has no room
+/// at all has no such limit: its loading says what it lacks.
+fn longest(context: Option<usize>, room: u64, activation_bytes: &dyn Fn(usize) -> u64) -> usize {
+    let context = context.unwrap_or(MOST_TOKENS);
+    if activation_bytes(1) > room {
+        return context;
+    }
+    let (mut fits, mut beyond) = (1, context.saturating_add(1));
+    while beyond - fits > 1 {
+        let middle = fits + (beyond - fits) / 2;
+        if activation_bytes(middle) <= room { fits = middle } else { beyond = middle }
+    }
+    fits
 }
 
 /// The tokenizer and its digest: that of `tokenizer.json`, or of the files that stand for it.

@@ -40,6 +40,9 @@ pub enum OpenError {
     /// No file of the tokenizer can be used.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
+    /// The engine still has the model of before.
+    #[error("its files have changed while it is loaded; unload it first")]
+    Changed,
     /// Our own fault.
     #[error("opening panicked: {0}")]
     Panicked(String),

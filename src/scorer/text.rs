@@ -28,7 +28,9 @@ pub enum Overflow {
 /// What a text must satisfy.
 pub struct TextRules {
     pub tokenizer: Tokenizer,
-    pub context: usize,
+    /// The most tokens that can run.
+    pub longest: usize,
+    pub context: Option<usize>,
     pub text_limit: u64,
     pub overflow: Overflow,
 }
@@ -63,14 +65,17 @@ impl Prepared {
     }
 
     fn fit(input: Input, mut encoded: Encoded, rules: &TextRules) -> Self {
-        let (tokens, context) = (encoded.ids.len(), rules.context);
-        let truncated = tokens > context;
+        let (tokens, longest) = (encoded.ids.len(), rules.longest);
+        let truncated = tokens > longest;
         if truncated && rules.overflow == Overflow::Error {
-            let detail = format!("the text has {tokens} tokens; the model's context is {context}");
+            let detail = match rules.context.filter(|&context| context == longest) {
+                Some(context) => format!("the text has {tokens} tokens; the model's context is {context}"),
+                None => format!("the text has {tokens} tokens; the device has memory for {longest}"),
+            };
             return Self::failed(input, TextError::whole("too_long", detail));
         }
-        encoded.ids.truncate(context);
-        encoded.offsets.truncate(context);
+        encoded.ids.truncate(longest);
+        encoded.offsets.truncate(longest);
         let error = (encoded.ids.len() < 2).then(|| {
             let detail =
                 format!("the text has {} token(s); the first is never scored, so at least 2 are needed", tokens);

@@ -142,7 +142,9 @@ impl ModelBooks {
 
     /// Makes the source known. An awaited model is ordered.
     pub(in crate::engine) fn open(&mut self, source: ModelSource) {
-        if self.source.replace(Arc::new(source)).is_none() {
+        let is_new = self.source.replace(Arc::new(source)).is_none();
+        // A failed load is remembered for its pause; a failed opening is healed by this one.
+        if is_new || self.failed.as_ref().is_some_and(|failed| failed.retry_at.is_none()) {
             self.failed = None;
         }
         if self.awaited {

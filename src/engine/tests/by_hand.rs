@@ -250,7 +250,7 @@ async fn whatever_races_ends_in_a_settled_state() {
                     // The second device has room for one model only: another replica may be evicted, none is refused.
                     0 => assert!(matches!(rig.engine.load(id).await, Ok(()) | Err(LoadError::Unloading))),
                     1 => rig.engine.unload(id).await.unwrap(),
-                    2 => rig.engine.register(id, script.source()).unwrap(),
+                    2 => assert!(rig.engine.register(id, script.source()).unwrap(), "it is known as the same"),
                     _ => match rig.engine.submit(work(id, Class::Interactive, vec![ids(task, 10)])) {
                         Ok(ticket) => assert_eq!(ticket.wait().await.unwrap().forward_passes, 1),
                         Err(refusal) => assert!(matches!(refusal, Refusal::Unloading | Refusal::Busy { .. })),

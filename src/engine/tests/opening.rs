@@ -3,7 +3,7 @@
 use super::rig::{Rig, Script, audit, client, ids, settings};
 use crate::engine::{
     DeviceSlot, Engine, EngineError, EngineSettings, LoadError, ModelSlot, ModelState, Refusal, UnknownModel,
-    UnloadError,
+    UnloadError, Work,
 };
 
 #[tokio::test]
@@ -16,16 +16,19 @@ async fn a_model_must_be_opened_first() {
     assert_eq!(rig.engine.load("m").await, Err(LoadError::NotOpened("m".to_owned())));
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=not_opened}"), 1.0);
     assert_eq!(rig.states(), "u");
-    rig.engine.register("m", script.source()).unwrap();
+    assert!(rig.engine.register("m", script.source()).unwrap());
     assert_eq!(rig.states(), "u", "a lazy model waits for its first request");
     rig.ask("m").await.unwrap();
     // Once it is loaded, it stays what it is.
     let impostor = Script::new("x");
-    rig.engine.register("m", impostor.source()).unwrap();
+    assert!(!rig.engine.register("m", impostor.source()).unwrap());
     rig.engine.opening_failed("m", "moved").unwrap();
     rig.ask("m").await.unwrap();
     assert_eq!((script.forwards().len(), impostor.forwards().len()), (2, 0));
     assert_eq!(rig.states(), "r");
+    // Ids that were made for other files are not taken for ids of this model.
+    let stale = Work { identity: "sha256:x".into(), ..client(vec![ids(1, 10)]) };
+    assert_eq!(rig.engine.submit(stale).unwrap_err(), Refusal::NotOpened("m".to_owned()));
 }
 
 #[tokio::test]

@@ -339,7 +339,8 @@ pub fn ids(first: u32, len: usize) -> Arc<[u32]> {
 }
 
 pub fn work(model: &str, class: Class, sequences: Vec<Arc<[u32]>>) -> Work {
-    Work { model: model.to_owned(), sequences, class, deadline: None }
+    let identity = format!("sha256:{model}").into();
+    Work { model: model.to_owned(), identity, sequences, class, deadline: None }
 }
 
 /// Interactive work for model `m`.

@@ -1,6 +1,6 @@
 //! GPT-2 (Radford et al. 2019).
 
-use super::shape::{activation, even_heads, must_be};
+use super::shape::{activation, even_heads};
 use super::storage::{Layout, Storage};
 use super::{Family, Kind};
 use crate::models::ModelError;
@@ -34,14 +34,14 @@ fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
     let sizes = Sizes {
         vocab: config.count("vocab_size")?,
         hidden,
-        layers: config.count("n_layer")?,
+        layers: config.layers("n_layer")?,
         heads,
         kv_heads: heads,
         head_dim,
         inner: config.count_or("n_inner", 4 * hidden)?,
         context: config.context("n_positions", 1024)?,
     };
-    must_be(config, "scale_attn_by_inverse_layer_idx", false)?;
+    config.must_be("scale_attn_by_inverse_layer_idx", false)?;
     // Another order of the same operations, for training in f16.
     config.flag_or("reorder_and_upcast_attn", false)?;
     let base = Arch::new(sizes);

@@ -33,7 +33,7 @@ fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
     let sizes = Sizes {
         vocab: config.count("vocab_size")?,
         hidden,
-        layers: config.count("num_layers")?,
+        layers: config.layers("num_layers")?,
         heads,
         kv_heads: heads,
         head_dim: even_heads(config, "num_heads", hidden, heads)?,
@@ -57,7 +57,7 @@ fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
 fn windows(config: &mut ConfigReader, layers: usize) -> Result<Vec<Option<usize>>, ModelError> {
     let window = config.count_or("window_size", 256)?;
     let types = config.get("attention_types").map(|types| {
-        let repeated = expand(types).filter(|kinds| kinds.len() == layers);
+        let repeated = expand(types, layers).filter(|kinds| kinds.len() == layers);
         repeated.ok_or_else(|| config.fault("attention_types", format!("{types} does not spell {layers} layers")))
     });
     let types = types.transpose()?;
@@ -87,14 +87,17 @@ fn windows(config: &mut ConfigReader, layers: usize) -> Result<Vec<Option<usize>
     kinds.into_iter().map(window_of).collect()
 }
 
-/// Nothing longer than any model is spelt out.
-fn expand(types: &Value) -> Option<Vec<&str>> {
+/// Spells the kinds out; `None` where it would be more than the layers, or where the value has another form.
+fn expand(types: &Value, layers: usize) -> Option<Vec<&str>> {
     let mut kinds = Vec::new();
     for group in types.as_array()? {
         let [names, times] = group.as_array()?.as_slice() else { return None };
         let names: Vec<&str> = names.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?;
-        for _ in 0..times.as_u64().filter(|&times| times <= 10_000)? {
+        for _ in 0..times.as_u64()? {
             kinds.extend(&names);
+            if names.is_empty() || kinds.len() > layers {
+                return None;
+            }
         }
     }
     Some(kinds)

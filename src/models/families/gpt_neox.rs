@@ -29,7 +29,7 @@ const STORAGE: Storage = Storage {
     layout: Layout::HeadByHead,
 };
 
-const ROPE: RopeKeys = RopeKeys { theta: "rotary_emb_base", fraction: "rotary_pct", default_fraction: 0.25 };
+const ROPE: RopeKeys = RopeKeys { theta: "rotary_emb_base", fraction: Some(("rotary_pct", 0.25)) };
 
 fn arch(config: &mut ConfigReader) -> std::result::Result<Arch, ModelError> {
     let (hidden, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
@@ -37,7 +37,7 @@ fn arch(config: &mut ConfigReader) -> std::result::Result<Arch, ModelError> {
     let sizes = Sizes {
         vocab: config.count("vocab_size")?,
         hidden,
-        layers: config.count("num_hidden_layers")?,
+        layers: config.layers("num_hidden_layers")?,
         heads,
         kv_heads: heads,
         head_dim,

@@ -1,6 +1,6 @@
 //! GPT-J (Wang and Komatsuzaki 2021).
 
-use super::shape::{activation, even_heads, must_be};
+use super::shape::{activation, even_heads};
 use super::storage::{Layout, Storage};
 use super::{Family, Kind};
 use crate::models::ModelError;
@@ -34,7 +34,7 @@ fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
     let sizes = Sizes {
         vocab: config.count("vocab_size")?,
         hidden,
-        layers: config.count("n_layer")?,
+        layers: config.layers("n_layer")?,
         heads,
         kv_heads: heads,
         head_dim,
@@ -42,9 +42,9 @@ fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
         context: config.context("n_positions", 2048)?,
     };
     // Keys of old files that say what the model always does.
-    must_be(config, "rotary", true)?;
-    must_be(config, "scale_attn_weights", true)?;
-    let turned = config.count_or("rotary_dim", head_dim)?;
+    config.must_be("rotary", true)?;
+    config.must_be("scale_attn_weights", true)?;
+    let turned = config.count_or_null("rotary_dim", Some(64))?.unwrap_or(head_dim);
     if !turned.is_multiple_of(2) || turned > head_dim {
         return Err(config.fault("rotary_dim", format!("{turned} is not an even part of a head of {head_dim}")));
     }

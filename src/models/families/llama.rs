@@ -1,6 +1,6 @@
 //! LLaMA (Touvron et al. 2023) and the families that differ from it in a few traits, each an entry of a table.
 
-use super::rope::{USUAL, rotary};
+use super::rope::{RopeKeys, USUAL, rotary};
 use super::shape::activation;
 use super::storage::{Layout, Storage};
 use super::windows::{Windows, windows};
@@ -16,7 +16,10 @@ pub const FAMILIES: &[Family] = &[
     Family { model_type: "llama", kind: Kind::Decoder { arch: |c| arch(c, LLAMA), storage: STORAGE } },
     Family {
         model_type: "mistral",
-        kind: Kind::Decoder { arch: |c| arch(c, Traits { windows: Windows::EveryLayer, ..LLAMA }), storage: STORAGE },
+        kind: Kind::Decoder {
+            arch: |c| arch(c, Traits { windows: Windows::EveryLayer { default: Some(4096) }, ..LLAMA }),
+            storage: STORAGE,
+        },
     },
     Family {
         model_type: "qwen2",
@@ -44,6 +47,7 @@ struct Traits {
     qkv_bias: Bias,
     query_key_norm: Option<QueryKeyNorm>,
     windows: Windows,
+    rope: RopeKeys,
     tied: bool,
 }
 
@@ -55,7 +59,8 @@ enum Bias {
     Key,
 }
 
-const LLAMA: Traits = Traits { qkv_bias: Bias::Key, query_key_norm: None, windows: Windows::Never, tied: false };
+const LLAMA: Traits =
+    Traits { qkv_bias: Bias::Key, query_key_norm: None, windows: Windows::Never, rope: USUAL, tied: false };
 
 const STORAGE: Storage = Storage {
     roots: &["model."],
@@ -96,13 +101,14 @@ const GEMMA2_STORAGE: Storage = Storage {
 fn arch(config: &mut ConfigReader, traits: Traits) -> Result<Arch, ModelError> {
     let sizes = sizes(config)?;
     let base = Arch::new(sizes);
+    config.must_be("use_mrope", false)?;
     // How the published weights were cut for training; the products are the same.
     config.count_or("pretraining_tp", 1)?;
     let by_key = traits.qkv_bias == Bias::Key && config.flag_or("attention_bias", false)?;
     Ok(Arch {
         norm: NormKind::Rms,
         norm_eps: config.positive("rms_norm_eps")?.unwrap_or(1e-6),
-        positions: Positions::Rotary(rotary(config, sizes.head_dim, USUAL)?),
+        positions: Positions::Rotary(rotary(config, sizes.head_dim, traits.rope)?),
         attention: Attention {
             windows: windows(config, sizes.layers, traits.windows)?,
             query_key_norm: traits.query_key_norm,
@@ -130,7 +136,7 @@ fn sizes(config: &mut ConfigReader) -> Result<Sizes, ModelError> {
     Ok(Sizes {
         vocab: config.count("vocab_size")?,
         hidden,
-        layers: config.count("num_hidden_layers")?,
+        layers: config.layers("num_hidden_layers")?,
         heads,
         kv_heads,
         head_dim: config.count_or("head_dim", (hidden / heads).max(1))?,
@@ -143,7 +149,7 @@ fn sizes(config: &mut ConfigReader) -> Result<Sizes, ModelError> {
 fn gemma2(config: &mut ConfigReader) -> Result<Arch, ModelError> {
     let gated_by = activation(config, "hidden_activation", "gelu_pytorch_tanh")?;
     // Old files hold `hidden_act` as well, which the family's own code passes over: `hidden_activation` holds.
-    super::shape::must_be(config, "use_bidirectional_attention", false)?;
+    config.must_be("use_bidirectional_attention", false)?;
     let like_llama = arch(config, Traits { windows: Windows::EveryOther, tied: true, ..LLAMA })?;
     let scalar = config.positive("query_pre_attn_scalar")?.unwrap_or(256.0);
     // The scale is rounded to f32 by the reference, as is its product.
@@ -153,11 +159,11 @@ fn gemma2(config: &mut ConfigReader) -> Result<Arch, ModelError> {
         residual: Residual::Sandwich,
         attention: Attention {
             scale: scalar.powf(-0.5),
-            soft_cap: config.positive("attn_logit_softcapping")?,
+            soft_cap: config.positive_or_null("attn_logit_softcapping", 50.0)?,
             ..like_llama.attention
         },
         activation: gated_by,
-        head: HeadArch { soft_cap: config.positive("final_logit_softcapping")?, ..like_llama.head },
+        head: HeadArch { soft_cap: config.positive_or_null("final_logit_softcapping", 30.0)?, ..like_llama.head },
         ..like_llama
     })
 }

@@ -1,6 +1,6 @@
 //! OPT (Zhang et al. 2022), with OPT-350m's norms after each branch and its projections around a narrower embedding.
 
-use super::shape::{activation, even_heads, must_be};
+use super::shape::{activation, even_heads};
 use super::storage::{Layout, Storage};
 use super::{Family, Kind};
 use crate::models::ModelError;
@@ -38,14 +38,14 @@ fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
     let sizes = Sizes {
         vocab: config.count("vocab_size")?,
         hidden,
-        layers: config.count("num_hidden_layers")?,
+        layers: config.layers("num_hidden_layers")?,
         heads,
         kv_heads: heads,
         head_dim: even_heads(config, "num_attention_heads", hidden, heads)?,
         inner: config.count("ffn_dim")?,
         context: config.context("max_position_embeddings", 2048)?,
     };
-    must_be(config, "layer_norm_elementwise_affine", true)?;
+    config.must_be("layer_norm_elementwise_affine", true)?;
     let before = config.flag_or("do_layer_norm_before", true)?;
     let no_final_norm = config.flag_or("_remove_final_layer_norm", false)?;
     let width = config.count_or("word_embed_proj_dim", hidden)?;

@@ -32,11 +32,3 @@ pub fn even_heads(config: &ConfigReader, key: &'static str, hidden: usize, heads
     }
     Err(config.fault(key, format!("{heads} does not divide the hidden size {hidden}")))
 }
-
-/// Refuses a flag that has another value than the only one that is understood.
-pub fn must_be(config: &mut ConfigReader, key: &'static str, value: bool) -> Result<(), ModelError> {
-    if config.flag_or(key, value)? == value {
-        return Ok(());
-    }
-    Err(config.fault(key, format!("only {value} is supported")))
-}

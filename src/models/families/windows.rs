@@ -8,8 +8,8 @@ use crate::models::config_reader::ConfigReader;
 pub enum Windows {
     /// None; the keys mean nothing and are refused.
     Never,
-    /// All (Mistral).
-    EveryLayer,
+    /// All (Mistral), with what holds where `sliding_window` is absent.
+    EveryLayer { default: Option<usize> },
     /// Those from `max_window_layers` on, and only with `use_sliding_window` (Qwen).
     FromLayer,
     /// The first, the third and so on (Gemma 2).
@@ -24,14 +24,21 @@ pub fn windows(config: &mut ConfigReader, layers: usize, rule: Windows) -> Resul
     if rule == Windows::Never {
         return Ok(vec![None; layers]);
     }
+    let default = if let Windows::EveryLayer { default } = rule { default } else { Some(4096) };
+    let window = config.count_or_null("sliding_window", default)?;
+    // An older name that stands in some files beside the other.
+    if let (Some(window), Some(_)) = (window, config.get("sliding_window_size"))
+        && config.count("sliding_window_size")? != window
+    {
+        return Err(config.fault("sliding_window_size", format!("not the same as sliding_window {window}")));
+    }
     let switched_on = rule != Windows::FromLayer || config.flag_or("use_sliding_window", false)?;
-    let window = match config.get("sliding_window") {
-        Some(_) => Some(config.count("sliding_window")?).filter(|_| switched_on),
-        None => None,
-    };
-    let first = match rule {
-        Windows::FromLayer => config.get("max_window_layers").and_then(serde_json::Value::as_u64).unwrap_or(28),
-        _ => 0,
+    let window = window.filter(|_| switched_on);
+    let first = match config.get("max_window_layers").filter(|_| rule == Windows::FromLayer) {
+        None => 28,
+        Some(layers) => layers
+            .as_u64()
+            .ok_or_else(|| config.fault("max_window_layers", format!("expected a whole number, found {layers}")))?,
     };
     let slides: Vec<bool> = match config.get("layer_types") {
         Some(list) => {
@@ -50,7 +57,7 @@ pub fn windows(config: &mut ConfigReader, layers: usize, rule: Windows) -> Resul
             .map(|layer| match rule {
                 Windows::FromLayer => layer as u64 >= first,
                 Windows::EveryOther => layer % 2 == 0,
-                Windows::EveryLayer => true,
+                Windows::EveryLayer { .. } => true,
                 Windows::Never => false,
             })
             .collect(),

@@ -45,6 +45,11 @@ pub fn scored_stats(
     if rows.is_empty() {
         return Ok(vec![Vec::new(); batch.sequences.len()]);
     }
+    let vocab = head.weight.dim(0)?;
+    // A GPU would not say so: it would fail for good.
+    if let Some(id) = batch.ids.iter().find(|&&id| id as usize >= vocab) {
+        return Err(ModelError::Forward(format!("token id {id} lies outside the model's vocabulary of {vocab}")));
+    }
     let hidden = hidden(batch)?.index_select(&Tensor::new(rows, device)?, 0)?;
     let mut stats = logit_stats(&hidden, head, &targets)?.into_iter();
     let scored = |sequence: &Range<usize>| stats.by_ref().take(sequence.len().saturating_sub(1)).collect();

@@ -21,18 +21,38 @@ pub fn logits(hidden: &Tensor, weight: &Tensor, bias: Option<&Tensor>, cap: Opti
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
     let (rows, vocab) = (targets.len(), head.weight.dim(0)?);
     let tile = (TILE_ELEMENTS / rows.max(1)).max(LEAST_TILE).min(vocab);
-    let mut joined: Vec<Option<Partial>> = vec![None; rows];
+    let mut joined: Vec<(Option<Partial>, f64)> = vec![(None, f64::NAN); rows];
     for first in (0..vocab).step_by(tile) {
         let count = tile.min(vocab - first);
         let part = |t: &Tensor| t.narrow(0, first, count);
         let bias = head.bias.as_ref().map(part).transpose()?;
         let logits = logits(hidden, &part(&head.weight)?, bias.as_ref(), head.soft_cap)?;
         for (joined, partial) in joined.iter_mut().zip(reduce(&logits)?) {
-            *joined = Some(joined.map_or(partial, |before| before.join(partial)));
+            joined.0 = Some(joined.0.map_or(partial, |before| before.join(partial)));
+        }
+        for (row, logit) in target_logits(&logits, targets, first)? {
+            joined[row].1 = logit;
         }
     }
-    let targets = target_logits(hidden, head, targets)?;
-    Ok(joined.into_iter().flatten().zip(targets).map(|(partial, target)| partial.stats(target)).collect())
+    Ok(joined.into_iter().filter_map(|(partial, target)| Some(partial?.stats(target))).collect())
+}
+
+/// The logits of those tokens that came and that lie in this tile, with their rows: from the very logits that the rest is
+/// made of, for in a half type another product would round otherwise.
+fn target_logits(logits: &Tensor, targets: &[u32], first: usize) -> Result<Vec<(usize, f64)>> {
+    let columns = logits.dim(D::Minus1)?;
+    let inside = |(row, &id): (usize, &u32)| {
+        let column = (id as usize).checked_sub(first).filter(|&column| column < columns)?;
+        Some((row as u32, column as u32))
+    };
+    let (rows, columns): (Vec<u32>, Vec<u32>) = targets.iter().enumerate().filter_map(inside).unzip();
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let picked = logits.index_select(&Tensor::new(rows.as_slice(), logits.device())?, 0)?;
+    let columns = Tensor::new(columns, logits.device())?.unsqueeze(1)?;
+    let picked: Vec<f32> = picked.gather(&columns, 1)?.flatten_all()?.to_dtype(DType::F32)?.to_vec1()?;
+    Ok(rows.into_iter().map(|row| row as usize).zip(picked.into_iter().map(f64::from)).collect())
 }
 
 /// One [`Partial`] per row of logits `[rows, columns]`.
@@ -52,18 +72,4 @@ fn reduce(logits: &Tensor) -> Result<Vec<Partial>> {
         squares: squares[i].into(),
     };
     Ok((0..max.len()).map(partial).collect())
-}
-
-/// The logit of the token that came, row by row: a dot product with one row of the head each.
-fn target_logits(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<f64>> {
-    let ids = Tensor::new(targets, hidden.device())?;
-    let rows = head.weight.index_select(&ids, 0)?;
-    let mut logits = (hidden.to_dtype(DType::F32)? * rows.to_dtype(DType::F32)?)?.sum(D::Minus1)?;
-    if let Some(bias) = &head.bias {
-        logits = (logits + bias.index_select(&ids, 0)?.to_dtype(DType::F32)?)?;
-    }
-    if let Some(cap) = head.soft_cap {
-        logits = soft_cap(&logits, cap)?;
-    }
-    Ok(logits.to_vec1::<f32>()?.into_iter().map(f64::from).collect())
 }

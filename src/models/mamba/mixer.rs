@@ -6,6 +6,7 @@ use crate::models::ModelError;
 use crate::models::batch::PackedBatch;
 use crate::models::decoder::TensorSource;
 use crate::models::kernels::scan::ScanShape;
+use crate::models::layer::linear;
 use crate::models::ops::{Form, Linear};
 use candle_core::{Device, Result, Tensor};
 
@@ -181,17 +182,6 @@ impl Layer {
         };
         self.out_proj.add_to(x, &mixed, form)
     }
-}
-
-fn linear(
-    name: &str,
-    shape: [usize; 2],
-    bias: bool,
-    source: TensorSource<'_>,
-) -> std::result::Result<Linear, ModelError> {
-    let weight = source(&format!("{name}.weight"), &shape)?;
-    let bias = bias.then(|| source(&format!("{name}.bias"), &shape[..1])).transpose()?;
-    Ok(Linear { weight, bias })
 }
 
 fn conv(name: &str, arch: &MambaArch, source: TensorSource<'_>) -> std::result::Result<Conv, ModelError> {

@@ -9,7 +9,7 @@ mod fused;
 mod mixer;
 mod plain;
 
-use super::batch::PackedBatch;
+use super::batch::{PackedBatch, similar_lengths};
 use super::decoder::TensorSource;
 use super::logit_stats::{Head, scored_stats};
 use super::ops::Form;
@@ -60,10 +60,27 @@ impl Mamba {
     }
 }
 
-impl CausalLm for Mamba {
-    fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+impl Mamba {
+    fn run(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
         let batch = PackedBatch::new(sequences);
         scored_stats(&batch, &self.head, &self.device, |batch| self.hidden(batch))
+    }
+}
+
+impl CausalLm for Mamba {
+    fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+        if self.form == Form::Fused {
+            return self.run(sequences);
+        }
+        // The plain form pads: better among sequences of about the same length.
+        let mut stats = vec![Vec::new(); sequences.len()];
+        for places in similar_lengths(sequences.iter().map(|sequence| sequence.len())) {
+            let group: Vec<&[u32]> = places.iter().map(|&place| sequences[place]).collect();
+            for (place, of_one) in places.into_iter().zip(self.run(&group)?) {
+                stats[place] = of_one;
+            }
+        }
+        Ok(stats)
     }
 }
 

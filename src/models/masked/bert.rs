@@ -1,6 +1,6 @@
 //! BERT (Devlin et al. 2019) with the head it was pre-trained with.
 
-use super::{Blueprint, Network, Shape, must_be, widths};
+use super::{Blueprint, Network, Shape, widths};
 use crate::models::ModelError;
 use crate::models::config_reader::ConfigReader;
 use candle_core::{Result, Tensor};
@@ -14,8 +14,8 @@ impl Network for BertForMaskedLM {
 
 pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, ModelError> {
     let (hidden_size, heads) = widths(config)?;
-    must_be(config, "is_decoder", false)?;
-    must_be(config, "add_cross_attention", false)?;
+    config.must_be("is_decoder", false)?;
+    config.must_be("add_cross_attention", false)?;
     let kind = config.text_or("position_embedding_type", "absolute")?;
     if kind != "absolute" {
         return Err(config.fault("position_embedding_type", format!("`{kind}` is not supported, only `absolute`")));

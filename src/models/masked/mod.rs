@@ -139,11 +139,3 @@ fn widths(config: &mut ConfigReader) -> Result<(usize, usize), ModelError> {
     }
     Ok((hidden, heads))
 }
-
-/// A switch that must be as candle's code assumes; it is so where the key is absent.
-fn must_be(config: &mut ConfigReader, key: &'static str, value: bool) -> Result<(), ModelError> {
-    if config.flag_or(key, value)? == value {
-        return Ok(());
-    }
-    Err(config.fault(key, format!("{} is not supported", !value)))
-}

@@ -1,6 +1,6 @@
 //! ModernBERT (Warner et al. 2024), in the spelling of the Hub and in that of transformers 5.
 
-use super::{Blueprint, Network, Shape, must_be, widths};
+use super::{Blueprint, Network, Shape, widths};
 use crate::models::ModelError;
 use crate::models::config_reader::ConfigReader;
 use candle_core::{DType, Result, Tensor};
@@ -35,10 +35,10 @@ pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, Mo
         config.get(key);
     }
     for key in ["norm_bias", "attention_bias", "mlp_bias", "classifier_bias"] {
-        must_be(config, key, false)?;
+        config.must_be(key, false)?;
     }
     for key in ["decoder_bias", "tie_word_embeddings"] {
-        must_be(config, key, true)?;
+        config.must_be(key, true)?;
     }
     for key in ["hidden_activation", "classifier_activation"] {
         let activation = config.text_or(key, "gelu")?;

@@ -39,7 +39,7 @@ impl CustomOp1 for Attention<'_> {
     }
 }
 
-/// RMS norms of queries and of keys, over segments as long as the weights: a head, or all of them.
+/// RMS norms of queries and of keys, over segments as long as the weights.
 pub struct QueryKeyNorms {
     pub query: Tensor,
     pub key: Tensor,

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""How long models take to load, how much memory they take then, and how much of it comes back.
+
+    cargo build --release
+    python3 benches/loading.py MODEL_DIR [MODEL_DIR ...] [--runs 3] [--program target/release/pdr-audit]
+
+For each model and run the service is started twice on a free port: with the model eager, for the time from the start of the process
+to `/readyz` (files opened, digests taken, weights loaded), and with the model lazy, for the resident size of the process before
+loading, after it and after unloading, each the second time round. Linux only; needs no package.
+"""
+import argparse, json, pathlib, socket, statistics, subprocess, tempfile, time, urllib.error, urllib.request
+
+
+class Service:
+    def __init__(self, program, model, load):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.directory = tempfile.TemporaryDirectory()
+        config = pathlib.Path(self.directory.name) / "config.toml"
+        config.write_text(f'[[models]]\nid = "model"\nsource = {json.dumps(str(model))}\nload = "{load}"\n')
+        self.started = time.monotonic()
+        command = [program, "--config", config, "serve", "--port", str(self.port)]
+        self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.directory.cleanup()
+
+    def call(self, method, path):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method)
+        return json.load(urllib.request.urlopen(request))
+
+    def wait(self, done):
+        """Seconds from the start of the process until `done` answers without an error and truly."""
+        while True:
+            try:
+                if done():
+                    return time.monotonic() - self.started
+            except OSError:
+                pass
+            assert self.process.poll() is None, "the service has ended"
+            time.sleep(0.01)
+
+    def resident(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+def ready(program, model):
+    with Service(program, model, "eager") as service:
+        return service.wait(lambda: service.call("GET", "/readyz")["ready"])
+
+
+def memory(program, model):
+    with Service(program, model, "lazy") as service:
+        service.wait(lambda: service.call("GET", "/v1/models")["models"][0]["digest"])
+        for _ in range(2):
+            before = service.resident()
+            entry = service.call("POST", "/v1/models/model/load")
+            loaded = service.resident()
+            service.call("POST", "/v1/models/model/unload")
+            after = service.resident()
+        return entry["weight_bytes"], loaded - before, loaded - after
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("models", type=pathlib.Path, nargs="+")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--program", default="target/release/pdr-audit")
+    arguments = parser.parse_args()
+    print("| model | files, MB | ready after, s (lowest to highest) | weights, MB | grown by | given back |\n" + "|---" * 6 + "|")
+    for model in (path.absolute() for path in arguments.models):
+        size = sum(file.stat().st_size for file in model.iterdir() if file.is_file()) / 1e6
+        times = [ready(arguments.program, model) for _ in range(arguments.runs)]
+        runs = [memory(arguments.program, model) for _ in range(arguments.runs)]
+        weights = runs[0][0]
+        grown, back = (statistics.median(run[at] for run in runs) / weights for at in (1, 2))
+        spread = f"{statistics.median(times):.2f} ({min(times):.2f} to {max(times):.2f})"
+        print(f"| {model.name} | {size:,.0f} | {spread} | {weights / 1e6:,.0f} | {100 * grown:.1f} % | {100 * back:.1f} % |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
