@@ -64,6 +64,8 @@ const NEUTRAL: &[&str] = &[
     "num_beams",
     "num_labels",
     "num_return_sequences",
+    // It matters to longrope alone, which is refused.
+    "original_max_position_embeddings",
     "output_attentions",
     "output_hidden_states",
     "output_past",

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// Every golden of a causal model.
-pub const CAUSAL: [&str; 19] = [
+pub const CAUSAL: [&str; 20] = [
     "gptneox-parallel",
     "gptneox-sequential",
     "gptneox-sharded",
@@ -16,6 +16,7 @@ pub const CAUSAL: [&str; 19] = [
     "mistral",
     "qwen2",
     "qwen3",
+    "phi3",
     "gemma2",
     "opt-pre",
     "opt-post-proj",

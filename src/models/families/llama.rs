@@ -11,7 +11,8 @@ use crate::models::arch::{
 };
 use crate::models::config_reader::ConfigReader;
 
-/// LLaMA 1 to 3, Mistral (Jiang et al. 2023), Qwen 2 and 3 (Yang et al. 2024, 2025), Gemma 2 (Riviere et al. 2024).
+/// LLaMA 1 to 3, Mistral (Jiang et al. 2023), Qwen 2 and 3 (Yang et al. 2024, 2025), Phi 3
+/// (Abdin et al. 2024), Gemma 2 (Riviere et al. 2024).
 pub const FAMILIES: &[Family] = &[
     Family { model_type: "llama", kind: Kind::Decoder { arch: |c| arch(c, LLAMA), storage: STORAGE } },
     Family {
@@ -34,6 +35,16 @@ pub const FAMILIES: &[Family] = &[
             arch: |c| {
                 let query_key_norm = Some(QueryKeyNorm::Head);
                 arch(c, Traits { query_key_norm, windows: Windows::FromLayer, ..LLAMA })
+            },
+            storage: STORAGE,
+        },
+    },
+    Family {
+        model_type: "phi3",
+        kind: Kind::Decoder {
+            arch: |c| {
+                let rope = RopeKeys { fraction: Some(("partial_rotary_factor", 1.0)), ..USUAL };
+                arch(c, Traits { rope, windows: Windows::EveryLayer { default: None }, ..LLAMA })
             },
             storage: STORAGE,
         },
@@ -71,8 +82,10 @@ const STORAGE: Storage = Storage {
         ("layers.*.query_norm", &["layers.*.self_attn.q_norm"]),
         ("layers.*.key_norm", &["layers.*.self_attn.k_norm"]),
         ("layers.*.qkv", &["layers.*.self_attn.q_proj", "layers.*.self_attn.k_proj", "layers.*.self_attn.v_proj"]),
+        ("layers.*.qkv", &["layers.*.self_attn.qkv_proj"]),
         ("layers.*.attention_out", &["layers.*.self_attn.o_proj"]),
         ("layers.*.mlp_up", &["layers.*.mlp.gate_proj", "layers.*.mlp.up_proj"]),
+        ("layers.*.mlp_up", &["layers.*.mlp.gate_up_proj"]),
         ("layers.*.mlp_down", &["layers.*.mlp.down_proj"]),
         ("final_norm", &["norm"]),
     ],
