@@ -1,7 +1,7 @@
 //! `/livez`, `/readyz` and `/metrics`: read from facts, never asked through the queue.
 
 use super::ApiState;
-use super::models::StateName;
+use super::model_view::StateName;
 use super::problem::{Kind, Problem};
 use super::problems::ReadyProblems;
 use axum::Json;

@@ -20,6 +20,7 @@ mod health;
 mod inputs;
 mod methods;
 mod middleware;
+mod model_view;
 mod models;
 mod prefer;
 mod problem;

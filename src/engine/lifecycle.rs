@@ -26,7 +26,9 @@ impl Engine {
                 books.models[model].open(source);
             }
         });
-        Ok(shared.with_books(|books| books.models[model].source().is_some_and(|known| known.identity == identity)))
+        let known = shared.with_books(|books| books.models[model].source().map(|known| known.identity == identity));
+        // An engine that ends takes nothing in any more, and nobody will miss it.
+        Ok(known.unwrap_or_else(|| shared.gate.is_closed()))
     }
 
     /// Notes that the files of a declared model could not be opened. [`Engine::register`] heals it. For a model that is

@@ -8,12 +8,15 @@ use candle_core::{D, Device, Result, Tensor};
 use candle_nn::ops::softmax;
 use std::cell::RefCell;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// The most scores that the plain form has at once, 1 GiB of f32, of which several copies live together: where there would
 /// be more, sequences go one after another, and queries of one sequence block by block.
 pub const MOST_SCORES: usize = 1 << 28;
+
+/// Sequences up to this length keep their masks from layer to layer, some 64 MiB at most for each kind of layer; for longer
+/// ones they are made again.
+const LONGEST_SHARED_MASK: usize = 4096;
 
 /// What every layer of one forward pass shares.
 pub struct AttentionPlan<'a> {
@@ -41,8 +44,8 @@ struct Group {
     rotary: Option<(Tensor, Tensor)>,
     /// Queries of a block.
     block: usize,
-    /// The masks of all blocks, for each visibility that a layer asked for: layers share them.
-    masks: RefCell<Vec<(Visibility, Rc<[Tensor]>)>>,
+    /// Masks that layers share, with what they are of and the first query of their block; none of long sequences.
+    masks: RefCell<Vec<(Visibility, usize, Tensor)>>,
 }
 
 impl<'a> AttentionPlan<'a> {
@@ -136,37 +139,39 @@ impl Group {
         let keys = wide(&repeat(&self.turn(self.pad(k)?)?.transpose(1, 2)?.contiguous()?, shape)?)?;
         let values = repeat(&self.pad(v)?.transpose(1, 2)?.contiguous()?, shape)?;
         let mut mixed = Vec::new();
-        for (i, mask) in self.masks(visibility, &queries)?.iter().enumerate() {
+        for start in (0..self.longest).step_by(self.block) {
+            let mask = self.mask(visibility, start, &queries)?;
             let (rows, seen) = mask.dims2()?;
             let seen_keys = keys.narrow(2, 0, seen)?.contiguous()?;
-            let mut scores = queries.narrow(2, i * self.block, rows)?.contiguous()?.matmul(&seen_keys.t()?)?;
+            let mut scores = queries.narrow(2, start, rows)?.contiguous()?.matmul(&seen_keys.t()?)?;
             if let Some(cap) = shape.soft_cap {
                 scores = soft_cap(&scores, cap.into())?;
             }
-            scores = scores.broadcast_add(mask)?;
+            scores = scores.broadcast_add(&mask)?;
             let weights = softmax(&scores, D::Minus1)?.to_dtype(values.dtype())?;
             mixed.push(weights.matmul(&values.narrow(2, 0, seen)?.contiguous()?)?);
         }
         Tensor::cat(&mixed, 2)?.transpose(1, 2)?.reshape(((), shape.out_width()))
     }
 
-    /// For each block of queries `[block, keys up to its last query]`: 0 where a key is visible, minus infinity where not.
-    fn masks(&self, visibility: Visibility, like: &Tensor) -> Result<Rc<[Tensor]>> {
-        if let Some((_, masks)) = self.masks.borrow().iter().find(|(of, _)| *of == visibility) {
-            return Ok(Rc::clone(masks));
+    /// For the block of queries from `start`, `[block, keys up to its last query]`: 0 where a key is visible, minus infinity
+    /// where it is not.
+    fn mask(&self, visibility: Visibility, start: usize, like: &Tensor) -> Result<Tensor> {
+        let known = self.masks.borrow().iter().find(|(of, at, _)| (*of, *at) == (visibility, start)).cloned();
+        if let Some((_, _, mask)) = known {
+            return Ok(mask);
         }
-        let mask = |start: usize| {
-            let end = (start + self.block).min(self.longest);
-            let row = |i: usize| {
-                let seen = visibility.first_key(i)..=i;
-                (0..end).map(move |j| if seen.contains(&j) { 0.0 } else { f32::NEG_INFINITY })
-            };
-            let mask: Vec<f32> = (start..end).flat_map(row).collect();
-            Tensor::from_vec(mask, (end - start, end), like.device())?.to_dtype(like.dtype())
+        let end = (start + self.block).min(self.longest);
+        let row = |i: usize| {
+            let seen = visibility.first_key(i)..=i;
+            (0..end).map(move |j| if seen.contains(&j) { 0.0 } else { f32::NEG_INFINITY })
         };
-        let masks: Rc<[Tensor]> = (0..self.longest).step_by(self.block).map(mask).collect::<Result<Vec<_>>>()?.into();
-        self.masks.borrow_mut().push((visibility, Rc::clone(&masks)));
-        Ok(masks)
+        let mask: Vec<f32> = (start..end).flat_map(row).collect();
+        let mask = Tensor::from_vec(mask, (end - start, end), like.device())?.to_dtype(like.dtype())?;
+        if self.longest <= LONGEST_SHARED_MASK {
+            self.masks.borrow_mut().push((visibility, start, mask.clone()));
+        }
+        Ok(mask)
     }
 
     /// `[tokens, heads, dim]` to `[count, longest, heads, dim]`.

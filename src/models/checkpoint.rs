@@ -5,7 +5,7 @@ use super::assembly::Assembly;
 use super::decoder::{Decoder, TensorSource};
 use super::families::{Described, Network, Storage, read_config};
 use super::files::{FileBytes, ModelFiles, joint_digest};
-use super::footprint;
+use super::footprint::{self, Load};
 use super::json::standard_json;
 use super::mamba::Mamba;
 use super::masked::MaskedLm;
@@ -69,9 +69,9 @@ impl Checkpoint {
         used.map(elements).sum::<usize>() as u64 * dtype.size_in_bytes() as u64
     }
 
-    /// Estimates from above what a batch of so many tokens takes beside the weights, in bytes.
-    pub fn activation_bytes(&self, dtype: DType, on_cpu: bool) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
-        footprint::of(&self.described.network, dtype, on_cpu && dtype == DType::F32)
+    /// Estimates from above what so many tokens take beside the weights, in bytes.
+    pub fn activation_bytes(&self, dtype: DType, on_cpu: bool, load: Load) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
+        footprint::of(&self.described.network, dtype, on_cpu && dtype == DType::F32, load)
     }
 
     /// SHA-256 over configuration and weights, see [`joint_digest`]. Reads every byte.

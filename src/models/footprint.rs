@@ -11,17 +11,26 @@ const LOGITS_ON_CPU: f64 = 64.0 * MIB;
 const LOGITS_ON_GPU: f64 = 2048.0 * MIB;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Bytes that a batch of so many tokens takes, as a function; `fused` says whether the kernels of the CPU run.
-pub fn of(network: &Network, dtype: DType, fused: bool) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
+/// What a number of tokens stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// A batch of any texts, which the plain form pads.
+    Batch,
+    /// One text alone.
+    OneText,
+}
+
+/// Bytes that so many tokens take, as a function; `fused` says whether the kernels of the CPU run.
+pub fn of(network: &Network, dtype: DType, fused: bool, load: Load) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
     let element = dtype.size_in_bytes();
     match network {
         Network::Decoder(arch, _) => {
             let arch = arch.clone();
-            Arc::new(move |tokens| decoder_bytes(&arch, tokens, element, fused))
+            Arc::new(move |tokens| decoder_bytes(&arch, tokens, element, fused, load))
         }
         Network::Mamba(arch, _) => {
             let arch = arch.clone();
-            Arc::new(move |tokens| mamba_bytes(&arch, tokens, fused))
+            Arc::new(move |tokens| mamba_bytes(&arch, tokens, fused, load))
         }
         // Neighbours are made for one text at a time.
         Network::Masked(blueprint) => {
@@ -32,21 +41,25 @@ pub fn of(network: &Network, dtype: DType, fused: bool) -> Arc<dyn Fn(usize) -> 
 }
 
 /// As [`decoder_bytes`], of Mamba, whose widest results are those of the projection into the mixer.
-fn mamba_bytes(arch: &MambaArch, tokens: usize, fused: bool) -> u64 {
+fn mamba_bytes(arch: &MambaArch, tokens: usize, fused: bool, load: Load) -> u64 {
     let width = 3.0 * arch.hidden_size as f64 + 2.0 * (arch.in_width() + 2 * arch.conv_channels()) as f64;
     let states = (arch.intermediate_size * arch.state_size) as f64;
     let bytes = if fused {
         tokens as f64 * 4.0 * width + LOGITS_ON_CPU
     } else {
-        // Padded to at most twice the length; a few copies of the state of every sequence, of two tokens at least.
-        tokens as f64 * 4.0 * (2.0 * width + 4.0 * states / 2.0) + LOGITS_ON_GPU
+        // Padded to at most twice the length; a few copies of the state of every sequence, which has two tokens at least.
+        let (padding, sequences) = match load {
+            Load::Batch => (2.0, tokens as f64 / 2.0),
+            Load::OneText => (1.0, 1.0),
+        };
+        4.0 * (tokens as f64 * padding * width + sequences * 4.0 * states) + LOGITS_ON_GPU
     };
     bytes as u64
 }
 
 /// Bytes that a batch of `tokens` takes in a decoder, from above: hidden states, the widest products of a layer, scores of
 /// the attention where they are held whole, and the tiles of the head. In the plain form each operation has its own result.
-fn decoder_bytes(arch: &Arch, tokens: usize, element: usize, fused: bool) -> u64 {
+fn decoder_bytes(arch: &Arch, tokens: usize, element: usize, fused: bool, load: Load) -> u64 {
     // In f64, which neither overflows nor minds being off by a byte; the conversion at the end saturates.
     let [tokens, element, hidden] = [tokens, element, arch.sizes.hidden].map(|n| n as f64);
     let (sizes, keys) = (&arch.sizes, tokens.min(arch.sizes.context as f64));
@@ -60,8 +73,9 @@ fn decoder_bytes(arch: &Arch, tokens: usize, element: usize, fused: bool) -> u64
         tokens * element * (3.0 * hidden + widest) + scratch + LOGITS_ON_CPU
     } else {
         // Sequences are padded to at most twice their length; of the scores several copies live at once.
-        let scores = (2.0 * tokens * keys * sizes.heads as f64).min(super::attention::MOST_SCORES as f64);
-        let widest = (4.0 * qkv).max(2.0 * up + inner);
+        let padding = if load == Load::Batch { 2.0 } else { 1.0 };
+        let scores = (padding * tokens * keys * sizes.heads as f64).min(super::attention::MOST_SCORES as f64);
+        let widest = (2.0 * padding * qkv).max(2.0 * up + inner);
         tokens * element * (6.0 * hidden + 2.0 * widest) + 6.0 * 4.0 * scores + LOGITS_ON_GPU
     };
     bytes as u64

@@ -14,7 +14,7 @@ pub mod demo;
 pub mod device;
 pub mod families;
 pub mod files;
-mod footprint;
+pub mod footprint;
 mod json;
 pub mod kernels;
 mod layer;

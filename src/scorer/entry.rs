@@ -95,6 +95,10 @@ impl Entry {
     /// Why the files cannot be opened.
     pub async fn open(self: &Arc<Self>, retry: Retry) -> Result<Arc<Model>, OpenError> {
         self.begin(retry);
+        self.outcome().await
+    }
+
+    async fn outcome(&self) -> Result<Arc<Model>, OpenError> {
         let mut changes = self.opening.subscribe();
         loop {
             match &*changes.borrow_and_update() {
@@ -109,47 +113,47 @@ impl Entry {
         }
     }
 
-    /// Opens the files anew, so that what has changed on disk since is seen.
+    /// Opens the files anew, so that what has changed on disk since is seen; a model that is loaded meanwhile stays what
+    /// it is.
     ///
     /// # Errors
     /// As [`Entry::open`].
     pub async fn reopen(self: &Arc<Self>) -> Result<Arc<Model>, OpenError> {
-        self.opening.send_if_modified(|opening| {
-            let was_open = matches!(opening, Opening::Open(_));
-            if was_open {
-                *opening = Opening::Closed;
-            }
-            was_open
-        });
-        self.open(Retry::Now).await
+        self.begin_if(|opening| !matches!(opening, Opening::Running(_)));
+        self.outcome().await
     }
 
     /// Starts opening unless that is done, under way, or failed a moment ago.
     pub fn begin(self: &Arc<Self>, retry: Retry) {
-        let progress = Arc::new(Progress::default());
+        self.begin_if(|opening| match opening {
+            Opening::Closed => true,
+            Opening::Failed { retry_at, .. } => retry == Retry::Now || Instant::now() >= *retry_at,
+            Opening::Running(_) | Opening::Open(_) => false,
+        });
+    }
+
+    fn begin_if(self: &Arc<Self>, begins: impl FnOnce(&Opening) -> bool) {
+        let (progress, mut before) = (Arc::new(Progress::default()), None);
         let begun = self.opening.send_if_modified(|opening| {
-            let begins = match opening {
-                Opening::Closed => true,
-                Opening::Failed { retry_at, .. } => retry == Retry::Now || Instant::now() >= *retry_at,
-                Opening::Running(_) | Opening::Open(_) => false,
-            };
+            let begins = begins(opening);
             if begins {
-                *opening = Opening::Running(Arc::clone(&progress));
+                before = Some(std::mem::replace(opening, Opening::Running(Arc::clone(&progress))));
             }
             begins
         });
         if begun {
             let entry = Arc::clone(self);
-            tokio::task::spawn_blocking(move || entry.run(&progress));
+            tokio::task::spawn_blocking(move || entry.run(&progress, before));
         }
     }
 
-    fn run(&self, progress: &Progress) {
+    fn run(&self, progress: &Progress, before: Option<Opening>) {
         let started = Instant::now();
         let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(progress)));
-        let opening = match attempt.unwrap_or_else(|panic| Err(OpenError::Panicked(message(&*panic)))) {
-            Ok(model) => Opening::Open(Arc::new(model)),
-            Err(error) => {
+        let opening = match (attempt.unwrap_or_else(|panic| Err(OpenError::Panicked(message(&*panic)))), before) {
+            (Ok(model), _) => Opening::Open(Arc::new(model)),
+            (Err(OpenError::Changed), Some(Opening::Open(model))) => Opening::Open(model),
+            (Err(error), _) => {
                 // It is logged there. The id is the engine's own: it was declared under it.
                 let _ = self.opener.engine.opening_failed(self.id(), error.to_string());
                 Opening::Failed { error, retry_at: Instant::now() + started.elapsed().max(LEAST_PAUSE) }

@@ -6,6 +6,7 @@ use crate::engine::ModelSource;
 use crate::models::checkpoint::Checkpoint;
 use crate::models::device::ComputeDevice;
 use crate::models::files::{ModelFiles, Stamp, digest, joint_digest};
+use crate::models::footprint::Load;
 use crate::models::{ModelError, precision};
 use crate::tokenizer::{self, Tokenizer};
 use candle_core::DType;
@@ -63,7 +64,8 @@ impl Model {
         let dtype = precision::choose(wanted, on_cpu, &checkpoint)?;
         let digest = checkpoint.digest();
         let device = own().map(|device| device.name.as_str()).collect::<Vec<_>>().join(",");
-        let activation_bytes = checkpoint.activation_bytes(dtype, on_cpu);
+        let activation_bytes = checkpoint.activation_bytes(dtype, on_cpu, Load::Batch);
+        let of_one_text = checkpoint.activation_bytes(dtype, on_cpu, Load::OneText);
         let weight_bytes = checkpoint.weight_bytes(dtype);
         let room = own().map(|device| device.memory.saturating_sub(weight_bytes)).min().unwrap_or(0);
         let model = Self {
@@ -73,7 +75,7 @@ impl Model {
             tokenizer_digest,
             tokenizer,
             context: checkpoint.context(),
-            longest: longest(checkpoint.context(), room, &*activation_bytes),
+            longest: longest(checkpoint.context(), room, &*of_one_text),
             vocab_size: checkpoint.vocab_size(),
             masked: checkpoint.is_masked(),
             architecture: checkpoint.model_type(),

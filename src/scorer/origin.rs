@@ -32,8 +32,8 @@ pub enum OpenError {
     #[error("revision `{revision}`: source `{source_text}` is a directory, which has no revisions")]
     NoRevision { source_text: String, revision: String },
     /// The Hub does not give the files.
-    #[error(transparent)]
-    Hub(#[from] HubError),
+    #[error("`{repository}` (there is no such directory, so it names a repository): {error}")]
+    Hub { repository: RepoId, error: HubError },
     /// The files are not a model that can be served.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -67,8 +67,10 @@ impl Origin {
             Self::Configured { source, revision } => (source, revision.as_deref()),
         };
         if let Some(repository) = self.repository() {
-            let hub = hub.map_err(HubError::clone)?;
-            let snapshot = hub.fetch(&repository, revision.unwrap_or("main"), progress)?;
+            let snapshot = hub
+                .map_err(HubError::clone)
+                .and_then(|hub| hub.fetch(&repository, revision.unwrap_or("main"), progress))
+                .map_err(|error| OpenError::Hub { repository, error })?;
             return Ok(Found { files: ModelFiles::Directory(snapshot.directory), commit: Some(snapshot.commit) });
         }
         if !source.path.is_dir() {

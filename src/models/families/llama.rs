@@ -44,7 +44,7 @@ pub const FAMILIES: &[Family] = &[
         kind: Kind::Decoder {
             arch: |c| {
                 let rope = RopeKeys { fraction: Some(("partial_rotary_factor", 1.0)), ..USUAL };
-                arch(c, Traits { rope, windows: Windows::EveryLayer { default: None }, ..LLAMA })
+                arch(c, Traits { rope, eps: 1e-5, windows: Windows::EveryLayer { default: None }, ..LLAMA })
             },
             storage: STORAGE,
         },
@@ -59,6 +59,8 @@ struct Traits {
     query_key_norm: Option<QueryKeyNorm>,
     windows: Windows,
     rope: RopeKeys,
+    /// Epsilon of the norms where `rms_norm_eps` is absent.
+    eps: f64,
     tied: bool,
 }
 
@@ -71,7 +73,7 @@ enum Bias {
 }
 
 const LLAMA: Traits =
-    Traits { qkv_bias: Bias::Key, query_key_norm: None, windows: Windows::Never, rope: USUAL, tied: false };
+    Traits { qkv_bias: Bias::Key, query_key_norm: None, windows: Windows::Never, rope: USUAL, eps: 1e-6, tied: false };
 
 const STORAGE: Storage = Storage {
     roots: &["model."],
@@ -120,7 +122,7 @@ fn arch(config: &mut ConfigReader, traits: Traits) -> Result<Arch, ModelError> {
     let by_key = traits.qkv_bias == Bias::Key && config.flag_or("attention_bias", false)?;
     Ok(Arch {
         norm: NormKind::Rms,
-        norm_eps: config.positive("rms_norm_eps")?.unwrap_or(1e-6),
+        norm_eps: config.positive("rms_norm_eps")?.unwrap_or(traits.eps),
         positions: Positions::Rotary(rotary(config, sizes.head_dim, traits.rope)?),
         attention: Attention {
             windows: windows(config, sizes.layers, traits.windows)?,

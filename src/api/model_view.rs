@@ -1,0 +1,206 @@
+//! What clients see of models and devices.
+
+use crate::engine::{DeviceStatus, ModelState, ModelStatus};
+use crate::hub::Progress;
+use crate::scorer::{Entry, Model, Opening, Origin};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// All models.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ModelList {
+    /// In the order of the configuration.
+    pub models: Vec<ModelEntry>,
+    /// The devices that they share.
+    pub devices: Vec<DeviceEntry>,
+}
+
+/// One device.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DeviceEntry {
+    #[schema(examples("cpu"))]
+    name: String,
+    /// What the models on it may take, weights and the activations of one batch.
+    memory_budget_bytes: u64,
+    /// The weights on it.
+    memory_used_bytes: u64,
+}
+
+/// One model. What its files say is null until they are open.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ModelEntry {
+    /// What requests call it.
+    id: String,
+    state: StateName,
+    /// Why the last attempt to open or load it failed, where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// How far its download is, while there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    download: Option<Download>,
+    /// Whether it serves requests that name no model.
+    default: bool,
+    /// When it is loaded.
+    load: LoadName,
+    /// Whether it stays in memory when others need room: eager models and those that the configuration pins.
+    pinned: bool,
+    /// The directory or repository that its files come from; null where they are part of the program.
+    #[schema(examples("EleutherAI/pythia-160m"))]
+    source: Option<String>,
+    /// The branch, tag or commit that the configuration asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+    /// The devices that hold it now.
+    resident: Vec<String>,
+    /// The default reference model, where one is configured.
+    reference: Option<String>,
+    #[serde(flatten)]
+    opened: OpenedEntry,
+}
+
+/// What the files of a model say.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct OpenedEntry {
+    /// `causal` models score texts; `masked` ones serve to make neighbours.
+    #[schema(examples("causal"))]
+    kind: Option<&'static str>,
+    /// Value of `model_type` in its configuration.
+    #[schema(examples("gpt_neox"))]
+    architecture: Option<&'static str>,
+    /// The most tokens of a text; null where there is no limit.
+    context: Option<usize>,
+    /// Outputs of its head.
+    vocab_size: Option<usize>,
+    /// The type it computes in.
+    #[schema(examples("f32"))]
+    dtype: Option<&'static str>,
+    /// Where it runs; several devices are separated by commas.
+    #[schema(examples("cpu"))]
+    device: Option<String>,
+    /// SHA-256 over configuration and weights.
+    digest: Option<String>,
+    /// SHA-256 of the tokenizer.
+    tokenizer_digest: Option<String>,
+    /// Bytes of the weights once loaded.
+    weight_bytes: Option<u64>,
+    /// The commit of a model from the Hub.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+}
+
+/// How far a download is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Download {
+    /// Bytes that are there.
+    bytes: u64,
+    /// Bytes of all files; 0 until they are known.
+    total_bytes: u64,
+}
+
+/// Where a model stands.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StateName {
+    /// Not in memory; the first request loads it.
+    Unloaded,
+    /// Its files are being fetched, read or loaded, or it waits for its turn.
+    Loading,
+    /// In memory.
+    Ready,
+    /// Being unloaded: what is queued for it is finished, new requests are refused.
+    Draining,
+    /// The last attempt to open or load it failed; a later request tries again.
+    Failed,
+}
+
+/// When a model is loaded.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadName {
+    /// At start.
+    Eager,
+    /// By the first request.
+    Lazy,
+}
+
+impl From<&ModelState> for StateName {
+    fn from(state: &ModelState) -> Self {
+        match state {
+            ModelState::Unloaded => Self::Unloaded,
+            ModelState::Loading => Self::Loading,
+            ModelState::Ready => Self::Ready,
+            ModelState::Draining => Self::Draining,
+            ModelState::Failed(_) => Self::Failed,
+        }
+    }
+}
+
+impl From<&Model> for OpenedEntry {
+    fn from(model: &Model) -> Self {
+        Self {
+            kind: Some(if model.masked { "masked" } else { "causal" }),
+            architecture: Some(model.architecture),
+            context: model.context,
+            vocab_size: Some(model.vocab_size),
+            dtype: Some(model.dtype),
+            device: Some(model.device.clone()),
+            digest: Some(model.digest.clone()),
+            tokenizer_digest: Some(model.tokenizer_digest.clone()),
+            weight_bytes: Some(model.weight_bytes),
+            commit: model.commit.clone(),
+        }
+    }
+}
+
+impl From<&Progress> for Download {
+    fn from(progress: &Progress) -> Self {
+        Self { bytes: progress.done(), total_bytes: progress.total() }
+    }
+}
+
+impl From<&DeviceStatus> for DeviceEntry {
+    fn from(device: &DeviceStatus) -> Self {
+        let (memory_budget_bytes, memory_used_bytes) = (device.memory_budget, device.memory_used);
+        Self { name: device.name.clone(), memory_budget_bytes, memory_used_bytes }
+    }
+}
+
+impl ModelEntry {
+    /// A model, with where it stands.
+    pub fn new(entry: &Entry, status: &ModelStatus, devices: &[DeviceStatus], default: bool) -> Self {
+        let declared = &entry.declared;
+        let opening = entry.opening();
+        // While its files are being fetched or read the engine knows nothing new of it.
+        let (state, reason) = match (&opening, &status.state) {
+            (Opening::Running(_), _) => (StateName::Loading, None),
+            (Opening::Failed { error, .. }, _) => (StateName::Failed, Some(error.to_string())),
+            (_, ModelState::Failed(reason)) => (StateName::Failed, Some(reason.clone())),
+            (_, state) => (state.into(), None),
+        };
+        let (source, revision) = match &declared.origin {
+            Origin::Configured { source, revision } => (Some(source.text.clone()), revision.clone()),
+            Origin::Files(_) => (None, None),
+        };
+        let name = |&place: &usize| devices.get(place).map(|device| device.name.clone());
+        Self {
+            id: declared.id.clone(),
+            state,
+            reason,
+            download: match &opening {
+                Opening::Running(progress) if progress.total() > 0 => Some((&**progress).into()),
+                _ => None,
+            },
+            default,
+            load: if declared.eager { LoadName::Eager } else { LoadName::Lazy },
+            pinned: declared.eager || declared.pinned,
+            source,
+            revision,
+            resident: status.resident.iter().filter_map(name).collect(),
+            reference: declared.reference.clone(),
+            opened: match &opening {
+                Opening::Open(model) => model.as_ref().into(),
+                _ => OpenedEntry::default(),
+            },
+        }
+    }
+}
