@@ -190,21 +190,23 @@ async fn files_that_change_while_a_model_is_unloaded_are_not_taken_for_the_old_o
 async fn lazy_models_make_room_for_each_other_within_the_budget() {
     let names = ["gpt2", "gptj", "gpt_neo"];
     let mut settings = settings(names.iter().map(|name| lazy(golden(name, name))).collect());
-    // Two of the three fit beside the activations of a batch.
-    settings.engine.memory = Some(ByteSize::bytes(66 << 20));
-    settings.engine.max_batch_tokens = Some(64);
+    settings.engine.max_batch_tokens = Some(8);
     let app = App::start_as_it_is(&settings).await;
     let size = async |name| until(&app, name, "unloaded").await["weight_bytes"].as_u64().unwrap();
     let sizes = [size(names[0]).await, size(names[1]).await, size(names[2]).await];
     let mut tight = settings.clone();
-    tight.engine.memory = Some(ByteSize::bytes((65 << 20) + sizes[0] + sizes[1]));
+    // Two of the three fit beside the tiles of the head (64 MiB) and the activations of eight tokens, the third does not.
+    let activations = 250_000;
+    assert!(sizes.iter().all(|&size| size > activations), "{sizes:?}");
+    tight.engine.memory = Some(ByteSize::bytes((64 << 20) + activations + sizes[0] + sizes[1].max(sizes[2])));
     let app = App::start_as_it_is(&tight).await;
     app.score(&request("gpt2")).await;
     app.score(&request("gptj")).await;
     let third = app.post("/v1/score", &request("gpt_neo")).await;
     assert_eq!(third.status, 200, "{}", third.text());
     let states = [model(&app, "gpt2").await, model(&app, "gptj").await, model(&app, "gpt_neo").await];
-    assert_eq!(states[2]["state"], "ready");
+    let states = states.map(|model| model["state"].as_str().unwrap().to_owned());
+    assert_eq!(states, ["unloaded", "ready", "ready"], "the longest unused goes");
     let list = app.get("/v1/models").await.ok();
     let device = &list["devices"][0];
     assert!(device["memory_used_bytes"].as_u64() <= device["memory_budget_bytes"].as_u64(), "{device}");
