@@ -1,8 +1,8 @@
-//! The pure parts: scores, explanations, AUROC. `cargo bench --bench pure`.
+//! The pure parts: scores, explanations, AUROC, the bootstrap. `cargo bench --bench pure`.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use pdr_audit::methods::{TextStats, contributions, default_methods, score, zlib_bytes};
-use pdr_audit::statistics::{Roc, Sample};
+use pdr_audit::statistics::{Bootstrap, BootstrapColumn, PositionProfile, Roc, Sample, bootstrap};
 use pdr_audit::token_stats::TokenStats;
 use std::hint::black_box;
 
@@ -43,5 +43,24 @@ fn statistics(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, methods, statistics);
+fn resampling(c: &mut Criterion) {
+    let labels: Vec<bool> = (0..10_000).map(|i| i % 2 == 1).collect();
+    let scores: Vec<Option<f64>> = noise(200_000).enumerate().map(|(i, x)| Some(x + 0.2 * (i % 2) as f64)).collect();
+    let columns: Vec<BootstrapColumn> =
+        scores.chunks(labels.len()).map(|scores| BootstrapColumn { scores, baseline: None }).collect();
+    let mut group = c.benchmark_group("bootstrap");
+    group.sample_size(10);
+    group.bench_function("20x10000x1000", |b| {
+        b.iter(|| bootstrap(&labels, black_box(&columns), &[0.005, 0.01, 0.05], &Bootstrap::default()));
+    });
+}
+
+fn profile(c: &mut Criterion) {
+    let stats = |x: f64| TokenStats { lp: -10.0 * x, mu: -5.0 - x, var: 1.0 + x, max_lp: -0.1 * x };
+    let tokens: Vec<TokenStats> = noise(512).map(stats).collect();
+    let mut profile = PositionProfile::default();
+    c.bench_function("position profile/512 tokens", |b| b.iter(|| profile.add(Some(true), black_box(&tokens))));
+}
+
+criterion_group!(benches, methods, statistics, resampling, profile);
 criterion_main!(benches);

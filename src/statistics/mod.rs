@@ -4,8 +4,10 @@
 //! is more likely a member. No result is ever NaN: what cannot be computed is an error or absent.
 
 mod auroc;
+mod bootstrap;
 mod intervals;
 mod operating_point;
+mod profile;
 mod roc;
 mod warnings;
 
@@ -13,7 +15,12 @@ mod warnings;
 mod tests;
 
 pub use auroc::auroc;
+pub use bootstrap::{
+    Bootstrap, BootstrapColumn, BootstrapSummary, ColumnBootstrap, PairedBootstrap, Summary, TprSummary, bootstrap,
+    bootstrap_listed,
+};
 pub use intervals::clopper_pearson;
 pub use operating_point::{TprAtFpr, false_positive_budget};
+pub use profile::{PositionMeans, PositionProfile, PositionRow, PositionRows};
 pub use roc::{Roc, RocPoint, Sample, StatisticsError};
 pub use warnings::{AuditSample, Warning, WarningCode, warnings};

@@ -5,7 +5,7 @@ use super::roc::Roc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Confidence of the interval that accompanies a true positive rate.
+/// Confidence of the interval that accompanies a true positive rate, if none is asked for.
 const CONFIDENCE: f64 = 0.95;
 
 /// How close to a whole number, relatively, a product of rate and count is taken to be that number. Far above
@@ -24,7 +24,7 @@ pub struct TprAtFpr {
     pub threshold: Option<f64>,
     /// How many non-members may be taken for members; at 0 the point rests on the highest non-member alone.
     pub false_positive_budget: usize,
-    /// Clopper-Pearson interval of `tpr`, 95 %, the threshold taken as given.
+    /// Clopper-Pearson interval of `tpr`, 95 % unless another confidence is asked for, the threshold taken as given.
     pub interval: [f64; 2],
 }
 
@@ -43,6 +43,11 @@ impl Roc {
     /// The largest true positive rate whose false positive rate is at most `fpr`, that is whose false positives
     /// are within [`false_positive_budget`].
     pub fn tpr_at_fpr(&self, fpr: f64) -> TprAtFpr {
+        self.tpr_at_fpr_with(fpr, CONFIDENCE)
+    }
+
+    /// The same, its interval at two-sided `confidence`: [0, 1] if that is not between 0 and 1.
+    pub fn tpr_at_fpr_with(&self, fpr: f64, confidence: f64) -> TprAtFpr {
         let budget = false_positive_budget(fpr, self.non_members);
         // Both counts only grow along the curve, so the best point is the last one allowed, and the first to
         // reach its rate has the fewest false positives.
@@ -54,8 +59,8 @@ impl Roc {
             tpr: recognised as f64 / self.members as f64,
             threshold: best.map(|tie| tie.score),
             false_positive_budget: budget,
-            // There is at least one member, so there is an interval; that of no knowledge stands in for it.
-            interval: clopper_pearson(recognised, self.members, CONFIDENCE).unwrap_or([0.0, 1.0]),
+            // There is at least one member, so only such a confidence has no interval.
+            interval: clopper_pearson(recognised, self.members, confidence).unwrap_or([0.0, 1.0]),
         }
     }
 

@@ -75,6 +75,15 @@ fn operating_points() {
 }
 
 #[test]
+fn an_operating_point_has_the_confidence_asked_for() {
+    let roc = tied();
+    let point = roc.tpr_at_fpr_with(0.05, 0.9);
+    assert_eq!(Some(point.interval), clopper_pearson(2, 6, 0.9));
+    assert_eq!(TprAtFpr { interval: roc.tpr_at_fpr(0.05).interval, ..point }, roc.tpr_at_fpr_with(0.05, 0.95));
+    assert_eq!(roc.tpr_at_fpr_with(0.05, f64::NAN).interval, [0.0, 1.0]);
+}
+
+#[test]
 fn a_bound_that_nothing_keeps_to_has_no_threshold() {
     let roc =
         Roc::new(&[Sample { score: 1.0, member: true }, Sample { score: 2.0, member: false }]).expect("both classes");
