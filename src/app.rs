@@ -7,7 +7,7 @@ use crate::hub::{Hub, HubError};
 use crate::jobs::Audits;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
-use crate::scorer::{Declared, Entry, Opener, Origin, Registry, Scorer, Workers};
+use crate::scorer::{Declared, Entry, Opener, Origin, Registry, Scorer, Workers, load_token_counts};
 use crate::telemetry::Metrics;
 use anyhow::{Context, Result, bail};
 use std::sync::Arc;
@@ -23,8 +23,9 @@ const MEMORY_SHARE: f64 = 0.8;
 /// Starts the engine and begins to open all models that are at hand; opening and loading go on behind it.
 ///
 /// # Errors
-/// A device or thread that cannot be had, by name.
+/// A device or thread that cannot be had, or token counts that cannot be used, by name.
 pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Scorer> {
+    let token_counts = load_token_counts(&settings.token_counts)?;
     let (mut devices, declared) = declare(settings)?;
     for device in &mut devices {
         let share = (device.memory as f64 * MEMORY_SHARE) as u64;
@@ -38,7 +39,7 @@ pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<S
     let engine = Engine::start(slots, devices.iter().map(|device| device_slot(settings, device)).collect(), engine)?;
     let opener = Arc::new(Opener { engine: engine.clone(), devices: devices.into(), hub });
     let entries = declared.into_iter().map(|declared| Arc::new(Entry::new(declared, Arc::clone(&opener))));
-    let registry = Registry::new(entries.collect(), settings.default_model());
+    let registry = Registry::new(entries.collect(), settings.default_model()).with_token_counts(token_counts);
     registry.begin_opening();
     Ok(Scorer::new(engine, Arc::new(registry), Workers::new(settings.engine.threads)?, settings.limits.text.as_u64()))
 }
@@ -83,7 +84,7 @@ fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declared>)> {
         }
         declared.push(Declared {
             id: model.id.clone(),
-            origin: Origin::Configured { source: model.source.clone(), revision: model.revision.clone() },
+            origin: Origin::configured(model),
             dtype: if model.dtype == config::Dtype::Auto { settings.engine.dtype } else { model.dtype },
             reference: model.reference.clone(),
             eager: model.load == Load::Eager,

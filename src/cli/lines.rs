@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, stdin};
 use std::path::Path;
 
 /// Some editors begin a file with it.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One text of a file, with the fields that came along.
 #[derive(Clone, Debug)]

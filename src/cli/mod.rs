@@ -1,7 +1,10 @@
-//! The command line: `serve` (the default), `score`, `audit`, `openapi`. Results go to stdout, all else to stderr.
+//! The command line: `serve` (the default), `score`, `audit`, `count-tokens`, `openapi`. Results go to stdout, all else to stderr.
 
 mod audit;
+mod corpus;
+mod count_tokens;
 mod lines;
+mod new_file;
 mod progress;
 mod score;
 mod table;
@@ -37,6 +40,8 @@ enum Command {
     Score(score::ScoreArgs),
     /// Audit a model with labelled texts (NDJSON or CSV) and report how well each method tells members from others.
     Audit(audit::AuditArgs),
+    /// Count the tokens of a reference corpus, for methods that compare with how frequent a token is in general.
+    CountTokens(count_tokens::CountTokensArgs),
     /// Print the OpenAPI document.
     Openapi,
 }
@@ -104,6 +109,7 @@ fn run(cli: Cli) -> Result<()> {
         }
         Command::Score(args) => block_on(score::run(args, config)),
         Command::Audit(args) => block_on(audit::run(args, config)),
+        Command::CountTokens(args) => count_tokens::run(args, config),
         Command::Openapi => Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document())?)?),
     }
 }

@@ -45,6 +45,8 @@ pub struct Settings {
     pub limits: Limits,
     /// `[[models]]`, in the order of the configuration; empty where the embedded models are to be served.
     pub models: Vec<Model>,
+    /// `[[token_counts]]`, in the order of the configuration.
+    pub token_counts: Vec<TokenCounts>,
     /// `[log]`
     pub log: Log,
 }
@@ -177,6 +179,15 @@ pub struct Source {
     pub text: String,
     /// As a path; a relative one from the file counts from the file's directory.
     pub path: PathBuf,
+}
+
+/// Token counts of a reference corpus, as `pdr-audit count-tokens` writes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenCounts {
+    /// The id by which requests name them.
+    pub id: String,
+    /// The file; a relative path from the configuration file counts from that file's directory.
+    pub file: PathBuf,
 }
 
 /// When a model is loaded.

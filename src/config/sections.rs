@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::reader::{Item, Reader, Table};
-use super::{ByteSize, Device, Dtype, Engine, Limits, Load, Log, LogFormat, Model, Server, Settings, Source};
+use super::{
+    ByteSize, Device, Dtype, Engine, Limits, Load, Log, LogFormat, Model, Server, Settings, Source, TokenCounts,
+};
 
 /// More would be a mistake, and would keep the sum of now and a timeout from being a time.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
@@ -23,6 +25,8 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Settings {
     limits(reader, table, &mut settings.limits);
     let tables = reader.tables(&mut root, "models");
     settings.models = tables.into_iter().map(|table| model(reader, table)).collect();
+    let tables = reader.tables(&mut root, "token_counts");
+    settings.token_counts = tables.into_iter().map(|table| token_counts(reader, table)).collect();
     let table = reader.table(&mut root, "log");
     log(reader, table, &mut settings.log);
     reader.close(root);
@@ -90,6 +94,20 @@ fn model(reader: &mut Reader<'_>, mut table: Table) -> Model {
     }
     reader.close(table);
     model
+}
+
+fn token_counts(reader: &mut Reader<'_>, mut table: Table) -> TokenCounts {
+    let mut counts = TokenCounts::default();
+    let has_id = reader.read(&mut table, "id", &mut counts.id, |item| item.text());
+    let has_file = reader.read(&mut table, "file", &mut counts.file, |item| item.path());
+    if !has_id {
+        reader.missing(&table, "id");
+    }
+    if !has_file {
+        reader.missing(&table, "file");
+    }
+    reader.close(table);
+    counts
 }
 
 fn log(reader: &mut Reader<'_>, mut table: Table, log: &mut Log) {

@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use super::reader::Reader;
 use super::{DEMO, DEMO_REFERENCE, Settings};
 
-/// The longest id of a model.
+/// The longest id.
 const LONGEST_ID: usize = 100;
 
 /// Notes every fault of settings whose keys have been read.
@@ -16,7 +16,8 @@ pub(super) fn check(settings: &Settings, reader: &mut Reader<'_>) {
         reader.fault("server.host", problem);
     }
     check_names(settings, reader);
-    check_ids(settings, reader);
+    check_ids("models", settings.models.iter().map(|model| model.id.as_str()), reader);
+    check_ids("token_counts", settings.token_counts.iter().map(|counts| counts.id.as_str()), reader);
 }
 
 fn check_host(host: &str) -> Result<(), String> {
@@ -27,26 +28,26 @@ fn check_host(host: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn check_ids(settings: &Settings, reader: &mut Reader<'_>) {
+/// Checks that each of a section's ids can be named, and names one thing.
+fn check_ids<'s>(section: &str, ids: impl Iterator<Item = &'s str>, reader: &mut Reader<'_>) {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    for (index, model) in settings.models.iter().enumerate() {
-        let key = format!("models[{index}].id");
+    for (index, id) in ids.enumerate() {
+        let key = format!("{section}[{index}].id");
         if reader.any_faulty(|faulty| faulty == key) {
             continue;
         }
-        let id = model.id.as_str();
         if !is_id(id) {
             let problem = format!("expected 1 to {LONGEST_ID} of the characters A-Z a-z 0-9 . _ -, got {id:?}");
             reader.fault(&key, problem);
         } else if let Some(first) = seen.get(id) {
-            reader.fault(&key, format!("{id:?} is the id of models[{first}] already"));
+            reader.fault(&key, format!("{id:?} is the id of {section}[{first}] already"));
         } else {
             seen.insert(id, index);
         }
     }
 }
 
-/// Whether requests can name a model so. Ids stand in paths of the API, where `.` and `..` mean something else.
+/// Whether requests can name a thing so. Ids stand in paths of the API, where `.` and `..` mean something else.
 fn is_id(id: &str) -> bool {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_legal) && id != "." && id != ".."

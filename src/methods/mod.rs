@@ -23,6 +23,7 @@ mod range;
 mod request;
 mod resolve;
 mod score;
+mod token_counts;
 mod weights;
 
 #[cfg(test)]
@@ -37,4 +38,5 @@ pub use range::{Fraction, Range};
 pub use request::{MethodObject, MethodRequest, PdrRequest, parse_list};
 pub use resolve::{MAX_LABEL_CHARS, resolve};
 pub use score::{ScoreError, TextStats, contributions, score};
+pub use token_counts::{TokenCounts, TokenCountsError};
 pub use weights::{Decay, Pdr};

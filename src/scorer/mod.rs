@@ -10,6 +10,7 @@ mod origin;
 mod registry;
 mod result;
 mod text;
+mod token_counts;
 mod workers;
 
 pub use entry::{Declared, Entry, Opener, Opening, Retry};
@@ -18,6 +19,7 @@ pub use origin::{OpenError, Origin};
 pub use registry::{Registry, RegistryError};
 pub use result::{TextError, TextResult, TokenDetail, Usage};
 pub use text::{Input, Overflow};
+pub use token_counts::{Counts, CountsError, CountsFault, CountsFile, FORMAT, load_token_counts};
 pub use workers::Workers;
 
 use crate::engine::{Class, Engine, EngineError, Output, Refusal, Stats, Ticket, Work};

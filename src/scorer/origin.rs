@@ -1,10 +1,11 @@
 //! Where the files of a configured model come from.
 
-use crate::config::Source;
+use crate::config::{self, Settings, Source};
 use crate::hub::{Hub, HubError, Progress, RepoId};
 use crate::models::ModelError;
+use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::files::ModelFiles;
-use crate::tokenizer::TokenizerError;
+use crate::tokenizer::{self, Tokenizer, TokenizerError};
 
 /// A place that files come from.
 #[derive(Clone, Debug)]
@@ -49,6 +50,29 @@ pub enum OpenError {
 }
 
 impl Origin {
+    /// Where the settings say that a model's files come from; none where they have no such model.
+    pub fn of(settings: &Settings, id: &str) -> Option<Self> {
+        match id {
+            config::DEMO if settings.models.is_empty() => Some(Self::Files(DEMO)),
+            config::DEMO_REFERENCE if settings.models.is_empty() => Some(Self::Files(DEMO_REFERENCE)),
+            _ => settings.models.iter().find(|model| model.id == id).map(Self::configured),
+        }
+    }
+
+    /// Where the settings say that this model's files come from.
+    pub fn configured(model: &config::Model) -> Self {
+        Self::Configured { source: model.source.clone(), revision: model.revision.clone() }
+    }
+
+    /// The tokenizer alone: no weight is read, though a repository is downloaded with its weights.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn tokenizer(&self, hub: Result<&Hub, &HubError>) -> Result<Tokenizer, OpenError> {
+        let files = self.find(hub, &Progress::default())?.files;
+        Ok(tokenizer::from_files(|name| files.find(name).map_err(OpenError::Model))?.0)
+    }
+
     /// The repository that the settings name, where there is no directory of that name.
     pub fn repository(&self) -> Option<RepoId> {
         match self {

@@ -1,12 +1,14 @@
 //! The models that are configured, by name.
 
 use super::entry::{Entry, Retry};
+use super::token_counts::Counts;
 use std::sync::Arc;
 
 /// All configured models.
 pub struct Registry {
     models: Vec<Arc<Entry>>,
     default: Option<Arc<Entry>>,
+    pub(super) token_counts: Vec<Arc<Counts>>,
 }
 
 /// A request that names no model that is there.
@@ -26,7 +28,7 @@ impl Registry {
         let named = default.and_then(|id| models.iter().find(|m| m.id() == id));
         let only = models.first().filter(|_| models.len() == 1);
         let default = named.or(only).cloned();
-        Self { models, default }
+        Self { models, default, token_counts: Vec::new() }
     }
 
     /// Every model.

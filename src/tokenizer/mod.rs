@@ -2,6 +2,7 @@
 
 mod byte_level;
 mod files;
+mod fingerprint;
 mod special;
 
 #[cfg(test)]
@@ -10,13 +11,14 @@ mod tests;
 pub use byte_level::{TokenizerFiles, from_vocab_and_merges};
 pub use files::from_files;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokenizers::Tokenizer as HubTokenizer;
 
 /// A tokenizer, cheap to clone and safe to share between threads.
 #[derive(Clone)]
 pub struct Tokenizer {
     inner: Arc<HubTokenizer>,
+    fingerprint: Arc<OnceLock<Result<String, TokenizerError>>>,
 }
 
 /// One text as ids.
@@ -43,7 +45,7 @@ impl Tokenizer {
         let mut inner = HubTokenizer::from_bytes(bytes).map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_truncation(None).map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_padding(None);
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(inner), fingerprint: Arc::default() })
     }
 
     /// Encodes a text with the tokenizer's default special tokens.
@@ -57,6 +59,15 @@ impl Tokenizer {
             offsets: encoding.get_offsets().to_vec(),
             bos_prepended: encoding.get_special_tokens_mask().first() == Some(&1),
         })
+    }
+
+    /// The ids of a text alone, without the special tokens that the tokenizer puts around one.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::encode`].
+    pub fn plain_ids(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
+        let encoding = self.inner.encode_fast(text, false).map_err(|e| TokenizerError(e.to_string()))?;
+        Ok(encoding.get_ids().to_vec())
     }
 
     /// The text of one token; U+FFFD where its bytes are not valid UTF-8 alone.

@@ -29,6 +29,7 @@ fn unknown_keys_are_named_with_their_origin() {
         ("[limits.more]\na = 1", "limits.more"),
         ("[log]\nLevel = \"info\"", "log.Level"),
         ("[[models]]\nid = \"a\"\nsource = \"a\"\nadapters = []", "models[0].adapters"),
+        ("[[token_counts]]\nid = \"a\"\nfile = \"a\"\npath = \"a\"", "token_counts[0].path"),
     ];
     for (file, key) in keys {
         assert_fault(file, &[], key, "unknown key; known here: ");
@@ -40,6 +41,7 @@ fn unknown_keys_are_named_with_their_origin() {
         ("PDR_AUDIT__SERVER__PORT__X", "1", "server.port"),
         ("PDR_AUDIT__ENGINE", "{ devise = 'cpu' }", "engine.devise"),
         ("PDR_AUDIT__MODELS", "[{ id = 'a', source = 'a', x = 1 }]", "models[0].x"),
+        ("PDR_AUDIT__TOKEN_COUNTS", "[{ id = 'a', file = 'a', x = 1 }]", "token_counts[0].x"),
     ];
     for (variable, value, key) in keys {
         let faults = faults("", &[(variable, value)]);
@@ -94,6 +96,11 @@ fn wrong_types_and_ranges_are_named() {
         ("[[models]]\nid = \"a\"\nsource = \"a\"\nload = \"never\"", "models[0].load", "\"eager\" or \"lazy\""),
         ("[[models]]\nid = \"a\"", "models[0].source", "is required"),
         ("[[models]]\nsource = \"a\"", "models[0].id", "is required"),
+        ("token_counts = \"a\"", "token_counts", "expected an array of tables, got \"a\""),
+        ("[[token_counts]]\nfile = \"a\"", "token_counts[0].id", "is required"),
+        ("[[token_counts]]\nid = \"a\"", "token_counts[0].file", "is required"),
+        ("[[token_counts]]\nid = \"a\"\nfile = \"\"", "token_counts[0].file", "expected a path"),
+        ("[[token_counts]]\nid = \"a\"\nfile = 1", "token_counts[0].file", "expected a string, got 1"),
     ];
     for (file, key, words) in cases {
         assert_fault(file, &[], key, words);
@@ -116,6 +123,18 @@ fn models_must_have_ids_that_requests_can_name() {
         assert_fault(&model(id), &[], "models[0].id", "expected 1 to 100 of the characters");
     }
     assert_fault(&(model("a") + &model("b") + &model("a")), &[], "models[2].id", "the id of models[0] already");
+}
+
+#[test]
+fn token_counts_must_have_ids_that_requests_can_name() {
+    let counts = |id: &str| format!("[[token_counts]]\nid = {id:?}\nfile = \"a\"\n");
+    for id in ["", "a b", "é"] {
+        assert_fault(&counts(id), &[], "token_counts[0].id", "expected 1 to 100 of the characters");
+    }
+    assert_fault(&(counts("a") + &counts("b") + &counts("a")), &[], "token_counts[2].id", "the id of token_counts[0]");
+    // A model is another kind of thing.
+    let model = "[[models]]\nid = \"a\"\nsource = \"a\"\n";
+    assert_eq!(load(&(counts("a") + model), &[]).unwrap().token_counts.len(), 1);
 }
 
 #[test]

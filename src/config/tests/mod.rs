@@ -64,6 +64,12 @@ fn every_key_can_come_from_the_file() {
         pinned = true
         revision = "v1.0"
         dtype = "bf16"
+        [[token_counts]]
+        id = "c4"
+        file = "counts/c4.json"
+        [[token_counts]]
+        id = "a"
+        file = "/counts/a.json"
         [log]
         format = "json"
         level = "warn,pdr_audit=debug"
@@ -80,6 +86,7 @@ fn every_key_can_come_from_the_file() {
         load: Load::Eager,
         pinned: false,
     };
+    let counts = |id: &str, file: &str| TokenCounts { id: id.to_owned(), file: PathBuf::from(file) };
     let expected = Settings {
         server: Server {
             host: "::1".to_owned(),
@@ -112,6 +119,7 @@ fn every_key_can_come_from_the_file() {
                 ..model("b_2.x-Y", "/models/b", "/models/b")
             },
         ],
+        token_counts: vec![counts("c4", "/etc/pdr-audit/counts/c4.json"), counts("a", "/counts/a.json")],
         log: Log { format: LogFormat::Json, level: "warn,pdr_audit=debug".to_owned() },
     };
     assert_eq!(settings.unwrap(), expected);
@@ -137,6 +145,7 @@ fn every_key_can_come_from_the_environment() {
             ("PDR_AUDIT__LIMITS", "{ inputs = 5, text = '1KiB' }"),
             ("PDR_AUDIT__LIMITS__INPUTS", "6"),
             ("PDR_AUDIT__MODELS", r#"[{id="70", source="m/a"}, {id="b", source="/m/b", reference="70", load="lazy"}]"#),
+            ("PDR_AUDIT__TOKEN_COUNTS", r#"[{ id = "c4", file = "c4.json" }]"#),
             ("PDR_AUDIT__LOG__FORMAT", "\"json\""),
             ("PDR_AUDIT__LOG__LEVEL", "[request]=debug"),
             ("PDR_AUDIT_SERVER__PORT", "1"),
@@ -154,6 +163,8 @@ fn every_key_can_come_from_the_environment() {
     assert_eq!((settings.limits.inputs, settings.limits.text), (6, ByteSize::bytes(1_024)));
     assert_eq!(settings.models[0].source.path, Path::new("m/a"));
     assert_eq!((settings.models[1].reference.as_deref(), settings.models[1].load), (Some("70"), Load::Lazy));
+    assert_eq!((settings.token_counts.len(), settings.token_counts[0].id.as_str()), (1, "c4"));
+    assert_eq!(settings.token_counts[0].file, Path::new("c4.json"));
     assert_eq!((settings.log.format, settings.log.level.as_str()), (LogFormat::Json, "[request]=debug"));
 }
 
@@ -220,14 +231,14 @@ fn the_example_file_holds_the_defaults() {
     let settings = load(example, &[]).unwrap();
     assert_eq!(settings, Settings::default());
 
-    // With the models that it shows in comments as well.
-    let shown = example.replace("\n# [[models]]", "\n[[models]]").replace("\n# id =", "\nid =");
+    // With the models and token counts that it shows in comments as well.
+    let shown = example.replace("\n# [[", "\n[[").replace("\n# id =", "\nid =");
     let shown = shown.replace("\n# source =", "\nsource =").replace("\n# reference =", "\nreference =");
-    let shown = ["load", "revision", "pinned"]
+    let shown = ["load", "revision", "pinned", "file"]
         .iter()
         .fold(shown, |shown, key| shown.replace(&format!("\n# {key} ="), &format!("\n{key} =")));
     let shown = shown.replace("\n# default_model =", "\ndefault_model =");
     let settings = load(&shown, &[]).unwrap();
-    assert_eq!(settings.models.len(), 2);
+    assert_eq!((settings.models.len(), settings.token_counts.len()), (2, 1));
     assert!(settings.engine.default_model.is_some());
 }

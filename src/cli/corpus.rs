@@ -1,0 +1,236 @@
+//! The texts of a corpus, one after another and in bounded memory, whatever kind of file they stand in.
+
+use super::lines;
+use anyhow::{Context, Result, anyhow, bail};
+use std::io::{BufRead, Read};
+use std::iter::from_fn;
+use std::path::Path;
+
+/// The most bytes of a piece of plain text. Four times as many take half as long again, in time and in memory.
+const PIECE: usize = 16 << 10;
+
+/// A text, or a piece of one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Text {
+    /// Where it begins, from 1.
+    pub line: u64,
+    /// How much of the file it took.
+    pub bytes: u64,
+    pub text: String,
+}
+
+type Reader = Box<dyn BufRead + Send>;
+
+/// The texts of a file: of NDJSON (`.jsonl`, `.ndjson` or standard input) and CSV (`.csv`) those of the field `text` or
+/// `input`, of any other file the pieces of its text. A line or record may have `limit` bytes.
+///
+/// # Errors
+/// Where the file cannot be opened; what cannot be read later is an item of the iterator and names its line.
+pub fn open(path: &Path, limit: u64) -> Result<Box<dyn Iterator<Item = Result<Text>> + Send>> {
+    let (reader, _) = lines::open(path)?;
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    Ok(match extension.to_ascii_lowercase().as_str() {
+        "jsonl" | "ndjson" => Box::new(ndjson(reader, limit)),
+        _ if path == Path::new("-") => Box::new(ndjson(reader, limit)),
+        "csv" => Box::new(csv(reader, limit)?),
+        _ => Box::new(plain(reader)),
+    })
+}
+
+fn ndjson(mut reader: Reader, limit: u64) -> impl Iterator<Item = Result<Text>> {
+    let mut number = 0;
+    from_fn(move || {
+        let line = lines::next(&mut *reader, &mut number, limit).transpose()?;
+        let parsed = line.map_err(anyhow::Error::from).and_then(|line| {
+            let line = line.map_err(|fault| anyhow!(fault))?;
+            let text = lines::parse(&line).map_err(|bad| anyhow!(bad.fault))?.text;
+            Ok(Text { line: number as u64, bytes: line.len() as u64, text })
+        });
+        Some(parsed.with_context(|| format!("line {number}")))
+    })
+}
+
+fn csv(reader: Reader, limit: u64) -> Result<impl Iterator<Item = Result<Text>>> {
+    let mut reader = csv::Reader::from_reader(Bounded { reader, limit, left: limit });
+    let headers = reader.headers()?;
+    let column = |name: &str| headers.iter().position(|header| header.trim() == name);
+    let Some(column) = column("text").or(column("input")) else {
+        bail!("the header names no column `text` or `input`")
+    };
+    let mut record = csv::StringRecord::new();
+    Ok(from_fn(move || {
+        let before = reader.position().clone();
+        reader.get_mut().left = limit;
+        match reader.read_record(&mut record) {
+            Ok(false) => None,
+            Ok(true) => {
+                let line = record.position().map_or(before.line(), csv::Position::line);
+                let text = record.get(column).unwrap_or_default().to_owned();
+                Some(Ok(Text { line, bytes: reader.position().byte() - before.byte(), text }))
+            }
+            Err(error) => Some(Err(error).with_context(|| format!("line {}", before.line()))),
+        }
+    }))
+}
+
+/// A quotation mark that is never closed would make one record of all that follows.
+struct Bounded {
+    reader: Reader,
+    limit: u64,
+    /// How much more may be read.
+    left: u64,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 {
+            let fault = format!("the record is longer than {} bytes (server.body_limit)", self.limit);
+            return Err(std::io::Error::other(fault));
+        }
+        let read = Read::take(&mut self.reader, self.left).read(buffer)?;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
+/// Cuts a text into pieces that depend on it alone, not on how it comes.
+fn plain(mut reader: Reader) -> impl Iterator<Item = Result<Text>> {
+    let (mut pending, mut line, mut first) = (Vec::new(), 1, true);
+    from_fn(move || {
+        if let Err(error) = Read::take(&mut reader, (PIECE - pending.len()) as u64).read_to_end(&mut pending) {
+            return Some(Err(error).with_context(|| format!("line {line}")));
+        }
+        if pending.is_empty() {
+            return None;
+        }
+        let rest = pending.split_off(cut(&pending));
+        let mut piece = std::mem::replace(&mut pending, rest);
+        let bytes = piece.len() as u64;
+        if std::mem::take(&mut first) && piece.starts_with(lines::BYTE_ORDER_MARK) {
+            piece.drain(..lines::BYTE_ORDER_MARK.len());
+        }
+        let begins = line;
+        line += line_ends(&piece);
+        Some(match String::from_utf8(piece) {
+            Ok(text) => Ok(Text { line: begins, bytes, text }),
+            Err(error) => {
+                let valid = error.utf8_error().valid_up_to();
+                Err(anyhow!("line {}: not UTF-8", begins + line_ends(&error.as_bytes()[..valid])))
+            }
+        })
+    })
+}
+
+fn line_ends(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+/// Where a piece of this text ends: after its last line end, or else before its last space (which tokenizers put to the
+/// word that follows), or else between two characters. What is shorter than a piece is the end of the text.
+fn cut(text: &[u8]) -> usize {
+    if text.len() < PIECE {
+        return text.len();
+    }
+    let last = |wanted: &dyn Fn(u8) -> bool| text.iter().rposition(|&byte| wanted(byte)).filter(|&at| at > 0);
+    let after_line = last(&|byte| byte == b'\n').map(|at| at + 1);
+    // A character's first byte is not one of the form 10xxxxxx.
+    let between = || last(&|byte| byte & 0xc0 != 0x80);
+    after_line.or_else(|| last(&|byte| byte == b' ')).or_else(between).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    fn boxed(bytes: &[u8], capacity: usize) -> Reader {
+        Box::new(BufReader::with_capacity(capacity, std::io::Cursor::new(bytes.to_vec())))
+    }
+
+    fn pieces(bytes: &[u8], capacity: usize) -> Vec<Text> {
+        plain(boxed(bytes, capacity)).collect::<Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn plain_text_is_cut_after_lines_whatever_the_buffer() {
+        let lines: String = (0..3_000).map(|i| format!("Line {i} of a text.\n\n")).collect();
+        let expected = pieces(lines.as_bytes(), 1 << 20);
+        assert_eq!(expected.len(), lines.len().div_ceil(PIECE));
+        let mut line = 1;
+        for (at, piece) in expected.iter().enumerate() {
+            assert_eq!(piece.line, line);
+            line += line_ends(piece.text.as_bytes());
+            assert!(piece.text.ends_with('\n') && piece.text.len() <= PIECE);
+            // Full but for a part of a line.
+            assert!(piece.text.len() > PIECE - 30 || at + 1 == expected.len());
+        }
+        assert_eq!(expected.iter().map(|piece| piece.text.as_str()).collect::<String>(), lines);
+        assert_eq!(expected.iter().map(|piece| piece.bytes).sum::<u64>(), lines.len() as u64);
+        for capacity in [1, 7, 4_096, PIECE - 1, PIECE + 1] {
+            assert_eq!(pieces(lines.as_bytes(), capacity), expected, "{capacity}");
+        }
+    }
+
+    #[test]
+    fn a_line_longer_than_a_piece_is_cut_before_a_space_or_between_characters() {
+        let words = "word ".repeat(PIECE / 4);
+        let cut = pieces(words.as_bytes(), 1 << 20);
+        assert_eq!(cut.iter().map(|piece| piece.text.as_str()).collect::<String>(), words);
+        assert!(cut.iter().skip(1).all(|piece| piece.text.starts_with(" word") && piece.line == 1));
+
+        // Three bytes a character, which do not divide a piece.
+        let wide = "語".repeat(PIECE);
+        let cut = pieces(wide.as_bytes(), 1 << 20);
+        assert_eq!(cut.iter().map(|piece| piece.text.as_str()).collect::<String>(), wide);
+        assert_eq!((cut.len(), cut[0].text.len()), (4, PIECE - 1));
+    }
+
+    #[test]
+    fn plain_text_begins_after_its_mark_and_is_utf_8() {
+        assert_eq!(pieces(b"", 9), []);
+        assert_eq!(pieces(b"\xef\xbb\xbfa\nb", 9), [Text { line: 1, bytes: 6, text: "a\nb".into() }]);
+        for (before, line) in [(0, 1), (3, 4), (PIECE, PIECE + 1)] {
+            let bytes = ["\n".repeat(before).as_bytes(), b"ab\xffc\n"].concat();
+            let error = plain(boxed(&bytes, 9)).collect::<Result<Vec<_>>>().unwrap_err();
+            assert_eq!(error.to_string(), format!("line {line}: not UTF-8"));
+        }
+    }
+
+    fn of_csv(text: &str, limit: u64) -> Result<Vec<(u64, String)>, String> {
+        let texts = csv(boxed(text.as_bytes(), 9), limit).and_then(|texts| texts.collect::<Result<Vec<_>>>());
+        texts.map(|all| all.into_iter().map(|text| (text.line, text.text)).collect()).map_err(|e| format!("{e:#}"))
+    }
+
+    #[test]
+    fn csv_has_a_column_of_texts() {
+        let text = "id,text\n1,\"two\nlines, a comma\"\n2,\n3,last";
+        let expected = [(2, "two\nlines, a comma"), (4, ""), (5, "last")];
+        assert_eq!(of_csv(text, 100).unwrap(), expected.map(|(line, text)| (line, text.to_owned())));
+        assert_eq!(of_csv("\u{feff}input\na\n", 100).unwrap(), [(2, "a".to_owned())]);
+        assert!(of_csv("id,body\n1,a\n", 100).unwrap_err().contains("no column `text` or `input`"));
+        assert!(of_csv("id,text\n1,a\n2\n", 100).unwrap_err().contains("line 3"));
+    }
+
+    #[test]
+    fn a_record_is_bounded() {
+        // Many records of that size are no fault.
+        let many = format!("text\n{}", "0123456789\n".repeat(5_000));
+        assert_eq!(of_csv(&many, 10_000).unwrap().len(), 5_000);
+        let unclosed = format!("text\na\n\"b\n{}", "0123456789\n".repeat(5_000));
+        let said = of_csv(&unclosed, 10_000).unwrap_err();
+        assert!(said.starts_with("line 3: ") && said.contains("longer than 10000 bytes"), "{said}");
+    }
+
+    #[test]
+    fn ndjson_names_the_line_at_fault() {
+        let of = |text: &str| -> Result<Vec<(u64, String)>> {
+            ndjson(boxed(text.as_bytes(), 9), 40).map(|text| text.map(|text| (text.line, text.text))).collect()
+        };
+        let good = "{\"text\": \"a\"}\n\n{\"input\": \"b\", \"id\": 1}\n";
+        assert_eq!(of(good).unwrap(), [(1, "a".to_owned()), (3, "b".to_owned())]);
+        for bad in ["nonsense", "{}", "{\"text\": 1}", &format!("{{\"text\": \"{}\"}}", "x".repeat(40))] {
+            let said = format!("{:#}", of(&format!("{good}{bad}\n")).unwrap_err());
+            assert!(said.starts_with("line 4: "), "{said}");
+        }
+    }
+}
