@@ -193,6 +193,7 @@ impl From<&Refusal> for Problem {
     fn from(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::UnknownModel(_) => Self::new(Kind::UnknownModel, refusal.to_string()),
+            Refusal::WrongKind { .. } => Self::fault("/model", refusal.to_string()),
             Refusal::TooLarge { limit, allowed, requested } => {
                 let limit = if *limit == "queue" { "limit `engine.max_queue_tokens`" } else { limit };
                 let detail = format!("the texts have {requested} tokens that are not cached; the {limit} is {allowed}");

@@ -12,6 +12,14 @@ pub enum Refusal {
     /// The model's files have not been opened, or were opened anew since; the caller opens before it submits.
     #[error("model `{0}` is not opened, or was opened anew")]
     NotOpened(String),
+    /// The model is of the other kind: a masked one, which scores nothing, or a causal one, which fills nothing.
+    #[error("model `{model}` is {}", if *masked { "a masked model, which gives no probabilities of texts" } else { "no masked model, so it fills no blanks" })]
+    WrongKind {
+        /// The model's id.
+        model: String,
+        /// Whether it is a masked model.
+        masked: bool,
+    },
     /// The request could not be admitted even by an idle engine.
     #[error("{requested} tokens exceed the {limit} of {allowed} tokens")]
     TooLarge {

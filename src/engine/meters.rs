@@ -8,7 +8,8 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use super::device::Failure;
-use super::{Class, DeviceSlot, EngineError, ModelSlot, Refusal, Stats};
+use super::task::Answer;
+use super::{Class, DeviceSlot, EngineError, ModelSlot, Refusal};
 use crate::telemetry::names;
 
 /// How a request ended.
@@ -18,6 +19,7 @@ pub(super) enum Outcome {
     Cancelled,
     UnknownModel,
     NotOpened,
+    WrongKind,
     TooLarge,
     CannotMeetDeadline,
     Busy,
@@ -29,11 +31,12 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [(Self, &str); 12] = [
+    const ALL: [(Self, &str); 13] = [
         (Self::Ok, "ok"),
         (Self::Cancelled, "cancelled"),
         (Self::UnknownModel, "unknown_model"),
         (Self::NotOpened, "not_opened"),
+        (Self::WrongKind, "wrong_kind"),
         (Self::TooLarge, "too_large"),
         (Self::CannotMeetDeadline, "cannot_meet_deadline"),
         (Self::Busy, "busy"),
@@ -50,6 +53,7 @@ impl From<&Refusal> for Outcome {
         match refusal {
             Refusal::UnknownModel(_) => Self::UnknownModel,
             Refusal::NotOpened(_) => Self::NotOpened,
+            Refusal::WrongKind { .. } => Self::WrongKind,
             Refusal::TooLarge { .. } => Self::TooLarge,
             Refusal::CannotMeetDeadline { .. } => Self::CannotMeetDeadline,
             Refusal::Busy { .. } => Self::Busy,
@@ -123,7 +127,7 @@ impl ModelMeters {
     /// Notes a forward pass of so many sequences and tokens.
     pub(super) fn note_forward(
         &self,
-        result: &Result<Vec<Stats>, Failure>,
+        result: &Result<Vec<Answer>, Failure>,
         sequences: usize,
         tokens: usize,
         took: Duration,
@@ -132,8 +136,8 @@ impl ModelMeters {
         self.batch_tokens.record(tokens as f64);
         self.forward_seconds.record(took);
         let outcome = match result {
-            Ok(stats) => {
-                let scored: usize = stats.iter().map(|stats| stats.len()).sum();
+            Ok(answers) => {
+                let scored: usize = answers.iter().map(Answer::scored).sum();
                 self.scored_tokens.increment(scored as u64);
                 &self.forwards_ok
             }

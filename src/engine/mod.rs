@@ -1,5 +1,5 @@
 //! The pool that runs the models: requests for statistics of token sequences in,
-//! [`TokenStats`](crate::token_stats::TokenStats) out.
+//! [`TokenStats`](crate::token_stats::TokenStats) out; or, for a masked model, blanks in and what could stand there out.
 //!
 //! One thread per device loads, runs and drops all models of that device; everything else only talks to them through a
 //! queue that they share. A request passes four stations:
@@ -41,6 +41,7 @@ mod plan;
 mod requests;
 mod shared;
 mod status;
+mod task;
 mod ticket;
 mod work;
 
@@ -53,8 +54,11 @@ use std::time::{Duration, Instant};
 
 pub use error::{EngineError, LoadError, Refusal, StartError, UnknownModel, UnloadError};
 pub use status::{DeviceStatus, EngineStatus, ModelState, ModelStatus};
+pub use task::Request;
 pub use ticket::{Output, Ticket};
-pub use work::{ActivationBytes, Class, DeviceSlot, EngineSettings, Load, ModelSlot, ModelSource, Stats, Work};
+pub use work::{
+    ActivationBytes, Class, DeviceSlot, EngineSettings, FillWork, Load, ModelSlot, ModelSource, Stats, Work,
+};
 
 use books::Books;
 use shared::Shared;

@@ -1,20 +1,21 @@
-//! What of a request has to run. Pure: sequences and a look-up in, a plan out, before anything is admitted.
+//! What of a request has to run. Pure: tasks and a look-up in, a plan out, before anything is admitted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Stats;
+use super::task::{Answer, Task};
 
-/// Sequences that must run, each with the index of its answer.
-pub(super) type Pending = Vec<(usize, Arc<[u32]>)>;
+/// Tasks that must run, each with the index of its answer.
+pub(super) type Pending = Vec<(usize, Task)>;
 
 /// A request with its duplicates, cached and trivial sequences taken out.
 #[derive(Debug, PartialEq)]
 pub(super) struct Plan {
-    /// For each sequence of the request the index of its answer: equal sequences share one.
+    /// For each task of the request the index of its answer: equal sequences to score share one.
     pub(super) slots: Vec<usize>,
     /// The answers. Those yet to come are empty.
-    pub(super) answers: Vec<Stats>,
+    pub(super) answers: Vec<Answer>,
     /// What must run.
     pub(super) pending: Pending,
     /// How many answers came from the cache.
@@ -22,29 +23,44 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Plans `sequences` against a cache.
-    pub(super) fn new(sequences: &[Arc<[u32]>], cached: impl Fn(&Arc<[u32]>) -> Option<Stats>) -> Self {
-        let nothing: Stats = Arc::new([]);
+    /// Plans `tasks` against a cache. Blanks are neither cached nor merged: their caller keeps what it makes of them.
+    pub(super) fn new(tasks: &[Task], cached: impl Fn(&Arc<[u32]>) -> Option<Stats>) -> Self {
         let mut plan =
-            Self { slots: Vec::with_capacity(sequences.len()), answers: Vec::new(), pending: Vec::new(), cached: 0 };
-        let mut known: HashMap<&[u32], usize> = HashMap::with_capacity(sequences.len());
-        for ids in sequences {
-            let slot = *known.entry(ids).or_insert_with(|| {
-                let slot = plan.answers.len();
-                if ids.len() < 2 {
-                    // Nothing comes before the only id, so nothing is scored.
-                    plan.answers.push(Arc::clone(&nothing));
-                } else if let Some(stats) = cached(ids) {
-                    plan.cached += 1;
-                    plan.answers.push(stats);
-                } else {
-                    plan.pending.push((slot, Arc::clone(ids)));
-                    plan.answers.push(Arc::clone(&nothing));
-                }
-                slot
-            });
+            Self { slots: Vec::with_capacity(tasks.len()), answers: Vec::new(), pending: Vec::new(), cached: 0 };
+        let mut known: HashMap<&[u32], usize> = HashMap::with_capacity(tasks.len());
+        for task in tasks {
+            let slot = match task {
+                Task::Score(ids) => *known.entry(ids).or_insert_with(|| plan.score(ids, &cached)),
+                Task::Fill(_) => plan.run(task.clone()),
+            };
             plan.slots.push(slot);
         }
         plan
+    }
+
+    /// Adds a sequence to score. The index of its answer, as of the others.
+    fn score(&mut self, ids: &Arc<[u32]>, cached: impl Fn(&Arc<[u32]>) -> Option<Stats>) -> usize {
+        if ids.len() < 2 {
+            // Nothing comes before the only id, so nothing is scored.
+            return self.answer(Stats::default());
+        }
+        match cached(ids) {
+            Some(stats) => {
+                self.cached += 1;
+                self.answer(stats)
+            }
+            None => self.run(Task::Score(Arc::clone(ids))),
+        }
+    }
+
+    fn run(&mut self, task: Task) -> usize {
+        let slot = self.answer(Stats::default());
+        self.pending.push((slot, task));
+        slot
+    }
+
+    fn answer(&mut self, stats: Stats) -> usize {
+        self.answers.push(Answer::Stats(stats));
+        self.answers.len() - 1
     }
 }

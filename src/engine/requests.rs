@@ -8,8 +8,9 @@ use super::device::Entry;
 use super::meters::{Outcome, RequestGuard};
 use super::plan::Plan;
 use super::shared::Shared;
+use super::task::Task;
 use super::ticket::before;
-use super::{Engine, EngineError, ModelSource, Refusal, Ticket, Work};
+use super::{Engine, EngineError, ModelSource, Refusal, Request, Ticket};
 
 /// Keeps a model from being unloaded while a request is on its way to the queue: what was let in is served.
 struct Lease {
@@ -60,8 +61,8 @@ impl Engine {
     ///
     /// # Errors
     /// See [`Refusal`].
-    pub fn submit(&self, work: Work) -> Result<Ticket, Refusal> {
-        let shared = &self.0.shared;
+    pub fn submit(&self, work: impl Into<Request>) -> Result<Ticket, Refusal> {
+        let (shared, work) = (&self.0.shared, work.into());
         let guard = RequestGuard::new(Arc::clone(&shared.meters), work.class);
         let admitted = self.check(&work).and_then(|checked| Ok((self.admit(&work, &checked)?, checked)));
         match admitted {
@@ -71,7 +72,7 @@ impl Engine {
                 let entries = pending
                     .into_iter()
                     .zip(shares)
-                    .map(|((slot, ids), share)| Entry::new(ids, slot, share, work.deadline, reply.clone()));
+                    .map(|((slot, task), share)| Entry::new(task, slot, share, work.deadline, reply.clone()));
                 shared.push(work.class, model, entries.collect());
                 drop(lease);
                 Ok(ticket)
@@ -90,8 +91,8 @@ impl Engine {
     /// # Errors
     /// See [`Refusal`]; never [`Refusal::Busy`] or [`Refusal::CannotMeetDeadline`], and
     /// [`Refusal::TooLarge`] only for a sequence above the model's context.
-    pub async fn submit_when_room(&self, work: Work) -> Result<Ticket, Refusal> {
-        let shared = &self.0.shared;
+    pub async fn submit_when_room(&self, work: impl Into<Request>) -> Result<Ticket, Refusal> {
+        let (shared, work) = (&self.0.shared, work.into());
         let guard = RequestGuard::new(Arc::clone(&shared.meters), work.class);
         let Checked { model, plan, lease } = match self.check(&work) {
             Ok(checked) => checked,
@@ -102,11 +103,11 @@ impl Engine {
         };
         shared.count_cache(model, &plan);
         let (mut ticket, pending, reply) = Ticket::new(plan, work.deadline, Arc::clone(shared), guard);
-        for (slot, ids) in pending {
-            let room = shared.gate.admit_when_room(work.class, model, ids.len());
+        for (slot, task) in pending {
+            let room = shared.gate.admit_when_room(work.class, model, task.tokens());
             match before(work.deadline, room).await {
                 Some(Ok(share)) => {
-                    let entry = Entry::new(ids, slot, share, work.deadline, reply.clone());
+                    let entry = Entry::new(task, slot, share, work.deadline, reply.clone());
                     shared.push(work.class, model, vec![entry]);
                 }
                 Some(Err(Closed)) => ticket.fail(shared.why_it_ended()),
@@ -121,7 +122,7 @@ impl Engine {
     }
 
     /// Every check that does not depend on room, and the plan.
-    fn check(&self, work: &Work) -> Result<Checked, Refusal> {
+    fn check(&self, work: &Request) -> Result<Checked, Refusal> {
         let shared = &self.0.shared;
         if shared.gate.is_closed() {
             return Err(shared.why_it_refuses());
@@ -133,25 +134,28 @@ impl Engine {
             // Its files were opened anew since the request looked: these ids may mean other tokens now.
             return Err(Refusal::NotOpened(work.model.clone()));
         }
-        let longest = work.sequences.iter().map(|ids| ids.len()).max();
+        if source.masked != work.masked {
+            return Err(Refusal::WrongKind { model: work.model.clone(), masked: source.masked });
+        }
+        let longest = work.tasks.iter().map(Task::tokens).max();
         if let (Some(allowed), Some(requested)) = (source.context, longest)
             && requested > allowed
         {
             return Err(Refusal::TooLarge { limit: "model's context", allowed, requested });
         }
-        let plan = Plan::new(&work.sequences, |ids| shared.cache.get(&source.identity, ids));
+        let plan = Plan::new(&work.tasks, |ids| shared.cache.get(&source.identity, ids));
         // What is cached is answered whatever becomes of the model.
         let lease = if plan.pending.is_empty() { None } else { Some(lease?) };
         Ok(Checked { model, plan, lease })
     }
 
     /// Admission of a whole request, by time and by tokens: a share for everything that has to run.
-    fn admit(&self, work: &Work, Checked { model, plan, .. }: &Checked) -> Result<Vec<Share>, Refusal> {
+    fn admit(&self, work: &Request, Checked { model, plan, .. }: &Checked) -> Result<Vec<Share>, Refusal> {
         if plan.pending.is_empty() {
             return Ok(Vec::new());
         }
         let (shared, model) = (&self.0.shared, *model);
-        let lengths: Vec<usize> = plan.pending.iter().map(|(_, ids)| ids.len()).collect();
+        let lengths: Vec<usize> = plan.pending.iter().map(|(_, task)| task.tokens()).collect();
         let tokens = lengths.iter().sum();
         let now = Instant::now();
         let (rate, rates) = shared.rates(model, now);

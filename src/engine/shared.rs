@@ -206,7 +206,8 @@ impl Shared {
     pub(super) fn count_cache(&self, model: usize, plan: &Plan) {
         let meters = &self.meters.models[model];
         meters.cache_hits.increment(plan.cached as u64);
-        meters.cache_misses.increment(plan.pending.len() as u64);
+        let missed = plan.pending.iter().filter(|(_, task)| task.sequence().is_some());
+        meters.cache_misses.increment(missed.count() as u64);
     }
 
     /// The engine at a glance.

@@ -9,16 +9,20 @@ use tokio::time::timeout_at;
 
 use super::meters::{Outcome, RequestGuard};
 use super::plan::{Pending, Plan};
+use super::task::Answer;
 use super::{EngineError, Shared, Stats};
+use crate::models::masked::Filled;
 
-/// One sequence's answer, with its index in the plan.
-pub(super) type Reply = (usize, Result<Stats, EngineError>);
+/// One task's answer, with its index in the plan.
+pub(super) type Reply = (usize, Result<Answer, EngineError>);
 
 /// The answer to a request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Output {
     /// Statistics per sequence, in the order of [`Work::sequences`](super::Work::sequences).
     pub stats: Vec<Stats>,
+    /// What fills each blank, in the order of [`FillWork::blanks`](super::FillWork::blanks).
+    pub filled: Vec<Filled>,
     /// How many distinct sequences were run through the model.
     pub forward_passes: usize,
     /// How many distinct sequences were answered from the cache.
@@ -30,7 +34,7 @@ pub struct Output {
 #[derive(Debug)]
 pub struct Ticket {
     slots: Vec<usize>,
-    answers: Vec<Stats>,
+    answers: Vec<Answer>,
     outstanding: usize,
     forward_passes: usize,
     cached_passes: usize,
@@ -85,12 +89,15 @@ impl Ticket {
             }
             None => {
                 self.guard.settle(Outcome::Ok);
-                let stats = self.slots.iter().map(|&slot| Arc::clone(&self.answers[slot]));
-                Ok(Output {
-                    stats: stats.collect(),
-                    forward_passes: self.forward_passes,
-                    cached_passes: self.cached_passes,
-                })
+                let (forward_passes, cached_passes) = (self.forward_passes, self.cached_passes);
+                let mut output = Output { forward_passes, cached_passes, ..Output::default() };
+                for &slot in &self.slots {
+                    match &self.answers[slot] {
+                        Answer::Stats(stats) => output.stats.push(Arc::clone(stats)),
+                        Answer::Filled(filled) => output.filled.push(filled.clone()),
+                    }
+                }
+                Ok(output)
             }
         }
     }
@@ -110,8 +117,8 @@ impl Ticket {
 
     fn take(&mut self, (slot, answer): Reply) {
         match answer {
-            Ok(stats) => {
-                self.answers[slot] = stats;
+            Ok(answer) => {
+                self.answers[slot] = answer;
                 self.outstanding = self.outstanding.saturating_sub(1);
             }
             Err(error) => self.fail(error),

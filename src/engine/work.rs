@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::models::{CausalLm, ModelError};
+use crate::models::masked::Blank;
+use crate::models::{Loaded, ModelError};
 use crate::token_stats::TokenStats;
 
 /// Loads a model to the device of this index. Called on that device's thread, again for every attempt.
-pub type Load = Arc<dyn Fn(usize) -> Result<Box<dyn CausalLm>, ModelError> + Send + Sync>;
+pub type Load = Arc<dyn Fn(usize) -> Result<Loaded, ModelError> + Send + Sync>;
 
 /// Estimates the bytes that a batch of so many tokens takes beside the weights. Never less for more tokens.
 pub type ActivationBytes = Arc<dyn Fn(usize) -> u64 + Send + Sync>;
@@ -48,6 +49,8 @@ pub struct ModelSlot {
 pub struct ModelSource {
     /// All that its numbers depend on (digest, adapter, numeric path, device): the model's part of the cache's key.
     pub identity: Arc<str>,
+    /// Whether it fills blanks instead of scoring sequences.
+    pub masked: bool,
     /// The longest sequence it takes, in tokens; none where it has no limit.
     pub context: Option<usize>,
     /// Bytes of its weights once loaded.
@@ -84,6 +87,7 @@ impl fmt::Debug for ModelSource {
         formatter
             .debug_struct("ModelSource")
             .field("identity", &self.identity)
+            .field("masked", &self.masked)
             .field("context", &self.context)
             .field("weight_bytes", &self.weight_bytes)
             .finish_non_exhaustive()
@@ -124,7 +128,7 @@ impl Class {
     }
 }
 
-/// A request: sequences to run through one model.
+/// A request: sequences to score with one causal model.
 #[derive(Debug, Clone)]
 pub struct Work {
     /// The model's id.
@@ -133,6 +137,20 @@ pub struct Work {
     pub identity: Arc<str>,
     /// Token ids, each with whatever the model wants before the first. One with fewer than two ids has no statistics.
     pub sequences: Vec<Arc<[u32]>>,
+    /// How urgent it is.
+    pub class: Class,
+    /// When its answer is of no use any more.
+    pub deadline: Option<Instant>,
+}
+
+/// A request: blanks to fill with one masked model. Each is a sequence to run, for it is masked in a copy of its own.
+#[derive(Debug, Clone)]
+pub struct FillWork {
+    /// The model's id.
+    pub model: String,
+    /// The [`ModelSource::identity`] that the sequences were made for.
+    pub identity: Arc<str>,
+    pub blanks: Vec<Blank>,
     /// How urgent it is.
     pub class: Class,
     /// When its answer is of no use any more.

@@ -8,7 +8,7 @@ use super::files::{FileBytes, ModelFiles, joint_digest};
 use super::footprint::{self, Load};
 use super::json::standard_json;
 use super::mamba::Mamba;
-use super::masked::MaskedLm;
+use super::masked::Encoder;
 use super::ops::Form;
 use super::weights::Weights;
 use super::{CausalLm, Loaded, ModelError};
@@ -103,7 +103,7 @@ impl Checkpoint {
                 Ok(Box::new(Mamba::new(arch.clone(), form, device, source)?))
             })?,
             Network::Masked(blueprint) => {
-                return Ok(Loaded::Masked(MaskedLm::new(blueprint, &self.weights, device)?));
+                return Ok(Loaded::Masked(Box::new(Encoder::new(blueprint, &self.weights, device)?)));
             }
         };
         Ok(Loaded::Causal(model))

@@ -32,10 +32,9 @@ pub fn of(network: &Network, dtype: DType, fused: bool, load: Load) -> Arc<dyn F
             let arch = arch.clone();
             Arc::new(move |tokens| mamba_bytes(&arch, tokens, fused, load))
         }
-        // Neighbours are made for one text at a time.
         Network::Masked(blueprint) => {
-            let bytes = blueprint.activation_bytes(blueprint.context());
-            Arc::new(move |_| bytes)
+            let shape = blueprint.shape();
+            Arc::new(move |tokens| shape.activation_bytes(tokens))
         }
     }
 }

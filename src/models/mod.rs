@@ -1,4 +1,5 @@
-//! Causal language models on candle: from the files a publisher saved to [`TokenStats`] per scored position.
+//! Language models on candle: from the files a publisher saved to [`TokenStats`] per scored position, or, of a masked
+//! model, to what could stand at a position instead.
 //!
 //! `config.json` becomes an [`arch::Arch`] (plain data), the tensors of the [`checkpoint::Checkpoint`] get canonical names
 //! and shapes, and one [`decoder::Decoder`] runs every family. Nothing above this layer sees a tensor.
@@ -28,6 +29,7 @@ pub mod torch_bin;
 pub mod weights;
 
 use crate::token_stats::TokenStats;
+use masked::{Blank, Filled};
 
 /// A causal language model that is loaded and can run. It lives on the device thread that loaded it.
 pub trait CausalLm {
@@ -41,10 +43,20 @@ pub trait CausalLm {
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError>;
 }
 
+/// A masked language model that is loaded and can run. It lives on the device thread that loaded it.
+pub trait MaskedLm {
+    /// Fills every blank, each in a copy of its own of the sequence it stands in, so that no blank sees another. The
+    /// result for a blank does not depend on the others in the batch.
+    ///
+    /// # Errors
+    /// As [`CausalLm::token_stats`]; [`ModelError::Forward`] where ids or positions are outside the model's range.
+    fn fill(&self, blanks: &[&Blank]) -> Result<Vec<Filled>, ModelError>;
+}
+
 /// A model in memory.
 pub enum Loaded {
     Causal(Box<dyn CausalLm>),
-    Masked(masked::MaskedLm),
+    Masked(Box<dyn MaskedLm>),
 }
 
 impl Loaded {
@@ -53,15 +65,6 @@ impl Loaded {
         match self {
             Self::Causal(model) => Some(model),
             Self::Masked(_) => None,
-        }
-    }
-}
-
-impl CausalLm for Loaded {
-    fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
-        match self {
-            Self::Causal(model) => model.token_stats(sequences),
-            Self::Masked(_) => Err(ModelError::Forward("a masked model gives no probabilities of texts".into())),
         }
     }
 }

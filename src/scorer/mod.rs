@@ -6,6 +6,7 @@
 
 mod entry;
 mod model;
+mod neighbors;
 mod origin;
 mod registry;
 mod result;
@@ -15,6 +16,7 @@ mod workers;
 
 pub use entry::{Declared, Entry, Opener, Opening, Retry};
 pub use model::Model;
+pub use neighbors::{Generated, Neighbor};
 pub use origin::{OpenError, Origin};
 pub use registry::{Registry, RegistryError};
 pub use result::{TextError, TextResult, TokenDetail, Usage};
@@ -41,6 +43,8 @@ pub struct Scorer {
     engine: Engine,
     registry: Arc<Registry>,
     workers: Workers,
+    /// Swaps that were found before.
+    swaps: neighbors::Cache,
     /// The most bytes of a text, `limits.text`.
     text_limit: u64,
 }
@@ -89,7 +93,7 @@ pub enum ScorerError {
 impl Scorer {
     /// Puts the parts together.
     pub fn new(engine: Engine, registry: Arc<Registry>, workers: Workers, text_limit: u64) -> Self {
-        Self { engine, registry, workers, text_limit }
+        Self { engine, registry, workers, swaps: neighbors::Cache::new(), text_limit }
     }
 
     /// The models.

@@ -8,7 +8,7 @@ use crate::models::device::ComputeDevice;
 use crate::models::files::{ModelFiles, Stamp, digest, joint_digest};
 use crate::models::footprint::Load;
 use crate::models::{ModelError, precision};
-use crate::tokenizer::{self, Tokenizer};
+use crate::tokenizer::{self, Tokenizer, Words};
 use candle_core::DType;
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub struct Model {
     pub vocab_size: usize,
     /// Whether it fills gaps of a text instead of continuing it: then it scores nothing, and serves to make neighbours.
     pub masked: bool,
+    /// What the tokenizer of a masked model says about words.
+    pub words: Option<Arc<Words>>,
     /// Value of `model_type` in the configuration.
     pub architecture: &'static str,
     /// The type it computes in.
@@ -59,6 +61,7 @@ impl Model {
         let stamp = files.stamp()?;
         let checkpoint = Checkpoint::open(&files)?;
         let (tokenizer, tokenizer_digest) = open_tokenizer(&files, checkpoint.vocab_size())?;
+        let words = checkpoint.is_masked().then(|| tokenizer.words()).transpose()?.map(Arc::new);
         let own = || places.iter().filter_map(|&place| devices.get(place));
         let on_cpu = own().all(|device| device.device.is_cpu());
         let dtype = precision::choose(wanted, on_cpu, &checkpoint)?;
@@ -78,6 +81,7 @@ impl Model {
             longest: longest(checkpoint.context(), room, &*of_one_text),
             vocab_size: checkpoint.vocab_size(),
             masked: checkpoint.is_masked(),
+            words,
             architecture: checkpoint.model_type(),
             dtype: precision::name(dtype),
             device,
@@ -86,6 +90,7 @@ impl Model {
         };
         let source = ModelSource {
             identity: Arc::clone(&model.identity),
+            masked: model.masked,
             context: model.context,
             weight_bytes,
             activation_bytes,
@@ -139,6 +144,6 @@ fn loader(files: ModelFiles, stamp: Stamp, dtype: DType, devices: Arc<[ComputeDe
         let loaded = Checkpoint::open(&files)?.load(dtype, &device.device)?;
         // What loading took for a while, to widen and to reorder.
         device.trim();
-        Ok(Box::new(loaded))
+        Ok(loaded)
     })
 }

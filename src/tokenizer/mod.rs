@@ -4,12 +4,14 @@ mod byte_level;
 mod files;
 mod fingerprint;
 mod special;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use byte_level::{TokenizerFiles, from_vocab_and_merges};
 pub use files::from_files;
+pub use words::Words;
 
 use std::sync::{Arc, OnceLock};
 use tokenizers::Tokenizer as HubTokenizer;

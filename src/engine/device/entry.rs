@@ -1,19 +1,19 @@
 //! A sequence in the queue.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::engine::EngineError;
 use crate::engine::admission::Share;
 use crate::engine::meters::Meters;
+use crate::engine::task::{Answer, Task};
 use crate::engine::ticket::Reply;
-use crate::engine::{EngineError, Stats};
 
 /// An admitted sequence. It holds its share of the window, which goes back with it.
 #[derive(Debug)]
 pub(in crate::engine) struct Entry {
-    ids: Arc<[u32]>,
+    task: Task,
     slot: usize,
     share: Share,
     admitted: Instant,
@@ -22,24 +22,24 @@ pub(in crate::engine) struct Entry {
 }
 
 impl Entry {
-    /// An entry that answers with `slot` and its statistics to `reply`.
+    /// An entry that answers with `slot` and what came of the task to `reply`.
     pub(in crate::engine) fn new(
-        ids: Arc<[u32]>,
+        task: Task,
         slot: usize,
         share: Share,
         deadline: Option<Instant>,
         reply: UnboundedSender<Reply>,
     ) -> Self {
-        Self { ids, slot, share, admitted: Instant::now(), deadline, reply }
+        Self { task, slot, share, admitted: Instant::now(), deadline, reply }
     }
 
-    pub(super) fn ids(&self) -> &Arc<[u32]> {
-        &self.ids
+    pub(super) fn task(&self) -> &Task {
+        &self.task
     }
 
     /// Its length.
     pub(in crate::engine) fn tokens(&self) -> usize {
-        self.ids.len()
+        self.task.tokens()
     }
 
     /// Whether somebody still waits for the answer and it would come in time.
@@ -58,7 +58,7 @@ impl Entry {
     }
 
     /// Gives the share back, then answers: who has the answer finds the room free.
-    pub(in crate::engine) fn answer(self, answer: Result<Stats, EngineError>) {
+    pub(in crate::engine) fn answer(self, answer: Result<Answer, EngineError>) {
         drop(self.share);
         // Nobody may be listening any more, which is their right.
         let _ = self.reply.send((self.slot, answer));

@@ -4,8 +4,9 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::engine::Stats;
-use crate::models::{CausalLm, ModelError};
+use crate::engine::task::{Answer, Task};
+use crate::models::masked::Blank;
+use crate::models::{CausalLm, Loaded, MaskedLm, ModelError};
 
 /// Why a forward pass has no answer, in the words of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,32 +31,49 @@ impl Failure {
     }
 }
 
-/// Runs the model. An answer has one entry per sequence, and in it one per id but the first: anything else is a
-/// failure, for nothing behind this could tell whose numbers are whose.
-pub(super) fn forward(model: &dyn CausalLm, sequences: &[&[u32]]) -> Result<Vec<Stats>, Failure> {
+/// Runs the model. There is one answer per task, of its kind, in order.
+pub(super) fn forward(model: &Loaded, tasks: &[&Task]) -> Result<Vec<Answer>, Failure> {
     // A model that panics is used again: it is only read, and its next answer is checked like any other.
-    let result = catch_unwind(AssertUnwindSafe(|| model.token_stats(sequences)));
-    let stats = match result {
-        Ok(Ok(stats)) => stats,
+    let result = catch_unwind(AssertUnwindSafe(|| match model {
+        Loaded::Causal(model) => score(&**model, tasks),
+        Loaded::Masked(model) => fill(&**model, tasks),
+    }));
+    match result {
+        Ok(Ok(answers)) => Ok(answers),
         Ok(Err(error)) => {
             let reason = error.to_string();
-            return Err(match error {
+            Err(match error {
                 ModelError::OutOfMemory(_) => Failure::OutOfMemory(reason),
                 ModelError::Device(_) => Failure::DeviceLost(reason),
                 _ => Failure::Failed(reason),
-            });
+            })
         }
-        Err(panic) => {
-            let reason = format!("the forward pass panicked: {}", panic_message(&*panic));
-            return Err(Failure::Panicked(reason));
-        }
-    };
+        Err(panic) => Err(Failure::Panicked(format!("the forward pass panicked: {}", panic_message(&*panic)))),
+    }
+}
+
+/// An answer has one entry per sequence, and in it one per id but the first: anything else is a failure, for nothing
+/// behind this could tell whose numbers are whose.
+fn score(model: &dyn CausalLm, tasks: &[&Task]) -> Result<Vec<Answer>, ModelError> {
+    let sequences: Option<Vec<&[u32]>> = tasks.iter().map(|task| task.sequence()).collect();
+    let sequences = sequences.ok_or_else(|| ModelError::Forward("a causal model fills no blanks".into()))?;
+    let stats = model.token_stats(&sequences)?;
     let expected = sequences.iter().map(|ids| ids.len().saturating_sub(1));
     if !stats.iter().map(Vec::len).eq(expected) {
-        let reason = "the forward pass answered with the wrong number of statistics";
-        return Err(Failure::Failed(reason.to_owned()));
+        return Err(ModelError::Forward("answered with the wrong number of statistics".into()));
     }
-    Ok(stats.into_iter().map(Arc::from).collect())
+    Ok(stats.into_iter().map(|stats| Answer::Stats(Arc::from(stats))).collect())
+}
+
+/// As [`score`]: an answer has one entry per blank.
+fn fill(model: &dyn MaskedLm, tasks: &[&Task]) -> Result<Vec<Answer>, ModelError> {
+    let blanks: Option<Vec<&Blank>> = tasks.iter().map(|task| task.blank()).collect();
+    let blanks = blanks.ok_or_else(|| ModelError::Forward("a masked model scores no sequences".into()))?;
+    let filled = model.fill(&blanks)?;
+    if filled.len() != blanks.len() {
+        return Err(ModelError::Forward("answered for the wrong number of blanks".into()));
+    }
+    Ok(filled.into_iter().map(Answer::Filled).collect())
 }
 
 /// The message of a panic.

@@ -9,7 +9,7 @@ use super::forward::panic_message;
 use super::loaded::Loaded;
 use crate::engine::ModelSource;
 use crate::engine::memory::{Tenant, eviction_order, evictions};
-use crate::models::{CausalLm, ModelError};
+use crate::models::{self, ModelError};
 
 impl Device<'_> {
     /// Loads a model, after others made room for it where that is needed.
@@ -31,7 +31,7 @@ impl Device<'_> {
         self.report(model, started, result);
     }
 
-    fn try_load(&mut self, model: usize, source: &ModelSource) -> Result<Box<dyn CausalLm>, String> {
+    fn try_load(&mut self, model: usize, source: &ModelSource) -> Result<models::Loaded, String> {
         for victim in self.room_for(model, source)? {
             self.evict(victim);
         }

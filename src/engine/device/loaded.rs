@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use super::entry::Entry;
 use super::forward::{Failure, forward};
+use crate::engine::ModelSource;
 use crate::engine::admission::Rate;
 use crate::engine::memory::largest_batch;
 use crate::engine::shared::Shared;
-use crate::engine::{ModelSource, Stats};
-use crate::models::CausalLm;
+use crate::engine::task::{Answer, Task};
+use crate::models;
 
 /// After out-of-memory lowered a model's budget, each full batch that fits raises it by one part in this many: what
 /// was scarce for a moment must not cost throughput for ever, and trying must be rare.
@@ -17,7 +18,7 @@ const BUDGET_RECOVERY: usize = 256;
 
 /// A model that is loaded.
 pub(super) struct Loaded {
-    model: Box<dyn CausalLm>,
+    model: models::Loaded,
     source: Arc<ModelSource>,
     /// Its token budget of a batch: the limit, or less where that did not fit in memory.
     budget: usize,
@@ -26,7 +27,7 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    pub(super) fn new(model: Box<dyn CausalLm>, source: Arc<ModelSource>, max_batch_tokens: usize) -> Self {
+    pub(super) fn new(model: models::Loaded, source: Arc<ModelSource>, max_batch_tokens: usize) -> Self {
         Self { model, source, budget: max_batch_tokens, limit: max_batch_tokens }
     }
 
@@ -53,11 +54,11 @@ impl Loaded {
         model: usize,
         device: usize,
         shared: &Shared,
-    ) -> Result<Vec<Stats>, Failure> {
+    ) -> Result<Vec<Answer>, Failure> {
         let started = Instant::now();
         shared.board.note(|facts| facts.devices[device].busy_since = Some(started));
-        let sequences: Vec<&[u32]> = part.iter().map(|entry| &**entry.ids()).collect();
-        let result = forward(self.model.as_ref(), &sequences);
+        let tasks: Vec<&Task> = part.iter().map(Entry::task).collect();
+        let result = forward(&self.model, &tasks);
 
         let (now, took) = (Instant::now(), started.elapsed());
         let tokens: usize = part.iter().map(Entry::tokens).sum();

@@ -33,6 +33,7 @@ use loaded::Loaded;
 use super::batch::{Turn, halve};
 use super::books::{Seat, Step};
 use super::shared::Shared;
+use super::task::{Answer, Task};
 use super::{DeviceSlot, EngineError, StartError};
 
 /// Starts the thread of the device at `index`.
@@ -124,9 +125,11 @@ impl<'a> Device<'a> {
             }
             match loaded.forward(&part, model, self.seat.device, shared) {
                 Ok(answers) => {
-                    for (entry, stats) in part.into_iter().zip(answers) {
-                        shared.cache.insert(&loaded.source().identity, entry.ids(), &stats);
-                        entry.answer(Ok(stats));
+                    for (entry, answer) in part.into_iter().zip(answers) {
+                        if let (Task::Score(ids), Answer::Stats(stats)) = (entry.task(), &answer) {
+                            shared.cache.insert(&loaded.source().identity, ids, stats);
+                        }
+                        entry.answer(Ok(answer));
                     }
                     shared.meters.cache_bytes.set(shared.cache.bytes() as f64);
                 }

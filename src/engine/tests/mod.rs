@@ -10,6 +10,7 @@ mod by_hand;
 mod devices;
 mod evictions;
 mod faults;
+mod filling;
 mod lifecycle;
 mod memory;
 mod opening;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::rig::{Rig, Script, audit, client, fake_stats, ids, latched, settings, work};
 use crate::engine::Class;
 use crate::engine::plan::Plan;
+use crate::engine::task::{Answer, Task};
 
 fn cached_settings() -> super::rig::Settings {
     super::rig::Settings { cache_bytes: 1 << 20, ..settings() }
@@ -14,12 +15,12 @@ fn cached_settings() -> super::rig::Settings {
 fn a_plan_runs_what_is_new_and_nothing_else() {
     let known = ids(9, 3);
     let sequences = [ids(1, 4), known.clone(), ids(1, 4), ids(5, 1), known.clone(), ids(2, 2)];
-    let plan = Plan::new(&sequences, |ids| (*ids == known).then(|| fake_stats("m", ids)));
+    let plan = Plan::new(&sequences.map(Task::Score), |ids| (*ids == known).then(|| fake_stats("m", ids)));
     assert_eq!(plan.slots, [0, 1, 0, 2, 1, 3]);
-    assert_eq!(plan.pending, [(0, ids(1, 4)), (3, ids(2, 2))]);
+    assert_eq!(plan.pending, [(0, Task::Score(ids(1, 4))), (3, Task::Score(ids(2, 2)))]);
     assert_eq!(plan.cached, 1);
-    assert_eq!(plan.answers[1], fake_stats("m", &known));
-    assert!(plan.answers[2].is_empty());
+    assert_eq!(plan.answers[1], Answer::Stats(fake_stats("m", &known)));
+    assert_eq!(plan.answers[2].scored(), 0);
 }
 
 #[tokio::test]

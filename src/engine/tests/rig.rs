@@ -5,8 +5,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::recorder::Registry;
-use crate::engine::{Class, DeviceSlot, Engine, EngineSettings, ModelSlot, ModelSource, ModelState, Stats, Work};
-use crate::models::{CausalLm, ModelError};
+use crate::engine::{
+    Class, DeviceSlot, Engine, EngineSettings, FillWork, ModelSlot, ModelSource, ModelState, Stats, Work,
+};
+use crate::models::masked::{Blank, Choice, Filled};
+use crate::models::{CausalLm, Loaded, MaskedLm, ModelError};
 use crate::token_stats::TokenStats;
 
 /// What happens before a forward pass on a device: it may wait, fail or panic.
@@ -22,6 +25,7 @@ type Forward = (usize, Vec<Vec<u32>>);
 #[derive(Clone)]
 pub struct Script {
     id: &'static str,
+    masked: bool,
     weight_bytes: u64,
     bytes_per_token: u64,
     on_forward: Hook,
@@ -57,6 +61,7 @@ impl Script {
     pub fn new(id: &'static str) -> Self {
         Self {
             id,
+            masked: false,
             weight_bytes: 0,
             bytes_per_token: 0,
             on_forward: Arc::new(|_, _| Ok(())),
@@ -64,6 +69,12 @@ impl Script {
             forwards: Arc::default(),
             alive: Arc::default(),
         }
+    }
+
+    /// A masked model instead of a causal one.
+    pub fn masked(mut self) -> Self {
+        self.masked = true;
+        self
     }
 
     /// What it takes of a device: weights, and activations per token.
@@ -106,13 +117,15 @@ impl Script {
         let script = Self { alive: Arc::default(), ..script };
         ModelSource {
             identity: format!("sha256:{}", self.id).into(),
+            masked: self.masked,
             context: Some(5000),
             weight_bytes: self.weight_bytes,
             activation_bytes: Arc::new(move |tokens| per_token * tokens as u64),
             load: Arc::new(move |device| {
                 (script.on_load)(device)?;
                 let alive = alive.upgrade().unwrap_or_default();
-                Ok(Box::new(Running { device, script: Script { alive, ..script.clone() } }))
+                let running = Running { device, script: Script { alive, ..script.clone() } };
+                Ok(if script.masked { Loaded::Masked(Box::new(running)) } else { Loaded::Causal(Box::new(running)) })
             }),
         }
     }
@@ -156,6 +169,21 @@ impl CausalLm for Running {
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
         self.script.run(self.device, sequences)
     }
+}
+
+impl MaskedLm for Running {
+    fn fill(&self, blanks: &[&Blank]) -> Result<Vec<Filled>, ModelError> {
+        let sequences: Vec<&[u32]> = blanks.iter().map(|blank| &*blank.ids).collect();
+        self.script.run(self.device, &sequences)?;
+        Ok(blanks.iter().map(|blank| fake_filled(self.script.id, blank)).collect())
+    }
+}
+
+/// What the fake model puts into a blank: it depends on the model, on all ids and on the place.
+pub fn fake_filled(model: &str, blank: &Blank) -> Filled {
+    let stats = fake_stats(model, &blank.ids);
+    let p_original = stats.last().map_or(0.0, |stats| stats.lp) + blank.position as f64;
+    Filled { p_original, best: vec![(blank.position as u32, p_original)] }
 }
 
 /// What the fake model says of a sequence: every entry depends on the model and on all ids up to it.
@@ -211,6 +239,8 @@ pub fn latched(id: &'static str) -> (Script, Arc<Latch>) {
 pub struct Rig {
     pub engine: Engine,
     registry: Registry,
+    /// Whether the first model is a masked one.
+    masked: bool,
     settings: Settings,
     trims: Vec<Arc<AtomicUsize>>,
 }
@@ -261,12 +291,13 @@ impl Rig {
             EngineSettings { max_queue_tokens: settings.max_queue_tokens, cache_bytes: settings.cache_bytes };
         let start = || Engine::start(slots, devices.collect(), engine_settings).expect("threads");
         let engine = metrics::with_local_recorder(&registry, start);
+        let masked = models.first().and_then(|model| model.source.as_ref()).is_some_and(|source| source.masked);
         for Declared { slot, source } in models {
             if let Some(source) = source {
                 engine.register(&slot.id, source).unwrap();
             }
         }
-        Self { engine, registry, settings, trims }
+        Self { engine, registry, masked, settings, trims }
     }
 
     /// One eager model.
@@ -326,9 +357,13 @@ impl Rig {
         let batch_window = self.settings.max_batch_tokens * 4 * self.settings.memory.len();
         for (class, window) in [(Class::Interactive, self.settings.max_queue_tokens), (Class::Batch, batch_window)] {
             let model = self.engine.status().models[0].id.clone();
-            let sequences = (0..window / 100).map(|n| ids(n as u32, 100)).collect();
-            let full = work(&model, class, sequences);
-            drop(self.engine.submit(full).expect("the whole window is free"));
+            let count = window / 100;
+            let full = if self.masked {
+                self.engine.submit(fill_work(&model, class, blanks(&ids(0, 100), count)))
+            } else {
+                self.engine.submit(work(&model, class, (0..count).map(|n| ids(n as u32, 100)).collect()))
+            };
+            drop(full.expect("the whole window is free"));
         }
     }
 }
@@ -341,6 +376,18 @@ pub fn ids(first: u32, len: usize) -> Arc<[u32]> {
 pub fn work(model: &str, class: Class, sequences: Vec<Arc<[u32]>>) -> Work {
     let identity = format!("sha256:{model}").into();
     Work { model: model.to_owned(), identity, sequences, class, deadline: None }
+}
+
+/// So many blanks at the first places of a sequence.
+pub fn blanks(ids: &Arc<[u32]>, count: usize) -> Vec<Blank> {
+    let choice = Arc::new(Choice { mask: 0, allowed: Arc::new([]), best: 1 });
+    let blank = |position| Blank { ids: Arc::clone(ids), position, choice: Arc::clone(&choice) };
+    (0..count).map(blank).collect()
+}
+
+pub fn fill_work(model: &str, class: Class, blanks: Vec<Blank>) -> FillWork {
+    let identity = format!("sha256:{model}").into();
+    FillWork { model: model.to_owned(), identity, blanks, class, deadline: None }
 }
 
 /// Interactive work for model `m`.

@@ -31,7 +31,7 @@ impl<'a> View<'a> {
 ///
 /// A single row (or column) is a matrix-vector product, up to 256 results go to a dot-product kernel, and up to 64 x 64
 /// results may split the sum elsewhere; all add in another order. Fewer rows than this are padded with zero rows.
-fn fewest_rows(n: usize) -> usize {
+pub fn fewest_rows(n: usize) -> usize {
     let past_dot_products = 256 / n + 1;
     if n <= 64 { past_dot_products.max(65) } else { past_dot_products.max(2) }
 }

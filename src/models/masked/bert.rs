@@ -35,7 +35,8 @@ pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, Mo
         model_type: None,
         ..Config::default()
     };
-    let shape = Shape { vocab_size: parsed.vocab_size, heads, context: parsed.max_position_embeddings };
+    let narrowest = hidden_size.min(parsed.intermediate_size).min(parsed.vocab_size);
+    let shape = Shape { vocab_size: parsed.vocab_size, heads, context: parsed.max_position_embeddings, narrowest };
     Ok(Blueprint {
         shape,
         names: if tied { tied_names } else { untied_names },

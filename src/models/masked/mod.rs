@@ -2,23 +2,27 @@
 //! candle-transformers runs them, from what transformers saves.
 
 pub mod bert;
+mod blank;
 pub mod modernbert;
 #[cfg(test)]
 mod tests;
 mod weights;
 
-use super::ModelError;
+pub use blank::{Blank, Choice, Filled};
+
 use super::config_reader::ConfigReader;
+use super::kernels::gemm::fewest_rows;
 use super::weights::Weights;
-use candle_core::{D, Device, IndexOp, Tensor};
+use super::{MaskedLm, ModelError};
+use candle_core::{Device, IndexOp, Tensor};
 use candle_nn::VarBuilder;
 use weights::Source;
 
 /// The most numbers that one forward pass may hold at a time in its largest tensor, if one sequence needs no more.
 const MOST_NUMBERS: usize = 1 << 26;
 
-/// A masked language model that is loaded and can run.
-pub struct MaskedLm {
+/// A masked language model that is loaded: an encoder of texts with the head it was pre-trained with.
+pub struct Encoder {
     network: Box<dyn Network>,
     shape: Shape,
     device: Device,
@@ -26,11 +30,38 @@ pub struct MaskedLm {
 
 /// What a configuration tells of inputs and outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shape {
+pub(super) struct Shape {
     vocab_size: usize,
     heads: usize,
     /// The most positions.
     context: usize,
+    /// The fewest outputs of a projection.
+    narrowest: usize,
+}
+
+impl Shape {
+    /// Bytes that a batch of so many tokens takes beside the weights, whatever the lengths of its sequences.
+    pub(super) fn activation_bytes(self, tokens: usize) -> u64 {
+        let longest = tokens.min(self.context);
+        let all = tokens.saturating_mul(self.widest(longest));
+        // A few of the largest tensors at a time, in f32.
+        all.min(MOST_NUMBERS.max(self.largest(longest))) as u64 * 4 * 4
+    }
+
+    /// How many sequences of a length run at once.
+    fn copies_at_a_time(self, length: usize) -> usize {
+        (MOST_NUMBERS / self.largest(length).max(1)).max(1)
+    }
+
+    /// Numbers in the largest tensor of one sequence.
+    fn largest(self, length: usize) -> usize {
+        length.saturating_mul(self.widest(length))
+    }
+
+    /// The same for one of its tokens: the logits, or the scores of the attention.
+    fn widest(self, length: usize) -> usize {
+        self.vocab_size.max(self.heads.saturating_mul(length))
+    }
 }
 
 /// The forward pass of one architecture.
@@ -67,15 +98,13 @@ impl Blueprint {
         (self.ignored)(name)
     }
 
-    /// Bytes of the largest tensor of a forward pass over so many tokens.
-    pub fn activation_bytes(&self, tokens: usize) -> u64 {
-        let numbers = tokens.saturating_mul(self.shape.vocab_size.max(self.shape.heads.saturating_mul(tokens)));
-        // A few of them at a time.
-        numbers.clamp(1, MOST_NUMBERS) as u64 * 4 * 4
+    /// What the configuration tells of inputs and outputs.
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
     }
 }
 
-impl MaskedLm {
+impl Encoder {
     /// Loads the weights as f32 to a device.
     ///
     /// # Errors
@@ -85,49 +114,52 @@ impl MaskedLm {
         Ok(Self { network, shape: blueprint.shape, device: device.clone() })
     }
 
-    /// For each of the positions, the probability of every token of the vocabulary there when the token that is there is
-    /// replaced by `mask`, alone.
-    ///
-    /// # Errors
-    /// [`ModelError::Forward`] where ids or positions are outside the model's range; else what the device says.
-    pub fn probabilities(&self, ids: &[u32], positions: &[usize], mask: u32) -> Result<Vec<Vec<f32>>, ModelError> {
-        self.check(ids, positions)?;
-        self.check(&[mask], &[])?;
-        let largest = ids.len().max(1) * self.shape.vocab_size.max(self.shape.heads * ids.len());
-        let batch = (MOST_NUMBERS / largest).max(1);
-        let mut probabilities = Vec::with_capacity(positions.len());
-        for positions in positions.chunks(batch) {
-            probabilities.extend(self.batch(ids, positions, mask)?);
-        }
-        Ok(probabilities)
-    }
-
-    /// One forward pass over as many copies of the ids as there are positions.
-    fn batch(&self, ids: &[u32], positions: &[usize], mask: u32) -> Result<Vec<Vec<f32>>, ModelError> {
-        let mut masked = ids.repeat(positions.len());
-        for (row, position) in masked.chunks_mut(ids.len()).zip(positions) {
-            row[*position] = mask;
-        }
-        let masked = Tensor::from_vec(masked, (positions.len(), ids.len()), &self.device)?;
+    /// One forward pass over copies of one length, each with its mask: the logits of the vocabulary at each mask.
+    fn logits(&self, blanks: &[&Blank]) -> Result<Vec<Vec<f32>>, ModelError> {
+        let length = blanks.first().map_or(0, |blank| blank.ids.len());
+        // Products of few rows are summed in another order than others, so some copies may have to run again.
+        let copies = blanks.len().max(fewest_rows(self.shape.narrowest).div_ceil(length.max(1)));
+        let masked = blanks.iter().cycle().take(copies).flat_map(|blank| blank.masked());
+        let masked = Tensor::from_vec(masked.collect(), (copies, length), &self.device)?;
         let logits = self.network.logits(&masked)?;
-        let rows = positions.iter().enumerate().map(|(row, position)| logits.i((row, *position)));
-        let rows = Tensor::stack(&rows.collect::<candle_core::Result<Vec<_>>>()?, 0)?;
-        Ok(candle_nn::ops::softmax(&rows, D::Minus1)?.to_vec2()?)
+        let rows = blanks.iter().enumerate().map(|(row, blank)| logits.i((row, blank.position)));
+        Ok(Tensor::stack(&rows.collect::<candle_core::Result<Vec<_>>>()?, 0)?.to_vec2()?)
     }
 
-    fn check(&self, ids: &[u32], positions: &[usize]) -> Result<(), ModelError> {
+    fn check(&self, blank: &Blank) -> Result<(), ModelError> {
         let Shape { vocab_size, context, .. } = self.shape;
-        let length = ids.len();
+        let (length, position) = (blank.ids.len(), blank.position);
         if length > context {
             return Err(ModelError::Forward(format!("{length} tokens are more than the model's {context} positions")));
         }
-        if let Some(id) = ids.iter().find(|id| **id as usize >= vocab_size) {
+        let mut ids = blank.ids.iter().chain([&blank.choice.mask]);
+        if let Some(id) = ids.find(|id| **id as usize >= vocab_size) {
             return Err(ModelError::Forward(format!("id {id} is outside the vocabulary of {vocab_size}")));
         }
-        match positions.iter().find(|position| **position >= length) {
-            None => Ok(()),
-            Some(position) => Err(ModelError::Forward(format!("position {position} is outside the {length} tokens"))),
+        if position >= length {
+            return Err(ModelError::Forward(format!("position {position} is outside the {length} tokens")));
         }
+        Ok(())
+    }
+}
+
+impl MaskedLm for Encoder {
+    fn fill(&self, blanks: &[&Blank]) -> Result<Vec<Filled>, ModelError> {
+        blanks.iter().try_for_each(|blank| self.check(blank))?;
+        let length = |place: &usize| blanks[*place].ids.len();
+        let mut places: Vec<usize> = (0..blanks.len()).collect();
+        places.sort_by_key(length);
+        let mut filled = Vec::with_capacity(blanks.len());
+        // Nothing is padded: only sequences of one length run together.
+        for places in places.chunk_by(|a, b| length(a) == length(b)) {
+            for places in places.chunks(self.shape.copies_at_a_time(length(&places[0]))) {
+                let part: Vec<&Blank> = places.iter().map(|&place| blanks[place]).collect();
+                let choices = self.logits(&part)?.into_iter().zip(part).map(|(logits, blank)| blank.choose(&logits));
+                filled.extend(places.iter().zip(choices));
+            }
+        }
+        filled.sort_by_key(|(place, _)| **place);
+        Ok(filled.into_iter().map(|(_, filled)| filled).collect())
     }
 }
 

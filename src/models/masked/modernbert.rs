@@ -69,7 +69,8 @@ pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, Mo
         local_rope_theta,
         classifier_config: None,
     };
-    let shape = Shape { vocab_size: parsed.vocab_size, heads, context: parsed.max_position_embeddings };
+    let narrowest = hidden_size.min(parsed.intermediate_size).min(parsed.vocab_size);
+    let shape = Shape { vocab_size: parsed.vocab_size, heads, context: parsed.max_position_embeddings, narrowest };
     Ok(Blueprint {
         shape,
         names,

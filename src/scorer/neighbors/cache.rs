@@ -1,0 +1,84 @@
+//! Swaps that were found before, so that a sweep over methods does not ask the mask model again. Bounded in bytes.
+
+use super::super::Model;
+use super::swap::Swap;
+use std::sync::Arc;
+
+/// The most bytes that are kept: the swaps of some ten thousand texts of a few hundred words.
+pub const MOST_BYTES: u64 = 32 << 20;
+
+/// Roughly what an entry costs besides its text and swaps.
+const OVERHEAD_BYTES: usize = 256;
+
+/// Cheap to clone; clones are the same one.
+#[derive(Clone)]
+pub struct Cache(moka::sync::Cache<Key, Arc<Found>>);
+
+/// What the swaps of a text depend on.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    /// Of the model and of its tokenizer.
+    identity: Arc<str>,
+    count: usize,
+    text: Arc<str>,
+}
+
+/// The best swaps of a text.
+#[derive(Debug)]
+pub struct Found {
+    pub swaps: Vec<Swap>,
+    /// The masked copies that it took.
+    pub passes: usize,
+}
+
+/// The part of the cache for one model and count.
+#[derive(Clone)]
+pub struct Part {
+    cache: Cache,
+    identity: Arc<str>,
+    count: usize,
+}
+
+impl Cache {
+    /// An empty cache.
+    pub fn new() -> Self {
+        let weigher = |key: &Key, found: &Arc<Found>| {
+            let bytes = OVERHEAD_BYTES + key.text.len() + size_of_val(&*found.swaps);
+            u32::try_from(bytes).unwrap_or(u32::MAX)
+        };
+        Self(moka::sync::Cache::builder().max_capacity(MOST_BYTES).weigher(weigher).build())
+    }
+
+    /// The part for a model and a count.
+    pub fn of(&self, model: &Model, count: usize) -> Part {
+        self.part(&format!("{} {}", model.identity, model.tokenizer_digest), count)
+    }
+
+    pub(super) fn part(&self, identity: &str, count: usize) -> Part {
+        Part { cache: self.clone(), identity: identity.into(), count }
+    }
+}
+
+impl Part {
+    /// The swaps of a text.
+    pub fn get(&self, text: &Arc<str>) -> Option<Arc<Found>> {
+        self.cache.0.get(&self.key(text))
+    }
+
+    /// Remembers the swaps of a text.
+    pub fn insert(&self, text: &Arc<str>, found: Found) -> Arc<Found> {
+        let found = Arc::new(found);
+        self.cache.0.insert(self.key(text), Arc::clone(&found));
+        found
+    }
+
+    /// Waits until what is too much has gone.
+    #[cfg(test)]
+    pub fn settle(&self) {
+        self.cache.0.run_pending_tasks();
+    }
+
+    fn key(&self, text: &Arc<str>) -> Key {
+        Key { identity: Arc::clone(&self.identity), count: self.count, text: Arc::clone(text) }
+    }
+}

@@ -1,0 +1,174 @@
+//! Neighbours of a text: the same text with one word replaced by what a masked model finds most likely in its place.
+//!
+//! Each whole word of the text is masked in turn, in a copy of its own; what the model would put there becomes a list of
+//! swaps, the best of which make the neighbours. The same model, text and count always give the same ones.
+
+mod cache;
+mod swap;
+#[cfg(test)]
+mod tests;
+
+pub use cache::Cache;
+pub use swap::Neighbor;
+
+use super::{Model, Scorer, ScorerError, TextError};
+use crate::engine::{Class, FillWork, Output, Refusal};
+use crate::models::masked::{Blank, Choice, Filled};
+use crate::tokenizer::Words;
+use cache::Found;
+use std::sync::Arc;
+use std::time::Instant;
+use swap::{Site, replaced};
+
+/// How many replacements are considered at each word.
+const CANDIDATES: usize = 6;
+
+/// The neighbours of one text, and what they cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generated {
+    /// The best first.
+    pub neighbors: Vec<Neighbor>,
+    /// Masked copies of the text that ran through the model.
+    pub forward_passes: usize,
+    /// Masked copies whose outcome was remembered.
+    pub cached_passes: usize,
+}
+
+/// A text on its way.
+enum Step {
+    Failed(TextError),
+    Known(Arc<Found>),
+    /// Its ids and the words to mask.
+    New(Arc<[u32]>, Vec<Site>),
+}
+
+impl Step {
+    /// The words to mask.
+    fn sites(&self) -> &[Site] {
+        match self {
+            Self::New(_, sites) => sites,
+            Self::Failed(_) | Self::Known(_) => &[],
+        }
+    }
+}
+
+impl Scorer {
+    /// At most `count` neighbours of each text, in order. All texts are one request to the engine: of the interactive class
+    /// it is admitted whole or refused, of the batch class it waits for room. A bad text fails alone, with `too_long`,
+    /// `untokenizable` or `no_neighbors`.
+    ///
+    /// # Errors
+    /// [`ScorerError::Refused`], with [`Refusal::WrongKind`] where the model is not a masked one, and
+    /// [`ScorerError::Failed`].
+    pub async fn neighbors(
+        &self,
+        mask_model: &Arc<Model>,
+        texts: Vec<Arc<str>>,
+        count: usize,
+        class: Class,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<Result<Generated, TextError>>, ScorerError> {
+        let Some(words) = mask_model.words.clone() else {
+            return Err(Refusal::WrongKind { model: mask_model.id.clone(), masked: false }.into());
+        };
+        let known = self.swaps.of(mask_model, count);
+        let (model, before) = (Arc::clone(mask_model), known.clone());
+        let begin = move |text| {
+            let step = before.get(&text).map_or_else(|| prepare(&model, &text), Step::Known);
+            (text, step)
+        };
+        let begun = self.workers.map(texts, begin).await?;
+        let mut filled = self.fill(mask_model, &words, &begun, class, deadline).await?.into_iter();
+        let own = |(text, step): (Arc<str>, Step)| {
+            let filled: Vec<Filled> = filled.by_ref().take(step.sites().len()).collect();
+            (text, step, filled)
+        };
+        let parts: Vec<_> = begun.into_iter().map(own).collect();
+        let finish = move |(text, step, filled): (Arc<str>, Step, Vec<Filled>)| match step {
+            Step::Failed(error) => Err(error),
+            Step::Known(found) => generated(&words, &text, &found, 0, found.passes),
+            Step::New(_, sites) => {
+                let swaps = swap::rank(&text, &sites, &filled, &words, count);
+                let found = known.insert(&text, Found { swaps, passes: sites.len() });
+                generated(&words, &text, &found, found.passes, 0)
+            }
+        };
+        self.workers.map(parts, finish).await
+    }
+
+    /// Fills the blanks of all new texts, one after another.
+    async fn fill(
+        &self,
+        model: &Model,
+        words: &Words,
+        texts: &[(Arc<str>, Step)],
+        class: Class,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<Filled>, ScorerError> {
+        // One more than needed, since one may turn out to be the original in another guise.
+        let choice = Choice { mask: words.mask(), allowed: Arc::clone(words.allowed()), best: CANDIDATES + 1 };
+        let choice = Arc::new(choice);
+        let mut blanks = Vec::new();
+        for (_, step) in texts {
+            if let Step::New(ids, sites) = step {
+                blanks.extend(sites.iter().map(|site| {
+                    let (ids, choice) = (Arc::clone(ids), Arc::clone(&choice));
+                    Blank { ids, position: site.position, choice }
+                }));
+            }
+        }
+        if blanks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let identity = Arc::clone(&model.identity);
+        let work = FillWork { model: model.id.clone(), identity, blanks, class, deadline };
+        let ticket = match class {
+            Class::Interactive => self.engine.submit(work)?,
+            Class::Batch => self.engine.submit_when_room(work).await?,
+        };
+        let Output { filled, .. } = ticket.wait().await?;
+        Ok(filled)
+    }
+}
+
+fn prepare(model: &Model, text: &str) -> Step {
+    let encoded = match model.tokenizer.encode(text) {
+        Ok(encoded) => encoded,
+        Err(error) => return Step::Failed(TextError::whole("untokenizable", error.to_string())),
+    };
+    let (tokens, longest) = (encoded.ids.len(), model.longest);
+    if tokens > longest {
+        let limit = match model.context.filter(|&context| context == longest) {
+            Some(context) => format!("its context is {context}"),
+            None => format!("the device has memory for {longest}"),
+        };
+        let detail = format!("the text has {tokens} tokens for the mask model `{}`; {limit}", model.id);
+        return Step::Failed(TextError::whole("too_long", detail));
+    }
+    let sites = model.words.as_ref().map_or_else(Vec::new, |words| swap::sites(text, &encoded, words));
+    if sites.is_empty() {
+        let detail = format!("the text has no whole word that the mask model `{}` could replace", model.id);
+        return Step::Failed(TextError::whole("no_neighbors", detail));
+    }
+    Step::New(encoded.ids.into(), sites)
+}
+
+fn generated(
+    words: &Words,
+    text: &str,
+    found: &Found,
+    forward_passes: usize,
+    cached_passes: usize,
+) -> Result<Generated, TextError> {
+    if found.swaps.is_empty() {
+        let detail = "the mask model gives no replacement of any word of the text".to_owned();
+        return Err(TextError::whole("no_neighbors", detail));
+    }
+    let neighbors = found.swaps.iter().map(|swap| Neighbor {
+        score: swap.score,
+        position: swap.position,
+        id: swap.id,
+        text: replaced(text, &swap.bytes, &words.text(swap.id)),
+    });
+    Ok(Generated { neighbors: neighbors.collect(), forward_passes, cached_passes })
+}
