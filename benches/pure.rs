@@ -1,7 +1,7 @@
 //! The pure parts: scores, explanations, AUROC, the bootstrap. `cargo bench --bench pure`.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use pdr_audit::methods::{TextStats, contributions, default_methods, score, zlib_bytes};
+use pdr_audit::methods::{Surroundings, TextStats, default_methods, explain, score, zlib_bytes};
 use pdr_audit::statistics::{Bootstrap, BootstrapColumn, PositionProfile, Roc, Sample, bootstrap};
 use pdr_audit::token_stats::TokenStats;
 use std::hint::black_box;
@@ -18,13 +18,14 @@ fn noise(count: usize) -> impl Iterator<Item = f64> {
 fn methods(c: &mut Criterion) {
     let stats = |x: f64| TokenStats { lp: -10.0 * x, mu: -5.0 - x, var: 1.0 + x, max_lp: -0.1 * x };
     let tokens: Vec<TokenStats> = noise(90).map(stats).collect();
-    let text = TextStats { tokens: &tokens, zlib_bytes: 300 };
+    let around = Surroundings { text: "", entropies: &[] };
+    let text = TextStats { tokens: &tokens, ids: &[], zlib_bytes: 300, views: &[], around };
     let methods = default_methods();
     c.bench_function("score/8 methods, 90 tokens", |b| {
         b.iter(|| methods.iter().filter_map(|m| score(&m.method, black_box(&text)).ok()).sum::<f64>());
     });
-    c.bench_function("contributions/8 methods, 90 tokens", |b| {
-        b.iter(|| methods.iter().filter_map(|m| contributions(&m.method, black_box(&text)).ok()).count());
+    c.bench_function("explain/8 methods, 90 tokens", |b| {
+        b.iter(|| methods.iter().filter_map(|m| explain(&m.method, black_box(&text)).ok()).count());
     });
     let words = "the quick brown fox jumps over the lazy dog while seven wizards box ".repeat(6);
     c.bench_function("zlib_bytes/400 bytes", |b| b.iter(|| zlib_bytes(black_box(&words))));

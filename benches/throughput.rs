@@ -102,7 +102,7 @@ impl Forward {
         let (mut batches, mut room): (Vec<Vec<Vec<u32>>>, usize) = (Vec::new(), 0);
         let mut tokens = 0;
         for text in &options.texts {
-            let ids = tokenizer.encode(text)?.ids;
+            let ids = tokenizer.encode(text)?.ids.to_vec();
             tokens += ids.len();
             if room < ids.len() || batches.is_empty() {
                 batches.push(Vec::new());

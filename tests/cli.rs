@@ -89,12 +89,14 @@ fn an_audit_refuses_a_bad_line_with_its_number() {
         (r#"{"label": 1}"#, "line 2"),
         ("nonsense", "line 2"),
         (r#"{"text": "x"}"#, "1 of 2"),
-        (r#"{"text": "x", "label": 1}"#, "both classes"),
+        (r#"{"text": "x", "label": 1}"#, "2 members and 0 non-members"),
+        (r#"{"text": "x", "label": 0, "group": 7}"#, "`group`"),
+        (r#"{"text": "x", "label": 0, "neighbors": []}"#, "`neighbors`"),
     ] {
         let said = stderr(&run(&["audit", "-"], format!("{good}\n{bad}\n").as_bytes()));
         assert!(said.contains(named), "{bad}: {said}");
     }
-    assert!(stderr(&run(&["audit", "-"], b"\n")).contains("no samples"));
+    assert!(stderr(&run(&["audit", "-"], b"\n")).contains("samples is empty"));
 }
 
 #[test]

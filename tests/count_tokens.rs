@@ -26,7 +26,7 @@ fn expected(texts: &[&str]) -> Value {
     let mut counts = vec![0u64; tokenizer.id_bound()];
     for text in texts {
         let encoded = tokenizer.encode(text).unwrap();
-        for &id in encoded.ids.iter().skip(usize::from(encoded.bos_prepended)) {
+        for &id in encoded.ids.iter().skip(usize::from(encoded.bos_prepended())) {
             counts[id as usize] += 1;
         }
     }
@@ -201,7 +201,7 @@ fn only_the_tokenizer_of_a_model_is_needed_and_its_own_special_tokens_are_not_co
 
     let tokenizer = Tokenizer::from_json(&std::fs::read(saved).unwrap()).unwrap();
     let encoded = tokenizer.encode(TEXTS[0]).unwrap();
-    assert!(encoded.bos_prepended);
+    assert!(encoded.bos_prepended());
     assert_eq!(counted["tokens"], encoded.ids.len() - 1);
     assert_eq!(counted["counts"][encoded.ids[0] as usize], 0);
     assert_eq!(counted["counts"].as_array().unwrap().len(), tokenizer.id_bound());

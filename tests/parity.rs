@@ -4,7 +4,7 @@ mod common;
 
 use candle_core::{DType, Device};
 use common::goldens::{CAUSAL, directory, expected, numbers};
-use pdr_audit::methods::{self, MethodRequest, TextStats};
+use pdr_audit::methods::{self, MethodRequest, Scope, Surroundings, TextStats};
 use pdr_audit::models::CausalLm;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
@@ -108,12 +108,18 @@ fn compare_scores(golden: &str, want: &Value, text: &str, stats: &[TokenStats], 
     if stats.is_empty() {
         return;
     }
-    let text = TextStats { tokens: stats, zlib_bytes: methods::zlib_bytes(text) };
+    let text = TextStats {
+        tokens: stats,
+        ids: &[],
+        zlib_bytes: methods::zlib_bytes(text),
+        views: &[],
+        around: Surroundings { text, entropies: &[] },
+    };
     for (request, want) in wanted_scores(&want["scores"]) {
         // Null where the reference divides 0 by 0; our answers there are settled by unit tests of the methods.
         let Some(want) = want.as_f64() else { continue };
         let method: MethodRequest = serde_json::from_str(&request).unwrap();
-        let method = methods::resolve(&[method]).unwrap().remove(0);
+        let method = methods::resolve(&[method], &Scope::default()).unwrap().remove(0);
         let got = methods::score(&method.method, &text).unwrap();
         report.scores.check(&format!("{golden} {request}"), got, want, SCORES);
         report.compared += 1;
@@ -126,7 +132,7 @@ fn check(golden: &Golden) -> Report {
     for entry in golden.expected["texts"].as_array().unwrap() {
         let text = entry["text"].as_str().unwrap();
         let encoded = golden.tokenizer.encode(text).unwrap();
-        assert_eq!(serde_json::json!(encoded.ids), entry["ids"], "{name}: ids of {text:?}");
+        assert_eq!(serde_json::json!(*encoded.ids), entry["ids"], "{name}: ids of {text:?}");
         let label = format!("{name} {}", entry["name"]);
         if let Some(context) = golden.context.filter(|&context| encoded.ids.len() > context) {
             let ids = &encoded.ids[..context];
@@ -167,7 +173,7 @@ fn the_plain_form_gives_the_same_statistics() {
             .unwrap()
             .iter()
             .map(|t| golden.tokenizer.encode(t["text"].as_str().unwrap()).unwrap().ids)
-            .map(|ids| ids.into_iter().take(golden.context.unwrap_or(usize::MAX)).collect())
+            .map(|ids| ids.iter().copied().take(golden.context.unwrap_or(usize::MAX)).collect())
             .collect();
         // All in one batch, of very different lengths: the plain form pads around attention.
         let batch: Vec<&[u32]> = ids.iter().map(Vec::as_slice).collect();

@@ -3,7 +3,7 @@
 use crate::data::Split;
 use anyhow::{Context, Result};
 use candle_core::{DType, Device};
-use pdr_audit::methods::{TextStats, default_methods, score, zlib_bytes};
+use pdr_audit::methods::{Surroundings, TextStats, default_methods, score, zlib_bytes};
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
 use pdr_audit::statistics::{Roc, Sample};
@@ -26,7 +26,8 @@ pub fn print_table(id: &str, directory: &Path, split: &Split) -> Result<()> {
     for method in default_methods() {
         let mut samples = Vec::with_capacity(texts.len());
         for (zlib_bytes, tokens, member) in &texts {
-            let text = TextStats { tokens, zlib_bytes: *zlib_bytes };
+            let around = Surroundings { text: "", entropies: &[] };
+            let text = TextStats { tokens, ids: &[], zlib_bytes: *zlib_bytes, views: &[], around };
             samples.push(Sample { score: score(&method.method, &text)?, member: *member });
         }
         let roc = Roc::new(&samples)?;

@@ -6,6 +6,7 @@ use super::problem::Problem;
 use crate::jobs::{AuditSpec, Metrics, Sample};
 use crate::methods::{LabelledMethod, MethodRequest};
 use crate::scorer::{Overflow, Plan};
+use crate::statistics::Bootstrap;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
@@ -36,7 +37,7 @@ pub struct AuditRequest {
 
 /// One text.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with `text`, and perhaps `id` and `label`")]
+#[serde(deny_unknown_fields, expecting = "an object with `text`, and perhaps `id`, `label`, `group` and `neighbors`")]
 pub struct SampleRequest {
     /// Comes back with its scores; need not be unique.
     id: Option<String>,
@@ -46,6 +47,11 @@ pub struct SampleRequest {
     /// 1 for a text that is known to be in the training data, 0 for one that is known not to be.
     #[schema(value_type = Option<u8>, minimum = 0, maximum = 1)]
     label: Option<Label>,
+    /// What it is counted with, beside being counted with all.
+    group: Option<String>,
+    /// Texts that differ little from it, for the method `neighbor`.
+    #[schema(min_items = 1)]
+    neighbors: Option<Vec<String>>,
 }
 
 /// A number where 0 or 1 belongs; which of the two is looked at with all other faults.
@@ -100,48 +106,44 @@ impl AuditRequest {
     pub fn check(self, state: &ApiState) -> Result<AuditSpec, Problem> {
         let mut faults = Faults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        check_labels(&self.samples, &mut faults);
-        let methods: Arc<[LabelledMethod]> = check::methods(self.methods.as_deref(), &mut faults);
+        for (index, label) in self.samples.iter().enumerate().filter_map(|(index, sample)| Some((index, sample.label?)))
+        {
+            if label.member().is_none() {
+                faults.push(format!("/samples/{index}/label"), format!("the label is {}; it must be 0 or 1", label.0));
+            }
+        }
+        let samples: Vec<Sample> = self.samples.into_iter().map(Sample::from).collect();
+        if faults.is_empty()
+            && let Some(fault) = AuditSpec::fault_of(&samples)
+        {
+            faults.push("/samples", fault);
+        }
+        let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
+        let scope = state.scorer.registry().scope(model.as_deref(), true, neighbors);
+        let methods: Arc<[LabelledMethod]> = check::methods(self.methods.as_deref(), &scope, &mut faults);
+        let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
+        check::texts("/samples", texts, &methods, &mut faults);
         let metrics = self.metrics.unwrap_or_default();
-        check_targets(&metrics.fpr_targets, &mut faults);
+        check_metrics(&metrics, &mut faults);
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         let plan = Plan { model, methods, overflow: self.overflow.unwrap_or_default(), tokens: false };
-        Ok(AuditSpec { plan, samples: self.samples.into_iter().map(Sample::from).collect(), metrics })
+        Ok(AuditSpec { plan, samples, metrics })
     }
 }
 
 impl From<SampleRequest> for Sample {
     fn from(sample: SampleRequest) -> Self {
-        Self { id: sample.id, text: sample.text, member: sample.label.and_then(Label::member) }
+        let SampleRequest { id, text, label, group, neighbors } = sample;
+        Self { id, text, member: label.and_then(Label::member), group, neighbors }
     }
 }
 
-fn check_labels(samples: &[SampleRequest], faults: &mut Faults) {
-    if samples.is_empty() {
-        return faults.push("/samples", "the list of samples is empty: it takes at least one");
+fn check_metrics(metrics: &Metrics, faults: &mut Faults) {
+    for (field, detail) in metrics.bootstrap.iter().flat_map(Bootstrap::faults) {
+        faults.push(format!("/metrics/bootstrap/{field}"), detail);
     }
-    let labels = || samples.iter().enumerate().filter_map(|(index, sample)| Some((index, sample.label?)));
-    for (index, label) in labels().filter(|(_, label)| label.member().is_none()) {
-        faults.push(format!("/samples/{index}/label"), format!("the label is {}; it must be 0 or 1", label.0));
-    }
-    let count = |member| labels().filter(|(_, label)| label.member() == Some(member)).count();
-    let (labelled, members, non_members) = (labels().count(), count(true), count(false));
-    if (1..samples.len()).contains(&labelled) {
-        let first = samples.iter().position(|sample| sample.label.is_none()).unwrap_or_default();
-        let detail = format!(
-            "{labelled} of {} samples have a label, /samples/{first} has none: all must have one, or none",
-            samples.len()
-        );
-        faults.push("/samples", detail);
-    } else if members == samples.len() || non_members == samples.len() {
-        let detail =
-            format!("there are {members} members and {non_members} non-members; an audit takes both, or no labels");
-        faults.push("/samples", detail);
-    }
-}
-
-fn check_targets(targets: &[f64], faults: &mut Faults) {
+    let targets = &metrics.fpr_targets;
     let count = targets.len();
     if !(1..=MAX_FPR_TARGETS).contains(&count) {
         let detail = format!("there are {count} false-positive rates; there must be 1 to {MAX_FPR_TARGETS}");

@@ -8,7 +8,8 @@ use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use super::problems::{LookProblems, StateProblems, SubmitProblems};
 use super::{ApiState, answer, prefer};
-use crate::jobs::AuditError;
+use crate::jobs::{AuditError, AuditSpec};
+use crate::scorer::ScorerError;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -16,6 +17,9 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use std::time::Duration;
 use uuid::Uuid;
+
+/// How long a submission waits to see whether its methods fit the models.
+const FIT_TIME: Duration = Duration::from_secs(2);
 
 /// The id of an audit in a path. There is no audit of an id that is not a UUID.
 pub struct AuditId(Uuid);
@@ -63,7 +67,9 @@ pub async fn submit(
     headers: HeaderMap,
     JsonBody(request): JsonBody<AuditRequest>,
 ) -> Result<Response, Problem> {
-    let mut audit = state.audits.submit(request.check(&state)?)?;
+    let spec = request.check(&state)?;
+    check_fit(&state, &spec).await?;
+    let mut audit = state.audits.submit(spec)?;
     let wait = prefer::wait(&headers);
     if let Some(seconds) = wait {
         let waited = state.audits.wait(audit.id, Duration::from_secs(seconds)).await;
@@ -78,6 +84,14 @@ pub async fn submit(
     } else {
         (StatusCode::ACCEPTED, applied, [(header::LOCATION, location)], body).into_response()
     })
+}
+
+/// Refuses methods that the models do not fit, where the models are open by now; otherwise the audit finds out.
+async fn check_fit(state: &ApiState, spec: &AuditSpec) -> Result<(), Problem> {
+    match tokio::time::timeout(FIT_TIME, state.scorer.bind(&spec.plan)).await {
+        Ok(Err(error @ (ScorerError::Unfit(_) | ScorerError::Masked(_)))) => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// List the audits.

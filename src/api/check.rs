@@ -2,12 +2,11 @@
 
 use super::ApiState;
 use super::problem::{PointedFault, Problem};
-use crate::methods::{LabelledMethod, MethodRequest, default_methods, resolve};
+use crate::methods::{Base, LabelledMethod, MethodRequest, Scope, default_methods, resolve};
 use crate::scorer::{Entry, RegistryError};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The most methods in a request.
-pub const MAX_METHODS: usize = 256;
 /// The most faults that are listed; the rest is counted.
 const MAX_LISTED: usize = 100;
 
@@ -29,6 +28,11 @@ impl Faults {
         if self.listed.len() < MAX_LISTED {
             self.listed.push(fault);
         }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
     }
 
     /// Nothing, where there is no fault.
@@ -56,16 +60,45 @@ pub fn model(state: &ApiState, id: Option<&str>, faults: &mut Faults) -> Result<
 }
 
 /// The methods of a request, or the default ones.
-pub fn methods(requested: Option<&[MethodRequest]>, faults: &mut Faults) -> Arc<[LabelledMethod]> {
+pub fn methods(requested: Option<&[MethodRequest]>, scope: &Scope, faults: &mut Faults) -> Arc<[LabelledMethod]> {
     let Some(requested) = requested else { return default_methods().into() };
-    if requested.len() > MAX_METHODS {
-        let detail = format!("there are {} methods; a request takes at most {MAX_METHODS}", requested.len());
-        faults.push("/methods", detail);
-        return Arc::new([]);
-    }
-    let found = resolve(requested).unwrap_or_else(|found| {
+    let found = resolve(requested, scope).unwrap_or_else(|found| {
         found.into_iter().for_each(|fault| faults.keep(fault.into()));
         Vec::new()
     });
     found.into()
+}
+
+/// What the methods ask of the texts, which stand at `at` in the body: neighbours where nothing makes them, and that no
+/// text that is put before others is itself to be scored.
+pub fn texts<'a>(
+    at: &str,
+    texts: impl Iterator<Item = (&'a str, Option<&'a [String]>)> + Clone,
+    methods: &[LabelledMethod],
+    faults: &mut Faults,
+) {
+    let needs_neighbors = methods.iter().any(|m| matches!(m.method.base, Base::Neighbor { generator: None }));
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (index, (text, neighbors)) in texts.enumerate() {
+        places.entry(text).or_insert(index);
+        match neighbors {
+            Some([]) => faults.push(format!("{at}/{index}/neighbors"), "the list of neighbours is empty"),
+            None if needs_neighbors => {
+                let detail = "the method `neighbor` has no generator, and the text comes without neighbours";
+                faults.push(format!("{at}/{index}/neighbors"), detail);
+            }
+            _ => {}
+        }
+    }
+    for method in methods {
+        for (field, prefix) in method.texts_before() {
+            for (index, text) in prefix.as_slice().iter().enumerate() {
+                if let Some(place) = places.get(text.as_str()) {
+                    let detail =
+                        format!("the text is also scored, as {at}/{place}: what is put before it would hold it");
+                    faults.push(format!("/methods/{}/{field}/{index}", method.place), detail);
+                }
+            }
+        }
+    }
 }

@@ -18,17 +18,17 @@ pub enum Inputs {
     Many(Vec<TextInput>),
 }
 
-/// A text: itself, or with an id that the result repeats.
+/// A text: itself, or with an id that the result repeats, or with neighbours.
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
 pub enum TextInput {
     /// The text alone.
     Text(String),
-    /// The text with an id.
+    /// The text with what belongs to it.
     Named(NamedText),
 }
 
-/// A text with an id.
+/// A text with what belongs to it.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NamedText {
@@ -37,6 +37,10 @@ pub struct NamedText {
     id: Option<String>,
     /// The text to score.
     text: String,
+    /// Texts that differ little from it, for the method `neighbor`.
+    #[serde(default)]
+    #[schema(min_items = 1)]
+    neighbors: Option<Vec<String>>,
 }
 
 impl Inputs {
@@ -51,7 +55,7 @@ impl Inputs {
     /// The texts as the scorer takes them.
     pub fn into_list(self) -> Vec<Input> {
         match self {
-            Self::One(text) => vec![Input { id: None, text }],
+            Self::One(text) => vec![Input { text, ..Input::default() }],
             Self::Many(texts) => texts.into_iter().map(Input::from).collect(),
         }
     }
@@ -60,8 +64,8 @@ impl Inputs {
 impl From<TextInput> for Input {
     fn from(text: TextInput) -> Self {
         match text {
-            TextInput::Text(text) => Self { id: None, text },
-            TextInput::Named(NamedText { id, text }) => Self { id, text },
+            TextInput::Text(text) => Self { text, ..Self::default() },
+            TextInput::Named(NamedText { id, text, neighbors }) => Self { id, text, neighbors },
         }
     }
 }
@@ -76,7 +80,7 @@ impl<'de> Deserialize<'de> for Inputs {
             type Value = Inputs;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, or a list of texts and of objects with `text` and perhaps `id`")
+                f.write_str("a text, or a list of texts and of objects with `text` and perhaps `id` and `neighbors`")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Inputs, E> {
@@ -108,7 +112,7 @@ impl<'de> Deserialize<'de> for TextInput {
             type Value = TextInput;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, or an object with `text` and perhaps `id`")
+                f.write_str("a text, or an object with `text` and perhaps `id` and `neighbors`")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<TextInput, E> {

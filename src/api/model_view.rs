@@ -145,7 +145,7 @@ impl From<&Model> for OpenedEntry {
             dtype: Some(model.dtype),
             device: Some(model.device.clone()),
             digest: Some(model.digest.clone()),
-            tokenizer_digest: Some(model.tokenizer_digest.clone()),
+            tokenizer_digest: Some(model.tokenizer_digest.to_string()),
             weight_bytes: Some(model.weight_bytes),
             commit: model.commit.clone(),
         }

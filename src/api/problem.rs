@@ -228,6 +228,9 @@ impl From<&ScorerError> for Problem {
         match error {
             ScorerError::Unopened(error) => Self::failed("model", &error.to_string()),
             ScorerError::Masked(_) => Self::fault("/model", error.to_string()),
+            ScorerError::Unfit(faults) => {
+                Self::invalid(faults.iter().cloned().map(PointedFault::from).collect(), faults.len())
+            }
             ScorerError::Refused(refusal) => refusal.into(),
             ScorerError::Failed(error) => error.into(),
             ScorerError::TooDetailed { .. } => Self::new(Kind::TooLarge, error.to_string()),

@@ -8,12 +8,13 @@ use super::problem::{Kind, Problem};
 use super::problems::ScoreProblems;
 use super::{ApiState, answer};
 use crate::methods::{LabelledMethod, MethodRequest};
-use crate::scorer::{Input, Model, Overflow, Plan, TextResult, Usage};
+use crate::scorer::{Bound, Input, Model, Overflow, Plan, Scored, ScorerError, TextResult, Usage};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Instant;
 use utoipa::ToSchema;
 
 /// The details that a request can ask for.
@@ -71,7 +72,7 @@ impl From<&Model> for ModelEcho {
         Self {
             id: model.id.clone(),
             digest: model.digest.clone(),
-            tokenizer_digest: model.tokenizer_digest.clone(),
+            tokenizer_digest: model.tokenizer_digest.to_string(),
             dtype: model.dtype,
             device: model.device.clone(),
             commit: model.commit.clone(),
@@ -105,14 +106,25 @@ pub async fn score(
 ) -> Result<Response, Problem> {
     let (plan, inputs) = request.check(&state)?;
     let deadline = arrival.deadline(state.request_timeout);
-    let work = state.scorer.score(&plan, inputs, deadline);
-    let scored = match deadline {
+    let work = run(&state, &plan, inputs, deadline);
+    let (bound, scored) = match deadline {
         // The engine keeps the deadline; this keeps it for what happens around the engine.
         Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Problem::deadline())??,
         None => work.await?,
     };
-    let (model, methods) = (ModelEcho::from(scored.model.as_ref()), plan.methods.to_vec());
+    let (model, methods) = (ModelEcho::from(bound.models[0].as_ref()), bound.methods.to_vec());
     answer::json(&state, ScoreResponse { model, methods, results: scored.results, usage: scored.usage }).await
+}
+
+async fn run(
+    state: &ApiState,
+    plan: &Plan,
+    inputs: Vec<Input>,
+    deadline: Option<Instant>,
+) -> Result<(Arc<Bound>, Scored), ScorerError> {
+    let bound = state.scorer.bind(plan).await?;
+    let scored = state.scorer.score(&bound, inputs, deadline).await?;
+    Ok((bound, scored))
 }
 
 impl ScoreRequest {
@@ -128,11 +140,17 @@ impl ScoreRequest {
         if count == 0 {
             faults.push("/inputs", "the list of inputs is empty: it takes at least one");
         }
-        let methods: Arc<[LabelledMethod]> = check::methods(self.methods.as_deref(), &mut faults);
+        let inputs = self.inputs.into_list();
+        let neighbors = inputs.iter().all(|input| input.neighbors.is_some());
+        let scope = state.scorer.registry().scope(model.as_deref(), false, neighbors);
+        let methods: Arc<[LabelledMethod]> = check::methods(self.methods.as_deref(), &scope, &mut faults);
+        let texts = inputs.iter().map(|input| (input.text.as_str(), input.neighbors.as_deref()));
+        check::texts("/inputs", texts, &methods, &mut faults);
         let tokens = wants_tokens(&self.details.unwrap_or_default(), &mut faults);
         faults.finish()?;
+        let overflow = self.overflow.unwrap_or_default();
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
-        Ok((Plan { model, methods, overflow: self.overflow.unwrap_or_default(), tokens }, self.inputs.into_list()))
+        Ok((Plan { model, methods, overflow, tokens }, inputs))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{ScoringArgs, lines, progress, table};
 use crate::jobs::{self, AuditSpec, Metrics, Sample};
+use crate::statistics::Bootstrap;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
@@ -11,8 +12,8 @@ use std::sync::Arc;
 
 #[derive(Args)]
 pub struct AuditArgs {
-    /// NDJSON, or CSV with a header if it ends in `.csv`: `text` (or `input`), `label` (0 or 1), perhaps `id`; `-` for NDJSON
-    /// on standard input.
+    /// NDJSON, or CSV with a header if it ends in `.csv`: `text` (or `input`), `label` (0 or 1), perhaps `id` and
+    /// `group`; `-` for NDJSON on standard input.
     file: PathBuf,
     /// False-positive rates at which to report the true-positive rate.
     #[arg(long, value_name = "RATE", value_delimiter = ',', default_values_t = Metrics::default().fpr_targets)]
@@ -20,6 +21,12 @@ pub struct AuditArgs {
     /// List the points of each ROC curve (JSON only).
     #[arg(long)]
     roc: bool,
+    /// How often the samples are drawn anew to show how the numbers vary; 0 for not at all.
+    #[arg(long, value_name = "NUMBER", default_value_t = Bootstrap::default().replicates)]
+    replicates: usize,
+    /// Seed of these draws.
+    #[arg(long, value_name = "NUMBER", default_value_t = Bootstrap::default().seed)]
+    seed: u64,
     /// How to print the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -37,11 +44,17 @@ enum Format {
 pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     ensure!(args.fpr.iter().all(|fpr| (0.0..=1.0).contains(fpr)), "--fpr takes rates from 0 to 1");
     let samples = read(&args.file)?;
-    let (_, scorer, plan) = args.scoring.start(config).await?;
-    let metrics = Metrics { fpr_targets: args.fpr, roc: args.roc };
+    let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
+    let (_, scorer, plan) = args.scoring.start(config, true, neighbors).await?;
+    let bootstrap = Bootstrap { replicates: args.replicates, seed: args.seed, ..Bootstrap::default() };
+    let bootstrap = (args.replicates > 0).then_some(bootstrap);
+    if let Some((_, fault)) = bootstrap.iter().flat_map(Bootstrap::faults).next() {
+        bail!("--replicates: {fault}");
+    }
+    let metrics = Metrics { fpr_targets: args.fpr, roc: args.roc, bootstrap };
     let bar = progress::bar(Some(samples.len() as u64));
     let spec = Arc::new(AuditSpec { plan, samples, metrics });
-    let outcome = jobs::run(&scorer, spec, |done| bar.set_position(done as u64)).await?;
+    let outcome = jobs::run(&scorer, spec, |done| bar.set_position(done as u64)).await.map_err(super::explained)?;
     bar.finish_and_clear();
     let default = if stdout().is_terminal() { Format::Table } else { Format::Json };
     match args.format.unwrap_or(default) {
@@ -57,20 +70,10 @@ fn read(path: &Path) -> Result<Vec<Sample>> {
     let (reader, _) = lines::open(path).with_context(cannot)?;
     let csv = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
     let samples = if csv { read_csv(reader) } else { read_ndjson(reader) }.with_context(cannot)?;
-    let labelled = samples.iter().filter(|s| s.member.is_some()).count();
-    ensure!(!samples.is_empty(), "{} holds no samples", path.display());
-    ensure!(
-        labelled == 0 || labelled == samples.len(),
-        "{labelled} of {} samples have a `label`; all must, or none",
-        samples.len()
-    );
-    let members = samples.iter().filter(|s| s.member == Some(true)).count();
-    ensure!(
-        labelled == 0 || (1..labelled).contains(&members),
-        "all {labelled} labels are {}; an audit needs both classes",
-        u8::from(members > 0)
-    );
-    Ok(samples)
+    match AuditSpec::fault_of(&samples) {
+        Some(fault) => bail!("{}: {fault}", path.display()),
+        None => Ok(samples),
+    }
 }
 
 fn read_ndjson(mut reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
@@ -81,7 +84,12 @@ fn read_ndjson(mut reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
                 None | Some(Value::Null) => None,
                 Some(label) => Some(member(label.as_f64()).ok_or_else(|| format!("`label` is {label}, not 0 or 1"))?),
             };
-            Ok(Sample { id: line.id, text: line.text, member })
+            let group = match line.others.get("group") {
+                None | Some(Value::Null) => None,
+                Some(Value::String(group)) => Some(group.clone()),
+                Some(other) => return Err(format!("`group` is {other}, not a string")),
+            };
+            Ok(Sample { id: line.id, text: line.text, member, group, neighbors: line.neighbors })
         });
         match sample {
             Ok(sample) => samples.push(sample),
@@ -96,7 +104,7 @@ fn read_csv(reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
     let headers = reader.headers()?.clone();
     let column = |name: &str| headers.iter().position(|h| h.trim() == name);
     let Some(text) = column("text").or(column("input")) else { bail!("the header names no column `text` or `input`") };
-    let (label, id) = (column("label"), column("id"));
+    let (label, id, group) = (column("label"), column("id"), column("group"));
     let mut samples = Vec::new();
     for record in reader.records() {
         let record = record?;
@@ -110,7 +118,8 @@ fn read_csv(reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
             },
         };
         let text = record.get(text).unwrap_or_default().to_owned();
-        samples.push(Sample { id: field(id).map(str::to_owned), text, member });
+        let owned = |at| field(at).map(str::to_owned);
+        samples.push(Sample { id: owned(id), text, member, group: owned(group), neighbors: None });
     }
     Ok(samples)
 }

@@ -13,6 +13,8 @@ pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub struct Line {
     pub text: String,
     pub id: Option<String>,
+    /// Texts that differ little from it; also among the others.
+    pub neighbors: Option<Vec<String>>,
     pub others: Map<String, Value>,
 }
 
@@ -76,13 +78,13 @@ pub fn next(
 pub fn parse(line: &[u8]) -> Result<Line, BadLine> {
     let value: Value = serde_json::from_slice(line).map_err(|e| format!("not JSON: {e}"))?;
     let Value::Object(mut others) = value else { return Err("not a JSON object".to_owned().into()) };
-    match text_and_id(&others) {
+    match text_and_id(&others).and_then(|found| Ok((found, neighbors(&others)?))) {
         Err(fault) => Err(BadLine { fault: fault.to_owned(), others }),
-        Ok((text, id)) => {
+        Ok(((text, id), neighbors)) => {
             for name in ["text", "input", "id"] {
                 others.shift_remove(name);
             }
-            Ok(Line { text, id, others })
+            Ok(Line { text, id, neighbors, others })
         }
     }
 }
@@ -99,6 +101,17 @@ fn text_and_id(object: &Map<String, Value>) -> Result<(String, Option<String>), 
         Some(Value::String(id)) => Ok((text, Some(id.clone()))),
         Some(Value::Number(id)) => Ok((text, Some(id.to_string()))),
         Some(_) => Err("`id` is neither a string nor a number"),
+    }
+}
+
+fn neighbors(object: &Map<String, Value>) -> Result<Option<Vec<String>>, &'static str> {
+    match object.get("neighbors") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(texts)) if !texts.is_empty() => {
+            let texts = texts.iter().map(|text| text.as_str().map(str::to_owned));
+            texts.collect::<Option<Vec<String>>>().map(Some).ok_or("`neighbors` holds something else than strings")
+        }
+        Some(_) => Err("`neighbors` is no list of at least one string"),
     }
 }
 

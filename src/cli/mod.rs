@@ -10,8 +10,8 @@ mod score;
 mod table;
 
 use crate::config::{LogFormat, Overrides, Settings};
-use crate::methods::{LabelledMethod, default_methods, parse_list, resolve};
-use crate::scorer::{Overflow, Plan, Retry, Scorer};
+use crate::methods::{Fault, LabelledMethod, Scope, default_methods, parse_list, resolve};
+use crate::scorer::{Overflow, Plan, Retry, Scorer, ScorerError};
 use crate::{api, app, telemetry};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -74,6 +74,7 @@ struct ScoringArgs {
 enum OverflowArg {
     Error,
     Truncate,
+    Window,
 }
 
 /// Runs the program.
@@ -124,39 +125,41 @@ fn block_on(command: impl Future<Output = Result<()>>) -> Result<()> {
 }
 
 impl ScoringArgs {
-    /// Starts a scorer for these arguments and loads the model; logs warnings only.
-    async fn start(&self, config: Option<&Path>) -> Result<(Settings, Scorer, Plan)> {
+    /// Starts a scorer for these arguments and loads the model; logs warnings only. Other models are opened by the methods
+    /// that name them. `audit` and `neighbors` are of the texts, as in [`Scope`](crate::methods::Scope).
+    async fn start(&self, config: Option<&Path>, audit: bool, neighbors: bool) -> Result<(Settings, Scorer, Plan)> {
         let settings = Settings::load(config, &Overrides::default())?;
         telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
-        let methods = self.methods()?;
-        let only = self.only_the_model(settings.clone())?;
-        let scorer = app::start_scorer(&only, app::hub())?;
+        let scorer = app::make_scorer(&settings, app::hub())?;
         let model = scorer.registry().find(self.model.as_deref())?;
+        let methods = self.methods(&scorer.registry().scope(Some(&model), audit, neighbors))?;
         model.open(Retry::Now).await.with_context(|| format!("model `{}`", model.id()))?;
         scorer.engine().load(model.id()).await.with_context(|| format!("model `{}`", model.id()))?;
         let overflow = match self.overflow {
             OverflowArg::Error => Overflow::Error,
             OverflowArg::Truncate => Overflow::Truncate,
+            OverflowArg::Window => Overflow::Window,
         };
         let plan = Plan { model, methods: methods.into(), overflow, tokens: false };
         Ok((settings, scorer, plan))
     }
 
-    /// The settings with no other model made ready than the one in use.
-    fn only_the_model(&self, mut settings: Settings) -> Result<Settings> {
-        let wanted = self.model.as_deref().or(settings.default_model()).map(str::to_owned);
-        if let Some(id) = wanted.filter(|id| settings.models.iter().any(|m| m.id == *id)) {
-            settings.models.retain(|m| m.id == id);
-        }
-        Ok(settings)
-    }
-
-    fn methods(&self) -> Result<Vec<LabelledMethod>> {
+    fn methods(&self, scope: &Scope) -> Result<Vec<LabelledMethod>> {
         let Some(list) = &self.methods else { return Ok(default_methods()) };
         let requests = parse_list(list).context("--methods is not a JSON array of methods")?;
-        resolve(&requests).map_err(|faults| {
-            let faults: Vec<String> = faults.iter().map(|f| format!("{}: {}", f.pointer, f.detail)).collect();
-            anyhow!("--methods: {}", faults.join("; "))
-        })
+        resolve(&requests, scope).map_err(|faults| of_methods(&faults))
     }
+}
+
+/// An error of the scorer as the command line tells it.
+fn explained(error: ScorerError) -> anyhow::Error {
+    match error {
+        ScorerError::Unfit(faults) => of_methods(&faults),
+        error => error.into(),
+    }
+}
+
+fn of_methods(faults: &[Fault]) -> anyhow::Error {
+    let faults: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.pointer, fault.detail)).collect();
+    anyhow!("--methods: {}", faults.join("; "))
 }

@@ -2,18 +2,19 @@
 
 use super::lines::{self, BadLine, Line};
 use super::{ScoringArgs, progress};
-use crate::scorer::{IN_FLIGHT, Input, Plan, Scorer, ScorerError, TextError, TextResult};
+use crate::scorer::{Bound, IN_FLIGHT, Input, Plan, Scorer, ScorerError, TextError, TextResult};
 use anyhow::{Context, Result};
 use clap::Args;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value};
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 #[derive(Args)]
 pub struct ScoreArgs {
-    /// NDJSON with `text` (or `input`) and perhaps `id` on each line; `-` for standard input.
+    /// NDJSON with `text` (or `input`) and perhaps `id` and `neighbors` on each line; `-` for standard input.
     file: PathBuf,
     /// List every token with its statistics and its contributions to the scores.
     #[arg(long)]
@@ -28,13 +29,13 @@ type Item = (Result<Line, BadLine>, u64);
 /// Scores a file.
 pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
     let (reader, size) = lines::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
-    let (settings, scorer, plan) = args.scoring.start(config).await?;
-    let plan = Plan { tokens: args.tokens, ..plan };
+    let (settings, scorer, plan) = args.scoring.start(config, false, false).await?;
+    let bound = scorer.bind(&Plan { tokens: args.tokens, ..plan }).await.map_err(super::explained)?;
     let limit = settings.server.body_limit.as_u64();
     let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
     let reading = tokio::task::spawn_blocking(move || read(reader, limit, &sender));
     let items = stream::poll_fn(move |context| receiver.poll_recv(context)).enumerate();
-    let mut results = items.map(|(index, item)| one(&scorer, &plan, index, item)).buffered(IN_FLIGHT);
+    let mut results = items.map(|(index, item)| one(&scorer, &bound, index, item)).buffered(IN_FLIGHT);
 
     let bar = progress::bar(size);
     let mut out = BufWriter::new(stdout().lock());
@@ -79,12 +80,14 @@ fn read(mut reader: Box<dyn std::io::BufRead + Send>, limit: u64, sender: &mpsc:
 /// The fields that came along, then those of the result.
 async fn one(
     scorer: &Scorer,
-    plan: &Plan,
+    bound: &Arc<Bound>,
     index: usize,
     (line, read): Item,
 ) -> Result<(Map<String, Value>, u64), ScorerError> {
     let (results, mut all) = match line {
-        Ok(line) => (scorer.score_behind(plan, Input { id: line.id, text: line.text }).await?.results, line.others),
+        Ok(Line { id, text, neighbors, others }) => {
+            (scorer.score_behind(bound, Input { id, text, neighbors }).await?.results, others)
+        }
         Err(BadLine { fault, others }) => (vec![TextResult::failed(TextError::whole("invalid_line", fault))], others),
     };
     for result in results {

@@ -1,10 +1,11 @@
 //! Runs one audit: every sample through the scorer, then the report. The service and the command line share it.
 
-use super::report::{self, AuditReport};
-use super::spec::AuditSpec;
-use crate::methods::LabelledMethod;
-use crate::scorer::{IN_FLIGHT, Input, Plan, Scorer, ScorerError, TextError, Usage};
-use futures::{StreamExt, TryStreamExt, stream};
+use super::report::{self, AuditReport, Findings};
+use super::spec::{AuditSpec, Sample};
+use crate::methods::{LabelledMethod, Weighting};
+use crate::scorer::{Bound, IN_FLIGHT, Input, Scorer, ScorerError, TextError, TextResult, Usage};
+use crate::statistics::PositionProfile;
+use futures::{StreamExt, stream};
 use std::sync::Arc;
 
 /// The scores of one sample, one place for each column.
@@ -44,27 +45,109 @@ pub struct AuditOutcome {
 /// # Errors
 /// [`ScorerError`] where the model or the service fails; what is wrong with one sample stands in the report.
 pub async fn run(scorer: &Scorer, spec: Arc<AuditSpec>, progress: impl Fn(usize)) -> Result<AuditOutcome, ScorerError> {
-    let model = scorer.open(&spec.plan).await?;
-    let columns = columns(&spec.plan.methods);
-    let methods = columns.iter().map(|c| c.method.clone()).collect();
-    let plan = Plan { methods, tokens: false, ..spec.plan.clone() };
-    let samples = Arc::clone(&spec);
-    let input = move |at: usize| Input { id: samples.samples[at].id.clone(), text: samples.samples[at].text.clone() };
-    let inputs = stream::iter((0..spec.samples.len()).map(input));
-    let (mut scores, mut usage) = (Vec::with_capacity(spec.samples.len()), Usage::default());
-    let mut scored = inputs.map(|input| scorer.score_behind(&plan, input)).buffered(IN_FLIGHT);
-    while let Some(one) = scored.try_next().await? {
-        usage.add(one.usage);
-        let member = spec.samples.get(scores.len()).and_then(|sample| sample.member);
-        scores.extend(one.results.into_iter().map(|result| row(result, member, &columns)));
-        progress(scores.len());
+    let bound = scorer.bind(&spec.plan).await?;
+    let columns = columns(&bound.methods);
+    let methods = columns.iter().map(|column| column.method.clone());
+    let (later, first): (Vec<_>, Vec<_>) = methods.partition(needs_entropies);
+    let rounds = if later.is_empty() { 1 } else { 2 };
+    let mut found = Found::new(&spec, columns.len());
+
+    let round = Arc::new(bound.only(first, Arc::new([])));
+    found.round(scorer, &round, &spec, &columns, |done| progress(done / rounds)).await?;
+    if rounds == 2 {
+        // Now that the entropies of all texts are known. Their statistics are in the cache, as far as it reaches.
+        let entropies = found.profile.mean_entropy().into();
+        let round = Arc::new(bound.only(later, entropies));
+        let samples = spec.samples.len();
+        found.round(scorer, &round, &spec, &columns, |done| progress((samples + done) / rounds)).await?;
     }
-    // Sorting the scores of many samples and methods is no work for the async runtime's threads.
+    // Sorting and resampling the scores of many samples and methods is no work for the async runtime's threads.
     let outcome = move || {
-        let report = report::build(&spec, &model, &scores, &columns, usage);
+        let Found { scores, profile, usage } = found;
+        let findings = Findings { scores: &scores, columns: &columns, profile: &profile, usage };
+        let report = report::build(&spec, &bound, &findings);
         AuditOutcome { report, columns, scores }
     };
     scorer.workers().run(outcome).await
+}
+
+/// Whether the method weights tokens by what all texts of the audit have in common.
+fn needs_entropies(method: &LabelledMethod) -> bool {
+    method.method.pdr.is_some_and(|pdr| pdr.weighting == Weighting::EntropyDataset)
+}
+
+/// What is known of the samples so far.
+struct Found {
+    scores: Vec<SampleScores>,
+    profile: PositionProfile,
+    usage: Usage,
+}
+
+impl Found {
+    fn new(spec: &AuditSpec, columns: usize) -> Self {
+        let row = |sample: &Sample| SampleScores {
+            id: sample.id.clone(),
+            member: sample.member,
+            scored_tokens: 0,
+            truncated: false,
+            scores: vec![None; columns],
+            errors: Vec::new(),
+        };
+        Self {
+            scores: spec.samples.iter().map(row).collect(),
+            profile: PositionProfile::default(),
+            usage: Usage::default(),
+        }
+    }
+
+    /// Scores every sample by the methods of one round, and keeps the scores in their columns.
+    async fn round(
+        &mut self,
+        scorer: &Scorer,
+        bound: &Arc<Bound>,
+        spec: &Arc<AuditSpec>,
+        columns: &[Column],
+        progress: impl Fn(usize),
+    ) -> Result<(), ScorerError> {
+        let first = bound.entropies.is_empty();
+        let samples = Arc::clone(spec);
+        let input = move |at: usize| {
+            let Sample { id, text, neighbors, .. } = &samples.samples[at];
+            Input { id: id.clone(), text: text.clone(), neighbors: neighbors.clone() }
+        };
+        let inputs = stream::iter((0..spec.samples.len()).map(input));
+        let mut scored = inputs.map(|input| scorer.score_behind(bound, input)).buffered(IN_FLIGHT).enumerate();
+        while let Some((at, one)) = scored.next().await {
+            let one = one?;
+            let row = &mut self.scores[at];
+            for (result, stats) in one.results.into_iter().zip(&one.stats) {
+                if first {
+                    self.profile.add(row.member, stats);
+                }
+                row.keep(result, columns);
+            }
+            self.usage.add(one.usage, first);
+            progress(at + 1);
+        }
+        Ok(())
+    }
+}
+
+impl SampleScores {
+    /// Puts scores where their columns are. Both are in the same order, and a score may be missing.
+    fn keep(&mut self, result: TextResult, columns: &[Column]) {
+        let mut scores = result.scores.into_iter().peekable();
+        for (place, column) in self.scores.iter_mut().zip(columns) {
+            if let Some((_, score)) = scores.next_if(|(label, _)| *label == column.method.label) {
+                *place = Some(score);
+            }
+        }
+        self.scored_tokens = result.scored_tokens;
+        self.truncated = result.truncated;
+        // What concerns the whole text comes again in every round.
+        let new = result.errors.into_iter().filter(|error| !self.errors.contains(error)).collect::<Vec<_>>();
+        self.errors.extend(new);
+    }
 }
 
 /// The methods of the request, then the baselines of those with PDR that the request does not list itself.
@@ -89,18 +172,4 @@ fn unique(mut method: LabelledMethod, columns: &[Column]) -> LabelledMethod {
         method.label = format!("{} (baseline)", method.label).into();
     }
     method
-}
-
-fn row(result: crate::scorer::TextResult, member: Option<bool>, columns: &[Column]) -> SampleScores {
-    // Both are in the order of the methods; a score may be missing.
-    let mut scores = result.scores.iter().peekable();
-    let mut score = |column: &Column| scores.next_if(|(label, _)| *label == column.method.label).map(|(_, s)| *s);
-    SampleScores {
-        scores: columns.iter().map(&mut score).collect(),
-        id: result.id,
-        member,
-        scored_tokens: result.scored_tokens,
-        truncated: result.truncated,
-        errors: result.errors,
-    }
 }

@@ -1,8 +1,13 @@
 //! A method under the label that its scores are reported by.
 
-use super::method::{Method, MethodName};
+use super::base::{Align, Base, Reading};
+use super::method::Method;
+use super::name::MethodName;
+use super::pdr::{Pdr, Spelt};
 use super::range::Fraction;
-use super::weights::Pdr;
+use super::request::PdrRequest;
+use super::texts::Texts;
+use super::view::Generator;
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use utoipa::openapi::{RefOr, Schema};
@@ -17,22 +22,24 @@ pub struct LabelledMethod {
     pub label: Arc<str>,
     /// What is computed.
     pub method: Method,
+    /// Place in the request's list of what it was made from, from 0.
+    pub place: usize,
 }
 
 impl From<Method> for LabelledMethod {
     /// Under the label made from name and parameters.
     fn from(method: Method) -> LabelledMethod {
-        LabelledMethod { label: method.label().into(), method }
+        LabelledMethod { label: method.label().into(), method, place: 0 }
     }
 }
 
-/// What is computed when a request names no methods: every method plain, then every method with linear decay.
+/// What is computed when a request names no methods: the four that need nothing but the text, plain and then with
+/// linear decay.
 pub fn default_methods() -> Vec<LabelledMethod> {
-    [None, Some(Pdr::LINEAR)]
-        .into_iter()
-        .flat_map(|pdr| MethodName::ALL.map(|name| Method { pdr, ..Method::plain(name) }))
-        .map(LabelledMethod::from)
-        .collect()
+    let k = Fraction::FIFTH;
+    let bases = [Base::Loss, Base::Zlib, Base::MinK { k }, Base::MinKPlusPlus { k }];
+    let with = |pdr: Option<Pdr>| bases.clone().map(|base| Method { pdr, ..base.into() });
+    with(None).into_iter().chain(with(Some(Pdr::LINEAR))).map(LabelledMethod::from).collect()
 }
 
 /// A method as it was understood: every parameter, defaults included.
@@ -42,30 +49,116 @@ struct Echo<'a> {
     label: &'a str,
     /// Name of the method.
     name: MethodName,
-    /// Share of tokens selected, for a method that selects.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    k: Option<Fraction>,
+    /// The parameters of this method.
+    #[serde(flatten)]
+    parameters: Parameters<'a>,
     /// First share of the scored tokens, if the rest is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncate: Option<Fraction>,
-    /// Positional decay, if there is any.
+    /// Weights, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pdr: Option<Pdr>,
+    #[schema(value_type = Option<PdrRequest>)]
+    pdr: Option<Spelt>,
     /// `true` where the combination goes beyond the PDR paper, else absent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     extension: bool,
+    /// What a reader of the scores must know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
+}
+
+/// The parameters of all methods; each has its own.
+#[derive(Default, Serialize, ToSchema)]
+#[serde(default)]
+struct Parameters<'a> {
+    /// Share of tokens selected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    k: Option<Fraction>,
+    /// Id of the reference model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<&'a str>,
+    /// What makes the neighbours, if they do not come with the texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generator: Option<&'a Generator>,
+    /// Non-members that are put before the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    prefix: Option<&'a Texts>,
+    /// Which tokens of the text count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    align: Option<Align>,
+    /// Non-members that are put before the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    non_members: Option<&'a Texts>,
+    /// Members that are put before the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    members: Option<&'a Texts>,
+    /// Weight of what members do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gamma: Option<f64>,
+    /// Tokens in a moving average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<usize>,
+    /// Entropy below which the model is sure, in nats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_entropy: Option<f64>,
+    /// Name of the token counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counts: Option<&'a str>,
+    /// The most that a token contributes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    a: Option<f64>,
+}
+
+impl<'a> Parameters<'a> {
+    fn of(base: &'a Base) -> Parameters<'a> {
+        let with = Parameters { k: base.k(), ..Parameters::default() };
+        match base {
+            Base::Ref { reference, .. } => Parameters { reference: Some(reference), ..with },
+            Base::Neighbor { generator } => Parameters { generator: generator.as_ref(), ..with },
+            Base::Recall { prefix, align } => Parameters { prefix: Some(prefix), align: Some(*align), ..with },
+            Base::ConRecall { non_members, members, gamma } => {
+                Parameters { non_members: Some(non_members), members: Some(members), gamma: Some(*gamma), ..with }
+            }
+            Base::GapK { window, .. } => Parameters { window: Some(*window), ..with },
+            Base::Surp { max_entropy, .. } => Parameters { max_entropy: Some(*max_entropy), ..with },
+            Base::DcPdd { counts, a } => Parameters { counts: Some(&counts.id), a: Some(*a), ..with },
+            Base::Loss | Base::Zlib | Base::Lowercase | Base::MinK { .. } | Base::MinKPlusPlus { .. } => with,
+        }
+    }
+}
+
+fn note(base: &Base) -> Option<&'static str> {
+    matches!(base, Base::Ref { reading: Reading::OwnIds, .. }).then_some(
+        "the reference model has another tokenization: the difference of the two mean log-probabilities, each over \
+         its own tokens",
+    )
+}
+
+impl LabelledMethod {
+    /// The texts that it puts before those to score, by the field of the request that holds them.
+    pub fn texts_before(&self) -> Vec<(&'static str, &Texts)> {
+        match &self.method.base {
+            Base::Recall { prefix, .. } => vec![("prefix", prefix)],
+            Base::ConRecall { non_members, members, .. } => vec![("non_members", non_members), ("members", members)],
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl Serialize for LabelledMethod {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Echo {
             label: &self.label,
-            name: self.method.base.name(),
-            k: self.method.base.k(),
+            name: self.method.name(),
+            parameters: Parameters::of(&self.method.base),
             truncate: self.method.truncate,
-            pdr: self.method.pdr,
+            pdr: self.method.pdr.map(|pdr| Spelt { pdr, selects: self.method.name().selects_then_weights() }),
             extension: self.method.extension(),
+            note: note(&self.method.base),
         }
         .serialize(serializer)
     }

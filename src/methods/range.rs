@@ -17,6 +17,21 @@ pub struct Range {
 }
 
 impl Range {
+    /// `[0, inf)`.
+    pub(super) const fn from_zero() -> Range {
+        Range { minimum: 0.0, exclusive_minimum: false, maximum: None }
+    }
+
+    /// `(0, inf)`.
+    pub(super) const fn above_zero() -> Range {
+        Range { minimum: 0.0, exclusive_minimum: true, maximum: None }
+    }
+
+    /// `[minimum, maximum]`.
+    pub(super) const fn between(minimum: f64, maximum: f64) -> Range {
+        Range { minimum, exclusive_minimum: false, maximum: Some(maximum) }
+    }
+
     /// Whether `value` is finite and inside.
     pub fn contains(&self, value: f64) -> bool {
         let above = if self.exclusive_minimum { value > self.minimum } else { value >= self.minimum };
@@ -45,6 +60,9 @@ impl Fraction {
 
     /// The default share of Min-K% and Min-K%++ (Shi et al. 2024).
     pub(super) const FIFTH: Fraction = Fraction(0.2);
+
+    /// The default share of SURP.
+    pub(super) const TWO_FIFTHS: Fraction = Fraction(0.4);
 
     /// `None` if `value` is outside [`Fraction::RANGE`].
     pub fn new(value: f64) -> Option<Fraction> {

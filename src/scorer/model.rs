@@ -19,7 +19,7 @@ pub struct Model {
     pub identity: Arc<str>,
     /// SHA-256 over configuration and weights.
     pub digest: String,
-    pub tokenizer_digest: String,
+    pub tokenizer_digest: Arc<str>,
     pub tokenizer: Tokenizer,
     /// The most tokens of a text; none where there is no limit.
     pub context: Option<usize>,
@@ -75,7 +75,7 @@ impl Model {
             id: id.to_owned(),
             identity: format!("{digest} {} {device}", precision::name(dtype)).into(),
             digest,
-            tokenizer_digest,
+            tokenizer_digest: tokenizer_digest.into(),
             tokenizer,
             context: checkpoint.context(),
             longest: longest(checkpoint.context(), room, &*of_one_text),

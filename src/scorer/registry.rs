@@ -2,6 +2,7 @@
 
 use super::entry::{Entry, Retry};
 use super::token_counts::Counts;
+use crate::methods::{NamedCounts, Scope};
 use std::sync::Arc;
 
 /// All configured models.
@@ -59,6 +60,16 @@ impl Registry {
             }
             None => self.default.clone().ok_or_else(|| RegistryError::NoDefault { known: known() }),
         }
+    }
+
+    /// What methods may refer to in a request for a model.
+    pub fn scope<'a>(&'a self, model: Option<&'a Entry>, audit: bool, neighbors: bool) -> Scope<'a> {
+        let models = self.models.iter().map(|model| model.id()).collect();
+        let reference = model.and_then(|model| model.declared.reference.as_deref());
+        let named =
+            |counts: &Arc<Counts>| NamedCounts { id: counts.id.as_str().into(), table: Arc::clone(&counts.table) };
+        let counts = self.token_counts.iter().map(named).collect();
+        Scope { models, reference, counts, audit, neighbors }
     }
 
     /// The id of the default model.

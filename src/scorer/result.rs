@@ -1,10 +1,10 @@
 //! The answer for one text, as the API and the command line give it.
 
-use super::Answered;
-use super::text::Prepared;
-use crate::methods::{self, LabelledMethod, TextStats};
+use super::bound::Bound;
+use super::text::{Overflow, Prepared};
+use crate::engine::Stats;
+use crate::methods::{self, Explanation, LabelledMethod, Seen, Surroundings, TextStats, View};
 use crate::token_stats::TokenStats;
-use crate::tokenizer::Tokenizer;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,10 +27,17 @@ pub struct TextResult {
     pub bos_prepended: bool,
     /// Only the first tokens that fit the model's context were scored.
     pub truncated: bool,
+    /// In how many windows the text was read, where the request asks for windows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows: Option<usize>,
     /// Score by label; higher means more likely a member of the training data.
     #[serde(serialize_with = "as_map")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     pub scores: Scores,
+    /// The alpha of methods weighted by `slope`, which differs from text to text, by label.
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
+    pub alpha_used: Scores,
     /// What could not be computed, and why.
     pub errors: Vec<TextError>,
     /// Every token in order, where asked for.
@@ -47,7 +54,9 @@ impl TextResult {
             scored_tokens: 0,
             bos_prepended: false,
             truncated: false,
+            windows: None,
             scores: Vec::new(),
+            alpha_used: Vec::new(),
             errors: vec![error],
             tokens: None,
         }
@@ -60,7 +69,8 @@ pub struct TextError {
     /// The method concerned; absent when no method could run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// `too_short`, `too_long`, `untokenizable`, `zero_denominator`, `zero_weight` or `non_finite`.
+    /// `too_short`, `too_long`, `untokenizable`, `zero_denominator`, `zero_weight`, `nothing_selected`, `non_finite`,
+    /// `no_neighbors` or `in_prefix`.
     #[schema(value_type = String)]
     pub code: Cow<'static, str>,
     /// The fault in words.
@@ -91,6 +101,13 @@ pub struct TokenDetail {
     pub sigma: Option<f64>,
     /// Log-probability of the model's first choice.
     pub max_lp: Option<f64>,
+    /// The methods, among those that select tokens, that have selected this one.
+    #[schema(value_type = Vec<String>)]
+    pub selected: Vec<Arc<str>>,
+    /// Its weight in methods that weight tokens.
+    #[serde(serialize_with = "as_map")]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
+    pub weights: Scores,
     /// What the token adds to each score.
     #[serde(serialize_with = "as_map")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
@@ -109,9 +126,9 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Adds what another part cost.
-    pub fn add(&mut self, other: Self) {
-        self.tokens += other.tokens;
+    /// Adds what another part cost; its tokens unless they were counted before.
+    pub fn add(&mut self, other: Self, new: bool) {
+        self.tokens += if new { other.tokens } else { 0 };
         self.forward_passes += other.forward_passes;
         self.cached_passes += other.cached_passes;
     }
@@ -121,70 +138,96 @@ fn as_map<S: Serializer>(scores: &Scores, serializer: S) -> Result<S::Ok, S::Err
     serializer.collect_map(scores.iter().map(|(label, score)| (label, score)))
 }
 
-/// Computes all methods of one text. With a tokenizer the result lists the tokens.
-pub(super) fn build(answered: Answered, methods: &[LabelledMethod], tokenizer: Option<&Tokenizer>) -> TextResult {
-    let Answered { index, text, stats } = answered;
-    let stats = stats.as_deref().unwrap_or_default();
-    let (mut scores, mut errors): (Scores, Vec<_>) = (Vec::new(), text.error.iter().cloned().collect());
+/// A text that has been through the models.
+pub struct Answered {
+    pub index: usize,
+    pub text: Prepared,
+    /// Of its own tokens; none where it could not be run.
+    pub stats: Stats,
+    /// Forward passes over the text itself.
+    pub passes: usize,
+    pub views: Vec<(View, Seen)>,
+}
+
+/// Computes all methods of one text, and lists its tokens where that was asked for.
+pub fn build(answered: Answered, bound: &Bound) -> TextResult {
+    let (mut scores, mut alpha_used) = (Scores::new(), Scores::new());
+    let mut errors: Vec<TextError> = answered.text.error.iter().cloned().collect();
+    let summary = answered.summary(bound);
     if errors.is_empty() {
-        let summary = summary(&text, stats, methods);
-        for LabelledMethod { label, method } in methods {
-            match methods::score(method, &summary) {
-                Ok(score) => scores.push((label.clone(), score)),
+        for method in bound.methods.iter() {
+            match methods::score(&method.method, &summary) {
+                Ok(score) => scores.push((Arc::clone(&method.label), score)),
                 Err(e) => errors.push(TextError {
-                    label: Some(label.to_string()),
-                    code: e.code().into(),
+                    label: Some(method.label.to_string()),
+                    code: e.code(),
                     detail: e.to_string(),
                 }),
             }
+            let alpha = methods::alpha_used(&method.method, &summary);
+            alpha_used.extend(alpha.map(|alpha| (Arc::clone(&method.label), alpha)));
         }
     }
-    let tokens = tokenizer.map(|tokenizer| details(&text, stats, methods, tokenizer));
     TextResult {
-        index,
-        scored_tokens: stats.len(),
-        bos_prepended: text.encoded.as_ref().is_some_and(|e| e.bos_prepended),
-        truncated: text.truncated,
+        tokens: bound.tokens.then(|| details(&answered, &summary, bound)),
+        index: answered.index,
+        scored_tokens: answered.stats.len(),
+        bos_prepended: answered.text.encoded.as_ref().is_some_and(|encoded| encoded.bos_prepended()),
+        truncated: answered.text.truncated,
+        windows: (bound.overflow == Overflow::Window && answered.text.error.is_none()).then_some(answered.passes),
         scores,
+        alpha_used,
         errors,
-        tokens,
-        id: text.input.id,
+        id: answered.text.input.id,
     }
 }
 
-fn summary<'a>(text: &Prepared, stats: &'a [TokenStats], methods: &[LabelledMethod]) -> TextStats<'a> {
-    let needed = methods.iter().any(|m| m.method.needs_zlib());
-    TextStats { tokens: stats, zlib_bytes: if needed { methods::zlib_bytes(&text.input.text) } else { 0 } }
+impl Answered {
+    fn summary<'a>(&'a self, bound: &'a Bound) -> TextStats<'a> {
+        let needs_zlib = bound.methods.iter().any(|method| method.method.needs_zlib());
+        let text = &self.text.input.text;
+        TextStats {
+            tokens: &self.stats,
+            // The first id is never scored.
+            ids: self.text.ids.get(1..).unwrap_or_default(),
+            zlib_bytes: if needs_zlib { methods::zlib_bytes(text) } else { 0 },
+            views: &self.views,
+            around: Surroundings { text, entropies: &bound.entropies },
+        }
+    }
 }
 
-fn details(
-    text: &Prepared,
-    stats: &[TokenStats],
-    methods: &[LabelledMethod],
-    tokenizer: &Tokenizer,
-) -> Vec<TokenDetail> {
-    let Some(encoded) = &text.encoded else { return Vec::new() };
-    let summary = summary(text, stats, methods);
-    let contributions: Vec<(&Arc<str>, Vec<f64>)> = methods
-        .iter()
-        .filter_map(|m| methods::contributions(&m.method, &summary).ok().map(|c| (&m.label, c)))
-        .collect();
+fn details(answered: &Answered, summary: &TextStats, bound: &Bound) -> Vec<TokenDetail> {
+    let Some(encoded) = &answered.text.encoded else { return Vec::new() };
+    let explain = |method: &LabelledMethod| {
+        let explanation = methods::explain(&method.method, summary).ok().flatten();
+        explanation.map(|explanation| (Arc::clone(&method.label), explanation))
+    };
+    let explained: Vec<(Arc<str>, Explanation)> = bound.methods.iter().filter_map(explain).collect();
     let detail = |(position, (&id, &(start, end))): (usize, (&u32, &(usize, usize)))| {
         // The token at position t has the statistics t - 1: the first is never scored.
-        let scored = position.checked_sub(1).and_then(|at| stats.get(at).map(|s| (at, s)));
-        let number = |field: fn(&TokenStats) -> f64| scored.map(|(_, s)| field(s)).filter(|x| x.is_finite());
+        let at = position.checked_sub(1);
+        let stats = at.and_then(|at| summary.tokens.get(at));
+        let number = |field: fn(&TokenStats) -> f64| stats.map(field).filter(|x| x.is_finite());
+        let numbers = |list: fn(&Explanation) -> &[f64]| {
+            let of = |(label, explanation): &(Arc<str>, Explanation)| {
+                Some((Arc::clone(label), *list(explanation).get(at?)?))
+            };
+            explained.iter().filter_map(of).collect()
+        };
+        let selected = |explanation: &Explanation| at.and_then(|at| explanation.selected.get(at)) == Some(&true);
         TokenDetail {
-            text: tokenizer.piece(id),
+            text: bound.models[0].tokenizer.piece(id),
             offset: [start, end],
             id,
-            lp: number(|s| s.lp),
-            mu: number(|s| s.mu),
-            sigma: number(|s| s.sigma()),
-            max_lp: number(|s| s.max_lp),
-            contributions: scored
-                .map(|(at, _)| contributions.iter().map(|(label, c)| ((*label).clone(), c[at])).collect())
-                .unwrap_or_default(),
+            lp: number(|stats| stats.lp),
+            mu: number(|stats| stats.mu),
+            sigma: number(TokenStats::sigma),
+            max_lp: number(|stats| stats.max_lp),
+            selected: explained.iter().filter(|(_, e)| selected(e)).map(|(label, _)| Arc::clone(label)).collect(),
+            weights: numbers(|explanation| &explanation.weights),
+            contributions: numbers(|explanation| &explanation.contributions),
         }
     };
-    encoded.ids.iter().zip(&encoded.offsets).enumerate().map(detail).collect()
+    answered.text.ids.iter().zip(&encoded.offsets).enumerate().map(detail).collect()
 }

@@ -1,17 +1,22 @@
-//! One text on its way to the model: checked, tokenized, cut if the request allows it.
+//! One text on its way to the models: checked, tokenized, cut if the request allows it.
 
 use super::TextError;
-use crate::tokenizer::{Encoded, Tokenizer};
+use super::bound::Bound;
+use super::passes::{Pass, Sequence, sequence};
+use crate::methods::{Unseen, View};
+use crate::tokenizer::Encoded;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// A text to score.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Input {
     /// Given back with the result.
     pub id: Option<String>,
     pub text: String,
+    /// Texts that differ little from it, for the method `neighbor`.
+    pub neighbors: Option<Vec<String>>,
 }
 
 /// What to do with a text that is longer than the model's context.
@@ -23,68 +28,158 @@ pub enum Overflow {
     Error,
     /// The first tokens that fit are scored, special tokens counted, and the result says `truncated`.
     Truncate,
+    /// The text is read in windows of the context, each starting half a window later; every token is scored once, with
+    /// the most context that a window gives it, and positions run on over the whole text.
+    Window,
 }
 
-/// What a text must satisfy.
-pub struct TextRules {
-    pub tokenizer: Tokenizer,
-    /// The most tokens that can run.
-    pub longest: usize,
-    pub context: Option<usize>,
-    pub text_limit: u64,
-    pub overflow: Overflow,
-}
+/// The neighbours that a masked model made of a text, or why it made none.
+pub type Made = (View, Result<Vec<String>, Unseen>);
+
+/// The sequences of a view, or why there are none.
+type Sequences = Result<Vec<Sequence>, Unseen>;
 
 /// A text with its ids, or with the reason why it cannot be scored.
 pub struct Prepared {
     pub input: Input,
     pub truncated: bool,
     /// None where the text was not tokenized.
-    pub encoded: Option<Encoded>,
-    ids: Arc<[u32]>,
+    pub encoded: Option<Arc<Encoded>>,
+    /// The ids that are scored.
+    pub ids: Arc<[u32]>,
     pub error: Option<TextError>,
+    /// The text's own passes.
+    pub own: Sequence,
+    /// What its methods look at besides.
+    pub views: Vec<(View, Sequences)>,
 }
 
 impl Prepared {
-    /// Tokenizes the text and applies the rules.
-    pub fn new(input: Input, rules: &TextRules) -> Self {
+    /// Tokenizes the text and plans its passes. `generated` are the neighbours that masked models made of it.
+    pub fn new(input: Input, generated: &[Made], bound: &Bound) -> Self {
         let bytes = input.text.len();
-        if bytes as u64 > rules.text_limit {
-            let detail = format!("the text has {bytes} bytes; the limit `limits.text` is {}", rules.text_limit);
+        if bytes as u64 > bound.text_limit {
+            let detail = format!("the text has {bytes} bytes; the limit `limits.text` is {}", bound.text_limit);
             return Self::failed(input, TextError::whole("too_long", detail));
         }
-        match rules.tokenizer.encode(&input.text) {
-            Ok(encoded) => Self::fit(input, encoded, rules),
+        match bound.encodings.encode(&bound.models[0], &input.text) {
+            Ok(encoded) => Self::fit(input, encoded, generated, bound),
             Err(error) => Self::failed(input, TextError::whole("untokenizable", error.to_string())),
         }
     }
 
-    /// The ids to run through the model; none for a text that cannot be scored.
-    pub fn sequence(&self) -> Option<Arc<[u32]>> {
-        self.error.is_none().then(|| self.ids.clone())
-    }
-
-    fn fit(input: Input, mut encoded: Encoded, rules: &TextRules) -> Self {
-        let (tokens, longest) = (encoded.ids.len(), rules.longest);
-        let truncated = tokens > longest;
-        if truncated && rules.overflow == Overflow::Error {
-            let detail = match rules.context.filter(|&context| context == longest) {
-                Some(context) => format!("the text has {tokens} tokens; the model's context is {context}"),
-                None => format!("the text has {tokens} tokens; the device has memory for {longest}"),
-            };
-            return Self::failed(input, TextError::whole("too_long", detail));
+    fn fit(input: Input, encoded: Arc<Encoded>, generated: &[Made], bound: &Bound) -> Self {
+        let ids = match bound.fit(0, &encoded.ids) {
+            Ok(ids) => ids,
+            Err(detail) => return Self::failed(input, TextError::whole("too_long", format!("the text has {detail}"))),
+        };
+        let truncated = ids.len() < encoded.ids.len();
+        if ids.len() < 2 {
+            let tokens = encoded.ids.len();
+            let detail = format!("the text has {tokens} token(s); the first is never scored, so at least 2 are needed");
+            let error = Some(TextError::whole("too_short", detail));
+            return Self { truncated, encoded: Some(encoded), ids, error, ..Self::bare(input) };
         }
-        encoded.ids.truncate(longest);
-        encoded.offsets.truncate(longest);
-        let error = (encoded.ids.len() < 2).then(|| {
-            let detail =
-                format!("the text has {} token(s); the first is never scored, so at least 2 are needed", tokens);
-            TextError::whole("too_short", detail)
-        });
-        Self { input, truncated, ids: encoded.ids.clone().into(), encoded: Some(encoded), error }
+        let own = sequence(0, &ids, bound.models[0].longest);
+        let about = About { input: &input, ids: &ids, specials: encoded.specials_before, generated, bound };
+        let views = bound.views.iter().map(|view| (view.clone(), about.sequences(view))).collect();
+        Self { truncated, encoded: Some(encoded), ids, own, views, ..Self::bare(input) }
     }
 
     fn failed(input: Input, error: TextError) -> Self {
-        Self { input, truncated: false, encoded: None, ids: Arc::new([]), error: Some(error) }
+        Self { error: Some(error), ..Self::bare(input) }
     }
+
+    fn bare(input: Input) -> Self {
+        let ids = Arc::new([]);
+        Self { input, truncated: false, encoded: None, ids, error: None, own: Vec::new(), views: Vec::new() }
+    }
+}
+
+/// What views are made of.
+struct About<'a> {
+    input: &'a Input,
+    /// The ids that are scored.
+    ids: &'a Arc<[u32]>,
+    /// How many of them stand before the text.
+    specials: usize,
+    generated: &'a [Made],
+    bound: &'a Bound,
+}
+
+impl About<'_> {
+    fn sequences(&self, view: &View) -> Sequences {
+        match view {
+            View::Lowercase => Ok(vec![self.encoded(0, &self.input.text.to_lowercase(), "lower-cased text")?]),
+            View::Reference(id) => Ok(vec![self.fitted(self.bound.model(id), self.ids, "text")?]),
+            View::OwnReference(id) => Ok(vec![self.encoded(self.bound.model(id), &self.input.text, "text")?]),
+            View::Neighbors(None) => match &self.input.neighbors {
+                Some(neighbors) => self.neighbors(neighbors),
+                None => Err(unseen("no_neighbors", "the text comes without neighbours, and nothing makes them")),
+            },
+            View::Neighbors(Some(_)) => {
+                let made = self.generated.iter().find(|(made, _)| made == view).map(|(_, neighbors)| neighbors);
+                match made {
+                    Some(Ok(neighbors)) => self.neighbors(neighbors),
+                    Some(Err(unseen)) => Err(unseen.clone()),
+                    None => Err(unseen("no_neighbors", "the text has no neighbours")),
+                }
+            }
+            View::After(texts) => {
+                if texts.as_slice().contains(&self.input.text) {
+                    return Err(unseen("in_prefix", "the text itself is among those that are put before it"));
+                }
+                Ok(vec![self.after(self.bound.prefix(texts)?)?])
+            }
+        }
+    }
+
+    fn neighbors(&self, texts: &[String]) -> Sequences {
+        if texts.is_empty() {
+            return Err(unseen("no_neighbors", "the text has no neighbours"));
+        }
+        let numbered = texts.iter().enumerate();
+        numbered.map(|(index, text)| self.encoded(0, text, &format!("neighbour {index}"))).collect()
+    }
+
+    /// Another text, by a model in its own ids.
+    fn encoded(&self, model: usize, text: &str, what: &str) -> Result<Sequence, Unseen> {
+        let Bound { encodings, models, .. } = self.bound;
+        let encoded = encodings.encode(&models[model], text);
+        let encoded = encoded.map_err(|error| unseen("untokenizable", format!("the {what}: {error}")))?;
+        let fitting = self.bound.fit(model, &encoded.ids);
+        let ids = fitting.map_err(|detail| unseen("too_long", format!("the {what} has {detail}")))?;
+        if ids.len() < 2 {
+            return Err(unseen("too_short", format!("the {what} has {} token(s); at least 2 are needed", ids.len())));
+        }
+        Ok(sequence(model, &ids, models[model].longest))
+    }
+
+    /// Ids as they are: in windows if that was asked for, but never cut, since the text itself was not.
+    fn fitted(&self, model: usize, ids: &Arc<[u32]>, what: &str) -> Result<Sequence, Unseen> {
+        let Bound { models, overflow, .. } = self.bound;
+        if ids.len() > models[model].longest && *overflow != Overflow::Window {
+            let detail = super::bound::too_long(ids.len(), &models[model]);
+            return Err(unseen("too_long", format!("the {what} has {detail}")));
+        }
+        Ok(sequence(model, ids, models[model].longest))
+    }
+
+    /// The text after a prefix: one pass, for the prefix must be seen by every token.
+    fn after(&self, prefix: &[u32]) -> Result<Sequence, Unseen> {
+        let (specials, text) = self.ids.split_at(self.specials.min(self.ids.len()));
+        let ids: Arc<[u32]> = [specials, prefix, text].concat().into();
+        let model = &self.bound.models[0];
+        if ids.len() > model.longest {
+            let detail = super::bound::too_long(ids.len(), model);
+            return Err(unseen("too_long", format!("the text with its prefix has {detail}")));
+        }
+        // The statistic at 0 belongs to the second id.
+        let skip = (specials.len() + prefix.len()).saturating_sub(1);
+        Ok(vec![Pass { model: 0, ids, skip }])
+    }
+}
+
+fn unseen(code: &'static str, detail: impl Into<String>) -> Unseen {
+    Unseen { code: code.into(), detail: detail.into() }
 }

@@ -26,11 +26,18 @@ pub struct Tokenizer {
 /// One text as ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
-    pub ids: Vec<u32>,
+    pub ids: Arc<[u32]>,
     /// Start and end of each token in Unicode code points of the raw text, as the tokenizer gives them.
     pub offsets: Vec<(usize, usize)>,
-    /// The tokenizer put a special token before the text.
-    pub bos_prepended: bool,
+    /// How many special tokens the tokenizer put before the text.
+    pub specials_before: usize,
+}
+
+impl Encoded {
+    /// Whether a special token stands before the text.
+    pub fn bos_prepended(&self) -> bool {
+        self.specials_before > 0
+    }
 }
 
 /// Files of a tokenizer that cannot be used, or a text that it cannot encode.
@@ -57,9 +64,9 @@ impl Tokenizer {
     pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
         let encoding = self.inner.encode_char_offsets(text, true).map_err(|e| TokenizerError(e.to_string()))?;
         Ok(Encoded {
-            ids: encoding.get_ids().to_vec(),
+            ids: encoding.get_ids().into(),
             offsets: encoding.get_offsets().to_vec(),
-            bos_prepended: encoding.get_special_tokens_mask().first() == Some(&1),
+            specials_before: encoding.get_special_tokens_mask().iter().take_while(|special| **special == 1).count(),
         })
     }
 

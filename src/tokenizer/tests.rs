@@ -55,7 +55,7 @@ fn the_golden_has_its_ids() {
         let encoded = tokenizer.encode(text["text"].as_str().unwrap()).unwrap();
         assert_eq!(json!(encoded.ids), text["ids"], "{}", text["name"]);
         assert_eq!(encoded, saved.encode(text["text"].as_str().unwrap()).unwrap(), "{}", text["name"]);
-        assert!(encoded.bos_prepended);
+        assert!(encoded.bos_prepended());
     }
     assert_eq!(tokenizer.id_bound(), saved.id_bound());
 }

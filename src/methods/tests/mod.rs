@@ -1,7 +1,9 @@
 //! Tests of the methods as a whole.
 
+mod presets;
 mod properties;
 mod requests;
+mod views;
 mod worked_examples;
 
 use super::*;
@@ -12,38 +14,55 @@ fn tokens(lps: &[f64]) -> Vec<TokenStats> {
     lps.iter().map(|&lp| TokenStats { lp, mu: f64::NAN, var: f64::NAN, max_lp: f64::NAN }).collect()
 }
 
-/// A text of these tokens that compresses to 51 bytes.
+/// A text of these tokens that compresses to 51 bytes, with nothing made of it.
 fn text(tokens: &[TokenStats]) -> TextStats<'_> {
-    TextStats { tokens, zlib_bytes: 51 }
+    TextStats {
+        tokens,
+        ids: &[],
+        zlib_bytes: 51,
+        views: &[],
+        around: Surroundings { text: "The quick brown fox jumps over the lazy dog.", entropies: &[] },
+    }
 }
 
 fn loss() -> Method {
-    Method::plain(MethodName::Loss)
+    Base::Loss.into()
 }
 
 fn zlib() -> Method {
-    Method::plain(MethodName::Zlib)
+    Base::Zlib.into()
 }
 
 fn min_k(k: f64) -> Method {
-    Method { base: Base::MinK { k: fraction(k) }, ..loss() }
+    Base::MinK { k: fraction(k) }.into()
 }
 
 fn min_k_plus_plus(k: f64) -> Method {
-    Method { base: Base::MinKPlusPlus { k: fraction(k) }, ..loss() }
+    Base::MinKPlusPlus { k: fraction(k) }.into()
 }
 
 fn fraction(value: f64) -> Fraction {
     Fraction::new(value).expect("a share in (0, 1]")
 }
 
-fn decayed(method: Method, decay: Decay, alpha: f64) -> Method {
-    let pdr = Pdr::new(decay, alpha, false).expect("an alpha in range");
-    Method { pdr: Some(pdr), ..method }
+fn curve(family: Decay, alpha: f64) -> Curve {
+    Curve::new(family, alpha).expect("an alpha in range")
+}
+
+fn weighted(method: Method, weighting: Weighting) -> Method {
+    Method { pdr: Some(Pdr::new(weighting)), ..method }
+}
+
+fn decayed(method: Method, family: Decay, alpha: f64) -> Method {
+    weighted(method, Weighting::Decay(curve(family, alpha)))
 }
 
 fn normalized(method: Method) -> Method {
-    Method { pdr: method.pdr.and_then(|pdr| Pdr::new(pdr.decay(), pdr.alpha(), true)), ..method }
+    Method { pdr: method.pdr.map(|pdr| Pdr { normalize: true, ..pdr }), ..method }
+}
+
+fn before(method: Method) -> Method {
+    Method { pdr: method.pdr.map(|pdr| Pdr { select: Select::Before, ..pdr }), ..method }
 }
 
 fn truncated(method: Method, share: f64) -> Method {

@@ -24,14 +24,35 @@ fn any_base() -> impl Strategy<Value = Method> {
     (base, prop::option::of(share())).prop_map(|(base, truncate)| Method { base, truncate, pdr: None })
 }
 
+/// Methods that take no weights.
+fn any_unweighted() -> impl Strategy<Value = Method> {
+    let share = || (1e-3..=1.0).prop_map(fraction);
+    prop_oneof![
+        (share(), 1_usize..10).prop_map(|(k, window)| Base::GapK { k, window }),
+        (share(), 0.1..10.0).prop_map(|(k, max_entropy)| Base::Surp { k, max_entropy }),
+    ]
+    .prop_map(Method::from)
+}
+
+fn any_curve() -> impl Strategy<Value = Curve> {
+    (prop::sample::select(Decay::ALL.to_vec()), 1e-6..=1.0).prop_map(|(family, alpha)| curve(family, alpha))
+}
+
 fn any_pdr() -> impl Strategy<Value = Pdr> {
-    let decay = prop::sample::select(Decay::ALL.to_vec());
-    (decay, 1e-6..=1.0, any::<bool>())
-        .prop_map(|(decay, alpha, normalize)| Pdr::new(decay, alpha, normalize).expect("an alpha in range"))
+    let weighting = prop_oneof![
+        any_curve().prop_map(Weighting::Decay),
+        any_curve().prop_map(Weighting::Reverse),
+        (any_curve(), any::<u64>()).prop_map(|(curve, seed)| Weighting::Random { curve, seed }),
+        Just(Weighting::EntropySample),
+        Just(Weighting::Slope),
+    ];
+    let select = prop::sample::select(vec![Select::After, Select::Before]);
+    (weighting, select, any::<bool>()).prop_map(|(weighting, select, normalize)| Pdr { weighting, select, normalize })
 }
 
 fn any_method() -> impl Strategy<Value = Method> {
-    (any_base(), prop::option::of(any_pdr())).prop_map(|(base, pdr)| Method { pdr, ..base })
+    let weighted = (any_base(), prop::option::of(any_pdr())).prop_map(|(base, pdr)| Method { pdr, ..base });
+    prop_oneof![4 => weighted, 1 => any_unweighted()]
 }
 
 proptest! {
@@ -39,12 +60,13 @@ proptest! {
     fn alpha_zero_is_the_base_bit_for_bit(
         base in any_base(),
         tokens in any_tokens(),
-        decay in prop::sample::select(vec![Decay::Linear, Decay::Exponential]),
+        family in prop::sample::select(vec![Decay::Linear, Decay::Exponential]),
+        select in prop::sample::select(vec![Select::After, Select::Before]),
         normalize in any::<bool>(),
     ) {
         let text = text(&tokens);
-        let pdr = Pdr::new(decay, 0.0, normalize);
-        let decayed = Method { pdr, ..base.clone() };
+        let pdr = Pdr { select, normalize, ..Pdr::new(Weighting::Decay(curve(family, 0.0))) };
+        let decayed = Method { pdr: Some(pdr), ..base.clone() };
         let bits = |method| score(method, &text).map(f64::to_bits);
         prop_assert_eq!(bits(&decayed), bits(&base));
         prop_assert_eq!(decayed.baseline(), Some(base));
@@ -53,14 +75,18 @@ proptest! {
     #[test]
     fn contributions_sum_to_the_score(method in any_method(), tokens in any_tokens()) {
         let text = text(&tokens);
-        match (score(&method, &text), contributions(&method, &text)) {
-            (Ok(score), Ok(contributions)) => {
+        match (score(&method, &text), explain(&method, &text)) {
+            (score, Ok(None)) => prop_assert!(score.is_ok() && !method.base.is_a_sum()),
+            (Ok(score), Ok(Some(explanation))) => {
+                let Explanation { contributions, selected, weights } = explanation;
                 prop_assert_eq!(contributions.len(), tokens.len());
+                prop_assert_eq!(selected.is_empty(), method.base.k().is_none());
+                prop_assert_eq!(weights.is_empty(), method.pdr.is_none());
                 let magnitude: f64 = contributions.iter().map(|c| c.abs()).sum();
                 let error = (contributions.iter().sum::<f64>() - score).abs();
                 prop_assert!(error <= 1e-12 * (1.0 + magnitude), "off by {}", error);
             }
-            (score, contributions) => prop_assert_eq!(score.err(), contributions.err()),
+            (score, explanation) => prop_assert_eq!(score.err(), explanation.err()),
         }
     }
 
@@ -74,13 +100,14 @@ proptest! {
             .into_iter()
             .map(|[lp, mu, var, max_lp]| TokenStats { lp, mu, var, max_lp })
             .collect();
-        let text = TextStats { tokens: &tokens, zlib_bytes };
+        let text = TextStats { zlib_bytes, ..text(&tokens) };
         if let Ok(score) = score(&method, &text) {
             prop_assert!(score.is_finite());
         }
-        if let Ok(contributions) = contributions(&method, &text) {
-            prop_assert!(contributions.iter().all(|c| c.is_finite()));
+        if let Ok(Some(explanation)) = explain(&method, &text) {
+            prop_assert!(explanation.contributions.iter().chain(&explanation.weights).all(|c| c.is_finite()));
         }
+        prop_assert!(alpha_used(&method, &text).is_none_or(f64::is_finite));
     }
 
     #[test]
@@ -103,6 +130,33 @@ proptest! {
             score(&whole, &text(first))
         );
     }
+
+    #[test]
+    fn polynomial_one_is_linear_one(base in any_base(), tokens in any_tokens()) {
+        let text = text(&tokens);
+        let linear = score(&decayed(base.clone(), Decay::Linear, 1.0), &text);
+        prop_assert_eq!(score(&decayed(base, Decay::Polynomial, 1.0), &text), linear);
+    }
+
+    #[test]
+    fn a_random_order_is_an_order_of_the_weights(curve in any_curve(), seed in any::<u64>(), tokens in any_tokens()) {
+        let around = text(&tokens).around;
+        let sorted = |weighting: Weighting, around: &Surroundings| {
+            let mut weights = weighting.weights(&tokens, around);
+            weights.sort_by(f64::total_cmp);
+            weights
+        };
+        let random = Weighting::Random { curve, seed };
+        prop_assert_eq!(sorted(random, &around), sorted(Weighting::Decay(curve), &around));
+        prop_assert_eq!(random.weights(&tokens, &around), random.weights(&tokens, &around));
+        // Another text has another order, as another seed has.
+        if tokens.len() > 20 && curve.alpha() > 0.01 {
+            let other = Surroundings { text: "another", ..around };
+            prop_assert_ne!(random.weights(&tokens, &around), random.weights(&tokens, &other));
+            let reseeded = Weighting::Random { curve, seed: !seed };
+            prop_assert_ne!(random.weights(&tokens, &around), reseeded.weights(&tokens, &around));
+        }
+    }
 }
 
 #[test]
@@ -110,7 +164,7 @@ fn contributions_of_tokens_left_out_are_zero() {
     let tokens = tokens(&[-1.0, -6.0, -2.0, -5.0, -9.0]);
     let text = text(&tokens);
     let method = decayed(truncated(min_k(0.5), 0.8), Decay::Linear, 1.0);
-    let contributions = contributions(&method, &text).expect("contributions");
+    let contributions = explain(&method, &text).expect("a score").expect("a sum").contributions;
     assert_eq!(contributions, [0.0, -2.0, 0.0, 0.0, 0.0]);
     assert!(contributions.iter().all(|c| *c != 0.0 || c.is_sign_positive()));
 }
@@ -121,7 +175,7 @@ fn a_text_without_scored_tokens_is_too_short() {
     for method in default_methods() {
         let method = truncated(method.method, 0.5);
         assert_eq!(score(&method, &text), Err(ScoreError::TooShort));
-        assert_eq!(contributions(&method, &text), Err(ScoreError::TooShort));
+        assert_eq!(explain(&method, &text), Err(ScoreError::TooShort));
     }
 }
 
@@ -148,7 +202,7 @@ fn selecting_only_the_last_token_can_leave_no_weight() {
 fn no_bytes_are_no_denominator() {
     let tokens = tokens(&[-1.0]);
     let text = TextStats { zlib_bytes: 0, ..text(&tokens) };
-    assert_eq!(score(&zlib(), &text), Err(ScoreError::ZeroDenominator));
+    assert_eq!(score(&zlib(), &text), Err(ScoreError::ZeroDenominator("the bytes of the compressed text")));
 }
 
 #[test]

@@ -10,9 +10,9 @@ fn assert_score(method: Method, lps: &[f64], expected: f64) {
     assert_close(score(&method, &text(&tokens)).expect("a score"), expected);
 }
 
-fn weights(decay: Decay, alpha: f64, n: usize) -> Vec<f64> {
-    let pdr = Pdr::new(decay, alpha, false).expect("an alpha in range");
-    (1..=n).map(|t| pdr.weight(t, n)).collect()
+fn weights(family: Decay, alpha: f64, n: usize) -> Vec<f64> {
+    let curve = curve(family, alpha);
+    (1..=n).map(|t| curve.weight(t, n)).collect()
 }
 
 #[test]
@@ -70,6 +70,71 @@ fn scores_of_ten_tokens() {
     check(truncated(min_k(0.2), 0.6), -5.1);
     check(zlib(), -0.0430392156862745);
     check(decayed(zlib(), Linear, 1.0), -0.0216993464052288);
+    check(weighted(loss(), Weighting::Reverse(Curve::LINEAR)), -1.08833333333333);
+    check(before(decayed(min_k(0.2), Linear, 1.0)), -3.13333333333333);
+    check(weighted(loss(), Weighting::Slope), -2.20588333333333);
+}
+
+#[test]
+fn selection_before_and_after_weights() {
+    let tokens = tokens(&LPS);
+    let selected = |method: Method| {
+        let explanation = explain(&method, &text(&tokens)).expect("a score").expect("a sum");
+        explanation.selected.iter().enumerate().filter(|(_, taken)| **taken).map(|(i, _)| i + 1).collect::<Vec<_>>()
+    };
+    assert_eq!(selected(min_k(0.2)), [3, 8]);
+    assert_eq!(selected(min_k(0.3)), [3, 6, 8]);
+    assert_eq!(selected(decayed(min_k(0.2), Decay::Linear, 1.0)), [3, 8]);
+    assert_eq!(selected(before(decayed(min_k(0.2), Decay::Linear, 1.0))), [1, 3]);
+    assert_eq!(selected(truncated(min_k(0.2), 0.6)), [3]);
+    assert!(selected(loss()).is_empty());
+}
+
+#[test]
+fn weights_from_entropies() {
+    let entropies = [4.0, 3.2, 2.8, 0.4, 2.5, 2.9, 0.9, 1.8, 1.6, 1.5];
+    let with = |entropies: &[f64]| -> Vec<TokenStats> {
+        tokens(&LPS).into_iter().zip(entropies).map(|(token, entropy)| TokenStats { mu: -entropy, ..token }).collect()
+    };
+    let tokens = with(&entropies);
+    let sample = weighted(loss(), Weighting::EntropySample);
+    assert_close(score(&sample, &text(&tokens)).expect("a score"), -1.37175);
+    // Where the model is sure everywhere, no position is more telling than another.
+    assert_close(score(&sample, &text(&with(&[0.0; 10]))).expect("a score"), -2.195);
+    // The weights of a dataset of this one text are those of the text; one position more changes nothing before it.
+    let longer = [&entropies[..], &[0.1]].concat();
+    for dataset in [&entropies[..], &longer] {
+        let around = Surroundings { entropies: dataset, ..text(&tokens).around };
+        let dataset = weighted(loss(), Weighting::EntropyDataset);
+        let got = score(&dataset, &TextStats { around, ..text(&tokens) }).expect("a score");
+        assert_close(got, -1.37175);
+    }
+}
+
+#[test]
+fn the_slope_of_the_losses() {
+    let tokens = tokens(&LPS);
+    let method = weighted(loss(), Weighting::Slope);
+    assert_close(alpha_used(&method, &text(&tokens)).expect("an alpha"), -0.01);
+    assert_eq!(alpha_used(&loss(), &text(&tokens)), None);
+    assert_eq!(alpha_used(&method, &text(&tokens[..1])), Some(0.0));
+    assert_close(score(&method, &text(&tokens[..1])).expect("a score"), LPS[0]);
+}
+
+#[test]
+fn reversed_and_straight_weights_add_up() {
+    for n in 2..50 {
+        for alpha in [0.1, 0.5, 1.0] {
+            let linear = curve(Decay::Linear, alpha);
+            let tokens = tokens(&vec![-1.0; n]);
+            let around = text(&tokens).around;
+            let straight = Weighting::Decay(linear).weights(&tokens, &around);
+            let reversed = Weighting::Reverse(linear).weights(&tokens, &around);
+            for (straight, reversed) in straight.iter().zip(reversed) {
+                assert_close(straight + reversed, 2.0 - alpha);
+            }
+        }
+    }
 }
 
 #[test]
@@ -120,7 +185,7 @@ fn reduce(logits: [f64; 4], target: usize) -> TokenStats {
 }
 
 #[test]
-fn min_k_plus_plus_from_logits() {
+fn methods_from_logits() {
     #[rustfmt::skip]
     let rows = [
         ([2.0, 1.0, 0.0, -1.0], 1),
@@ -152,6 +217,22 @@ fn min_k_plus_plus_from_logits() {
     check(decayed(method(), Decay::Linear, 1.0), -0.237613913593592);
     check(decayed(method(), Decay::Exponential, 0.02), -2.44393051471202);
     check(decayed(method(), Decay::Polynomial, 2.0), -0.059403478398398);
+    check(before(decayed(method(), Decay::Linear, 1.0)), -0.551313521265556);
+    let gap_k = |k| Base::GapK { k: fraction(k), window: 3 }.into();
+    check(gap_k(0.4), -2.05357099968391);
+    check(gap_k(0.2), -2.05357099968391);
+    // Of fewer tokens than a window has, each stands for itself.
+    let two = TextStats { tokens: &tokens[..2], ..text };
+    assert_close(score(&gap_k(0.2), &two).expect("a score"), -1.27351209340481);
+    check(Base::Surp { k: fraction(0.6), max_entropy: 1.0 }.into(), -2.31570555887131);
+    let nothing = Base::Surp { k: fraction(0.6), max_entropy: 0.1 }.into();
+    assert_eq!(score(&nothing, &text), Err(ScoreError::NothingSelected));
+    let table = std::sync::Arc::new(TokenCounts::new(vec![50, 30, 15, 5]).expect("counts"));
+    let dc_pdd = |a| Base::DcPdd { counts: NamedCounts { id: "c".into(), table: table.clone() }, a }.into();
+    let ids = rows.map(|(_, target)| target as u32);
+    let text = TextStats { ids: &ids, ..text };
+    assert_close(score(&dc_pdd(0.01), &text).expect("a score"), 0.01);
+    assert_close(score(&dc_pdd(1.0), &text).expect("a score"), 0.411838913146167);
 }
 
 #[test]

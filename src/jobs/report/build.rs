@@ -1,0 +1,112 @@
+//! From the scores of an audit to its report: pure.
+
+use super::methods::Table;
+use super::{AuditReport, Excluded, ExpandedRequest, GroupReport, OtherModel, Provenance, SampleCounts};
+use crate::jobs::run::{Column, SampleScores};
+use crate::jobs::spec::AuditSpec;
+use crate::scorer::{Bound, Model, Usage};
+use crate::statistics::{AuditSample, PositionProfile, Warning, warnings};
+
+/// The most positions that a report lists.
+const MOST_POSITIONS: usize = 4096;
+
+/// What was found, before it is summed up.
+pub struct Findings<'a> {
+    /// In the order of the samples.
+    pub scores: &'a [SampleScores],
+    /// The methods of the request, then baselines that it does not list.
+    pub columns: &'a [Column],
+    pub profile: &'a PositionProfile,
+    pub usage: Usage,
+}
+
+/// Puts the report together.
+pub fn build(spec: &AuditSpec, bound: &Bound, findings: &Findings) -> AuditReport {
+    let Findings { scores, columns, profile, usage } = findings;
+    let everyone: Vec<usize> = (0..scores.len()).collect();
+    let of = |rows: &[usize]| -> Vec<&SampleScores> { rows.iter().map(|&row| &scores[row]).collect() };
+    let counts = |rows: &[usize], member: bool| rows.iter().filter(|row| scores[**row].member == Some(member)).count();
+    let group = |(group, rows): (&str, Vec<usize>)| GroupReport {
+        group: group.to_owned(),
+        total: rows.len(),
+        members: counts(&rows, true),
+        non_members: counts(&rows, false),
+        methods: Table::new(columns, &spec.metrics, &of(&rows)).reports(),
+        warnings: caution(spec, scores, &rows),
+    };
+    let profile = profile.rows(MOST_POSITIONS);
+    AuditReport {
+        samples: SampleCounts {
+            total: scores.len(),
+            members: counts(&everyone, true),
+            non_members: counts(&everyone, false),
+            excluded: excluded(scores, columns),
+        },
+        methods: Table::new(columns, &spec.metrics, &of(&everyone)).reports(),
+        groups: groups(spec).into_iter().map(group).collect(),
+        position_profile: profile.rows,
+        positions_left_out: profile.left_out,
+        warnings: caution(spec, scores, &everyone),
+        usage: *usage,
+        provenance: provenance(spec, bound, columns),
+    }
+}
+
+/// The groups in the order in which they appear, each with its samples.
+fn groups(spec: &AuditSpec) -> Vec<(&str, Vec<usize>)> {
+    let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (row, sample) in spec.samples.iter().enumerate() {
+        let Some(group) = sample.group.as_deref() else { continue };
+        match groups.iter_mut().find(|(known, _)| *known == group) {
+            Some((_, rows)) => rows.push(row),
+            None => groups.push((group, vec![row])),
+        }
+    }
+    groups
+}
+
+fn excluded(scores: &[SampleScores], columns: &[Column]) -> Vec<Excluded> {
+    let listed = |label: &Option<String>| {
+        label.as_ref().is_none_or(|label| columns.iter().any(|c| c.listed && *c.method.label == **label))
+    };
+    let entries = scores.iter().enumerate().flat_map(|(index, sample)| {
+        let errors = sample.errors.iter().filter(|e| listed(&e.label));
+        errors.map(move |e| Excluded { index, id: sample.id.clone(), label: e.label.clone(), code: e.code.clone() })
+    });
+    entries.collect()
+}
+
+fn caution(spec: &AuditSpec, scores: &[SampleScores], rows: &[usize]) -> Vec<Warning> {
+    let sample = |&row: &usize| AuditSample {
+        text: spec.samples[row].text.as_bytes(),
+        member: scores[row].member,
+        scored_tokens: scores[row].scored_tokens,
+        truncated: scores[row].truncated,
+    };
+    warnings(&rows.iter().map(sample).collect::<Vec<_>>(), &spec.metrics.fpr_targets)
+}
+
+fn provenance(spec: &AuditSpec, bound: &Bound, columns: &[Column]) -> Provenance {
+    let model = &bound.models[0];
+    let other = |model: &std::sync::Arc<Model>| OtherModel {
+        model: model.id.clone(),
+        model_digest: model.digest.clone(),
+        tokenizer_digest: model.tokenizer_digest.to_string(),
+        dtype: model.dtype.into(),
+    };
+    Provenance {
+        model: model.id.clone(),
+        model_digest: model.digest.clone(),
+        tokenizer_digest: model.tokenizer_digest.to_string(),
+        dtype: model.dtype.into(),
+        device: model.device.clone(),
+        commit: model.commit.clone(),
+        other_models: bound.models[1..].iter().chain(&bound.generators).map(other).collect(),
+        program_version: env!("CARGO_PKG_VERSION").into(),
+        request: ExpandedRequest {
+            methods: columns.iter().filter(|column| column.listed).map(|column| column.method.clone()).collect(),
+            overflow: spec.plan.overflow,
+            metrics: spec.metrics.clone(),
+        },
+    }
+}

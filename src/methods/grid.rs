@@ -1,0 +1,71 @@
+//! A number, or a list of them to sweep over.
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+use utoipa::ToSchema;
+
+/// The values of a parameter: one, or several that make a method each.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Grid {
+    /// One value.
+    One(f64),
+    /// A sweep over at least one value.
+    Many(Vec<f64>),
+}
+
+impl Grid {
+    /// The values, each with where it stands in the request behind the parameter's own pointer: nothing or `/2`.
+    pub(super) fn values(&self) -> Vec<(f64, String)> {
+        match self {
+            Grid::One(value) => vec![(*value, String::new())],
+            Grid::Many(values) => values.iter().enumerate().map(|(index, v)| (*v, format!("/{index}"))).collect(),
+        }
+    }
+
+    /// How many methods it makes of one.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Grid::One(_) => 1,
+            Grid::Many(values) => values.len(),
+        }
+    }
+}
+
+/// By hand, as for every value of several types: a derived untagged enum would not say what is wrong and where.
+impl<'de> Deserialize<'de> for Grid {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct GridVisitor;
+
+        impl<'de> Visitor<'de> for GridVisitor {
+            type Value = Grid;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, or a list of numbers to sweep over")
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Grid, E> {
+                Ok(Grid::One(value))
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Grid, E> {
+                Ok(Grid::One(value as f64))
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Grid, E> {
+                Ok(Grid::One(value as f64))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Grid, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = list.next_element()? {
+                    values.push(value);
+                }
+                Ok(Grid::Many(values))
+            }
+        }
+
+        deserializer.deserialize_any(GridVisitor)
+    }
+}

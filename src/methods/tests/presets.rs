@@ -1,0 +1,85 @@
+//! The comparisons of the paper.
+
+use super::*;
+use serde_json::json;
+
+fn labels(preset: serde_json::Value, scope: &Scope) -> Result<Vec<String>, Vec<Fault>> {
+    let requests: Vec<MethodRequest> = serde_json::from_value(json!([preset])).expect("a request");
+    resolve(&requests, scope).map(|methods| methods.iter().map(|method| method.label.to_string()).collect())
+}
+
+fn scope() -> Scope<'static> {
+    Scope { models: vec!["small", "bert"], reference: Some("small"), ..Scope::default() }
+}
+
+#[test]
+fn wikimia_has_every_row_of_its_tables() {
+    let got = labels(json!({ "preset": "paper_wikimia", "length": 64 }), &scope()).expect("methods");
+    let expected = [
+        "lowercase",
+        "zlib",
+        "loss",
+        "loss+slope",
+        "loss+linear(alpha=1)",
+        "loss+exponential(alpha=0.002)",
+        "loss+polynomial(alpha=2)",
+        "ref(reference=small)",
+        "ref(reference=small)+slope",
+        "ref(reference=small)+linear(alpha=1)",
+        "ref(reference=small)+exponential(alpha=0.02)",
+        "ref(reference=small)+polynomial(alpha=2)",
+        "min_k(k=0.2)",
+        "min_k(k=0.2)+slope",
+        "min_k(k=0.2)+linear(alpha=1)",
+        "min_k(k=0.2)+exponential(alpha=0.002)",
+        "min_k(k=0.2)+polynomial(alpha=2)",
+        "min_k_plus_plus(k=0.2)",
+        "min_k_plus_plus(k=0.2)+slope",
+        "min_k_plus_plus(k=0.2)+linear(alpha=1)",
+        "min_k_plus_plus(k=0.2)+exponential(alpha=0.02)",
+        "min_k_plus_plus(k=0.2)+polynomial(alpha=2)",
+    ];
+    assert_eq!(got, expected);
+    let short = labels(json!({ "preset": "paper_wikimia", "length": 32 }), &scope()).expect("methods");
+    assert!(
+        short.contains(&"loss+linear(alpha=0.1)".to_owned())
+            && short.contains(&"loss+polynomial(alpha=0.1)".to_owned())
+    );
+    assert_eq!(labels(json!({ "preset": "paper_wikimia", "length": 128 }), &scope()), Ok(got));
+}
+
+#[test]
+fn mimir_has_no_reference_model() {
+    let got = labels(json!({ "preset": "paper_mimir" }), &Scope::default()).expect("methods");
+    assert_eq!(got.len(), 2 + 3 * 5);
+    assert!(got.iter().all(|label| !label.starts_with("ref")));
+    assert!(got.contains(&"min_k_plus_plus(k=0.2)+exponential(alpha=0.002)".to_owned()));
+}
+
+#[test]
+fn neighbours_where_there_are_some() {
+    let generated = json!({ "preset": "paper_mimir", "generator": { "model": "bert" } });
+    assert_eq!(labels(generated, &scope()).expect("methods")[2], "neighbor(generator=bert,count=25)");
+    let given = Scope { neighbors: true, ..scope() };
+    assert_eq!(labels(json!({ "preset": "paper_mimir" }), &given).expect("methods")[2], "neighbor");
+}
+
+#[test]
+fn what_a_preset_lacks_is_named() {
+    for (preset, pointers) in [
+        (json!({ "preset": "paper_wikimia" }), vec!["/0/length"]),
+        (json!({ "preset": "paper_wikimia", "length": 65 }), vec!["/0/length"]),
+        (json!({ "preset": "paper", "length": 64 }), vec!["/0/preset"]),
+        (
+            json!({ "preset": "paper_mimir", "length": 64, "k": 0.1, "name": "loss" }),
+            vec!["/0/name", "/0/k", "/0/length"],
+        ),
+        (json!({ "preset": "paper_mimir", "generator": { "model": "no", "count": 3 } }), vec!["/0/generator/model"]),
+        (json!({ "preset": "paper_mimir", "generator": { "model": "bert", "count": 0 } }), vec!["/0/generator/count"]),
+    ] {
+        let faults = labels(preset, &scope()).expect_err("a fault");
+        assert_eq!(faults.iter().map(|fault| fault.pointer.as_str()).collect::<Vec<_>>(), pointers);
+    }
+    let no_reference = labels(json!({ "preset": "paper_wikimia", "length": 64 }), &Scope::default());
+    assert_eq!(no_reference.expect_err("a fault")[0].pointer, "/0/reference");
+}

@@ -1,0 +1,219 @@
+//! A plan with everything that it names at hand: models opened, prefixes in ids, and what does not fit together refused.
+
+use super::Scorer;
+use super::ScorerError;
+use super::encodings::Encodings;
+use super::entry::Retry;
+use super::model::Model;
+use super::text::Overflow;
+use crate::methods::{Base, Fault, LabelledMethod, Reading, Texts, Unseen, View};
+use std::sync::Arc;
+
+/// How texts are to be scored.
+#[derive(Clone)]
+pub struct Plan {
+    pub model: Arc<super::Entry>,
+    pub methods: Arc<[LabelledMethod]>,
+    pub overflow: Overflow,
+    /// Whether each result lists its tokens.
+    pub tokens: bool,
+}
+
+/// A plan that can be carried out.
+#[derive(Clone)]
+pub struct Bound {
+    /// The models that continue texts; the first is the one whose training data is asked about.
+    pub models: Vec<Arc<Model>>,
+    /// The masked models that make neighbours.
+    pub generators: Vec<Arc<Model>>,
+    /// The methods, each reference model's reading settled.
+    pub methods: Arc<[LabelledMethod]>,
+    /// What the methods look at beside each text, each once.
+    pub views: Vec<View>,
+    /// The ids of what is put before texts.
+    prefixes: Vec<(Texts, Result<Vec<u32>, Unseen>)>,
+    pub overflow: Overflow,
+    pub tokens: bool,
+    /// Mean entropy by position over the texts of an audit; empty before it is known.
+    pub entropies: Arc<[f64]>,
+    pub(super) encodings: Encodings,
+    pub(super) text_limit: u64,
+}
+
+impl Bound {
+    /// The model whose training data is asked about.
+    pub fn model(&self, id: &str) -> usize {
+        // Every reference model of the methods was put there when they were bound.
+        self.models.iter().position(|model| model.id == id).unwrap_or_default()
+    }
+
+    /// The ids of what is put before a text.
+    pub(super) fn prefix(&self, texts: &Texts) -> Result<&[u32], Unseen> {
+        match self.prefixes.iter().find(|(known, _)| known == texts) {
+            Some((_, ids)) => ids.as_deref().map_err(Clone::clone),
+            None => Ok(&[]),
+        }
+    }
+
+    /// The ids that a model scores of a text's, or in words why it does not.
+    pub(super) fn fit(&self, model: usize, ids: &Arc<[u32]>) -> Result<Arc<[u32]>, String> {
+        let model = &self.models[model];
+        match self.overflow {
+            _ if ids.len() <= model.longest => Ok(Arc::clone(ids)),
+            Overflow::Truncate => Ok(ids[..model.longest].into()),
+            Overflow::Window if model.longest > 1 => Ok(Arc::clone(ids)),
+            Overflow::Error | Overflow::Window => Err(too_long(ids.len(), model)),
+        }
+    }
+
+    /// The same for some of the methods, with the entropies of the audit.
+    pub fn only(&self, methods: Vec<LabelledMethod>, entropies: Arc<[f64]>) -> Self {
+        Self { views: views(&methods), methods: methods.into(), entropies, ..self.clone() }
+    }
+}
+
+/// How many tokens there are, and how many there may be.
+pub(super) fn too_long(tokens: usize, model: &Model) -> String {
+    match model.context.filter(|context| *context == model.longest) {
+        Some(context) => format!("{tokens} tokens; the context of model `{}` is {context}", model.id),
+        None => format!("{tokens} tokens; the device has memory for {} with model `{}`", model.longest, model.id),
+    }
+}
+
+fn views(methods: &[LabelledMethod]) -> Vec<View> {
+    let mut views = Vec::new();
+    for view in methods.iter().flat_map(|method| method.method.base.views()) {
+        if !views.contains(&view) {
+            views.push(view);
+        }
+    }
+    views
+}
+
+impl Scorer {
+    /// Opens what the plan names and checks that it fits together.
+    ///
+    /// # Errors
+    /// [`ScorerError::Unopened`] for files that cannot be opened; [`ScorerError::Masked`] where the model does not continue
+    /// texts; [`ScorerError::Unfit`] for methods that the models do not fit.
+    pub async fn bind(&self, plan: &Plan) -> Result<Arc<Bound>, ScorerError> {
+        let target = plan.model.open(Retry::AfterPause).await?;
+        if target.masked {
+            return Err(ScorerError::Masked(target.id.clone()));
+        }
+        let mut binding = Binding { models: vec![target], generators: Vec::new(), faults: Vec::new() };
+        let mut methods = plan.methods.to_vec();
+        for method in &mut methods {
+            self.bind_method(method, &mut binding).await?;
+        }
+        if !binding.faults.is_empty() {
+            return Err(ScorerError::Unfit(binding.faults));
+        }
+        let Binding { models, generators, .. } = binding;
+        let views = views(&methods);
+        let prefixes = views.iter().filter_map(|view| match view {
+            View::After(texts) => Some((texts.clone(), prefix(&models[0], texts))),
+            _ => None,
+        });
+        Ok(Arc::new(Bound {
+            prefixes: prefixes.collect(),
+            views,
+            models,
+            generators,
+            methods: methods.into(),
+            overflow: plan.overflow,
+            tokens: plan.tokens,
+            entropies: Arc::new([]),
+            encodings: self.encodings.clone(),
+            text_limit: self.text_limit,
+        }))
+    }
+
+    async fn bind_method(&self, method: &mut LabelledMethod, binding: &mut Binding) -> Result<(), ScorerError> {
+        let (at, weighted) = (method.place, method.method.pdr.is_some());
+        match &mut method.method.base {
+            Base::Ref { reference, reading } => {
+                let model = self.opened(reference, &binding.models).await?;
+                if model.masked {
+                    let detail =
+                        format!("model `{reference}` is a masked model, which gives no probabilities of texts");
+                    binding.fault(at, "reference", detail);
+                } else if !same_tokens(&binding.models[0], &model) {
+                    *reading = Reading::OwnIds;
+                    if weighted {
+                        let detail = format!(
+                            "the reference model `{reference}` has another tokenization, so that tokens cannot be compared \
+                             one by one: without `pdr` the difference of the means is there"
+                        );
+                        binding.fault(at, "pdr", detail);
+                    }
+                }
+                Binding::add(&mut binding.models, model);
+            }
+            Base::Neighbor { generator: Some(generator) } => {
+                let model = self.opened(&generator.model, &binding.generators).await?;
+                if !model.masked {
+                    let detail =
+                        format!("model `{}` continues texts; neighbours are made by a masked model", generator.model);
+                    binding.fault(at, "generator/model", detail);
+                }
+                Binding::add(&mut binding.generators, model);
+            }
+            Base::DcPdd { counts, .. } => {
+                let made = self.registry.token_counts(&counts.id);
+                if !made.is_some_and(|made| made.fit(&binding.models[0].tokenizer)) {
+                    let detail =
+                        format!("the token counts `{}` were made with another tokenizer than the model's", counts.id);
+                    binding.fault(at, "counts", detail);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A model by its id, of those that are open already or opened now.
+    async fn opened(&self, id: &str, known: &[Arc<Model>]) -> Result<Arc<Model>, ScorerError> {
+        if let Some(known) = known.iter().find(|model| model.id == id) {
+            return Ok(Arc::clone(known));
+        }
+        let entry = self.registry.find(Some(id)).map_err(|error| ScorerError::Internal(error.to_string()))?;
+        Ok(entry.open(Retry::AfterPause).await?)
+    }
+}
+
+/// What was found so far.
+struct Binding {
+    models: Vec<Arc<Model>>,
+    generators: Vec<Arc<Model>>,
+    faults: Vec<Fault>,
+}
+
+impl Binding {
+    fn fault(&mut self, place: usize, field: &str, detail: String) {
+        let fault = Fault { pointer: format!("/{place}/{field}"), detail };
+        // A sweep finds the same fault for each of its methods.
+        if !self.faults.contains(&fault) {
+            self.faults.push(fault);
+        }
+    }
+
+    fn add(models: &mut Vec<Arc<Model>>, model: Arc<Model>) {
+        if models.iter().all(|known| known.id != model.id) {
+            models.push(model);
+        }
+    }
+}
+
+/// Whether an id means the same token to both. Comparing two tokenizers for the first time takes a moment.
+fn same_tokens(target: &Model, reference: &Model) -> bool {
+    target.tokenizer_digest == reference.tokenizer_digest || target.tokenizer.same_tokens(&reference.tokenizer)
+}
+
+/// The ids of texts one after the other, no special token between them.
+fn prefix(model: &Model, texts: &Texts) -> Result<Vec<u32>, Unseen> {
+    let ids = texts.as_slice().iter().map(|text| model.tokenizer.plain_ids(text));
+    let ids: Result<Vec<Vec<u32>>, _> = ids.collect();
+    ids.map(|ids| ids.concat())
+        .map_err(|error| Unseen { code: "untokenizable".into(), detail: format!("a text of the prefix: {error}") })
+}

@@ -1,0 +1,43 @@
+//! Token ids of texts that were seen before: an audit's second look at its texts tokenizes nothing.
+
+use super::model::Model;
+use crate::tokenizer::{Encoded, TokenizerError};
+use moka::sync::Cache;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// Roughly what an entry costs besides its ids and offsets.
+const ENTRY_OVERHEAD_BYTES: usize = 256;
+
+/// The tokenizer's digest and the text's.
+type Key = (Arc<str>, [u8; 32]);
+
+/// Encodes texts, or remembers how; cheap to clone.
+#[derive(Clone)]
+pub struct Encodings(Option<Cache<Key, Arc<Encoded>>>);
+
+impl Encodings {
+    /// A cache that holds about `bytes`; 0 turns it off.
+    pub fn new(bytes: u64) -> Self {
+        let weigh = |_: &Key, encoded: &Arc<Encoded>| {
+            let bytes = size_of_val(&*encoded.ids) + size_of_val(&*encoded.offsets);
+            u32::try_from(bytes + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
+        };
+        Self((bytes > 0).then(|| Cache::builder().max_capacity(bytes).weigher(weigh).build()))
+    }
+
+    /// The text in the model's ids.
+    ///
+    /// # Errors
+    /// Where the tokenizer has no token for a part of it.
+    pub fn encode(&self, model: &Model, text: &str) -> Result<Arc<Encoded>, TokenizerError> {
+        let Some(cache) = &self.0 else { return model.tokenizer.encode(text).map(Arc::new) };
+        let key = (Arc::clone(&model.tokenizer_digest), Sha256::digest(text).into());
+        if let Some(known) = cache.get(&key) {
+            return Ok(known);
+        }
+        let encoded = Arc::new(model.tokenizer.encode(text)?);
+        cache.insert(key, Arc::clone(&encoded));
+        Ok(encoded)
+    }
+}

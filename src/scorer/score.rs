@@ -1,0 +1,191 @@
+//! A request on its way: texts to passes, passes through the engine, statistics to scores.
+
+use super::bound::Bound;
+use super::passes::{Batch, Slot, join};
+use super::result::{self, Answered};
+use super::text::{Made, Prepared};
+use super::{Input, MAX_CONTRIBUTIONS, Scored, Scorer, ScorerError, TextResult, Usage};
+use crate::engine::{Class, Output, Stats, Ticket, Work};
+use crate::methods::{Unseen, View};
+use crate::telemetry::names;
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Scorer {
+    /// Scores all inputs as one interactive request, admitted whole or not at all.
+    ///
+    /// # Errors
+    /// [`ScorerError`]; what is wrong with one text stands in its result instead.
+    pub async fn score(
+        &self,
+        bound: &Arc<Bound>,
+        inputs: Vec<Input>,
+        deadline: Option<Instant>,
+    ) -> Result<Scored, ScorerError> {
+        self.score_as(bound, inputs, Class::Interactive, deadline).await
+    }
+
+    /// Scores one text behind interactive work, waiting for room as long as it takes: a part of an audit or of a file.
+    /// Many may run at once, [`IN_FLIGHT`] as a rule; the engine's window bounds their tokens.
+    ///
+    /// # Errors
+    /// As [`Scorer::score`].
+    pub async fn score_behind(&self, bound: &Arc<Bound>, input: Input) -> Result<Scored, ScorerError> {
+        self.score_as(bound, vec![input], Class::Batch, None).await
+    }
+
+    async fn score_as(
+        &self,
+        bound: &Arc<Bound>,
+        inputs: Vec<Input>,
+        class: Class,
+        deadline: Option<Instant>,
+    ) -> Result<Scored, ScorerError> {
+        let (made, cost) = self.make_neighbors(bound, &inputs, class, deadline).await?;
+        let for_text = Arc::clone(bound);
+        let prepare = move |(input, made): (Input, Vec<Made>)| Prepared::new(input, &made, &for_text);
+        let prepared = self.workers.map(inputs.into_iter().zip(made).collect(), prepare).await?;
+        let mut batch = Batch::new(bound.models.len());
+        let planned: Vec<Planned> = prepared.into_iter().map(|text| Planned::new(text, &mut batch)).collect();
+        check_detail(bound, &planned)?;
+        let ran = self.run(bound, batch, class, deadline).await?;
+        self.finish(bound, planned, ran, cost).await
+    }
+
+    /// The neighbours of every text by every generator of the methods, and what they cost.
+    async fn make_neighbors(
+        &self,
+        bound: &Bound,
+        inputs: &[Input],
+        class: Class,
+        deadline: Option<Instant>,
+    ) -> Result<(Vec<Vec<Made>>, Usage), ScorerError> {
+        let (mut made, mut cost) = (vec![Vec::new(); inputs.len()], Usage::default());
+        for view in &bound.views {
+            let View::Neighbors(Some(generator)) = view else { continue };
+            let Some(model) = bound.generators.iter().find(|model| model.id == *generator.model) else { continue };
+            let texts = inputs.iter().map(|input| input.text.as_str().into()).collect();
+            let found = self.neighbors(model, texts, generator.count, class, deadline).await?;
+            for (made, found) in made.iter_mut().zip(found) {
+                let neighbors = found.map_err(|error| Unseen { code: error.code, detail: error.detail });
+                made.push((
+                    view.clone(),
+                    neighbors.map(|generated| {
+                        cost.forward_passes += generated.forward_passes;
+                        cost.cached_passes += generated.cached_passes;
+                        generated.neighbors.into_iter().map(|neighbor| neighbor.text).collect()
+                    }),
+                ));
+            }
+        }
+        Ok((made, cost))
+    }
+
+    /// Runs every model's sequences. What one model refuses is taken back from the others.
+    async fn run(
+        &self,
+        bound: &Bound,
+        batch: Batch,
+        class: Class,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<Output>, ScorerError> {
+        let mut tickets: Vec<Ticket> = Vec::with_capacity(bound.models.len());
+        for (model, sequences) in bound.models.iter().zip(batch.sequences) {
+            let identity = Arc::clone(&model.identity);
+            let work = Work { model: model.id.clone(), identity, sequences, class, deadline };
+            tickets.push(match class {
+                Class::Interactive => self.engine.submit(work)?,
+                Class::Batch => self.engine.submit_when_room(work).await?,
+            });
+        }
+        let mut outputs = Vec::with_capacity(tickets.len());
+        for ticket in tickets {
+            outputs.push(ticket.wait().await?);
+        }
+        Ok(outputs)
+    }
+
+    async fn finish(
+        &self,
+        bound: &Arc<Bound>,
+        planned: Vec<Planned>,
+        ran: Vec<Output>,
+        cost: Usage,
+    ) -> Result<Scored, ScorerError> {
+        let mut usage = Usage {
+            tokens: 0,
+            forward_passes: cost.forward_passes + ran.iter().map(|output| output.forward_passes).sum::<usize>(),
+            cached_passes: cost.cached_passes + ran.iter().map(|output| output.cached_passes).sum::<usize>(),
+        };
+        let answers: Arc<[Vec<Stats>]> = ran.into_iter().map(|output| output.stats).collect();
+        let bound = Arc::clone(bound);
+        let to_result = move |(index, planned): (usize, Planned)| {
+            let answered = planned.answered(index, &answers);
+            let stats = Arc::clone(&answered.stats);
+            (result::build(answered, &bound), stats)
+        };
+        let built = self.workers.map(planned.into_iter().enumerate().collect(), to_result).await?;
+        let (results, stats): (Vec<TextResult>, Vec<Stats>) = built.into_iter().unzip();
+        count(&results);
+        usage.tokens = results.iter().map(|result| result.scored_tokens).sum();
+        Ok(Scored { results, stats, usage })
+    }
+}
+
+/// A text whose passes are in a batch.
+struct Planned {
+    text: Prepared,
+    own: Vec<Slot>,
+    views: Vec<(View, Slots)>,
+}
+
+/// Where each sequence of a view will be, or why there is none.
+type Slots = Result<Vec<Vec<Slot>>, Unseen>;
+
+impl Planned {
+    fn new(mut text: Prepared, batch: &mut Batch) -> Self {
+        let own = batch.add(std::mem::take(&mut text.own));
+        let mut views = Vec::with_capacity(text.views.len());
+        for (view, sequences) in text.views.drain(..) {
+            let slots = sequences.map(|sequences| sequences.into_iter().map(|one| batch.add(one)).collect());
+            views.push((view, slots));
+        }
+        Self { text, own, views }
+    }
+
+    /// The text with its statistics out of the answers of all models.
+    fn answered(self, index: usize, answers: &[Vec<Stats>]) -> Answered {
+        let seen = |slots: Vec<Vec<Slot>>| slots.iter().map(|slots| join(slots, answers)).collect();
+        let views = self.views.into_iter().map(|(view, slots)| (view, slots.map(seen)));
+        Answered {
+            index,
+            stats: join(&self.own, answers),
+            views: views.collect(),
+            passes: self.own.len(),
+            text: self.text,
+        }
+    }
+}
+
+/// Refuses an answer that would list too much.
+fn check_detail(bound: &Bound, planned: &[Planned]) -> Result<(), ScorerError> {
+    let tokens = planned.iter().map(|planned| planned.text.ids.len()).sum::<usize>();
+    let methods = bound.methods.len();
+    if bound.tokens && tokens.saturating_mul(methods) > MAX_CONTRIBUTIONS {
+        return Err(ScorerError::TooDetailed { tokens, methods });
+    }
+    Ok(())
+}
+
+/// Counts texts by how many of their methods gave a score: all, some or none.
+fn count(results: &[TextResult]) {
+    let outcome = |result: &TextResult| match (result.errors.is_empty(), result.scores.is_empty()) {
+        (true, _) => "ok",
+        (false, false) => "partial",
+        (false, true) => "failed",
+    };
+    for name in ["ok", "partial", "failed"] {
+        let texts = results.iter().filter(|result| outcome(result) == name).count();
+        metrics::counter!(names::TEXTS_SCORED, "outcome" => name).increment(texts as u64);
+    }
+}
