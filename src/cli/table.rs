@@ -3,36 +3,45 @@
 use crate::jobs::{AuditReport, MethodReport};
 use std::fmt::Write;
 
-/// One line a method, then the warnings.
+/// One line a method, then the same for each group, then the warnings.
 pub fn render(report: &AuditReport) -> String {
-    let mut out = String::new();
-    let samples = &report.samples;
+    let (mut out, samples, model) = (String::new(), &report.samples, &report.provenance.model);
+    let counts = |total, members, non_members| format!("{total} samples, {members} members, {non_members} non-members");
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "{}: {} samples, {} members, {} non-members, {} exclusions",
-        report.provenance.model,
-        samples.total,
-        samples.members,
-        samples.non_members,
+        "{model}: {}, {} exclusions",
+        counts(samples.total, samples.members, samples.non_members),
         samples.excluded.len()
     );
-    let width = report.methods.iter().map(|m| m.method.label.len()).max().unwrap_or(0).max(6);
-    let targets: Vec<f64> = report.provenance.request.metrics.fpr_targets.clone();
-    let _ = write!(out, "\n{:width$}  {:>6}  {:>6}", "method", "AUROC", "s.e.");
-    for target in &targets {
-        let _ = write!(out, "  {:>10}", format!("TPR@{}%", target * 100.0));
-    }
-    let _ = writeln!(out, "  {:>7}  vs. baseline", "FPR@95%");
-    for method in &report.methods {
-        out.push_str(&row(method, &targets, width));
+    let targets = &report.provenance.request.metrics.fpr_targets;
+    out.push_str(&table(&report.methods, targets));
+    for group in &report.groups {
+        let _ = writeln!(out, "\n{}: {}", group.group, counts(group.total, group.members, group.non_members));
+        out.push_str(&table(&group.methods, targets));
     }
     for warning in &report.warnings {
         let _ = write!(out, "\nwarning: {}", warning.detail);
     }
-    if !report.warnings.is_empty() {
+    for group in &report.groups {
+        for warning in &group.warnings {
+            let _ = write!(out, "\nwarning: {}: {}", group.group, warning.detail);
+        }
+    }
+    if out.contains("\nwarning: ") {
         out.push('\n');
     }
+    out
+}
+
+fn table(methods: &[MethodReport], targets: &[f64]) -> String {
+    let width = methods.iter().map(|method| method.method.label.chars().count()).max().unwrap_or(0).max(6);
+    let mut out = format!("\n{:width$}  {:>6}  {:>6}", "method", "AUROC", "s.e.");
+    for target in targets {
+        let _ = write!(out, "  {:>10}", format!("TPR@{}%", (target * 1e6).round() / 1e4));
+    }
+    let _ = writeln!(out, "  {:>7}  vs. baseline", "FPR@95%");
+    methods.iter().for_each(|method| out.push_str(&row(method, targets, width)));
     out
 }
 
@@ -45,7 +54,10 @@ fn row(method: &MethodReport, targets: &[f64], width: usize) -> String {
         let point = separation.and_then(|s| s.tpr_at_fpr.get(at));
         let _ = write!(out, "  {:>10}", number(point.map(|point| point.tpr)));
     }
-    let versus = method.versus_baseline.as_ref().map(|v| format!("{:+.3} on {}", v.delta, v.baseline));
+    let versus = method.versus_baseline.as_ref().map(|versus| {
+        let p = versus.p_value.map_or(String::new(), |p| format!(" (p = {p:.3})"));
+        format!("{:+.3}{p} on {}", versus.delta, versus.baseline)
+    });
     let all_but = number(separation.and_then(|s| s.fpr_at_95_tpr));
     let line = format!("{out}  {all_but:>7}  {}", versus.unwrap_or_default());
     format!("{}\n", line.trim_end())

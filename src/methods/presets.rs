@@ -54,7 +54,7 @@ impl std::fmt::Display for PresetName {
 pub enum Preset {
     /// [`PresetName::PaperWikimia`].
     PaperWikimia {
-        /// One of [`LENGTHS`].
+        /// 32, 64 or 128 words.
         length: usize,
         /// Id of the reference model.
         reference: Arc<str>,

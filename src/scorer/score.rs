@@ -26,7 +26,7 @@ impl Scorer {
     }
 
     /// Scores one text behind interactive work, waiting for room as long as it takes: a part of an audit or of a file.
-    /// Many may run at once, [`IN_FLIGHT`] as a rule; the engine's window bounds their tokens.
+    /// Many may run at once, [`IN_FLIGHT`](super::IN_FLIGHT) as a rule; the engine's window bounds their tokens.
     ///
     /// # Errors
     /// As [`Scorer::score`].

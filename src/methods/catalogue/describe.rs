@@ -90,7 +90,7 @@ pub fn method(name: MethodName) -> Described {
              of its m values",
             &[LogProbabilities, FullLogits],
             "none",
-            "Gap-K%, as the PDR paper's field defines it",
+            "Gap-K%: Kwak and Kim 2026, arXiv:2601.19936",
         ),
         MethodName::Surp => (
             "Mean log-probability of unlikely tokens at positions where the model was sure.",

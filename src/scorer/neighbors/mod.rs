@@ -150,7 +150,7 @@ fn prepare(model: &Model, text: &str) -> Step {
         let detail = format!("the text has no whole word that the mask model `{}` could replace", model.id);
         return Step::Failed(TextError::whole("no_neighbors", detail));
     }
-    Step::New(encoded.ids.into(), sites)
+    Step::New(encoded.ids, sites)
 }
 
 fn generated(
