@@ -8,63 +8,33 @@ For each model and run the service is started twice on a free port: with the mod
 to `/readyz` (files opened, digests taken, weights loaded), and with the model lazy, for the resident size of the process before
 loading, after it and after unloading, each the second time round. Linux only; needs no package.
 """
-import argparse, json, pathlib, socket, statistics, subprocess, tempfile, time, urllib.error, urllib.request
+import argparse, json, pathlib, statistics
+from service import Service
 
 
-class Service:
-    def __init__(self, program, model, load):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.directory = tempfile.TemporaryDirectory()
-        config = pathlib.Path(self.directory.name) / "config.toml"
-        config.write_text(f'[[models]]\nid = "model"\nsource = {json.dumps(str(model))}\nload = "{load}"\n')
-        self.started = time.monotonic()
-        command = [program, "--config", config, "serve", "--port", str(self.port)]
-        self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.DEVNULL)
+def serving(program, model, load):
+    return Service(program, f'[[models]]\nid = "model"\nsource = {json.dumps(str(model))}\nload = "{load}"\n')
 
-    def __enter__(self):
-        return self
 
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
-        self.directory.cleanup()
-
-    def call(self, method, path):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method)
-        return json.load(urllib.request.urlopen(request))
-
-    def wait(self, done):
-        """Seconds from the start of the process until `done` answers without an error and truly."""
-        while True:
-            try:
-                if done():
-                    return time.monotonic() - self.started
-            except OSError:
-                pass
-            assert self.process.poll() is None, "the service has ended"
-            time.sleep(0.01)
-
-    def resident(self):
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+def resident(service):
+    status = pathlib.Path(f"/proc/{service.process.pid}/status").read_text()
+    return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
 
 
 def ready(program, model):
-    with Service(program, model, "eager") as service:
+    with serving(program, model, "eager") as service:
         return service.wait(lambda: service.call("GET", "/readyz")["ready"])
 
 
 def memory(program, model):
-    with Service(program, model, "lazy") as service:
+    with serving(program, model, "lazy") as service:
         service.wait(lambda: service.call("GET", "/v1/models")["models"][0]["digest"])
         for _ in range(2):
-            before = service.resident()
+            before = resident(service)
             entry = service.call("POST", "/v1/models/model/load")
-            loaded = service.resident()
+            loaded = resident(service)
             service.call("POST", "/v1/models/model/unload")
-            after = service.resident()
+            after = resident(service)
         return entry["weight_bytes"], loaded - before, loaded - after
 
 

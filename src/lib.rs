@@ -7,6 +7,7 @@ pub mod config;
 pub mod hub;
 pub mod telemetry;
 pub mod token_stats;
+pub mod wire;
 
 pub mod methods;
 pub mod models;

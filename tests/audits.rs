@@ -175,3 +175,54 @@ async fn a_wait_that_is_too_short_gives_the_unfinished_audit() {
     send(app.request(Method::POST, &format!("{}/cancel", answer.header("location")))).await.ok();
     app.assert_nothing_is_left().await;
 }
+
+/// Half a minute of resampling on two cores is the most that a client may ask for; what is cancelled stops.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bootstrap_is_bounded_and_stops_when_it_is_cancelled() {
+    let app = App::start().await;
+    let sample = |n: usize| json!({ "text": format!("Text {} of a few words.", n % 50), "label": n % 2 });
+    let samples: Vec<Value> = (0..2_000).map(sample).collect();
+    let grid: Vec<f64> = (1..=100).map(|k| k as f64 / 100.0).collect();
+    let body = |replicates: usize| {
+        let metrics = json!({ "bootstrap": { "replicates": replicates }, "fpr_targets": [0.05] });
+        json!({ "samples": samples, "methods": [{ "name": "min_k", "k": grid }], "metrics": metrics })
+    };
+    let problem = app
+        .post(
+            "/v1/audits",
+            &json!({
+                "samples": (0..6_000).map(sample).collect::<Vec<_>>(),
+                "methods": [{ "name": "min_k", "k": grid }],
+                "metrics": { "bootstrap": { "replicates": 100_000 } }
+            }),
+        )
+        .await
+        .problem(413);
+    assert!(problem["detail"].as_str().unwrap().contains("the limit is 40000000000"), "{problem}");
+
+    let started = std::time::Instant::now();
+    let audit = app.post("/v1/audits", &body(100_000)).await;
+    assert_eq!(audit.status, 202);
+    let id = audit.json()["id"].as_str().unwrap().to_owned();
+    while app.get(&format!("/v1/audits/{id}")).await.ok()["progress"]["done"] != 2_000 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(app.post(&format!("/v1/audits/{id}/cancel"), &json!({})).await.ok()["status"], "cancelled");
+    // The threads are free again: a small audit needs one of them for its own report. To finish the first would take a minute.
+    let small = app.audit(&json!({ "samples": [sample(0), sample(1)], "methods": ["loss"] })).await.ok();
+    assert_eq!(small["status"], "succeeded");
+    assert!(started.elapsed() < std::time::Duration::from_secs(30), "{:?}", started.elapsed());
+}
+
+/// Samples of one text cost what one of them costs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_is_scored_once_however_often_it_is_a_sample() {
+    let app = App::start().await;
+    let samples: Vec<Value> = (0..20).map(|n| json!({ "text": "One text of some words.", "label": n % 2 })).collect();
+    let audit = app.audit(&json!({ "samples": samples, "methods": ["loss", "lowercase", "ref"] })).await.ok();
+    let usage = &audit["results"]["usage"];
+    assert_eq!((&usage["forward_passes"], &usage["cached_passes"]), (&json!(3), &json!(0)));
+    let position = &audit["results"]["position_profile"][0];
+    assert_eq!((&position["members"]["count"], &position["non_members"]["count"]), (&json!(10), &json!(10)));
+    assert_eq!(usage["tokens"].as_u64().unwrap() % 20, 0);
+}

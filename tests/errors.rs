@@ -326,3 +326,34 @@ async fn the_request_id_is_the_clients_where_it_is_sane() {
     }
     assert!(!app.get("/livez").await.header("x-request-id").is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_no_objects_and_numbers_no_names() {
+    let app = App::start().await;
+    for (body, pointer) in [
+        (json!(["tiny", "a b", ["loss"], null, null]), ""),
+        (
+            json!({ "inputs": "a b", "methods": [{ "name": "loss", "pdr": ["linear", 0.5, null, null, null, false] }] }),
+            "/methods/0/pdr",
+        ),
+        (
+            json!({ "inputs": "a b", "methods": [{ "name": "neighbor", "generator": ["bert", 2] }] }),
+            "/methods/0/generator",
+        ),
+        (
+            json!({ "inputs": "a b", "methods": [{ "name": "recall", "prefix": ["c"], "align": 1 }] }),
+            "/methods/0/align",
+        ),
+        (json!({ "inputs": "a b", "overflow": 1 }), "/overflow"),
+        (json!({ "inputs": "a b", "overflow": { "error": null } }), "/overflow"),
+    ] {
+        assert_eq!(app.post("/v1/score", &body).await.pointers(), [pointer], "{body}");
+    }
+    for (body, pointer) in [
+        (json!({ "samples": [["id", "a b c", 1, null, null]] }), "/samples/0"),
+        (json!({ "samples": [{ "text": "a b" }], "metrics": [[0.05], true] }), "/metrics"),
+        (json!({ "samples": [{ "text": "a b" }], "metrics": { "bootstrap": [100, 1, 0.5] } }), "/metrics/bootstrap"),
+    ] {
+        assert_eq!(app.post("/v1/audits", &body).await.pointers(), [pointer], "{body}");
+    }
+}

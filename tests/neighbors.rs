@@ -102,14 +102,27 @@ async fn fewer_are_the_first_of_more() {
     let model = open(&scorer, MODERN).await;
     let text: Arc<str> = "Rain fell all night, and the river rose.".into();
     let mut lists = Vec::new();
-    for count in [25, 5, 1000] {
+    for (count, known) in [(25, false), (5, true), (1000, true)] {
         let texts = vec![Arc::clone(&text)];
         let found = scorer.neighbors(&model, texts, count, Class::Interactive, None).await.unwrap().remove(0).unwrap();
-        assert_eq!((found.forward_passes > 0, found.cached_passes), (true, 0), "another count is another question");
+        // The words are masked once, however many are wanted.
+        assert_eq!((found.forward_passes, found.cached_passes), if known { (0, 4) } else { (4, 0) });
         lists.push(found.neighbors);
     }
     assert_eq!(lists[1], lists[0][..5]);
     assert_eq!(lists[2].len(), 24, "six for each of four words");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_comes_twice_is_masked_once() {
+    let scorer = scorer(|_| ());
+    let model = open(&scorer, MODERN).await;
+    let texts = ["Rain fell all night.", "The river rose.", "Rain fell all night."];
+    let found = ask(&scorer, &model, &texts, Class::Interactive).await.unwrap();
+    let found: Vec<Generated> = found.into_iter().map(Result::unwrap).collect();
+    assert_eq!(found[0].neighbors, found[2].neighbors);
+    assert!(found[0].forward_passes > 0 && found[1].forward_passes > 0);
+    assert_eq!((found[2].forward_passes, found[2].cached_passes), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,6 +7,7 @@ use crate::jobs::{AuditSpec, Metrics, Sample};
 use crate::methods::{LabelledMethod, MethodRequest};
 use crate::scorer::{Overflow, Plan};
 use crate::statistics::Bootstrap;
+use crate::wire::{Object, object_or_null};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
@@ -25,13 +26,15 @@ pub struct AuditRequest {
     model: Option<String>,
     /// The texts, all with a label or all without.
     #[schema(min_items = 1)]
-    samples: Vec<SampleRequest>,
+    #[schema(value_type = Vec<SampleRequest>)]
+    samples: Vec<Object<SampleRequest>>,
     /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
     #[schema(max_items = 256)]
     methods: Option<Vec<MethodRequest>>,
     /// What to do with a text that is longer than the model's context: `error` if left out.
     overflow: Option<Overflow>,
     /// Which statistics to report.
+    #[serde(default, deserialize_with = "object_or_null")]
     metrics: Option<Metrics>,
 }
 
@@ -106,13 +109,14 @@ impl AuditRequest {
     pub fn check(self, state: &ApiState) -> Result<AuditSpec, Problem> {
         let mut faults = Faults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        for (index, label) in self.samples.iter().enumerate().filter_map(|(index, sample)| Some((index, sample.label?)))
+        for (index, label) in
+            self.samples.iter().enumerate().filter_map(|(index, sample)| Some((index, sample.0.label?)))
         {
             if label.member().is_none() {
                 faults.push(format!("/samples/{index}/label"), format!("the label is {}; it must be 0 or 1", label.0));
             }
         }
-        let samples: Vec<Sample> = self.samples.into_iter().map(Sample::from).collect();
+        let samples: Vec<Sample> = self.samples.into_iter().map(|Object(sample)| sample.into()).collect();
         if faults.is_empty()
             && let Some(fault) = AuditSpec::fault_of(&samples)
         {

@@ -35,12 +35,22 @@ pub struct SampleLine<'a> {
     /// 1 for a member, 0 for a non-member; absent where the audit has no labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<u8>,
+    /// The group that the sample names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
     scored_tokens: usize,
     truncated: bool,
+    /// In how many windows the text was read, where the audit asks for windows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    windows: Option<usize>,
     /// Score by label of the method.
     #[serde(serialize_with = "as_map")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     scores: Vec<(&'a str, f64)>,
+    /// The alpha of methods weighted by `slope`, by label.
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
+    alpha_used: Vec<(&'a str, f64)>,
     /// What could not be computed, and why.
     #[schema(value_type = Vec<TextError>)]
     errors: Vec<&'a TextError>,
@@ -124,8 +134,11 @@ fn line<'a>(outcome: &'a AuditOutcome, index: usize, row: &'a SampleScores) -> S
         index,
         id: row.id.as_deref(),
         label: row.member.map(u8::from),
+        group: row.group.as_deref(),
         scored_tokens: row.scored_tokens,
         truncated: row.truncated,
+        windows: row.windows,
+        alpha_used: row.alpha_used.iter().map(|(label, alpha)| (&**label, *alpha)).collect(),
         scores: listed(outcome).filter_map(|(at, column)| Some((&*column.method.label, row.scores[at]?))).collect(),
         errors: row.errors.iter().filter(|error| error.label.as_ref().is_none_or(known)).collect(),
     }

@@ -2,9 +2,10 @@
 
 use super::ApiState;
 use super::problem::{PointedFault, Problem};
-use crate::methods::{Base, LabelledMethod, MethodRequest, Scope, default_methods, resolve};
+use crate::methods::{
+    LabelledMethod, MethodRequest, Scope, TextAndNeighbors, default_methods, faults_of_texts, resolve,
+};
 use crate::scorer::{Entry, RegistryError};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The most faults that are listed; the rest is counted.
@@ -69,36 +70,14 @@ pub fn methods(requested: Option<&[MethodRequest]>, scope: &Scope, faults: &mut 
     found.into()
 }
 
-/// What the methods ask of the texts, which stand at `at` in the body: neighbours where nothing makes them, and that no
-/// text that is put before others is itself to be scored.
+/// What is wrong with the texts, at `at` in the body, for these methods.
 pub fn texts<'a>(
     at: &str,
-    texts: impl Iterator<Item = (&'a str, Option<&'a [String]>)> + Clone,
+    texts: impl Iterator<Item = TextAndNeighbors<'a>>,
     methods: &[LabelledMethod],
     faults: &mut Faults,
 ) {
-    let needs_neighbors = methods.iter().any(|m| matches!(m.method.base, Base::Neighbor { generator: None }));
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for (index, (text, neighbors)) in texts.enumerate() {
-        places.entry(text).or_insert(index);
-        match neighbors {
-            Some([]) => faults.push(format!("{at}/{index}/neighbors"), "the list of neighbours is empty"),
-            None if needs_neighbors => {
-                let detail = "the method `neighbor` has no generator, and the text comes without neighbours";
-                faults.push(format!("{at}/{index}/neighbors"), detail);
-            }
-            _ => {}
-        }
-    }
-    for method in methods {
-        for (field, prefix) in method.texts_before() {
-            for (index, text) in prefix.as_slice().iter().enumerate() {
-                if let Some(place) = places.get(text.as_str()) {
-                    let detail =
-                        format!("the text is also scored, as {at}/{place}: what is put before it would hold it");
-                    faults.push(format!("/methods/{}/{field}/{index}", method.place), detail);
-                }
-            }
-        }
+    for fault in faults_of_texts(texts, at, methods, "/methods") {
+        faults.push(fault.pointer, fault.detail);
     }
 }

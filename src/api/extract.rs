@@ -6,6 +6,7 @@
 use super::ApiState;
 use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
+use crate::wire::Object;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
@@ -104,7 +105,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         malformed(format!("the body is not UTF-8 at line {line} column {column}"))
     })?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let (pointer, cause) = (pointer(error.path()), error.into_inner());
         match cause.classify() {
             Category::Data => Problem::fault(pointer, cause.to_string()),

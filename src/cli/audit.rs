@@ -2,6 +2,7 @@
 
 use super::{ScoringArgs, lines, progress, table};
 use crate::jobs::{self, AuditSpec, Metrics, Sample};
+use crate::methods::faults_of_texts;
 use crate::statistics::Bootstrap;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -46,6 +47,10 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     let samples = read(&args.file)?;
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
     let (_, scorer, plan) = args.scoring.start(config, true, neighbors).await?;
+    let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
+    if let [first, others @ ..] = &*faults_of_texts(texts, "sample ", &plan.methods, "--methods: ") {
+        bail!("{}: {} (and {} faults more)", first.pointer, first.detail, others.len());
+    }
     let bootstrap = Bootstrap { replicates: args.replicates, seed: args.seed, ..Bootstrap::default() };
     let bootstrap = (args.replicates > 0).then_some(bootstrap);
     if let Some((_, fault)) = bootstrap.iter().flat_map(Bootstrap::faults).next() {

@@ -160,6 +160,6 @@ fn explained(error: ScorerError) -> anyhow::Error {
 }
 
 fn of_methods(faults: &[Fault]) -> anyhow::Error {
-    let faults: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.pointer, fault.detail)).collect();
-    anyhow!("--methods: {}", faults.join("; "))
+    let faults: Vec<String> = faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.detail)).collect();
+    anyhow!("--methods: {}", faults.join("; ").trim_start())
 }

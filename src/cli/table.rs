@@ -8,12 +8,13 @@ pub fn render(report: &AuditReport) -> String {
     let (mut out, samples, model) = (String::new(), &report.samples, &report.provenance.model);
     let counts = |total, members, non_members| format!("{total} samples, {members} members, {non_members} non-members");
     // Writing to a String cannot fail.
-    let _ = writeln!(
-        out,
-        "{model}: {}, {} exclusions",
-        counts(samples.total, samples.members, samples.non_members),
-        samples.excluded.len()
-    );
+    let exclusions = samples.excluded.len();
+    if samples.members + samples.non_members == 0 {
+        let _ = writeln!(out, "{model}: {} samples without labels, {exclusions} exclusions", samples.total);
+    } else {
+        let counts = counts(samples.total, samples.members, samples.non_members);
+        let _ = writeln!(out, "{model}: {counts}, {exclusions} exclusions");
+    }
     let targets = &report.provenance.request.metrics.fpr_targets;
     out.push_str(&table(&report.methods, targets));
     for group in &report.groups {
@@ -36,6 +37,10 @@ pub fn render(report: &AuditReport) -> String {
 
 fn table(methods: &[MethodReport], targets: &[f64]) -> String {
     let width = methods.iter().map(|method| method.method.label.chars().count()).max().unwrap_or(0).max(6);
+    if methods.iter().all(|method| method.separation.is_none()) {
+        let row = |method: &MethodReport| format!("{:width$}  {:>6}\n", method.method.label, method.scored);
+        return format!("\n{:width$}  {:>6}\n", "method", "scored") + &methods.iter().map(row).collect::<String>();
+    }
     let mut out = format!("\n{:width$}  {:>6}  {:>6}", "method", "AUROC", "s.e.");
     for target in targets {
         let _ = write!(out, "  {:>10}", format!("TPR@{}%", (target * 1e6).round() / 1e4));
@@ -56,7 +61,9 @@ fn row(method: &MethodReport, targets: &[f64], width: usize) -> String {
     }
     let versus = method.versus_baseline.as_ref().map(|versus| {
         let p = versus.p_value.map_or(String::new(), |p| format!(" (p = {p:.3})"));
-        format!("{:+.3}{p} on {}", versus.delta, versus.baseline)
+        // Adding 0 turns what rounds to a negative zero into a plain one.
+        let delta = (versus.delta * 1e3).round() / 1e3 + 0.0;
+        format!("{delta:+.3}{p} on {}", versus.baseline)
     });
     let all_but = number(separation.and_then(|s| s.fpr_at_95_tpr));
     let line = format!("{out}  {all_but:>7}  {}", versus.unwrap_or_default());

@@ -28,6 +28,8 @@ pub const MAX_FINISHED: usize = 256;
 pub const MAX_SCORES: usize = 10_000_000;
 /// The most scores of all finished audits together.
 const MAX_KEPT_SCORES: usize = 4 * MAX_SCORES;
+/// The most scores that the replicates of one bootstrap look at: about half a minute on two cores.
+pub const MAX_RESAMPLED: u64 = 40_000_000_000;
 /// What a sample costs beside its scores, counted in scores: texts, ids and errors.
 const SCORES_OF_A_SAMPLE: usize = 16;
 
@@ -92,6 +94,10 @@ pub enum AuditError {
         "the audit asks for {0} scores, samples times methods (16 more for each sample); the limit is {MAX_SCORES}"
     )]
     TooLarge(usize),
+    #[error(
+        "the bootstrap would look at {0} scores (replicates times samples times methods); the limit is {MAX_RESAMPLED}"
+    )]
+    TooOften(u64),
     #[error("the service is shutting down")]
     Draining,
 }
@@ -130,14 +136,20 @@ impl Audits {
     /// Accepts an audit and starts it.
     ///
     /// # Errors
-    /// [`AuditError::TooLarge`], [`AuditError::Full`] or [`AuditError::Draining`].
+    /// [`AuditError::TooLarge`], [`AuditError::TooOften`], [`AuditError::Full`] or [`AuditError::Draining`].
     pub fn submit(&self, spec: AuditSpec) -> Result<Snapshot, AuditError> {
         if self.draining.is_cancelled() {
             return Err(AuditError::Draining);
         }
-        let weight = spec.samples.len().saturating_mul(run::columns(&spec.plan.methods).len() + SCORES_OF_A_SAMPLE);
+        let columns = run::columns(&spec.plan.methods).len();
+        let weight = spec.samples.len().saturating_mul(columns + SCORES_OF_A_SAMPLE);
         if weight > MAX_SCORES {
             return Err(AuditError::TooLarge(weight));
+        }
+        let replicates = spec.metrics.bootstrap.as_ref().map_or(0, |bootstrap| bootstrap.replicates as u64);
+        let resampled = replicates.saturating_mul(spec.samples.len() as u64).saturating_mul(columns as u64);
+        if resampled > MAX_RESAMPLED {
+            return Err(AuditError::TooOften(resampled));
         }
         let mut jobs = self.lock();
         make_room(&mut jobs)?;

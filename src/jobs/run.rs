@@ -6,6 +6,7 @@ use crate::methods::{LabelledMethod, Weighting};
 use crate::scorer::{Bound, IN_FLIGHT, Input, Scorer, ScorerError, TextError, TextResult, Usage};
 use crate::statistics::PositionProfile;
 use futures::{StreamExt, stream};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The scores of one sample, one place for each column.
@@ -16,6 +17,11 @@ pub struct SampleScores {
     pub member: Option<bool>,
     pub scored_tokens: usize,
     pub truncated: bool,
+    pub group: Option<String>,
+    /// Windows that the text was read in, where that was asked for.
+    pub windows: Option<usize>,
+    /// The alphas of methods weighted by `slope`, by label.
+    pub alpha_used: Vec<(Arc<str>, f64)>,
     pub scores: Vec<Option<f64>>,
     pub errors: Vec<TextError>,
 }
@@ -62,13 +68,13 @@ pub async fn run(scorer: &Scorer, spec: Arc<AuditSpec>, progress: impl Fn(usize)
         found.round(scorer, &round, &spec, &columns, |done| progress((samples + done) / rounds)).await?;
     }
     // Sorting and resampling the scores of many samples and methods is no work for the async runtime's threads.
-    let outcome = move || {
+    let outcome = move |wanted: &dyn Fn() -> bool| {
         let Found { scores, profile, usage } = found;
         let findings = Findings { scores: &scores, columns: &columns, profile: &profile, usage };
-        let report = report::build(&spec, &bound, &findings);
+        let report = report::build(&spec, &bound, &findings, wanted);
         AuditOutcome { report, columns, scores }
     };
-    scorer.workers().run(outcome).await
+    scorer.workers().run_behind(outcome).await
 }
 
 /// Whether the method weights tokens by what all texts of the audit have in common.
@@ -90,6 +96,9 @@ impl Found {
             member: sample.member,
             scored_tokens: 0,
             truncated: false,
+            group: sample.group.clone(),
+            windows: None,
+            alpha_used: Vec::new(),
             scores: vec![None; columns],
             errors: Vec::new(),
         };
@@ -110,27 +119,44 @@ impl Found {
         progress: impl Fn(usize),
     ) -> Result<(), ScorerError> {
         let first = bound.entropies.is_empty();
-        let samples = Arc::clone(spec);
-        let input = move |at: usize| {
-            let Sample { id, text, neighbors, .. } = &samples.samples[at];
-            Input { id: id.clone(), text: text.clone(), neighbors: neighbors.clone() }
+        let mut done = 0;
+        let one = async |rows: Vec<usize>| {
+            let Sample { text, neighbors, .. } = &spec.samples[rows[0]];
+            let input = Input { id: None, text: text.clone(), neighbors: neighbors.clone() };
+            (rows, scorer.score_behind(bound, input).await)
         };
-        let inputs = stream::iter((0..spec.samples.len()).map(input));
-        let mut scored = inputs.map(|input| scorer.score_behind(bound, input)).buffered(IN_FLIGHT).enumerate();
-        while let Some((at, one)) = scored.next().await {
+        let mut scored = stream::iter(same_texts(spec)).map(one).buffered(IN_FLIGHT);
+        while let Some((rows, one)) = scored.next().await {
             let one = one?;
-            let row = &mut self.scores[at];
-            for (result, stats) in one.results.into_iter().zip(&one.stats) {
-                if first {
-                    self.profile.add(row.member, stats);
+            for (result, stats) in one.results.iter().zip(&one.stats) {
+                for &row in &rows {
+                    let row = &mut self.scores[row];
+                    if first {
+                        self.profile.add(row.member, stats);
+                    }
+                    row.keep(result.clone(), columns);
                 }
-                row.keep(result, columns);
             }
-            self.usage.add(one.usage, first);
-            progress(at + 1);
+            let tokens = if first { one.usage.tokens * rows.len() } else { 0 };
+            self.usage.add(Usage { tokens, ..one.usage });
+            done += rows.len();
+            progress(done);
         }
         Ok(())
     }
+}
+
+/// The samples of each distinct text, in the order in which texts appear: a text is scored once.
+fn same_texts(spec: &AuditSpec) -> Vec<Vec<usize>> {
+    let (mut places, mut groups) = (HashMap::new(), Vec::<Vec<usize>>::new());
+    for (row, sample) in spec.samples.iter().enumerate() {
+        let place = *places.entry((&sample.text, &sample.neighbors)).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(rows) => rows.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups
 }
 
 impl SampleScores {
@@ -144,6 +170,8 @@ impl SampleScores {
         }
         self.scored_tokens = result.scored_tokens;
         self.truncated = result.truncated;
+        self.windows = result.windows;
+        self.alpha_used.extend(result.alpha_used);
         // What concerns the whole text comes again in every round.
         let new = result.errors.into_iter().filter(|error| !self.errors.contains(error)).collect::<Vec<_>>();
         self.errors.extend(new);

@@ -2,6 +2,7 @@
 
 use crate::scorer::Plan;
 use crate::statistics::Bootstrap;
+use crate::wire::object_or_null;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use utoipa::ToSchema;
@@ -28,6 +29,7 @@ pub struct Metrics {
     /// Whether to list the points of the ROC curve.
     pub roc: bool,
     /// How to draw the samples anew, so that it shows how the numbers vary; null for not at all.
+    #[serde(deserialize_with = "object_or_null")]
     pub bootstrap: Option<Bootstrap>,
 }
 

@@ -5,6 +5,7 @@ use super::range::Fraction;
 use super::texts::Texts;
 use super::token_counts::TokenCounts;
 use super::view::{Generator, View};
+use crate::wire::by_name;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -20,13 +21,21 @@ pub enum Reading {
 
 /// Which tokens of a text count once a prefix has given its first token a probability too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 pub enum Align {
     /// Only those that have a probability without the prefix.
     #[default]
     Shared,
     /// All, as the authors' code has it.
     Official,
+}
+
+impl TryFrom<String> for Align {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        by_name(&name, &[("shared", Align::Shared), ("official", Align::Official)])
+    }
 }
 
 /// Counts of tokens in a reference corpus, under the name that the settings give them.

@@ -24,12 +24,14 @@ pub struct LabelledMethod {
     pub method: Method,
     /// Place in the request's list of what it was made from, from 0.
     pub place: usize,
+    /// Whether that is a preset.
+    pub of_preset: bool,
 }
 
 impl From<Method> for LabelledMethod {
     /// Under the label made from name and parameters.
     fn from(method: Method) -> LabelledMethod {
-        LabelledMethod { label: method.label().into(), method, place: 0 }
+        LabelledMethod { label: method.label().into(), method, place: 0, of_preset: false }
     }
 }
 
@@ -139,6 +141,11 @@ fn note(base: &Base) -> Option<&'static str> {
 }
 
 impl LabelledMethod {
+    /// JSON pointer, relative to the list of methods, to a field that this was made from; of a preset, to its name.
+    pub fn pointer(&self, field: &str) -> String {
+        format!("/{}/{}", self.place, if self.of_preset { "preset" } else { field })
+    }
+
     /// The texts that it puts before those to score, by the field of the request that holds them.
     pub fn texts_before(&self) -> Vec<(&'static str, &Texts)> {
         match &self.method.base {

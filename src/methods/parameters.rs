@@ -12,7 +12,9 @@ pub const A: Number = Number { range: Range::above_zero(), default: 0.01 };
 /// Tokens in a moving average, in `gap_k`; a whole number.
 pub const WINDOW: Number = Number { range: Range::between(1.0, 1_000_000.0), default: 3.0 };
 /// The most neighbours of a text; a whole number.
-pub const COUNT: Number = Number { range: Range::between(1.0, 200.0), default: 25.0 };
+pub const COUNT: Number = Number { range: Range::between(1.0, MOST_NEIGHBORS as f64), default: 25.0 };
+/// The most neighbours that a request may ask for.
+pub const MOST_NEIGHBORS: usize = 200;
 /// The most texts that may stand before a text.
 pub const MAX_PREFIX_TEXTS: usize = 256;
 

@@ -6,6 +6,7 @@
 use super::base::Align;
 use super::grid::Grid;
 use super::pdr::Select;
+use crate::wire::object_or_null;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -39,7 +40,7 @@ pub struct MethodObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncate: Option<f64>,
     /// Weights by position or entropy.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub pdr: Option<PdrRequest>,
     /// The key of this method's scores; made from name and parameters if not given. A sweep adds what it varies.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +49,7 @@ pub struct MethodObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
     /// `neighbor`: what makes the neighbours; they come with the texts if left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object_or_null")]
     pub generator: Option<GeneratorRequest>,
     /// `recall`: non-members that are put before the text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,15 +150,17 @@ impl<'de> Deserialize<'de> for MethodRequest {
     }
 }
 
-/// Methods as a command line writes them: a JSON array as in a request, or names separated by commas.
+/// Methods as a command line writes them: a JSON array as in a request, one object of it, or names separated by commas.
 ///
 /// # Errors
 ///
-/// A list that starts with `[` and is no JSON array of methods.
+/// A list that starts with `[` or `{` and is no JSON of methods.
 pub fn parse_list(list: &str) -> Result<Vec<MethodRequest>, serde_json::Error> {
     let list = list.trim();
     if list.starts_with('[') {
         serde_json::from_str(list)
+    } else if list.starts_with('{') {
+        serde_json::from_str(list).map(|one| vec![one])
     } else {
         Ok(list.split(',').map(|name| MethodRequest::Name(name.trim().to_owned())).collect())
     }

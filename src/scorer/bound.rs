@@ -80,6 +80,12 @@ pub(super) fn too_long(tokens: usize, model: &Model) -> String {
     }
 }
 
+/// How many bytes there are, and how many there may be, where there are too many.
+pub(super) fn too_large(text: &str, limit: u64) -> Option<String> {
+    let bytes = text.len();
+    (bytes as u64 > limit).then(|| format!("{bytes} bytes; the limit `limits.text` is {limit}"))
+}
+
 fn views(methods: &[LabelledMethod]) -> Vec<View> {
     let mut views = Vec::new();
     for view in methods.iter().flat_map(|method| method.method.base.views()) {
@@ -112,11 +118,16 @@ impl Scorer {
         let Binding { models, generators, .. } = binding;
         let views = views(&methods);
         let prefixes = views.iter().filter_map(|view| match view {
-            View::After(texts) => Some((texts.clone(), prefix(&models[0], texts))),
+            View::After(texts) => Some(texts.clone()),
             _ => None,
         });
+        let target = Arc::clone(&models[0]);
+        let with_ids = move |texts: Texts| {
+            let ids = prefix(&target, &texts);
+            (texts, ids)
+        };
         Ok(Arc::new(Bound {
-            prefixes: prefixes.collect(),
+            prefixes: self.workers.map(prefixes.collect(), with_ids).await?,
             views,
             models,
             generators,
@@ -130,14 +141,14 @@ impl Scorer {
     }
 
     async fn bind_method(&self, method: &mut LabelledMethod, binding: &mut Binding) -> Result<(), ScorerError> {
-        let (at, weighted) = (method.place, method.method.pdr.is_some());
+        let (place, weighted) = (method.clone(), method.method.pdr.is_some());
         match &mut method.method.base {
             Base::Ref { reference, reading } => {
                 let model = self.opened(reference, &binding.models).await?;
                 if model.masked {
                     let detail =
                         format!("model `{reference}` is a masked model, which gives no probabilities of texts");
-                    binding.fault(at, "reference", detail);
+                    binding.fault(place.pointer("reference"), detail);
                 } else if !same_tokens(&binding.models[0], &model) {
                     *reading = Reading::OwnIds;
                     if weighted {
@@ -145,7 +156,7 @@ impl Scorer {
                             "the reference model `{reference}` has another tokenization, so that tokens cannot be compared \
                              one by one: without `pdr` the difference of the means is there"
                         );
-                        binding.fault(at, "pdr", detail);
+                        binding.fault(place.pointer("pdr"), detail);
                     }
                 }
                 Binding::add(&mut binding.models, model);
@@ -155,7 +166,7 @@ impl Scorer {
                 if !model.masked {
                     let detail =
                         format!("model `{}` continues texts; neighbours are made by a masked model", generator.model);
-                    binding.fault(at, "generator/model", detail);
+                    binding.fault(place.pointer("generator/model"), detail);
                 }
                 Binding::add(&mut binding.generators, model);
             }
@@ -164,10 +175,17 @@ impl Scorer {
                 if !made.is_some_and(|made| made.fit(&binding.models[0].tokenizer)) {
                     let detail =
                         format!("the token counts `{}` were made with another tokenizer than the model's", counts.id);
-                    binding.fault(at, "counts", detail);
+                    binding.fault(place.pointer("counts"), detail);
                 }
             }
             _ => {}
+        }
+        for (field, texts) in method.texts_before() {
+            for (index, text) in texts.as_slice().iter().enumerate() {
+                if let Some(detail) = too_large(text, self.text_limit) {
+                    binding.fault(place.pointer(&format!("{field}/{index}")), format!("the text has {detail}"));
+                }
+            }
         }
         Ok(())
     }
@@ -190,8 +208,8 @@ struct Binding {
 }
 
 impl Binding {
-    fn fault(&mut self, place: usize, field: &str, detail: String) {
-        let fault = Fault { pointer: format!("/{place}/{field}"), detail };
+    fn fault(&mut self, pointer: String, detail: String) {
+        let fault = Fault { pointer, detail };
         // A sweep finds the same fault for each of its methods.
         if !self.faults.contains(&fault) {
             self.faults.push(fault);

@@ -126,9 +126,9 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Adds what another part cost; its tokens unless they were counted before.
-    pub fn add(&mut self, other: Self, new: bool) {
-        self.tokens += if new { other.tokens } else { 0 };
+    /// Adds what another part cost.
+    pub fn add(&mut self, other: Self) {
+        self.tokens += other.tokens;
         self.forward_passes += other.forward_passes;
         self.cached_passes += other.cached_passes;
     }

@@ -41,10 +41,15 @@ impl Scorer {
         class: Class,
         deadline: Option<Instant>,
     ) -> Result<Scored, ScorerError> {
-        let (made, cost) = self.make_neighbors(bound, &inputs, class, deadline).await?;
         let for_text = Arc::clone(bound);
-        let prepare = move |(input, made): (Input, Vec<Made>)| Prepared::new(input, &made, &for_text);
-        let prepared = self.workers.map(inputs.into_iter().zip(made).collect(), prepare).await?;
+        let mut prepared = self.workers.map(inputs, move |input| Prepared::new(input, &for_text)).await?;
+        let mut cost = Usage::default();
+        if !bound.views.is_empty() {
+            let made = self.make_neighbors(bound, &prepared, class, deadline, &mut cost).await?;
+            let for_text = Arc::clone(bound);
+            let with_views = move |(text, made): (Prepared, Vec<Made>)| text.with_views(&made, &for_text);
+            prepared = self.workers.map(prepared.into_iter().zip(made).collect(), with_views).await?;
+        }
         let mut batch = Batch::new(bound.models.len());
         let planned: Vec<Planned> = prepared.into_iter().map(|text| Planned::new(text, &mut batch)).collect();
         check_detail(bound, &planned)?;
@@ -52,23 +57,26 @@ impl Scorer {
         self.finish(bound, planned, ran, cost).await
     }
 
-    /// The neighbours of every text by every generator of the methods, and what they cost.
+    /// The neighbours of every text by every generator of the methods; adds what they cost. None are made of a text that
+    /// has failed already.
     async fn make_neighbors(
         &self,
         bound: &Bound,
-        inputs: &[Input],
+        prepared: &[Prepared],
         class: Class,
         deadline: Option<Instant>,
-    ) -> Result<(Vec<Vec<Made>>, Usage), ScorerError> {
-        let (mut made, mut cost) = (vec![Vec::new(); inputs.len()], Usage::default());
+        cost: &mut Usage,
+    ) -> Result<Vec<Vec<Made>>, ScorerError> {
+        let mut made = vec![Vec::new(); prepared.len()];
+        let sound: Vec<usize> = (0..prepared.len()).filter(|&at| prepared[at].error.is_none()).collect();
         for view in &bound.views {
             let View::Neighbors(Some(generator)) = view else { continue };
             let Some(model) = bound.generators.iter().find(|model| model.id == *generator.model) else { continue };
-            let texts = inputs.iter().map(|input| input.text.as_str().into()).collect();
+            let texts = sound.iter().map(|&at| prepared[at].input.text.as_str().into()).collect();
             let found = self.neighbors(model, texts, generator.count, class, deadline).await?;
-            for (made, found) in made.iter_mut().zip(found) {
+            for (&at, found) in sound.iter().zip(found) {
                 let neighbors = found.map_err(|error| Unseen { code: error.code, detail: error.detail });
-                made.push((
+                made[at].push((
                     view.clone(),
                     neighbors.map(|generated| {
                         cost.forward_passes += generated.forward_passes;
@@ -78,7 +86,7 @@ impl Scorer {
                 ));
             }
         }
-        Ok((made, cost))
+        Ok(made)
     }
 
     /// Runs every model's sequences. What one model refuses is taken back from the others.

@@ -1,10 +1,11 @@
 //! One text on its way to the models: checked, tokenized, cut if the request allows it.
 
 use super::TextError;
-use super::bound::Bound;
+use super::bound::{Bound, too_large, too_long};
 use super::passes::{Pass, Sequence, sequence};
 use crate::methods::{Unseen, View};
 use crate::tokenizer::Encoded;
+use crate::wire::by_name;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -21,7 +22,7 @@ pub struct Input {
 
 /// What to do with a text that is longer than the model's context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 pub enum Overflow {
     /// The text fails with `too_long`.
     #[default]
@@ -31,6 +32,14 @@ pub enum Overflow {
     /// The text is read in windows of the context, each starting half a window later; every token is scored once, with
     /// the most context that a window gives it, and positions run on over the whole text.
     Window,
+}
+
+impl TryFrom<String> for Overflow {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        by_name(&name, &[("error", Overflow::Error), ("truncate", Overflow::Truncate), ("window", Overflow::Window)])
+    }
 }
 
 /// The neighbours that a masked model made of a text, or why it made none.
@@ -55,20 +64,28 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Tokenizes the text and plans its passes. `generated` are the neighbours that masked models made of it.
-    pub fn new(input: Input, generated: &[Made], bound: &Bound) -> Self {
-        let bytes = input.text.len();
-        if bytes as u64 > bound.text_limit {
-            let detail = format!("the text has {bytes} bytes; the limit `limits.text` is {}", bound.text_limit);
-            return Self::failed(input, TextError::whole("too_long", detail));
+    /// Tokenizes the text and plans its own passes.
+    pub fn new(input: Input, bound: &Bound) -> Self {
+        if let Some(detail) = too_large(&input.text, bound.text_limit) {
+            return Self::failed(input, TextError::whole("too_long", format!("the text has {detail}")));
         }
         match bound.encodings.encode(&bound.models[0], &input.text) {
-            Ok(encoded) => Self::fit(input, encoded, generated, bound),
+            Ok(encoded) => Self::fit(input, encoded, bound),
             Err(error) => Self::failed(input, TextError::whole("untokenizable", error.to_string())),
         }
     }
 
-    fn fit(input: Input, encoded: Arc<Encoded>, generated: &[Made], bound: &Bound) -> Self {
+    /// Plans what the methods look at besides, unless the text has failed. `generated` are the neighbours that masked
+    /// models made of it.
+    pub fn with_views(mut self, generated: &[Made], bound: &Bound) -> Self {
+        let Some(encoded) = self.encoded.as_ref().filter(|_| self.error.is_none()) else { return self };
+        let specials = encoded.specials_before;
+        let about = About { input: &self.input, ids: &self.ids, specials, generated, bound };
+        self.views = bound.views.iter().map(|view| (view.clone(), about.sequences(view))).collect();
+        self
+    }
+
+    fn fit(input: Input, encoded: Arc<Encoded>, bound: &Bound) -> Self {
         let ids = match bound.fit(0, &encoded.ids) {
             Ok(ids) => ids,
             Err(detail) => return Self::failed(input, TextError::whole("too_long", format!("the text has {detail}"))),
@@ -81,9 +98,7 @@ impl Prepared {
             return Self { truncated, encoded: Some(encoded), ids, error, ..Self::bare(input) };
         }
         let own = sequence(0, &ids, bound.models[0].longest);
-        let about = About { input: &input, ids: &ids, specials: encoded.specials_before, generated, bound };
-        let views = bound.views.iter().map(|view| (view.clone(), about.sequences(view))).collect();
-        Self { truncated, encoded: Some(encoded), ids, own, views, ..Self::bare(input) }
+        Self { truncated, encoded: Some(encoded), ids, own, ..Self::bare(input) }
     }
 
     fn failed(input: Input, error: TextError) -> Self {
@@ -144,7 +159,10 @@ impl About<'_> {
 
     /// Another text, by a model in its own ids.
     fn encoded(&self, model: usize, text: &str, what: &str) -> Result<Sequence, Unseen> {
-        let Bound { encodings, models, .. } = self.bound;
+        let Bound { encodings, models, text_limit, .. } = self.bound;
+        if let Some(detail) = too_large(text, *text_limit) {
+            return Err(unseen("too_long", format!("the {what} has {detail}")));
+        }
         let encoded = encodings.encode(&models[model], text);
         let encoded = encoded.map_err(|error| unseen("untokenizable", format!("the {what}: {error}")))?;
         let fitting = self.bound.fit(model, &encoded.ids);
@@ -159,7 +177,7 @@ impl About<'_> {
     fn fitted(&self, model: usize, ids: &Arc<[u32]>, what: &str) -> Result<Sequence, Unseen> {
         let Bound { models, overflow, .. } = self.bound;
         if ids.len() > models[model].longest && *overflow != Overflow::Window {
-            let detail = super::bound::too_long(ids.len(), &models[model]);
+            let detail = too_long(ids.len(), &models[model]);
             return Err(unseen("too_long", format!("the {what} has {detail}")));
         }
         Ok(sequence(model, ids, models[model].longest))
@@ -167,13 +185,13 @@ impl About<'_> {
 
     /// The text after a prefix: one pass, for the prefix must be seen by every token.
     fn after(&self, prefix: &[u32]) -> Result<Sequence, Unseen> {
-        let (specials, text) = self.ids.split_at(self.specials.min(self.ids.len()));
-        let ids: Arc<[u32]> = [specials, prefix, text].concat().into();
-        let model = &self.bound.models[0];
-        if ids.len() > model.longest {
-            let detail = super::bound::too_long(ids.len(), model);
+        let (model, tokens) = (&self.bound.models[0], prefix.len() + self.ids.len());
+        if tokens > model.longest {
+            let detail = too_long(tokens, model);
             return Err(unseen("too_long", format!("the text with its prefix has {detail}")));
         }
+        let (specials, text) = self.ids.split_at(self.specials.min(self.ids.len()));
+        let ids: Arc<[u32]> = [specials, prefix, text].concat().into();
         // The statistic at 0 belongs to the second id.
         let skip = (specials.len() + prefix.len()).saturating_sub(1);
         Ok(vec![Pass { model: 0, ids, skip }])

@@ -6,21 +6,26 @@ use rayon::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// A pool of threads; cheap to clone.
+/// Two pools of threads; cheap to clone.
 #[derive(Clone)]
 pub struct Workers {
     pool: Arc<rayon::ThreadPool>,
+    /// For what takes long and nobody waits for: a thread of rayon that is at work on something large takes up nothing
+    /// else until it is done, so it must not be one that clients wait for.
+    behind: Arc<rayon::ThreadPool>,
 }
 
 impl Workers {
-    /// Starts the threads; 0 for as many as the machine has.
+    /// Starts the threads of each pool; 0 for as many as the machine has.
     ///
     /// # Errors
     /// Where the operating system refuses a thread.
     pub fn new(threads: usize) -> Result<Self, rayon::ThreadPoolBuildError> {
-        let name = |index| format!("worker-{index}");
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build()?;
-        Ok(Self { pool: Arc::new(pool) })
+        let pool = |name: &'static str| {
+            let name = move |index| format!("{name}-{index}");
+            rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().map(Arc::new)
+        };
+        Ok(Self { pool: pool("worker")?, behind: pool("report")? })
     }
 
     /// Applies `f` to every item, one item a task, and gives the results in order. Stops early once nobody waits.
@@ -36,8 +41,10 @@ impl Workers {
         T: Send + 'static,
         R: Send + 'static,
     {
-        self.spawn(move |wanted| items.into_par_iter().with_max_len(1).map(|item| wanted().then(|| f(item))).collect())
-            .await
+        Self::spawn(&self.pool, move |wanted| {
+            items.into_par_iter().with_max_len(1).map(|item| wanted().then(|| f(item))).collect()
+        })
+        .await
     }
 
     /// Runs `f` on one of the threads.
@@ -45,19 +52,30 @@ impl Workers {
     /// # Errors
     /// [`ScorerError::Internal`] where `f` panics.
     pub async fn run<R: Send + 'static>(&self, f: impl FnOnce() -> R + Send + 'static) -> Result<R, ScorerError> {
-        self.spawn(move |wanted| wanted().then(f)).await
+        Self::spawn(&self.pool, move |wanted| wanted().then(f)).await
+    }
+
+    /// Runs what may take long on threads that no client waits for; it may ask whether its result is still wanted.
+    ///
+    /// # Errors
+    /// [`ScorerError::Internal`] where `f` panics.
+    pub async fn run_behind<R: Send + 'static>(
+        &self,
+        f: impl FnOnce(&dyn Fn() -> bool) -> R + Send + 'static,
+    ) -> Result<R, ScorerError> {
+        Self::spawn(&self.behind, move |wanted| wanted().then(|| f(&|| wanted()))).await
     }
 
     /// `f` may ask whether its result is still wanted, and gives none where it is not.
     async fn spawn<R>(
-        &self,
+        pool: &rayon::ThreadPool,
         f: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Option<R> + Send + 'static,
     ) -> Result<R, ScorerError>
     where
         R: Send + 'static,
     {
         let (sender, receiver) = oneshot::channel();
-        self.pool.spawn(move || {
+        pool.spawn(move || {
             let wanted = || !sender.is_canceled();
             // A panic must not end the process, which is what rayon does with one that leaves a task.
             let result = catch_unwind(AssertUnwindSafe(|| f(&wanted))).unwrap_or_default();

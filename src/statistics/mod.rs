@@ -23,4 +23,4 @@ pub use intervals::clopper_pearson;
 pub use operating_point::{TprAtFpr, false_positive_budget};
 pub use profile::{PositionMeans, PositionProfile, PositionRow, PositionRows};
 pub use roc::{Roc, RocPoint, Sample, StatisticsError};
-pub use warnings::{AuditSample, Warning, WarningCode, warnings};
+pub use warnings::{AuditSample, Warning, WarningCode, warnings, warnings_of_method};

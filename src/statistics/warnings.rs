@@ -68,6 +68,35 @@ pub fn warnings(samples: &[AuditSample], fpr_targets: &[f64]) -> Vec<Warning> {
     warnings
 }
 
+/// What to say of a method that could not score every labelled sample: a class of which it scored too few, where there
+/// are enough of it or it scored none, and targets that then allow no false positive. `scored` and `labelled` count
+/// members, then non-members.
+pub fn warnings_of_method(label: &str, scored: [usize; 2], labelled: [usize; 2], fpr_targets: &[f64]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for (at, class) in ["members", "non-members"].into_iter().enumerate() {
+        let (scored, labelled) = (scored[at], labelled[at]);
+        if scored < labelled && scored < FEW_SAMPLES && (labelled >= FEW_SAMPLES || scored * 2 < labelled) {
+            let detail = format!(
+                "`{label}` has a score for {scored} of {labelled} {class}: fewer than {FEW_SAMPLES} make \
+                its rates and area coarse"
+            );
+            warnings.push(Warning { code: WarningCode::FewSamples, detail });
+        }
+    }
+    let lost = |fpr: &&f64| {
+        false_positive_budget(**fpr, scored[1]) == 0 && false_positive_budget(**fpr, labelled[1]) > 0 && scored[1] > 0
+    };
+    for fpr in fpr_targets.iter().filter(lost) {
+        let detail = format!(
+            "`{label}`: a false positive rate of {fpr} allows no false positive among the {} non-members \
+            that it scores",
+            scored[1]
+        );
+        warnings.push(Warning { code: WarningCode::ZeroFalsePositiveBudget, detail });
+    }
+    warnings
+}
+
 fn few_samples(class: &str, count: usize) -> Option<Warning> {
     (count < FEW_SAMPLES).then(|| Warning {
         code: WarningCode::FewSamples,
@@ -170,6 +199,22 @@ mod tests {
         let samples = [sample("a", None), sample("a", None)];
         assert_eq!(codes(&samples, &[0.05]), []);
         assert_eq!(codes(&[], &[0.05]), []);
+    }
+
+    #[test]
+    fn a_method_that_scores_few_is_warned_of() {
+        let of = |scored, labelled| warnings_of_method("m", scored, labelled, &[0.05, 0.5]);
+        assert_eq!(of([200, 200], [200, 200]), []);
+        assert_eq!(of([199, 150], [200, 200]), []);
+        let none = of([200, 0], [200, 200]);
+        assert_eq!(none.len(), 1);
+        assert!(none[0].detail.contains("`m` has a score for 0 of 200 non-members"), "{none:?}");
+        let few = of([99, 10], [200, 200]);
+        let codes: Vec<WarningCode> = few.iter().map(|warning| warning.code).collect();
+        assert_eq!(codes, [WarningCode::FewSamples, WarningCode::FewSamples, WarningCode::ZeroFalsePositiveBudget]);
+        // That there are few is said of the samples; of the method, if it lost most of them.
+        assert_eq!(of([40, 50], [50, 50]), []);
+        assert_eq!(of([4, 50], [50, 50]).len(), 1);
     }
 
     #[test]

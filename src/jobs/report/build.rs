@@ -5,7 +5,8 @@ use super::{AuditReport, Excluded, ExpandedRequest, GroupReport, OtherModel, Pro
 use crate::jobs::run::{Column, SampleScores};
 use crate::jobs::spec::AuditSpec;
 use crate::scorer::{Bound, Model, Usage};
-use crate::statistics::{AuditSample, PositionProfile, Warning, warnings};
+use crate::statistics::{AuditSample, PositionProfile, Warning, warnings, warnings_of_method};
+use sha2::{Digest, Sha256};
 
 /// The most positions that a report lists.
 const MOST_POSITIONS: usize = 4096;
@@ -20,8 +21,8 @@ pub struct Findings<'a> {
     pub usage: Usage,
 }
 
-/// Puts the report together.
-pub fn build(spec: &AuditSpec, bound: &Bound, findings: &Findings) -> AuditReport {
+/// Puts the report together; it is of no use once it is not `wanted` any more.
+pub fn build(spec: &AuditSpec, bound: &Bound, findings: &Findings, wanted: &dyn Fn() -> bool) -> AuditReport {
     let Findings { scores, columns, profile, usage } = findings;
     let everyone: Vec<usize> = (0..scores.len()).collect();
     let of = |rows: &[usize]| -> Vec<&SampleScores> { rows.iter().map(|&row| &scores[row]).collect() };
@@ -31,8 +32,8 @@ pub fn build(spec: &AuditSpec, bound: &Bound, findings: &Findings) -> AuditRepor
         total: rows.len(),
         members: counts(&rows, true),
         non_members: counts(&rows, false),
-        methods: Table::new(columns, &spec.metrics, &of(&rows)).reports(),
-        warnings: caution(spec, scores, &rows),
+        methods: Table::new(columns, &spec.metrics, &of(&rows)).reports(wanted),
+        warnings: caution(spec, findings, &rows),
     };
     let profile = profile.rows(MOST_POSITIONS);
     AuditReport {
@@ -42,11 +43,11 @@ pub fn build(spec: &AuditSpec, bound: &Bound, findings: &Findings) -> AuditRepor
             non_members: counts(&everyone, false),
             excluded: excluded(scores, columns),
         },
-        methods: Table::new(columns, &spec.metrics, &of(&everyone)).reports(),
+        methods: Table::new(columns, &spec.metrics, &of(&everyone)).reports(wanted),
         groups: groups(spec).into_iter().map(group).collect(),
         position_profile: profile.rows,
         positions_left_out: profile.left_out,
-        warnings: caution(spec, scores, &everyone),
+        warnings: caution(spec, findings, &everyone),
         usage: *usage,
         provenance: provenance(spec, bound, columns),
     }
@@ -76,14 +77,39 @@ fn excluded(scores: &[SampleScores], columns: &[Column]) -> Vec<Excluded> {
     entries.collect()
 }
 
-fn caution(spec: &AuditSpec, scores: &[SampleScores], rows: &[usize]) -> Vec<Warning> {
+fn caution(spec: &AuditSpec, findings: &Findings, rows: &[usize]) -> Vec<Warning> {
+    let (scores, targets) = (findings.scores, &spec.metrics.fpr_targets);
     let sample = |&row: &usize| AuditSample {
         text: spec.samples[row].text.as_bytes(),
         member: scores[row].member,
         scored_tokens: scores[row].scored_tokens,
         truncated: scores[row].truncated,
     };
-    warnings(&rows.iter().map(sample).collect::<Vec<_>>(), &spec.metrics.fpr_targets)
+    let mut all = warnings(&rows.iter().map(sample).collect::<Vec<_>>(), targets);
+    let count = |member, counted: &dyn Fn(&SampleScores) -> bool| {
+        rows.iter().map(|&row| &scores[row]).filter(|row| row.member == Some(member) && counted(row)).count()
+    };
+    let labelled = [true, false].map(|member| count(member, &|_| true));
+    for (at, column) in findings.columns.iter().enumerate().filter(|(_, column)| column.listed) {
+        let scored = [true, false].map(|member| count(member, &|row| row.scores[at].is_some()));
+        all.extend(warnings_of_method(&column.method.label, scored, labelled, targets));
+    }
+    all
+}
+
+fn digest(spec: &AuditSpec) -> String {
+    let mut digest = Sha256::new();
+    for sample in &spec.samples {
+        digest.update(match sample.member {
+            Some(true) => b"1",
+            Some(false) => b"0",
+            None => b"-",
+        });
+        digest.update((sample.text.len() as u64).to_le_bytes());
+        digest.update(&sample.text);
+    }
+    let hex: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
 }
 
 fn provenance(spec: &AuditSpec, bound: &Bound, columns: &[Column]) -> Provenance {
@@ -103,6 +129,7 @@ fn provenance(spec: &AuditSpec, bound: &Bound, columns: &[Column]) -> Provenance
         commit: model.commit.clone(),
         other_models: bound.models[1..].iter().chain(&bound.generators).map(other).collect(),
         program_version: env!("CARGO_PKG_VERSION").into(),
+        dataset_digest: digest(spec),
         request: ExpandedRequest {
             methods: columns.iter().filter(|column| column.listed).map(|column| column.method.clone()).collect(),
             overflow: spec.plan.overflow,

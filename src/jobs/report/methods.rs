@@ -27,9 +27,9 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The reports of the methods that the request lists.
-    pub fn reports(&self) -> Vec<MethodReport> {
-        let resampled = self.resampled();
+    /// The reports of the methods that the request lists; of no use once they are not `wanted` any more.
+    pub fn reports(&self, wanted: &dyn Fn() -> bool) -> Vec<MethodReport> {
+        let resampled = self.resampled(wanted);
         let listed = self.columns.iter().enumerate().filter(|(_, column)| column.listed);
         listed.map(|(at, _)| self.report(at, resampled.get(at))).collect()
     }
@@ -39,11 +39,11 @@ impl<'a> Table<'a> {
     }
 
     /// Empty without labels, or where it was not asked for.
-    fn resampled(&self) -> Vec<ColumnBootstrap> {
+    fn resampled(&self, wanted: &dyn Fn() -> bool) -> Vec<ColumnBootstrap> {
         let Some(settings) = self.metrics.bootstrap.as_ref().filter(|_| self.is_labelled()) else { return Vec::new() };
         let columns = self.columns.iter().zip(&self.scores);
         let columns = columns.map(|(column, scores)| BootstrapColumn { scores, baseline: column.baseline });
-        bootstrap(&self.labels, &columns.collect::<Vec<_>>(), &self.metrics.fpr_targets, settings)
+        bootstrap(&self.labels, &columns.collect::<Vec<_>>(), &self.metrics.fpr_targets, settings, wanted)
     }
 
     fn report(&self, at: usize, resampled: Option<&ColumnBootstrap>) -> MethodReport {

@@ -94,12 +94,16 @@ pub struct MethodReport {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Separation {
     /// Area under the ROC curve; null where a class has no scored sample.
+    #[schema(required = false)]
     pub auroc: Option<f64>,
     /// By DeLong; null where a class has fewer than two samples.
+    #[schema(required = false)]
     pub auroc_standard_error: Option<f64>,
     /// In the order of the targets; empty where there is no ROC curve.
+    #[schema(required = false)]
     pub tpr_at_fpr: Vec<TprAtFpr>,
     /// The smallest false-positive rate at which 95 % of the members are recognised.
+    #[schema(required = false)]
     pub fpr_at_95_tpr: Option<f64>,
 }
 
@@ -138,6 +142,9 @@ pub struct Provenance {
     #[schema(required = false)]
     pub other_models: Vec<OtherModel>,
     pub program_version: String,
+    /// SHA-256 over the samples in order: of each its label (`1`, `0` or `-`), the bytes of its text as 64 bits
+    /// (little-endian), and the text.
+    pub dataset_digest: String,
     /// The request with its defaults filled in.
     pub request: ExpandedRequest,
 }

@@ -78,7 +78,7 @@ pub fn method(name: MethodName) -> Described {
             "ReCaLL: Xie et al. 2024, arXiv:2406.15968",
         ),
         MethodName::ConRecall => (
-            "As recall, contrasting a prefix of non-members with one of members.",
+            "As recall, contrasting a prefix of non-members with one of members; every token of the text counts after a prefix.",
             "(mean lp(x given non-members) - gamma mean lp(x given members)) / mean lp(x)",
             &[LogProbabilities, Text, KnownTexts],
             "2, of each prefix and the text",
@@ -151,6 +151,12 @@ pub fn weighting(name: WeightingName) -> WeightingEntry {
         formula,
         parameters: of_weighting(name),
         ablation: !matches!(name, WeightingName::Decay(_)),
+        needs: match name {
+            WeightingName::EntropySample | WeightingName::EntropyDataset => vec![Access::FullLogits],
+            WeightingName::Slope => vec![Access::LogProbabilities],
+            WeightingName::Random => vec![Access::Text],
+            WeightingName::Decay(_) | WeightingName::Reverse => Vec::new(),
+        },
         source,
     }
 }

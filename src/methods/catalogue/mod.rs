@@ -61,6 +61,8 @@ pub struct WeightingEntry {
     pub parameters: Vec<Parameter>,
     /// Whether it is an ablation and no decay.
     pub ablation: bool,
+    /// What its weights are computed from; nothing where they depend on position alone.
+    pub needs: Vec<Access>,
     /// Where it was published.
     pub source: &'static str,
 }

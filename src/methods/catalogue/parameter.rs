@@ -91,9 +91,9 @@ pub fn of_weighting(name: WeightingName) -> Vec<Parameter> {
     let alpha = Parameter {
         required: true,
         sweep: true,
-        // The range of the family that is the default, where there is a choice.
-        range: Some(if let WeightingName::Decay(family) = name { family } else { Decay::Linear }.alpha_range()),
-        ..optional("alpha", ParameterType::Number, "How fast the weights fall.")
+        // Where there is a choice of the family, its own range holds.
+        range: if let WeightingName::Decay(family) = name { Some(family.alpha_range()) } else { None },
+        ..optional("alpha", ParameterType::Number, "How fast the weights fall; in the range of the family.")
     };
     let family = Parameter {
         default: Some(Decay::Linear.name().into()),

@@ -10,6 +10,7 @@ use super::labelled::LabelledMethod;
 use super::method::Method;
 use super::name::MethodName;
 use super::parameters;
+use super::presets::PresetName;
 use super::range::{Fraction, Range};
 use super::request::{MethodObject, MethodRequest};
 use super::scope::Scope;
@@ -57,9 +58,16 @@ pub fn resolve(requests: &[MethodRequest], scope: &Scope) -> Result<Vec<Labelled
         {
             faults.keep(take_label(label, place, &place_of_label, &mut taken));
         }
+        let of_preset = object.preset.is_some();
         for (label, method) in made {
+            // A preset adds what is not there yet.
+            if of_preset
+                && methods.iter().any(|known: &LabelledMethod| *known.label == *label && known.method == method)
+            {
+                continue;
+            }
             faults.keep(take_label(&label, place, &place_of_label, &mut taken));
-            methods.push(LabelledMethod { label: label.into(), method, place });
+            methods.push(LabelledMethod { label: label.into(), method, place, of_preset });
         }
     }
     // A preset without its needs, or a grid of presets, may still come to more than were counted.
@@ -168,6 +176,10 @@ impl One<'_> {
         let Some(name) = &self.object.name else {
             return Err(Fault::new(self.at, "missing field `name`, or `preset`"));
         };
+        if PresetName::from_name(name).is_some() {
+            let detail = format!("`{name}` is a preset, which is asked for as {{ \"preset\": \"{name}\", ... }}");
+            return Err(Fault::new(self.name_at, detail));
+        }
         MethodName::from_name(name).ok_or_else(|| unknown("method", name, &MethodName::ALL, self.name_at))
     }
 
@@ -224,10 +236,11 @@ fn check_length(label: &str, at: &str) -> Result<(), Fault> {
 }
 
 fn take_label(label: &str, place: usize, at: &str, taken: &mut HashMap<String, usize>) -> Result<(), Fault> {
-    if let Some(first) = taken.get(label) {
+    if let Some(&first) = taken.get(label) {
+        let whose = if first == place { "another of the grid".to_owned() } else { format!("method {first} (from 0)") };
         return Err(Fault::new(
             at,
-            format!("the label `{label}` is already that of /{first}: every label is used once"),
+            format!("the label `{label}` is already that of {whose}: every label is used once"),
         ));
     }
     taken.insert(label.to_owned(), place);

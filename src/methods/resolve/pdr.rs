@@ -55,7 +55,7 @@ impl One<'_> {
         }
         if weighting == Some(WeightingName::EntropyDataset) {
             let detail = if !self.scope.audit {
-                "`entropy_dataset` is made of all texts of an audit; here `entropy_sample` is what there is".to_owned()
+                "`entropy_dataset` is made of all texts of an audit, and needs one; `entropy_sample` needs the text alone".to_owned()
             } else if !name.weights_the_text_alone() {
                 format!(
                     "`entropy_dataset` belongs to the positions of the audit's texts, and `{name}` weights others too"

@@ -83,3 +83,14 @@ fn what_a_preset_lacks_is_named() {
     let no_reference = labels(json!({ "preset": "paper_wikimia", "length": 64 }), &Scope::default());
     assert_eq!(no_reference.expect_err("a fault")[0].pointer, "/0/reference");
 }
+
+#[test]
+fn a_preset_adds_what_is_not_there_yet() {
+    let requests = json!(["loss", { "preset": "paper_mimir" }, { "preset": "paper_wikimia", "length": 64 }]);
+    let requests: Vec<MethodRequest> = serde_json::from_value(requests).expect("requests");
+    let methods = resolve(&requests, &scope()).expect("methods");
+    let of = |place: usize| methods.iter().filter(|method| method.place == place).count();
+    // The second preset shares the baselines, the slopes, LPDR and the exponential decay of loss and min_k.
+    assert_eq!([of(0), of(1), of(2)], [1, 16, 22 - 2 - 3 * 3 - 2]);
+    assert!(methods[5].of_preset && methods[5].pointer("pdr") == "/1/preset");
+}

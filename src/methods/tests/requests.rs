@@ -123,10 +123,10 @@ fn labels_are_unique_and_short() {
             { "name": "loss", "pdr": { "decay": "exponential", "alpha": 1e-300 } }
         ]),
         &[
-            ("/1", &["min_k(k=0.2)", "/0"]),
-            ("/2/label", &["min_k(k=0.2)", "/0"]),
+            ("/1", &["min_k(k=0.2)", "method 0"]),
+            ("/2/label", &["min_k(k=0.2)", "method 0"]),
             ("/3/label", &["201", "1 to 200"]),
-            ("/6", &["`loss`", "/5"]),
+            ("/6", &["`loss`", "method 5"]),
         ],
     );
     // A label that no client wrote is as long as its parameters are.
@@ -184,6 +184,8 @@ fn lists_of_a_command_line() {
     assert_eq!(names, parse(json!(["loss", "min_k"])));
     let array = parse_list(r#" ["loss", {"name": "min_k", "k": 0.1}]"#).expect("an array");
     assert_eq!(array, parse(json!(["loss", {"name": "min_k", "k": 0.1}])));
+    let object = parse_list(r#"{"name": "min_k", "k": 0.1}"#).expect("an object");
+    assert_eq!(object, parse(json!([{"name": "min_k", "k": 0.1}])));
     assert!(parse_list("[\"loss\"").is_err());
     assert!(resolve(&parse_list("").expect("names"), &scope()).is_err());
 }
@@ -244,7 +246,7 @@ fn a_grid_makes_a_method_of_each_combination() {
         &[("/0/k/1", &["1.5"]), ("/0/pdr/alpha/1", &["2.0"]), ("/0/pdr/alpha/2", &["-1"])],
     );
     assert_faults(json!([{ "name": "min_k", "k": [] }]), &[("/0/k", &["empty"])]);
-    assert_faults(json!([{ "name": "min_k", "k": [0.1, 0.1] }]), &[("/0", &["min_k(k=0.1)"])]);
+    assert_faults(json!([{ "name": "min_k", "k": [0.1, 0.1] }]), &[("/0", &["min_k(k=0.1)", "another of the grid"])]);
 }
 
 #[test]

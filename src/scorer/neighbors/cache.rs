@@ -4,7 +4,7 @@ use super::super::Model;
 use super::swap::Swap;
 use std::sync::Arc;
 
-/// The most bytes that are kept: the swaps of some ten thousand texts of a few hundred words.
+/// The most bytes that are kept: the swaps of some thousands of texts of a few hundred words.
 pub const MOST_BYTES: u64 = 32 << 20;
 
 /// Roughly what an entry costs besides its text and swaps.
@@ -19,7 +19,6 @@ pub struct Cache(moka::sync::Cache<Key, Arc<Found>>);
 struct Key {
     /// Of the model and of its tokenizer.
     identity: Arc<str>,
-    count: usize,
     text: Arc<str>,
 }
 
@@ -31,12 +30,11 @@ pub struct Found {
     pub passes: usize,
 }
 
-/// The part of the cache for one model and count.
+/// The part of the cache for one model.
 #[derive(Clone)]
 pub struct Part {
     cache: Cache,
     identity: Arc<str>,
-    count: usize,
 }
 
 impl Cache {
@@ -49,13 +47,13 @@ impl Cache {
         Self(moka::sync::Cache::builder().max_capacity(MOST_BYTES).weigher(weigher).build())
     }
 
-    /// The part for a model and a count.
-    pub fn of(&self, model: &Model, count: usize) -> Part {
-        self.part(&format!("{} {}", model.identity, model.tokenizer_digest), count)
+    /// The part for a model.
+    pub fn of(&self, model: &Model) -> Part {
+        self.part(&format!("{} {}", model.identity, model.tokenizer_digest))
     }
 
-    pub(super) fn part(&self, identity: &str, count: usize) -> Part {
-        Part { cache: self.clone(), identity: identity.into(), count }
+    pub(super) fn part(&self, identity: &str) -> Part {
+        Part { cache: self.clone(), identity: identity.into() }
     }
 }
 
@@ -79,6 +77,6 @@ impl Part {
     }
 
     fn key(&self, text: &Arc<str>) -> Key {
-        Key { identity: Arc::clone(&self.identity), count: self.count, text: Arc::clone(text) }
+        Key { identity: Arc::clone(&self.identity), text: Arc::clone(text) }
     }
 }

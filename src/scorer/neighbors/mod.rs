@@ -13,9 +13,11 @@ pub use swap::Neighbor;
 
 use super::{Model, Scorer, ScorerError, TextError};
 use crate::engine::{Class, FillWork, Output, Refusal};
+use crate::methods::MOST_NEIGHBORS;
 use crate::models::masked::{Blank, Choice, Filled};
 use crate::tokenizer::Words;
 use cache::Found;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 use swap::{Site, replaced};
@@ -71,7 +73,8 @@ impl Scorer {
         let Some(words) = mask_model.words.clone() else {
             return Err(Refusal::WrongKind { model: mask_model.id.clone(), masked: false }.into());
         };
-        let known = self.swaps.of(mask_model, count);
+        let known = self.swaps.of(mask_model);
+        let (texts, places) = distinct(texts);
         let (model, before) = (Arc::clone(mask_model), known.clone());
         let begin = move |text| {
             let step = before.get(&text).map_or_else(|| prepare(&model, &text), Step::Known);
@@ -86,14 +89,15 @@ impl Scorer {
         let parts: Vec<_> = begun.into_iter().map(own).collect();
         let finish = move |(text, step, filled): (Arc<str>, Step, Vec<Filled>)| match step {
             Step::Failed(error) => Err(error),
-            Step::Known(found) => generated(&words, &text, &found, 0, found.passes),
+            Step::Known(found) => generated(&words, &text, &found, count, (0, found.passes)),
             Step::New(_, sites) => {
-                let swaps = swap::rank(&text, &sites, &filled, &words, count);
+                // As many as anybody may ask for: the best are the first of them.
+                let swaps = swap::rank(&text, &sites, &filled, &words, MOST_NEIGHBORS);
                 let found = known.insert(&text, Found { swaps, passes: sites.len() });
-                generated(&words, &text, &found, found.passes, 0)
+                generated(&words, &text, &found, count, (found.passes, 0))
             }
         };
-        self.workers.map(parts, finish).await
+        Ok(repeated(self.workers.map(parts, finish).await?, &places))
     }
 
     /// Fills the blanks of all new texts, one after another.
@@ -131,6 +135,32 @@ impl Scorer {
     }
 }
 
+/// Each text once, and for every text the place of its own.
+fn distinct(texts: Vec<Arc<str>>) -> (Vec<Arc<str>>, Vec<usize>) {
+    let (mut distinct, mut known) = (Vec::new(), HashMap::new());
+    let place = |text: Arc<str>| {
+        *known.entry(text).or_insert_with_key(|text| {
+            distinct.push(Arc::clone(text));
+            distinct.len() - 1
+        })
+    };
+    let places = texts.into_iter().map(place).collect();
+    (distinct, places)
+}
+
+/// What was found for each text, in every place of that text; what it cost is in the first alone.
+fn repeated(found: Vec<Result<Generated, TextError>>, places: &[usize]) -> Vec<Result<Generated, TextError>> {
+    let mut seen = vec![false; found.len()];
+    let at = |&place: &usize| {
+        let again = std::mem::replace(&mut seen[place], true);
+        found[place].clone().map(|generated| match again {
+            true => Generated { forward_passes: 0, cached_passes: 0, ..generated },
+            false => generated,
+        })
+    };
+    places.iter().map(at).collect()
+}
+
 fn prepare(model: &Model, text: &str) -> Step {
     let encoded = match model.tokenizer.encode(text) {
         Ok(encoded) => encoded,
@@ -157,14 +187,14 @@ fn generated(
     words: &Words,
     text: &str,
     found: &Found,
-    forward_passes: usize,
-    cached_passes: usize,
+    count: usize,
+    (forward_passes, cached_passes): (usize, usize),
 ) -> Result<Generated, TextError> {
     if found.swaps.is_empty() {
         let detail = "the mask model gives no replacement of any word of the text".to_owned();
         return Err(TextError::whole("no_neighbors", detail));
     }
-    let neighbors = found.swaps.iter().map(|swap| Neighbor {
+    let neighbors = found.swaps.iter().take(count).map(|swap| Neighbor {
         score: swap.score,
         position: swap.position,
         id: swap.id,

@@ -66,6 +66,7 @@ impl Cohort {
         columns: &[BootstrapColumn],
         fpr_targets: &[f64],
         draws: &Draws,
+        wanted: &dyn Fn() -> bool,
     ) -> Replicates {
         let places: Vec<u32> = (0..).zip(&self.scored).filter(|(_, scored)| **scored).map(|(place, _)| place).collect();
         let ranked = self.columns.iter().map(|&at| Ranked::new(labels, columns[at].scores, &places)).collect();
@@ -77,7 +78,7 @@ impl Cohort {
             walker.values(counts)
         };
         let mut rows = Vec::with_capacity(draws.replicates());
-        while rows.len() < draws.replicates() {
+        while rows.len() < draws.replicates() && wanted() {
             let block = rows.len()..draws.replicates().min(rows.len() + BLOCK);
             rows.par_extend(block.into_par_iter().map_init(scratch, row));
         }

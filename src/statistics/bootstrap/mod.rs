@@ -46,15 +46,16 @@ pub struct ColumnBootstrap {
 ///
 /// The true positive rates are those at `fpr_targets`, by the rule of [`super::Roc::tpr_at_fpr`] with the budget of the
 /// replicate's own non-members. Of more than 2^30 samples there are no replicates: all of them count as discarded.
-/// Runs on rayon's pool; O(n log n) for each column and O(n) for each of its replicates.
+/// Stops early, with what there is, once it is not `wanted` any more. Runs on rayon's pool; O(n log n) for each column and O(n) for each of its replicates.
 pub fn bootstrap(
     labels: &[bool],
     columns: &[BootstrapColumn],
     fpr_targets: &[f64],
     settings: &Bootstrap,
+    wanted: &dyn Fn() -> bool,
 ) -> Vec<ColumnBootstrap> {
     let draws = Draws::Seeded { replicates: settings.replicates, seed: settings.seed };
-    resample(labels, columns, fpr_targets, settings.confidence, &draws)
+    resample(labels, columns, fpr_targets, settings.confidence, &draws, wanted)
 }
 
 /// The same as [`bootstrap`] with replicates that are given: each is a list of indices of samples.
@@ -67,7 +68,7 @@ pub fn bootstrap_listed(
     confidence: f64,
     replicates: &[Vec<u32>],
 ) -> Vec<ColumnBootstrap> {
-    resample(labels, columns, fpr_targets, confidence, &Draws::Listed(replicates))
+    resample(labels, columns, fpr_targets, confidence, &Draws::Listed(replicates), &|| true)
 }
 
 fn resample(
@@ -76,12 +77,13 @@ fn resample(
     fpr_targets: &[f64],
     confidence: f64,
     draws: &Draws,
+    wanted: &dyn Fn() -> bool,
 ) -> Vec<ColumnBootstrap> {
     let labels = if labels.len() > MOST_SAMPLES { &[] } else { labels };
     let mut results = vec![ColumnBootstrap::default(); columns.len()];
     // One cohort after the other, so that the replicates of one alone are in memory.
     for cohort in Cohort::all(labels, columns) {
-        let replicates = cohort.replicates(labels, columns, fpr_targets, draws);
+        let replicates = cohort.replicates(labels, columns, fpr_targets, draws, wanted);
         for &column in &cohort.summaries {
             results[column].summary = replicates.summary(&cohort, column, fpr_targets, confidence);
         }

@@ -37,7 +37,7 @@ fn alone(scores: &[Option<f64>]) -> BootstrapColumn<'_> {
 
 /// The summary of the only column.
 fn only(labels: &[bool], scores: &[Option<f64>], settings: &Bootstrap) -> BootstrapSummary {
-    bootstrap(labels, &[alone(scores)], &[0.1, 0.5], settings).remove(0).summary
+    bootstrap(labels, &[alone(scores)], &[0.1, 0.5], settings, &|| true).remove(0).summary
 }
 
 #[test]
@@ -130,14 +130,14 @@ fn nothing_to_compare_is_null_and_never_nan() {
         (vec![true, true, true, false], &scores),
     ] {
         let columns = [alone(scores), BootstrapColumn { scores, baseline: Some(0) }];
-        for column in bootstrap(&labels, &columns, &[0.05], &settings) {
+        for column in bootstrap(&labels, &columns, &[0.05], &settings, &|| true) {
             let expected = BootstrapSummary { discarded: 7, ..BootstrapSummary::default() };
             assert_eq!(column, ColumnBootstrap { summary: expected, versus_baseline: None });
         }
     }
-    assert_eq!(bootstrap(&[true, false], &[], &[], &settings), []);
+    assert_eq!(bootstrap(&[true, false], &[], &[], &settings, &|| true), []);
     let dangling = BootstrapColumn { scores: &scores, baseline: Some(1) };
-    assert_eq!(bootstrap(&[true, false, true], &[dangling], &[], &settings)[0].versus_baseline, None);
+    assert_eq!(bootstrap(&[true, false, true], &[dangling], &[], &settings, &|| true)[0].versus_baseline, None);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn threads_do_not_matter() {
     let columns = [alone(&complete), BootstrapColumn { scores: &scores, baseline: Some(0) }];
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-        pool.install(|| bootstrap(&labels, &columns, &[0.005, 0.5], &Bootstrap::default()))
+        pool.install(|| bootstrap(&labels, &columns, &[0.005, 0.5], &Bootstrap::default(), &|| true))
     };
     let one = on(1);
     assert!(one[1].versus_baseline.is_some());
@@ -218,10 +218,10 @@ fn what_draws_depend_on() {
     assert_ne!(draw(&scores, 1), draw(&scores, 2));
     assert_ne!(draw(&scores, 1), draw(&fewer, 1));
     // The order of the columns, and which others there are, are not among it.
-    let forward = bootstrap(&LABELS, &[alone(&scores), alone(&fewer)], &[], &Bootstrap::default());
-    let backward = bootstrap(&LABELS, &[alone(&fewer), alone(&scores)], &[], &Bootstrap::default());
+    let forward = bootstrap(&LABELS, &[alone(&scores), alone(&fewer)], &[], &Bootstrap::default(), &|| true);
+    let backward = bootstrap(&LABELS, &[alone(&fewer), alone(&scores)], &[], &Bootstrap::default(), &|| true);
     assert_eq!([&forward[0], &forward[1]], [&backward[1], &backward[0]]);
-    assert_eq!(forward[1], bootstrap(&LABELS, &[alone(&fewer)], &[], &Bootstrap::default())[0]);
+    assert_eq!(forward[1], bootstrap(&LABELS, &[alone(&fewer)], &[], &Bootstrap::default(), &|| true)[0]);
 }
 
 #[test]

@@ -1,0 +1,50 @@
+"""The service on a free port, for as long as a `with` lasts. Needs no package."""
+import json, pathlib, socket, subprocess, tempfile, time, urllib.error, urllib.request
+
+
+class Service:
+    def __init__(self, program, config):
+        """`config` is the text of the settings; what they name by a relative path counts from a directory of their own."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.directory = tempfile.TemporaryDirectory()
+        settings = pathlib.Path(self.directory.name) / "config.toml"
+        settings.write_text(config)
+        self.started = time.monotonic()
+        command = [program, "--config", settings, "serve", "--port", self.port]
+        self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.directory.cleanup()
+
+    def call(self, method, path, body=None, **headers):
+        """The answer's JSON. A problem ends the program with what the service says of it."""
+        return json.loads(self.text(method, path, body, **headers))
+
+    def text(self, method, path, body=None, **headers):
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"content-type": "application/json", **headers} if data else headers
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers, method=method)
+        try:
+            return urllib.request.urlopen(request).read().decode()
+        except urllib.error.HTTPError as error:
+            if error.code == 503:
+                raise
+            raise SystemExit(f"{method} {path}: {error.code} {error.read().decode()}") from None
+
+    def wait(self, done):
+        """Seconds from the start of the process until `done` answers without an error and truly."""
+        while True:
+            try:
+                if done():
+                    return time.monotonic() - self.started
+            except OSError:
+                pass
+            assert self.process.poll() is None, "the service has ended"
+            time.sleep(0.01)
