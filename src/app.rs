@@ -2,7 +2,7 @@
 
 use crate::api;
 use crate::config::{self, Load, Settings};
-use crate::engine::{DeviceSlot, Engine, EngineSettings};
+use crate::engine::{DeviceSlot, DiskCache, Engine, EngineSettings};
 use crate::hub::{Hub, HubError};
 use crate::jobs::Audits;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
@@ -48,6 +48,10 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Sc
     let engine = EngineSettings {
         max_queue_tokens: settings.engine.max_queue_tokens.unwrap_or_else(|| queue_tokens(&devices)),
         cache_bytes: settings.engine.cache.as_u64() / IDS_OF_CACHE * (IDS_OF_CACHE - 1),
+        disk_cache: settings.engine.disk_cache.clone().map(|directory| {
+            let limit = settings.engine.disk_cache_limit.as_u64();
+            DiskCache { directory, limit }
+        }),
     };
     let slots = declared.iter().map(Declared::slot).collect();
     let engine = Engine::start(slots, devices.iter().map(|device| device_slot(settings, device)).collect(), engine)?;

@@ -59,7 +59,9 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     let metrics = Metrics { fpr_targets: args.fpr, roc: args.roc, bootstrap };
     let bar = progress::bar(Some(samples.len() as u64));
     let spec = Arc::new(AuditSpec { plan, samples, metrics });
-    let outcome = jobs::run(&scorer, spec, |done| bar.set_position(done as u64)).await.map_err(super::explained)?;
+    let outcome = jobs::run(&scorer, spec, |done| bar.set_position(done as u64)).await.map_err(super::explained);
+    super::finish(&scorer).await;
+    let outcome = outcome?;
     bar.finish_and_clear();
     let default = if stdout().is_terminal() { Format::Table } else { Format::Json };
     match args.format.unwrap_or(default) {

@@ -31,8 +31,11 @@ impl From<String> for BadLine {
     }
 }
 
-/// Opens a file, or standard input for `-`; with the size where it is known.
-pub fn open(path: &Path) -> std::io::Result<(Box<dyn BufRead + Send>, Option<u64>)> {
+/// An opened input, with its size where it is known.
+pub type Opened = (Box<dyn BufRead + Send>, Option<u64>);
+
+/// Opens a file, or standard input for `-`.
+pub fn open(path: &Path) -> std::io::Result<Opened> {
     if path == Path::new("-") {
         return Ok((Box::new(BufReader::new(stdin())), None));
     }

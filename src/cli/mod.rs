@@ -18,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Tells whether a text was in a language model's pre-training data.
 #[derive(Parser)]
@@ -149,6 +150,13 @@ impl ScoringArgs {
         let requests = parse_list(list).context("--methods is not a JSON array of methods")?;
         resolve(&requests, scope).map_err(|faults| of_methods(&faults))
     }
+}
+
+/// Ends the engine, which writes what its cache on disk has not written yet.
+async fn finish(scorer: &Scorer) {
+    let engine = scorer.engine().clone();
+    // Fails only where the runtime ends, which it does after this.
+    let _ = tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO)).await;
 }
 
 /// An error of the scorer as the command line tells it.

@@ -28,14 +28,22 @@ type Item = (Result<Line, BadLine>, u64);
 
 /// Scores a file.
 pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
-    let (reader, size) = lines::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    let source = lines::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
     let (settings, scorer, plan) = args.scoring.start(config, false, false).await?;
-    let bound = scorer.bind(&Plan { tokens: args.tokens, ..plan }).await.map_err(super::explained)?;
-    let limit = settings.server.body_limit.as_u64();
+    let plan = Plan { tokens: args.tokens, ..plan };
+    let scored = score(&args.file, source, settings.server.body_limit.as_u64(), &scorer, &plan).await;
+    super::finish(&scorer).await;
+    scored
+}
+
+/// Scores the lines of `source`, the opened file and its size; those longer than `limit` bytes fail.
+async fn score(file: &Path, source: lines::Opened, limit: u64, scorer: &Scorer, plan: &Plan) -> Result<()> {
+    let (reader, size) = source;
+    let bound = scorer.bind(plan).await.map_err(super::explained)?;
     let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
     let reading = tokio::task::spawn_blocking(move || read(reader, limit, &sender));
     let items = stream::poll_fn(move |context| receiver.poll_recv(context)).enumerate();
-    let mut results = items.map(|(index, item)| one(&scorer, &bound, index, item)).buffered(IN_FLIGHT);
+    let mut results = items.map(|(index, item)| one(scorer, &bound, index, item)).buffered(IN_FLIGHT);
 
     let bar = progress::bar(size);
     let mut out = BufWriter::new(stdout().lock());
@@ -60,7 +68,7 @@ pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
     }
     out.flush()?;
     bar.finish_and_clear();
-    reading.await?.with_context(|| format!("cannot read {}", args.file.display()))
+    reading.await?.with_context(|| format!("cannot read {}", file.display()))
 }
 
 fn read(mut reader: Box<dyn std::io::BufRead + Send>, limit: u64, sender: &mpsc::Sender<Item>) -> std::io::Result<()> {

@@ -88,8 +88,13 @@ pub struct Engine {
     pub max_batch_tokens: Option<usize>,
     /// How many tokens may be admitted and not yet answered; none for a number that suits the device.
     pub max_queue_tokens: Option<usize>,
-    /// The size of the cache of token statistics; 0 turns it off.
+    /// The size of the cache of token statistics in memory; 0 turns it off.
     pub cache: ByteSize,
+    /// The directory that keeps token statistics on disk; none for none. A relative path from the file counts from the
+    /// file's directory.
+    pub disk_cache: Option<PathBuf>,
+    /// What that directory may hold.
+    pub disk_cache_limit: ByteSize,
     /// What the models may take of each device; none for a part of what the device has.
     pub memory: Option<ByteSize>,
     /// The model of requests that name none; see [`Settings::default_model`].
@@ -105,6 +110,8 @@ impl Default for Engine {
             max_batch_tokens: None,
             max_queue_tokens: None,
             cache: ByteSize::mebibytes(256),
+            disk_cache: None,
+            disk_cache_limit: ByteSize::mebibytes(4_096),
             memory: None,
             default_model: None,
         }

@@ -10,6 +10,9 @@ use super::{
 /// More would be a mistake, and would keep the sum of now and a timeout from being a time.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
+/// Less would not keep long texts, of which one may take a 64th of it: 32,000 tokens.
+const LEAST_DISK_CACHE: u64 = 64 << 20;
+
 /// More would be a mistake.
 const MOST_THREADS: u64 = 1_024;
 
@@ -51,6 +54,8 @@ fn engine(reader: &mut Reader<'_>, mut table: Table, engine: &mut Engine) {
     reader.read(&mut table, "max_batch_tokens", &mut engine.max_batch_tokens, budget);
     reader.read(&mut table, "max_queue_tokens", &mut engine.max_queue_tokens, budget);
     reader.read(&mut table, "cache", &mut engine.cache, |item| item.size(0));
+    reader.read(&mut table, "disk_cache", &mut engine.disk_cache, |item| item.path().map(Some));
+    reader.read(&mut table, "disk_cache_limit", &mut engine.disk_cache_limit, |item| item.size(LEAST_DISK_CACHE));
     reader.read(&mut table, "memory", &mut engine.memory, memory);
     reader.read(&mut table, "default_model", &mut engine.default_model, |item| item.text().map(Some));
     reader.close(table);

@@ -90,6 +90,7 @@ pub(super) struct ModelMeters {
     pub(super) halvings: Counter,
     scored_tokens: Counter,
     pub(super) cache_hits: Counter,
+    pub(super) cache_recalls: Counter,
     pub(super) cache_misses: Counter,
     pub(super) loads_ok: Counter,
     pub(super) loads_failed: Counter,
@@ -102,6 +103,7 @@ impl ModelMeters {
         let label = || model.to_owned();
         let forwards = |outcome| zero(counter!(names::ENGINE_FORWARDS, "model" => label(), "outcome" => outcome));
         let loads = |outcome| zero(counter!(names::ENGINE_LOADS, "model" => label(), "outcome" => outcome));
+        let hits = |tier| zero(counter!(names::ENGINE_CACHE_HITS, "model" => label(), "tier" => tier));
         Self {
             batch_tokens: histogram!(names::ENGINE_BATCH_TOKENS, "model" => label()),
             batch_sequences: histogram!(names::ENGINE_BATCH_SEQUENCES, "model" => label()),
@@ -113,7 +115,8 @@ impl ModelMeters {
             forwards_device_lost: forwards("device_lost"),
             halvings: zero(counter!(names::ENGINE_HALVINGS, "model" => label())),
             scored_tokens: zero(counter!(names::ENGINE_TOKENS, "model" => label())),
-            cache_hits: zero(counter!(names::ENGINE_CACHE_HITS, "model" => label())),
+            cache_hits: hits("memory"),
+            cache_recalls: hits("disk"),
             cache_misses: zero(counter!(names::ENGINE_CACHE_MISSES, "model" => label())),
             loads_ok: loads("ok"),
             loads_failed: loads("failed"),
@@ -150,14 +153,42 @@ impl ModelMeters {
     }
 }
 
+/// The series of the cache on disk.
+#[derive(Debug, Clone)]
+pub(super) struct DiskMeters {
+    /// What its files take of the disk.
+    pub(super) bytes: Gauge,
+    /// Statistics that were not written.
+    pub(super) dropped: Counter,
+    pub(super) open_errors: Counter,
+    pub(super) read_errors: Counter,
+    pub(super) write_errors: Counter,
+}
+
+impl DiskMeters {
+    pub(super) fn new() -> Self {
+        let errors = |operation| zero(counter!(names::ENGINE_DISK_CACHE_ERRORS, "operation" => operation));
+        let bytes = gauge!(names::ENGINE_DISK_CACHE_BYTES);
+        bytes.set(0.0);
+        Self {
+            bytes,
+            dropped: zero(counter!(names::ENGINE_DISK_CACHE_DROPPED)),
+            open_errors: errors("open"),
+            read_errors: errors("read"),
+            write_errors: errors("write"),
+        }
+    }
+}
+
 /// All series of the engine.
 #[derive(Debug)]
 pub(super) struct Meters {
     requests: [Vec<Counter>; Class::ALL.len()],
     pub(super) queue_tokens: [Gauge; Class::ALL.len()],
     pub(super) queue_seconds: [Histogram; Class::ALL.len()],
-    /// About how many bytes the cache holds.
+    /// About how many bytes the cache in memory holds.
     pub(super) cache_bytes: Gauge,
+    pub(super) disk: DiskMeters,
     pub(super) dropped_late: Counter,
     pub(super) dropped_abandoned: Counter,
     /// By index of the model.
@@ -185,6 +216,7 @@ impl Meters {
             }),
             queue_seconds: Class::ALL.map(|class| histogram!(names::ENGINE_QUEUE_SECONDS, "class" => class.name())),
             cache_bytes: gauge!(names::ENGINE_CACHE_BYTES),
+            disk: DiskMeters::new(),
             dropped_late: dropped("deadline"),
             dropped_abandoned: dropped("abandoned"),
             models: models.iter().map(|model| ModelMeters::new(&model.id)).collect(),

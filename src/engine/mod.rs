@@ -57,7 +57,7 @@ pub use status::{DeviceStatus, EngineStatus, ModelState, ModelStatus};
 pub use task::Request;
 pub use ticket::{Output, Ticket};
 pub use work::{
-    ActivationBytes, Class, DeviceSlot, EngineSettings, FillWork, Load, ModelSlot, ModelSource, Stats, Work,
+    ActivationBytes, Class, DeviceSlot, DiskCache, EngineSettings, FillWork, Load, ModelSlot, ModelSource, Stats, Work,
 };
 
 use books::Books;
@@ -151,7 +151,7 @@ impl Engine {
 
     /// Stops admitting, lets the device threads finish what is queued for at most `grace`, and waits for their end:
     /// what has not started by then fails with [`EngineError::ShuttingDown`]; the forward passes in flight, which
-    /// nothing can stop, are waited for. Blocks. Calling it again waits for the same end.
+    /// nothing can stop, are waited for. Then the cache on disk is written and closed. Blocks. Calling it again waits for the same end.
     pub fn shutdown(&self, grace: Duration) {
         self.0.shared.gate.close();
         let until = Instant::now().checked_add(grace);
@@ -161,5 +161,6 @@ impl Engine {
             // Fails only where the thread panicked outside of all that is caught, and then it has ended as well.
             let _ = thread.join();
         }
+        self.0.shared.cache.close();
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Stats;
+use super::cache::Tier;
 use super::task::{Answer, Task};
 
 /// Tasks that must run, each with the index of its answer.
@@ -18,15 +19,17 @@ pub(super) struct Plan {
     pub(super) answers: Vec<Answer>,
     /// What must run.
     pub(super) pending: Pending,
-    /// How many answers came from the cache.
+    /// How many answers came from the cache in memory.
     pub(super) cached: usize,
+    /// How many came from the cache on disk.
+    pub(super) recalled: usize,
 }
 
 impl Plan {
     /// Plans `tasks` against a cache. Blanks are neither cached nor merged: their caller keeps what it makes of them.
-    pub(super) fn new(tasks: &[Task], cached: impl Fn(&Arc<[u32]>) -> Option<Stats>) -> Self {
-        let mut plan =
-            Self { slots: Vec::with_capacity(tasks.len()), answers: Vec::new(), pending: Vec::new(), cached: 0 };
+    pub(super) fn new(tasks: &[Task], cached: impl Fn(&Arc<[u32]>) -> Option<(Stats, Tier)>) -> Self {
+        let slots = Vec::with_capacity(tasks.len());
+        let mut plan = Self { slots, answers: Vec::new(), pending: Vec::new(), cached: 0, recalled: 0 };
         let mut known: HashMap<&[u32], usize> = HashMap::with_capacity(tasks.len());
         for task in tasks {
             let slot = match task {
@@ -39,14 +42,17 @@ impl Plan {
     }
 
     /// Adds a sequence to score. The index of its answer, as of the others.
-    fn score(&mut self, ids: &Arc<[u32]>, cached: impl Fn(&Arc<[u32]>) -> Option<Stats>) -> usize {
+    fn score(&mut self, ids: &Arc<[u32]>, cached: impl Fn(&Arc<[u32]>) -> Option<(Stats, Tier)>) -> usize {
         if ids.len() < 2 {
             // Nothing comes before the only id, so nothing is scored.
             return self.answer(Stats::default());
         }
         match cached(ids) {
-            Some(stats) => {
-                self.cached += 1;
+            Some((stats, tier)) => {
+                match tier {
+                    Tier::Memory => self.cached += 1,
+                    Tier::Disk => self.recalled += 1,
+                }
                 self.answer(stats)
             }
             None => self.run(Task::Score(Arc::clone(ids))),

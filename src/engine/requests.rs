@@ -121,6 +121,20 @@ impl Engine {
         Ok(ticket)
     }
 
+    /// The request with what the disk's cache knows of it, looked up off the async threads. What is not looked up here is
+    /// only found in memory. Where nothing is kept on disk this does nothing.
+    pub async fn recall(&self, work: impl Into<Request>) -> Request {
+        let mut work = work.into();
+        if self.0.shared.cache.has_disk() && !work.masked {
+            let (shared, identity) = (Arc::clone(&self.0.shared), Arc::clone(&work.identity));
+            let sequences: Vec<_> = work.tasks.iter().filter_map(Task::shared_sequence).collect();
+            let look_up = move || shared.cache.recall(&identity, &sequences);
+            // Fails only where the runtime ends, and then nobody waits for an answer.
+            work.recalled = tokio::task::spawn_blocking(look_up).await.unwrap_or_default();
+        }
+        work
+    }
+
     /// Every check that does not depend on room, and the plan.
     fn check(&self, work: &Request) -> Result<Checked, Refusal> {
         let shared = &self.0.shared;
@@ -143,7 +157,7 @@ impl Engine {
         {
             return Err(Refusal::TooLarge { limit: "model's context", allowed, requested });
         }
-        let plan = Plan::new(&work.tasks, |ids| shared.cache.get(&source.identity, ids));
+        let plan = Plan::new(&work.tasks, |ids| shared.cache.get(&work.recalled, &source.identity, ids));
         // What is cached is answered whatever becomes of the model.
         let lease = if plan.pending.is_empty() { None } else { Some(lease?) };
         Ok(Checked { model, plan, lease })

@@ -33,7 +33,7 @@ impl Shared {
         let meters = Meters::new(&models, devices);
         Self {
             gate: Gate::new(models.len(), settings.max_queue_tokens, devices, meters.queue_tokens.clone()),
-            cache: StatsCache::new(settings.cache_bytes),
+            cache: StatsCache::new(settings, meters.disk.clone()),
             board: Board::new(Facts::new(models.iter().map(|model| model.eager), devices.len())),
             meters: Arc::new(meters),
             books: Mutex::new(Books::new(&models, devices.len())),
@@ -206,6 +206,7 @@ impl Shared {
     pub(super) fn count_cache(&self, model: usize, plan: &Plan) {
         let meters = &self.meters.models[model];
         meters.cache_hits.increment(plan.cached as u64);
+        meters.cache_recalls.increment(plan.recalled as u64);
         let missed = plan.pending.iter().filter(|(_, task)| task.sequence().is_some());
         meters.cache_misses.increment(missed.count() as u64);
     }

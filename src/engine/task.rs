@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::cache::Recalled;
 use super::{Class, FillWork, Stats, Work};
 use crate::models::masked::{Blank, Filled};
 
@@ -32,13 +33,15 @@ pub struct Request {
     pub(super) masked: bool,
     pub(super) class: Class,
     pub(super) deadline: Option<Instant>,
+    /// What the disk knows of it; see [`Engine::recall`](super::Engine::recall).
+    pub(super) recalled: Recalled,
 }
 
 impl From<Work> for Request {
     fn from(work: Work) -> Self {
         let Work { model, identity, sequences, class, deadline } = work;
         let tasks = sequences.into_iter().map(Task::Score).collect();
-        Self { model, identity, tasks, masked: false, class, deadline }
+        Self { model, identity, tasks, masked: false, class, deadline, recalled: Recalled::new() }
     }
 }
 
@@ -46,7 +49,7 @@ impl From<FillWork> for Request {
     fn from(work: FillWork) -> Self {
         let FillWork { model, identity, blanks, class, deadline } = work;
         let tasks = blanks.into_iter().map(Task::Fill).collect();
-        Self { model, identity, tasks, masked: true, class, deadline }
+        Self { model, identity, tasks, masked: true, class, deadline, recalled: Recalled::new() }
     }
 }
 
@@ -63,6 +66,14 @@ impl Task {
     pub(super) fn sequence(&self) -> Option<&[u32]> {
         match self {
             Self::Score(ids) => Some(ids),
+            Self::Fill(_) => None,
+        }
+    }
+
+    /// The same, to be kept.
+    pub(super) fn shared_sequence(&self) -> Option<Arc<[u32]>> {
+        match self {
+            Self::Score(ids) => Some(Arc::clone(ids)),
             Self::Fill(_) => None,
         }
     }

@@ -25,7 +25,7 @@ pub struct Output {
     pub filled: Vec<Filled>,
     /// How many distinct sequences were run through the model.
     pub forward_passes: usize,
-    /// How many distinct sequences were answered from the cache.
+    /// How many distinct sequences were answered from the cache, in memory or on disk.
     pub cached_passes: usize,
 }
 
@@ -60,7 +60,7 @@ impl Ticket {
             answers: plan.answers,
             outstanding: plan.pending.len(),
             forward_passes: plan.pending.len(),
-            cached_passes: plan.cached,
+            cached_passes: plan.cached + plan.recalled,
             deadline,
             failure: None,
             replies,

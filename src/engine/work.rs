@@ -1,6 +1,7 @@
 //! What a caller hands to the engine: devices, models, settings, work.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -99,8 +100,19 @@ impl fmt::Debug for ModelSource {
 pub struct EngineSettings {
     /// How many interactive tokens may be admitted and not yet answered.
     pub max_queue_tokens: usize,
-    /// The size of the cache in bytes; 0 turns it off.
+    /// The size of the cache in memory, in bytes; 0 turns it off.
     pub cache_bytes: u64,
+    /// The cache on disk; none: statistics do not outlive the engine.
+    pub disk_cache: Option<DiskCache>,
+}
+
+/// Where and how much of the statistics is kept on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskCache {
+    /// A directory of its own, made where it is missing.
+    pub directory: PathBuf,
+    /// What its files may take of the disk, in bytes. A sequence whose statistics take more than 1/64 of it is not kept.
+    pub limit: u64,
 }
 
 /// How urgent a request is.

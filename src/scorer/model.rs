@@ -7,6 +7,7 @@ use crate::models::checkpoint::Checkpoint;
 use crate::models::device::ComputeDevice;
 use crate::models::files::{ModelFiles, Stamp, digest, joint_digest};
 use crate::models::footprint::Load;
+use crate::models::kernels::gemm::instructions;
 use crate::models::{ModelError, precision};
 use crate::tokenizer::{self, Tokenizer, Words};
 use candle_core::DType;
@@ -73,7 +74,8 @@ impl Model {
         let room = own().map(|device| device.memory.saturating_sub(weight_bytes)).min().unwrap_or(0);
         let model = Self {
             id: id.to_owned(),
-            identity: format!("{digest} {} {device}", precision::name(dtype)).into(),
+            // The instructions too: statistics on disk may have come from another machine.
+            identity: format!("{digest} {} {device} {}", precision::name(dtype), instructions()).into(),
             digest,
             tokenizer_digest: tokenizer_digest.into(),
             tokenizer,

@@ -101,6 +101,7 @@ impl Scorer {
         for (model, sequences) in bound.models.iter().zip(batch.sequences) {
             let identity = Arc::clone(&model.identity);
             let work = Work { model: model.id.clone(), identity, sequences, class, deadline };
+            let work = self.engine.recall(work).await;
             tickets.push(match class {
                 Class::Interactive => self.engine.submit(work)?,
                 Class::Batch => self.engine.submit_when_room(work).await?,

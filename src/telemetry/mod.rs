@@ -33,6 +33,9 @@ pub const TEXT_OUTCOMES: [&str; 3] = ["ok", "partial", "failed"];
 /// How an audit may end.
 pub const AUDIT_STATUSES: [&str; 3] = ["succeeded", "failed", "cancelled"];
 
+/// What the cache on disk may fail at.
+pub const DISK_CACHE_OPERATIONS: [&str; 3] = ["open", "read", "write"];
+
 /// Why there are no logs or no metrics.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
@@ -146,6 +149,11 @@ pub fn describe_all() {
         counter!(names::AUDITS, "status" => status).increment(0);
     }
     gauge!(names::HTTP_IN_FLIGHT).set(0.0);
+    for operation in DISK_CACHE_OPERATIONS {
+        counter!(names::ENGINE_DISK_CACHE_ERRORS, "operation" => operation).increment(0);
+    }
+    counter!(names::ENGINE_DISK_CACHE_DROPPED).increment(0);
+    gauge!(names::ENGINE_DISK_CACHE_BYTES).set(0.0);
     gauge!(names::ENGINE_CACHE_BYTES).set(0.0);
     gauge!(names::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
 }

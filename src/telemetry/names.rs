@@ -71,11 +71,17 @@ metrics! {
     ENGINE_HALVINGS = "pdr_audit_engine_out_of_memory_halvings_total", Kind::Counter, Count,
         "Batches cut in half because they did not fit in memory. Label: model.";
     ENGINE_CACHE_HITS = "pdr_audit_engine_cache_hits_total", Kind::Counter, Count,
-        "Sequences of admitted requests answered from the cache. Label: model.";
+        "Sequences of admitted requests answered from the cache. Labels: model, tier (memory, disk).";
     ENGINE_CACHE_MISSES = "pdr_audit_engine_cache_misses_total", Kind::Counter, Count,
-        "Sequences of admitted requests that the cache did not hold. Label: model.";
+        "Sequences of admitted requests that no tier of the cache held. Label: model.";
     ENGINE_CACHE_BYTES = "pdr_audit_engine_cache_bytes", Kind::Gauge, Bytes,
-        "About how many bytes the cache of token statistics holds.";
+        "About how many bytes the cache of token statistics holds in memory.";
+    ENGINE_DISK_CACHE_BYTES = "pdr_audit_engine_disk_cache_bytes", Kind::Gauge, Bytes,
+        "Bytes that the cache of token statistics takes of the disk.";
+    ENGINE_DISK_CACHE_DROPPED = "pdr_audit_engine_disk_cache_dropped_writes_total", Kind::Counter, Count,
+        "Sequences whose statistics were not written to the disk: too many waited, they were too large, or the disk failed.";
+    ENGINE_DISK_CACHE_ERRORS = "pdr_audit_engine_disk_cache_errors_total", Kind::Counter, Count,
+        "Failures of the cache on disk, damaged values included. Label: operation (open, read, write).";
     ENGINE_LOADS = "pdr_audit_engine_model_loads_total", Kind::Counter, Count,
         "Attempts to load a model. Labels: model, outcome (ok, failed).";
     ENGINE_UNLOADS = "pdr_audit_engine_model_unloads_total", Kind::Counter, Count,

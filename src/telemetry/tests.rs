@@ -27,6 +27,9 @@ fn every_series_that_can_be_known_is_there_before_the_first_request() {
         "pdr_audit_texts_scored_total{outcome=\"partial\"} 0",
         "pdr_audit_audits_total{status=\"cancelled\"} 0",
         "pdr_audit_engine_cache_bytes 0",
+        "pdr_audit_engine_disk_cache_bytes 0",
+        "pdr_audit_engine_disk_cache_dropped_writes_total 0",
+        "pdr_audit_engine_disk_cache_errors_total{operation=\"read\"} 0",
         concat!("pdr_audit_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in\n{text}");

@@ -24,6 +24,8 @@ fn nothing_given_means_the_documented_defaults() {
     assert_eq!(settings.server.request_timeout, Duration::from_secs(60));
     assert_eq!((settings.engine.device, settings.engine.dtype), (Device::Auto, Dtype::Auto));
     assert_eq!((settings.engine.threads, settings.engine.cache), (0, ByteSize::bytes(256 << 20)));
+    assert_eq!(settings.engine.disk_cache, None);
+    assert_eq!(settings.engine.disk_cache_limit, ByteSize::bytes(4 << 30));
     assert_eq!((settings.engine.max_batch_tokens, settings.engine.max_queue_tokens), (None, None));
     assert_eq!((settings.limits.inputs, settings.limits.text), (10_000, ByteSize::bytes(1 << 20)));
     assert_eq!((settings.log.format, settings.log.level.as_str()), (LogFormat::Text, "info"));
@@ -47,6 +49,8 @@ fn every_key_can_come_from_the_file() {
         max_batch_tokens = 2048
         max_queue_tokens = 100000
         cache = 0
+        disk_cache = "statistics"
+        disk_cache_limit = "64MiB"
         memory = "2GB"
         default_model = "a"
         [limits]
@@ -101,6 +105,8 @@ fn every_key_can_come_from_the_file() {
             max_batch_tokens: Some(2_048),
             max_queue_tokens: Some(100_000),
             cache: ByteSize::bytes(0),
+            disk_cache: Some(PathBuf::from("/etc/pdr-audit/statistics")),
+            disk_cache_limit: ByteSize::bytes(64 << 20),
             memory: Some(ByteSize::bytes(2_000_000_000)),
             default_model: Some("a".to_owned()),
         },

@@ -8,6 +8,7 @@ mod admission;
 mod batch;
 mod by_hand;
 mod devices;
+mod disk_cache;
 mod evictions;
 mod faults;
 mod filling;

@@ -47,7 +47,7 @@ async fn a_model_without_a_device_cannot_be_declared() {
         || DeviceSlot { name: "fake".to_owned(), memory: 0, max_batch_tokens: 1, threads: 1, trim: Box::new(|| {}) };
     for devices in [vec![], vec![1], vec![0, 0]] {
         let model = ModelSlot { id: "m".to_owned(), eager: true, pinned: false, devices };
-        let settings = EngineSettings { max_queue_tokens: 1, cache_bytes: 0 };
+        let settings = EngineSettings { max_queue_tokens: 1, cache_bytes: 0, disk_cache: None };
         let error = Engine::start(vec![model], vec![device()], settings).unwrap_err();
         assert!(error.to_string().contains("`m`"), "{error}");
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::rig::{Rig, Script, audit, client, fake_stats, ids, latched, settings, work};
 use crate::engine::Class;
+use crate::engine::cache::Tier;
 use crate::engine::plan::Plan;
 use crate::engine::task::{Answer, Task};
 
@@ -13,12 +14,15 @@ fn cached_settings() -> super::rig::Settings {
 
 #[test]
 fn a_plan_runs_what_is_new_and_nothing_else() {
-    let known = ids(9, 3);
-    let sequences = [ids(1, 4), known.clone(), ids(1, 4), ids(5, 1), known.clone(), ids(2, 2)];
-    let plan = Plan::new(&sequences.map(Task::Score), |ids| (*ids == known).then(|| fake_stats("m", ids)));
-    assert_eq!(plan.slots, [0, 1, 0, 2, 1, 3]);
+    let (known, kept) = (ids(9, 3), ids(7, 3));
+    let sequences = [ids(1, 4), known.clone(), ids(1, 4), ids(5, 1), known.clone(), ids(2, 2), kept.clone()];
+    let plan = Plan::new(&sequences.map(Task::Score), |ids| {
+        let tier = if *ids == kept { Tier::Disk } else { Tier::Memory };
+        [&known, &kept].contains(&ids).then(|| (fake_stats("m", ids), tier))
+    });
+    assert_eq!(plan.slots, [0, 1, 0, 2, 1, 3, 4]);
     assert_eq!(plan.pending, [(0, Task::Score(ids(1, 4))), (3, Task::Score(ids(2, 2)))]);
-    assert_eq!(plan.cached, 1);
+    assert_eq!((plan.cached, plan.recalled), (1, 1));
     assert_eq!(plan.answers[1], Answer::Stats(fake_stats("m", &known)));
     assert_eq!(plan.answers[2].scored(), 0);
 }
@@ -88,7 +92,7 @@ async fn what_ran_before_is_answered_from_the_cache() {
     assert_eq!((output.forward_passes, output.cached_passes), (1, 1));
     assert_eq!(output.stats[2], fake_stats("m", &ids(1, 30)));
     assert_eq!(script.firsts(), [[1], [2]]);
-    assert_eq!(rig.metric("cache_hits_total{model=m}"), 1.0);
+    assert_eq!(rig.metric("cache_hits_total{model=m,tier=memory}"), 1.0);
     assert_eq!(rig.metric("cache_misses_total{model=m}"), 2.0);
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::recorder::Registry;
 use crate::engine::{
-    Class, DeviceSlot, Engine, EngineSettings, FillWork, ModelSlot, ModelSource, ModelState, Stats, Work,
+    Class, DeviceSlot, DiskCache, Engine, EngineSettings, FillWork, ModelSlot, ModelSource, ModelState, Stats, Work,
 };
 use crate::models::masked::{Blank, Choice, Filled};
 use crate::models::{CausalLm, Loaded, MaskedLm, ModelError};
@@ -252,12 +252,20 @@ pub struct Settings {
     pub max_batch_tokens: usize,
     pub max_queue_tokens: usize,
     pub cache_bytes: u64,
+    pub disk_cache: Option<DiskCache>,
     /// Memory by device.
     pub memory: Vec<u64>,
 }
 
 pub fn settings() -> Settings {
-    Settings { threads: 1, max_batch_tokens: 100, max_queue_tokens: 1000, cache_bytes: 0, memory: vec![u64::MAX] }
+    Settings {
+        threads: 1,
+        max_batch_tokens: 100,
+        max_queue_tokens: 1000,
+        cache_bytes: 0,
+        disk_cache: None,
+        memory: vec![u64::MAX],
+    }
 }
 
 /// One device with so much memory.
@@ -287,8 +295,11 @@ impl Rig {
             }
         });
         let slots = models.iter().map(|model| model.slot.clone()).collect();
-        let engine_settings =
-            EngineSettings { max_queue_tokens: settings.max_queue_tokens, cache_bytes: settings.cache_bytes };
+        let engine_settings = EngineSettings {
+            max_queue_tokens: settings.max_queue_tokens,
+            cache_bytes: settings.cache_bytes,
+            disk_cache: settings.disk_cache.clone(),
+        };
         let start = || Engine::start(slots, devices.collect(), engine_settings).expect("threads");
         let engine = metrics::with_local_recorder(&registry, start);
         let masked = models.first().and_then(|model| model.source.as_ref()).is_some_and(|source| source.masked);

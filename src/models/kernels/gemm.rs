@@ -27,6 +27,20 @@ impl<'a> View<'a> {
     }
 }
 
+/// The instructions that `gemm` chooses on this machine; with others it adds in another order, and gives other bits.
+pub fn instructions() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            return "avx512";
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            return "avx2";
+        }
+    }
+    std::env::consts::ARCH
+}
+
 /// The fewest rows that may be multiplied by a matrix of `n` columns without leaving the general path of `gemm`.
 ///
 /// A single row (or column) is a matrix-vector product, up to 256 results go to a dot-product kernel, and up to 64 x 64

@@ -1,0 +1,272 @@
+//! The two files of the cache on disk, and all that is known of redb.
+//!
+//! Two generations bound it: statistics go to the young file, and when that holds half of what is allowed it becomes the
+//! old one and the old one is deleted. So the oldest go first, and their room is really given back.
+//!
+//! Invariants:
+//!
+//! - a commit is whole or not there, after `kill -9` too; redb says which without reading the whole file;
+//! - a file that cannot be understood is deleted: all of it can be computed again, and aside it would still take room;
+//! - whatever a damaged file makes redb do, a panic too, is a [`Fault`].
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata, TryLockError};
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use redb::{Builder, Database, Error, ReadOnlyTable, ReadableDatabase, TableDefinition, TableError, TableHandle};
+
+use super::record::{Key, STAMP};
+
+const YOUNG: &str = "statistics.redb";
+const OLD: &str = "statistics.old.redb";
+const LOCK: &str = "lock";
+
+const META: TableDefinition<&str, &str> = TableDefinition::new("meta");
+const STATISTICS: TableDefinition<&Key, &[u8]> = TableDefinition::new("statistics");
+
+/// What redb keeps of a file's pages; the operating system keeps the rest.
+const PAGE_CACHE_BYTES: usize = 16 << 20;
+
+/// Why the files cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    /// They are not what was written, and will not be.
+    #[error("{0}")]
+    Damaged(String),
+    /// The operating system says no, as on a full disk; it may say yes later.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// Values by key, to be written at once.
+pub(super) type Batch = BTreeMap<Key, Vec<u8>>;
+
+/// The directory, which belongs to this process alone until this is dropped.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Locked; the operating system unlocks it however the process ends.
+    lock: File,
+}
+
+/// The files of a folder, open.
+pub(super) struct Files {
+    young: Database,
+    old: Option<Database>,
+}
+
+/// The files as they were at one moment, for several look-ups.
+pub(super) struct Snapshot {
+    tables: Vec<ReadOnlyTable<&'static Key, &'static [u8]>>,
+}
+
+/// A value, and whether the file it is in is the next to go.
+pub(super) type Found = (Vec<u8>, bool);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing alone would leave the lock to a child process that was forked a moment ago and has not begun to run.
+        let _ = self.lock.unlock();
+    }
+}
+
+impl Folder {
+    /// Makes the directory where it is missing, and takes it for this process.
+    pub(super) fn take(path: &Path) -> Result<Self, Fault> {
+        std::fs::create_dir_all(path)?;
+        let lock = File::options().write(true).create(true).truncate(false).open(path.join(LOCK))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), lock }),
+            Err(TryLockError::WouldBlock) => Err(Fault::Unavailable("another process uses it".to_owned())),
+            Err(TryLockError::Error(error)) => Err(error.into()),
+        }
+    }
+
+    /// Opens the files, each anew where it is missing or cannot be understood.
+    pub(super) fn open(&self) -> Result<Files, Fault> {
+        let old = if self.old().try_exists()? { Some(open_or_begin_anew(&self.old())?) } else { None };
+        Ok(Files { young: open_or_begin_anew(&self.young())?, old })
+    }
+
+    /// Deletes the files. None may be open.
+    pub(super) fn clear(&self) -> Result<(), Fault> {
+        for path in [self.young(), self.old()] {
+            remove(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the young file the old one, and begins a new one.
+    pub(super) fn turn(&self, files: &mut Files) -> Result<(), Fault> {
+        close(files.old.take());
+        std::fs::rename(self.young(), self.old())?;
+        let young = open_or_begin_anew(&self.young())?;
+        files.old = Some(std::mem::replace(&mut files.young, young));
+        Ok(())
+    }
+
+    /// How many bytes of the disk the young file takes, and how many both take.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        let bytes = |path| std::fs::metadata(path).map_or(0, |metadata| disk_bytes(&metadata));
+        let young = bytes(self.young());
+        (young, young + bytes(self.old()))
+    }
+
+    fn young(&self) -> PathBuf {
+        self.path.join(YOUNG)
+    }
+
+    fn old(&self) -> PathBuf {
+        self.path.join(OLD)
+    }
+}
+
+impl Files {
+    /// Closes both.
+    pub(super) fn close(self) {
+        close(Some(self.young));
+        close(self.old);
+    }
+
+    /// Writes the batch. It is on the disk when this returns.
+    pub(super) fn put(&self, batch: &Batch) -> Result<(), Fault> {
+        guarded(|| {
+            let mut transaction = self.young.begin_write()?;
+            // Else opening the file after a crash would read all of it.
+            transaction.set_quick_repair(true);
+            {
+                let mut table = transaction.open_table(STATISTICS)?;
+                for (key, value) in batch {
+                    table.insert(key, value.as_slice())?;
+                }
+            }
+            Ok(transaction.commit()?)
+        })
+    }
+
+    /// What the files hold now.
+    pub(super) fn snapshot(&self) -> Result<Snapshot, Fault> {
+        let files = [Some(&self.young), self.old.as_ref()].into_iter().flatten();
+        guarded(|| {
+            let tables = files.map(|file| Ok(file.begin_read()?.open_table(STATISTICS)?));
+            Ok(Snapshot { tables: tables.collect::<Result<_, Error>>()? })
+        })
+    }
+}
+
+impl Snapshot {
+    /// The value of a key.
+    pub(super) fn get(&self, key: &Key) -> Result<Option<Found>, Fault> {
+        guarded(|| {
+            for (age, table) in self.tables.iter().enumerate() {
+                if let Some(value) = table.get(key)? {
+                    return Ok(Some((value.value().to_vec(), age > 0)));
+                }
+            }
+            Ok(None)
+        })
+    }
+}
+
+/// Opens a file; one that is damaged or of another version is deleted first.
+fn open_or_begin_anew(path: &Path) -> Result<Database, Fault> {
+    match open(path) {
+        Err(Fault::Damaged(reason)) => {
+            tracing::warn!(file = %path.display(), reason, "the cache on disk is dropped and begun anew");
+            remove(path)?;
+            open(path)
+        }
+        opened => opened,
+    }
+}
+
+/// Opens a file, makes it where it is missing, and checks that it is one of ours.
+fn open(path: &Path) -> Result<Database, Fault> {
+    guarded(|| {
+        let database = Builder::new().set_cache_size(PAGE_CACHE_BYTES).create(path)?;
+        let transaction = database.begin_read()?;
+        match transaction.open_table(META) {
+            Ok(meta) => check(meta.get("stamp")?.as_ref().map(|stamp| stamp.value()))?,
+            Err(TableError::TableDoesNotExist(_)) => {
+                let foreign = transaction.list_tables()?.next().map(|table| table.name().to_owned());
+                foreign.map_or(Ok(()), |table| check(Some(&table)))?;
+                begin(&database)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        drop(transaction);
+        Ok(database)
+    })
+}
+
+/// Closes a file. What redb cannot do then it does when the file is opened again.
+fn close(file: Option<Database>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(file)));
+}
+
+fn check(found: Option<&str>) -> Result<(), Error> {
+    match found {
+        Some(STAMP) => Ok(()),
+        found => Err(Error::Corrupted(format!("it holds {:?}, not {STAMP:?}", found.unwrap_or_default()))),
+    }
+}
+
+/// Makes the tables of a new file.
+fn begin(database: &Database) -> Result<(), Error> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_quick_repair(true);
+    transaction.open_table(META)?.insert("stamp", STAMP)?;
+    transaction.open_table(STATISTICS)?;
+    Ok(transaction.commit()?)
+}
+
+fn remove(path: &Path) -> Result<(), Fault> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// What redb does, with its panics as faults.
+fn guarded<T>(act: impl FnOnce() -> Result<T, Error>) -> Result<T, Fault> {
+    match catch_unwind(AssertUnwindSafe(act)) {
+        Ok(result) => result.map_err(Fault::from),
+        Err(_) => Err(Fault::Damaged("reading it panicked".to_owned())),
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Io(error) => error.into(),
+            Error::PreviousIo | Error::DatabaseAlreadyOpen | Error::DatabaseClosed => {
+                Self::Unavailable(error.to_string())
+            }
+            error => Self::Damaged(error.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            // So redb calls a file that is none of its own, and one that is cut short.
+            ErrorKind::InvalidData | ErrorKind::UnexpectedEof => Self::Damaged(error.to_string()),
+            _ => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+/// What a file takes of the disk. Its length may be twice that, for redb grows it ahead and leaves holes.
+#[cfg(unix)]
+fn disk_bytes(metadata: &Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    metadata.blocks().saturating_mul(512)
+}
+
+#[cfg(not(unix))]
+fn disk_bytes(metadata: &Metadata) -> u64 {
+    metadata.len()
+}

@@ -1,0 +1,144 @@
+//! Statistics as bytes. Pure: a value that is not exactly what was written is an error, never statistics.
+
+use sha2::{Digest, Sha256};
+
+use crate::engine::Stats;
+use crate::token_stats::TokenStats;
+
+/// What a file must say that it holds. A new version of the program may compute other bits, so it begins anew.
+pub(super) const STAMP: &str = concat!("pdr-audit ", env!("CARGO_PKG_VERSION"), " statistics 1");
+
+/// What a sequence is filed under.
+pub(super) type Key = [u8; 32];
+
+const COUNT_BYTES: usize = size_of::<u64>();
+const ENTRY_BYTES: usize = 4 * size_of::<f64>();
+const CHECKSUM_BYTES: usize = 32;
+
+/// Why a value cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Damage {
+    #[error("a value has another length than it says")]
+    Length,
+    #[error("a value does not match its checksum")]
+    Checksum,
+    #[error("a value has another number of tokens than its sequence")]
+    Tokens,
+}
+
+/// SHA-256 over the stamp, the model's identity and the ids, each with its length before it.
+pub(super) fn key(identity: &str, ids: &[u32]) -> Key {
+    let mut hash = Sha256::new();
+    for text in [STAMP, identity] {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    hash.update((ids.len() as u64).to_le_bytes());
+    for id in ids {
+        hash.update(id.to_le_bytes());
+    }
+    hash.finalize().into()
+}
+
+/// How many bytes [`encode`] makes of so many entries.
+pub(super) fn encoded_len(entries: usize) -> usize {
+    entries.saturating_mul(ENTRY_BYTES).saturating_add(COUNT_BYTES + CHECKSUM_BYTES)
+}
+
+/// The number of entries, the entries with `lp`, `mu`, `var` and `max_lp` each, all little endian, and the SHA-256 of the
+/// key and all of that: so a value under the key of another is damaged as well.
+pub(super) fn encode(key: &Key, stats: &[TokenStats]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(encoded_len(stats.len()));
+    bytes.extend((stats.len() as u64).to_le_bytes());
+    for TokenStats { lp, mu, var, max_lp } in stats {
+        for number in [lp, mu, var, max_lp] {
+            bytes.extend(number.to_le_bytes());
+        }
+    }
+    bytes.extend(checksum(key, &bytes));
+    bytes
+}
+
+/// The statistics of a sequence of `ids` ids, bit for bit as they were.
+pub(super) fn decode(key: &Key, ids: usize, bytes: &[u8]) -> Result<Stats, Damage> {
+    let (body, sum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(Damage::Length)?;
+    let (count, entries) = body.split_first_chunk::<COUNT_BYTES>().ok_or(Damage::Length)?;
+    let (entries, rest) = entries.as_chunks::<ENTRY_BYTES>();
+    if !rest.is_empty() || u64::from_le_bytes(*count) != entries.len() as u64 {
+        return Err(Damage::Length);
+    }
+    if *sum != checksum(key, body) {
+        return Err(Damage::Checksum);
+    }
+    if entries.len() != ids.saturating_sub(1) {
+        return Err(Damage::Tokens);
+    }
+    Ok(entries.iter().map(entry).collect())
+}
+
+fn entry(bytes: &[u8; ENTRY_BYTES]) -> TokenStats {
+    let mut numbers = [0.0; 4];
+    for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks().0) {
+        *number = f64::from_le_bytes(*bytes);
+    }
+    let [lp, mu, var, max_lp] = numbers;
+    TokenStats { lp, mu, var, max_lp }
+}
+
+fn checksum(key: &Key, body: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    Sha256::new().chain_update(key).chain_update(body).finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers whose bits a careless way through text or arithmetic would change.
+    fn odd() -> Vec<TokenStats> {
+        let signalling = f64::from_bits(0x7ff0_0000_0000_0001);
+        let payload = f64::from_bits(0xfff8_dead_beef_0001);
+        vec![
+            TokenStats { lp: -0.0, mu: signalling, var: payload, max_lp: f64::NEG_INFINITY },
+            TokenStats { lp: f64::MIN_POSITIVE / 4.0, mu: f64::MAX, var: 0.1 + 0.2, max_lp: f64::INFINITY },
+        ]
+    }
+
+    fn bits(stats: &[TokenStats]) -> Vec<[u64; 4]> {
+        stats.iter().map(|token| [token.lp, token.mu, token.var, token.max_lp].map(f64::to_bits)).collect()
+    }
+
+    #[test]
+    fn every_bit_comes_back() {
+        let key = key("m", &[1, 2, 3]);
+        for stats in [Vec::new(), odd()] {
+            let bytes = encode(&key, &stats);
+            assert_eq!(bytes.len(), encoded_len(stats.len()));
+            assert_eq!(bits(&decode(&key, stats.len() + 1, &bytes).unwrap()), bits(&stats));
+        }
+    }
+
+    #[test]
+    fn any_flipped_bit_and_any_other_length_is_damage() {
+        let key = key("m", &[1, 2, 3]);
+        let good = encode(&key, &odd());
+        for at in 0..good.len() {
+            for bit in 0..8 {
+                let mut bad = good.clone();
+                bad[at] ^= 1 << bit;
+                assert!(decode(&key, 3, &bad).is_err(), "bit {bit} of byte {at}");
+            }
+            assert!(decode(&key, 3, &good[..at]).is_err(), "cut to {at}");
+        }
+        assert_eq!(decode(&key, 3, &[&*good, &[0; 32]].concat()), Err(Damage::Length));
+        assert_eq!(decode(&key, 4, &good), Err(Damage::Tokens));
+        assert_eq!(decode(&super::key("n", &[1, 2, 3]), 3, &good), Err(Damage::Checksum));
+    }
+
+    #[test]
+    fn keys_differ_by_identity_and_ids() {
+        let all = [key("m", &[1, 2]), key("n", &[1, 2]), key("m", &[2, 1]), key("m", &[1, 2, 0]), key("m", &[])];
+        for (at, one) in all.iter().enumerate() {
+            assert!(!all[..at].contains(one), "key {at}");
+        }
+    }
+}
