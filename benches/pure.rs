@@ -18,7 +18,7 @@ fn noise(count: usize) -> impl Iterator<Item = f64> {
 fn methods(c: &mut Criterion) {
     let stats = |x: f64| TokenStats { lp: -10.0 * x, mu: -5.0 - x, var: 1.0 + x, max_lp: -0.1 * x };
     let tokens: Vec<TokenStats> = noise(90).map(stats).collect();
-    let around = Surroundings { text: "", entropies: &[] };
+    let around = Surroundings { text: "", dataset: &[] };
     let text = TextStats { tokens: &tokens, ids: &[], zlib_bytes: 300, views: &[], around };
     let methods = default_methods();
     c.bench_function("score/8 methods, 90 tokens", |b| {

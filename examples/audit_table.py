@@ -30,6 +30,8 @@ def main():
     with open(sys.argv[1]) as file:
         answer = json.load(file)
     results = answer.get("results", answer)
+    if results is None:
+        sys.exit(f"the audit is {answer['status']}: {answer['error'] and answer['error']['detail']}")
     targets = results["provenance"]["request"]["metrics"]["fpr_targets"]
     width = max(len(method["label"]) for method in results["methods"])
     heading = ["AUROC", "s.e.", *(f"TPR@{100 * target:g}%" for target in targets)]

@@ -7,7 +7,7 @@ use crate::hub::{Hub, HubError};
 use crate::jobs::Audits;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
-use crate::scorer::{Declared, Encodings, Entry, Opener, Origin, Registry, Scorer, Workers, load_token_counts};
+use crate::scorer::{Declared, Entry, Opener, Origin, Registry, Scorer, Workers, load_token_counts};
 use crate::telemetry::Metrics;
 use anyhow::{Context, Result, bail};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ const GPU_BUDGETS: (usize, usize) = (16_384, 1 << 23);
 /// The part of a device's memory that the models may take where the settings say `auto`.
 const MEMORY_SHARE: f64 = 0.8;
 
-/// One part in this many of the cache is for token ids, the others for statistics, which take more room: 32 bytes a token
-/// and its id, against an id and two offsets.
-const IDS_OF_CACHE: u64 = 4;
+/// One part in this many of the cache is for what is known of texts, the others for statistics, which take more room: 32
+/// bytes a token and its id, against an id and two offsets.
+const TEXTS_OF_CACHE: u64 = 4;
 
 /// Starts the engine and begins to open all models that are at hand; opening and loading go on behind it.
 ///
@@ -47,7 +47,7 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Sc
     }
     let engine = EngineSettings {
         max_queue_tokens: settings.engine.max_queue_tokens.unwrap_or_else(|| queue_tokens(&devices)),
-        cache_bytes: settings.engine.cache.as_u64() / IDS_OF_CACHE * (IDS_OF_CACHE - 1),
+        cache_bytes: settings.engine.cache.as_u64() / TEXTS_OF_CACHE * (TEXTS_OF_CACHE - 1),
         disk_cache: settings.engine.disk_cache.clone().map(|directory| {
             let limit = settings.engine.disk_cache_limit.as_u64();
             DiskCache { directory, limit }
@@ -59,8 +59,8 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Sc
     let entries = declared.into_iter().map(|declared| Arc::new(Entry::new(declared, Arc::clone(&opener))));
     let registry = Registry::new(entries.collect(), settings.default_model()).with_token_counts(token_counts);
     let workers = Workers::new(settings.engine.threads)?;
-    let encodings = Encodings::new(settings.engine.cache.as_u64() / IDS_OF_CACHE);
-    Ok(Scorer::new(engine, Arc::new(registry), workers, encodings, settings.limits.text.as_u64()))
+    let of_texts = settings.engine.cache.as_u64() / TEXTS_OF_CACHE;
+    Ok(Scorer::new(engine, Arc::new(registry), workers, of_texts, settings.limits.text.as_u64()))
 }
 
 /// The Hub as this process's environment says: `HF_HOME`, `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE`. A fault in it is

@@ -116,14 +116,15 @@ async fn scores_come_as_lines_of_json_and_as_csv() {
     let csv = send(app.request(Method::GET, &path).header("accept", "text/csv")).await;
     assert_eq!((csv.status, csv.header("content-type")), (200, "text/csv; charset=utf-8"));
     let mut reader = csv::Reader::from_reader(csv.body.as_slice());
-    let columns = ["index", "id", "label", "scored_tokens", "truncated", "loss", "mine", "errors"];
-    assert_eq!(reader.headers().unwrap(), &csv::StringRecord::from(columns.to_vec()));
+    let leading = ["index", "id", "label", "group", "scored_tokens", "truncated", "windows"];
+    let columns = [&leading[..], &["loss", "mine", "alpha_used", "errors"]].concat();
+    assert_eq!(reader.headers().unwrap(), &csv::StringRecord::from(columns));
     let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert_eq!(records.len(), 40);
     assert_eq!(&records[4][1], "comma, \"quote\"\nline");
-    assert_eq!((&records[3][5], records[3][7].contains("too_short")), ("", true));
+    assert_eq!((&records[3][7], records[3][10].contains("too_short")), ("", true));
     for (row, record) in rows.iter().zip(&records) {
-        let in_csv: Option<f64> = record[6].parse().ok();
+        let in_csv: Option<f64> = record[8].parse().ok();
         assert_eq!(in_csv, row["scores"]["mine"].as_f64());
     }
 }

@@ -18,7 +18,7 @@ async fn memory_is_bounded_whatever_a_request_asks_for() {
     let texts: Vec<String> = (0..400).map(|at| format!("{at} {}", "many words of a text ".repeat(3))).collect();
     let request = json!({ "inputs": texts, "methods": many_methods(), "details": ["tokens"] });
     let problem = app.post("/v1/score", &request).await.problem(413);
-    assert!(problem["detail"].as_str().unwrap().contains("contributions"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("`details` of"), "{problem}");
     let samples: Vec<Value> = (0..20_000).map(|at| json!({ "text": format!("{at} words") })).collect();
     let request = json!({ "samples": samples, "methods": many_methods() });
     let problem = app.post("/v1/audits", &request).await.problem(413);

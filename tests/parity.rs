@@ -113,7 +113,7 @@ fn compare_scores(golden: &str, want: &Value, text: &str, stats: &[TokenStats], 
         ids: &[],
         zlib_bytes: methods::zlib_bytes(text),
         views: &[],
-        around: Surroundings { text, entropies: &[] },
+        around: Surroundings { text, dataset: &[] },
     };
     for (request, want) in wanted_scores(&want["scores"]) {
         // Null where the reference divides 0 by 0; our answers there are settled by unit tests of the methods.

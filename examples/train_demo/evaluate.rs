@@ -26,7 +26,7 @@ pub fn print_table(id: &str, directory: &Path, split: &Split) -> Result<()> {
     for method in default_methods() {
         let mut samples = Vec::with_capacity(texts.len());
         for (zlib_bytes, tokens, member) in &texts {
-            let around = Surroundings { text: "", entropies: &[] };
+            let around = Surroundings { text: "", dataset: &[] };
             let text = TextStats { tokens, ids: &[], zlib_bytes: *zlib_bytes, views: &[], around };
             samples.push(Sample { score: score(&method.method, &text)?, member: *member });
         }

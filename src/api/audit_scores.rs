@@ -15,8 +15,8 @@ use utoipa::ToSchema;
 /// Samples that are written at once.
 const CHUNK: usize = 500;
 /// The columns before and after those of the methods.
-const LEADING: [&str; 5] = ["index", "id", "label", "scored_tokens", "truncated"];
-const TRAILING: &str = "errors";
+const LEADING: [&str; 7] = ["index", "id", "label", "group", "scored_tokens", "truncated", "windows"];
+const TRAILING: [&str; 2] = ["alpha_used", "errors"];
 
 /// How the lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ fn csv(outcome: &AuditOutcome, rows: Range<usize>) -> io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     if rows.start == 0 {
         let labels = listed(outcome).map(|(_, column)| &*column.method.label);
-        writer.write_record(LEADING.into_iter().chain(labels).chain([TRAILING]))?;
+        writer.write_record(LEADING.into_iter().chain(labels).chain(TRAILING))?;
     }
     for (index, row) in rows.clone().zip(&outcome.scores[rows]) {
         writer.write_record(record(outcome, line(outcome, index, row), row)?)?;
@@ -117,19 +117,24 @@ fn record(outcome: &AuditOutcome, line: SampleLine<'_>, row: &SampleScores) -> i
         line.index.to_string(),
         line.id.unwrap_or_default().to_owned(),
         line.label.map_or(String::new(), |label| label.to_string()),
+        line.group.unwrap_or_default().to_owned(),
         line.scored_tokens.to_string(),
         line.truncated.to_string(),
+        line.windows.map_or(String::new(), |windows| windows.to_string()),
     ];
     for (at, _) in listed(outcome) {
         // In the digits of JSON, so that both formats hold the same number.
         fields.push(row.scores[at].map_or(Ok(String::new()), |score| serde_json::to_string(&score))?);
     }
+    let alphas: serde_json::Map<String, serde_json::Value> =
+        line.alpha_used.iter().map(|(label, alpha)| ((*label).to_owned(), (*alpha).into())).collect();
+    fields.push(if alphas.is_empty() { String::new() } else { serde_json::to_string(&alphas)? });
     fields.push(if line.errors.is_empty() { String::new() } else { serde_json::to_string(&line.errors)? });
     Ok(fields)
 }
 
 fn line<'a>(outcome: &'a AuditOutcome, index: usize, row: &'a SampleScores) -> SampleLine<'a> {
-    let known = |label: &String| listed(outcome).any(|(_, column)| *column.method.label == **label);
+    let known = |label: &Arc<str>| listed(outcome).any(|(_, column)| *column.method.label == **label);
     SampleLine {
         index,
         id: row.id.as_deref(),

@@ -126,8 +126,8 @@ pub async fn get(
 
 /// The scores of an audit's samples.
 ///
-/// One line a sample, in order. CSV has the columns index, id, label, scored_tokens and truncated, one for each method
-/// under its label, and errors, which is empty or a JSON array.
+/// One line a sample, in order. CSV has the columns index, id, label, group, scored_tokens, truncated and windows, one for each
+/// method under its label, then alpha_used, which is empty or a JSON object, and errors, which is empty or a JSON array.
 #[utoipa::path(
     get,
     path = "/v1/audits/{id}/scores",

@@ -287,7 +287,7 @@ impl From<AuditError> for Problem {
         let kind = match error {
             AuditError::NotFound => Kind::NotFound,
             AuditError::Finished | AuditError::Unfinished => Kind::Conflict,
-            AuditError::TooLarge(_) | AuditError::TooOften(_) => Kind::TooLarge,
+            AuditError::TooLarge(_) | AuditError::TooOften(_) | AuditError::TooMany(_) => Kind::TooLarge,
             AuditError::Full | AuditError::Draining => Kind::Unavailable,
         };
         Self::new(kind, error.to_string())

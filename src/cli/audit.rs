@@ -49,7 +49,8 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     let (_, scorer, plan) = args.scoring.start(config, true, neighbors).await?;
     let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
     if let [first, others @ ..] = &*faults_of_texts(texts, "sample ", &plan.methods, "--methods: ") {
-        bail!("{}: {} (and {} faults more)", first.pointer, first.detail, others.len());
+        let more = if others.is_empty() { String::new() } else { format!(" (and {} faults more)", others.len()) };
+        bail!("{}: {}{more}", first.pointer, first.detail);
     }
     let bootstrap = Bootstrap { replicates: args.replicates, seed: args.seed, ..Bootstrap::default() };
     let bootstrap = (args.replicates > 0).then_some(bootstrap);

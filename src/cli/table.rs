@@ -1,6 +1,6 @@
 //! An audit's report for people.
 
-use crate::jobs::{AuditReport, MethodReport};
+use crate::jobs::{AuditReport, MethodFindings};
 use std::fmt::Write;
 
 /// One line a method, then the same for each group, then the warnings.
@@ -16,10 +16,14 @@ pub fn render(report: &AuditReport) -> String {
         let _ = writeln!(out, "{model}: {counts}, {exclusions} exclusions");
     }
     let targets = &report.provenance.request.metrics.fpr_targets;
-    out.push_str(&table(&report.methods, targets));
+    out.push_str(&table(report.methods.iter().map(|method| (&*method.method.label, &method.findings)), targets));
     for group in &report.groups {
-        let _ = writeln!(out, "\n{}: {}", group.group, counts(group.total, group.members, group.non_members));
-        out.push_str(&table(&group.methods, targets));
+        let counts = match group.members + group.non_members {
+            0 => format!("{} samples", group.total),
+            _ => counts(group.total, group.members, group.non_members),
+        };
+        let _ = writeln!(out, "\n{}: {counts}", group.group);
+        out.push_str(&table(group.methods.iter().map(|method| (&*method.label, &method.findings)), targets));
     }
     for warning in &report.warnings {
         let _ = write!(out, "\nwarning: {}", warning.detail);
@@ -35,31 +39,32 @@ pub fn render(report: &AuditReport) -> String {
     out
 }
 
-fn table(methods: &[MethodReport], targets: &[f64]) -> String {
-    let width = methods.iter().map(|method| method.method.label.chars().count()).max().unwrap_or(0).max(6);
-    if methods.iter().all(|method| method.separation.is_none()) {
-        let row = |method: &MethodReport| format!("{:width$}  {:>6}\n", method.method.label, method.scored);
-        return format!("\n{:width$}  {:>6}\n", "method", "scored") + &methods.iter().map(row).collect::<String>();
+/// The rows of some methods, by label.
+fn table<'a>(methods: impl Iterator<Item = (&'a str, &'a MethodFindings)> + Clone, targets: &[f64]) -> String {
+    let width = methods.clone().map(|(label, _)| label.chars().count()).max().unwrap_or(0).max(6);
+    if methods.clone().all(|(_, findings)| findings.separation.is_none()) {
+        let row = |(label, findings): (&str, &MethodFindings)| format!("{label:width$}  {:>6}\n", findings.scored);
+        return format!("\n{:width$}  {:>6}\n", "method", "scored") + &methods.map(row).collect::<String>();
     }
     let mut out = format!("\n{:width$}  {:>6}  {:>6}", "method", "AUROC", "s.e.");
     for target in targets {
         let _ = write!(out, "  {:>10}", format!("TPR@{}%", (target * 1e6).round() / 1e4));
     }
     let _ = writeln!(out, "  {:>7}  vs. baseline", "FPR@95%");
-    methods.iter().for_each(|method| out.push_str(&row(method, targets, width)));
+    methods.for_each(|(label, findings)| out.push_str(&row(label, findings, targets, width)));
     out
 }
 
-fn row(method: &MethodReport, targets: &[f64], width: usize) -> String {
+fn row(label: &str, findings: &MethodFindings, targets: &[f64], width: usize) -> String {
     let number = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.3}"));
-    let separation = method.separation.as_ref();
+    let separation = findings.separation.as_ref();
     let (auroc, error) = (separation.and_then(|s| s.auroc), separation.and_then(|s| s.auroc_standard_error));
-    let mut out = format!("{:width$}  {:>6}  {:>6}", method.method.label, number(auroc), number(error));
+    let mut out = format!("{:width$}  {:>6}  {:>6}", label, number(auroc), number(error));
     for at in 0..targets.len() {
         let point = separation.and_then(|s| s.tpr_at_fpr.get(at));
         let _ = write!(out, "  {:>10}", number(point.map(|point| point.tpr)));
     }
-    let versus = method.versus_baseline.as_ref().map(|versus| {
+    let versus = findings.versus_baseline.as_ref().map(|versus| {
         let p = versus.p_value.map_or(String::new(), |p| format!(" (p = {p:.3})"));
         // Adding 0 turns what rounds to a negative zero into a plain one.
         let delta = (versus.delta * 1e3).round() / 1e3 + 0.0;

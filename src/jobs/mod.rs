@@ -30,6 +30,8 @@ pub const MAX_SCORES: usize = 10_000_000;
 const MAX_KEPT_SCORES: usize = 4 * MAX_SCORES;
 /// The most scores that the replicates of one bootstrap look at: about half a minute on two cores.
 pub const MAX_RESAMPLED: u64 = 40_000_000_000;
+/// The most numbers that the replicates of one bootstrap leave: half a GB.
+pub const MAX_KEPT_NUMBERS: u64 = 1 << 26;
 /// What a sample costs beside its scores, counted in scores: texts, ids and errors.
 const SCORES_OF_A_SAMPLE: usize = 16;
 
@@ -98,6 +100,11 @@ pub enum AuditError {
         "the bootstrap would look at {0} scores (replicates times samples times methods); the limit is {MAX_RESAMPLED}"
     )]
     TooOften(u64),
+    #[error(
+        "the bootstrap would keep {0} numbers (replicates times methods times rates asked for, and 1); the limit is \
+         {MAX_KEPT_NUMBERS}"
+    )]
+    TooMany(u64),
     #[error("the service is shutting down")]
     Draining,
 }
@@ -136,7 +143,8 @@ impl Audits {
     /// Accepts an audit and starts it.
     ///
     /// # Errors
-    /// [`AuditError::TooLarge`], [`AuditError::TooOften`], [`AuditError::Full`] or [`AuditError::Draining`].
+    /// [`AuditError::TooLarge`], [`AuditError::TooOften`], [`AuditError::TooMany`],
+    /// [`AuditError::Full`] or [`AuditError::Draining`].
     pub fn submit(&self, spec: AuditSpec) -> Result<Snapshot, AuditError> {
         if self.draining.is_cancelled() {
             return Err(AuditError::Draining);
@@ -150,6 +158,11 @@ impl Audits {
         let resampled = replicates.saturating_mul(spec.samples.len() as u64).saturating_mul(columns as u64);
         if resampled > MAX_RESAMPLED {
             return Err(AuditError::TooOften(resampled));
+        }
+        let numbers = 1 + spec.metrics.fpr_targets.len() as u64;
+        let kept = replicates.saturating_mul(columns as u64).saturating_mul(numbers);
+        if kept > MAX_KEPT_NUMBERS {
+            return Err(AuditError::TooMany(kept));
         }
         let mut jobs = self.lock();
         make_room(&mut jobs)?;

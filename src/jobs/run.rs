@@ -2,7 +2,7 @@
 
 use super::report::{self, AuditReport, Findings};
 use super::spec::{AuditSpec, Sample};
-use crate::methods::{LabelledMethod, Weighting};
+use crate::methods::{LabelledMethod, Weighting, dataset_weights};
 use crate::scorer::{Bound, IN_FLIGHT, Input, Scorer, ScorerError, TextError, TextResult, Usage};
 use crate::statistics::PositionProfile;
 use futures::{StreamExt, stream};
@@ -62,8 +62,8 @@ pub async fn run(scorer: &Scorer, spec: Arc<AuditSpec>, progress: impl Fn(usize)
     found.round(scorer, &round, &spec, &columns, |done| progress(done / rounds)).await?;
     if rounds == 2 {
         // Now that the entropies of all texts are known. Their statistics are in the cache, as far as it reaches.
-        let entropies = found.profile.mean_entropy().into();
-        let round = Arc::new(bound.only(later, entropies));
+        let weights = dataset_weights(found.profile.mean_entropy()).into();
+        let round = Arc::new(bound.only(later, weights));
         let samples = spec.samples.len();
         found.round(scorer, &round, &spec, &columns, |done| progress((samples + done) / rounds)).await?;
     }
@@ -118,7 +118,7 @@ impl Found {
         columns: &[Column],
         progress: impl Fn(usize),
     ) -> Result<(), ScorerError> {
-        let first = bound.entropies.is_empty();
+        let first = bound.dataset_weights.is_empty();
         let mut done = 0;
         let one = async |rows: Vec<usize>| {
             let Sample { text, neighbors, .. } = &spec.samples[rows[0]];

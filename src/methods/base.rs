@@ -1,7 +1,7 @@
 //! What a method computes, with the parameters that are its own.
 
 use super::name::MethodName;
-use super::range::Fraction;
+use super::range::{Fraction, short};
 use super::texts::Texts;
 use super::token_counts::TokenCounts;
 use super::view::{Generator, View};
@@ -197,11 +197,11 @@ impl Base {
             Base::ConRecall { non_members, members, gamma } => vec![
                 ("non_members", non_members.short_digest()),
                 ("members", members.short_digest()),
-                ("gamma", text(gamma)),
+                ("gamma", short(*gamma)),
             ],
             Base::GapK { k, window } => vec![("k", text(k)), ("window", text(window))],
-            Base::Surp { k, max_entropy } => vec![("k", text(k)), ("max_entropy", text(max_entropy))],
-            Base::DcPdd { counts, a } => vec![("counts", text(&counts.id)), ("a", text(a))],
+            Base::Surp { k, max_entropy } => vec![("k", text(k)), ("max_entropy", short(*max_entropy))],
+            Base::DcPdd { counts, a } => vec![("counts", text(&counts.id)), ("a", short(*a))],
         }
     }
 }

@@ -62,4 +62,4 @@ pub use texts::Texts;
 pub use texts_fit::{TextAndNeighbors, faults_of_texts};
 pub use token_counts::{TokenCounts, TokenCountsError};
 pub use view::{Generator, Seen, Unseen, View};
-pub use weighting::{Surroundings, Weighting, WeightingName};
+pub use weighting::{Surroundings, Weighting, WeightingName, dataset_weights};

@@ -10,7 +10,7 @@ pub const MAX_ENTROPY: Number = Number { range: Range::above_zero(), default: 2.
 /// The most that a token contributes, in `dc_pdd`.
 pub const A: Number = Number { range: Range::above_zero(), default: 0.01 };
 /// Tokens in a moving average, in `gap_k`; a whole number.
-pub const WINDOW: Number = Number { range: Range::between(1.0, 1_000_000.0), default: 3.0 };
+pub const WINDOW: Number = Number { range: Range::between(1.0, 64.0), default: 3.0 };
 /// The most neighbours of a text; a whole number.
 pub const COUNT: Number = Number { range: Range::between(1.0, MOST_NEIGHBORS as f64), default: 25.0 };
 /// The most neighbours that a request may ask for.

@@ -1,6 +1,7 @@
 //! A weighting with what is done with its weights.
 
 use super::decay::Curve;
+use super::range::short;
 use super::weighting::Weighting;
 use crate::wire::by_name;
 use serde::ser::SerializeMap;
@@ -57,7 +58,7 @@ impl fmt::Display for Pdr {
             if name.takes_family() {
                 parts.push(format!("family={}", curve.family()));
             }
-            parts.push(format!("alpha={}", curve.alpha()));
+            parts.push(format!("alpha={}", short(curve.alpha())));
         }
         if let Weighting::Random { seed, .. } = self.weighting {
             parts.push(format!("seed={seed}"));

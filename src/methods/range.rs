@@ -81,8 +81,13 @@ impl Fraction {
     }
 }
 
+/// A number as labels write it: its digits, with an exponent where there would be many zeros.
+pub(super) fn short(number: f64) -> String {
+    if number == 0.0 || (1e-5..1e16).contains(&number.abs()) { number.to_string() } else { format!("{number:e}") }
+}
+
 impl fmt::Display for Fraction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.write_str(&short(self.0))
     }
 }

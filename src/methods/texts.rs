@@ -29,6 +29,11 @@ impl Texts {
         &self.texts
     }
 
+    /// How many bytes they have together.
+    pub fn bytes(&self) -> usize {
+        self.texts.iter().map(String::len).sum()
+    }
+
     /// The beginning of their digest, which stands for them in labels.
     pub fn short_digest(&self) -> String {
         self.digest[..4].iter().map(|byte| format!("{byte:02x}")).collect()

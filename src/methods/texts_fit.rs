@@ -3,6 +3,7 @@
 use super::base::Base;
 use super::fault::Fault;
 use super::labelled::LabelledMethod;
+use super::parameters::MOST_NEIGHBORS;
 use std::collections::HashMap;
 
 /// One text and the neighbours that come with it, if any do.
@@ -17,17 +18,27 @@ pub fn faults_of_texts<'a>(
     methods_at: &str,
 ) -> Vec<Fault> {
     let needed = methods.iter().any(|m| matches!(m.method.base, Base::Neighbor { generator: None }));
+    let before = methods.iter().any(|method| !method.texts_before().is_empty());
     let (mut faults, mut places) = (Vec::new(), HashMap::new());
     for (index, (text, neighbors)) in texts.enumerate() {
-        places.entry(text).or_insert(index);
+        if before {
+            places.entry(text).or_insert(index);
+        }
         let detail = match neighbors {
-            Some([]) => "the list of neighbours is empty",
-            None if needed => "the method `neighbor` has no generator, and the text comes without neighbours",
+            Some([]) => "the list of neighbours is empty".to_owned(),
+            Some(many) if many.len() > MOST_NEIGHBORS => {
+                format!("there are {} neighbours; a text takes at most {MOST_NEIGHBORS}", many.len())
+            }
+            None if needed => {
+                "the method `neighbor` has no generator, and the text comes without neighbours".to_owned()
+            }
             _ => continue,
         };
         faults.push(Fault::new(format!("{at}/{index}/neighbors"), detail));
     }
-    for method in methods {
+    // A sweep has the same texts in each of its methods.
+    let swept = methods.chunk_by(|a, b| a.place == b.place);
+    for method in swept.filter_map(<[LabelledMethod]>::first) {
         for (field, texts) in method.texts_before() {
             for (index, text) in texts.as_slice().iter().enumerate() {
                 let Some(place) = places.get(text.as_str()) else { continue };

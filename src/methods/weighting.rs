@@ -34,8 +34,9 @@ pub enum Weighting {
 pub struct Surroundings<'a> {
     /// The raw text.
     pub text: &'a str,
-    /// Mean entropy by position over the texts of the audit; empty outside of one.
-    pub entropies: &'a [f64],
+    /// The weights of [`Weighting::EntropyDataset`], by position, as [`dataset_weights`] gives them; empty outside of an
+    /// audit.
+    pub dataset: &'a [f64],
 }
 
 /// The kinds of weighting, by the names that clients use.
@@ -132,7 +133,7 @@ impl Weighting {
             Weighting::Reverse(curve) => of(curve).rev().collect(),
             Weighting::Random { curve, seed } => shuffled(of(curve).collect(), seed, around.text),
             Weighting::EntropySample => over_largest(tokens.iter().map(TokenStats::entropy).collect()),
-            Weighting::EntropyDataset => of_dataset(n, around.entropies),
+            Weighting::EntropyDataset => of_dataset(n, around.dataset),
             Weighting::Slope => {
                 let alpha = slope(tokens);
                 (1..=n).map(|t| Decay::Linear.weight(alpha, t, n)).collect()
@@ -156,9 +157,12 @@ fn over_largest(values: Vec<f64>) -> Vec<f64> {
     values.into_iter().map(|value| if largest > 0.0 { value / largest } else { 1.0 }).collect()
 }
 
+/// The weights by position that a dataset has in common, from the mean entropy at each position.
+pub fn dataset_weights(mean_entropies: Vec<f64>) -> Vec<f64> {
+    over_largest(mean_entropies)
+}
+
 /// The first n weights of the dataset. A position that no text of it has, has no weight, and so no score.
-fn of_dataset(n: usize, entropies: &[f64]) -> Vec<f64> {
-    let mut weights = over_largest(entropies.to_vec());
-    weights.resize(n, f64::NAN);
-    weights
+fn of_dataset(n: usize, dataset: &[f64]) -> Vec<f64> {
+    (0..n).map(|at| dataset.get(at).copied().unwrap_or(f64::NAN)).collect()
 }

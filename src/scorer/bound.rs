@@ -34,8 +34,8 @@ pub struct Bound {
     prefixes: Vec<(Texts, Result<Vec<u32>, Unseen>)>,
     pub overflow: Overflow,
     pub tokens: bool,
-    /// Mean entropy by position over the texts of an audit; empty before it is known.
-    pub entropies: Arc<[f64]>,
+    /// What `entropy_dataset` weights positions by; empty before the texts of the audit are known.
+    pub dataset_weights: Arc<[f64]>,
     pub(super) encodings: Encodings,
     pub(super) text_limit: u64,
 }
@@ -55,20 +55,23 @@ impl Bound {
         }
     }
 
-    /// The ids that a model scores of a text's, or in words why it does not.
-    pub(super) fn fit(&self, model: usize, ids: &Arc<[u32]>) -> Result<Arc<[u32]>, String> {
+    /// The ids that a model scores of a text's, or in words why it does not. `cut` says whether what is beyond the context
+    /// may be left out. Memory for less than the context is no context: what is cut must not depend on the machine.
+    pub(super) fn fit(&self, model: usize, ids: &Arc<[u32]>, cut: bool) -> Result<Arc<[u32]>, String> {
         let model = &self.models[model];
-        match self.overflow {
-            _ if ids.len() <= model.longest => Ok(Arc::clone(ids)),
-            Overflow::Truncate => Ok(ids[..model.longest].into()),
-            Overflow::Window if model.longest > 1 => Ok(Arc::clone(ids)),
-            Overflow::Error | Overflow::Window => Err(too_long(ids.len(), model)),
+        if ids.len() <= model.longest {
+            return Ok(Arc::clone(ids));
+        }
+        match (self.overflow, model.context.filter(|context| *context == model.longest)) {
+            (Overflow::Truncate, Some(context)) if cut => Ok(ids[..context].into()),
+            (Overflow::Window, Some(context)) if context > 1 => Ok(Arc::clone(ids)),
+            _ => Err(too_long(ids.len(), model)),
         }
     }
 
-    /// The same for some of the methods, with the entropies of the audit.
-    pub fn only(&self, methods: Vec<LabelledMethod>, entropies: Arc<[f64]>) -> Self {
-        Self { views: views(&methods), methods: methods.into(), entropies, ..self.clone() }
+    /// The same for some of the methods, with the weights that the audit's texts have in common.
+    pub fn only(&self, methods: Vec<LabelledMethod>, dataset_weights: Arc<[f64]>) -> Self {
+        Self { views: views(&methods), methods: methods.into(), dataset_weights, ..self.clone() }
     }
 }
 
@@ -134,7 +137,7 @@ impl Scorer {
             methods: methods.into(),
             overflow: plan.overflow,
             tokens: plan.tokens,
-            entropies: Arc::new([]),
+            dataset_weights: Arc::new([]),
             encodings: self.encodings.clone(),
             text_limit: self.text_limit,
         }))
@@ -149,7 +152,7 @@ impl Scorer {
                     let detail =
                         format!("model `{reference}` is a masked model, which gives no probabilities of texts");
                     binding.fault(place.pointer("reference"), detail);
-                } else if !same_tokens(&binding.models[0], &model) {
+                } else if !self.same_tokens(&binding.models[0], &model).await? {
                     *reading = Reading::OwnIds;
                     if weighted {
                         let detail = format!(
@@ -171,8 +174,11 @@ impl Scorer {
                 Binding::add(&mut binding.generators, model);
             }
             Base::DcPdd { counts, .. } => {
-                let made = self.registry.token_counts(&counts.id);
-                if !made.is_some_and(|made| made.fit(&binding.models[0].tokenizer)) {
+                let made = self.registry.token_counts(&counts.id).cloned();
+                let target = Arc::clone(&binding.models[0]);
+                // The first look at a tokenizer takes a moment.
+                let fits = move || made.is_some_and(|made| made.fit(&target.tokenizer));
+                if !self.workers.run(fits).await? {
                     let detail =
                         format!("the token counts `{}` were made with another tokenizer than the model's", counts.id);
                     binding.fault(place.pointer("counts"), detail);
@@ -180,7 +186,7 @@ impl Scorer {
             }
             _ => {}
         }
-        for (field, texts) in method.texts_before() {
+        for (field, texts) in place.texts_before() {
             for (index, text) in texts.as_slice().iter().enumerate() {
                 if let Some(detail) = too_large(text, self.text_limit) {
                     binding.fault(place.pointer(&format!("{field}/{index}")), format!("the text has {detail}"));
@@ -188,6 +194,16 @@ impl Scorer {
             }
         }
         Ok(())
+    }
+
+    /// Whether an id means the same token to both.
+    async fn same_tokens(&self, target: &Arc<Model>, reference: &Arc<Model>) -> Result<bool, ScorerError> {
+        if target.tokenizer_digest == reference.tokenizer_digest {
+            return Ok(true);
+        }
+        let (target, reference) = (Arc::clone(target), Arc::clone(reference));
+        // The first look at a tokenizer takes a moment.
+        self.workers.run(move || target.tokenizer.same_tokens(&reference.tokenizer)).await
     }
 
     /// A model by its id, of those that are open already or opened now.
@@ -221,11 +237,6 @@ impl Binding {
             models.push(model);
         }
     }
-}
-
-/// Whether an id means the same token to both. Comparing two tokenizers for the first time takes a moment.
-fn same_tokens(target: &Model, reference: &Model) -> bool {
-    target.tokenizer_digest == reference.tokenizer_digest || target.tokenizer.same_tokens(&reference.tokenizer)
 }
 
 /// The ids of texts one after the other, no special token between them.

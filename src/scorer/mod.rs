@@ -21,7 +21,7 @@ mod windows;
 mod workers;
 
 pub use bound::{Bound, Plan};
-pub use encodings::Encodings;
+use encodings::Encodings;
 pub use entry::{Declared, Entry, Opener, Opening, Retry};
 pub use model::Model;
 pub use neighbors::{Generated, Neighbor};
@@ -36,8 +36,8 @@ use crate::engine::{Engine, EngineError, Refusal, Stats};
 use crate::methods::Fault;
 use std::sync::Arc;
 
-/// The most contributions of tokens to scores that one answer may list: some 250 MB of JSON.
-const MAX_CONTRIBUTIONS: usize = 4_000_000;
+/// The most bytes of JSON, by estimate, that one answer may take for its tokens.
+const MAX_DETAIL_BYTES: usize = 512 << 20;
 
 /// How many texts of an audit or a file to have under way at once.
 pub const IN_FLIGHT: usize = 512;
@@ -81,24 +81,22 @@ pub enum ScorerError {
     /// The engine could not run it.
     #[error(transparent)]
     Failed(#[from] EngineError),
-    /// The answer would list more contributions of tokens to scores than one answer may.
-    #[error("the texts have {tokens} tokens, and {methods} methods would list {} contributions; the limit is {MAX_CONTRIBUTIONS}", tokens * methods)]
-    TooDetailed { tokens: usize, methods: usize },
+    /// The answer would list more of tokens than one answer may.
+    #[error(
+        "`details` of {tokens} tokens and {methods} methods would take some {bytes} bytes; the limit is {MAX_DETAIL_BYTES}"
+    )]
+    TooDetailed { tokens: usize, methods: usize, bytes: usize },
     /// A fault of the service itself.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
 impl Scorer {
-    /// Puts the parts together.
-    pub fn new(
-        engine: Engine,
-        registry: Arc<Registry>,
-        workers: Workers,
-        encodings: Encodings,
-        text_limit: u64,
-    ) -> Self {
-        Self { engine, registry, workers, encodings, swaps: neighbors::Cache::new(), text_limit }
+    /// Puts the parts together; `cache_bytes` are for token ids and neighbours that were made before.
+    pub fn new(engine: Engine, registry: Arc<Registry>, workers: Workers, cache_bytes: u64, text_limit: u64) -> Self {
+        // Ids and offsets take twice the room of what is kept of neighbours.
+        let (encodings, swaps) = (Encodings::new(cache_bytes / 3 * 2), neighbors::Cache::new(cache_bytes / 3));
+        Self { engine, registry, workers, encodings, swaps, text_limit }
     }
 
     /// The models.

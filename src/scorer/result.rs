@@ -68,7 +68,8 @@ impl TextResult {
 pub struct TextError {
     /// The method concerned; absent when no method could run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub label: Option<Arc<str>>,
     /// `too_short`, `too_long`, `untokenizable`, `zero_denominator`, `zero_weight`, `nothing_selected`, `non_finite`,
     /// `no_neighbors` or `in_prefix`.
     #[schema(value_type = String)]
@@ -159,7 +160,7 @@ pub fn build(answered: Answered, bound: &Bound) -> TextResult {
             match methods::score(&method.method, &summary) {
                 Ok(score) => scores.push((Arc::clone(&method.label), score)),
                 Err(e) => errors.push(TextError {
-                    label: Some(method.label.to_string()),
+                    label: Some(Arc::clone(&method.label)),
                     code: e.code(),
                     detail: e.to_string(),
                 }),
@@ -192,7 +193,7 @@ impl Answered {
             ids: self.text.ids.get(1..).unwrap_or_default(),
             zlib_bytes: if needs_zlib { methods::zlib_bytes(text) } else { 0 },
             views: &self.views,
-            around: Surroundings { text, entropies: &bound.entropies },
+            around: Surroundings { text, dataset: &bound.dataset_weights },
         }
     }
 }

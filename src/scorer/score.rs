@@ -4,9 +4,9 @@ use super::bound::Bound;
 use super::passes::{Batch, Slot, join};
 use super::result::{self, Answered};
 use super::text::{Made, Prepared};
-use super::{Input, MAX_CONTRIBUTIONS, Scored, Scorer, ScorerError, TextResult, Usage};
+use super::{Input, MAX_DETAIL_BYTES, Scored, Scorer, ScorerError, TextResult, Usage};
 use crate::engine::{Class, Output, Stats, Ticket, Work};
-use crate::methods::{Unseen, View};
+use crate::methods::{LabelledMethod, Unseen, View};
 use crate::telemetry::names;
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,6 +43,7 @@ impl Scorer {
     ) -> Result<Scored, ScorerError> {
         let for_text = Arc::clone(bound);
         let mut prepared = self.workers.map(inputs, move |input| Prepared::new(input, &for_text)).await?;
+        check_detail(bound, &prepared)?;
         let mut cost = Usage::default();
         if !bound.views.is_empty() {
             let made = self.make_neighbors(bound, &prepared, class, deadline, &mut cost).await?;
@@ -52,7 +53,6 @@ impl Scorer {
         }
         let mut batch = Batch::new(bound.models.len());
         let planned: Vec<Planned> = prepared.into_iter().map(|text| Planned::new(text, &mut batch)).collect();
-        check_detail(bound, &planned)?;
         let ran = self.run(bound, batch, class, deadline).await?;
         self.finish(bound, planned, ran, cost).await
     }
@@ -177,11 +177,15 @@ impl Planned {
 }
 
 /// Refuses an answer that would list too much.
-fn check_detail(bound: &Bound, planned: &[Planned]) -> Result<(), ScorerError> {
-    let tokens = planned.iter().map(|planned| planned.text.ids.len()).sum::<usize>();
-    let methods = bound.methods.len();
-    if bound.tokens && tokens.saturating_mul(methods) > MAX_CONTRIBUTIONS {
-        return Err(ScorerError::TooDetailed { tokens, methods });
+fn check_detail(bound: &Bound, prepared: &[Prepared]) -> Result<(), ScorerError> {
+    let tokens = prepared.iter().map(|text| text.ids.len()).sum::<usize>();
+    // A label stands by contribution, weight and selection, two of them with a number of some twenty digits; and the
+    // token's own numbers take as much as a few methods.
+    let of_a_method = |method: &LabelledMethod| 3 * (method.label.len() + 4) + 48;
+    let of_a_token = bound.methods.iter().map(of_a_method).sum::<usize>() + 256;
+    let (methods, bytes) = (bound.methods.len(), tokens.saturating_mul(of_a_token));
+    if bound.tokens && bytes > MAX_DETAIL_BYTES {
+        return Err(ScorerError::TooDetailed { tokens, methods, bytes });
     }
     Ok(())
 }

@@ -80,13 +80,14 @@ impl Prepared {
     pub fn with_views(mut self, generated: &[Made], bound: &Bound) -> Self {
         let Some(encoded) = self.encoded.as_ref().filter(|_| self.error.is_none()) else { return self };
         let specials = encoded.specials_before;
-        let about = About { input: &self.input, ids: &self.ids, specials, generated, bound };
+        let truncated = self.truncated;
+        let about = About { input: &self.input, ids: &self.ids, specials, truncated, generated, bound };
         self.views = bound.views.iter().map(|view| (view.clone(), about.sequences(view))).collect();
         self
     }
 
     fn fit(input: Input, encoded: Arc<Encoded>, bound: &Bound) -> Self {
-        let ids = match bound.fit(0, &encoded.ids) {
+        let ids = match bound.fit(0, &encoded.ids, true) {
             Ok(ids) => ids,
             Err(detail) => return Self::failed(input, TextError::whole("too_long", format!("the text has {detail}"))),
         };
@@ -118,6 +119,8 @@ struct About<'a> {
     ids: &'a Arc<[u32]>,
     /// How many of them stand before the text.
     specials: usize,
+    /// Whether the text was cut, so that what is made of it may be cut as well.
+    truncated: bool,
     generated: &'a [Made],
     bound: &'a Bound,
 }
@@ -165,7 +168,7 @@ impl About<'_> {
         }
         let encoded = encodings.encode(&models[model], text);
         let encoded = encoded.map_err(|error| unseen("untokenizable", format!("the {what}: {error}")))?;
-        let fitting = self.bound.fit(model, &encoded.ids);
+        let fitting = self.bound.fit(model, &encoded.ids, self.truncated);
         let ids = fitting.map_err(|detail| unseen("too_long", format!("the {what} has {detail}")))?;
         if ids.len() < 2 {
             return Err(unseen("too_short", format!("the {what} has {} token(s); at least 2 are needed", ids.len())));
@@ -175,12 +178,9 @@ impl About<'_> {
 
     /// Ids as they are: in windows if that was asked for, but never cut, since the text itself was not.
     fn fitted(&self, model: usize, ids: &Arc<[u32]>, what: &str) -> Result<Sequence, Unseen> {
-        let Bound { models, overflow, .. } = self.bound;
-        if ids.len() > models[model].longest && *overflow != Overflow::Window {
-            let detail = too_long(ids.len(), &models[model]);
-            return Err(unseen("too_long", format!("the {what} has {detail}")));
-        }
-        Ok(sequence(model, ids, models[model].longest))
+        let fitting = self.bound.fit(model, ids, false);
+        let ids = fitting.map_err(|detail| unseen("too_long", format!("the {what} has {detail}")))?;
+        Ok(sequence(model, &ids, self.bound.models[model].longest))
     }
 
     /// The text after a prefix: one pass, for the prefix must be seen by every token.

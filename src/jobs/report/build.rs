@@ -1,12 +1,17 @@
 //! From the scores of an audit to its report: pure.
 
 use super::methods::Table;
-use super::{AuditReport, Excluded, ExpandedRequest, GroupReport, OtherModel, Provenance, SampleCounts};
+use super::{
+    AuditReport, Excluded, ExpandedRequest, GroupMethod, GroupReport, MethodReport, OtherModel, Provenance,
+    SampleCounts,
+};
 use crate::jobs::run::{Column, SampleScores};
 use crate::jobs::spec::AuditSpec;
 use crate::scorer::{Bound, Model, Usage};
 use crate::statistics::{AuditSample, PositionProfile, Warning, warnings, warnings_of_method};
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The most positions that a report lists.
 const MOST_POSITIONS: usize = 4096;
@@ -32,7 +37,9 @@ pub fn build(spec: &AuditSpec, bound: &Bound, findings: &Findings, wanted: &dyn 
         total: rows.len(),
         members: counts(&rows, true),
         non_members: counts(&rows, false),
-        methods: Table::new(columns, &spec.metrics, &of(&rows)).reports(wanted),
+        methods: (Table::new(columns, &spec.metrics, &of(&rows)).findings(wanted).into_iter())
+            .map(|(method, findings)| GroupMethod { label: Arc::clone(&method.label), findings })
+            .collect(),
         warnings: caution(spec, findings, &rows),
     };
     let profile = profile.rows(MOST_POSITIONS);
@@ -43,7 +50,9 @@ pub fn build(spec: &AuditSpec, bound: &Bound, findings: &Findings, wanted: &dyn 
             non_members: counts(&everyone, false),
             excluded: excluded(scores, columns),
         },
-        methods: Table::new(columns, &spec.metrics, &of(&everyone)).reports(wanted),
+        methods: (Table::new(columns, &spec.metrics, &of(&everyone)).findings(wanted).into_iter())
+            .map(|(method, findings)| MethodReport { method: method.clone(), findings })
+            .collect(),
         groups: groups(spec).into_iter().map(group).collect(),
         position_profile: profile.rows,
         positions_left_out: profile.left_out,
@@ -67,9 +76,8 @@ fn groups(spec: &AuditSpec) -> Vec<(&str, Vec<usize>)> {
 }
 
 fn excluded(scores: &[SampleScores], columns: &[Column]) -> Vec<Excluded> {
-    let listed = |label: &Option<String>| {
-        label.as_ref().is_none_or(|label| columns.iter().any(|c| c.listed && *c.method.label == **label))
-    };
+    let labels: HashSet<&str> = columns.iter().filter(|c| c.listed).map(|c| &*c.method.label).collect();
+    let listed = |label: &Option<Arc<str>>| label.as_ref().is_none_or(|label| labels.contains(&**label));
     let entries = scores.iter().enumerate().flat_map(|(index, sample)| {
         let errors = sample.errors.iter().filter(|e| listed(&e.label));
         errors.map(move |e| Excluded { index, id: sample.id.clone(), label: e.label.clone(), code: e.code.clone() })

@@ -1,8 +1,9 @@
 //! What the scores of some samples say of each method: pure.
 
-use super::{MethodReport, Separation, VersusBaseline};
+use super::{MethodFindings, Separation, VersusBaseline};
 use crate::jobs::run::{Column, SampleScores};
 use crate::jobs::spec::Metrics;
+use crate::methods::LabelledMethod;
 use crate::statistics::{BootstrapColumn, ColumnBootstrap, Roc, Sample, auroc, bootstrap};
 
 /// The scores of samples by method.
@@ -27,11 +28,11 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The reports of the methods that the request lists; of no use once they are not `wanted` any more.
-    pub fn reports(&self, wanted: &dyn Fn() -> bool) -> Vec<MethodReport> {
+    /// The methods that the request lists, with what their scores say; of no use once they are not `wanted` any more.
+    pub fn findings(&self, wanted: &dyn Fn() -> bool) -> Vec<(&'a LabelledMethod, MethodFindings)> {
         let resampled = self.resampled(wanted);
         let listed = self.columns.iter().enumerate().filter(|(_, column)| column.listed);
-        listed.map(|(at, _)| self.report(at, resampled.get(at))).collect()
+        listed.map(|(at, column)| (&column.method, self.finding(at, resampled.get(at)))).collect()
     }
 
     fn is_labelled(&self) -> bool {
@@ -46,10 +47,9 @@ impl<'a> Table<'a> {
         bootstrap(&self.labels, &columns.collect::<Vec<_>>(), &self.metrics.fpr_targets, settings, wanted)
     }
 
-    fn report(&self, at: usize, resampled: Option<&ColumnBootstrap>) -> MethodReport {
+    fn finding(&self, at: usize, resampled: Option<&ColumnBootstrap>) -> MethodFindings {
         let roc = Roc::new(&self.samples(at, |_| true)).ok();
-        MethodReport {
-            method: self.columns[at].method.clone(),
+        MethodFindings {
             scored: self.scores[at].iter().flatten().count(),
             separation: self.is_labelled().then(|| self.separation(roc.as_ref())),
             bootstrap: resampled.map(|resampled| resampled.summary.clone()),

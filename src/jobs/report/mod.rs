@@ -11,6 +11,7 @@ use crate::scorer::Usage;
 use crate::statistics::{BootstrapSummary, PositionRow, RocPoint, TprAtFpr, Warning};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// What an audit found.
@@ -52,7 +53,8 @@ pub struct Excluded {
     pub id: Option<String>,
     /// Label of the method; absent where no method could run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub label: Option<Arc<str>>,
     #[schema(value_type = String)]
     pub code: Cow<'static, str>,
 }
@@ -65,7 +67,7 @@ pub struct GroupReport {
     pub members: usize,
     pub non_members: usize,
     /// One entry per method, in the order of the request.
-    pub methods: Vec<MethodReport>,
+    pub methods: Vec<GroupMethod>,
     pub warnings: Vec<Warning>,
 }
 
@@ -74,6 +76,23 @@ pub struct GroupReport {
 pub struct MethodReport {
     #[serde(flatten)]
     pub method: LabelledMethod,
+    #[serde(flatten)]
+    pub findings: MethodFindings,
+}
+
+/// What one method found in a group.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct GroupMethod {
+    /// That of the method among those of the whole audit.
+    #[schema(value_type = String)]
+    pub label: Arc<str>,
+    #[serde(flatten)]
+    pub findings: MethodFindings,
+}
+
+/// What the scores of one method say.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct MethodFindings {
     /// Samples that have a score.
     pub scored: usize,
     /// Absent without labels.

@@ -11,7 +11,7 @@ use super::method::Method;
 use super::name::MethodName;
 use super::parameters;
 use super::presets::PresetName;
-use super::range::{Fraction, Range};
+use super::range::{Fraction, Range, short};
 use super::request::{MethodObject, MethodRequest};
 use super::scope::Scope;
 use std::collections::HashMap;
@@ -22,6 +22,9 @@ pub const MAX_LABEL_CHARS: usize = 200;
 
 /// The most methods of a request, sweeps and presets expanded.
 pub const MAX_METHODS: usize = 256;
+
+/// The most bytes of the texts that methods put before those to score: the answer repeats them with every method.
+const MAX_BYTES_BEFORE: usize = 16 << 20;
 
 /// How much of an unknown name a fault repeats, in Unicode code points.
 const MAX_QUOTED_CHARS: usize = 60;
@@ -70,6 +73,15 @@ pub fn resolve(requests: &[MethodRequest], scope: &Scope) -> Result<Vec<Labelled
             methods.push(LabelledMethod { label: label.into(), method, place, of_preset });
         }
     }
+    let repeated = |m: &LabelledMethod| m.texts_before().iter().map(|(_, texts)| texts.bytes()).sum::<usize>();
+    let bytes = methods.iter().map(repeated).fold(0, usize::saturating_add);
+    if bytes > MAX_BYTES_BEFORE {
+        let detail = format!(
+            "the texts before those to score have {bytes} bytes, counted for every method that a grid makes; the limit is \
+             {MAX_BYTES_BEFORE}"
+        );
+        faults.0.push(Fault::new("", detail));
+    }
     // A preset without its needs, or a grid of presets, may still come to more than were counted.
     if faults.0.is_empty() && methods.len() > MAX_METHODS {
         faults.0.push(too_many("", methods.len()));
@@ -85,7 +97,8 @@ fn check_count(requests: &[MethodRequest]) -> Result<(), Vec<Fault>> {
     let counts = requests.iter().map(|request| match request {
         MethodRequest::Name(_) => 1,
         MethodRequest::Object(object) => {
-            let of = |grid: Option<&Grid>| grid.map_or(1, Grid::len);
+            // An empty list is a fault of its own, and no reason to look at the other one whole.
+            let of = |grid: Option<&Grid>| grid.map_or(1, |grid| grid.len().max(1));
             of(object.k.as_ref()).saturating_mul(of(object.pdr.as_ref().and_then(|pdr| pdr.alpha.as_ref())))
         }
     });
@@ -162,7 +175,8 @@ impl One<'_> {
                     Some(label) => {
                         let k = base.k().and_then(|k| swept(bases.len(), format!("k={k}")));
                         let curve = pdr.and_then(|pdr| pdr.weighting.curve());
-                        let alpha = curve.and_then(|curve| swept(weights.len(), format!("alpha={}", curve.alpha())));
+                        let alpha =
+                            curve.and_then(|curve| swept(weights.len(), format!("alpha={}", short(curve.alpha()))));
                         with_parts(label, k.into_iter().chain(alpha).collect())
                     }
                 };

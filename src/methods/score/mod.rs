@@ -138,9 +138,8 @@ pub fn explain(method: &Method, text: &TextStats) -> Result<Option<Explanation>,
 
 /// The alpha that the weighting `slope` used on this text; None for any other weighting.
 pub fn alpha_used(method: &Method, text: &TextStats) -> Option<f64> {
-    let slope = slope(kept(method, text.tokens));
-    let used = method.pdr.is_some_and(|pdr| pdr.weighting == Weighting::Slope);
-    (used && slope.is_finite()).then_some(slope)
+    method.pdr.filter(|pdr| pdr.weighting == Weighting::Slope)?;
+    Some(slope(kept(method, text.tokens))).filter(|slope| slope.is_finite())
 }
 
 /// The tokens that `truncate` leaves.

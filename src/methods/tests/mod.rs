@@ -21,7 +21,7 @@ fn text(tokens: &[TokenStats]) -> TextStats<'_> {
         ids: &[],
         zlib_bytes: 51,
         views: &[],
-        around: Surroundings { text: "The quick brown fox jumps over the lazy dog.", entropies: &[] },
+        around: Surroundings { text: "The quick brown fox jumps over the lazy dog.", dataset: &[] },
     }
 }
 

@@ -111,6 +111,19 @@ proptest! {
     }
 
     #[test]
+    fn finite_input_has_a_finite_score(method in any_method(), tokens in any_tokens()) {
+        let text = text(&tokens);
+        let normalized = method.pdr.is_some_and(|pdr| pdr.normalize);
+        match score(&method, &text) {
+            Ok(score) => prop_assert!(score.is_finite()),
+            // Nothing is unlikely and sure at once, or only a token of weight 0 is selected.
+            Err(ScoreError::NothingSelected) => prop_assert_eq!(method.name(), MethodName::Surp),
+            Err(ScoreError::ZeroWeight) => prop_assert!(normalized),
+            Err(error) => prop_assert!(false, "{error}"),
+        }
+    }
+
+    #[test]
     fn different_methods_have_different_labels(a in any_method(), b in any_method()) {
         prop_assert_eq!(a == b, a.label() == b.label());
     }

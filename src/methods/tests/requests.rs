@@ -129,9 +129,9 @@ fn labels_are_unique_and_short() {
             ("/6", &["`loss`", "method 5"]),
         ],
     );
-    // A label that no client wrote is as long as its parameters are.
+    // A number with many zeros is written with an exponent.
     let tiny = resolved(json!([{ "name": "loss", "pdr": { "decay": "exponential", "alpha": 1e-300 } }]));
-    assert!(tiny[0].label.len() > 200);
+    assert_eq!(&*tiny[0].label, "loss+exponential(alpha=1e-300)");
 }
 
 #[test]
@@ -257,6 +257,9 @@ fn a_grid_has_a_limit() {
     assert_eq!(resolved(json!([grid(16, 16)])).len(), MAX_METHODS);
     assert_faults(json!([grid(16, 16), "loss"]), &[("/0", &["256 methods", "257 in all"])]);
     assert_faults(json!([grid(17, 16)]), &[("/0", &["272", "256"])]);
+    // An empty list makes none, and does not hide how many the other would make.
+    let empty = json!({ "name": "min_k", "k": [], "pdr": { "decay": "linear", "alpha": vec![2; 100_000] } });
+    assert_faults(json!([empty]), &[("/0", &["100000", "256"])]);
     let names = vec!["loss"; MAX_METHODS + 1];
     assert_faults(json!(names), &[("", &["257", "256"])]);
 }

@@ -104,7 +104,8 @@ fn weights_from_entropies() {
     // The weights of a dataset of this one text are those of the text; one position more changes nothing before it.
     let longer = [&entropies[..], &[0.1]].concat();
     for dataset in [&entropies[..], &longer] {
-        let around = Surroundings { entropies: dataset, ..text(&tokens).around };
+        let weights = dataset_weights(dataset.to_vec());
+        let around = Surroundings { dataset: &weights, ..text(&tokens).around };
         let dataset = weighted(loss(), Weighting::EntropyDataset);
         let got = score(&dataset, &TextStats { around, ..text(&tokens) }).expect("a score");
         assert_close(got, -1.37175);

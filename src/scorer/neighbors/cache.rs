@@ -4,9 +4,6 @@ use super::super::Model;
 use super::swap::Swap;
 use std::sync::Arc;
 
-/// The most bytes that are kept: the swaps of some thousands of texts of a few hundred words.
-pub const MOST_BYTES: u64 = 32 << 20;
-
 /// Roughly what an entry costs besides its text and swaps.
 const OVERHEAD_BYTES: usize = 256;
 
@@ -38,13 +35,13 @@ pub struct Part {
 }
 
 impl Cache {
-    /// An empty cache.
-    pub fn new() -> Self {
+    /// An empty cache that holds about `bytes`; 0 turns it off.
+    pub fn new(bytes: u64) -> Self {
         let weigher = |key: &Key, found: &Arc<Found>| {
             let bytes = OVERHEAD_BYTES + key.text.len() + size_of_val(&*found.swaps);
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
-        Self(moka::sync::Cache::builder().max_capacity(MOST_BYTES).weigher(weigher).build())
+        Self(moka::sync::Cache::builder().max_capacity(bytes).weigher(weigher).build())
     }
 
     /// The part for a model.

@@ -122,8 +122,9 @@ fn what_is_no_number_is_left_out() {
 
 #[test]
 fn the_cache_is_bounded_in_bytes() {
-    use super::cache::{Cache, Found, MOST_BYTES};
-    let part = Cache::new().part("model");
+    use super::cache::{Cache, Found};
+    const MOST_BYTES: u64 = 32 << 20;
+    let part = Cache::new(MOST_BYTES).part("model");
     let texts: Vec<Arc<str>> = (0..100).map(|n| format!("{n} {}", "x".repeat(1 << 20)).into()).collect();
     for text in &texts {
         part.insert(text, Found { swaps: Vec::new(), passes: 1 });

@@ -7,8 +7,7 @@ use super::summary::Replicates;
 use crate::statistics::false_positive_budget;
 use rayon::prelude::*;
 
-/// How many replicates are handed to rayon at once. Forward passes share its threads, which finish the work they have
-/// before they take on more: in between, a batch that waits has its turn.
+/// How many replicates are handed to rayon at once; in between it is asked whether they are still wanted.
 const BLOCK: usize = 64;
 
 /// Samples that are drawn from, and what is wanted of their replicates.

@@ -84,10 +84,10 @@ fn resample(
     // One cohort after the other, so that the replicates of one alone are in memory.
     for cohort in Cohort::all(labels, columns) {
         let replicates = cohort.replicates(labels, columns, fpr_targets, draws, wanted);
-        for &column in &cohort.summaries {
+        for &column in cohort.summaries.iter().take_while(|_| wanted()) {
             results[column].summary = replicates.summary(&cohort, column, fpr_targets, confidence);
         }
-        for &(column, baseline) in &cohort.pairs {
+        for &(column, baseline) in cohort.pairs.iter().take_while(|_| wanted()) {
             results[column].versus_baseline = replicates.paired(&cohort, column, baseline, confidence);
         }
     }
