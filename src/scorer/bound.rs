@@ -31,7 +31,7 @@ pub struct Bound {
     /// What the methods look at beside each text, each once.
     pub views: Vec<View>,
     /// The ids of what is put before texts.
-    prefixes: Vec<(Texts, Result<Vec<u32>, Unseen>)>,
+    prefixes: Vec<Prefix>,
     pub overflow: Overflow,
     pub tokens: bool,
     /// What `entropy_dataset` weights positions by; empty before the texts of the audit are known.
@@ -129,8 +129,10 @@ impl Scorer {
             let ids = prefix(&target, &texts);
             (texts, ids)
         };
+        let prefixes = self.workers.map(prefixes.collect(), with_ids).await?;
+        refuse_empty(&methods, &prefixes)?;
         Ok(Arc::new(Bound {
-            prefixes: self.workers.map(prefixes.collect(), with_ids).await?,
+            prefixes,
             views,
             models,
             generators,
@@ -216,6 +218,24 @@ impl Scorer {
     }
 }
 
+/// Texts that are put before others, and their ids.
+type Prefix = (Texts, Result<Vec<u32>, Unseen>);
+
+/// A prefix without a token changes nothing: a ratio of 1 would be no finding.
+fn refuse_empty(methods: &[LabelledMethod], prefixes: &[Prefix]) -> Result<(), ScorerError> {
+    let is_empty =
+        |texts: &Texts| prefixes.iter().any(|(known, ids)| known == texts && ids.as_ref().is_ok_and(Vec::is_empty));
+    let faults = methods.iter().flat_map(|method| {
+        let empty = method.texts_before().into_iter().filter(|(_, texts)| is_empty(texts));
+        empty.map(|(field, _)| Fault {
+            pointer: method.pointer(field),
+            detail: "the texts have no token, so nothing would stand before those to score".to_owned(),
+        })
+    });
+    let faults: Vec<Fault> = faults.collect();
+    if faults.is_empty() { Ok(()) } else { Err(ScorerError::Unfit(faults)) }
+}
+
 /// What was found so far.
 struct Binding {
     models: Vec<Arc<Model>>,
@@ -245,4 +265,23 @@ fn prefix(model: &Model, texts: &Texts) -> Result<Vec<u32>, Unseen> {
     let ids: Result<Vec<Vec<u32>>, _> = ids.collect();
     ids.map(|ids| ids.concat())
         .map_err(|error| Unseen { code: "untokenizable".into(), detail: format!("a text of the prefix: {error}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::methods::{MethodRequest, Scope, resolve};
+
+    #[test]
+    fn a_prefix_without_a_token_is_refused() {
+        let requests: Vec<MethodRequest> =
+            serde_json::from_str(r#"["loss", {"name": "recall", "prefix": ["a"]}]"#).unwrap();
+        let methods = resolve(&requests, &Scope::default()).unwrap();
+        let with = |ids: Vec<u32>| refuse_empty(&methods, &[(Texts::new(vec!["a".to_owned()]), Ok(ids))]);
+        assert!(with(vec![1]).is_ok());
+        match with(Vec::new()) {
+            Err(ScorerError::Unfit(faults)) => assert_eq!(faults[0].pointer, "/1/prefix"),
+            other => panic!("{other:?}"),
+        }
+    }
 }

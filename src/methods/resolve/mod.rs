@@ -63,10 +63,11 @@ pub fn resolve(requests: &[MethodRequest], scope: &Scope) -> Result<Vec<Labelled
         }
         let of_preset = object.preset.is_some();
         for (label, method) in made {
-            // A preset adds what is not there yet.
-            if of_preset
-                && methods.iter().any(|known: &LabelledMethod| *known.label == *label && known.method == method)
-            {
+            // A preset and the list around it may share methods: each is there once.
+            let shared = |known: &LabelledMethod| {
+                (of_preset || known.of_preset) && *known.label == *label && known.method == method
+            };
+            if methods.iter().any(shared) {
                 continue;
             }
             faults.keep(take_label(&label, place, &place_of_label, &mut taken));
