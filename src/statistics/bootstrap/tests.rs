@@ -296,3 +296,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_not_wanted_any_more_stops() {
+    let scores: Vec<Option<f64>> = LABELS.iter().enumerate().map(|(at, _)| Some(at as f64)).collect();
+    let settings = Bootstrap { replicates: 100_000, ..Bootstrap::default() };
+    let asked = std::cell::Cell::new(0);
+    let once = || asked.replace(asked.get() + 1) == 0;
+    // Asked before the first block and before the second, and then no more than once for each kind of result.
+    assert_eq!(bootstrap(&LABELS, &[alone(&scores)], &[], &settings, &once)[0], ColumnBootstrap::default());
+    assert!((2..=4).contains(&asked.get()), "asked {} times", asked.get());
+}
