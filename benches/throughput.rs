@@ -2,7 +2,8 @@
 //!
 //!     cargo bench --bench throughput -- MODEL_DIR TEXTS.jsonl [--limit N] [--rounds N] [--layers forward,http]
 //!
-//! `forward` runs the model alone over token ids that are ready, in batches of the engine's size; `http` posts the texts to a
+//! `forward` runs the model alone over token ids that are ready, in batches of the engine's size; `gemm` does the same
+//! without packed weights, `bf16` with products of bf16, and any of them after `single-` with one text in a batch. `http` posts the texts to a
 //! server on a free port, from several clients at once, and so adds tokenizing, queue, methods and HTTP. The layers take
 //! turns, so that a change of the machine's speed meets both. Each round of a layer prints one JSON line. The cache is off.
 
@@ -14,6 +15,7 @@ use pdr_audit::jobs::Audits;
 use pdr_audit::models::CausalLm;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
+use pdr_audit::models::ops::{Form, Multiply};
 use pdr_audit::telemetry::Metrics;
 use pdr_audit::tokenizer::Tokenizer;
 use serde_json::{Value, json};
@@ -67,20 +69,23 @@ fn main() -> Result<()> {
     }
     let options = Options::parse()?;
     let runtime = tokio::runtime::Runtime::new()?;
-    let forward = Forward::new(&options)?;
+    let mut forwards = Vec::new();
+    for layer in options.layers.iter().filter(|layer| *layer != "http") {
+        forwards.push((layer, Forward::new(&options, layer)?));
+    }
     let server = runtime.block_on(Server::start(&options))?;
+    let tokens = forwards.first().map_or(0, |(_, forward)| forward.tokens);
     for round in 0..=options.rounds {
         for layer in &options.layers {
             let start = Instant::now();
-            match layer.as_str() {
-                "forward" => forward.run()?,
-                "http" => runtime.block_on(server.run())?,
-                other => anyhow::bail!("no layer is called {other}"),
+            match forwards.iter().find(|(name, _)| *name == layer) {
+                Some((_, forward)) => forward.run()?,
+                None => runtime.block_on(server.run())?,
             }
             let seconds = start.elapsed().as_secs_f64();
             // The first round warms up.
             if round > 0 {
-                let (texts, tokens) = (options.texts.len() as f64 / seconds, forward.tokens as f64 / seconds);
+                let (texts, tokens) = (options.texts.len() as f64 / seconds, tokens as f64 / seconds);
                 println!("{}", json!({ "layer": layer, "texts_per_s": texts, "tokens_per_s": tokens }));
             }
         }
@@ -95,10 +100,19 @@ struct Forward {
 }
 
 impl Forward {
-    fn new(options: &Options) -> Result<Self> {
+    fn new(options: &Options, layer: &str) -> Result<Self> {
         let files = ModelFiles::Directory(options.model.clone());
         let tokenizer = Tokenizer::from_json(&files.open("tokenizer.json")?)?;
-        let model = Checkpoint::open(&files)?.load(DType::F32, &Device::Cpu)?.causal().context("not a causal model")?;
+        let checkpoint = Checkpoint::open(&files)?;
+        // Without room in a batch, every text is one of its own.
+        let (kind, budget) = layer.strip_prefix("single-").map_or((layer, BUDGET), |kind| (kind, 0));
+        let (form, dtype) = match kind {
+            "forward" => (checkpoint.form(DType::F32, &Device::Cpu), DType::F32),
+            "gemm" => (Form::Fused(Multiply::Gemm), DType::F32),
+            "bf16" => (checkpoint.form(DType::BF16, &Device::Cpu), DType::BF16),
+            other => anyhow::bail!("no layer is called {other}"),
+        };
+        let model = checkpoint.load_in(form, dtype, &Device::Cpu)?.causal().context("not a causal model")?;
         let (mut batches, mut room): (Vec<Vec<Vec<u32>>>, usize) = (Vec::new(), 0);
         let mut tokens = 0;
         for text in &options.texts {
@@ -106,7 +120,7 @@ impl Forward {
             tokens += ids.len();
             if room < ids.len() || batches.is_empty() {
                 batches.push(Vec::new());
-                room = BUDGET;
+                room = budget;
             }
             room = room.saturating_sub(ids.len());
             if let Some(batch) = batches.last_mut() {

@@ -8,6 +8,8 @@ use pdr_audit::models::CausalLm;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::demo::DEMO;
 use pdr_audit::models::files::ModelFiles;
+use pdr_audit::models::ops::{Form, Multiply};
+use pdr_audit::models::precision;
 use pdr_audit::token_stats::TokenStats;
 use pdr_audit::tokenizer::Tokenizer;
 
@@ -32,15 +34,26 @@ fn check(name: &str, model: &dyn CausalLm, sequences: &[Vec<u32>]) {
     }
 }
 
+/// A model in every form that has kernels of its own on this machine.
+fn in_each_form(checkpoint: &Checkpoint, check: impl Fn(&str, &dyn CausalLm)) {
+    let gemm = Form::Fused(Multiply::Gemm);
+    check("gemm", checkpoint.load_in(gemm, DType::F32, &Device::Cpu).unwrap().causal().unwrap().as_ref());
+    let halves = checkpoint.has_half_precision().then_some(DType::BF16);
+    for dtype in [DType::F32].into_iter().chain(halves) {
+        let form = checkpoint.form(dtype, &Device::Cpu);
+        if form.is_fused() && form != gemm {
+            let model = checkpoint.load_in(form, dtype, &Device::Cpu).unwrap().causal().unwrap();
+            check(precision::path(form, dtype), model.as_ref());
+        }
+    }
+}
+
 #[test]
 fn a_text_alone_and_among_64_others_has_the_same_statistics_bit_for_bit() {
     for name in CAUSAL {
         let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
-        check(
-            name,
-            checkpoint.load(DType::F32, &Device::Cpu).unwrap().causal().unwrap().as_ref(),
-            &sequences(checkpoint.vocab_size()),
-        );
+        let sequences = sequences(checkpoint.vocab_size());
+        in_each_form(&checkpoint, |form, model| check(&format!("{name} by {form}"), model, &sequences));
     }
     let checkpoint = Checkpoint::open(&DEMO).unwrap();
     check(

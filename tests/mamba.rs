@@ -8,7 +8,7 @@ use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
 use pdr_audit::models::mamba::Mamba;
 use pdr_audit::models::mamba::arch::{Generation, MambaArch};
-use pdr_audit::models::ops::Form;
+use pdr_audit::models::ops::{Form, Multiply};
 use pdr_audit::models::{CausalLm, ModelError};
 use pdr_audit::token_stats::TokenStats;
 
@@ -104,7 +104,7 @@ fn both_forms_agree_on_models_of_odd_shapes() {
     for arch in odd_shapes() {
         let sequences: Vec<_> = [40, 1, 0, 2, 65, 7].iter().enumerate().map(|(i, &n)| ids(n, i, 61)).collect();
         let batch: Vec<&[u32]> = sequences.iter().map(Vec::as_slice).collect();
-        let fused = random(&arch, Form::Fused).token_stats(&batch).unwrap();
+        let fused = random(&arch, Form::Fused(Multiply::Gemm)).token_stats(&batch).unwrap();
         let plain = random(&arch, Form::Plain).token_stats(&batch).unwrap();
         let mut error = 0f64;
         for (fused, plain) in fused.iter().zip(&plain) {
@@ -119,7 +119,7 @@ fn both_forms_agree_on_models_of_odd_shapes() {
 #[test]
 fn neither_the_batch_nor_the_number_of_threads_changes_a_bit() {
     for (number, arch) in odd_shapes().into_iter().enumerate() {
-        let model = random(&arch, Form::Fused);
+        let model = random(&arch, Form::Fused(Multiply::Gemm));
         let sequences: Vec<_> = (0..65).map(|i| ids((i * 37) % 120, i, arch.vocab_size)).collect();
         let batch: Vec<&[u32]> = sequences.iter().map(Vec::as_slice).collect();
         let with = |threads: usize| {
@@ -141,7 +141,7 @@ fn neither_the_batch_nor_the_number_of_threads_changes_a_bit() {
 #[test]
 fn a_text_sees_what_came_before_it_and_nothing_else() {
     for name in GOLDENS {
-        for form in [Form::Fused, Form::Plain] {
+        for form in [Form::Fused(Multiply::Gemm), Form::Plain] {
             let model = golden(name, form);
             let text = ids(30, 3, 420);
             let mut changed = text.clone();
@@ -159,7 +159,7 @@ fn a_text_sees_what_came_before_it_and_nothing_else() {
 #[test]
 fn a_long_text_and_texts_without_a_scored_token_are_no_trouble() {
     for name in GOLDENS {
-        let model = golden(name, Form::Fused);
+        let model = golden(name, Form::Fused(Multiply::Gemm));
         let long = ids(2_000, 1, 420);
         let stats = model.token_stats(&[&long]).unwrap().remove(0);
         assert_eq!(stats.len(), 1_999);

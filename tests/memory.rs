@@ -78,7 +78,8 @@ async fn unloading_gives_back_nine_tenths_of_the_weights() {
     let after = resident();
 
     let weights = model["weight_bytes"].as_u64().unwrap();
-    assert!(weights > 300_000_000, "{weights}");
+    // Twice that where weights stay in bf16 no longer than they are read.
+    assert!(weights > 150_000_000, "{weights}");
     let (grown, given_back) = (loaded.saturating_sub(before), loaded.saturating_sub(after));
     println!("weights {weights}, grown by {grown}, given back {given_back}");
     assert!(grown.abs_diff(weights) * 10 <= weights, "grown by {grown}, weights are {weights}");

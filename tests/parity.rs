@@ -8,7 +8,7 @@ use pdr_audit::methods::{self, MethodRequest, Scope, Surroundings, TextStats};
 use pdr_audit::models::CausalLm;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
-use pdr_audit::models::ops::Form;
+use pdr_audit::models::ops::{Form, Multiply};
 use pdr_audit::token_stats::TokenStats;
 use pdr_audit::tokenizer::{self, Tokenizer, TokenizerError};
 use serde_json::Value;
@@ -47,6 +47,11 @@ struct Golden {
 
 impl Golden {
     fn open(name: &'static str, config: &str) -> Self {
+        Self::open_in(None, name, config)
+    }
+
+    /// In a given form, or the one that this machine would choose.
+    fn open_in(form: Option<Form>, name: &'static str, config: &str) -> Self {
         // The other spelling of the configuration goes into a directory of its own, beside the same weights.
         let directory = directory(name);
         let copy = tempfile::tempdir().unwrap();
@@ -57,7 +62,8 @@ impl Golden {
         std::fs::copy(directory.join(config), copy.path().join("config.json")).unwrap();
         let checkpoint = Checkpoint::open(&ModelFiles::Directory(copy.path().into())).unwrap();
         let tokenizer = Tokenizer::from_json(&std::fs::read(directory.join("tokenizer.json")).unwrap()).unwrap();
-        let model = checkpoint.load(DType::F32, &Device::Cpu).unwrap().causal().unwrap();
+        let form = form.unwrap_or(checkpoint.form(DType::F32, &Device::Cpu));
+        let model = checkpoint.load_in(form, DType::F32, &Device::Cpu).unwrap().causal().unwrap();
         Self { name, model, tokenizer, context: checkpoint.context(), expected: expected(name) }
     }
 
@@ -162,6 +168,15 @@ fn every_golden_is_reproduced_in_both_spellings_of_its_configuration() {
     }
 }
 
+/// What machines without the kernels for packed weights run.
+#[test]
+fn every_golden_is_reproduced_without_packed_weights() {
+    for name in CAUSAL {
+        let report = check(&Golden::open_in(Some(Form::Fused(Multiply::Gemm)), name, "config.json"));
+        assert!(report.compared > 3000, "{name}: only {} numbers compared", report.compared);
+    }
+}
+
 #[test]
 fn the_plain_form_gives_the_same_statistics() {
     for name in CAUSAL {
@@ -210,17 +225,21 @@ fn opt_is_reproduced_from_vocab_json_and_merges_txt_alone() {
 
 /// In the half types weights, activations and logits are rounded. PyTorch's own forward of these models in the same type
 /// strays from the reference by up to 0.26 (bf16) and 0.045 (f16) in log p, and by up to 0.009 in the mean of a model; the
-/// roundings fall elsewhere here, so twice that is allowed.
+/// roundings fall elsewhere here, so twice that is allowed. Where bf16 has kernels, it rounds at products alone, and strays
+/// by up to 0.18 and 0.005: again twice that.
 #[test]
 fn half_types_stay_near_the_reference() {
-    for (dtype, most) in [(DType::BF16, 0.5), (DType::F16, 0.09)] {
+    let here = Form::inference(&Device::Cpu, DType::BF16);
+    let bf16 = if here.is_fused() { (here, DType::BF16, 0.36, 0.01) } else { (here, DType::BF16, 0.5, 0.018) };
+    let plain = [(Form::Plain, DType::BF16, 0.5, 0.018), (Form::Plain, DType::F16, 0.09, 0.018)];
+    for (form, dtype, most, most_mean) in std::iter::once(bf16).chain(plain) {
         for name in CAUSAL {
             let golden = Golden::open(name, "config.json");
             let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
             if !checkpoint.has_half_precision() {
                 continue;
             }
-            let model = checkpoint.load(dtype, &Device::Cpu).unwrap().causal().unwrap();
+            let model = checkpoint.load_in(form, dtype, &Device::Cpu).unwrap().causal().unwrap();
             let (mut worst, mut sum, mut count) = (0f64, 0.0, 0);
             for text in golden.expected["texts"].as_array().unwrap().iter().filter(|text| text["T"] != 0) {
                 let ids: Vec<u32> = serde_json::from_value(text["ids"].clone()).unwrap();
@@ -242,9 +261,9 @@ fn half_types_stay_near_the_reference() {
                 }
             }
             let mean = sum / f64::from(count);
-            println!("{name} in {dtype:?}: worst error of log p {worst:.1e}, mean {mean:.1e}");
+            println!("{name} in {dtype:?}, {form:?}: worst error of log p {worst:.1e}, mean {mean:.1e}");
             assert!(worst < most && count > 300, "{name} in {dtype:?}: {worst} over {count} tokens");
-            assert!(mean.abs() < 0.018, "{name} in {dtype:?}: mean error {mean}");
+            assert!(mean.abs() < most_mean, "{name} in {dtype:?}: mean error {mean}");
         }
     }
 }

@@ -216,7 +216,8 @@ async fn lazy_models_make_room_for_each_other_within_the_budget() {
     let app = App::start_as_it_is(&small).await;
     app.post("/v1/score", &request("gpt2")).await.problem(503);
     let reason = until(&app, "gpt2", "failed").await["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains("needs 64.5 MiB") && reason.contains("the device has 0.1 MiB"), "{reason}");
+    let needs = format!("({:.1} MiB of weights", sizes[0] as f64 / f64::from(1 << 20));
+    assert!(reason.contains(&needs) && reason.contains("the device has 0.1 MiB"), "{reason}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -260,7 +261,8 @@ async fn half_precision_is_named_in_the_answer() {
     assert!((loss - reference_loss("llama-gqa")).abs() < 0.1, "{loss}");
     let model = model(&app, "half").await;
     let bytes = std::fs::metadata(directory("llama-gqa").join("model.safetensors")).unwrap().len();
-    assert!(model["weight_bytes"].as_u64().unwrap() < bytes * 6 / 10, "{model}");
+    // Half, and where weights are packed what fills up their panels: 64 columns of such a tiny model take the room of 96.
+    assert!(model["weight_bytes"].as_u64().unwrap() < bytes * 8 / 10, "{model}");
 }
 
 fn hub(home: &Path, server: &HubServer, offline: bool) -> Hub {

@@ -4,7 +4,9 @@ use super::ModelError;
 use super::arch::Arch;
 use super::families::Storage;
 use super::weights::{Stored, Weights};
+use candle_core::DType;
 use rayon::prelude::*;
+use safetensors::Dtype;
 use std::collections::BTreeSet;
 
 /// Gives tensors by their canonical names, and remembers which of those on disk were used.
@@ -66,6 +68,17 @@ impl<'a> Assembly<'a> {
             offset => values.iter_mut().for_each(|value| *value += offset),
         }
         Ok(values)
+    }
+
+    /// The half type that every part of a canonical tensor is stored in, where it is one.
+    pub fn half_type(&self, canonical: &str) -> Option<DType> {
+        let (_, parts) = self.find(canonical).ok()?;
+        let stored_in = |dtype| parts.iter().all(|part| part.dtype == dtype);
+        match () {
+            () if stored_in(Dtype::F16) => Some(DType::F16),
+            () if stored_in(Dtype::BF16) => Some(DType::BF16),
+            () => None,
+        }
     }
 
     /// The rows of each part.

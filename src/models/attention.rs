@@ -59,7 +59,7 @@ impl<'a> AttentionPlan<'a> {
     ) -> Result<Self> {
         let rotary = rotary.map(|table| table.rows(batch.longest()));
         let groups = match form {
-            Form::Fused => None,
+            Form::Fused(_) => None,
             Form::Plain => Some(Groups::new(batch, rotary.as_deref(), shape.heads, MOST_SCORES, device)?),
         };
         Ok(Self { shape, batch, rotary, groups })
@@ -201,6 +201,7 @@ fn repeat(x: &Tensor, shape: AttentionShape) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::ops::Multiply;
     use crate::models::rotary::Rotary;
 
     /// Blocks of any size, down to a single query, give what the fused kernel gives.
@@ -216,7 +217,8 @@ mod tests {
         let qkv = Tensor::from_vec(values, (tokens, shape.qkv_width()), &Device::Cpu).unwrap();
         let table = RotaryTable::new(&Rotary::plain(4, 100.0));
         for visibility in [Visibility::Past, Visibility::Window(5)] {
-            let fused = AttentionPlan::new(Form::Fused, shape, &batch, Some(&table), &Device::Cpu).unwrap();
+            let fused =
+                AttentionPlan::new(Form::Fused(Multiply::Gemm), shape, &batch, Some(&table), &Device::Cpu).unwrap();
             let want: Vec<f32> =
                 fused.forward(&qkv, None, visibility).unwrap().flatten_all().unwrap().to_vec1().unwrap();
             for most_scores in [1, 500, 5_000, MOST_SCORES] {

@@ -7,9 +7,10 @@ use super::families::{Described, Network, Storage, read_config};
 use super::files::{FileBytes, ModelFiles, joint_digest};
 use super::footprint::{self, Load};
 use super::json::standard_json;
+use super::kernels::packed::Products;
 use super::mamba::Mamba;
 use super::masked::Encoder;
-use super::ops::Form;
+use super::ops::{Form, Multiply};
 use super::weights::Weights;
 use super::{CausalLm, Loaded, ModelError};
 use candle_core::{DType, Device, Tensor};
@@ -62,16 +63,19 @@ impl Checkpoint {
         matches!(self.described.network, Network::Decoder(..))
     }
 
-    /// Bytes of the weights once loaded in a type.
-    pub fn weight_bytes(&self, dtype: DType) -> u64 {
-        let elements = |name| self.weights.shape(name).map_or(0, |shape| shape.iter().product::<usize>());
-        let used = self.weights.names().filter(|name| !self.described.network.ignores(name));
-        used.map(elements).sum::<usize>() as u64 * dtype.size_in_bytes() as u64
+    /// The form in which [`Checkpoint::load`] loads it.
+    pub fn form(&self, dtype: DType, device: &Device) -> Form {
+        if self.is_masked() { Form::Plain } else { Form::inference(device, dtype) }
+    }
+
+    /// Bytes of the weights once loaded.
+    pub fn weight_bytes(&self, form: Form, dtype: DType) -> u64 {
+        footprint::of_weights(&self.described.network, &self.weights, form, dtype)
     }
 
     /// Estimates from above what so many tokens take beside the weights, in bytes.
-    pub fn activation_bytes(&self, dtype: DType, on_cpu: bool, load: Load) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
-        footprint::of(&self.described.network, dtype, on_cpu && dtype == DType::F32, load)
+    pub fn activation_bytes(&self, form: Form, dtype: DType, load: Load) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
+        footprint::of(&self.described.network, form, dtype, load)
     }
 
     /// SHA-256 over configuration and weights, see [`joint_digest`]. Reads every byte.
@@ -86,7 +90,7 @@ impl Checkpoint {
     /// # Errors
     /// As [`Checkpoint::load_in`].
     pub fn load(&self, dtype: DType, device: &Device) -> Result<Loaded, ModelError> {
-        self.load_in(Form::inference(device, dtype), dtype, device)
+        self.load_in(self.form(dtype, device), dtype, device)
     }
 
     /// Loads the weights in a type to a device, in a given form. Masked models have but one, in f32.
@@ -96,10 +100,10 @@ impl Checkpoint {
     /// part of the model.
     pub fn load_in(&self, form: Form, dtype: DType, device: &Device) -> Result<Loaded, ModelError> {
         let model: Box<dyn CausalLm> = match &self.described.network {
-            Network::Decoder(arch, storage) => self.causal(storage, Some(arch), dtype, device, |source| {
+            Network::Decoder(arch, storage) => self.causal(storage, Some(arch), form, dtype, device, |source| {
                 Ok(Box::new(Decoder::new(arch.clone(), form, device, source)?))
             })?,
-            Network::Mamba(arch, storage) => self.causal(storage, None, dtype, device, |source| {
+            Network::Mamba(arch, storage) => self.causal(storage, None, form, dtype, device, |source| {
                 Ok(Box::new(Mamba::new(arch.clone(), form, device, source)?))
             })?,
             Network::Masked(blueprint) => {
@@ -114,6 +118,7 @@ impl Checkpoint {
         &self,
         storage: &Storage,
         arch: Option<&Arch>,
+        form: Form,
         dtype: DType,
         device: &Device,
         build: impl FnOnce(TensorSource<'_>) -> Result<Box<dyn CausalLm>, ModelError>,
@@ -121,8 +126,17 @@ impl Checkpoint {
         let mut assembly = Assembly::new(&self.weights, storage, arch);
         let mut source = |canonical: &str, shape: &[usize]| {
             let tensor = Tensor::from_vec(assembly.values(canonical, shape)?, shape, &Device::Cpu)?;
-            // Norms are taken in f32 whatever the type, and are too small to matter.
-            let dtype = if canonical.contains("norm") { DType::F32 } else { dtype };
+            let dtype = match form {
+                // Norms are taken in f32 whatever the type, and are too small to matter.
+                Form::Plain if canonical.contains("norm") => DType::F32,
+                Form::Plain => dtype,
+                Form::Fused(Multiply::Packed(products)) if Storage::is_matrix(canonical, shape) => match products {
+                    // In the type they are stored in, which takes no more memory and rounds nothing.
+                    Products::F32 => assembly.half_type(canonical).unwrap_or(DType::F32),
+                    Products::Bf16 => DType::BF16,
+                },
+                Form::Fused(_) => DType::F32,
+            };
             Ok(tensor.to_dtype(dtype)?.to_device(device)?)
         };
         let model = build(&mut source)?;

@@ -6,11 +6,12 @@ use super::batch::PackedBatch;
 use super::kernels::attention::AttentionShape;
 use super::layer::{Layer, linear, norm};
 use super::logit_stats::{Head, scored_stats};
-use super::ops::{Form, Linear, Norm};
+use super::ops::{Form, Linear, Norm, Weight};
 use super::rotary::RotaryTable;
 use super::{CausalLm, ModelError};
 use crate::token_stats::TokenStats;
 use candle_core::{Device, Tensor};
+use std::sync::Arc;
 
 /// Where a model gets its tensors: called with a canonical name and the shape that the architecture asks for.
 ///
@@ -26,7 +27,7 @@ pub struct Decoder {
     arch: Arch,
     form: Form,
     device: Device,
-    embedding: Tensor,
+    embedding: Arc<Weight>,
     /// Learned positions, with the row of position 0.
     positions: Option<(Tensor, usize)>,
     rotary: Option<RotaryTable>,
@@ -44,7 +45,7 @@ impl Decoder {
     /// Whatever the source returns for a tensor that it does not have in the shape asked for.
     pub fn new(arch: Arch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let (vocab, hidden, width) = (arch.sizes.vocab, arch.sizes.hidden, arch.embedding_width());
-        let embedding = source("embedding.weight", &[vocab, width])?;
+        let (embedding, tied) = embedding(arch.head.tied, &[vocab, width], form, source)?;
         let (mut positions, mut rotary) = (None, None);
         match &arch.positions {
             Positions::Learned { offset } => {
@@ -53,13 +54,17 @@ impl Decoder {
             Positions::Rotary(turns) => rotary = Some(RotaryTable::new(turns)),
         }
         let mut projection = |name: &str, shape: [usize; 2]| {
-            arch.embedding.projected.map(|_| linear(name, shape, false, source)).transpose()
+            arch.embedding.projected.map(|_| linear(name, shape, false, form, source)).transpose()
         };
         let project_in = projection("project_in", [hidden, width])?;
         let project_out = projection("project_out", [width, hidden])?;
-        let layers = (0..arch.sizes.layers).map(|i| Layer::new(&arch, i, source)).collect::<Result<_, ModelError>>()?;
+        let layers =
+            (0..arch.sizes.layers).map(|i| Layer::new(&arch, i, form, source)).collect::<Result<_, ModelError>>()?;
         let final_norm = arch.final_norm.then(|| norm(&arch, "final_norm", source)).transpose()?;
-        let weight = if arch.head.tied { embedding.clone() } else { source("head.weight", &[vocab, width])? };
+        let weight = match tied {
+            Some(weight) => weight,
+            None => Weight::new(source("head.weight", &[vocab, width])?, form)?.into(),
+        };
         let bias = arch.biases.head.then(|| source("head.bias", &[vocab])).transpose()?;
         let head = Head { weight, bias, soft_cap: arch.head.soft_cap };
         let device = device.clone();
@@ -81,7 +86,7 @@ impl Decoder {
     }
 
     fn embed(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
-        let mut x = self.embedding.index_select(&batch.ids(&self.device)?, 0)?;
+        let mut x = self.embedding.pick(&batch.ids(&self.device)?, self.form)?;
         if let Embedding { scale: Some(scale), .. } = self.arch.embedding {
             x = (x * scale)?;
         }
@@ -110,6 +115,21 @@ impl Decoder {
             soft_cap: attention.soft_cap.map(|cap| cap as f32),
         }
     }
+}
+
+/// The embedding, and the same for the head where the two are tied. Only then is it multiplied by.
+pub fn embedding(
+    tied: bool,
+    shape: &[usize],
+    form: Form,
+    source: TensorSource<'_>,
+) -> Result<(Arc<Weight>, Option<Arc<Weight>>), ModelError> {
+    let tensor = source("embedding.weight", shape)?;
+    if !tied {
+        return Ok((Weight::Plain(tensor).into(), None));
+    }
+    let weight = Arc::new(Weight::new(tensor, form)?);
+    Ok((Arc::clone(&weight), Some(weight)))
 }
 
 impl CausalLm for Decoder {

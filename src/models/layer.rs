@@ -5,7 +5,7 @@ use super::arch::{Arch, NormKind, QueryKeyNorm, Residual};
 use super::attention::AttentionPlan;
 use super::decoder::TensorSource;
 use super::kernels::attention::Visibility;
-use super::ops::{Form, Linear, Norm, QueryKeyNorms, activate, gate};
+use super::ops::{Form, Linear, Norm, QueryKeyNorms, Weight, activate, gate};
 use candle_core::{Result, Tensor};
 
 pub struct Layer {
@@ -23,7 +23,12 @@ pub struct Layer {
 
 impl Layer {
     /// Takes the tensors of the layer at `index`.
-    pub fn new(arch: &Arch, index: usize, source: TensorSource<'_>) -> std::result::Result<Self, ModelError> {
+    pub fn new(
+        arch: &Arch,
+        index: usize,
+        form: Form,
+        source: TensorSource<'_>,
+    ) -> std::result::Result<Self, ModelError> {
         let (hidden, inner, queries) = (arch.sizes.hidden, arch.sizes.inner, arch.sizes.queries());
         let biases = arch.biases;
         let name = |part: &str| format!("layers.{index}.{part}");
@@ -39,10 +44,10 @@ impl Layer {
             mlp_norm: norm(arch, &name("mlp_norm"), source)?,
             branch_norms,
             query_key_norms: query_key_norms(arch, index, source)?,
-            qkv: linear(&name("qkv"), [arch.qkv_width(), hidden], biases.qkv, source)?,
-            attention_out: linear(&name("attention_out"), [hidden, queries], biases.attention_out, source)?,
-            mlp_up: linear(&name("mlp_up"), [arch.mlp_up_width(), hidden], biases.mlp, source)?,
-            mlp_down: linear(&name("mlp_down"), [hidden, inner], biases.mlp, source)?,
+            qkv: linear(&name("qkv"), [arch.qkv_width(), hidden], biases.qkv, form, source)?,
+            attention_out: linear(&name("attention_out"), [hidden, queries], biases.attention_out, form, source)?,
+            mlp_up: linear(&name("mlp_up"), [arch.mlp_up_width(), hidden], biases.mlp, form, source)?,
+            mlp_down: linear(&name("mlp_down"), [hidden, inner], biases.mlp, form, source)?,
             visibility: arch.attention.windows.get(index).copied().flatten().into(),
         })
     }
@@ -128,9 +133,10 @@ pub fn linear(
     name: &str,
     shape: [usize; 2],
     bias: bool,
+    form: Form,
     source: TensorSource<'_>,
 ) -> std::result::Result<Linear, ModelError> {
-    let weight = source(&format!("{name}.weight"), &shape)?;
+    let weight = Weight::new(source(&format!("{name}.weight"), &shape)?, form)?;
     let bias = bias.then(|| source(&format!("{name}.bias"), &shape[..1])).transpose()?;
     Ok(Linear { weight, bias })
 }

@@ -2,6 +2,8 @@
 
 use super::ModelError;
 use super::checkpoint::Checkpoint;
+use super::kernels::packed::Products;
+use super::ops::{Form, Multiply};
 use crate::config::Dtype as Wanted;
 use candle_core::DType;
 
@@ -27,6 +29,15 @@ pub fn choose(wanted: Wanted, on_cpu: bool, checkpoint: &Checkpoint) -> Result<D
         return Err(ModelError::Config { key: "model_type".into(), reason });
     }
     Ok(chosen)
+}
+
+/// What its numbers depend on: the type, and how products are taken where there are several ways.
+pub fn path(form: Form, dtype: DType) -> &'static str {
+    match form {
+        Form::Fused(Multiply::Packed(Products::F32)) => "f32-packed",
+        Form::Fused(Multiply::Packed(Products::Bf16)) => "bf16-packed",
+        Form::Fused(Multiply::Gemm) | Form::Plain => name(dtype),
+    }
 }
 
 /// What settings and answers call it.

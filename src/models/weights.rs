@@ -86,6 +86,11 @@ impl Weights {
         self.tensors.get(name).map(|(_, tensor)| tensor.shape.as_slice())
     }
 
+    /// The type of a tensor by its name on disk.
+    pub fn dtype(&self, name: &str) -> Option<Dtype> {
+        self.tensors.get(name).map(|(_, tensor)| tensor.dtype)
+    }
+
     /// The names of all tensors, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)

@@ -8,6 +8,7 @@ use crate::models::device::ComputeDevice;
 use crate::models::files::{ModelFiles, Stamp, digest, joint_digest};
 use crate::models::footprint::Load;
 use crate::models::kernels::gemm::instructions;
+use crate::models::ops::Form;
 use crate::models::{ModelError, precision};
 use crate::tokenizer::{self, Tokenizer, Words};
 use candle_core::DType;
@@ -68,14 +69,19 @@ impl Model {
         let dtype = precision::choose(wanted, on_cpu, &checkpoint)?;
         let digest = checkpoint.digest();
         let device = own().map(|device| device.name.as_str()).collect::<Vec<_>>().join(",");
-        let activation_bytes = checkpoint.activation_bytes(dtype, on_cpu, Load::Batch);
-        let of_one_text = checkpoint.activation_bytes(dtype, on_cpu, Load::OneText);
-        let weight_bytes = checkpoint.weight_bytes(dtype);
+        let forms: Vec<Form> = own().map(|device| checkpoint.form(dtype, &device.device)).collect();
+        let paths: Vec<_> = forms.iter().map(|&form| precision::path(form, dtype)).collect();
+        // Where replicas run in several forms, the one that takes most.
+        let form =
+            forms.iter().copied().find(|form| !form.is_fused()).or(forms.first().copied()).unwrap_or(Form::Plain);
+        let activation_bytes = checkpoint.activation_bytes(form, dtype, Load::Batch);
+        let of_one_text = checkpoint.activation_bytes(form, dtype, Load::OneText);
+        let weight_bytes = checkpoint.weight_bytes(form, dtype);
         let room = own().map(|device| device.memory.saturating_sub(weight_bytes)).min().unwrap_or(0);
         let model = Self {
             id: id.to_owned(),
             // The instructions too: statistics on disk may have come from another machine.
-            identity: format!("{digest} {} {device} {}", precision::name(dtype), instructions()).into(),
+            identity: format!("{digest} {} {device} {}", paths.join(","), instructions()).into(),
             digest,
             tokenizer_digest: tokenizer_digest.into(),
             tokenizer,

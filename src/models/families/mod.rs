@@ -82,6 +82,15 @@ impl Network {
         }
     }
 
+    /// Whether a tensor on disk is a matrix as [`Storage::is_matrix`] tells them apart.
+    pub fn is_matrix(&self, name: &str, shape: &[usize]) -> bool {
+        let positions = match self {
+            Self::Decoder(_, storage) | Self::Mamba(_, storage) => storage.candidates("positions.weight"),
+            Self::Masked(_) => return false,
+        };
+        shape.len() == 2 && name.ends_with(".weight") && !positions.iter().flatten().any(|table| table == name)
+    }
+
     /// Whether a tensor on disk is no part of the model.
     pub fn ignores(&self, name: &str) -> bool {
         match self {

@@ -87,6 +87,12 @@ impl Storage {
         self.layout == Layout::Transposed && name.ending == "weight" && projections.contains(&name.pattern.as_str())
     }
 
+    /// Whether a tensor is a matrix that is multiplied by, or the embedding, which may be the head as well.
+    pub fn is_matrix(canonical: &str, shape: &[usize]) -> bool {
+        let name = Canonical::parse(canonical);
+        shape.len() == 2 && name.ending == "weight" && name.pattern != "positions"
+    }
+
     /// What is to be added to every element.
     pub fn offset(&self, canonical: &str) -> f32 {
         let name = Canonical::parse(canonical);

@@ -10,6 +10,7 @@ pub mod conv;
 pub mod gemm;
 pub mod math;
 pub mod norm;
+pub mod packed;
 pub mod rms_norm;
 pub mod scan;
 pub mod sigmoid;

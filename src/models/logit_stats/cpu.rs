@@ -4,7 +4,8 @@ use super::{Head, Partial};
 use crate::models::kernels::activation::soft_cap;
 use crate::models::kernels::gemm::linear;
 use crate::models::kernels::math::{EXP_MIN, exp_nonpositive};
-use crate::models::ops::with_slice;
+use crate::models::kernels::packed::{COLUMNS, Packed, Rows};
+use crate::models::ops::{Weight, with_slice};
 use crate::token_stats::TokenStats;
 use candle_core::{Result, Tensor};
 use gemm::Parallelism;
@@ -12,7 +13,7 @@ use multiversion::multiversion;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Most vocabulary entries of a tile. The vocabulary is cut evenly, so that no tile is a sliver.
+/// Vocabulary entries of a tile, or a panel of packed weights more. The vocabulary is cut evenly, so that no tile is a sliver.
 const TILE: usize = 512;
 /// Rows that share a tile; with `TILE` this bounds a thread's logits at 2 MiB.
 const ROWS: usize = 1024;
@@ -23,28 +24,46 @@ const LANES: usize = 16;
 type RowOfTile = (Partial, Option<f64>);
 
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
-    let (_, width) = hidden.dims2()?;
+    match &*head.weight {
+        Weight::Plain(weight) => with_slice(weight, |weight| with_bias(Matrix::Plain(weight), hidden, head, targets)),
+        Weight::Packed(weight) => with_bias(Matrix::Packed(weight), hidden, head, targets),
+    }
+}
+
+fn with_bias(matrix: Matrix, hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
+    let [vocab, width] = head.weight.dims()?;
     let cap = head.soft_cap.map(|cap| cap as f32);
-    with_slice(hidden, |hidden| {
-        with_slice(&head.weight, |weight| match &head.bias {
-            None => Ok(Weights { weight, bias: None, cap, width }.reduce(hidden, targets)),
-            Some(bias) => {
-                with_slice(bias, |bias| Ok(Weights { weight, bias: Some(bias), cap, width }.reduce(hidden, targets)))
-            }
-        })
+    with_slice(hidden, |hidden| match &head.bias {
+        None => Ok(Projection { matrix, bias: None, cap, vocab, width }.reduce(hidden, targets)),
+        Some(bias) => with_slice(bias, |bias| {
+            Ok(Projection { matrix, bias: Some(bias), cap, vocab, width }.reduce(hidden, targets))
+        }),
     })
 }
 
 /// The head as plain slices.
-struct Weights<'a> {
-    /// `[vocab, width]`
-    weight: &'a [f32],
+struct Projection<'a> {
+    matrix: Matrix<'a>,
     bias: Option<&'a [f32]>,
     cap: Option<f32>,
+    vocab: usize,
     width: usize,
 }
 
-impl Weights<'_> {
+/// The weights `[vocab, width]`.
+#[derive(Clone, Copy)]
+enum Matrix<'a> {
+    Plain(&'a [f32]),
+    Packed(&'a Packed),
+}
+
+/// The product of a block of rows, to be taken tile by tile.
+enum Product<'a> {
+    Plain(&'a [f32], &'a [f32]),
+    Packed(&'a Packed, Rows<'a>),
+}
+
+impl Projection<'_> {
     /// hidden `[rows, width]`
     fn reduce(&self, hidden: &[f32], targets: &[u32]) -> Vec<TokenStats> {
         let blocks = hidden.chunks(ROWS * self.width).zip(targets.chunks(ROWS));
@@ -52,12 +71,16 @@ impl Weights<'_> {
     }
 
     fn reduce_block(&self, hidden: &[f32], targets: &[u32]) -> Vec<TokenStats> {
-        let vocab = self.weight.len() / self.width;
-        let count = vocab.div_ceil(TILE);
-        let bound = |index: usize| index * vocab / count;
+        // Packed weights are cut between panels.
+        let (product, unit) = match self.matrix {
+            Matrix::Plain(weight) => (Product::Plain(weight, hidden), 1),
+            Matrix::Packed(weight) => (Product::Packed(weight, weight.rows(hidden)), COLUMNS),
+        };
+        let (count, units) = (self.vocab.div_ceil(TILE), self.vocab.div_ceil(unit));
+        let bound = |index: usize| (index * units / count * unit).min(self.vocab);
         let tile_of = |logits: &mut Vec<f32>, index: usize| {
             let entries = bound(index)..bound(index + 1);
-            self.logits(logits, hidden, targets.len(), entries.clone());
+            self.logits(logits, &product, targets.len(), entries.clone());
             reduce_rows(logits, entries.len(), entries.start, targets)
         };
         let tiles = (0..count).into_par_iter();
@@ -67,15 +90,23 @@ impl Weights<'_> {
     }
 
     /// The logits `[rows, entries]` of a part of the vocabulary.
-    fn logits(&self, logits: &mut Vec<f32>, hidden: &[f32], rows: usize, entries: Range<usize>) {
-        let weight = &self.weight[entries.start * self.width..entries.end * self.width];
+    fn logits(&self, logits: &mut Vec<f32>, product: &Product, rows: usize, entries: Range<usize>) {
         logits.clear();
         match self.bias {
             Some(bias) => (0..rows).for_each(|_| logits.extend_from_slice(&bias[entries.clone()])),
             None => logits.resize(rows * entries.len(), 0.0),
         }
-        let shape = [rows, entries.len(), self.width];
-        linear(logits, hidden, weight, shape, self.bias.is_some(), Parallelism::None);
+        match product {
+            Product::Plain(weight, hidden) => {
+                let weight = &weight[entries.start * self.width..entries.end * self.width];
+                let shape = [rows, entries.len(), self.width];
+                linear(logits, hidden, weight, shape, self.bias.is_some(), Parallelism::None);
+            }
+            Product::Packed(weight, hidden) => {
+                let panels = entries.start / COLUMNS..entries.end.div_ceil(COLUMNS);
+                weight.multiply_panels(logits, hidden, panels, self.bias.is_some());
+            }
+        }
         if let Some(cap) = self.cap {
             soft_cap(logits, 1.0, cap);
         }

@@ -10,14 +10,16 @@ mod tensor;
 
 use super::ModelError;
 use super::batch::PackedBatch;
+use super::ops::Weight;
 use crate::token_stats::TokenStats;
 use candle_core::{DType, Device, Result, Tensor};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The projection to the vocabulary.
 pub struct Head {
     /// `[vocab, hidden]`
-    pub weight: Tensor,
+    pub weight: Arc<Weight>,
     /// `[vocab]`
     pub bias: Option<Tensor>,
     /// Logits x become `cap tanh(x / cap)`.
@@ -27,7 +29,7 @@ pub struct Head {
 impl Head {
     /// Whole logits `[rows, vocab]`, differentiable.
     pub(super) fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
-        tensor::logits(hidden, &self.weight, self.bias.as_ref(), self.soft_cap)
+        tensor::logits(hidden, self.weight.tensor()?, self.bias.as_ref(), self.soft_cap)
     }
 }
 
@@ -45,7 +47,7 @@ pub fn scored_stats(
     if rows.is_empty() {
         return Ok(vec![Vec::new(); batch.sequences.len()]);
     }
-    let vocab = head.weight.dim(0)?;
+    let [vocab, _] = head.weight.dims()?;
     // A GPU would not say so: it would fail for good.
     if let Some(id) = batch.ids.iter().find(|&&id| id as usize >= vocab) {
         return Err(ModelError::Forward(format!("token id {id} lies outside the model's vocabulary of {vocab}")));
@@ -61,7 +63,7 @@ pub fn scored_stats(
 /// # Errors
 /// Where the device fails; a target outside the vocabulary is refused.
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
-    let vocab = head.weight.dim(0)?;
+    let [vocab, _] = head.weight.dims()?;
     if let Some(id) = targets.iter().find(|&&id| id as usize >= vocab) {
         candle_core::bail!("token id {id} lies outside the model's vocabulary of {vocab}");
     }

@@ -19,14 +19,15 @@ pub fn logits(hidden: &Tensor, weight: &Tensor, bias: Option<&Tensor>, cap: Opti
 }
 
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
-    let (rows, vocab) = (targets.len(), head.weight.dim(0)?);
+    let weight = head.weight.tensor()?;
+    let (rows, vocab) = (targets.len(), weight.dim(0)?);
     let tile = (TILE_ELEMENTS / rows.max(1)).max(LEAST_TILE).min(vocab);
     let mut joined: Vec<(Option<Partial>, f64)> = vec![(None, f64::NAN); rows];
     for first in (0..vocab).step_by(tile) {
         let count = tile.min(vocab - first);
         let part = |t: &Tensor| t.narrow(0, first, count);
         let bias = head.bias.as_ref().map(part).transpose()?;
-        let logits = logits(hidden, &part(&head.weight)?, bias.as_ref(), head.soft_cap)?;
+        let logits = logits(hidden, &part(weight)?, bias.as_ref(), head.soft_cap)?;
         for (joined, partial) in joined.iter_mut().zip(reduce(&logits)?) {
             joined.0 = Some(joined.0.map_or(partial, |before| before.join(partial)));
         }

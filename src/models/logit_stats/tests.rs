@@ -1,7 +1,12 @@
 //! Both reductions against the definition in f64.
 
 use super::*;
+use crate::models::ops::Form;
 use candle_core::Device;
+
+fn plain(weight: Tensor) -> Arc<Weight> {
+    Weight::Plain(weight).into()
+}
 
 /// Deterministic pseudo-random numbers, roughly normal.
 fn noise(count: usize, scale: f32, mut seed: u64) -> Vec<f32> {
@@ -40,11 +45,15 @@ fn check(rows: usize, vocab: usize, scale: f32, with_bias: bool) {
     let b = noise(vocab, scale, 13);
     let targets: Vec<u32> = (0..rows).map(|i| (i * 7919 % vocab) as u32).collect();
     let bias = with_bias.then(|| Tensor::from_slice(&b, vocab, &device).unwrap());
-    let head = Head { weight: Tensor::from_slice(&w, (vocab, WIDTH), &device).unwrap(), bias, soft_cap: None };
+    let head = Head { weight: plain(Tensor::from_slice(&w, (vocab, WIDTH), &device).unwrap()), bias, soft_cap: None };
     let hidden = Tensor::from_slice(&h, (rows, WIDTH), &device).unwrap();
     let fused = cpu::logit_stats(&hidden, &head, &targets).unwrap();
     let plain = tensor::logit_stats(&hidden, &head, &targets).unwrap();
-    assert_eq!((fused.len(), plain.len()), (rows, rows));
+    // Where this machine packs weights; elsewhere the same as before.
+    let weight = head.weight.tensor().unwrap().clone();
+    let weight = Weight::new(weight, Form::inference(&device, DType::F32)).unwrap().into();
+    let packed = cpu::logit_stats(&hidden, &Head { weight, ..head }, &targets).unwrap();
+    assert_eq!((fused.len(), plain.len(), packed.len()), (rows, rows, rows));
     for (i, &target) in targets.iter().enumerate() {
         let dot = |v: usize| (0..WIDTH).map(|k| f64::from(h[i * WIDTH + k]) * f64::from(w[v * WIDTH + k])).sum::<f64>();
         let logit = |v: usize| dot(v) + if with_bias { f64::from(b[v]) } else { 0.0 };
@@ -52,6 +61,7 @@ fn check(rows: usize, vocab: usize, scale: f32, with_bias: bool) {
         // f32 logits of size up to 40 carry 4e-6 of rounding; squares of distances up to 40 amplify it.
         close(&fused[i], &want, 3e-5);
         close(&plain[i], &want, 3e-5);
+        close(&packed[i], &want, 3e-5);
     }
 }
 
@@ -70,7 +80,7 @@ fn an_impossible_token_has_no_weight_and_a_nan_shows() {
     let device = Device::Cpu;
     let bias = [0.0, f32::NEG_INFINITY, 1.0, f32::NEG_INFINITY];
     let head = |bias: &[f32]| Head {
-        weight: Tensor::zeros((bias.len(), 2), candle_core::DType::F32, &device).unwrap(),
+        weight: plain(Tensor::zeros((bias.len(), 2), candle_core::DType::F32, &device).unwrap()),
         bias: Some(Tensor::new(bias, &device).unwrap()),
         soft_cap: None,
     };
@@ -88,7 +98,7 @@ fn one_dominant_token_leaves_a_variance_of_zero_not_below() {
     let mut bias = vec![-30f32; 5000];
     bias[17] = 30.0;
     let head = Head {
-        weight: Tensor::zeros((5000, 2), candle_core::DType::F32, &device).unwrap(),
+        weight: plain(Tensor::zeros((5000, 2), candle_core::DType::F32, &device).unwrap()),
         bias: Some(Tensor::from_vec(bias, 5000, &device).unwrap()),
         soft_cap: None,
     };

@@ -7,12 +7,12 @@ use crate::models::batch::PackedBatch;
 use crate::models::decoder::TensorSource;
 use crate::models::kernels::scan::ScanShape;
 use crate::models::layer::linear;
-use crate::models::ops::{Form, Linear};
+use crate::models::ops::{Form, Linear, Multiply};
 use candle_core::{Device, Result, Tensor};
 
 /// What every layer of one forward pass shares.
 pub enum Plan<'a> {
-    Fused { batch: &'a PackedBatch, positions: Vec<usize> },
+    Fused { batch: &'a PackedBatch, positions: Vec<usize>, multiply: Multiply },
     Plain(plain::Padding),
 }
 
@@ -72,14 +72,14 @@ enum Selection {
 impl<'a> Plan<'a> {
     pub fn new(form: Form, batch: &'a PackedBatch, device: &Device) -> Result<Self> {
         Ok(match form {
-            Form::Fused => Self::Fused { batch, positions: batch.positions() },
+            Form::Fused(multiply) => Self::Fused { batch, positions: batch.positions(), multiply },
             Form::Plain => Self::Plain(plain::Padding::new(batch, device)?),
         })
     }
 
     fn form(&self) -> Form {
         match self {
-            Self::Fused { .. } => Form::Fused,
+            Self::Fused { multiply, .. } => Form::Fused(*multiply),
             Self::Plain(_) => Form::Plain,
         }
     }
@@ -113,23 +113,28 @@ impl RmsNorm {
     /// x `[tokens, width]`, normalised row by row and group by group.
     pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
         match form {
-            Form::Fused => fused::rms_norm(x, self),
+            Form::Fused(_) => fused::rms_norm(x, self),
             Form::Plain => plain::rms_norm(x, self),
         }
     }
 }
 
 impl Layer {
-    pub fn new(arch: &MambaArch, index: usize, source: TensorSource<'_>) -> std::result::Result<Self, ModelError> {
+    pub fn new(
+        arch: &MambaArch,
+        index: usize,
+        form: Form,
+        source: TensorSource<'_>,
+    ) -> std::result::Result<Self, ModelError> {
         let name = |part: &str| format!("layers.{index}.{part}");
         let (hidden, inner, bias) = (arch.hidden_size, arch.intermediate_size, arch.projection_bias);
         let selection = match arch.generation {
             Generation::Mamba { time_step_rank } => {
                 let x_width = time_step_rank + 2 * arch.state_size;
-                let x_proj = linear(&name("x_proj"), [x_width, inner], false, source)?;
+                let x_proj = linear(&name("x_proj"), [x_width, inner], false, form, source)?;
                 Selection::Mamba {
                     x_proj,
-                    time_proj: linear(&name("time_proj"), [inner, time_step_rank], false, source)?,
+                    time_proj: linear(&name("time_proj"), [inner, time_step_rank], false, form, source)?,
                 }
             }
             Generation::Mamba2 { groups, .. } => Selection::Mamba2 {
@@ -138,11 +143,11 @@ impl Layer {
         };
         Ok(Self {
             norm: RmsNorm::new(&name("norm"), hidden, 1, arch.norm_eps, source)?,
-            in_proj: linear(&name("in_proj"), [arch.in_width(), hidden], bias, source)?,
+            in_proj: linear(&name("in_proj"), [arch.in_width(), hidden], bias, form, source)?,
             conv: conv(&name("conv"), arch, source)?,
             selection,
             scan: scan(&name, arch, source)?,
-            out_proj: linear(&name("out_proj"), [hidden, inner], bias, source)?,
+            out_proj: linear(&name("out_proj"), [hidden, inner], bias, form, source)?,
         })
     }
 
@@ -156,7 +161,7 @@ impl Layer {
             Selection::Mamba { x_proj, time_proj } => {
                 let convolved = plan.conv(from_projected(0), &self.conv)?;
                 let selected = x_proj.forward(&convolved, form)?;
-                let rank = time_proj.weight.dim(1)?;
+                let [_, rank] = time_proj.weight.dims()?;
                 let time_steps = time_proj.forward(&selected.narrow(1, 0, rank)?.contiguous()?, form)?;
                 let columns = ScanColumns {
                     x: Columns { tensor: &convolved, first: 0 },

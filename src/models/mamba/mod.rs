@@ -10,14 +10,15 @@ mod mixer;
 mod plain;
 
 use super::batch::{PackedBatch, similar_lengths};
-use super::decoder::TensorSource;
+use super::decoder::{TensorSource, embedding};
 use super::logit_stats::{Head, scored_stats};
-use super::ops::Form;
+use super::ops::{Form, Weight};
 use super::{CausalLm, ModelError};
 use crate::token_stats::TokenStats;
 pub use arch::MambaArch;
 use candle_core::{Device, Tensor};
 use mixer::{Layer, Plan, RmsNorm};
+use std::sync::Arc;
 
 /// A loaded model of either generation.
 ///
@@ -28,7 +29,7 @@ pub struct Mamba {
     arch: MambaArch,
     form: Form,
     device: Device,
-    embedding: Tensor,
+    embedding: Arc<Weight>,
     layers: Vec<Layer>,
     final_norm: RmsNorm,
     head: Head,
@@ -41,10 +42,13 @@ impl Mamba {
     /// Whatever the source returns for a tensor that it does not have in the shape asked for.
     pub fn new(arch: MambaArch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let shape = [arch.vocab_size, arch.hidden_size];
-        let embedding = source("embedding.weight", &shape)?;
-        let layers = (0..arch.layers).map(|i| Layer::new(&arch, i, source)).collect::<Result<_, ModelError>>()?;
+        let (embedding, tied) = embedding(arch.tied_head, &shape, form, source)?;
+        let layers = (0..arch.layers).map(|i| Layer::new(&arch, i, form, source)).collect::<Result<_, ModelError>>()?;
         let final_norm = RmsNorm::new("final_norm", arch.hidden_size, 1, arch.norm_eps, source)?;
-        let weight = if arch.tied_head { embedding.clone() } else { source("head.weight", &shape)? };
+        let weight = match tied {
+            Some(weight) => weight,
+            None => Weight::new(source("head.weight", &shape)?, form)?.into(),
+        };
         let head = Head { weight, bias: None, soft_cap: None };
         Ok(Self { arch, form, device: device.clone(), embedding, layers, final_norm, head })
     }
@@ -52,7 +56,7 @@ impl Mamba {
     /// The hidden states after the final norm, `[tokens, hidden]`.
     pub fn hidden(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
         let plan = Plan::new(self.form, batch, &self.device)?;
-        let mut x = self.embedding.index_select(&batch.ids(&self.device)?, 0)?;
+        let mut x = self.embedding.pick(&batch.ids(&self.device)?, self.form)?;
         for layer in &self.layers {
             x = layer.forward(x, &self.arch, &plan)?;
         }
@@ -69,7 +73,7 @@ impl Mamba {
 
 impl CausalLm for Mamba {
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
-        if self.form == Form::Fused {
+        if self.form.is_fused() {
             return self.run(sequences);
         }
         // The plain form pads: better among sequences of about the same length.

@@ -1,23 +1,27 @@
 //! Projections.
 
-use super::{Form, elements, elements_mut, with_slice};
+use super::{Form, Weight, elements, elements_mut, with_slice};
 use crate::models::kernels::gemm as matrix;
-use candle_core::{CpuStorage, CustomOp2, InplaceOp3, Layout, Result, Shape, Tensor, bail};
+use crate::models::kernels::packed::Packed;
+use candle_core::{CpuStorage, CustomOp1, CustomOp2, InplaceOp2, InplaceOp3, Layout, Result, Shape, Tensor, bail};
 use gemm::Parallelism;
 
 /// A projection `x w^T + b` with w `[out, in]`.
 pub struct Linear {
-    pub weight: Tensor,
+    pub weight: Weight,
     pub bias: Option<Tensor>,
 }
 
 impl Linear {
     /// x `[tokens, in]` to `[tokens, out]`.
     pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
-        match form {
-            Form::Fused => x.apply_op2_no_bwd(&self.weight, &Project { bias: self.bias.as_ref() }),
-            Form::Plain => {
-                let y = x.matmul(&self.weight.t()?)?;
+        match (&self.weight, form) {
+            (Weight::Packed(packed), _) => x.apply_op1_no_bwd(&PackedProduct { packed, bias: self.bias.as_ref() }),
+            (Weight::Plain(weight), Form::Fused(_)) => {
+                x.apply_op2_no_bwd(weight, &Project { bias: self.bias.as_ref() })
+            }
+            (Weight::Plain(weight), Form::Plain) => {
+                let y = x.matmul(&weight.t()?)?;
                 self.bias.as_ref().map_or(Ok(y.clone()), |b| y.broadcast_add(b))
             }
         }
@@ -25,21 +29,25 @@ impl Linear {
 
     /// `residual + forward(x)`; the fused form writes into the storage of `residual`.
     pub fn add_to(&self, residual: Tensor, x: &Tensor, form: Form) -> Result<Tensor> {
-        match form {
-            Form::Fused => {
-                residual.inplace_op3(x, &self.weight, &AddProjection { bias: self.bias.as_ref() })?;
+        match (&self.weight, form) {
+            (Weight::Packed(packed), _) => {
+                residual.inplace_op2(x, &PackedProduct { packed, bias: self.bias.as_ref() })?;
                 Ok(residual)
             }
-            Form::Plain => residual + self.forward(x, form)?,
+            (Weight::Plain(weight), Form::Fused(_)) => {
+                residual.inplace_op3(x, weight, &AddProjection { bias: self.bias.as_ref() })?;
+                Ok(residual)
+            }
+            (Weight::Plain(_), Form::Plain) => residual + self.forward(x, form)?,
         }
     }
 }
 
 /// Rows and columns of x `[m, k]` and w `[n, k]` as `[m, n, k]`.
-fn product_shape(x: &Layout, w: &Layout) -> Result<[usize; 3]> {
-    let ((m, k), (n, wk)) = (x.shape().dims2()?, w.shape().dims2()?);
+fn product_shape(x: &Layout, [n, wk]: [usize; 2]) -> Result<[usize; 3]> {
+    let (m, k) = x.shape().dims2()?;
     if k != wk {
-        bail!("linear: {:?} against {:?}", x.shape(), w.shape())
+        bail!("linear: {:?} against {:?}", x.shape(), [n, wk])
     }
     Ok([m, n, k])
 }
@@ -53,6 +61,47 @@ fn add_bias(out: &mut [f32], bias: &Tensor) -> Result<()> {
     })
 }
 
+/// Room for the results of a product of m rows, and the bias where there is one.
+fn start(m: usize, n: usize, bias: Option<&Tensor>) -> Result<Vec<f32>> {
+    let mut out = vec![0f32; m * n];
+    bias.map_or(Ok(()), |bias| add_bias(&mut out, bias))?;
+    Ok(out)
+}
+
+struct PackedProduct<'a> {
+    packed: &'a Packed,
+    bias: Option<&'a Tensor>,
+}
+
+impl CustomOp1 for PackedProduct<'_> {
+    fn name(&self) -> &'static str {
+        "project-packed"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, xl: &Layout) -> Result<(CpuStorage, Shape)> {
+        let [m, n, _] = product_shape(xl, self.packed.shape())?;
+        let mut out = start(m, n, self.bias)?;
+        self.packed.multiply(&mut out, elements(x, xl)?, self.bias.is_some());
+        Ok((CpuStorage::F32(out), Shape::from((m, n))))
+    }
+}
+
+impl InplaceOp2 for PackedProduct<'_> {
+    fn name(&self) -> &'static str {
+        "add-packed-projection"
+    }
+
+    fn cpu_fwd(&self, out: &mut CpuStorage, out_l: &Layout, x: &CpuStorage, xl: &Layout) -> Result<()> {
+        product_shape(xl, self.packed.shape())?;
+        let out = elements_mut(out, out_l)?;
+        if let Some(bias) = self.bias {
+            add_bias(out, bias)?;
+        }
+        self.packed.multiply(out, elements(x, xl)?, true);
+        Ok(())
+    }
+}
+
 struct Project<'a> {
     bias: Option<&'a Tensor>,
 }
@@ -63,11 +112,8 @@ impl CustomOp2 for Project<'_> {
     }
 
     fn cpu_fwd(&self, x: &CpuStorage, xl: &Layout, w: &CpuStorage, wl: &Layout) -> Result<(CpuStorage, Shape)> {
-        let [m, n, k] = product_shape(xl, wl)?;
-        let mut out = vec![0f32; m * n];
-        if let Some(bias) = self.bias {
-            add_bias(&mut out, bias)?;
-        }
+        let [m, n, k] = product_shape(xl, wl.shape().dims2()?.into())?;
+        let mut out = start(m, n, self.bias)?;
         let (x, w) = (elements(x, xl)?, elements(w, wl)?);
         matrix::linear(&mut out, x, w, [m, n, k], self.bias.is_some(), Parallelism::Rayon(0));
         Ok((CpuStorage::F32(out), Shape::from((m, n))))
@@ -92,7 +138,7 @@ impl InplaceOp3 for AddProjection<'_> {
         w: &CpuStorage,
         wl: &Layout,
     ) -> Result<()> {
-        let shape = product_shape(xl, wl)?;
+        let shape = product_shape(xl, wl.shape().dims2()?.into())?;
         let out = elements_mut(out, out_l)?;
         if let Some(bias) = self.bias {
             add_bias(out, bias)?;

@@ -8,7 +8,7 @@ use candle_core::{CpuStorage, CustomOp1, D, InplaceOp1, Layout, Result, Shape, T
 /// Applies an activation; the fused form overwrites `x`.
 pub fn activate(activation: Activation, x: Tensor, form: Form) -> Result<Tensor> {
     match form {
-        Form::Fused => x.inplace_op1(&activation).map(|()| x),
+        Form::Fused(_) => x.inplace_op1(&activation).map(|()| x),
         Form::Plain => plain(activation, &wide(&x)?)?.to_dtype(x.dtype()),
     }
 }
@@ -16,7 +16,7 @@ pub fn activate(activation: Activation, x: Tensor, form: Form) -> Result<Tensor>
 /// x `[tokens, 2 inner]` to `activation(x[.., ..inner]) * x[.., inner..]`, `[tokens, inner]`.
 pub fn gate(activation: Activation, x: &Tensor, form: Form) -> Result<Tensor> {
     match form {
-        Form::Fused => x.apply_op1_no_bwd(&Gate(activation)),
+        Form::Fused(_) => x.apply_op1_no_bwd(&Gate(activation)),
         Form::Plain => {
             let (inner, wide_x) = (x.dim(D::Minus1)? / 2, wide(x)?);
             let gate = plain(activation, &wide_x.narrow(D::Minus1, 0, inner)?.contiguous()?)?;

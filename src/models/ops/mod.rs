@@ -9,27 +9,50 @@ mod attention;
 mod linear;
 mod mlp;
 mod norm;
+mod weight;
 
 pub use attention::{QueryKeyNorms, fused_attention};
 pub use linear::Linear;
 pub use mlp::{activate, gate};
 pub use norm::Norm;
+pub use weight::Weight;
 
+use crate::models::kernels::packed::{Isa, Products};
 use candle_core::{CpuStorage, DType, Device, Layout, Result, Storage, Tensor, bail};
 
 /// Which form an operation takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Kernels on the CPU, f32, no gradients.
-    Fused,
+    /// Kernels on the CPU, f32 but for what products may round, no gradients.
+    Fused(Multiply),
     /// candle's differentiable operations.
     Plain,
+}
+
+/// What the fused form multiplies by weights with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Multiply {
+    /// f32 by the `gemm` crate, which runs everywhere.
+    Gemm,
+    /// The kernels for packed weights, on machines that have them.
+    Packed(Products),
 }
 
 impl Form {
     /// The fastest form for inference in a type on a device.
     pub fn inference(device: &Device, dtype: DType) -> Self {
-        if device.is_cpu() && dtype == DType::F32 { Self::Fused } else { Self::Plain }
+        let has = |products| Isa::best(products).is_some();
+        match dtype {
+            DType::F32 if device.is_cpu() && has(Products::F32) => Self::Fused(Multiply::Packed(Products::F32)),
+            DType::F32 if device.is_cpu() => Self::Fused(Multiply::Gemm),
+            DType::BF16 if device.is_cpu() && has(Products::Bf16) => Self::Fused(Multiply::Packed(Products::Bf16)),
+            _ => Self::Plain,
+        }
+    }
+
+    /// Whether the kernels of the CPU run.
+    pub fn is_fused(self) -> bool {
+        matches!(self, Self::Fused(_))
     }
 }
 

@@ -20,7 +20,7 @@ impl Norm {
     /// x `[.., width]`, normalised row by row.
     pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
         match form {
-            Form::Fused => x.apply_op2_no_bwd(&self.weight, &Normalise(self)),
+            Form::Fused(_) => x.apply_op2_no_bwd(&self.weight, &Normalise(self)),
             Form::Plain => self.plain(x),
         }
     }

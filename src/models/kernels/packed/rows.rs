@@ -1,0 +1,74 @@
+//! Activations as the kernels read them.
+
+use super::{Packed, Products, ROWS};
+use multiversion::multiversion;
+use rayon::prelude::*;
+
+/// Rows of activations, ready to be multiplied with the weights they were made for.
+pub struct Rows<'a> {
+    pub(super) values: Values<'a>,
+    k: usize,
+    count: usize,
+}
+
+pub(super) enum Values<'a> {
+    /// `[rows, k]`
+    F32(&'a [f32]),
+    /// `[rows, ceil(k / 2)]`: two bf16 in a word, the first in the lower half.
+    Pairs(Vec<u32>),
+}
+
+impl Packed {
+    /// The rows of x `[m, k]`.
+    ///
+    /// # Panics
+    /// Where x is no whole number of rows: a mistake in this layer, not in a request.
+    pub fn rows<'a>(&self, x: &'a [f32]) -> Rows<'a> {
+        let k = self.k.max(1);
+        assert!(x.len().is_multiple_of(k), "packed: {} values are no rows of {k}", x.len());
+        let values = match self.products {
+            Products::F32 => Values::F32(x),
+            Products::Bf16 => {
+                let mut pairs = vec![0; x.len() / k * k.div_ceil(2)];
+                let rows = pairs.par_chunks_mut(k.div_ceil(2)).zip(x.par_chunks(k));
+                rows.with_min_len(ROWS).for_each(|(pairs, row)| round_pairs(pairs, row));
+                Values::Pairs(pairs)
+            }
+        };
+        Rows { values, k: self.k, count: x.len() / k }
+    }
+}
+
+impl Rows<'_> {
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether these rows were made for such weights.
+    pub(super) fn fits(&self, weights: &Packed) -> bool {
+        let kind = match self.values {
+            Values::F32(_) => Products::F32,
+            Values::Pairs(_) => Products::Bf16,
+        };
+        self.k == weights.k && kind == weights.products
+    }
+}
+
+/// The values of a row, rounded to bf16, two in a word; the last of an odd number stands beside zero.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+fn round_pairs(pairs: &mut [u32], row: &[f32]) {
+    let (whole, rest) = row.as_chunks::<2>();
+    for (pair, &[a, b]) in pairs.iter_mut().zip(whole) {
+        *pair = rounded(a) | rounded(b) << 16;
+    }
+    if let (Some(last), Some(&a)) = (pairs.last_mut(), rest.first()) {
+        *last = rounded(a);
+    }
+}
+
+/// The bits of the nearest bf16, ties to even, as `half` has it but in a form that becomes vector instructions.
+#[inline(always)]
+pub(super) fn rounded(x: f32) -> u32 {
+    let bits = x.to_bits();
+    if x.is_nan() { bits >> 16 | 0x40 } else { bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16 }
+}

@@ -1,0 +1,51 @@
+//! The definition of the products, for any machine.
+
+use super::rows::Values;
+use super::{CHAIN, Target, Tile, blocks};
+use std::ops::Range;
+
+/// Fills the results of a tile.
+///
+/// # Safety
+/// The rows and columns of the tile lie inside the allocation of `target`, and no other thread touches them.
+pub(super) unsafe fn fill(target: Target, tile: &Tile) {
+    for (i, row) in tile.rows.clone().enumerate() {
+        for column in 0..tile.columns {
+            // SAFETY: the caller's promise.
+            let out = unsafe { &mut *target.out.at(i * target.stride + column) };
+            for (chain, steps) in blocks(tile.weights.k, CHAIN).enumerate() {
+                let sum = match &tile.x.values {
+                    Values::F32(x) => f32_sum(tile, &x[row * tile.weights.k..], steps, column),
+                    Values::Pairs(pairs) => bf16_sum(tile, &pairs[row * tile.weights.k.div_ceil(2)..], steps, column),
+                };
+                *out = if target.accumulate || chain > 0 { *out + sum } else { sum };
+            }
+        }
+    }
+}
+
+fn f32_sum(tile: &Tile, row: &[f32], steps: Range<usize>, column: usize) -> f32 {
+    steps.fold(0.0, |sum, q| row[q].mul_add(weight(tile, column, q), sum))
+}
+
+/// As `vdpbf16ps` does it: subnormal numbers count as zero, and the sum is rounded after each product (which is exact in
+/// f32), the second of a pair first.
+fn bf16_sum(tile: &Tile, row: &[u32], steps: Range<usize>, column: usize) -> f32 {
+    let product = |q: usize| {
+        let word = row[q / 2];
+        let x = f32::from_bits(if q.is_multiple_of(2) { word << 16 } else { word & 0xffff_0000 });
+        normal(x) * normal(weight(tile, column, q))
+    };
+    let pairs = steps.start / 2..steps.end.div_ceil(2);
+    pairs.fold(0.0, |sum, pair| normal(normal(sum + product(2 * pair + 1)) + product(2 * pair)))
+}
+
+/// A subnormal number counts as zero of its sign.
+fn normal(x: f32) -> f32 {
+    if x.is_subnormal() { 0f32.copysign(x) } else { x }
+}
+
+/// An element of the tile's panel.
+fn weight(tile: &Tile, column: usize, q: usize) -> f32 {
+    tile.weights.element.value(tile.weights.panel(tile.panel), column, q)
+}

@@ -1,0 +1,191 @@
+//! Every kernel against the definition, and a row's bits against those it has among others.
+
+use super::*;
+use half::{bf16, f16};
+
+fn noise(len: usize, mut seed: u64) -> Vec<f32> {
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 40) as f32 / 8_388_608.0 - 1.0
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// Tiles with every number of rows, panels that are full, nearly so and nearly empty, odd k, chains of more than one.
+const SHAPES: [[usize; 3]; 9] = [
+    [1, 48, 64],
+    [2, 1, 1],
+    [3, 47, 33],
+    [4, 49, 2],
+    [5, 96, 513],
+    [6, 100, 1025],
+    [7, 17, 512],
+    [12, 65, 1536],
+    [40, 200, 31],
+];
+
+fn same(a: &[f32], b: &[f32]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+}
+
+/// The instructions to be compared: those of this machine, where it has any of them.
+fn machine(products: Products) -> Isa {
+    Isa::best(products).unwrap_or(Isa::Scalar)
+}
+
+/// The weights in each type, and as the f32 that they stand for.
+fn in_each_type(w: &[f32], check: impl Fn(&str, Matrix, &[f32])) {
+    check("f32", Matrix::F32(w), w);
+    let halves: Vec<f16> = w.iter().map(|&w| f16::from_f32(w)).collect();
+    check("f16", Matrix::F16(&halves), &halves.iter().map(|w| w.to_f32()).collect::<Vec<_>>());
+    let halves: Vec<bf16> = w.iter().map(|&w| bf16::from_f32(w)).collect();
+    check("bf16", Matrix::Bf16(&halves), &halves.iter().map(|w| w.to_f32()).collect::<Vec<_>>());
+}
+
+/// The chains of fused multiply-adds, over plain slices.
+fn defined(start: &[f32], x: &[f32], w: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
+    let mut out = start.to_vec();
+    for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+        for chain in blocks(k, CHAIN) {
+            out[i * n + j] += chain.fold(0f32, |sum, q| x[i * k + q].mul_add(w[j * k + q], sum));
+        }
+    }
+    out
+}
+
+#[test]
+fn f32_products_have_the_bits_of_their_definition_on_every_path_and_in_every_type() {
+    for shape @ [m, n, k] in SHAPES {
+        let (x, start) = (noise(m * k, 1), noise(m * n, 3));
+        in_each_type(&noise(n * k, 2), |element, matrix, w| {
+            for isa in [machine(Products::F32), Isa::Scalar] {
+                let packed = Packed::new(matrix, [n, k], Products::F32, isa);
+                let mut out = start.clone();
+                packed.multiply(&mut out, &x, true);
+                assert!(same(&out, &defined(&start, &x, w, shape)), "{shape:?} {element} {isa:?}");
+                packed.multiply(&mut out, &x, false);
+                assert!(same(&out, &defined(&vec![0.0; m * n], &x, w, shape)), "{shape:?} {element} {isa:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_row_has_the_same_bits_among_any_number_of_rows_and_threads() {
+    const ROWS: usize = 210;
+    for products in [Products::F32, Products::Bf16] {
+        for [n, k] in [[3, 48], [48, 48], [65, 193], [130, 2048]] {
+            let (x, w) = (noise(ROWS * k, 4), noise(n * k, 5));
+            let w: Vec<bf16> = w.into_iter().map(bf16::from_f32).collect();
+            let packed = Packed::new(Matrix::Bf16(&w), [n, k], products, machine(products));
+            let start = noise(ROWS * n, 6);
+            let mut all = start.clone();
+            packed.multiply(&mut all, &x, true);
+            for threads in [1, 2, 7] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                for (from, rows) in [(0, 1), (3, 1), (17, 2), (20, 3), (9, 5), (40, 31), (61, 65), (100, 110)] {
+                    let mut some = start[from * n..(from + rows) * n].to_vec();
+                    pool.install(|| packed.multiply(&mut some, &x[from * k..(from + rows) * k], true));
+                    let there = &all[from * n..(from + rows) * n];
+                    assert!(same(&some, there), "{products:?} n {n}, k {k}, rows {from}+{rows}, {threads} threads");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn some_panels_give_what_all_of_them_give_there() {
+    let [m, n, k] = [70, 200, 37];
+    let (x, w) = (noise(m * k, 7), noise(n * k, 8));
+    let packed = Packed::new(Matrix::F32(&w), [n, k], Products::F32, machine(Products::F32));
+    let mut all = vec![0.0; m * n];
+    packed.multiply(&mut all, &x, false);
+    for panels in [0..1, 1..3, 3..5, 4..5, 0..5] {
+        let columns = packed.columns(panels.clone());
+        let mut some = vec![1.0; m * columns.len()];
+        packed.multiply_panels(&mut some, &packed.rows(&x), panels.clone(), false);
+        for (i, row) in some.chunks(columns.len()).enumerate() {
+            assert!(same(row, &all[i * n..][columns.clone()]), "panels {panels:?}, row {i}");
+        }
+    }
+}
+
+/// As the manuals define the instruction, on any processor that has it; also where products and sums are subnormal.
+#[test]
+fn bf16_products_have_the_same_bits_on_every_path() {
+    for [m, n, k] in SHAPES {
+        for scale in [1.0, 2f32.powi(-64)] {
+            let x: Vec<f32> = noise(m * k, 12).iter().map(|x| x * scale).collect();
+            let w: Vec<bf16> = noise(n * k, 13).iter().map(|w| bf16::from_f32(w * scale)).collect();
+            let [there, defined] = [machine(Products::Bf16), Isa::Scalar].map(|isa| {
+                let mut out = vec![0.0; m * n];
+                Packed::new(Matrix::Bf16(&w), [n, k], Products::Bf16, isa).multiply(&mut out, &x, false);
+                out
+            });
+            assert!(same(&there, &defined), "{:?}, scale {scale}", [m, n, k]);
+        }
+    }
+}
+
+/// Against f64 sums of the same rounded numbers. Chains of 512 sums in f32 lose about 1e-6 of the size of their terms.
+#[test]
+fn bf16_products_are_those_of_rounded_numbers_on_every_path() {
+    let near = |x: f32| f64::from(bf16::from_f32(x).to_f32());
+    for shape @ [m, n, k] in SHAPES {
+        let (x, w) = (noise(m * k, 9), noise(n * k, 10));
+        let rounded: Vec<bf16> = w.iter().map(|&w| bf16::from_f32(w)).collect();
+        for isa in [machine(Products::Bf16), Isa::Scalar] {
+            let mut out = vec![1.0; m * n];
+            Packed::new(Matrix::Bf16(&rounded), [n, k], Products::Bf16, isa).multiply(&mut out, &x, true);
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                let terms = (0..k).map(|q| near(x[i * k + q]) * near(w[j * k + q]));
+                let (want, size) = terms.fold((1.0, 1.0), |(sum, size), term| (sum + term, size + term.abs()));
+                let error = (f64::from(out[i * n + j]) - want).abs();
+                assert!(error <= 1e-6 * size, "{shape:?} {isa:?}: off by {error} of {size}");
+            }
+        }
+    }
+}
+
+/// Ties, overflow to infinity, subnormal numbers and NaN.
+#[test]
+fn rounding_is_that_of_half() {
+    let special = [
+        0.0,
+        -0.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::MAX,
+        f32::MIN_POSITIVE,
+        1e-40,
+        1.0 + 1.0 / 256.0,
+        1.0 + 3.0 / 256.0,
+    ];
+    for x in noise(10_000, 11).into_iter().chain(special) {
+        assert_eq!(super::rows::rounded(x), u32::from(bf16::from_f32(x).to_bits()), "{x}");
+    }
+    assert!(bf16::from_bits(super::rows::rounded(f32::from_bits(0x7f80_0001)) as u16).is_nan());
+}
+
+#[test]
+fn nothing_hides_a_nan_or_an_infinity() {
+    let w = vec![bf16::ONE; 50 * 3];
+    for products in [Products::F32, Products::Bf16] {
+        let packed = Packed::new(Matrix::Bf16(&w), [50, 3], products, machine(products));
+        let mut out = vec![0.0; 100];
+        packed.multiply(&mut out, &[f32::NAN, 0.0, 0.0, f32::INFINITY, 0.0, 0.0], false);
+        assert!(out[..50].iter().all(|x| x.is_nan()) && out[50..].iter().all(|&x| x == f32::INFINITY), "{products:?}");
+    }
+}
+
+#[test]
+fn packed_bytes_are_those_that_are_taken() {
+    for [n, k] in [[1, 1], [48, 64], [49, 65], [200, 31]] {
+        let (w, halves) = (vec![0f32; n * k], vec![bf16::ZERO; n * k]);
+        let bytes = |packed: Packed| (0..packed.panels()).map(|p| size_of_val(packed.panel(p))).sum::<usize>();
+        let of = |matrix| bytes(Packed::new(matrix, [n, k], Products::F32, Isa::Scalar));
+        assert_eq!(of(Matrix::F32(&w)), packed_bytes([n, k], 4));
+        assert_eq!(of(Matrix::Bf16(&halves)), packed_bytes([n, k], 2));
+    }
+}

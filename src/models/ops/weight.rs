@@ -1,0 +1,74 @@
+//! Matrices of weights, as the products want them.
+
+use super::{Form, Multiply, elements};
+use crate::models::kernels::packed::{Isa, Matrix, Packed, Products};
+use candle_core::{CpuStorage, DType, Device, Result, Storage, Tensor, bail};
+
+/// Weights `[out, in]`.
+pub enum Weight {
+    /// As a tensor: for training, for GPUs, and where packing does not pay.
+    Plain(Tensor),
+    /// Packed for the kernels of the CPU.
+    Packed(Packed),
+}
+
+impl Weight {
+    /// Brings a tensor into the shape that a form multiplies by. f16 and bf16 stay what they are where they are packed.
+    pub fn new(tensor: Tensor, form: Form) -> Result<Self> {
+        match form {
+            Form::Fused(Multiply::Packed(products)) => pack(&tensor, products).map(Self::Packed),
+            Form::Fused(Multiply::Gemm) | Form::Plain => Ok(Self::Plain(tensor)),
+        }
+    }
+
+    /// `[out, in]`
+    pub fn dims(&self) -> Result<[usize; 2]> {
+        match self {
+            Self::Plain(tensor) => tensor.dims2().map(|(n, k)| [n, k]),
+            Self::Packed(packed) => Ok(packed.shape()),
+        }
+    }
+
+    /// The rows of these numbers, `[ids, in]`: an embedding, which many models share with the head. f32 in the fused form.
+    pub fn pick(&self, ids: &Tensor, form: Form) -> Result<Tensor> {
+        match self {
+            Self::Plain(tensor) if form.is_fused() => tensor.index_select(ids, 0)?.to_dtype(DType::F32),
+            Self::Plain(tensor) => tensor.index_select(ids, 0),
+            Self::Packed(packed) => {
+                let ids: Vec<u32> = ids.to_vec1()?;
+                let [n, k] = packed.shape();
+                if let Some(id) = ids.iter().find(|&&id| id as usize >= n) {
+                    bail!("row {id} of a matrix of {n} rows");
+                }
+                let mut rows = vec![0f32; ids.len() * k];
+                rows.chunks_exact_mut(k.max(1)).zip(&ids).for_each(|(row, &id)| packed.copy_row(row, id as usize));
+                Tensor::from_vec(rows, (ids.len(), k), &Device::Cpu)
+            }
+        }
+    }
+
+    /// The tensor, where it is one: in the plain form.
+    pub fn tensor(&self) -> Result<&Tensor> {
+        match self {
+            Self::Plain(tensor) => Ok(tensor),
+            Self::Packed(_) => bail!("packed weights have no plain form"),
+        }
+    }
+}
+
+fn pack(tensor: &Tensor, products: Products) -> Result<Packed> {
+    let Some(isa) = Isa::best(products) else { bail!("this machine has no instructions for {products:?} products") };
+    let (n, k) = tensor.dims2()?;
+    let tensor = match products {
+        Products::F32 => tensor.contiguous()?,
+        Products::Bf16 => tensor.to_dtype(DType::BF16)?.contiguous()?,
+    };
+    let packed = |matrix| Packed::new(matrix, [n, k], products, isa);
+    let (storage, layout) = tensor.storage_and_layout();
+    match (&*storage, layout.contiguous_offsets()) {
+        (Storage::Cpu(CpuStorage::BF16(values)), Some((start, end))) => Ok(packed(Matrix::Bf16(&values[start..end]))),
+        (Storage::Cpu(CpuStorage::F16(values)), Some((start, end))) => Ok(packed(Matrix::F16(&values[start..end]))),
+        (Storage::Cpu(storage), _) => Ok(packed(Matrix::F32(elements(storage, layout)?))),
+        _ => bail!("only weights on the CPU are packed"),
+    }
+}
