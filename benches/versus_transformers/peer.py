@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What an auditor runs today: PyTorch and transformers on the same checkpoint and texts.
 
-    python peer.py MODEL_DIR TEXTS.jsonl [--mode per-text|batched] [--limit N] [--scores OUT.jsonl]
+    python peer.py MODEL_DIR TEXTS.jsonl [--mode per-text|batched] [--dtype f32|bf16] [--scores OUT.jsonl]
 
 per-text   one forward pass per text, statistics from the whole logits: the way of the reference implementations of Min-K%++
 batched    right-padded batches of 32: the best a careful user gets without writing kernels
 
-f32 on the CPU. Prints one JSON line with the rate of the timed pass, which follows a short warm-up. Needs torch, transformers, numpy.
+On the CPU. Prints one JSON line with the rate of the timed pass, which follows a short warm-up. Needs torch, transformers, numpy.
 """
 import argparse, json, time, zlib
 
@@ -48,13 +48,13 @@ def main():
     parser.add_argument("model")
     parser.add_argument("texts")
     parser.add_argument("--mode", choices=["per-text", "batched"], default="per-text")
-    parser.add_argument("--limit", type=int)
+    parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--scores")
     arguments = parser.parse_args()
-    model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype={"f32": torch.float32, "bf16": torch.bfloat16}[arguments.dtype]).eval()
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=f"{arguments.model}/tokenizer.json")
     with open(arguments.texts) as file:
-        texts = [json.loads(line)["text"] for line in file][: arguments.limit]
+        texts = [json.loads(line)["text"] for line in file]
     step = 1 if arguments.mode == "per-text" else BATCH
     score_batch(model, tokenizer, texts[: 4 if step == 1 else step])
     start, results = time.perf_counter(), []

@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
-"""pdr-audit beside PyTorch and transformers, on the same checkpoint and texts, in one run, turn by turn.
+"""pdr-audit beside PyTorch and transformers, on the same checkpoints and texts, in one run, turn by turn.
 
     cargo build --release && cargo bench --bench throughput --no-run
-    python benches/versus_transformers/run.py TEXTS.jsonl MODEL_DIR [MODEL_DIR ...] [--limit 200] [--runs 5]
+    python benches/versus_transformers/make.py MODELS_DIR TOKENIZER.json
+    python benches/versus_transformers/run.py MODELS_DIR TEXTS.jsonl [--cases 70m,mamba] [--limit 64] [--runs 5]
 
-Prints one table: for each model medians with the lowest and highest run, the ratio to the better of the peer's two modes, and how
-far the scores of the two programs are apart. The Python that runs this needs torch, transformers and numpy (CPU builds will do).
+Prints a table: medians over the runs, the ratio to the better of the peer's two modes (lowest and highest of the runs), the share that
+products with weights make of the rate of one large product (of the kernel used, and of candle's matmul in f32), how far the scores of the
+two programs are apart, and whether the aims of cases.py are met. Texts are cut from the words of TEXTS.jsonl. The Python that runs this
+needs torch, transformers and numpy (CPU builds will do).
 """
 import argparse, json, pathlib, statistics, subprocess, sys, tempfile
+
+from cases import CASES, cut, products
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEER = pathlib.Path(__file__).with_name("peer.py")
 METHODS = "loss,zlib,min_k,min_k_plus_plus"
+MODES = ("per-text", "batched")
+LAYERS = "rate-candle,rate-kernel,forward,http"
 
 
 def lines(command):
@@ -19,71 +26,81 @@ def lines(command):
     return [json.loads(line) for line in out.stdout.decode().splitlines() if line.startswith("{")]
 
 
-def ours(model, texts, limit):
-    command = ["cargo", "bench", "--bench", "throughput", "--", model, texts, "--limit", limit, "--rounds", 1]
+def ours(model, texts, case):
+    command = ["cargo", "bench", "--bench", "throughput", "--", model, texts, "--dtype", case.dtype, "--rounds", 1, "--layers", LAYERS]
     return {line["layer"]: line for line in lines(command)}
 
 
-def peer(model, texts, limit, mode, scores=None):
-    command = [sys.executable, PEER, model, texts, "--mode", mode, "--limit", limit]
+def peer(model, texts, mode, dtype, scores=None):
+    command = [sys.executable, PEER, model, texts, "--mode", mode, "--dtype", dtype]
     return lines(command + (["--scores", scores] if scores else []))[0]
 
 
-def disagreement(model, texts, limit):
-    """The largest difference of any score between the two programs, relative to 1 + its size."""
-    with tempfile.TemporaryDirectory() as directory:
-        directory = pathlib.Path(directory)
-        config, some, theirs = directory / "c.toml", directory / "texts.jsonl", directory / "scores.jsonl"
-        config.write_text(f'[[models]]\nid = "bench"\nsource = {json.dumps(str(model))}\n')
-        some.write_text("".join(line + "\n" for line in open(texts).read().splitlines()[:limit]))
-        peer(model, texts, limit, "per-text", theirs)
-        mine = lines([ROOT / "target/release/pdr-audit", "score", some, "--config", config, "--methods", METHODS])
-        pairs = zip(mine, map(json.loads, theirs.read_text().splitlines()), strict=True)
-        return max(abs(m["scores"][k] - v) / (1 + abs(v)) for m, t in pairs for k, v in t.items())
+def disagreement(model, texts, case, directory):
+    """The largest difference of any score between the two programs, relative to 1 + its size; the peer in f32."""
+    config, theirs = directory / "c.toml", directory / "scores.jsonl"
+    config.write_text(f'[engine]\ndtype = "{case.dtype}"\n[[models]]\nid = "bench"\nsource = {json.dumps(str(model))}\n')
+    peer(model, texts, "per-text", "f32", theirs)
+    mine = lines([ROOT / "target/release/pdr-audit", "score", texts, "--config", config, "--methods", METHODS])
+    pairs = zip(mine, map(json.loads, theirs.read_text().splitlines()), strict=True)
+    return max(abs(m["scores"][k] - v) / (1 + abs(v)) for m, t in pairs for k, v in t.items())
 
 
-NAMES = {"http": "pdr-audit over HTTP", "forward": "pdr-audit, forward passes alone",
-         "per-text": "transformers, per text", "batched": "transformers, batches of 32"}
-
-
-def measure(model, texts, limit, runs):
-    """All four programs in turn, `runs` times: a list of lines for each."""
-    rates, threads = {name: [] for name in NAMES}, None
+def measure(model, texts, case, runs):
+    """All programs in turn, so often: for each run the rates by name."""
+    measured = []
     for _ in range(runs):
-        for layer, line in ours(model, texts, limit).items():
-            rates[layer].append(line)
-        for mode in ("per-text", "batched"):
-            line = peer(model, texts, limit, mode)
-            threads = line["threads"]
-            rates[mode].append(line)
-    return rates, threads
+        run = ours(model, texts, case)
+        for dtype in ("f32", "bf16") if case.ratio_bf16 else ("f32",):
+            for mode in MODES:
+                run[mode, dtype] = peer(model, texts, mode, dtype)
+        measured.append(run)
+    return measured
 
 
-def rows(model, rates, difference):
-    median = {name: statistics.median(r["texts_per_s"] for r in runs) for name, runs in rates.items()}
-    best = max(median["per-text"], median["batched"])
-    for name, title in NAMES.items():
-        texts_per_s = [r["texts_per_s"] for r in rates[name]]
-        tokens = statistics.median(r["tokens_per_s"] for r in rates[name])
-        spread = f"{min(texts_per_s):.1f} to {max(texts_per_s):.1f}"
-        first, last = (model.name, f"{difference:.0e}") if name == "http" else ("", "")
-        yield f"| {first} | {title} | {median[name]:.1f} | {spread} | {tokens:,.0f} | {median[name] / best:.2f} | {last} |"
+def spread(values, form):
+    return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
+
+
+def row(case, model, measured, difference):
+    tokens = lambda name: [run[name]["tokens_per_s"] for run in measured]
+    best = lambda run, dtype: max(run[mode, dtype]["tokens_per_s"] for mode in MODES)
+    ratios = lambda dtype: [run["http"]["tokens_per_s"] / best(run, dtype) for run in measured]
+    layers, head = products(model)
+    length = measured[0]["http"]["tokens_per_s"] / measured[0]["http"]["texts_per_s"]
+    flops = 2 * (layers + head * (length - 1) / length)
+    share = lambda rate: [run["http"]["tokens_per_s"] * flops / (run[rate]["gflops"] * 1e9) for run in measured]
+    aims = [(ratios("f32"), case.ratio), (share("rate-kernel"), case.share)]
+    cells = [case.name, spread(tokens("http"), ",.0f"), *(f"{statistics.median(tokens((mode, 'f32'))):,.0f}" for mode in MODES)]
+    cells += [spread(ratios("f32"), ".2f"), spread(share("rate-kernel"), ".0%"), spread(share("rate-candle"), ".0%")]
+    if case.ratio_bf16:
+        aims.append((ratios("bf16"), case.ratio_bf16))
+        cells[4] += f"; to the peer in bf16 {spread(ratios('bf16'), '.2f')}"
+    met = ["-" if aim is None else f"{aim:g}: {'yes' if statistics.median(values) >= aim else 'no'}" for values, aim in aims]
+    return "| " + " | ".join([*cells, f"{difference:.0e}", ", ".join(met)]) + " |"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("models", type=pathlib.Path)
     parser.add_argument("texts", type=pathlib.Path)
-    parser.add_argument("models", type=pathlib.Path, nargs="+")
-    parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--cases", default="", help="parts of their names, separated by commas")
+    parser.add_argument("--limit", type=int, default=64, help="texts of a case")
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
-    texts, limit = arguments.texts.resolve(), arguments.limit
-    header = "| model | what | texts/s (median) | lowest to highest | tokens/s | ratio to the better peer | largest difference of a score, relative to 1 + its size |"
-    for number, model in enumerate(path.absolute() for path in arguments.models):
-        rates, threads = measure(model, texts, limit, arguments.runs)
-        if number == 0:
-            print(f"{limit} texts, {arguments.runs} runs, {threads} threads, f32\n\n{header}\n{'|---' * 7}|")
-        print("\n".join(rows(model, rates, disagreement(model, texts, limit))), flush=True)
+    words = [word for line in open(arguments.texts) for word in json.loads(line)["text"].split()]
+    wanted = [case for case in CASES if any(part in case.name for part in arguments.cases.split(","))]
+    columns = ["case", "pdr-audit over HTTP, tokens/s", "peer per text", "peer in batches of 32", "ratio to the better", "share of the kernel's rate",
+               "share of candle's f32 matmul", "largest difference of a score, relative to 1 + its size", "aims: met"]
+    print(f"{arguments.limit} texts a case, {arguments.runs} runs, medians (lowest to highest)\n\n| {' | '.join(columns)} |\n{'|---' * len(columns)}|", flush=True)
+    for case in wanted:
+        model = (arguments.models / case.model).absolute()
+        with tempfile.TemporaryDirectory() as directory:
+            directory = pathlib.Path(directory)
+            texts = directory / "texts.jsonl"
+            texts.write_text("".join(json.dumps({"text": text}) + "\n" for text in cut(words, case, arguments.limit)))
+            measured = measure(model, texts, case, arguments.runs)
+            print(row(case, model, measured, disagreement(model, texts, case, directory)), flush=True)
 
 
 if __name__ == "__main__":

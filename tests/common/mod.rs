@@ -4,4 +4,7 @@
 pub mod app;
 pub mod client;
 pub mod goldens;
+pub mod gpt2;
 pub mod hub_server;
+#[cfg(target_os = "linux")]
+pub mod resident;

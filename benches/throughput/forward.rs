@@ -1,0 +1,64 @@
+//! Forward passes alone.
+
+use anyhow::{Context, Result};
+use candle_core::{DType, Device};
+use pdr_audit::models::CausalLm;
+use pdr_audit::models::checkpoint::Checkpoint;
+use pdr_audit::models::files::ModelFiles;
+use pdr_audit::models::ops::{Form, Multiply};
+use pdr_audit::tokenizer::Tokenizer;
+use std::path::Path;
+
+/// The token budget of a batch, as the engine has it on the CPU.
+const BUDGET: usize = 2_048;
+
+/// A model and the batches that it runs.
+pub struct Forward {
+    model: Box<dyn CausalLm>,
+    batches: Vec<Vec<Vec<u32>>>,
+}
+
+impl Forward {
+    /// `forward` or `gemm`, each perhaps after `single-`.
+    pub fn new(layer: &str, model: &Path, texts: &[String], dtype: DType) -> Result<Self> {
+        let checkpoint = Checkpoint::open(&ModelFiles::Directory(model.to_owned()))?;
+        // Without room in a batch, every text is one of its own.
+        let (kind, budget) = layer.strip_prefix("single-").map_or((layer, BUDGET), |kind| (kind, 0));
+        let (form, dtype) = match kind {
+            "forward" => (checkpoint.form(dtype, &Device::Cpu), dtype),
+            "gemm" => (Form::Fused(Multiply::Gemm), DType::F32),
+            other => anyhow::bail!("no layer is called {other}"),
+        };
+        let loaded = checkpoint.load_in(form, dtype, &Device::Cpu)?.causal().context("not a causal model")?;
+        Ok(Self { model: loaded, batches: batches(token_ids(model, texts)?, budget) })
+    }
+
+    pub fn run(&self) -> Result<()> {
+        for batch in &self.batches {
+            let sequences: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
+            self.model.token_stats(&sequences)?;
+        }
+        Ok(())
+    }
+}
+
+/// The ids of every text.
+pub fn token_ids(model: &Path, texts: &[String]) -> Result<Vec<Vec<u32>>> {
+    let tokenizer = Tokenizer::from_json(&ModelFiles::Directory(model.to_owned()).open("tokenizer.json")?)?;
+    texts.iter().map(|text| Ok(tokenizer.encode(text)?.ids.to_vec())).collect()
+}
+
+fn batches(texts: Vec<Vec<u32>>, budget: usize) -> Vec<Vec<Vec<u32>>> {
+    let (mut batches, mut room): (Vec<Vec<Vec<u32>>>, usize) = (Vec::new(), 0);
+    for ids in texts {
+        if room < ids.len() || batches.is_empty() {
+            batches.push(Vec::new());
+            room = budget;
+        }
+        room = room.saturating_sub(ids.len());
+        if let Some(batch) = batches.last_mut() {
+            batch.push(ids);
+        }
+    }
+    batches
+}

@@ -1,0 +1,95 @@
+//! The service as its users meet it: over HTTP, and as the command line runs it.
+
+use anyhow::Result;
+use candle_core::DType;
+use futures::{StreamExt, TryStreamExt, stream};
+use pdr_audit::api::{self, ApiState};
+use pdr_audit::config::{Overrides, Settings};
+use pdr_audit::jobs::Audits;
+use pdr_audit::methods::{Scope, parse_list, resolve};
+use pdr_audit::scorer::{IN_FLIGHT, Input, Overflow, Plan, Scorer};
+use pdr_audit::telemetry::Metrics;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+const METHODS: &str = "loss,zlib,min_k,min_k_plus_plus";
+
+/// How texts come to the service.
+#[derive(Clone, Copy)]
+pub enum Load {
+    Http { clients: usize, texts: usize },
+    Offline,
+}
+
+impl Load {
+    pub fn named(layer: &str) -> Option<Self> {
+        match layer {
+            "http" => Some(Self::Http { clients: 8, texts: 32 }),
+            "clients" => Some(Self::Http { clients: 32, texts: 1 }),
+            "alone" => Some(Self::Http { clients: 1, texts: 1 }),
+            "offline" => Some(Self::Offline),
+            _ => None,
+        }
+    }
+}
+
+pub struct Service {
+    url: String,
+    client: reqwest::Client,
+    scorer: Scorer,
+    plan: Plan,
+    texts: Vec<String>,
+}
+
+impl Service {
+    pub async fn start(model: &Path, texts: &[String], dtype: DType) -> Result<Self> {
+        let source = serde_json::to_string(&model.canonicalize()?)?;
+        let dtype = if dtype == DType::BF16 { "bf16" } else { "f32" };
+        let config = format!(
+            "[engine]\ncache = 0\ndevice = \"cpu\"\ndtype = \"{dtype}\"\n[[models]]\nid = \"bench\"\nsource = {source}\n"
+        );
+        let file = PathBuf::from("bench.toml");
+        let settings = Settings::from_sources(Some((&file, &config)), [], &Overrides::default())?;
+        let metrics = Metrics::install()?;
+        let scorer = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub())?;
+        scorer.engine().wait_until_loaded().await?;
+        let model = scorer.registry().find(None)?;
+        let scope: Scope = scorer.registry().scope(Some(&model), false, false);
+        let methods = resolve(&parse_list(METHODS)?, &scope).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
+        let plan = Plan { model, methods: methods.into(), overflow: Overflow::Error, tokens: false };
+        let state = ApiState::new(scorer.clone(), Audits::new(scorer.clone()), metrics, &settings);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}/v1/score", listener.local_addr()?);
+        tokio::spawn(async move { axum::serve(listener, api::router(state)).await });
+        Ok(Self { url, client: reqwest::Client::new(), scorer, plan, texts: texts.to_vec() })
+    }
+
+    pub async fn run(&self, load: Load) -> Result<()> {
+        match load {
+            Load::Http { clients, texts } => self.post(clients, texts).await,
+            Load::Offline => self.score().await,
+        }
+    }
+
+    async fn post(&self, clients: usize, texts: usize) -> Result<()> {
+        let methods: Vec<&str> = METHODS.split(',').collect();
+        let post = |texts: &[String]| {
+            let body = json!({ "inputs": texts, "methods": methods });
+            let request = self.client.post(&self.url).json(&body);
+            async move { Ok::<_, anyhow::Error>(request.send().await?.error_for_status()?.bytes().await?) }
+        };
+        let answers = stream::iter(self.texts.chunks(texts).map(post)).buffer_unordered(clients);
+        answers.try_for_each(|_| async { Ok(()) }).await
+    }
+
+    async fn score(&self) -> Result<()> {
+        let bound = self.scorer.bind(&self.plan).await?;
+        let score = |text: &String| {
+            let (scorer, bound) = (&self.scorer, &bound);
+            let input = Input { id: None, text: text.clone(), neighbors: None };
+            async move { Ok::<_, anyhow::Error>(scorer.score_behind(bound, input).await?) }
+        };
+        let scored = stream::iter(self.texts.iter().map(score)).buffered(IN_FLIGHT);
+        scored.try_for_each(|_| async { Ok(()) }).await
+    }
+}

@@ -1,0 +1,47 @@
+"""What run.py measures: shapes, lengths of texts, types, and what is aimed at."""
+import dataclasses, json, random, struct
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    model: str  # a directory beside the others
+    words: int | None  # of a text; none: 8 to 512, shuffled
+    dtype: str  # what pdr-audit computes in
+    ratio: float  # aimed at: to the better of the peer's modes in f32
+    share: float | None  # aimed at: of the rate of the kernel used
+    ratio_bf16: float | None = None  # aimed at: to the peer in bf16
+
+
+CASES = [
+    Case("pythia-70m, 64 words", "pythia-70m", 64, "f32", 2.2, 0.80),
+    Case("pythia-160m, 128 words", "pythia-160m", 128, "f32", 1.6, 0.80),
+    Case("llama-160m, 64 words", "llama-160m", 64, "f32", 1.5, 0.75),
+    Case("mamba-130m, 64 words", "mamba-130m", 64, "f32", 2.5, None),
+    Case("pythia-70m, 8 to 512 words", "pythia-70m", None, "f32", 2.2, 0.75),
+    Case("pythia-160m stored in bf16, 128 words, f32 results", "pythia-160m-bf16", 128, "f32", 2.7, 0.75),
+    Case("pythia-160m, 128 words, `dtype = \"bf16\"`", "pythia-160m-bf16", 128, "bf16", 4.5, 0.60, 1.6),
+]
+
+
+def cut(words, case, count):
+    """So many texts of a case out of a list of words, which is gone round as often as is needed."""
+    lengths = random.Random(0)
+    texts, at = [], 0
+    for _ in range(count):
+        # As many short texts as long ones, by their order of magnitude.
+        length = case.words or round(8 * 64 ** lengths.random())
+        texts.append(" ".join(words[(at + i) % len(words)] for i in range(length)))
+        at += length
+    return texts
+
+
+def products(model):
+    """Multiplications for a token by the weights of the layers, and by those of the head, from the header of the file."""
+    with open(model / "model.safetensors", "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+    config = json.loads((model / "config.json").read_text())
+    inputs_only = ("embed", "wpe", "lm_head", "A_log")
+    matrices = {name: tensor["shape"] for name, tensor in header.items() if len(tensor.get("shape", [])) == 2}
+    layers = sum(n * k for name, (n, k) in matrices.items() if not any(part in name for part in inputs_only))
+    return layers, config["vocab_size"] * config["hidden_size"]
