@@ -39,6 +39,7 @@ unsafe fn sums<const R: usize>(target: Target, tile: &Tile) {
     let (k, panel) = (tile.weights.k, tile.weights.panel(tile.panel));
     for steps in blocks(k, CHAIN) {
         let target = Target { accumulate: target.accumulate || steps.start > 0, ..target };
+        prefetch::<R>(target);
         let lines = &panel[steps.start / 2 * tile.weights.element.lines_of_pair()..];
         // SAFETY: the caller's promises; the slices are long enough, or their making panics.
         unsafe {
@@ -57,6 +58,18 @@ unsafe fn sums<const R: usize>(target: Target, tile: &Tile) {
                     bf16_tile(target, &x, lines, tile.columns);
                 }
             }
+        }
+    }
+}
+
+/// Asks for the lines that the results will be written to, while their sums are made.
+#[inline(always)]
+fn prefetch<const R: usize>(target: Target) {
+    for r in 0..R {
+        for v in 0..VECTORS {
+            let at = target.out.0.wrapping_add(r * target.stride + v * LANES);
+            // SAFETY: a prefetch touches no memory that could be seen, wherever it points.
+            unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast_const().cast()) };
         }
     }
 }
