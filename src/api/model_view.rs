@@ -1,5 +1,6 @@
 //! What clients see of models and devices.
 
+use crate::models::precision::Rounding;
 use crate::engine::{DeviceStatus, ModelState, ModelStatus};
 use crate::hub::Progress;
 use crate::scorer::{Entry, Model, Opening, Origin};
@@ -74,6 +75,9 @@ pub struct OpenedEntry {
     /// The type it computes in.
     #[schema(examples("f32"))]
     dtype: Option<&'static str>,
+    /// How far its numbers are from those in f32, at most, as measured; absent in f32.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounding: Option<Rounding>,
     /// Where it runs; several devices are separated by commas.
     #[schema(examples("cpu"))]
     device: Option<String>,
@@ -143,6 +147,7 @@ impl From<&Model> for OpenedEntry {
             context: model.context,
             vocab_size: Some(model.vocab_size),
             dtype: Some(model.dtype),
+            rounding: model.rounding,
             device: Some(model.device.clone()),
             digest: Some(model.digest.clone()),
             tokenizer_digest: Some(model.tokenizer_digest.to_string()),

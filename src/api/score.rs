@@ -7,6 +7,7 @@ use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use super::problems::ScoreProblems;
 use super::{ApiState, answer};
+use crate::models::precision::Rounding;
 use crate::methods::{LabelledMethod, MethodRequest};
 use crate::scorer::{Bound, Input, Model, Overflow, Plan, Scored, ScorerError, TextResult, Usage};
 use axum::Extension;
@@ -60,6 +61,9 @@ pub struct ModelEcho {
     tokenizer_digest: String,
     /// The type it computes in.
     dtype: &'static str,
+    /// How far its numbers are from those in f32, at most, as measured; absent in f32.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounding: Option<Rounding>,
     /// Where it runs.
     device: String,
     /// The commit of a model from the Hub.
@@ -74,6 +78,7 @@ impl From<&Model> for ModelEcho {
             digest: model.digest.clone(),
             tokenizer_digest: model.tokenizer_digest.to_string(),
             dtype: model.dtype,
+            rounding: model.rounding,
             device: model.device.clone(),
             commit: model.commit.clone(),
         }

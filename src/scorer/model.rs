@@ -37,6 +37,8 @@ pub struct Model {
     pub architecture: &'static str,
     /// The type it computes in.
     pub dtype: &'static str,
+    /// How far its numbers are from those in f32; none in f32.
+    pub rounding: Option<precision::Rounding>,
     /// Where it runs: `cpu`, `cuda:0` or, with replicas, all of them.
     pub device: String,
     /// Bytes of the weights once loaded.
@@ -92,6 +94,7 @@ impl Model {
             words,
             architecture: checkpoint.model_type(),
             dtype: precision::name(dtype),
+            rounding: precision::rounding(form, dtype),
             device,
             weight_bytes,
             commit,

@@ -127,12 +127,14 @@ fn provenance(spec: &AuditSpec, bound: &Bound, columns: &[Column]) -> Provenance
         model_digest: model.digest.clone(),
         tokenizer_digest: model.tokenizer_digest.to_string(),
         dtype: model.dtype.into(),
+        rounding: model.rounding,
     };
     Provenance {
         model: model.id.clone(),
         model_digest: model.digest.clone(),
         tokenizer_digest: model.tokenizer_digest.to_string(),
         dtype: model.dtype.into(),
+        rounding: model.rounding,
         device: model.device.clone(),
         commit: model.commit.clone(),
         other_models: bound.models[1..].iter().chain(&bound.generators).map(other).collect(),

@@ -6,6 +6,7 @@ mod methods;
 pub(super) use build::{Findings, build};
 
 use super::spec::Metrics;
+use crate::models::precision::Rounding;
 use crate::methods::LabelledMethod;
 use crate::scorer::Usage;
 use crate::statistics::{BootstrapSummary, PositionRow, RocPoint, TprAtFpr, Warning};
@@ -152,6 +153,9 @@ pub struct Provenance {
     pub model_digest: String,
     pub tokenizer_digest: String,
     pub dtype: String,
+    /// How far its numbers are from those in f32, at most, as measured; absent in f32.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounding: Option<Rounding>,
     pub device: String,
     /// The commit of a model from the Hub.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,6 +179,9 @@ pub struct OtherModel {
     pub model_digest: String,
     pub tokenizer_digest: String,
     pub dtype: String,
+    /// How far its numbers are from those in f32, at most, as measured; absent in f32.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounding: Option<Rounding>,
 }
 
 /// The request of an audit with its defaults filled in, without the samples.
