@@ -40,12 +40,13 @@ LABEL org.opencontainers.image.title="pdr-audit" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /out/pdr-audit /usr/local/bin/pdr-audit
 COPY LICENSE /usr/share/doc/pdr-audit/LICENSE
-# Where repositories of the Hub are kept; mount a volume there to keep them.
+# Where repositories of the Hub and measured batch budgets are kept; mount a volume there to keep them.
 RUN install -d -o 10001 -g 10001 /var/cache/pdr-audit
 # Numeric, so that Kubernetes can tell that it is not root.
 USER 10001:10001
 ENV PDR_AUDIT__SERVER__HOST=0.0.0.0 \
-    HF_HOME=/var/cache/pdr-audit
+    HF_HOME=/var/cache/pdr-audit \
+    XDG_CACHE_HOME=/var/cache
 EXPOSE 8080
 # bash opens the connection itself, so the image needs no HTTP client.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=5m CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/${PDR_AUDIT__SERVER__PORT:-8080} && printf 'GET /readyz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -r line <&3 && [[ $line == *' 200 '* ]]"]

@@ -1,8 +1,10 @@
 //! Wiring: settings to a running service, and its end in order.
 
+mod budgets;
+
 use crate::api;
 use crate::config::{self, Load, Settings};
-use crate::engine::{DeviceSlot, DiskCache, Engine, EngineSettings};
+use crate::engine::{Calibration, DeviceSlot, DiskCache, Engine, EngineSettings};
 use crate::hub::{Hub, HubError};
 use crate::jobs::Audits;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
@@ -10,12 +12,39 @@ use crate::models::device::ComputeDevice;
 use crate::scorer::{Declared, Entry, Opener, Origin, Registry, Scorer, Workers, load_token_counts};
 use crate::telemetry::Metrics;
 use anyhow::{Context, Result, bail};
+use budgets::BudgetFiles;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// Token budgets where the settings say `auto`: of a batch, and of the queue.
-const CPU_BUDGETS: (usize, usize) = (2_048, 1 << 20);
-const GPU_BUDGETS: (usize, usize) = (16_384, 1 << 23);
+/// Token budgets where the settings say `auto`.
+struct Budgets {
+    /// Of a batch, where none is measured.
+    batch: usize,
+    /// Of a batch, those that are tried.
+    ladder: &'static [usize],
+    /// How long they are tried.
+    time: Duration,
+    /// Of the queue.
+    queue: usize,
+}
+
+const CPU_BUDGETS: Budgets = Budgets {
+    batch: 2_048,
+    // With fewer tokens than the first, reading the weights takes a part of a pass that counts, on any machine.
+    ladder: &[512, 1_024, 2_048, 4_096, 8_192],
+    time: Duration::from_secs(1),
+    queue: 1 << 20,
+};
+
+const GPU_BUDGETS: Budgets = Budgets {
+    batch: 16_384,
+    ladder: &[2_048, 4_096, 8_192, 16_384, 32_768, 65_536],
+    // The first pass takes the kernels to the device.
+    time: Duration::from_secs(5),
+    queue: 1 << 23,
+};
 
 /// The part of a device's memory that the models may take where the settings say `auto`.
 const MEMORY_SHARE: f64 = 0.8;
@@ -28,17 +57,18 @@ const TEXTS_OF_CACHE: u64 = 4;
 ///
 /// # Errors
 /// As [`make_scorer`].
-pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Scorer> {
-    let scorer = make_scorer(settings, hub)?;
+pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Option<PathBuf>) -> Result<Scorer> {
+    let scorer = make_scorer(settings, hub, budgets)?;
     scorer.registry().begin_opening();
     Ok(scorer)
 }
 
-/// Starts the engine. Models are opened, and then loaded, as requests name them.
+/// Starts the engine. Models are opened, and then loaded, as requests name them. `budgets` is the directory of measured token
+/// budgets; none keeps nothing for the next start.
 ///
 /// # Errors
 /// A device or thread that cannot be had, or token counts that cannot be used, by name.
-pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Scorer> {
+pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Option<PathBuf>) -> Result<Scorer> {
     let token_counts = load_token_counts(&settings.token_counts)?;
     let (mut devices, declared) = declare(settings)?;
     for device in &mut devices {
@@ -54,7 +84,8 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Sc
         }),
     };
     let slots = declared.iter().map(Declared::slot).collect();
-    let engine = Engine::start(slots, devices.iter().map(|device| device_slot(settings, device)).collect(), engine)?;
+    let device_slots = devices.iter().map(|device| device_slot(settings, device, budgets.as_deref()));
+    let engine = Engine::start(slots, device_slots.collect(), engine)?;
     let opener = Arc::new(Opener { engine: engine.clone(), devices: devices.into(), hub });
     let entries = declared.into_iter().map(|declared| Arc::new(Entry::new(declared, Arc::clone(&opener))));
     let registry = Registry::new(entries.collect(), settings.default_model()).with_token_counts(token_counts);
@@ -67,6 +98,11 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Sc
 /// one of the models that come from there, and of no other.
 pub fn hub() -> Result<Hub, HubError> {
     Hub::from_environment(|name| std::env::var(name).ok())
+}
+
+/// The directory in which this user's programs remember measured token budgets: `XDG_CACHE_HOME` or `HOME` say where.
+pub fn budget_directory() -> Option<PathBuf> {
+    budgets::directory(|name| std::env::var(name).ok())
 }
 
 /// The devices that are in use, and the models with their places on them.
@@ -128,24 +164,41 @@ fn place(devices: &mut Vec<ComputeDevice>, wanted: config::Device) -> Result<usi
     Ok(devices.len() - 1)
 }
 
-fn device_slot(settings: &Settings, device: &ComputeDevice) -> DeviceSlot {
-    let (batch, _) = budgets(device);
+fn device_slot(settings: &Settings, device: &ComputeDevice, directory: Option<&Path>) -> DeviceSlot {
+    let config::Engine { max_batch_tokens, calibrate, threads, .. } = settings.engine;
+    let budgets = budgets(device);
+    let calibrated = calibrate && max_batch_tokens.is_none();
     let trimmed = device.clone();
     DeviceSlot {
         name: device.name.clone(),
         memory: device.memory,
-        max_batch_tokens: settings.engine.max_batch_tokens.unwrap_or(batch),
-        threads: settings.engine.threads,
+        max_batch_tokens: max_batch_tokens.unwrap_or(budgets.batch),
+        calibration: calibrated.then(|| Calibration {
+            ladder: budgets.ladder.into(),
+            time: budgets.time,
+            known: Box::new(BudgetFiles {
+                directory: directory.map(Path::to_owned),
+                device: device.name.clone(),
+                hardware: device.hardware(),
+                threads: resolved(threads),
+            }),
+        }),
+        threads,
         trim: Box::new(move || trimmed.trim()),
     }
 }
 
-fn queue_tokens(devices: &[ComputeDevice]) -> usize {
-    devices.iter().map(|device| budgets(device).1).sum()
+/// The number of threads that 0 stands for, or this one.
+fn resolved(threads: usize) -> usize {
+    if threads > 0 { threads } else { std::thread::available_parallelism().map_or(1, usize::from) }
 }
 
-fn budgets(device: &ComputeDevice) -> (usize, usize) {
-    if device.device.is_cpu() { CPU_BUDGETS } else { GPU_BUDGETS }
+fn queue_tokens(devices: &[ComputeDevice]) -> usize {
+    devices.iter().map(|device| budgets(device).queue).sum()
+}
+
+fn budgets(device: &ComputeDevice) -> &'static Budgets {
+    if device.device.is_cpu() { &CPU_BUDGETS } else { &GPU_BUDGETS }
 }
 
 /// Serves until a signal ends it or the device is lost.
@@ -161,7 +214,7 @@ pub async fn serve(settings: Settings) -> Result<()> {
     let address = (settings.server.host.as_str(), settings.server.port);
     let listener =
         TcpListener::bind(address).await.with_context(|| format!("cannot listen on {}:{}", address.0, address.1))?;
-    let scorer = start_scorer(&settings, hub())?;
+    let scorer = start_scorer(&settings, hub(), budget_directory())?;
     let (engine, audits) = (scorer.engine().clone(), Audits::new(scorer.clone()));
     let state = api::ApiState::new(scorer, audits.clone(), metrics, &settings);
     tracing::info!("listening on http://{}, documentation at /docs", listener.local_addr()?);

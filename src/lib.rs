@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod hub;
+mod new_file;
 pub mod telemetry;
 pub mod token_stats;
 pub mod wire;

@@ -4,9 +4,13 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+/// No test writes to the home of whoever runs it.
+const NOT_MEASURED: (&str, &str) = ("PDR_AUDIT__ENGINE__CALIBRATE", "false");
+
 fn run(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(arguments)
+        .env(NOT_MEASURED.0, NOT_MEASURED.1)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -121,6 +125,7 @@ fn a_reader_that_stops_early_is_no_error() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .arg("score")
         .arg(&path)
+        .env(NOT_MEASURED.0, NOT_MEASURED.1)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -140,6 +145,7 @@ fn a_line_is_answered_before_the_next_is_sent() {
     use std::io::{BufRead, BufReader};
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(["score", "-", "--methods", "loss"])
+        .env(NOT_MEASURED.0, NOT_MEASURED.1)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -168,4 +174,32 @@ fn the_settings_can_be_named_before_or_after_the_command() {
         assert_eq!(lines(&run(&arguments, input))[0]["errors"][0]["code"], "too_long");
     }
     assert!(stderr(&run(&["--port", "1", "score", "-"], input)).contains("--port"));
+}
+
+#[test]
+fn a_batch_budget_is_measured_once_and_changes_no_score() {
+    let place = tempfile::tempdir().unwrap();
+    let texts = place.path().join("texts.jsonl");
+    std::fs::write(&texts, "{\"text\": \"The brass clock struck nine in Fallowfield.\"}\n").unwrap();
+    let score = |variables: &[(&str, &std::path::Path)]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_pdr-audit"));
+        program.args(["score", "--methods", "loss"]).arg(&texts).env("RUST_LOG", "pdr_audit=info");
+        let output =
+            program.env_remove("HOME").env_remove("XDG_CACHE_HOME").envs(variables.iter().copied()).output().unwrap();
+        assert!(output.status.success());
+        let log = String::from_utf8(output.stderr).unwrap();
+        let loaded = log.lines().find(|line| line.contains("model loaded")).unwrap().to_owned();
+        (output.stdout, loaded)
+    };
+    let cache = [("XDG_CACHE_HOME", place.path())];
+    let (first, measured) = score(&cache);
+    assert!(measured.contains("budget=\"measured\""), "{measured}");
+    let kept: Vec<_> = std::fs::read_dir(place.path().join("pdr-audit/batch-budgets")).unwrap().collect();
+    assert_eq!(kept.len(), 1, "one model, one file");
+    let (again, remembered) = score(&cache);
+    assert!(remembered.contains("budget=\"remembered\""), "{remembered}");
+    // Without a home it is measured at every start.
+    let (homeless, measured) = score(&[]);
+    assert!(measured.contains("budget=\"measured\""), "{measured}");
+    assert_eq!((&first, &first), (&again, &homeless));
 }

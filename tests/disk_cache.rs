@@ -23,7 +23,8 @@ impl Place {
         let lines: String = (0..texts).map(|n| format!("{}\n", json!({ "text": text(n) }))).collect();
         std::fs::write(place.path("texts.jsonl"), lines).unwrap();
         // A relative path counts from the file's directory.
-        std::fs::write(place.path("settings.toml"), "[engine]\ndisk_cache = \"kept/here\"\n").unwrap();
+        let settings = "[engine]\ndisk_cache = \"kept/here\"\ncalibrate = false\n";
+        std::fs::write(place.path("settings.toml"), settings).unwrap();
         place
     }
 
@@ -41,6 +42,7 @@ impl Place {
         let mut settings = Settings::default();
         settings.engine.disk_cache = Some(self.path("kept/here"));
         settings.engine.threads = 1;
+        settings.engine.calibrate = false;
         let app = App::start_as_it_is(&settings).await;
         app.engine.wait_until_loaded().await.unwrap();
         app

@@ -15,6 +15,7 @@ fn settings(models: Vec<Model>) -> Settings {
     let mut settings = Settings::default();
     settings.engine.device = Device::Cpu;
     settings.engine.threads = 1;
+    settings.engine.calibrate = false;
     settings.models = models;
     settings
 }

@@ -9,7 +9,7 @@ use pdr_audit::models::ops::{Form, Multiply};
 use pdr_audit::tokenizer::Tokenizer;
 use std::path::Path;
 
-/// The token budget of a batch, as the engine has it on the CPU.
+/// The token budget of a batch, as the engine has it on the CPU where it is not measured.
 const BUDGET: usize = 2_048;
 
 /// A model and the batches that it runs.

@@ -51,7 +51,7 @@ impl Service {
         let file = PathBuf::from("bench.toml");
         let settings = Settings::from_sources(Some((&file, &config)), [], &Overrides::default())?;
         let metrics = Metrics::install()?;
-        let scorer = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub())?;
+        let scorer = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub(), None)?;
         scorer.engine().wait_until_loaded().await?;
         let model = scorer.registry().find(None)?;
         let scope: Scope = scorer.registry().scope(Some(&model), false, false);

@@ -1,9 +1,9 @@
 //! `pdr-audit count-tokens`: a corpus in, how often each token stands in it out. In constant memory, on all cores.
 
 use super::corpus::{self, Text};
-use super::new_file::NewFile;
 use super::progress;
 use crate::config::{LogFormat, Overrides, Settings};
+use crate::new_file::NewFile;
 use crate::scorer::{CountsFile, FORMAT, Origin};
 use crate::tokenizer::Tokenizer;
 use crate::{app, telemetry};

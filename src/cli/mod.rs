@@ -4,7 +4,6 @@ mod audit;
 mod corpus;
 mod count_tokens;
 mod lines;
-mod new_file;
 mod progress;
 mod score;
 mod table;
@@ -131,7 +130,7 @@ impl ScoringArgs {
     async fn start(&self, config: Option<&Path>, audit: bool, neighbors: bool) -> Result<(Settings, Scorer, Plan)> {
         let settings = Settings::load(config, &Overrides::default())?;
         telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
-        let scorer = app::make_scorer(&settings, app::hub())?;
+        let scorer = app::make_scorer(&settings, app::hub(), app::budget_directory())?;
         let model = scorer.registry().find(self.model.as_deref())?;
         let methods = self.methods(&scorer.registry().scope(Some(&model), audit, neighbors))?;
         model.open(Retry::Now).await.with_context(|| format!("model `{}`", model.id()))?;

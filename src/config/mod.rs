@@ -84,8 +84,10 @@ pub struct Engine {
     pub dtype: Dtype,
     /// Threads that compute; 0 for as many as the machine has.
     pub threads: usize,
-    /// The token budget of a batch; none for one that suits the device.
+    /// The token budget of a batch; none for one that suits the model and the device.
     pub max_batch_tokens: Option<usize>,
+    /// Whether that one is measured when a model is loaded for the first time.
+    pub calibrate: bool,
     /// How many tokens may be admitted and not yet answered; none for a number that suits the device.
     pub max_queue_tokens: Option<usize>,
     /// The size of the cache of token statistics in memory; 0 turns it off.
@@ -108,6 +110,7 @@ impl Default for Engine {
             dtype: Dtype::Auto,
             threads: 0,
             max_batch_tokens: None,
+            calibrate: true,
             max_queue_tokens: None,
             cache: ByteSize::mebibytes(256),
             disk_cache: None,

@@ -52,6 +52,7 @@ fn engine(reader: &mut Reader<'_>, mut table: Table, engine: &mut Engine) {
     reader.read(&mut table, "dtype", &mut engine.dtype, dtype);
     reader.read(&mut table, "threads", &mut engine.threads, |item| count(item, 0..=MOST_THREADS));
     reader.read(&mut table, "max_batch_tokens", &mut engine.max_batch_tokens, budget);
+    reader.read(&mut table, "calibrate", &mut engine.calibrate, |item| item.flag());
     reader.read(&mut table, "max_queue_tokens", &mut engine.max_queue_tokens, budget);
     reader.read(&mut table, "cache", &mut engine.cache, |item| item.size(0));
     reader.read(&mut table, "disk_cache", &mut engine.disk_cache, |item| item.path().map(Some));

@@ -170,7 +170,7 @@ impl Gate {
         devices: &[DeviceSlot],
         gauges: [Gauge; Class::ALL.len()],
     ) -> Self {
-        let widest = devices.iter().map(|device| device.max_batch_tokens).max().unwrap_or(1);
+        let widest = devices.iter().map(DeviceSlot::largest_budget).max().unwrap_or(1);
         let batch_window = widest.saturating_mul(devices.len()).saturating_mul(BATCH_WINDOW);
         Self {
             windows: [Window::new(max_queue_tokens, "queue"), Window::new(batch_window, "window of batch work")],

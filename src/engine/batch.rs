@@ -10,6 +10,11 @@
 //! - Interactive leads while any waits, but once it has run [`PATIENCE`] budgets of tokens on a device past waiting batch
 //!   work, batch work leads there once. So neither class starves: under full load batch work gets at least one forward
 //!   pass in about `PATIENCE` + 1, and an interactive sequence waits for at most one batch of the other class at a time.
+//!
+//! Lengths matter for the budget alone: a batch is not made of sequences of like length. Kernels of our own pad nothing, so
+//! they would gain nothing. What runs in candle's operations sorts its batch into groups between powers of two and pads each
+//! on its own; a batch of such a group would be padded as much, only narrower classes would save more, and where it is the
+//! attention alone that pads, the waste is a part of a few percent of the pass. For that, texts would wait for their like.
 
 use std::collections::VecDeque;
 
@@ -51,7 +56,7 @@ pub(super) fn leader(interactive_waits: bool, batch_waits: bool, overtaken: usiz
     if batch_waits && (!interactive_waits || overtaken >= patience) { Class::Batch } else { Class::Interactive }
 }
 
-/// Whose turn it is on one device.
+/// Whose turn it is on one device. Its patience is in budgets of the batch that ran last.
 #[derive(Debug)]
 pub(super) struct Turn {
     overtaken: usize,
@@ -128,6 +133,7 @@ impl<T> Queue<T> {
         let waiting = &mut self.waiting[lead.class.index()][lead.model];
         let picked = form(waiting.iter().map(|waiting| (self.tokens)(&waiting.entry)), budget);
         let taken = take(waiting, &picked);
+        turn.patience = budget.saturating_mul(PATIENCE);
         turn.overtaken = if lead.class == Class::Interactive && lead.batch_waits {
             taken.iter().map(self.tokens).fold(turn.overtaken, usize::saturating_add)
         } else {

@@ -96,11 +96,13 @@ pub(super) struct ModelMeters {
     pub(super) loads_failed: Counter,
     pub(super) unloads: Counter,
     pub(super) evictions: Counter,
+    /// The token budget, by index of the device.
+    pub(super) budgets: Vec<Gauge>,
 }
 
 impl ModelMeters {
-    fn new(model: &str) -> Self {
-        let label = || model.to_owned();
+    fn new(model: &ModelSlot, devices: &[DeviceSlot]) -> Self {
+        let label = || model.id.clone();
         let forwards = |outcome| zero(counter!(names::ENGINE_FORWARDS, "model" => label(), "outcome" => outcome));
         let loads = |outcome| zero(counter!(names::ENGINE_LOADS, "model" => label(), "outcome" => outcome));
         let hits = |tier| zero(counter!(names::ENGINE_CACHE_HITS, "model" => label(), "tier" => tier));
@@ -122,6 +124,7 @@ impl ModelMeters {
             loads_failed: loads("failed"),
             unloads: zero(counter!(names::ENGINE_UNLOADS, "model" => label())),
             evictions: zero(counter!(names::ENGINE_EVICTIONS, "model" => label())),
+            budgets: devices.iter().enumerate().map(|(device, slot)| budget(model, device, slot)).collect(),
         }
     }
 }
@@ -219,7 +222,7 @@ impl Meters {
             disk: DiskMeters::new(),
             dropped_late: dropped("deadline"),
             dropped_abandoned: dropped("abandoned"),
-            models: models.iter().map(|model| ModelMeters::new(&model.id)).collect(),
+            models: models.iter().map(|model| ModelMeters::new(model, devices)).collect(),
             memory_used: devices.iter().map(memory).collect(),
         }
     }
@@ -232,6 +235,16 @@ fn memory(device: &DeviceSlot) -> Gauge {
     let used = bytes("used");
     used.set(0.0);
     used
+}
+
+/// The gauge of a model's token budget on a device, where it may come to be there.
+fn budget(model: &ModelSlot, device: usize, slot: &DeviceSlot) -> Gauge {
+    if !model.devices.contains(&device) {
+        return Gauge::noop();
+    }
+    let tokens = gauge!(names::ENGINE_BATCH_BUDGET, "model" => model.id.clone(), "device" => slot.name.clone());
+    tokens.set(0.0);
+    tokens
 }
 
 fn zero(counter: Counter) -> Counter {

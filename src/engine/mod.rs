@@ -11,7 +11,8 @@
 //! 4. `device`: the batch runs, results go back through the request's `ticket`.
 //!
 //! A model is declared at start and opened outside the engine, which learns of it by [`Engine::register`]. From then on
-//! `books` keeps where it is loaded and where it is to be, and `memory` says who makes room for whom:
+//! `books` keeps where it is loaded and where it is to be, `memory` says who makes room for whom, and `calibration` what token
+//! budget suits it:
 //!
 //! ```text
 //! unloaded -> loading -> ready -> draining -> unloaded     by hand: load, unload
@@ -32,6 +33,7 @@ mod admission;
 mod batch;
 mod books;
 mod cache;
+mod calibration;
 mod device;
 mod error;
 mod lifecycle;
@@ -57,7 +59,8 @@ pub use status::{DeviceStatus, EngineStatus, ModelState, ModelStatus};
 pub use task::Request;
 pub use ticket::{Output, Ticket};
 pub use work::{
-    ActivationBytes, Class, DeviceSlot, DiskCache, EngineSettings, FillWork, Load, ModelSlot, ModelSource, Stats, Work,
+    ActivationBytes, Calibration, Class, DeviceSlot, DiskCache, EngineSettings, FillWork, KnownBudgets, Load,
+    ModelSlot, ModelSource, Stats, Work,
 };
 
 use books::Books;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::models::masked::Blank;
 use crate::models::{Loaded, ModelError};
@@ -24,12 +24,35 @@ pub struct DeviceSlot {
     pub name: String,
     /// How many bytes the models on it may take, by the books: weights and the activations of one batch.
     pub memory: u64,
-    /// The token budget of a batch. A longer sequence is legal and runs alone.
+    /// The token budget of a batch; with a calibration that of models for which none is known. A longer sequence is legal
+    /// and runs alone.
     pub max_batch_tokens: usize,
+    /// How the budget that suits a model is found; none: all have the one above.
+    pub calibration: Option<Calibration>,
     /// Threads of its private pool; 0 for as many as the machine has.
     pub threads: usize,
     /// Gives freed pages back; called on the device's thread after a model was dropped.
     pub trim: Box<dyn Fn() + Send>,
+}
+
+/// How a device finds the token budget that suits a causal model, when it has loaded it: by running texts of any ids. A
+/// masked model runs its blanks in groups of its own, whatever the batch is, and has the device's budget.
+pub struct Calibration {
+    /// The budgets to try, rising.
+    pub ladder: Vec<usize>,
+    /// After this time no further pass begins.
+    pub time: Duration,
+    /// What earlier engines found.
+    pub known: Box<dyn KnownBudgets + Send>,
+}
+
+/// Budgets that were measured, on one device, by the model's [identity](ModelSource::identity). What goes wrong with them is
+/// nobody's failure: then a budget is measured again.
+pub trait KnownBudgets {
+    /// The budget of a model.
+    fn find(&self, identity: &str) -> Option<usize>;
+    /// Keeps it for later engines.
+    fn keep(&self, identity: &str, tokens: usize);
 }
 
 /// A model that is declared: everything that is known of it before its files are opened.
@@ -54,12 +77,22 @@ pub struct ModelSource {
     pub masked: bool,
     /// The longest sequence it takes, in tokens; none where it has no limit.
     pub context: Option<usize>,
+    /// Every id below is one of its tokens.
+    pub vocab_size: usize,
     /// Bytes of its weights once loaded.
     pub weight_bytes: u64,
     /// What a batch takes beside them.
     pub activation_bytes: ActivationBytes,
     /// Loads it.
     pub load: Load,
+}
+
+impl DeviceSlot {
+    /// The largest budget that a model on it may come to have.
+    pub(super) fn largest_budget(&self) -> usize {
+        let tried = self.calibration.iter().flat_map(|calibration| &calibration.ladder);
+        tried.copied().fold(self.max_batch_tokens, usize::max)
+    }
 }
 
 impl ModelSlot {
@@ -78,6 +111,7 @@ impl fmt::Debug for DeviceSlot {
             .field("name", &self.name)
             .field("memory", &self.memory)
             .field("max_batch_tokens", &self.max_batch_tokens)
+            .field("ladder", &self.calibration.as_ref().map(|calibration| &calibration.ladder))
             .field("threads", &self.threads)
             .finish_non_exhaustive()
     }
@@ -90,6 +124,7 @@ impl fmt::Debug for ModelSource {
             .field("identity", &self.identity)
             .field("masked", &self.masked)
             .field("context", &self.context)
+            .field("vocab_size", &self.vocab_size)
             .field("weight_bytes", &self.weight_bytes)
             .finish_non_exhaustive()
     }

@@ -43,6 +43,12 @@ impl ComputeDevice {
         Self { name: "cpu".into(), device: Device::Cpu, memory }
     }
 
+    /// What it is: the processor or the GPU as its maker calls it; nothing where that cannot be told.
+    pub fn hardware(&self) -> String {
+        let name = if self.device.is_cpu() { processor() } else { cuda::name(&self.device) };
+        name.unwrap_or_default()
+    }
+
     /// Gives the memory of dropped tensors back: to the system, or to other users of the GPU.
     pub fn trim(&self) {
         // SAFETY: it only returns what this process has freed; on a GPU that is where weights stood on their way.
@@ -63,6 +69,12 @@ fn memory_of_the_machine() -> Option<u64> {
     Some(limit.min(system.total_memory())).filter(|bytes| *bytes > 0)
 }
 
+fn processor() -> Option<String> {
+    let mut system = sysinfo::System::new().ok()?;
+    system.refresh_cpu_list(sysinfo::CpuRefreshKind::nothing());
+    Some(system.cpus().first()?.brand().trim().to_owned())
+}
+
 #[cfg(not(feature = "cuda"))]
 mod cuda {
     use super::{ComputeDevice, Device};
@@ -71,6 +83,10 @@ mod cuda {
 
     pub fn open(_index: usize) -> Result<ComputeDevice, String> {
         Err(ABSENT.into())
+    }
+
+    pub fn name(_device: &Device) -> Option<String> {
+        None
     }
 
     pub fn trim(_device: &Device) -> Result<(), String> {
@@ -103,6 +119,10 @@ mod cuda {
         let context = device.as_cuda_device().map_err(|e| e.to_string())?.cuda_stream().context().clone();
         let (_, total) = context.mem_get_info().map_err(|e| e.to_string())?;
         Ok(ComputeDevice { name: format!("cuda:{index}"), device, memory: total as u64 })
+    }
+
+    pub fn name(device: &Device) -> Option<String> {
+        device.as_cuda_device().ok()?.cuda_stream().context().name().ok()
     }
 
     /// The driver keeps what a stream has freed in a pool, until it is told to let it go.

@@ -103,6 +103,7 @@ impl Model {
             identity: Arc::clone(&model.identity),
             masked: model.masked,
             context: model.context,
+            vocab_size: model.vocab_size,
             weight_bytes,
             activation_bytes,
             load: loader(files, stamp, dtype, Arc::clone(devices)),

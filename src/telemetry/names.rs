@@ -58,6 +58,8 @@ metrics! {
         "Seconds from a sequence's admission to the start of its forward pass. Label: class.";
     ENGINE_DROPPED = "pdr_audit_engine_dropped_sequences_total", Kind::Counter, Count,
         "Sequences dropped before their forward pass. Label: reason (deadline, abandoned).";
+    ENGINE_BATCH_BUDGET = "pdr_audit_engine_batch_budget_tokens", Kind::Gauge, Count,
+        "The most tokens that a forward pass takes together; 0 while the model is not on the device. Labels: model, device.";
     ENGINE_BATCH_TOKENS = "pdr_audit_engine_batch_tokens", Kind::Histogram(TOKENS), Count,
         "Tokens in a forward pass. Label: model.";
     ENGINE_BATCH_SEQUENCES = "pdr_audit_engine_batch_sequences", Kind::Histogram(SEQUENCES), Count,

@@ -74,7 +74,7 @@ impl App {
     /// The same over another Hub.
     pub async fn over_hub(settings: &Settings, hub: Result<Hub, HubError>) -> Self {
         let metrics = Metrics::install().unwrap();
-        let scorer = start_scorer(settings, hub).unwrap();
+        let scorer = start_scorer(settings, hub, None).unwrap();
         let engine = scorer.engine().clone();
         let state = ApiState::new(scorer.clone(), Audits::new(scorer), metrics, settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -28,6 +28,8 @@ impl Device<'_> {
             (self.trim)();
         }
         self.fit_batches();
+        self.choose_budget(model);
+        self.fit_batches();
         self.report(model, started, result);
     }
 
@@ -55,7 +57,9 @@ impl Device<'_> {
         let meters = &self.shared.meters.models[model];
         match &result {
             Ok(()) => {
-                tracing::info!(model = id, device, seconds, "model loaded");
+                let budget = self.loaded[model].as_ref().map(|loaded| (loaded.budget(), loaded.wanted().1.name()));
+                let (batch_tokens, budget) = budget.unwrap_or_default();
+                tracing::info!(model = id, device, seconds, batch_tokens, budget, "model loaded");
                 meters.loads_ok.increment(1);
                 self.shared.board.note(|facts| facts.models[model].last_used = Some(now));
             }
@@ -124,19 +128,33 @@ impl Device<'_> {
     /// Drops a model, gives its pages back, and only then says so.
     fn drop_model(&mut self, model: usize) {
         self.loaded[model] = None;
+        self.shared.meters.models[model].budgets[self.seat.device].set(0.0);
         (self.trim)();
         self.shared.change(|books| books.models[model].leave(self.seat.device));
     }
 
+    /// Bytes beside the weights.
+    pub(super) fn room(&self) -> u64 {
+        let weights = self.loaded.iter().flatten().map(|loaded| loaded.source().weight_bytes);
+        self.memory.saturating_sub(weights.fold(0, u64::saturating_add))
+    }
+
     /// Sets the batches of all models to what fits beside the weights.
     fn fit_batches(&mut self) {
-        let weights = self.loaded.iter().flatten().map(|loaded| loaded.source().weight_bytes);
-        let room = self.memory.saturating_sub(weights.fold(0, u64::saturating_add));
-        for (slot, loaded) in self.shared.models.iter().zip(&mut self.loaded) {
-            if let Some(tokens) = loaded.as_mut().and_then(|loaded| loaded.fit_to(room, self.max_batch_tokens)) {
-                let (model, configured) = (&slot.id, self.max_batch_tokens);
-                tracing::info!(model, device = self.name, tokens, configured, "batch budget set to what memory allows");
+        let room = self.room();
+        for (model, loaded) in self.loaded.iter_mut().enumerate() {
+            let Some(loaded) = loaded else { continue };
+            if let Some(tokens) = loaded.fit_to(room) {
+                let (id, (wanted, _)) = (&self.shared.models[model].id, loaded.wanted());
+                tracing::info!(
+                    model = id,
+                    device = self.name,
+                    tokens,
+                    wanted,
+                    "batch budget set to what memory allows"
+                );
             }
+            loaded.show_budget(model, self.seat.device, self.shared);
         }
     }
 }

@@ -7,6 +7,7 @@ use super::entry::Entry;
 use super::forward::{Failure, forward};
 use crate::engine::ModelSource;
 use crate::engine::admission::Rate;
+use crate::engine::calibration::Pass;
 use crate::engine::memory::largest_batch;
 use crate::engine::shared::Shared;
 use crate::engine::task::{Answer, Task};
@@ -22,13 +23,37 @@ pub(super) struct Loaded {
     source: Arc<ModelSource>,
     /// Its token budget of a batch: the limit, or less where that did not fit in memory.
     budget: usize,
-    /// What fits beside the weights of the device's models by estimate, at most the device's budget.
+    /// What fits beside the weights of the device's models by estimate, at most what is wanted.
     limit: usize,
+    /// The budget it has where memory is no matter, and where that comes from.
+    wanted: usize,
+    origin: Origin,
+}
+
+/// Where the budget that is wanted comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The device's own.
+    Device,
+    /// It was measured when the model was loaded.
+    Measured,
+    /// It was measured before.
+    Remembered,
+}
+
+impl Origin {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Device => "configured",
+            Self::Measured => "measured",
+            Self::Remembered => "remembered",
+        }
+    }
 }
 
 impl Loaded {
-    pub(super) fn new(model: models::Loaded, source: Arc<ModelSource>, max_batch_tokens: usize) -> Self {
-        Self { model, source, budget: max_batch_tokens, limit: max_batch_tokens }
+    pub(super) fn new(model: models::Loaded, source: Arc<ModelSource>, wanted: usize) -> Self {
+        Self { model, source, budget: wanted, limit: wanted, wanted, origin: Origin::Device }
     }
 
     pub(super) fn source(&self) -> &Arc<ModelSource> {
@@ -39,12 +64,46 @@ impl Loaded {
         self.budget
     }
 
-    /// Sets the limit of its batches, so that activations fit in `room` bytes; the new limit where it has changed.
-    pub(super) fn fit_to(&mut self, room: u64, max_batch_tokens: usize) -> Option<usize> {
-        let limit = largest_batch(&*self.source.activation_bytes, room, max_batch_tokens);
+    /// The budget it has where memory is no matter, and where that comes from.
+    pub(super) fn wanted(&self) -> (usize, Origin) {
+        (self.wanted, self.origin)
+    }
+
+    /// Sets the budget that is wanted. Batches have it from the next [`Loaded::fit_to`] on.
+    pub(super) fn want(&mut self, tokens: usize, origin: Origin) {
+        (self.wanted, self.origin) = (tokens, origin);
+    }
+
+    /// Sets the limit of its batches, so that activations fit in `room` bytes; the new limit where it has changed and is less
+    /// than what is wanted.
+    pub(super) fn fit_to(&mut self, room: u64) -> Option<usize> {
+        let limit = largest_batch(&*self.source.activation_bytes, room, self.wanted);
         let before = std::mem::replace(&mut self.limit, limit);
         self.budget = if self.budget == before { limit } else { self.budget.min(limit) };
-        (limit != before).then_some(limit)
+        (limit != before && limit < self.wanted).then_some(limit)
+    }
+
+    /// Sets the gauge of its budget.
+    pub(super) fn show_budget(&self, model: usize, device: usize, shared: &Shared) {
+        shared.meters.models[model].budgets[device].set(self.budget as f64);
+    }
+
+    /// Runs a pass whose answers nobody waits for; none where it fails, which is logged.
+    pub(super) fn rehearse(&self, texts: &[Task]) -> Option<Pass> {
+        let tasks: Vec<&Task> = texts.iter().collect();
+        let (tokens, started) = (texts.iter().map(Task::tokens).sum(), Instant::now());
+        let result = forward(&self.model, &tasks);
+        let took = started.elapsed();
+        match result {
+            Ok(_) => {
+                tracing::debug!(tokens, seconds = took.as_secs_f64(), "a trial pass");
+                Some(Pass { tokens, took })
+            }
+            Err(failure) => {
+                tracing::warn!(tokens, reason = failure.reason(), "a trial pass failed");
+                None
+            }
+        }
     }
 
     /// Runs one forward pass and notes how it went: facts, metrics, the model's speed and its budget.
@@ -71,6 +130,7 @@ impl Loaded {
             Err(Failure::OutOfMemory(_)) => self.budget = (tokens / 2).clamp(1, self.budget),
             _ => {}
         }
+        self.show_budget(model, device, shared);
         shared.board.note(|facts| {
             facts.devices[device].busy_since = None;
             let model = &mut facts.models[model];

@@ -14,11 +14,13 @@
 //!
 //! [`Board`]: super::status::Board
 
+mod calibrate;
 mod entry;
 mod forward;
 mod load;
 mod loaded;
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -34,7 +36,7 @@ use super::batch::{Turn, halve};
 use super::books::{Seat, Step};
 use super::shared::Shared;
 use super::task::{Answer, Task};
-use super::{DeviceSlot, EngineError, StartError};
+use super::{Calibration, DeviceSlot, EngineError, StartError};
 
 /// Starts the thread of the device at `index`.
 pub(super) fn spawn(index: usize, slot: DeviceSlot, shared: Arc<Shared>) -> Result<JoinHandle<()>, StartError> {
@@ -65,6 +67,9 @@ struct Device<'a> {
     name: String,
     memory: u64,
     max_batch_tokens: usize,
+    calibration: Option<Calibration>,
+    /// The budgets of models that were here, by identity.
+    budgets: HashMap<Arc<str>, usize>,
     trim: Box<dyn Fn() + Send>,
     seat: Seat,
     /// By index of the model.
@@ -79,6 +84,8 @@ impl<'a> Device<'a> {
             name: slot.name,
             memory: slot.memory,
             max_batch_tokens,
+            calibration: slot.calibration,
+            budgets: HashMap::new(),
             trim: slot.trim,
             seat: Seat { device, turn: Turn::new(max_batch_tokens) },
             loaded: shared.models.iter().map(|_| None).collect(),

@@ -43,8 +43,14 @@ async fn a_model_that_is_not_declared_is_unknown_to_all() {
 
 #[tokio::test]
 async fn a_model_without_a_device_cannot_be_declared() {
-    let device =
-        || DeviceSlot { name: "fake".to_owned(), memory: 0, max_batch_tokens: 1, threads: 1, trim: Box::new(|| {}) };
+    let device = || DeviceSlot {
+        name: "fake".to_owned(),
+        memory: 0,
+        max_batch_tokens: 1,
+        calibration: None,
+        threads: 1,
+        trim: Box::new(|| {}),
+    };
     for devices in [vec![], vec![1], vec![0, 0]] {
         let model = ModelSlot { id: "m".to_owned(), eager: true, pinned: false, devices };
         let settings = EngineSettings { max_queue_tokens: 1, cache_bytes: 0, disk_cache: None };

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::recorder::Registry;
 use crate::engine::{
-    Class, DeviceSlot, DiskCache, Engine, EngineSettings, FillWork, ModelSlot, ModelSource, ModelState, Stats, Work,
+    Calibration, Class, DeviceSlot, DiskCache, Engine, EngineSettings, FillWork, KnownBudgets, ModelSlot, ModelSource,
+    ModelState, Stats, Work,
 };
 use crate::models::masked::{Blank, Choice, Filled};
 use crate::models::{CausalLm, Loaded, MaskedLm, ModelError};
@@ -119,6 +120,7 @@ impl Script {
             identity: format!("sha256:{}", self.id).into(),
             masked: self.masked,
             context: Some(5000),
+            vocab_size: 100_000,
             weight_bytes: self.weight_bytes,
             activation_bytes: Arc::new(move |tokens| per_token * tokens as u64),
             load: Arc::new(move |device| {
@@ -245,6 +247,40 @@ pub struct Rig {
     trims: Vec<Arc<AtomicUsize>>,
 }
 
+/// How all devices of a rig measure budgets.
+#[derive(Clone)]
+pub struct Calibrated {
+    pub ladder: &'static [usize],
+    pub time: Duration,
+    pub known: Known,
+}
+
+/// Budgets in memory, with every call of [`KnownBudgets::keep`]. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Known(Arc<Mutex<Vec<(String, usize)>>>);
+
+impl Known {
+    pub fn kept(&self) -> Vec<(String, usize)> {
+        lock(&self.0).clone()
+    }
+}
+
+impl KnownBudgets for Known {
+    fn find(&self, identity: &str) -> Option<usize> {
+        self.kept().iter().rfind(|(of, _)| of == identity).map(|(_, tokens)| *tokens)
+    }
+
+    fn keep(&self, identity: &str, tokens: usize) {
+        lock(&self.0).push((identity.to_owned(), tokens));
+    }
+}
+
+impl From<Calibrated> for Calibration {
+    fn from(Calibrated { ladder, time, known }: Calibrated) -> Self {
+        Self { ladder: ladder.into(), time, known: Box::new(known) }
+    }
+}
+
 /// How a rig is built; all its devices have the same threads and budget of tokens.
 #[derive(Clone)]
 pub struct Settings {
@@ -253,6 +289,7 @@ pub struct Settings {
     pub max_queue_tokens: usize,
     pub cache_bytes: u64,
     pub disk_cache: Option<DiskCache>,
+    pub calibrated: Option<Calibrated>,
     /// Memory by device.
     pub memory: Vec<u64>,
 }
@@ -264,6 +301,7 @@ pub fn settings() -> Settings {
         max_queue_tokens: 1000,
         cache_bytes: 0,
         disk_cache: None,
+        calibrated: None,
         memory: vec![u64::MAX],
     }
 }
@@ -288,6 +326,7 @@ impl Rig {
                 name: format!("fake:{index}"),
                 memory: *memory,
                 max_batch_tokens: settings.max_batch_tokens,
+                calibration: settings.calibrated.clone().map(Calibration::from),
                 threads: settings.threads,
                 trim: Box::new(move || {
                     trims.fetch_add(1, Ordering::SeqCst);

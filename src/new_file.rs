@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use uuid::Uuid;
 
 /// A file on its way: written beside its place, removed again unless it gets there.
 pub struct NewFile {
@@ -23,7 +24,8 @@ impl NewFile {
         };
         let mut hidden = OsString::from(".");
         hidden.push(name);
-        hidden.push(format!(".{}.partial", std::process::id()));
+        // Not the number of the process: in containers that share a directory all have the same.
+        hidden.push(format!(".{}.partial", Uuid::new_v4().simple()));
         let partial = target.with_file_name(hidden);
         let file = File::create_new(&partial)?;
         Ok(Self { target: target.to_owned(), partial, file })
