@@ -51,6 +51,7 @@ impl<'a> Assembly<'a> {
                 let reason = format!("type {:?}; supported are F32, F16 and BF16", part.dtype);
                 return Err(ModelError::Tensor { name: name.clone(), reason });
             }
+            self.weights.let_go(name);
         }
         self.used.extend(names);
         let columns = count / shape[0].max(1);

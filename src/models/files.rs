@@ -2,11 +2,13 @@
 
 use super::ModelError;
 use memmap2::Mmap;
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -27,6 +29,21 @@ pub struct Stamp(BTreeMap<PathBuf, (u64, Option<SystemTime>)>);
 pub enum FileBytes {
     Mapped(Mmap),
     Embedded(&'static [u8]),
+}
+
+impl FileBytes {
+    /// Lets go of the pages of a part that was read: those of a mapped file count as this process's memory. They come
+    /// back when they are read again.
+    pub fn let_go(&self, part: Range<usize>) {
+        #[cfg(unix)]
+        if let Self::Mapped(map) = self {
+            // SAFETY: the map is only read, so its pages hold what the file holds, whenever they come back.
+            let done = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len()) };
+            if let Err(why) = done {
+                tracing::debug!(%why, "pages of weights stay in memory until their file is closed");
+            }
+        }
+    }
 }
 
 impl Deref for FileBytes {

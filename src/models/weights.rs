@@ -81,6 +81,13 @@ impl Weights {
         Some(Stored { dtype: tensor.dtype, shape: &tensor.shape, bytes: tensor.elements(&self.files[*file].1) })
     }
 
+    /// Lets go of the pages of a tensor that was read.
+    pub fn let_go(&self, name: &str) {
+        if let Some((file, tensor)) = self.tensors.get(name) {
+            self.files[*file].1.let_go(tensor.data.clone());
+        }
+    }
+
     /// The shape of a tensor by its name on disk.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
         self.tensors.get(name).map(|(_, tensor)| tensor.shape.as_slice())
