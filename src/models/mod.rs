@@ -10,6 +10,7 @@ mod attention;
 pub mod batch;
 pub mod checkpoint;
 mod config_reader;
+pub mod cuda;
 pub mod decoder;
 pub mod demo;
 pub mod device;

@@ -1,6 +1,6 @@
 //! The reduction on the CPU: each thread multiplies one tile of the vocabulary and reduces it while it is in cache.
 
-use super::{Head, Partial};
+use super::{Head, Partial, RowOfTile, join_tiles};
 use crate::models::kernels::activation::soft_cap;
 use crate::models::kernels::gemm::linear;
 use crate::models::kernels::math::{EXP_MIN, exp_nonpositive};
@@ -19,9 +19,6 @@ const TILE: usize = 512;
 const ROWS: usize = 1024;
 /// Partial sums side by side; a fixed number, so that sums have one order on every machine.
 const LANES: usize = 16;
-
-/// What a tile says of one row, and the target's logit where the tile holds it.
-type RowOfTile = (Partial, Option<f64>);
 
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
     match &*head.weight {
@@ -85,8 +82,7 @@ impl Projection<'_> {
         };
         let tiles = (0..count).into_par_iter();
         let tiles: Vec<Vec<RowOfTile>> = tiles.map_init(Vec::new, tile_of).collect();
-        // Joined in the order of the vocabulary, whichever thread was first: the sum has one order.
-        (0..targets.len()).map(|row| join_row(tiles.iter().map(|tile| tile[row]))).collect()
+        join_tiles(&tiles, targets.len())
     }
 
     /// The logits `[rows, entries]` of a part of the vocabulary.
@@ -111,14 +107,6 @@ impl Projection<'_> {
             soft_cap(logits, 1.0, cap);
         }
     }
-}
-
-fn join_row(tiles: impl Iterator<Item = RowOfTile>) -> TokenStats {
-    let joined = tiles.reduce(|(a, x), (b, y)| (a.join(b), x.or(y)));
-    // No tile at all is an empty vocabulary, which no checkpoint has; NaN is refused further up.
-    joined.map_or(TokenStats { lp: f64::NAN, mu: f64::NAN, var: f64::NAN, max_lp: f64::NAN }, |(partial, target)| {
-        partial.stats(target.unwrap_or(f64::NAN))
-    })
 }
 
 /// Reduces each row of `columns` logits, overwriting them; `first` is the vocabulary entry of the first column.

@@ -6,10 +6,12 @@
 //! the difference of two large sums, cannot make a variance negative.
 
 mod cpu;
+mod gpu;
 mod tensor;
 
 use super::ModelError;
 use super::batch::PackedBatch;
+use super::cuda::RowStatistics;
 use super::ops::Weight;
 use crate::token_stats::TokenStats;
 use candle_core::{DType, Device, Result, Tensor};
@@ -68,10 +70,20 @@ pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<
         candle_core::bail!("token id {id} lies outside the model's vocabulary of {vocab}");
     }
     if hidden.device().is_cpu() && hidden.dtype() == DType::F32 {
-        cpu::logit_stats(hidden, head, targets)
-    } else {
-        tensor::logit_stats(hidden, head, targets)
+        return cpu::logit_stats(hidden, head, targets);
     }
+    match RowStatistics::new(hidden.device(), hidden.dtype())? {
+        Some(kernel) => gpu::logit_stats(&kernel, hidden, head, targets),
+        None => tensor::logit_stats(hidden, head, targets),
+    }
+}
+
+/// The same in candle's operations, which run on every device: what the kernels are compared with.
+///
+/// # Errors
+/// As [`logit_stats`].
+pub fn plain_logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
+    tensor::logit_stats(hidden, head, targets)
 }
 
 /// The distribution over the part of the vocabulary seen so far, weights taken relative to `e^max`.
@@ -86,9 +98,31 @@ struct Partial {
     squares: f64,
 }
 
+/// What a tile says of one row, and the target's logit where the tile holds it.
+type RowOfTile = (Partial, Option<f64>);
+
+/// The statistics of so many rows, each tile having all of them. Joined in the order of the vocabulary, whichever was
+/// first: the sum has one order.
+fn join_tiles(tiles: &[Vec<RowOfTile>], rows: usize) -> Vec<TokenStats> {
+    // No tile at all is an empty vocabulary, which no checkpoint has; NaN is refused further up.
+    let unknown = TokenStats { lp: f64::NAN, mu: f64::NAN, var: f64::NAN, max_lp: f64::NAN };
+    let of_row = |row: usize| {
+        let joined = tiles.iter().map(|tile| tile[row]).reduce(|(a, x), (b, y)| (a.join(b), x.or(y)));
+        joined.map_or(unknown, |(partial, target)| partial.stats(target.unwrap_or(f64::NAN)))
+    };
+    (0..rows).map(of_row).collect()
+}
+
 impl Partial {
     /// Both parts as one.
     fn join(self, other: Self) -> Self {
+        // A part of impossible tokens alone says nothing; the distance of two such maxima would be NaN.
+        if other.weight == 0.0 {
+            return self;
+        }
+        if self.weight == 0.0 {
+            return other;
+        }
         let max = self.max.max(other.max);
         let (a, b) = ((self.max - max).exp(), (other.max - max).exp());
         let (wa, wb) = (self.weight * a, other.weight * b);

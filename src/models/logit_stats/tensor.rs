@@ -1,14 +1,18 @@
 //! The reduction in candle's operations, for devices without a kernel of their own; tile by tile like its CPU twin.
 
-use super::{Head, Partial};
+use super::{Head, Partial, RowOfTile, join_tiles};
+use crate::models::kernels::math::EXP_MIN;
 use crate::models::ops::soft_cap;
 use crate::token_stats::TokenStats;
 use candle_core::{D, DType, Result, Tensor};
+use std::ops::Range;
 
 /// Elements of a tile of logits: 256 MiB of f32, and about as much again while it is reduced.
 const TILE_ELEMENTS: usize = 64 << 20;
 /// Least vocabulary entries of a tile, so that many rows still make large products.
 const LEAST_TILE: usize = 1024;
+/// Vocabulary entries that tiles are multiples of.
+const ALIGNED: usize = 64;
 
 /// `hidden weight^T + bias`, capped, in f32 or, where the model itself computes in f64, in f64.
 pub fn logits(hidden: &Tensor, weight: &Tensor, bias: Option<&Tensor>, cap: Option<f64>) -> Result<Tensor> {
@@ -20,22 +24,24 @@ pub fn logits(hidden: &Tensor, weight: &Tensor, bias: Option<&Tensor>, cap: Opti
 
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
     let weight = head.weight.tensor()?;
-    let (rows, vocab) = (targets.len(), weight.dim(0)?);
-    let tile = (TILE_ELEMENTS / rows.max(1)).max(LEAST_TILE).min(vocab);
-    let mut joined: Vec<(Option<Partial>, f64)> = vec![(None, f64::NAN); rows];
-    for first in (0..vocab).step_by(tile) {
-        let count = tile.min(vocab - first);
-        let part = |t: &Tensor| t.narrow(0, first, count);
+    let reduced = tiles(targets.len(), weight.dim(0)?).map(|entries| {
+        let part = |t: &Tensor| t.narrow(0, entries.start, entries.len());
         let bias = head.bias.as_ref().map(part).transpose()?;
         let logits = logits(hidden, &part(weight)?, bias.as_ref(), head.soft_cap)?;
-        for (joined, partial) in joined.iter_mut().zip(reduce(&logits)?) {
-            joined.0 = Some(joined.0.map_or(partial, |before| before.join(partial)));
+        let mut of_rows: Vec<RowOfTile> = reduce(&logits)?.into_iter().map(|partial| (partial, None)).collect();
+        for (row, logit) in target_logits(&logits, targets, entries.start)? {
+            of_rows[row].1 = Some(logit);
         }
-        for (row, logit) in target_logits(&logits, targets, first)? {
-            joined[row].1 = logit;
-        }
-    }
-    Ok(joined.into_iter().filter_map(|(partial, target)| Some(partial?.stats(target))).collect())
+        Ok(of_rows)
+    });
+    Ok(join_tiles(&reduced.collect::<Result<Vec<_>>>()?, targets.len()))
+}
+
+/// The parts of the vocabulary that so many rows are taken through.
+pub fn tiles(rows: usize, vocab: usize) -> impl Iterator<Item = Range<usize>> {
+    // Rows of products, and of their tiles, start at multiples of 128 bytes where the vocabulary lets them.
+    let tile = (TILE_ELEMENTS / rows.max(1) / ALIGNED * ALIGNED).max(LEAST_TILE);
+    (0..vocab).step_by(tile).map(move |first| first..vocab.min(first + tile))
 }
 
 /// The logits of those tokens that came and that lie in this tile, with their rows: from the very logits that the rest is
@@ -57,20 +63,26 @@ fn target_logits(logits: &Tensor, targets: &[u32], first: usize) -> Result<Vec<(
 }
 
 /// One [`Partial`] per row of logits `[rows, columns]`.
-fn reduce(logits: &Tensor) -> Result<Vec<Partial>> {
-    let max = logits.max_keepdim(D::Minus1)?;
-    let below = logits.broadcast_sub(&max)?.maximum(-87f32)?;
+pub fn reduce(logits: &Tensor) -> Result<Vec<Partial>> {
+    // Impossible tokens alone have a maximum too, so that distances from it are numbers.
+    let max = logits.max_keepdim(D::Minus1)?.maximum(f32::MIN)?;
+    let below = logits.broadcast_sub(&max)?;
+    // By a comparison, for on a GPU `maximum` drops a NaN.
+    let furthest = Tensor::full(EXP_MIN, (), below.device())?.broadcast_as(below.shape())?;
+    let below = below.lt(EXP_MIN)?.where_cond(&furthest, &below)?;
     let weights = below.exp()?;
     let weight = weights.sum_keepdim(D::Minus1)?;
     let mean = (&weights * &below)?.sum_keepdim(D::Minus1)?.div(&weight)?;
     let squares = (weights * below.broadcast_sub(&mean)?.sqr()?)?.sum_keepdim(D::Minus1)?;
     let column = |t: Tensor| -> Result<Vec<f32>> { t.flatten_all()?.to_vec1() };
     let (max, weight, mean, squares) = (column(max)?, column(weight)?, column(mean)?, column(squares)?);
-    let partial = |i: usize| Partial {
-        max: max[i].into(),
-        weight: weight[i].into(),
-        mean: f64::from(max[i]) + f64::from(mean[i]),
-        squares: squares[i].into(),
+    let numbers = |i: usize| [max[i], weight[i], mean[i], squares[i]].map(f64::from);
+    let partial = |i: usize| match numbers(i) {
+        // They weigh nothing, unless a NaN hides among them, which must show.
+        [_, weight, ..] if max[i] == f32::MIN => {
+            Partial { max: f64::NEG_INFINITY, weight: 0.0 * weight, mean: 0.0, squares: 0.0 }
+        }
+        [max, weight, mean, squares] => Partial { max, weight, mean: max + mean, squares },
     };
     Ok((0..max.len()).map(partial).collect())
 }

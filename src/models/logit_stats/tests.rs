@@ -106,3 +106,28 @@ fn one_dominant_token_leaves_a_variance_of_zero_not_below() {
     let got = logit_stats(&hidden, &head, &[17]).unwrap()[0];
     assert!(got.var >= 0.0 && got.var < 1e-18 && got.lp <= 0.0 && got.lp > -1e-20, "{got:?}");
 }
+
+#[test]
+fn tiles_of_impossible_tokens_alone_say_nothing() {
+    let device = Device::Cpu;
+    let mut bias = vec![f32::NEG_INFINITY; 5000];
+    bias[4000..4003].copy_from_slice(&[1.0, 2.0, 3.0]);
+    let head = |bias: &[f32]| Head {
+        weight: plain(Tensor::zeros((bias.len(), 2), candle_core::DType::F32, &device).unwrap()),
+        bias: Some(Tensor::new(bias, &device).unwrap()),
+        soft_cap: None,
+    };
+    let hidden = Tensor::zeros((1, 2), candle_core::DType::F32, &device).unwrap();
+    let got = logit_stats(&hidden, &head(&bias), &[4001]).unwrap();
+    close(&got[0], &defined(&[1.0, 2.0, 3.0], 1), 1e-6);
+    let got = tensor::reduce(&Tensor::new(&[[f32::NEG_INFINITY; 3], [1.0, f32::NEG_INFINITY, 1.0]], &device).unwrap());
+    let [nothing, something]: [Partial; 2] = got.unwrap().try_into().unwrap();
+    assert_eq!((nothing.max, nothing.weight, something.max, something.weight), (f64::NEG_INFINITY, 0.0, 1.0, 2.0));
+    assert_eq!(nothing.join(something).weight, 2.0);
+    assert_eq!(something.join(nothing).weight, 2.0);
+    let got = tensor::reduce(&Tensor::new(&[[f32::NEG_INFINITY, f32::NAN], [0.0, f32::NAN]], &device).unwrap());
+    assert!(got.unwrap().iter().all(|row| row.weight.is_nan()));
+    // A NaN among them is something.
+    bias[17] = f32::NAN;
+    assert!(logit_stats(&hidden, &head(&bias), &[4001]).unwrap()[0].lp.is_nan());
+}

@@ -1,19 +1,26 @@
-//! One layer: its tensors and the order of its steps. The steps themselves are in [`super::fused`] and [`super::plain`].
+//! One layer: its tensors and the order of its steps. The steps themselves are in [`super::fused`], [`super::plain`] and
+//! [`super::gpu`].
 
 use super::arch::{Generation, MambaArch};
-use super::{fused, plain};
+use super::{fused, gpu, plain};
 use crate::models::ModelError;
 use crate::models::batch::PackedBatch;
 use crate::models::decoder::TensorSource;
 use crate::models::kernels::scan::ScanShape;
 use crate::models::layer::linear;
 use crate::models::ops::{Form, Linear, Multiply};
-use candle_core::{Device, Result, Tensor};
+use candle_core::{Result, Tensor};
 
 /// What every layer of one forward pass shares.
 pub enum Plan<'a> {
-    Fused { batch: &'a PackedBatch, positions: Vec<usize>, multiply: Multiply },
+    Fused {
+        batch: &'a PackedBatch,
+        positions: Vec<usize>,
+        multiply: Multiply,
+    },
     Plain(plain::Padding),
+    /// The plain form, but for the convolution and the scan, for which there are kernels.
+    Gpu(gpu::Kernels),
 }
 
 /// RMS normalisation in groups of columns, with weight `[width]`.
@@ -70,17 +77,21 @@ enum Selection {
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(form: Form, batch: &'a PackedBatch, device: &Device) -> Result<Self> {
+    /// For a batch whose first hidden states are `x`.
+    pub fn new(form: Form, batch: &'a PackedBatch, shape: ScanShape, x: &Tensor) -> Result<Self> {
         Ok(match form {
             Form::Fused(multiply) => Self::Fused { batch, positions: batch.positions(), multiply },
-            Form::Plain => Self::Plain(plain::Padding::new(batch, device)?),
+            Form::Plain => match gpu::Kernels::new(batch, shape, x)? {
+                Some(kernels) => Self::Gpu(kernels),
+                None => Self::Plain(plain::Padding::new(batch, x.device())?),
+            },
         })
     }
 
     fn form(&self) -> Form {
         match self {
             Self::Fused { multiply, .. } => Form::Fused(*multiply),
-            Self::Plain(_) => Form::Plain,
+            Self::Plain(_) | Self::Gpu(_) => Form::Plain,
         }
     }
 
@@ -88,6 +99,7 @@ impl<'a> Plan<'a> {
         match self {
             Self::Fused { positions, .. } => fused::conv(x, conv, positions),
             Self::Plain(padding) => plain::conv(x, conv, padding),
+            Self::Gpu(kernels) => kernels.conv(x, conv),
         }
     }
 
@@ -95,6 +107,7 @@ impl<'a> Plan<'a> {
         match self {
             Self::Fused { batch, .. } => fused::scan(columns, scan, &batch.sequences),
             Self::Plain(padding) => plain::scan(columns, scan, padding),
+            Self::Gpu(kernels) => kernels.scan(columns, scan),
         }
     }
 }

@@ -6,10 +6,12 @@
 pub mod arch;
 pub mod config;
 mod fused;
+mod gpu;
 mod mixer;
 mod plain;
 
 use super::batch::{PackedBatch, similar_lengths};
+use super::cuda::Scans;
 use super::decoder::{TensorSource, embedding};
 use super::logit_stats::{Head, scored_stats};
 use super::ops::{Form, Weight};
@@ -55,8 +57,8 @@ impl Mamba {
 
     /// The hidden states after the final norm, `[tokens, hidden]`.
     pub fn hidden(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
-        let plan = Plan::new(self.form, batch, &self.device)?;
         let mut x = self.embedding.pick(&batch.ids(&self.device)?, self.form)?;
+        let plan = Plan::new(self.form, batch, self.arch.scan_shape(), &x)?;
         for layer in &self.layers {
             x = layer.forward(x, &self.arch, &plan)?;
         }
@@ -73,7 +75,7 @@ impl Mamba {
 
 impl CausalLm for Mamba {
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
-        if self.form.is_fused() {
+        if self.form.is_fused() || Scans::new(&self.device, self.arch.scan_shape())?.is_some() {
             return self.run(sequences);
         }
         // The plain form pads: better among sequences of about the same length.

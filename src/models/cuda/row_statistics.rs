@@ -1,0 +1,86 @@
+//! The statistics of rows of logits: one pass over the product as cuBLAS left it.
+
+use super::compile::{Kernel, kernel};
+use super::inputs::{Rows, count};
+use super::program::{self, ROW_NUMBERS, rows_of_block};
+use super::tensor::{elements, tensor, without_gradients};
+use candle_core::cuda_backend::cudarc::driver::{CudaView, DeviceRepr, LaunchConfig, PushKernelArg};
+use candle_core::cuda_backend::{CudaDType, WrapErr};
+use candle_core::{DType, Device, Result, Tensor, bail};
+use half::{bf16, f16};
+
+/// The kernel for products of one type.
+pub struct RowStatistics {
+    function: Kernel,
+    dtype: DType,
+}
+
+impl RowStatistics {
+    /// None where the device is no GPU, the type has no kernel or the kernel cannot be compiled.
+    ///
+    /// # Errors
+    /// Where the device fails.
+    pub fn new(device: &Device, dtype: DType) -> Result<Option<Self>> {
+        let name = match dtype {
+            DType::F32 => "row_statistics_f32",
+            DType::F16 => "row_statistics_f16",
+            DType::BF16 => "row_statistics_bf16",
+            _ => return Ok(None),
+        };
+        let Device::Cuda(device) = device else { return Ok(None) };
+        Ok(kernel(device, &program::row_statistics(), name)?.map(|function| Self { function, dtype }))
+    }
+
+    /// Queues the reduction; the result is `[rows, 5]`, f32: the maximum, the sum of weights `e^(x - max)`, the weighted
+    /// mean of `x - max`, the weighted squares about that mean, and the target's logit, NaN where it is in another tile.
+    ///
+    /// # Errors
+    /// Where shapes or types do not fit together, or the device fails.
+    pub fn reduce(&self, rows: &Rows) -> Result<Tensor> {
+        match self.dtype {
+            DType::F32 => self.reduce_as::<f32>(rows),
+            DType::F16 => self.reduce_as::<f16>(rows),
+            _ => self.reduce_as::<bf16>(rows),
+        }
+    }
+
+    fn reduce_as<T: CudaDType + DeviceRepr>(&self, rows: &Rows) -> Result<Tensor> {
+        without_gradients([rows.product].into_iter().chain(rows.bias))?;
+        let (height, columns) = rows.product.dims2()?;
+        if height == 0 || columns == 0 || rows.targets.dims() != [height] {
+            bail!("{height} rows of {columns} logits for targets {:?}", rows.targets.shape());
+        }
+        if let Some(bias) = rows.bias.filter(|bias| bias.dims() != [columns]) {
+            bail!("{columns} columns of logits and a bias {:?}", bias.shape());
+        }
+        let (storage, layout) = rows.product.storage_and_layout();
+        let product: CudaView<T> = elements(&storage, layout, 0)?;
+        let (storage, layout) = rows.targets.storage_and_layout();
+        let targets: CudaView<u32> = elements(&storage, layout, 0)?;
+        let held = rows.bias.map(Tensor::storage_and_layout);
+        let bias: Option<CudaView<f32>> =
+            held.as_ref().map(|(storage, layout)| elements(storage, layout, 0)).transpose()?;
+
+        let device = rows.product.device().as_cuda_device()?;
+        // SAFETY: the kernel writes every element.
+        let mut out = unsafe { device.alloc::<f32>(height * ROW_NUMBERS)? };
+        let (lanes, of_block) = rows_of_block(columns);
+        let config = LaunchConfig {
+            grid_dim: (count(height.div_ceil(of_block))?, 1, 1),
+            block_dim: (count(lanes)?, count(of_block)?, 1),
+            shared_mem_bytes: 0,
+        };
+        let (no_bias, cap) = (0u64, rows.soft_cap.map_or(0.0, |cap| cap as f32));
+        let (height, columns, first) = (count(height)?, count(columns)?, count(rows.first)?);
+        let mut launch = self.function.launch();
+        launch.arg(&product);
+        match &bias {
+            Some(bias) => launch.arg(bias),
+            None => launch.arg(&no_bias),
+        };
+        launch.arg(&cap).arg(&targets).arg(&mut out).arg(&height).arg(&columns).arg(&first);
+        // SAFETY: these are the arguments of the kernel, and the views are as long as it reads and writes.
+        unsafe { launch.launch(config) }.w()?;
+        Ok(tensor(out, device, (height as usize, ROW_NUMBERS)))
+    }
+}

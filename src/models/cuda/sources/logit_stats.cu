@@ -1,0 +1,215 @@
+// Each row of a tile of logits to what it says of the distribution: its maximum, the sum of weights e^(x - max), the
+// weighted mean of x - max, the weighted squares about that mean, and the logit of the token that came.
+//
+// One pass over memory. A thread takes 16 logits at a time into registers, reduces them in the three steps of the CPU's
+// kernel (maximum; weights and mean; squares about the mean) and joins that to what it has. Threads are joined by the same
+// update (Chan, Golub and LeVeque 1983). No two sums are ever subtracted: distances from a maximum are at most 0, so that
+// means are sums of one sign, and squares are sums of squares.
+
+// Distances from a maximum end at EXP_MIN, as on the CPU: all logits further away weigh the same next to nothing, and
+// 0 * inf cannot arise.
+
+// The maximum of nothing, and of impossible tokens (-inf) alone: finite, so that distances from it are numbers.
+#define LOWEST -3.402823466e+38f
+// Vectors of 16 bytes that a thread takes at once make so many logits.
+#define AT_ONCE 16
+#define WHOLE_WARP 0xffffffffu
+
+struct Part {
+    float max;
+    // Sum of e^(x - max).
+    float weight;
+    // Weighted mean of x - max.
+    float mean;
+    // Weighted sum of squared deviations from the mean.
+    float squares;
+};
+
+// Elements as they lie in memory.
+struct F32 {
+    float value;
+};
+struct F16 {
+    unsigned short bits;
+};
+struct Bf16 {
+    unsigned short bits;
+};
+
+__device__ __forceinline__ float widen(F32 x) { return x.value; }
+__device__ __forceinline__ float widen(F16 x) { return from_f16(x.bits); }
+__device__ __forceinline__ float widen(Bf16 x) { return __uint_as_float((u32)x.bits << 16); }
+
+// The elements of one word of a vector, the first in the low bits.
+__device__ __forceinline__ void unpack(u32 word, float *x, F32) { x[0] = __uint_as_float(word); }
+__device__ __forceinline__ void unpack(u32 word, float *x, F16) {
+    x[0] = from_f16((unsigned short)(word & 0xffffu));
+    x[1] = from_f16((unsigned short)(word >> 16));
+}
+__device__ __forceinline__ void unpack(u32 word, float *x, Bf16) {
+    x[0] = __uint_as_float(word << 16);
+    x[1] = __uint_as_float(word & 0xffff0000u);
+}
+
+__device__ __forceinline__ Part nothing() {
+    Part part = {LOWEST, 0.0f, 0.0f, 0.0f};
+    return part;
+}
+
+// Both parts as one. A NaN in either stays in the weight.
+__device__ __forceinline__ Part join(Part a, Part b) {
+    Part both;
+    both.max = fmaxf(a.max, b.max);
+    float below_a = larger_or_nan(a.max - both.max, EXP_MIN), below_b = larger_or_nan(b.max - both.max, EXP_MIN);
+    float scale_a = __expf(below_a), scale_b = __expf(below_b);
+    float weight_a = a.weight * scale_a, weight_b = b.weight * scale_b;
+    both.weight = weight_a + weight_b;
+    float inverse = both.weight > 0.0f ? __fdividef(1.0f, both.weight) : 0.0f;
+    float mean_a = a.mean + below_a, mean_b = b.mean + below_b;
+    float share_a = weight_a * inverse, share_b = weight_b * inverse;
+    float apart = mean_b - mean_a;
+    both.mean = share_a * mean_a + share_b * mean_b;
+    both.squares = a.squares * scale_a + b.squares * scale_b + apart * apart * weight_a * share_b;
+    return both;
+}
+
+template <int COUNT>
+__device__ __forceinline__ Part reduce(const float (&x)[COUNT]) {
+    float max = LOWEST;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) max = fmaxf(max, x[i]);
+    float below[COUNT], weights[COUNT], weight = 0.0f, moment = 0.0f;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        below[i] = larger_or_nan(x[i] - max, EXP_MIN);
+        weights[i] = __expf(below[i]);
+        weight += weights[i];
+        moment += weights[i] * below[i];
+    }
+    float mean = __fdividef(moment, weight), squares = 0.0f;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        float away = below[i] - mean;
+        squares += weights[i] * away * away;
+    }
+    Part part = {max, weight, mean, squares};
+    return part;
+}
+
+// One row, and what makes logits of the product.
+template <typename Element>
+struct Row {
+    const Element *product;
+    // By column, or null.
+    const float *bias;
+    // Logits x become cap tanh(x / cap), unless it is 0.
+    float cap, inverse_cap;
+
+    __device__ __forceinline__ float capped(float x) const { return cap * tanhf(x * inverse_cap); }
+
+    __device__ __forceinline__ float logit(u32 column) const {
+        float x = widen(product[column]);
+        if (bias) x += bias[column];
+        return cap > 0.0f ? capped(x) : x;
+    }
+
+    __device__ __forceinline__ Part one(u32 column) const {
+        float x[1] = {logit(column)};
+        return reduce<1>(x);
+    }
+
+    // VECTORS vectors, `apart` vectors from each other, the first of which starts at `column`.
+    template <int VECTORS>
+    __device__ __forceinline__ Part some(u32 column, u32 apart) const {
+        const int each = 16 / sizeof(Element), of_word = 4 / sizeof(Element);
+        float x[VECTORS * each];
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) {
+            uint4 words = __ldcs(reinterpret_cast<const uint4 *>(product + column + v * apart * each));
+            unpack(words.x, x + v * each, Element());
+            unpack(words.y, x + v * each + of_word, Element());
+            unpack(words.z, x + v * each + 2 * of_word, Element());
+            unpack(words.w, x + v * each + 3 * of_word, Element());
+        }
+        if (bias) {
+#pragma unroll
+            for (int i = 0; i < VECTORS * each; ++i) x[i] += bias[column + i / each * apart * each + i % each];
+        }
+        if (cap > 0.0f) {
+#pragma unroll
+            for (int i = 0; i < VECTORS * each; ++i) x[i] = capped(x[i]);
+        }
+        return reduce(x);
+    }
+
+    // What thread `lane` of `lanes` sees of the row.
+    __device__ __forceinline__ Part share(u32 lane, u32 lanes, u32 columns) const {
+        const u32 each = 16 / sizeof(Element), vectors = AT_ONCE / each;
+        // Rows start anywhere: the elements before the first whole vector and after the last are taken one by one.
+        u32 past = (u32)(reinterpret_cast<u64>(product) % 16);
+        u32 head = min(columns, (16 - past) % 16 / (u32)sizeof(Element));
+        u32 whole = (columns - head) / each, tail = head + whole * each;
+        Part part = nothing();
+        u32 v = lane;
+        for (; v + (vectors - 1) * lanes < whole; v += vectors * lanes) {
+            part = join(part, some<vectors>(head + v * each, lanes));
+        }
+        for (; v < whole; v += lanes) part = join(part, some<1>(head + v * each, lanes));
+        if (lane < head) part = join(part, one(lane));
+        if (lane < columns - tail) part = join(part, one(tail + lane));
+        return part;
+    }
+};
+
+__device__ __forceinline__ Part join_warp(Part part) {
+    for (int apart = 16; apart > 0; apart /= 2) {
+        Part other;
+        other.max = __shfl_xor_sync(WHOLE_WARP, part.max, apart);
+        other.weight = __shfl_xor_sync(WHOLE_WARP, part.weight, apart);
+        other.mean = __shfl_xor_sync(WHOLE_WARP, part.mean, apart);
+        other.squares = __shfl_xor_sync(WHOLE_WARP, part.squares, apart);
+        part = join(part, other);
+    }
+    return part;
+}
+
+// Blocks are (lanes of a row, rows), lanes whole warps; `product` is [rows, columns], and column 0 is entry `first` of the
+// vocabulary. Of each row `out` gets max, weight, mean, squares and the target's logit, which is NaN where another tile
+// holds it.
+template <typename Element>
+__device__ __forceinline__ void row_statistics(const Element *product, const float *bias, float cap,
+                                               const u32 *targets, float *out, u32 rows, u32 columns, u32 first) {
+    __shared__ Part of_warps[THREADS / 32];
+    // Threads past the last row take it once more, so that all of them meet below; they write the same.
+    u32 index = min(blockIdx.x * blockDim.y + threadIdx.y, rows - 1);
+    Row<Element> row = {product + (u64)index * columns, bias, cap, 1.0f / cap};
+    u32 lane = threadIdx.x, warps = blockDim.x / 32;
+    Part part = join_warp(row.share(lane, blockDim.x, columns));
+    if (warps > 1) {
+        Part *of_row = of_warps + threadIdx.y * warps;
+        if (lane % 32 == 0) of_row[lane / 32] = part;
+        __syncthreads();
+        part = join_warp(lane < warps ? of_row[lane] : nothing());
+    }
+    if (lane != 0) return;
+    float *result = out + (u64)index * 5;
+    u32 target = targets[index] - first;
+    // Impossible tokens alone weigh nothing, unless a NaN is among them.
+    bool impossible = part.max == LOWEST;
+    result[0] = impossible ? __uint_as_float(0xff800000u) : part.max;
+    result[1] = impossible ? part.weight * 0.0f : part.weight;
+    result[2] = impossible ? 0.0f : part.mean;
+    result[3] = impossible ? 0.0f : part.squares;
+    result[4] = target < columns ? row.logit(target) : __uint_as_float(0x7fc00000u);
+}
+
+#define KERNEL(NAME, ELEMENT)                                                                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                                              \
+        NAME(const ELEMENT *product, const float *bias, float cap, const u32 *targets, float *out, u32 rows,           \
+             u32 columns, u32 first) {                                                                                 \
+        row_statistics(product, bias, cap, targets, out, rows, columns, first);                                        \
+    }
+
+KERNEL(row_statistics_f32, F32)
+KERNEL(row_statistics_f16, F16)
+KERNEL(row_statistics_bf16, Bf16)
