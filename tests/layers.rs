@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Modules of `src/`, from the lowest layer up. Modules of one layer do not import each other.
 const LAYERS: &[&[&str]] = &[
-    &["config", "hub", "telemetry", "token_stats", "wire"],
+    &["config", "hub", "telemetry", "token_stats", "new_file", "wire"],
     &["methods", "models", "statistics", "tokenizer"],
     &["engine"],
     &["scorer"],

@@ -259,7 +259,10 @@ fn half_types_stay_as_near_the_reference_as_answers_say() {
             }
             let mean = sum / f64::from(count);
             println!("{name} in {dtype:?}, {form:?}: worst error of log p {worst:.1e}, mean {mean:.1e}");
-            assert!(worst < rounding.log_probability && count > 300, "{name} in {dtype:?}: {worst} over {count} tokens");
+            assert!(
+                worst < rounding.log_probability && count > 300,
+                "{name} in {dtype:?}: {worst} over {count} tokens"
+            );
             assert!(mean.abs() < rounding.mean_log_probability, "{name} in {dtype:?}: mean error {mean}");
         }
     }

@@ -1,8 +1,8 @@
 //! What clients see of models and devices.
 
-use crate::models::precision::Rounding;
 use crate::engine::{DeviceStatus, ModelState, ModelStatus};
 use crate::hub::Progress;
+use crate::models::precision::Rounding;
 use crate::scorer::{Entry, Model, Opening, Origin};
 use serde::Serialize;
 use utoipa::ToSchema;

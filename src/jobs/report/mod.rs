@@ -6,8 +6,8 @@ mod methods;
 pub(super) use build::{Findings, build};
 
 use super::spec::Metrics;
-use crate::models::precision::Rounding;
 use crate::methods::LabelledMethod;
+use crate::models::precision::Rounding;
 use crate::scorer::Usage;
 use crate::statistics::{BootstrapSummary, PositionRow, RocPoint, TprAtFpr, Warning};
 use serde::Serialize;
