@@ -9,6 +9,7 @@ use crate::hub::{Hub, HubError};
 use crate::jobs::Audits;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
+use crate::models::kernels::simd;
 use crate::scorer::{Declared, Entry, Opener, Origin, Registry, Scorer, Workers, load_token_counts};
 use crate::telemetry::Metrics;
 use anyhow::{Context, Result, bail};
@@ -67,8 +68,9 @@ pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Op
 /// budgets; none keeps nothing for the next start.
 ///
 /// # Errors
-/// A device or thread that cannot be had, or token counts that cannot be used, by name.
+/// Instructions, a device or a thread that cannot be had, or token counts that cannot be used, by name.
 pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Option<PathBuf>) -> Result<Scorer> {
+    simd::choose(settings.engine.simd).context("`engine.simd`")?;
     let token_counts = load_token_counts(&settings.token_counts)?;
     let (mut devices, declared) = declare(settings)?;
     for device in &mut devices {

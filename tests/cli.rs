@@ -1,5 +1,6 @@
 //! The command line as a user sees it: files in, lines out, faults on stderr.
 
+use pdr_audit::models::kernels::simd::Level;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -8,9 +9,15 @@ use std::process::{Command, Output, Stdio};
 const NOT_MEASURED: (&str, &str) = ("PDR_AUDIT__ENGINE__CALIBRATE", "false");
 
 fn run(arguments: &[&str], input: &[u8]) -> Output {
+    run_with(arguments, input, &[])
+}
+
+/// With these variables in the environment.
+fn run_with(arguments: &[&str], input: &[u8], environment: &[(&str, &str)]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(arguments)
         .env(NOT_MEASURED.0, NOT_MEASURED.1)
+        .envs(environment.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -202,4 +209,32 @@ fn a_batch_budget_is_measured_once_and_changes_no_score() {
     let (homeless, measured) = score(&[]);
     assert!(measured.contains("budget=\"measured\""), "{measured}");
     assert_eq!((&first, &first), (&again, &homeless));
+}
+
+/// With other instructions products are summed in another order: log p moves by 1e-5, and so do the scores.
+#[test]
+fn score_gives_the_same_scores_on_whatever_instructions_the_settings_name() {
+    let score = |simd| {
+        let text = br#"{"text": "The brass clock struck nine in Fallowfield."}"#;
+        run_with(&["score", "-"], text, &[("PDR_AUDIT__ENGINE__SIMD", simd)])
+    };
+    let values = |output: &Output| -> Vec<f64> {
+        let scores = lines(output)[0]["scores"].clone();
+        scores.as_object().unwrap().values().map(|score| score.as_f64().unwrap()).collect()
+    };
+    let auto = values(&score("auto"));
+    assert!(auto.len() > 3);
+    for level in ["scalar", "avx2", "avx512"] {
+        if Level::available().iter().any(|there| there.name() == level) {
+            let found = values(&score(level));
+            assert_eq!(found.len(), auto.len());
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-4 * (1.0 + b.abs());
+            assert!(found.iter().zip(&auto).all(near), "{level}: {found:?}, not {auto:?}");
+        } else {
+            let refusal = stderr(&score(level));
+            assert!(refusal.contains("`engine.simd`: this machine has scalar"), "{refusal}");
+        }
+    }
+    let refusal = stderr(&score("sse9"));
+    assert!(refusal.contains("`engine.simd`") && refusal.contains("PDR_AUDIT__ENGINE__SIMD"), "{refusal}");
 }

@@ -3,19 +3,18 @@
 mod common;
 
 use candle_core::{DType, Device};
-use common::goldens::{CAUSAL, directory, expected, numbers};
+use common::goldens::{CAUSAL, STATS, directory, expected, numbers, stats_columns};
 use pdr_audit::methods::{self, MethodRequest, Scope, Surroundings, TextStats};
 use pdr_audit::models::CausalLm;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
+use pdr_audit::models::kernels::packed::{Isa, Products};
 use pdr_audit::models::ops::{Form, Multiply};
 use pdr_audit::models::precision;
 use pdr_audit::token_stats::TokenStats;
 use pdr_audit::tokenizer::{self, Tokenizer, TokenizerError};
 use serde_json::Value;
 
-/// f32 itself strays up to 1.2e-5 from an f64 forward of these models; our sums have another order than the reference's.
-const STATS: (f64, f64) = (2e-4, 1e-5);
 /// Scores are means of the above; z scores divide by a sigma near 1.
 const SCORES: (f64, f64) = (1e-4, 1e-3);
 
@@ -77,14 +76,11 @@ fn compare_stats(golden: &str, want: &Value, got: &[TokenStats], report: &mut Re
     if want["T"] == 0 {
         return assert!(got.is_empty(), "{golden}: nothing to score");
     }
-    type Field = fn(&TokenStats) -> f64;
-    let columns: [(&str, Field); 4] =
-        [("logp", |s| s.lp), ("mu", |s| s.mu), ("sigma", |s| s.sigma()), ("top1", |s| s.max_lp)];
-    for (column, field) in columns {
+    for (column, got) in stats_columns(got) {
         let want = numbers(&want["tokens"][column]);
         assert_eq!(want.len(), got.len(), "{golden}: scored tokens");
         for (t, (want, got)) in want.iter().zip(got).enumerate() {
-            report.stats.check(&format!("{golden} {column}[{}]", t + 1), field(got), *want, STATS);
+            report.stats.check(&format!("{golden} {column}[{}]", t + 1), got, *want, STATS);
             report.compared += 1;
         }
     }
@@ -169,12 +165,15 @@ fn every_golden_is_reproduced_in_both_spellings_of_its_configuration() {
     }
 }
 
-/// What machines without the kernels for packed weights run.
+/// Also as machines without the kernels for packed weights run them.
 #[test]
-fn every_golden_is_reproduced_without_packed_weights() {
-    for name in CAUSAL {
-        let report = check(&Golden::open_in(Some(Form::Fused(Multiply::Gemm)), name, "config.json"));
-        assert!(report.compared > 3000, "{name}: only {} numbers compared", report.compared);
+fn every_golden_is_reproduced_by_every_way_to_take_products() {
+    let packed = Isa::available(Products::F32).into_iter().map(|isa| Multiply::Packed(Products::F32, isa));
+    for multiply in packed.chain([Multiply::Gemm]) {
+        for name in CAUSAL {
+            let report = check(&Golden::open_in(Some(Form::Fused(multiply)), name, "config.json"));
+            assert!(report.compared > 3000, "{name} by {multiply:?}: only {} numbers compared", report.compared);
+        }
     }
 }
 
@@ -227,8 +226,9 @@ fn opt_is_reproduced_from_vocab_json_and_merges_txt_alone() {
 /// In the half types weights, activations and logits are rounded; answers say how far that may take them.
 #[test]
 fn half_types_stay_as_near_the_reference_as_answers_say() {
-    let forms = [Form::inference(&Device::Cpu, DType::BF16), Form::Plain];
-    for (form, dtype) in forms.into_iter().map(|form| (form, DType::BF16)).chain([(Form::Plain, DType::F16)]) {
+    let packed = |isa| (Form::Fused(Multiply::Packed(Products::Bf16, isa)), DType::BF16);
+    let plain = [(Form::Plain, DType::BF16), (Form::Plain, DType::F16)];
+    for (form, dtype) in Isa::available(Products::Bf16).into_iter().map(packed).chain(plain) {
         let rounding = precision::rounding(form, dtype).unwrap();
         for name in CAUSAL {
             let golden = Golden::open(name, "config.json");

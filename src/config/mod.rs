@@ -82,6 +82,8 @@ pub struct Engine {
     pub device: Device,
     /// What they compute in.
     pub dtype: Dtype,
+    /// What the kernels of the CPU run on.
+    pub simd: Simd,
     /// Threads that compute; 0 for as many as the machine has.
     pub threads: usize,
     /// The token budget of a batch; none for one that suits the model and the device.
@@ -108,6 +110,7 @@ impl Default for Engine {
         Self {
             device: Device::Auto,
             dtype: Dtype::Auto,
+            simd: Simd::Auto,
             threads: 0,
             max_batch_tokens: None,
             calibrate: true,
@@ -143,6 +146,19 @@ pub enum Dtype {
     F16,
     /// bfloat16.
     Bf16,
+}
+
+/// Vector instructions that the kernels of the CPU run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Simd {
+    /// The most that the machine has.
+    Auto,
+    /// AVX-512.
+    Avx512,
+    /// AVX2.
+    Avx2,
+    /// What every processor of the architecture has.
+    Scalar,
 }
 
 /// What one request may ask for.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::reader::{Item, Reader, Table};
 use super::{
-    ByteSize, Device, Dtype, Engine, Limits, Load, Log, LogFormat, Model, Server, Settings, Source, TokenCounts,
+    ByteSize, Device, Dtype, Engine, Limits, Load, Log, LogFormat, Model, Server, Settings, Simd, Source, TokenCounts,
 };
 
 /// More would be a mistake, and would keep the sum of now and a timeout from being a time.
@@ -50,6 +50,7 @@ fn server(reader: &mut Reader<'_>, mut table: Table, server: &mut Server) {
 fn engine(reader: &mut Reader<'_>, mut table: Table, engine: &mut Engine) {
     reader.read(&mut table, "device", &mut engine.device, device);
     reader.read(&mut table, "dtype", &mut engine.dtype, dtype);
+    reader.read(&mut table, "simd", &mut engine.simd, simd);
     reader.read(&mut table, "threads", &mut engine.threads, |item| count(item, 0..=MOST_THREADS));
     reader.read(&mut table, "max_batch_tokens", &mut engine.max_batch_tokens, budget);
     reader.read(&mut table, "calibrate", &mut engine.calibrate, |item| item.flag());
@@ -145,6 +146,10 @@ fn device(item: &Item<'_>) -> Result<Device, String> {
 
 fn dtype(item: &Item<'_>) -> Result<Dtype, String> {
     item.choice(&[("auto", Dtype::Auto), ("f32", Dtype::F32), ("f16", Dtype::F16), ("bf16", Dtype::Bf16)])
+}
+
+fn simd(item: &Item<'_>) -> Result<Simd, String> {
+    item.choice(&[("auto", Simd::Auto), ("avx512", Simd::Avx512), ("avx2", Simd::Avx2), ("scalar", Simd::Scalar)])
 }
 
 /// `auto` or a size.

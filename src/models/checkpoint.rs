@@ -130,7 +130,7 @@ impl Checkpoint {
                 // Norms are taken in f32 whatever the type, and are too small to matter.
                 Form::Plain if canonical.contains("norm") => DType::F32,
                 Form::Plain => dtype,
-                Form::Fused(Multiply::Packed(products)) if Storage::is_matrix(canonical, shape) => match products {
+                Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {
                     // In the type they are stored in, which takes no more memory and rounds nothing.
                     Products::F32 => assembly.half_type(canonical).unwrap_or(DType::F32),
                     Products::Bf16 => DType::BF16,

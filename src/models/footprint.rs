@@ -55,7 +55,9 @@ pub fn of_weights(network: &Network, weights: &Weights, form: Form, dtype: DType
         |dtype| used().filter(|name| matrix(name).is_some()).all(|name| weights.dtype(name) == Some(dtype));
     let in_halves = || [Dtype::F16, Dtype::BF16].into_iter().any(all_stored_in);
     let packed = match form {
-        Form::Fused(Multiply::Packed(products)) => Some(if products == Products::Bf16 || in_halves() { 2 } else { 4 }),
+        Form::Fused(Multiply::Packed(products, _)) => {
+            Some(if products == Products::Bf16 || in_halves() { 2 } else { 4 })
+        }
         Form::Fused(Multiply::Gemm) | Form::Plain => None,
     };
     let bytes = |name: &str| match (packed, matrix(name)) {
@@ -102,7 +104,8 @@ fn decoder_bytes(arch: &Arch, tokens: usize, element: usize, form: Form, load: L
         let threads = std::thread::available_parallelism().map_or(1.0, |threads| usize::from(threads) as f64);
         let scratch = threads * keys * 4.0 * (2.0 * sizes.head_dim as f64 + 64.0);
         // Where products are of bf16, what is multiplied stands there once more in two bytes.
-        let rounded = if form == Form::Fused(Multiply::Packed(Products::Bf16)) { inner.max(hidden) / 2.0 } else { 0.0 };
+        let rounds = matches!(form, Form::Fused(Multiply::Packed(Products::Bf16, _)));
+        let rounded = if rounds { inner.max(hidden) / 2.0 } else { 0.0 };
         tokens * element * (3.0 * hidden + widest + rounded) + scratch + LOGITS_ON_CPU
     } else {
         // Sequences are padded to at most twice their length; of the scores several copies live at once.

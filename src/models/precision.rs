@@ -55,7 +55,7 @@ pub struct Rounding {
 /// products alone, and stray by up to 0.18 and 0.005: again twice that.
 pub fn rounding(form: Form, dtype: DType) -> Option<Rounding> {
     let (log_probability, mean_log_probability) = match (form, dtype) {
-        (Form::Fused(Multiply::Packed(Products::Bf16)), _) => (0.36, 0.01),
+        (Form::Fused(Multiply::Packed(Products::Bf16, _)), _) => (0.36, 0.01),
         (Form::Plain, DType::BF16) => (0.5, 0.018),
         (Form::Plain, DType::F16) => (0.09, 0.018),
         _ => return None,
@@ -63,11 +63,12 @@ pub fn rounding(form: Form, dtype: DType) -> Option<Rounding> {
     Some(Rounding { log_probability, mean_log_probability, auroc: 0.003 })
 }
 
-/// What its numbers depend on: the type, and how products are taken where there are several ways.
+/// What its numbers depend on: the type, and how products are taken where there are several ways. Packed products have the
+/// same bits whatever instructions they run on.
 pub fn path(form: Form, dtype: DType) -> &'static str {
     match form {
-        Form::Fused(Multiply::Packed(Products::F32)) => "f32-packed",
-        Form::Fused(Multiply::Packed(Products::Bf16)) => "bf16-packed",
+        Form::Fused(Multiply::Packed(Products::F32, _)) => "f32-packed",
+        Form::Fused(Multiply::Packed(Products::Bf16, _)) => "bf16-packed",
         Form::Fused(Multiply::Gemm) | Form::Plain => name(dtype),
     }
 }

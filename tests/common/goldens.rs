@@ -1,5 +1,6 @@
 //! The committed goldens: tiny checkpoints with numbers from the reference implementations.
 
+use pdr_audit::token_stats::TokenStats;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -27,6 +28,10 @@ pub const CAUSAL: [&str; 20] = [
     "mamba2",
 ];
 
+/// How far a statistic may be from the reference, absolutely and relatively: f32 itself strays up to 1.2e-5 from an f64
+/// forward of these models, and our sums have another order than the reference's.
+pub const STATS: (f64, f64) = (2e-4, 1e-5);
+
 /// The directory of a golden checkpoint.
 pub fn directory(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/goldens").join(name)
@@ -41,4 +46,15 @@ pub fn expected(name: &str) -> Value {
 /// The numbers of a JSON array.
 pub fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().expect("an array").iter().map(|x| x.as_f64().expect("a number")).collect()
+}
+
+/// The statistics of a text, under the names of the columns of `expected.json`.
+pub fn stats_columns(stats: &[TokenStats]) -> [(&'static str, Vec<f64>); 4] {
+    let column = |field: fn(&TokenStats) -> f64| stats.iter().map(field).collect();
+    [
+        ("logp", column(|s| s.lp)),
+        ("mu", column(|s| s.mu)),
+        ("sigma", column(TokenStats::sigma)),
+        ("top1", column(|s| s.max_lp)),
+    ]
 }

@@ -23,6 +23,7 @@ fn nothing_given_means_the_documented_defaults() {
     assert_eq!(settings.server.body_limit, ByteSize::bytes(32 << 20));
     assert_eq!(settings.server.request_timeout, Duration::from_secs(60));
     assert_eq!((settings.engine.device, settings.engine.dtype), (Device::Auto, Dtype::Auto));
+    assert_eq!(settings.engine.simd, Simd::Auto);
     assert_eq!((settings.engine.threads, settings.engine.cache), (0, ByteSize::bytes(256 << 20)));
     assert_eq!(settings.engine.disk_cache, None);
     assert_eq!(settings.engine.disk_cache_limit, ByteSize::bytes(4 << 30));
@@ -46,6 +47,7 @@ fn every_key_can_come_from_the_file() {
         [engine]
         device = "cuda:1"
         dtype = "f32"
+        simd = "avx2"
         threads = 4
         max_batch_tokens = 2048
         calibrate = false
@@ -103,6 +105,7 @@ fn every_key_can_come_from_the_file() {
         engine: Engine {
             device: Device::Cuda(1),
             dtype: Dtype::F32,
+            simd: Simd::Avx2,
             threads: 4,
             max_batch_tokens: Some(2_048),
             calibrate: false,
@@ -145,6 +148,7 @@ fn every_key_can_come_from_the_environment() {
             ("PDR_AUDIT__SERVER__REQUEST_TIMEOUT", "5"),
             ("PDR_AUDIT__ENGINE__DEVICE", "cuda"),
             ("PDR_AUDIT__ENGINE__DTYPE", "f32"),
+            ("PDR_AUDIT__ENGINE__SIMD", "scalar"),
             ("PDR_AUDIT__ENGINE__THREADS", "2"),
             ("PDR_AUDIT__ENGINE__MAX_BATCH_TOKENS", "512"),
             ("PDR_AUDIT__ENGINE__CALIBRATE", "false"),
@@ -167,6 +171,7 @@ fn every_key_can_come_from_the_environment() {
     assert_eq!(settings.server.body_limit, ByteSize::mebibytes(1));
     assert_eq!(settings.server.request_timeout, Duration::from_secs(5));
     assert_eq!((settings.engine.device, settings.engine.dtype), (Device::Cuda(0), Dtype::F32));
+    assert_eq!(settings.engine.simd, Simd::Scalar);
     assert_eq!((settings.engine.threads, settings.engine.max_batch_tokens), (2, Some(512)));
     assert!(!settings.engine.calibrate);
     assert_eq!((settings.engine.max_queue_tokens, settings.engine.cache), (None, ByteSize::bytes(0)));

@@ -2,8 +2,8 @@
 
 use super::math::{erf, tanh};
 use super::sigmoid;
+use super::simd::vectorised;
 use crate::models::arch::Activation;
-use multiversion::multiversion;
 use rayon::prelude::*;
 
 /// Elements a thread takes at once: large enough to pay for the hand-over, small enough to share a batch out.
@@ -31,48 +31,43 @@ pub fn gate(activation: Activation, out: &mut [f32], x: &[f32], inner: usize) {
 
 fn apply_to(activation: Activation, values: &mut [f32]) {
     match activation {
-        Activation::Gelu => gelu(values),
-        Activation::GeluTanh => gelu_tanh(values),
-        Activation::Relu => relu(values),
-        Activation::Silu => silu(values),
+        Activation::Gelu => to_each(values, gelu),
+        Activation::GeluTanh => to_each(values, gelu_tanh),
+        Activation::Relu => to_each(values, relu),
+        Activation::Silu => to_each(values, sigmoid::silu),
     }
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
-fn gelu(values: &mut [f32]) {
-    for v in values {
-        *v = *v * 0.5 * (1.0 + erf(*v * std::f32::consts::FRAC_1_SQRT_2));
-    }
+#[inline(always)]
+fn to_each(values: &mut [f32], function: impl Fn(f32) -> f32) {
+    vectorised!(for v in values {
+        *v = function(*v);
+    });
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
-fn gelu_tanh(values: &mut [f32]) {
+#[inline(always)]
+fn gelu(x: f32) -> f32 {
+    x * 0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
+}
+
+#[inline(always)]
+fn gelu_tanh(x: f32) -> f32 {
     const SQRT_2_OVER_PI: f32 = 0.797_884_6;
-    for v in values {
-        let x = *v;
-        *v = 0.5 * x * (1.0 + tanh(SQRT_2_OVER_PI * (x + 0.044_715 * x * x * x)));
-    }
+    0.5 * x * (1.0 + tanh(SQRT_2_OVER_PI * (x + 0.044_715 * x * x * x)))
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
-fn silu(values: &mut [f32]) {
-    for v in values {
-        *v = sigmoid::silu(*v);
-    }
+#[inline(always)]
+fn relu(x: f32) -> f32 {
+    // As a comparison, so that a NaN stays one.
+    if x < 0.0 { 0.0 } else { x }
 }
 
 /// `cap tanh(scale x / cap)` of every element, on this thread.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn soft_cap(values: &mut [f32], scale: f32, cap: f32) {
     let inverse = scale / cap;
-    for v in values {
-        *v = cap * tanh(*v * inverse);
-    }
-}
-
-fn relu(values: &mut [f32]) {
-    for v in values {
-        // As a comparison, so that a NaN stays one.
-        *v = if *v < 0.0 { 0.0 } else { *v };
-    }
+    to_each(
+        values,
+        #[inline(always)]
+        move |x| cap * tanh(x * inverse),
+    );
 }

@@ -8,9 +8,9 @@ use super::SharedMut;
 use super::activation::soft_cap;
 use super::gemm::{View, product, product_raw};
 use super::math::exp_nonpositive;
+use super::simd::vectorised;
 use crate::models::rotary::RotaryRows;
 use gemm::Parallelism;
-use multiversion::multiversion;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -146,7 +146,8 @@ impl Head<'_> {
                 soft_cap(&mut scratch.scores[..rows * seen], shape.scale, cap);
             }
             let scale = if shape.soft_cap.is_some() { 1.0 } else { shape.scale };
-            softmax_rows(&mut scratch.scores[..rows * seen], seen, [start, first_key], self.visibility, scale);
+            let scores = &mut scratch.scores[..rows * seen];
+            vectorised!(softmax_rows(scores, seen, [start, first_key], self.visibility, scale));
             let values = View::rows(&qkv[first_key * width + shape.value_column(head)..], width);
             // SAFETY: the rows `start..end` of the block that the caller handed over; scores hold `[rows, seen]`, and
             // the values of the sequence reach from `first_key` to its last row.
@@ -175,7 +176,7 @@ impl Head<'_> {
 
 /// Row i holds the scores of the query at position `start + i` with the keys from `first_key`: those that it sees become
 /// their softmax (times `scale`), the others 0.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+#[inline(always)]
 fn softmax_rows(scores: &mut [f32], width: usize, [start, first_key]: [usize; 2], visibility: Visibility, scale: f32) {
     for (i, row) in scores.chunks_exact_mut(width).enumerate() {
         let position = start + i;

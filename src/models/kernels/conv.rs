@@ -2,7 +2,7 @@
 
 use super::gemm::View;
 use super::sigmoid::silu;
-use multiversion::multiversion;
+use super::simd::vectorised;
 use rayon::prelude::*;
 
 /// Rows a thread takes at once.
@@ -19,10 +19,10 @@ pub fn causal_conv(out: &mut [f32], x: View, taps: &[f32], bias: &[f32], positio
     let channels = bias.len();
     assert_eq!(out.len(), positions.len() * channels, "conv: rows");
     let chunks = out.par_chunks_mut(ROWS * channels).enumerate();
-    chunks.for_each(|(chunk, out)| convolve_rows(out, x, taps, bias, positions, chunk * ROWS));
+    chunks.for_each(|(chunk, out)| vectorised!(convolve_rows(out, x, taps, bias, positions, chunk * ROWS)));
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+#[inline(always)]
 fn convolve_rows(out: &mut [f32], x: View, taps: &[f32], bias: &[f32], positions: &[usize], first: usize) {
     let channels = bias.len();
     for (i, out) in out.chunks_exact_mut(channels).enumerate() {

@@ -2,7 +2,7 @@
 //!
 //! Every kernel computes a row (a token) or a sequence from that row or sequence alone and in a fixed order, so that a
 //! score is the same bit for bit whatever else is in the batch and however many threads run. Vector instructions are
-//! chosen at run time by `multiversion`; none of the choices changes a bit (see [`math`]).
+//! chosen at run time (see [`simd`]); none of the choices changes a bit (see [`math`]).
 
 pub mod activation;
 pub mod attention;
@@ -14,6 +14,9 @@ pub mod packed;
 pub mod rms_norm;
 pub mod scan;
 pub mod sigmoid;
+pub mod simd;
+#[cfg(test)]
+mod tests;
 
 /// A pointer that threads may share because each writes a part of its own.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Layer normalisation of each row: `(x - mean) / sqrt(variance + eps) * weight + bias` (Ba et al. 2016).
 
-use multiversion::multiversion;
+use super::simd::vectorised;
 use rayon::prelude::*;
 
 /// Elements a thread takes at once.
@@ -14,10 +14,10 @@ pub fn layer_norm(out: &mut [f32], x: &[f32], weight: &[f32], bias: &[f32], eps:
     let width = weight.len();
     let rows = (CHUNK / width).max(1);
     let chunks = out.par_chunks_mut(rows * width).zip(x.par_chunks(rows * width));
-    chunks.for_each(|(out, x)| normalise_rows(out, x, weight, bias, eps));
+    chunks.for_each(|(out, x)| vectorised!(normalise_rows(out, x, weight, bias, eps)));
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+#[inline(always)]
 fn normalise_rows(out: &mut [f32], x: &[f32], weight: &[f32], bias: &[f32], eps: f32) {
     let width = weight.len();
     for (out, x) in out.chunks_exact_mut(width).zip(x.chunks_exact(width)) {

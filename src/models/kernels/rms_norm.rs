@@ -1,7 +1,7 @@
 //! Root-mean-square normalisation (Zhang and Sennrich 2019): `x / sqrt(mean(x^2) + eps) * weight`.
 
 use super::norm::{CHUNK, sum};
-use multiversion::multiversion;
+use super::simd::vectorised;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ pub fn rms_norm(out: &mut [f32], x: &[f32], weight: &[f32], groups: usize, eps: 
     let width = weight.len();
     let rows = (CHUNK / width).max(1);
     let chunks = out.par_chunks_mut(rows * width).zip(x.par_chunks(rows * width));
-    chunks.for_each(|(out, x)| normalise_rows(out, x, weight, groups, eps));
+    chunks.for_each(|(out, x)| vectorised!(normalise_rows(out, x, weight, groups, eps)));
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+#[inline(always)]
 fn normalise_rows(out: &mut [f32], x: &[f32], weight: &[f32], groups: usize, eps: f32) {
     let width = weight.len() / groups;
     // The parts of all rows in turn, and with each the part of the weight that belongs to it.
@@ -30,15 +30,20 @@ fn normalise_rows(out: &mut [f32], x: &[f32], weight: &[f32], groups: usize, eps
 /// The same in place for every part as long as `weight` within the `columns` of the rows of `x`, each `width` long.
 pub fn rms_norm_columns(x: &mut [f32], width: usize, columns: Range<usize>, weight: &[f32], eps: f32) {
     let rows = (CHUNK / width).max(1);
-    x.par_chunks_mut(rows * width).for_each(|x| normalise_columns(x, width, columns.clone(), weight, eps));
+    x.par_chunks_mut(rows * width).for_each(|x| {
+        let columns = columns.clone();
+        vectorised!(normalise_columns(x, width, columns, weight, eps));
+    });
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+#[inline(always)]
 fn normalise_columns(x: &mut [f32], width: usize, columns: Range<usize>, weight: &[f32], eps: f32) {
     for row in x.chunks_exact_mut(width) {
         for part in row[columns.clone()].chunks_exact_mut(weight.len()) {
             let scale = 1.0 / (sum(part, |v| v * v) / weight.len() as f32 + eps).sqrt();
-            part.iter_mut().zip(weight).for_each(|(v, &w)| *v = *v * scale * w);
+            for (v, &w) in part.iter_mut().zip(weight) {
+                *v = *v * scale * w;
+            }
         }
     }
 }

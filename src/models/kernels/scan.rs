@@ -8,7 +8,7 @@ use super::SharedMut;
 use super::gemm::View;
 use super::math::exp_nonpositive;
 use super::sigmoid::{silu, softplus};
-use multiversion::multiversion;
+use super::simd::vectorised;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -136,8 +136,8 @@ pub fn selective_scan(
         let (rows, block) = (sequences[task / blocks].clone(), Block::new(task % blocks, &shape));
         let task = Task { out, input, weights, shape, rows, block };
         match shape.time_step {
-            TimeStep::PerChannel => scan_channels(&task, scratch),
-            TimeStep::PerHead => scan_heads(&task, scratch),
+            TimeStep::PerChannel => vectorised!(scan::<false>(&task, scratch)),
+            TimeStep::PerHead => vectorised!(scan::<true>(&task, scratch)),
         }
     });
 }
@@ -148,16 +148,6 @@ impl Block {
         let group = head / (shape.heads / shape.groups);
         Self { head, group, column: head * shape.head_dim + first, width: LANES.min(shape.head_dim - first) }
     }
-}
-
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
-fn scan_channels(task: &Task, scratch: &mut Scratch) {
-    scan::<false>(task, scratch);
-}
-
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
-fn scan_heads(task: &Task, scratch: &mut Scratch) {
-    scan::<true>(task, scratch);
 }
 
 #[inline(always)]

@@ -5,11 +5,11 @@ use crate::models::kernels::activation::soft_cap;
 use crate::models::kernels::gemm::linear;
 use crate::models::kernels::math::{EXP_MIN, exp_nonpositive};
 use crate::models::kernels::packed::{COLUMNS, Packed, Rows};
+use crate::models::kernels::simd::vectorised;
 use crate::models::ops::{Weight, with_slice};
 use crate::token_stats::TokenStats;
 use candle_core::{Result, Tensor};
 use gemm::Parallelism;
-use multiversion::multiversion;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -78,7 +78,7 @@ impl Projection<'_> {
         let tile_of = |logits: &mut Vec<f32>, index: usize| {
             let entries = bound(index)..bound(index + 1);
             self.logits(logits, &product, targets.len(), entries.clone());
-            reduce_rows(logits, entries.len(), entries.start, targets)
+            vectorised!(reduce_rows(logits, entries.len(), entries.start, targets))
         };
         let tiles = (0..count).into_par_iter();
         let tiles: Vec<Vec<RowOfTile>> = tiles.map_init(Vec::new, tile_of).collect();
@@ -110,14 +110,14 @@ impl Projection<'_> {
 }
 
 /// Reduces each row of `columns` logits, overwriting them; `first` is the vocabulary entry of the first column.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+#[inline(always)]
 fn reduce_rows(logits: &mut [f32], columns: usize, first: usize, targets: &[u32]) -> Vec<RowOfTile> {
-    let rows = logits.chunks_exact_mut(columns).zip(targets);
-    rows.map(|(row, &target)| {
+    let mut reduced = Vec::with_capacity(targets.len());
+    for (row, &target) in logits.chunks_exact_mut(columns).zip(targets) {
         let target = (target as usize).checked_sub(first).and_then(|at| row.get(at)).map(|&x| f64::from(x));
-        (reduce_row(row), target)
-    })
-    .collect()
+        reduced.push((reduce_row(row), target));
+    }
+    reduced
 }
 
 /// Passes over a row in cache: the maximum; then weights, their sum and mean; then squares about that mean.

@@ -1,7 +1,9 @@
 //! Both reductions against the definition in f64.
 
 use super::*;
-use crate::models::ops::Form;
+use crate::models::kernels::packed::{Isa, Products};
+use crate::models::kernels::simd::at_each_level;
+use crate::models::ops::{Form, Multiply};
 use candle_core::Device;
 
 fn plain(weight: Tensor) -> Arc<Weight> {
@@ -49,11 +51,16 @@ fn check(rows: usize, vocab: usize, scale: f32, with_bias: bool) {
     let hidden = Tensor::from_slice(&h, (rows, WIDTH), &device).unwrap();
     let fused = cpu::logit_stats(&hidden, &head, &targets).unwrap();
     let plain = tensor::logit_stats(&hidden, &head, &targets).unwrap();
-    // Where this machine packs weights; elsewhere the same as before.
-    let weight = head.weight.tensor().unwrap().clone();
-    let weight = Weight::new(weight, Form::inference(&device, DType::F32)).unwrap().into();
-    let packed = cpu::logit_stats(&hidden, &Head { weight, ..head }, &targets).unwrap();
-    assert_eq!((fused.len(), plain.len(), packed.len()), (rows, rows, rows));
+    let packed: Vec<Vec<TokenStats>> = Isa::available(Products::F32)
+        .into_iter()
+        .map(|isa| {
+            let form = Form::Fused(Multiply::Packed(Products::F32, isa));
+            let weight = Weight::new(head.weight.tensor().unwrap().clone(), form).unwrap().into();
+            let head = Head { weight, bias: head.bias.clone(), soft_cap: None };
+            cpu::logit_stats(&hidden, &head, &targets).unwrap()
+        })
+        .collect();
+    assert_eq!((fused.len(), plain.len()), (rows, rows));
     for (i, &target) in targets.iter().enumerate() {
         let dot = |v: usize| (0..WIDTH).map(|k| f64::from(h[i * WIDTH + k]) * f64::from(w[v * WIDTH + k])).sum::<f64>();
         let logit = |v: usize| dot(v) + if with_bias { f64::from(b[v]) } else { 0.0 };
@@ -61,7 +68,7 @@ fn check(rows: usize, vocab: usize, scale: f32, with_bias: bool) {
         // f32 logits of size up to 40 carry 4e-6 of rounding; squares of distances up to 40 amplify it.
         close(&fused[i], &want, 3e-5);
         close(&plain[i], &want, 3e-5);
-        close(&packed[i], &want, 3e-5);
+        packed.iter().for_each(|packed| _ = close(&packed[i], &want, 3e-5));
     }
 }
 
@@ -71,6 +78,33 @@ fn both_forms_equal_the_definition_on_flat_and_spiky_rows() {
         for scale in [0.01, 0.3, 3.0] {
             check(rows, vocab, scale, false);
             check(rows, vocab, scale, true);
+        }
+    }
+}
+
+/// Logits that are biases alone, among them none, some and many that are not finite or not normal.
+#[test]
+fn the_reduction_has_the_same_bits_at_every_level() {
+    let device = Device::Cpu;
+    let special = [f32::NEG_INFINITY, f32::NAN, f32::INFINITY, 1e-40, -0.0, f32::MIN];
+    for vocab in (1..71).chain([511, 1100]) {
+        for (kinds, one_in) in [(0, 1), (1, 2), (1, 13), (6, 7)] {
+            let mut logits = noise(vocab, 4.0, vocab as u64);
+            let places = logits.iter_mut().step_by(one_in);
+            places.zip(special[..kinds].iter().cycle()).for_each(|(logit, &special)| *logit = special);
+            let head = Head {
+                weight: plain(Tensor::zeros((vocab, 2), DType::F32, &device).unwrap()),
+                bias: Some(Tensor::from_vec(logits, vocab, &device).unwrap()),
+                soft_cap: (vocab % 2 == 0).then_some(30.0),
+            };
+            let hidden = Tensor::zeros((1, 2), DType::F32, &device).unwrap();
+            let results = at_each_level(|| cpu::logit_stats(&hidden, &head, &[vocab as u32 / 2]).unwrap()[0]);
+            // Which bits a NaN has is left to the compiler.
+            let bits = |x: f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
+            let of = |stats: &TokenStats| [stats.lp, stats.mu, stats.var, stats.max_lp].map(bits);
+            for (level, stats) in &results {
+                assert_eq!(of(stats), of(&results[0].1), "{vocab} logits at {level:?}: {stats:?}");
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ pub use norm::Norm;
 pub use weight::Weight;
 
 use crate::models::kernels::packed::{Isa, Products};
+use crate::models::kernels::simd::Level;
 use candle_core::{CpuStorage, DType, Device, Layout, Result, Storage, Tensor, bail};
 
 /// Which form an operation takes.
@@ -34,18 +35,23 @@ pub enum Form {
 pub enum Multiply {
     /// f32 by the `gemm` crate, which runs everywhere.
     Gemm,
-    /// The kernels for packed weights, on machines that have them.
-    Packed(Products),
+    /// The kernels for packed weights, by instructions that the machine has.
+    Packed(Products, Isa),
 }
 
 impl Form {
-    /// The fastest form for inference in a type on a device.
+    /// The fastest form for inference in a type on a device, with the instructions in use.
     pub fn inference(device: &Device, dtype: DType) -> Self {
-        let has = |products| Isa::best(products).is_some();
+        let level = Level::in_use();
+        Self::fastest(device.is_cpu(), dtype, |products| Isa::best(products, level))
+    }
+
+    /// As [`Form::inference`], where packed products have these instructions or none.
+    fn fastest(on_cpu: bool, dtype: DType, isa: impl Fn(Products) -> Option<Isa>) -> Self {
+        let packed = |products| isa(products).map(|isa| Self::Fused(Multiply::Packed(products, isa)));
         match dtype {
-            DType::F32 if device.is_cpu() && has(Products::F32) => Self::Fused(Multiply::Packed(Products::F32)),
-            DType::F32 if device.is_cpu() => Self::Fused(Multiply::Gemm),
-            DType::BF16 if device.is_cpu() && has(Products::Bf16) => Self::Fused(Multiply::Packed(Products::Bf16)),
+            DType::F32 if on_cpu => packed(Products::F32).unwrap_or(Self::Fused(Multiply::Gemm)),
+            DType::BF16 if on_cpu => packed(Products::Bf16).unwrap_or(Self::Plain),
             _ => Self::Plain,
         }
     }
@@ -97,4 +103,27 @@ pub(super) fn elements_mut<'a>(storage: &'a mut CpuStorage, layout: &Layout) -> 
 
 fn dtype_of(storage: &CpuStorage) -> DType {
     candle_core::backend::BackendStorage::dtype(storage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_packed_where_the_machine_has_instructions_for_them() {
+        let fastest = |on_cpu, dtype, has: &[Products]| {
+            Form::fastest(on_cpu, dtype, |products| has.contains(&products).then_some(Isa::Avx512))
+        };
+        let packed = |products| Form::Fused(Multiply::Packed(products, Isa::Avx512));
+        let (all, without_bf16) = ([Products::F32, Products::Bf16], [Products::F32]);
+        assert_eq!(fastest(true, DType::F32, &all), packed(Products::F32));
+        assert_eq!(fastest(true, DType::BF16, &all), packed(Products::Bf16));
+        // AVX-512 of the first kinds, without AVX512-BF16.
+        assert_eq!(fastest(true, DType::F32, &without_bf16), packed(Products::F32));
+        assert_eq!(fastest(true, DType::BF16, &without_bf16), Form::Plain);
+        assert_eq!(fastest(true, DType::F32, &[]), Form::Fused(Multiply::Gemm));
+        assert_eq!(fastest(true, DType::BF16, &[]), Form::Plain);
+        assert_eq!(fastest(true, DType::F16, &all), Form::Plain);
+        assert_eq!(fastest(false, DType::F32, &all), Form::Plain);
+    }
 }

@@ -16,7 +16,7 @@ impl Weight {
     /// Brings a tensor into the shape that a form multiplies by. f16 and bf16 stay what they are where they are packed.
     pub fn new(tensor: Tensor, form: Form) -> Result<Self> {
         match form {
-            Form::Fused(Multiply::Packed(products)) => pack(&tensor, products).map(Self::Packed),
+            Form::Fused(Multiply::Packed(products, isa)) => pack(&tensor, products, isa).map(Self::Packed),
             Form::Fused(Multiply::Gemm) | Form::Plain => Ok(Self::Plain(tensor)),
         }
     }
@@ -56,8 +56,10 @@ impl Weight {
     }
 }
 
-fn pack(tensor: &Tensor, products: Products) -> Result<Packed> {
-    let Some(isa) = Isa::best(products) else { bail!("this machine has no instructions for {products:?} products") };
+fn pack(tensor: &Tensor, products: Products, isa: Isa) -> Result<Packed> {
+    if !isa.runs(products) {
+        bail!("this machine does not have {isa:?} for {products:?} products");
+    }
     let (n, k) = tensor.dims2()?;
     let tensor = match products {
         Products::F32 => tensor.contiguous()?,

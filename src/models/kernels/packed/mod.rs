@@ -24,6 +24,7 @@ pub use pack::{Matrix, Packed, packed_bytes};
 pub use rows::Rows;
 
 use super::SharedMut;
+use super::simd::Level;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -57,12 +58,18 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The fastest that this machine has; none where packing does not pay.
-    pub fn best(products: Products) -> Option<Self> {
-        Self::Avx512.runs(products).then_some(Self::Avx512)
+    /// The fastest that this machine has within a level; none where packing does not pay.
+    pub fn best(products: Products, level: Level) -> Option<Self> {
+        (level >= Level::Avx512 && Self::Avx512.runs(products)).then_some(Self::Avx512)
     }
 
-    fn runs(self, products: Products) -> bool {
+    /// Those of this machine, from the slowest.
+    pub fn available(products: Products) -> Vec<Self> {
+        [Self::Scalar, Self::Avx512].into_iter().filter(|isa| isa.runs(products)).collect()
+    }
+
+    /// Whether this machine has them.
+    pub fn runs(self, products: Products) -> bool {
         match (self, products) {
             (Self::Scalar, _) => true,
             #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
 //! Activations as the kernels read them.
 
 use super::{Packed, Products, ROWS};
-use multiversion::multiversion;
+use crate::models::kernels::simd::vectorised;
 use rayon::prelude::*;
 
 /// Rows of activations, ready to be multiplied with the weights they were made for.
@@ -31,7 +31,7 @@ impl Packed {
             Products::Bf16 => {
                 let mut pairs = vec![0; x.len() / k * k.div_ceil(2)];
                 let rows = pairs.par_chunks_mut(k.div_ceil(2)).zip(x.par_chunks(k));
-                rows.with_min_len(ROWS).for_each(|(pairs, row)| round_pairs(pairs, row));
+                rows.with_min_len(ROWS).for_each(|(pairs, row)| vectorised!(round_pairs(pairs, row)));
                 Values::Pairs(pairs)
             }
         };
@@ -55,7 +55,7 @@ impl Rows<'_> {
 }
 
 /// The values of a row, rounded to bf16, two in a word; the last of an odd number stands beside zero.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
+#[inline(always)]
 fn round_pairs(pairs: &mut [u32], row: &[f32]) {
     let (whole, rest) = row.as_chunks::<2>();
     for (pair, &[a, b]) in pairs.iter_mut().zip(whole) {

@@ -1,6 +1,7 @@
 //! Every kernel against the definition, and a row's bits against those it has among others.
 
 use super::*;
+use crate::models::kernels::simd::at_each_level;
 use half::{bf16, f16};
 
 fn noise(len: usize, mut seed: u64) -> Vec<f32> {
@@ -28,9 +29,9 @@ fn same(a: &[f32], b: &[f32]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
-/// The instructions to be compared: those of this machine, where it has any of them.
+/// The fastest instructions of this machine.
 fn machine(products: Products) -> Isa {
-    Isa::best(products).unwrap_or(Isa::Scalar)
+    *Isa::available(products).last().unwrap()
 }
 
 /// The weights in each type, and as the f32 that they stand for.
@@ -58,7 +59,7 @@ fn f32_products_have_the_bits_of_their_definition_on_every_path_and_in_every_typ
     for shape @ [m, n, k] in SHAPES {
         let (x, start) = (noise(m * k, 1), noise(m * n, 3));
         in_each_type(&noise(n * k, 2), |element, matrix, w| {
-            for isa in [machine(Products::F32), Isa::Scalar] {
+            for isa in Isa::available(Products::F32) {
                 let packed = Packed::new(matrix, [n, k], Products::F32, isa);
                 let mut out = start.clone();
                 packed.multiply(&mut out, &x, true);
@@ -135,7 +136,7 @@ fn bf16_products_are_those_of_rounded_numbers_on_every_path() {
     for shape @ [m, n, k] in SHAPES {
         let (x, w) = (noise(m * k, 9), noise(n * k, 10));
         let rounded: Vec<bf16> = w.iter().map(|&w| bf16::from_f32(w)).collect();
-        for isa in [machine(Products::Bf16), Isa::Scalar] {
+        for isa in Isa::available(Products::Bf16) {
             let mut out = vec![1.0; m * n];
             Packed::new(Matrix::Bf16(&rounded), [n, k], Products::Bf16, isa).multiply(&mut out, &x, true);
             for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
@@ -144,6 +145,36 @@ fn bf16_products_are_those_of_rounded_numbers_on_every_path() {
                 let error = (f64::from(out[i * n + j]) - want).abs();
                 assert!(error <= 1e-6 * size, "{shape:?} {isa:?}: off by {error} of {size}");
             }
+        }
+    }
+}
+
+#[test]
+fn packing_pays_from_avx512_on_and_where_the_machine_has_it() {
+    for products in [Products::F32, Products::Bf16] {
+        assert_eq!([Level::Scalar, Level::Avx2].map(|level| Isa::best(products, level)), [None; 2]);
+        assert_eq!(Isa::best(products, Level::Avx512), Isa::Avx512.runs(products).then_some(Isa::Avx512));
+    }
+}
+
+/// Rows of every length; a NaN stays one in every bit.
+#[test]
+fn activations_are_rounded_to_the_same_bits_at_every_level() {
+    for k in 1..71 {
+        let w = vec![bf16::ONE; 2 * k];
+        let packed = Packed::new(Matrix::Bf16(&w), [2, k], Products::Bf16, Isa::Scalar);
+        let special = [f32::NAN, f32::INFINITY, -0.0, 1e-40, f32::MAX, f32::from_bits(0xff80_0001)];
+        let x: Vec<f32> =
+            noise(3 * k, 14).into_iter().zip(special.into_iter().cycle()).flat_map(<[f32; 2]>::from).collect();
+        let rounded = || match packed.rows(&x).values {
+            super::rows::Values::Pairs(pairs) => pairs,
+            super::rows::Values::F32(_) => panic!("bf16 products want bf16 rows"),
+        };
+        let results = at_each_level(rounded);
+        assert!(results.iter().all(|(_, pairs)| *pairs == results[0].1), "rows of {k}");
+        let value = |row: usize, q: usize| (results[0].1[row * k.div_ceil(2) + q / 2] >> (16 * (q % 2))) as u16;
+        for (at, &x) in x.iter().enumerate() {
+            assert_eq!(value(at / k, at % k), bf16::from_f32(x).to_bits(), "{x} in a row of {k}");
         }
     }
 }
