@@ -4,7 +4,7 @@
 //!
 //! | layer | what runs |
 //! |---|---|
-//! | `forward` | the model alone over token ids that are ready, in batches of the engine's size |
+//! | `forward` | the model alone over token ids that are ready, in batches of 2,048 tokens |
 //! | `gemm` | the same without packed weights, in f32 |
 //! | `single-forward`, `single-gemm` | the same with one text in a batch |
 //! | `offline` | the scorer as `pdr-audit score` uses it: tokenizer, queue and methods around the forward passes |
@@ -53,7 +53,11 @@ impl Options {
                 _ => paths.push(argument),
             }
         }
-        ensure!(paths.len() == 2, "usage: throughput MODEL_DIR TEXTS.jsonl [--limit N] [--rounds N] [--layers NAMES]");
+        ensure!(matches!(dtype, DType::F32 | DType::BF16), "--dtype is f32 or bf16");
+        ensure!(
+            paths.len() == 2,
+            "usage: throughput MODEL_DIR TEXTS.jsonl [--limit N] [--rounds N] [--dtype f32|bf16] [--layers NAMES]"
+        );
         let lines = std::fs::read_to_string(&paths[1])?;
         let text = |line: &str| -> Result<String> {
             let value: Value = serde_json::from_str(line)?;
@@ -75,7 +79,7 @@ enum Layer {
 impl Layer {
     fn new(name: &str, options: &Options) -> Result<Self> {
         Ok(match (name.strip_prefix("rate-"), service::Load::named(name)) {
-            (Some(rate), _) => Self::Rate(Rate::new(rate, options.dtype)?),
+            (Some(rate), _) => Self::Rate(Rate::new(rate, &options.model, options.dtype)?),
             (None, Some(load)) => Self::Service(load),
             (None, None) => Self::Forward(Forward::new(name, &options.model, &options.texts, options.dtype)?),
         })

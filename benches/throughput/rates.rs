@@ -2,7 +2,10 @@
 
 use anyhow::{Result, bail};
 use candle_core::{DType, Device, Tensor};
-use pdr_audit::models::ops::{Form, Linear, Weight};
+use pdr_audit::models::checkpoint::Checkpoint;
+use pdr_audit::models::files::ModelFiles;
+use pdr_audit::models::ops::{Form, Linear, Multiply, Weight};
+use std::path::Path;
 use std::time::Instant;
 
 /// Rows, columns and depth of the product.
@@ -17,10 +20,10 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `kernel`: the fastest kernel of this machine for the type; `candle`: candle's own matmul in f32.
-    pub fn new(name: &str, dtype: DType) -> Result<Self> {
+    /// `kernel`: what the model takes its products with, of weights stored as its are; `candle`: candle's own matmul in f32.
+    pub fn new(name: &str, model: &Path, dtype: DType) -> Result<Self> {
         let (form, dtype) = match name {
-            "kernel" => (Form::inference(&Device::Cpu, dtype), dtype),
+            "kernel" => (Form::inference(&Device::Cpu, dtype), stored(model, dtype)?),
             "candle" => (Form::Plain, DType::F32),
             other => bail!("no layer is called rate-{other}"),
         };
@@ -41,3 +44,16 @@ impl Rate {
         Ok(2.0 * (SIZE as f64).powi(3) / best / 1e9)
     }
 }
+
+/// The type that packed weights have: in f32 the one they are stored in.
+fn stored(model: &Path, dtype: DType) -> Result<DType> {
+    let checkpoint = Checkpoint::open(&ModelFiles::Directory(model.to_owned()))?;
+    Ok(match (dtype, checkpoint.weights.main_dtype(|_| true)) {
+        (DType::F32, Some(safetensors::Dtype::BF16)) if Form::inference(&Device::Cpu, dtype) != GEMM => DType::BF16,
+        (DType::F32, Some(safetensors::Dtype::F16)) if Form::inference(&Device::Cpu, dtype) != GEMM => DType::F16,
+        (dtype, _) => dtype,
+    })
+}
+
+/// Weights that are not packed are widened when they are loaded.
+const GEMM: Form = Form::Fused(Multiply::Gemm);

@@ -4,7 +4,7 @@
     python peer.py MODEL_DIR TEXTS.jsonl [--mode per-text|batched] [--dtype f32|bf16] [--scores OUT.jsonl]
 
 per-text   one forward pass per text, statistics from the whole logits: the way of the reference implementations of Min-K%++
-batched    right-padded batches of 32: the best a careful user gets without writing kernels
+batched    right-padded batches of 32 of similar lengths: the best a careful user gets without writing kernels
 
 On the CPU. Prints one JSON line with the rate of the timed pass, which follows a short warm-up. Needs torch, transformers, numpy.
 """
@@ -39,7 +39,7 @@ def score_batch(model, tokenizer, texts):
     longest = max(map(len, rows))
     ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
     mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
-    lp, z = statistics(model(ids, attention_mask=mask).logits[:, :-1], ids[:, 1:])
+    lp, z = statistics(model(ids, attention_mask=mask, use_cache=False).logits[:, :-1], ids[:, 1:])
     return [(scores(t, lp[i, : len(r) - 1], z[i, : len(r) - 1]), len(r)) for i, (t, r) in enumerate(zip(texts, rows))]
 
 
@@ -56,10 +56,14 @@ def main():
     with open(arguments.texts) as file:
         texts = [json.loads(line)["text"] for line in file]
     step = 1 if arguments.mode == "per-text" else BATCH
-    score_batch(model, tokenizer, texts[: 4 if step == 1 else step])
-    start, results = time.perf_counter(), []
+    # Texts of similar lengths are padded least; the results are put back into the order of the texts.
+    order = sorted(range(len(texts)), key=lambda at: len(texts[at])) if step > 1 else list(range(len(texts)))
+    score_batch(model, tokenizer, texts[:1] if step == 1 else texts[:4])
+    start, results = time.perf_counter(), [None] * len(texts)
     for at in range(0, len(texts), step):
-        results += score_batch(model, tokenizer, texts[at : at + step])
+        chosen = order[at : at + step]
+        for place, result in zip(chosen, score_batch(model, tokenizer, [texts[place] for place in chosen])):
+            results[place] = result
     seconds = time.perf_counter() - start
     if arguments.scores:
         with open(arguments.scores, "w") as file:

@@ -10,7 +10,7 @@ products with weights make of the rate of one large product (of the kernel used,
 two programs are apart, and whether the aims of cases.py are met. Texts are cut from the words of TEXTS.jsonl. The Python that runs this
 needs torch, transformers and numpy (CPU builds will do).
 """
-import argparse, json, pathlib, statistics, subprocess, sys, tempfile
+import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile
 
 from cases import CASES, cut, products
 
@@ -18,11 +18,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEER = pathlib.Path(__file__).with_name("peer.py")
 METHODS = "loss,zlib,min_k,min_k_plus_plus"
 MODES = ("per-text", "batched")
-LAYERS = "rate-candle,rate-kernel,forward,http"
+# A score does not depend on budgets of batches, so `score` need not try them out.
+ENVIRONMENT = os.environ | {"PDR_AUDIT__ENGINE__CALIBRATE": "false"}
+LAYERS = "rate-candle,rate-kernel,http"
 
 
 def lines(command):
-    out = subprocess.run([str(part) for part in command], cwd=ROOT, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    out = subprocess.run([str(part) for part in command], cwd=ROOT, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
     return [json.loads(line) for line in out.stdout.decode().splitlines() if line.startswith("{")]
 
 

@@ -82,10 +82,12 @@ impl Trial<'_> {
         let levelled_off = top.is_some_and(|top| found < top.budget);
         let is_known = levelled_off || end == End::Top || (end == End::Failure && found > 0);
         let speed = top.map_or(warm_up, |top| top.pass).speed();
-        Choice {
-            tokens: if is_known { found } else { self.guess(speed, found) },
-            lasts: end != End::Failure && (end != End::Memory || is_known),
-        }
+        let tokens = match end {
+            _ if is_known => found,
+            End::Failure => warm_up.tokens,
+            End::Top | End::Time | End::Memory => self.guess(speed, found),
+        };
+        Choice { tokens, lasts: end != End::Failure && (end != End::Memory || is_known) }
     }
 
     /// Runs the budgets in turn.

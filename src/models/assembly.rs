@@ -73,8 +73,10 @@ impl<'a> Assembly<'a> {
 
     /// The half type that every part of a canonical tensor is stored in, where it is one.
     pub fn half_type(&self, canonical: &str) -> Option<DType> {
-        let (_, parts) = self.find(canonical).ok()?;
-        let stored_in = |dtype| parts.iter().all(|part| part.dtype == dtype);
+        // By the header alone: the elements may have been read and let go.
+        let parts = |names: Vec<String>| names.iter().map(|name| self.weights.dtype(name)).collect::<Option<Vec<_>>>();
+        let parts = self.storage.candidates(canonical).into_iter().find_map(parts)?;
+        let stored_in = |dtype| parts.iter().all(|part| *part == dtype);
         match () {
             () if stored_in(Dtype::F16) => Some(DType::F16),
             () if stored_in(Dtype::BF16) => Some(DType::BF16),

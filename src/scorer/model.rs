@@ -73,6 +73,12 @@ impl Model {
         let device = own().map(|device| device.name.as_str()).collect::<Vec<_>>().join(",");
         let forms: Vec<Form> = own().map(|device| checkpoint.form(dtype, &device.device)).collect();
         let paths: Vec<_> = forms.iter().map(|&form| precision::path(form, dtype)).collect();
+        // Statistics on disk may have come from another machine.
+        let of_a_device = |device: &ComputeDevice| match device.device.is_cpu() {
+            true => instructions().to_owned(),
+            false => device.hardware(),
+        };
+        let hardware: Vec<String> = own().map(of_a_device).collect();
         // Where replicas run in several forms, the one that takes most.
         let form =
             forms.iter().copied().find(|form| !form.is_fused()).or(forms.first().copied()).unwrap_or(Form::Plain);
@@ -82,8 +88,7 @@ impl Model {
         let room = own().map(|device| device.memory.saturating_sub(weight_bytes)).min().unwrap_or(0);
         let model = Self {
             id: id.to_owned(),
-            // The instructions too: statistics on disk may have come from another machine.
-            identity: format!("{digest} {} {device} {}", paths.join(","), instructions()).into(),
+            identity: format!("{digest} {} {device} {}", paths.join(","), hardware.join(",")).into(),
             digest,
             tokenizer_digest: tokenizer_digest.into(),
             tokenizer,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Device;
 use super::loaded::{Loaded, Origin};
-use crate::engine::calibration::Trial;
+use crate::engine::calibration::{Choice, Trial};
 use crate::engine::memory::largest_batch;
 use crate::engine::task::Task;
 use crate::engine::{Calibration, ModelSource};
@@ -26,12 +26,15 @@ impl Device<'_> {
         let (tokens, origin) = match known {
             Some(tokens) => (tokens, Origin::Remembered),
             None => {
-                let tokens = try_out(calibration, loaded, room, default);
+                let choice = try_out(calibration, loaded, room, default);
                 (self.trim)();
-                (tokens, Origin::Measured)
+                if choice.lasts {
+                    calibration.known.keep(&source.identity, choice.tokens);
+                    self.budgets.insert(Arc::clone(&source.identity), choice.tokens);
+                }
+                (choice.tokens, Origin::Measured)
             }
         };
-        self.budgets.insert(Arc::clone(&source.identity), tokens);
         loaded.want(tokens, origin);
     }
 }
@@ -46,21 +49,17 @@ fn find(calibration: &Calibration, identity: &str) -> Option<usize> {
     tried.then_some(tokens)
 }
 
-fn try_out(calibration: &Calibration, loaded: &Loaded, room: u64, default: usize) -> usize {
+fn try_out(calibration: &Calibration, loaded: &Loaded, room: u64, default: usize) -> Choice {
     let (source, ladder) = (loaded.source(), &calibration.ladder);
     let most = ladder.last().copied().unwrap_or(default);
     let reach = largest_batch(&*source.activation_bytes, room, most);
     let trial = Trial { ladder, reach, default, time: calibration.time };
-    let choice = trial.run(|tokens| {
+    trial.run(|tokens| {
         let texts = texts(source, tokens);
         // Even one text may be too long.
         let fits = texts.iter().map(Task::tokens).sum::<usize>() <= reach;
         fits.then(|| loaded.rehearse(&texts)).flatten()
-    });
-    if choice.lasts {
-        calibration.known.keep(&source.identity, choice.tokens);
-    }
-    choice.tokens
+    })
 }
 
 /// Texts of so many tokens together, or what fits of it in whole texts, but one at least. Their ids are spread over the

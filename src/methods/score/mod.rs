@@ -126,14 +126,17 @@ pub struct Explanation {
 ///
 /// # Errors
 ///
-/// Those of [`score()`], in the same cases.
+/// Those of [`score()`], in the same cases; and [`ScoreError::NonFinite`] where a weight is not finite.
 pub fn explain(method: &Method, text: &TextStats) -> Result<Option<Explanation>, ScoreError> {
     if !method.base.is_a_sum() {
         return Ok(None);
     }
     let sum = own_sum(method, text)?;
     sum.quotient()?;
-    Ok(Some(sum.explanation(text.tokens.len(), method.base.k().is_some())))
+    let explanation = sum.explanation(text.tokens.len(), method.base.k().is_some());
+    // The score does not know the weights of tokens that are not selected.
+    let numbers = explanation.contributions.iter().chain(&explanation.weights);
+    if numbers.copied().all(f64::is_finite) { Ok(Some(explanation)) } else { Err(ScoreError::NonFinite) }
 }
 
 /// The alpha that the weighting `slope` used on this text; None for any other weighting.

@@ -72,7 +72,9 @@ pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<
     if hidden.device().is_cpu() && hidden.dtype() == DType::F32 {
         return cpu::logit_stats(hidden, head, targets);
     }
-    match RowStatistics::new(hidden.device(), hidden.dtype())? {
+    // Kernels know no gradients; a model in training keeps to candle's operations.
+    let in_training = hidden.track_op() || head.weight.tensor()?.track_op();
+    match RowStatistics::new(hidden.device(), hidden.dtype())?.filter(|_| !in_training) {
         Some(kernel) => gpu::logit_stats(&kernel, hidden, head, targets),
         None => tensor::logit_stats(hidden, head, targets),
     }

@@ -5,6 +5,7 @@ use crate::models::kernels::gemm as matrix;
 use crate::models::kernels::packed::Packed;
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, InplaceOp2, InplaceOp3, Layout, Result, Shape, Tensor, bail};
 use gemm::Parallelism;
+use rayon::prelude::*;
 
 /// A projection `x w^T + b` with w `[out, in]`.
 pub struct Linear {
@@ -52,20 +53,39 @@ fn product_shape(x: &Layout, [n, wk]: [usize; 2]) -> Result<[usize; 3]> {
     Ok([m, n, k])
 }
 
+/// Rows of n elements that a thread takes at once: of about 64 KiB.
+fn rows_at_once(n: usize) -> usize {
+    (16_384 / n.max(1)).max(1)
+}
+
 fn add_bias(out: &mut [f32], bias: &Tensor) -> Result<()> {
     with_slice(bias, |bias| {
-        for row in out.chunks_exact_mut(bias.len()) {
-            row.iter_mut().zip(bias).for_each(|(o, b)| *o += b);
-        }
+        let rows = out.par_chunks_exact_mut(bias.len().max(1)).with_min_len(rows_at_once(bias.len()));
+        rows.for_each(|row| row.iter_mut().zip(bias).for_each(|(o, b)| *o += b));
         Ok(())
     })
 }
 
-/// Room for the results of a product of m rows, and the bias where there is one.
+/// Room for the results of a product of m rows: the bias where there is one, else zeros. Threads share the writing, which
+/// would keep all but one waiting.
 fn start(m: usize, n: usize, bias: Option<&Tensor>) -> Result<Vec<f32>> {
-    let mut out = vec![0f32; m * n];
-    bias.map_or(Ok(()), |bias| add_bias(&mut out, bias))?;
-    Ok(out)
+    let filled = |row: &[f32]| {
+        let mut out = Vec::with_capacity(m * n);
+        let rows = out.spare_capacity_mut()[..m * n].par_chunks_exact_mut(n.max(1)).with_min_len(rows_at_once(n));
+        rows.for_each(|out| out.iter_mut().zip(row).for_each(|(o, &value)| _ = o.write(value)));
+        // SAFETY: every row was written whole: `row` has n elements, and the rows are m.
+        unsafe { out.set_len(m * n) };
+        out
+    };
+    match bias {
+        None => Ok(filled(&vec![0.0; n])),
+        Some(bias) => with_slice(bias, |bias| {
+            if bias.len() != n {
+                bail!("linear: a bias of {} for {n} outputs", bias.len())
+            }
+            Ok(filled(bias))
+        }),
+    }
 }
 
 struct PackedProduct<'a> {

@@ -37,7 +37,7 @@ const CHAIN: usize = 512;
 /// Bytes of activations that stay in the second cache while panels pass by.
 const ACTIVATIONS: usize = 512 << 10;
 /// Parts for each thread, so that none waits long for the last.
-const PARTS: usize = 4;
+const PARTS: usize = 16;
 
 /// How products are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

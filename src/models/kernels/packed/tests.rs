@@ -163,7 +163,8 @@ fn activations_are_rounded_to_the_same_bits_at_every_level() {
     for k in 1..71 {
         let w = vec![bf16::ONE; 2 * k];
         let packed = Packed::new(Matrix::Bf16(&w), [2, k], Products::Bf16, Isa::Scalar);
-        let special = [f32::NAN, f32::INFINITY, -0.0, 1e-40, f32::MAX, f32::from_bits(0xff80_0001)];
+        let ties = [1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0];
+        let special = [f32::NAN, f32::INFINITY, -0.0, 1e-40, f32::MAX, f32::from_bits(0xff80_0001), ties[0], ties[1]];
         let x: Vec<f32> =
             noise(3 * k, 14).into_iter().zip(special.into_iter().cycle()).flat_map(<[f32; 2]>::from).collect();
         let rounded = || match packed.rows(&x).values {
