@@ -9,7 +9,7 @@
 //! the rate, gains nothing where weights are packed, and gives less exact results. No library does this: oneDNN must be
 //! installed beside the program, and the crates pack at every call and do not know AVX512-BF16.
 //!
-//! Every result is made of chains of sums over [`CHAIN`] steps of k, from first to last, whatever rows, columns and threads
+//! Every result is made of chains of sums over `CHAIN` steps of k, from first to last, whatever rows, columns and threads
 //! are computed beside it, with the same bits in `avx512` and `scalar`. In f32 they are of fused multiply-adds.
 
 #[cfg(target_arch = "x86_64")]
@@ -28,7 +28,7 @@ use super::simd::Level;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Columns of a panel, three vectors of AVX-512. With [`ROWS`] the sums of a tile fill 24 of its 32 registers.
+/// Columns of a panel, three vectors of AVX-512. With `ROWS` the sums of a tile fill 24 of its 32 registers.
 pub const COLUMNS: usize = 48;
 /// Most rows of a tile. Rows of activations often stand a power of two apart; 8 of them still share the nearest cache.
 const ROWS: usize = 8;
