@@ -185,7 +185,7 @@ fn device_slot(settings: &Settings, device: &ComputeDevice, directory: Option<&P
                 threads: resolved(threads),
             }),
         }),
-        threads,
+        threads: resolved(threads),
         trim: Box::new(move || trimmed.trim()),
     }
 }

@@ -187,7 +187,10 @@ fn the_settings_can_be_named_before_or_after_the_command() {
 fn a_batch_budget_is_measured_once_and_changes_no_score() {
     let place = tempfile::tempdir().unwrap();
     let texts = place.path().join("texts.jsonl");
-    std::fs::write(&texts, "{\"text\": \"The brass clock struck nine in Fallowfield.\"}\n").unwrap();
+    // Several batches by a small budget, one by a large one.
+    let sentence = "The brass clock struck nine in Fallowfield. ";
+    let line = |n: usize| serde_json::json!({"text": format!("{n} {}", sentence.repeat(1 + n % 5))}).to_string();
+    std::fs::write(&texts, (0..40).map(line).collect::<Vec<_>>().join("\n")).unwrap();
     let score = |variables: &[(&str, &std::path::Path)]| {
         let mut program = Command::new(env!("CARGO_BIN_EXE_pdr-audit"));
         program.args(["score", "--methods", "loss"]).arg(&texts).env("RUST_LOG", "pdr_audit=info");
@@ -210,7 +213,9 @@ fn a_batch_budget_is_measured_once_and_changes_no_score() {
     // Without a home it is measured at every start.
     let (homeless, measured) = score(&[]);
     assert!(measured.contains("budget=\"measured\""), "{measured}");
-    assert_eq!((&first, &first), (&again, &homeless));
+    let (small, configured) = score(&[("PDR_AUDIT__ENGINE__MAX_BATCH_TOKENS", std::path::Path::new("64"))]);
+    assert!(configured.contains("budget=\"configured\""), "{configured}");
+    assert_eq!((&first, &first, &first), (&again, &homeless, &small));
 }
 
 /// With other instructions products are summed in another order: log p moves by 1e-5, and so do the scores.

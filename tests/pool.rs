@@ -2,11 +2,16 @@
 
 mod common;
 
+use candle_core::DType;
 use common::app::{App, golden};
 use common::goldens::{directory, expected};
 use common::hub_server::{COMMIT, HubServer, REPO};
 use pdr_audit::config::{ByteSize, Device, Load, Model, Settings, Source};
 use pdr_audit::hub::Hub;
+use pdr_audit::models::checkpoint::Checkpoint;
+use pdr_audit::models::files::ModelFiles;
+use pdr_audit::models::footprint::Load::Batch;
+use pdr_audit::models::ops::Form;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,6 +27,13 @@ fn settings(models: Vec<Model>) -> Settings {
 
 fn lazy(model: Model) -> Model {
     Model { load: Load::Lazy, ..model }
+}
+
+/// Bytes that so many tokens take beside the weights, by the estimate that the service goes by.
+fn activations(name: &str, tokens: usize) -> u64 {
+    let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
+    let form = Form::inference(&candle_core::Device::Cpu, DType::F32);
+    checkpoint.activation_bytes(form, DType::F32, Batch)(tokens)
 }
 
 /// A model whose files are in a directory of its own.
@@ -196,10 +208,9 @@ async fn lazy_models_make_room_for_each_other_within_the_budget() {
     let size = async |name| until(&app, name, "unloaded").await["weight_bytes"].as_u64().unwrap();
     let sizes = [size(names[0]).await, size(names[1]).await, size(names[2]).await];
     let mut tight = settings.clone();
-    // Two of the three fit beside the tiles of the head (64 MiB) and the activations of eight tokens, the third does not.
-    let activations = 250_000;
-    assert!(sizes.iter().all(|&size| size > activations), "{sizes:?}");
-    tight.engine.memory = Some(ByteSize::bytes((64 << 20) + activations + sizes[0] + sizes[1].max(sizes[2])));
+    // Two of the three fit beside a batch of eight tokens, the third does not.
+    let batch = names.map(|name| activations(name, 8)).into_iter().max().unwrap();
+    tight.engine.memory = Some(ByteSize::bytes(batch + sizes[0] + sizes[1].max(sizes[2])));
     let app = App::start_as_it_is(&tight).await;
     app.score(&request("gpt2")).await;
     app.score(&request("gptj")).await;
@@ -224,8 +235,8 @@ async fn lazy_models_make_room_for_each_other_within_the_budget() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_beyond_the_memory_of_the_device_fails_alone() {
     let mut settings = settings(vec![golden("mamba", "mamba")]);
-    // Room for the weights, the tiles of the head and some hundred tokens.
-    settings.engine.memory = Some(ByteSize::bytes(65 << 20));
+    // Room for the weights, which are less than a MiB, and some hundred tokens.
+    settings.engine.memory = Some(ByteSize::bytes((1 << 20) + activations("mamba", 100)));
     let app = App::start_as_it_is(&settings).await;
     let inputs = json!([TEXT, "word ".repeat(20_000)]);
     let answer = app.score(&json!({ "inputs": inputs, "methods": ["loss"] })).await;

@@ -72,13 +72,13 @@ def row(case, model, measured, difference):
     length = measured[0]["http"]["tokens_per_s"] / measured[0]["http"]["texts_per_s"]
     flops = 2 * (layers + head * (length - 1) / length)
     share = lambda rate: [run["http"]["tokens_per_s"] * flops / (run[rate]["gflops"] * 1e9) for run in measured]
-    aims = [(ratios("f32"), case.ratio), (share("rate-kernel"), case.share)]
+    aims = [("ratio", ratios("f32"), case.ratio), ("share", share("rate-kernel"), case.share)]
     cells = [case.name, spread(tokens("http"), ",.0f"), *(f"{statistics.median(tokens((mode, 'f32'))):,.0f}" for mode in MODES)]
     cells += [spread(ratios("f32"), ".2f"), spread(share("rate-kernel"), ".0%"), spread(share("rate-candle"), ".0%")]
     if case.ratio_bf16:
-        aims.append((ratios("bf16"), case.ratio_bf16))
+        aims.append(("to bf16", ratios("bf16"), case.ratio_bf16))
         cells[4] += f"; to the peer in bf16 {spread(ratios('bf16'), '.2f')}"
-    met = ["-" if aim is None else f"{aim:g}: {'yes' if statistics.median(values) >= aim else 'no'}" for values, aim in aims]
+    met = [f"{what} {aim:g}: {'met' if statistics.median(values) >= aim else 'missed'}" for what, values, aim in aims if aim is not None]
     return "| " + " | ".join([*cells, f"{difference:.0e}", ", ".join(met)]) + " |"
 
 
@@ -93,7 +93,7 @@ def main():
     words = [word for line in open(arguments.texts) for word in json.loads(line)["text"].split()]
     wanted = [case for case in CASES if any(part in case.name for part in arguments.cases.split(","))]
     columns = ["case", "pdr-audit over HTTP, tokens/s", "peer per text", "peer in batches of 32", "ratio to the better", "share of the kernel's rate",
-               "share of candle's f32 matmul", "largest difference of a score, relative to 1 + its size", "aims: met"]
+               "share of candle's f32 matmul", "largest difference of a score, relative to 1 + its size", "aims"]
     print(f"{arguments.limit} texts a case, {arguments.runs} runs, medians (lowest to highest)\n\n| {' | '.join(columns)} |\n{'|---' * len(columns)}|", flush=True)
     for case in wanted:
         model = (arguments.models / case.model).absolute()
@@ -102,6 +102,9 @@ def main():
             texts = directory / "texts.jsonl"
             texts.write_text("".join(json.dumps({"text": text}) + "\n" for text in cut(words, case, arguments.limit)))
             measured = measure(model, texts, case, arguments.runs)
+            threads = {run[mode, "f32"]["threads"] for run in measured for mode in MODES}
+            if threads != {len(os.sched_getaffinity(0))}:
+                print(f"the peer ran on {threads} threads of {len(os.sched_getaffinity(0))}", file=sys.stderr)
             print(row(case, model, measured, disagreement(model, texts, case, directory)), flush=True)
 
 

@@ -75,7 +75,7 @@ pub struct OpenedEntry {
     /// The type it computes in.
     #[schema(examples("f32"))]
     dtype: Option<&'static str>,
-    /// How far its numbers are from those in f32, at most, as measured on the CPU; absent in f32.
+    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
     #[serde(skip_serializing_if = "Option::is_none")]
     rounding: Option<Rounding>,
     /// Where it runs; several devices are separated by commas.

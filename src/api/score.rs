@@ -61,7 +61,7 @@ pub struct ModelEcho {
     tokenizer_digest: String,
     /// The type it computes in.
     dtype: &'static str,
-    /// How far its numbers are from those in f32, at most, as measured on the CPU; absent in f32.
+    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
     #[serde(skip_serializing_if = "Option::is_none")]
     rounding: Option<Rounding>,
     /// Where it runs.

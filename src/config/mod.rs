@@ -9,6 +9,7 @@
 //! - nothing is ignored: an unknown key, at any level and from any source, is a fault like a value out of range;
 //! - all faults are reported at once, each with its key and where it came from.
 
+mod choices;
 mod error;
 mod reader;
 mod sections;
@@ -22,6 +23,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use choices::{Device, Dtype, Load, LogFormat, Simd};
 pub use error::{ConfigError, Fault};
 pub use size::ByteSize;
 
@@ -124,43 +126,6 @@ impl Default for Engine {
     }
 }
 
-/// Where models run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Device {
-    /// On the first GPU that the program can use, else on the CPU.
-    Auto,
-    /// On the CPU.
-    Cpu,
-    /// On the GPU of this index.
-    Cuda(usize),
-}
-
-/// What models compute in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dtype {
-    /// On the CPU single precision, on a GPU what the weights are stored in.
-    Auto,
-    /// Single precision.
-    F32,
-    /// IEEE half precision.
-    F16,
-    /// bfloat16.
-    Bf16,
-}
-
-/// Vector instructions that the kernels of the CPU run on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Simd {
-    /// The most that the machine has.
-    Auto,
-    /// AVX-512.
-    Avx512,
-    /// AVX2.
-    Avx2,
-    /// What every processor of the architecture has.
-    Scalar,
-}
-
 /// What one request may ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -216,15 +181,6 @@ pub struct TokenCounts {
     pub file: PathBuf,
 }
 
-/// When a model is loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Load {
-    /// At start; the service is not ready before.
-    Eager,
-    /// By the first request.
-    Lazy,
-}
-
 /// What is logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
@@ -238,15 +194,6 @@ impl Default for Log {
     fn default() -> Self {
         Self { format: LogFormat::Text, level: "info".to_owned() }
     }
-}
-
-/// How log lines are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
 }
 
 /// What the command line sets; it wins over all other sources.

@@ -44,8 +44,15 @@ pub(super) struct Pass {
 pub(super) struct Choice {
     /// The budget.
     pub(super) tokens: usize,
-    /// Whether it holds for later starts: another trial would find out no more.
-    pub(super) lasts: bool,
+    /// The largest reach of a trial that would find out no more; 0 where another might.
+    pub(super) holds_to: usize,
+}
+
+impl Choice {
+    /// Whether it holds however much memory there is.
+    pub(super) fn lasts(self) -> bool {
+        self.holds_to == usize::MAX
+    }
 }
 
 /// A budget with its fastest pass.
@@ -68,7 +75,7 @@ impl Trial<'_> {
     /// Tries budgets. `pass` runs texts of about so many tokens, one text at least; it gives nothing where that fails.
     pub(super) fn run(&self, mut pass: impl FnMut(usize) -> Option<Pass>) -> Choice {
         let Some(warm_up) = pass(1) else {
-            return Choice { tokens: self.default, lasts: false };
+            return Choice { tokens: self.default, holds_to: 0 };
         };
         let (mut spent, mut readings) = (warm_up.took, Vec::new());
         let end = match self.climb(&mut pass, &mut spent, &mut readings) {
@@ -87,7 +94,12 @@ impl Trial<'_> {
             End::Failure => warm_up.tokens,
             End::Top | End::Time | End::Memory => self.guess(speed, found),
         };
-        Choice { tokens, lasts: end != End::Failure && (end != End::Memory || is_known) }
+        let holds_to = match end {
+            End::Failure => 0,
+            End::Memory if !is_known => self.reach,
+            End::Top | End::Time | End::Memory => usize::MAX,
+        };
+        Choice { tokens, holds_to }
     }
 
     /// Runs the budgets in turn.

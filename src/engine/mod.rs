@@ -154,7 +154,8 @@ impl Engine {
 
     /// Stops admitting, lets the device threads finish what is queued for at most `grace`, and waits for their end:
     /// what has not started by then fails with [`EngineError::ShuttingDown`]; the forward passes in flight, which
-    /// nothing can stop, are waited for. Then the cache on disk is written and closed. Blocks. Calling it again waits for the same end.
+    /// nothing can stop, are waited for. Then the cache on disk is written and closed. Blocks. Calling it again waits for
+    /// the same end.
     pub fn shutdown(&self, grace: Duration) {
         self.0.shared.gate.close();
         let until = Instant::now().checked_add(grace);

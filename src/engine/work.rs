@@ -29,7 +29,7 @@ pub struct DeviceSlot {
     pub max_batch_tokens: usize,
     /// How the budget that suits a model is found; none: all have the one above.
     pub calibration: Option<Calibration>,
-    /// Threads of its private pool; 0 for as many as the machine has.
+    /// Threads of its private pool.
     pub threads: usize,
     /// Gives freed pages back; called on the device's thread after a model was dropped.
     pub trim: Box<dyn Fn() + Send>,

@@ -3,6 +3,7 @@
 use super::arch::Arch;
 use super::families::Network;
 use super::kernels::packed::{Products, packed_bytes};
+use super::logit_stats;
 use super::mamba::MambaArch;
 use super::ops::{Form, Multiply};
 use super::weights::Weights;
@@ -10,8 +11,9 @@ use candle_core::DType;
 use safetensors::Dtype;
 use std::sync::Arc;
 
+/// Buffers of products, and what an allocator keeps.
+const BUFFERS_ON_CPU: f64 = 64.0 * MIB;
 /// Logits and what is made of them, for one tile of the vocabulary at a time.
-const LOGITS_ON_CPU: f64 = 64.0 * MIB;
 const LOGITS_ON_GPU: f64 = 2048.0 * MIB;
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -73,12 +75,21 @@ fn element_bytes(form: Form, dtype: DType) -> usize {
     if form.is_fused() { DType::F32.size_in_bytes() } else { dtype.size_in_bytes() }
 }
 
+/// Bytes on the CPU that do not grow with the tokens.
+fn beside_on_cpu(vocab: usize) -> f64 {
+    logit_stats::bytes_on_cpu(vocab, threads()) as f64 + BUFFERS_ON_CPU
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// As [`decoder_bytes`], of Mamba, whose widest results are those of the projection into the mixer.
 fn mamba_bytes(arch: &MambaArch, tokens: usize, fused: bool, load: Load) -> u64 {
     let width = 3.0 * arch.hidden_size as f64 + 2.0 * (arch.in_width() + 2 * arch.conv_channels()) as f64;
     let states = (arch.intermediate_size * arch.state_size) as f64;
     let bytes = if fused {
-        tokens as f64 * 4.0 * width + LOGITS_ON_CPU
+        tokens as f64 * 4.0 * width + beside_on_cpu(arch.vocab_size)
     } else {
         // Padded to at most twice the length; a few copies of the state of every sequence, which has two tokens at least.
         let (padding, sequences) = match load {
@@ -101,12 +112,11 @@ fn decoder_bytes(arch: &Arch, tokens: usize, element: usize, form: Form, load: L
         // x and its norm, then qkv and its mixture or both widths of the MLP; and in the attention each thread has the
         // queries, keys and a block of scores of one head.
         let widest = (qkv + sizes.queries() as f64).max(up + inner);
-        let threads = std::thread::available_parallelism().map_or(1.0, |threads| usize::from(threads) as f64);
-        let scratch = threads * keys * 4.0 * (2.0 * sizes.head_dim as f64 + 64.0);
+        let scratch = threads() as f64 * keys * 4.0 * (2.0 * sizes.head_dim as f64 + 64.0);
         // Where products are of bf16, what is multiplied stands there once more in two bytes.
         let rounds = matches!(form, Form::Fused(Multiply::Packed(Products::Bf16, _)));
         let rounded = if rounds { inner.max(hidden) / 2.0 } else { 0.0 };
-        tokens * element * (3.0 * hidden + widest + rounded) + scratch + LOGITS_ON_CPU
+        tokens * element * (3.0 * hidden + widest + rounded) + scratch + beside_on_cpu(sizes.vocab)
     } else {
         // Sequences are padded to at most twice their length; of the scores several copies live at once.
         let padding = if load == Load::Batch { 2.0 } else { 1.0 };

@@ -33,8 +33,9 @@ pub fn choose(wanted: Wanted, on_cpu: bool, checkpoint: &Checkpoint) -> Result<D
     Ok(chosen)
 }
 
-/// How far numbers in a half type are from those in f32: bounds that hold for the checkpoints of every family that the
-/// tests have, and, for AUROC, for a trained model with known members.
+/// How far numbers in a half type may be from those in f32: twice what was seen, on the CPU, in the checkpoints of every
+/// family that the tests have, which they hold to it; and, for AUROC, in a trained model with known members. A larger model
+/// may stray further.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Rounding {
     /// Of the log-probability of one token.

@@ -18,6 +18,12 @@ const LENGTHS: [usize; 7] = [40, 1, 0, 2, 65, 7, 130];
 
 /// A model with pseudo-random weights of a size that keeps states and logits in a realistic range.
 fn random(arch: &MambaArch, form: Form, device: &Device, trained: bool) -> Mamba {
+    random_with_tensors(arch, form, device, trained).0
+}
+
+/// The same, and its tensors by name.
+fn random_with_tensors(arch: &MambaArch, form: Form, device: &Device, trained: bool) -> (Mamba, Vec<(String, Tensor)>) {
+    let mut tensors = Vec::new();
     let mut seed = 1;
     let mut source = |name: &str, shape: &[usize]| -> Result<Tensor, ModelError> {
         seed += 1;
@@ -29,9 +35,12 @@ fn random(arch: &MambaArch, form: Form, device: &Device, trained: bool) -> Mamba
         };
         let values = noise(shape.iter().product(), 0.75, seed).into_iter().map(|x| centre + x).collect();
         let tensor = Tensor::from_vec::<_, f32>(values, shape, device)?;
-        Ok(if trained { Var::from_tensor(&tensor)?.into_inner() } else { tensor })
+        let tensor = if trained { Var::from_tensor(&tensor)?.into_inner() } else { tensor };
+        tensors.push((name.to_owned(), tensor.clone()));
+        Ok(tensor)
     };
-    Mamba::new(arch.clone(), form, device, &mut source).unwrap()
+    let model = Mamba::new(arch.clone(), form, device, &mut source).unwrap();
+    (model, tensors)
 }
 
 fn archs() -> Vec<MambaArch> {
@@ -88,9 +97,12 @@ fn models_by_the_kernels_by_candle_and_on_the_cpu_agree() {
 fn a_model_in_training_on_a_gpu_has_gradients() {
     let Some(gpu) = gpu() else { return };
     for arch in archs() {
-        let model = random(&arch, Form::Plain, &gpu, true);
+        let (model, tensors) = random_with_tensors(&arch, Form::Plain, &gpu, true);
         let hidden = model.hidden(&PackedBatch::new(&[&[1, 2, 3, 4], &[5, 6]])).unwrap();
-        assert!(hidden.track_op(), "{:?}", arch.generation);
+        let gradients = hidden.sqr().unwrap().sum_all().unwrap().backward().unwrap();
+        for (name, tensor) in &tensors {
+            assert!(gradients.get(tensor).is_some(), "no gradient for {name} of {:?}", arch.generation);
+        }
     }
 }
 

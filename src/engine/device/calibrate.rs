@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::Device;
+use super::forward::Failure;
 use super::loaded::{Loaded, Origin};
 use crate::engine::calibration::{Choice, Trial};
 use crate::engine::memory::largest_batch;
+use crate::engine::shared::Shared;
 use crate::engine::task::Task;
 use crate::engine::{Calibration, ModelSource};
 
@@ -14,28 +16,36 @@ const TEXT_TOKENS: usize = 128;
 
 impl Device<'_> {
     /// Sets the budget of a model, if it is one to be measured.
-    pub(super) fn choose_budget(&mut self, model: usize) {
+    ///
+    /// # Errors
+    /// Why the device was lost in the trial.
+    pub(super) fn choose_budget(&mut self, model: usize) -> Result<(), String> {
         let (room, default) = (self.room(), self.max_batch_tokens);
-        let (Some(calibration), Some(loaded)) = (&self.calibration, &mut self.loaded[model]) else { return };
+        let (Some(calibration), Some(loaded)) = (&self.calibration, &mut self.loaded[model]) else { return Ok(()) };
         let source = Arc::clone(loaded.source());
         if source.masked {
-            return;
+            return Ok(());
         }
-        // A model that comes and goes is measured once, wherever the budgets are kept or are not.
-        let known = self.budgets.get(&source.identity).copied().or_else(|| find(calibration, &source.identity));
+        let most = calibration.ladder.last().copied().unwrap_or(default);
+        let reach = largest_batch(&*source.activation_bytes, room, most);
+        // A model that comes and goes is measured again only where there is more memory than before.
+        let before = self.budgets.get(&source.identity).filter(|choice| reach <= choice.holds_to);
+        let known = before.map(|choice| choice.tokens).or_else(|| find(calibration, &source.identity));
         let (tokens, origin) = match known {
             Some(tokens) => (tokens, Origin::Remembered),
             None => {
-                let choice = try_out(calibration, loaded, room, default);
+                let trial = Trial { ladder: &calibration.ladder, reach, default, time: calibration.time };
+                let choice = try_out(trial, loaded, self.shared)?;
                 (self.trim)();
-                if choice.lasts {
+                if choice.lasts() {
                     calibration.known.keep(&source.identity, choice.tokens);
-                    self.budgets.insert(Arc::clone(&source.identity), choice.tokens);
                 }
+                self.budgets.insert(Arc::clone(&source.identity), choice);
                 (choice.tokens, Origin::Measured)
             }
         };
         loaded.want(tokens, origin);
+        Ok(())
     }
 }
 
@@ -49,17 +59,31 @@ fn find(calibration: &Calibration, identity: &str) -> Option<usize> {
     tried.then_some(tokens)
 }
 
-fn try_out(calibration: &Calibration, loaded: &Loaded, room: u64, default: usize) -> Choice {
-    let (source, ladder) = (loaded.source(), &calibration.ladder);
-    let most = ladder.last().copied().unwrap_or(default);
-    let reach = largest_batch(&*source.activation_bytes, room, most);
-    let trial = Trial { ladder, reach, default, time: calibration.time };
-    trial.run(|tokens| {
-        let texts = texts(source, tokens);
+/// Runs a trial, which a shutdown ends like a pass that fails.
+///
+/// # Errors
+/// As [`Device::choose_budget`].
+fn try_out(trial: Trial, loaded: &Loaded, shared: &Shared) -> Result<Choice, String> {
+    let mut lost = None;
+    let choice = trial.run(|tokens| {
+        let texts = texts(loaded.source(), tokens);
         // Even one text may be too long.
-        let fits = texts.iter().map(Task::tokens).sum::<usize>() <= reach;
-        fits.then(|| loaded.rehearse(&texts)).flatten()
-    })
+        let fits = texts.iter().map(Task::tokens).sum::<usize>() <= trial.reach;
+        if !fits || shared.gate.is_closed() {
+            return None;
+        }
+        match loaded.rehearse(&texts) {
+            Ok(pass) => Some(pass),
+            Err(failure) => {
+                tracing::warn!(tokens, reason = failure.reason(), "a trial pass failed");
+                if let Failure::DeviceLost(reason) = failure {
+                    lost = Some(reason);
+                }
+                None
+            }
+        }
+    });
+    lost.map_or(Ok(choice), Err)
 }
 
 /// Texts of so many tokens together, or what fits of it in whole texts, but one at least. Their ids are spread over the

@@ -1,5 +1,6 @@
 //! Models coming to a device and leaving it, and the memory they take.
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,9 +15,10 @@ use crate::models::{self, ModelError};
 impl Device<'_> {
     /// Loads a model, after others made room for it where that is needed.
     ///
-    /// Whatever goes wrong here is the model's failure: were the device itself lost, the next forward pass would
-    /// say so, and a file that cannot be read must not end a service that runs other models.
-    pub(super) fn load(&mut self, model: usize, source: Arc<ModelSource>) {
+    /// Whatever goes wrong while loading is the model's failure: were the device itself lost, the next forward pass would
+    /// say so, and a file that cannot be read must not end a service that runs other models. That pass may be one that
+    /// measures the model.
+    pub(super) fn load(&mut self, model: usize, source: Arc<ModelSource>) -> ControlFlow<()> {
         let started = Instant::now();
         let loaded = catch_unwind(AssertUnwindSafe(|| self.try_load(model, &source)));
         let loaded = loaded.unwrap_or_else(|panic| Err(format!("loading panicked: {}", panic_message(&*panic))));
@@ -28,9 +30,13 @@ impl Device<'_> {
             (self.trim)();
         }
         self.fit_batches();
-        self.choose_budget(model);
+        if let Err(reason) = self.choose_budget(model) {
+            self.shared.lose_device(self.seat.device, &reason);
+            return ControlFlow::Break(());
+        }
         self.fit_batches();
         self.report(model, started, result);
+        ControlFlow::Continue(())
     }
 
     fn try_load(&mut self, model: usize, source: &ModelSource) -> Result<models::Loaded, String> {

@@ -88,22 +88,15 @@ impl Loaded {
         shared.meters.models[model].budgets[device].set(self.budget as f64);
     }
 
-    /// Runs a pass whose answers nobody waits for; none where it fails, which is logged.
-    pub(super) fn rehearse(&self, texts: &[Task]) -> Option<Pass> {
+    /// Runs a pass whose answers nobody waits for.
+    pub(super) fn rehearse(&self, texts: &[Task]) -> Result<Pass, Failure> {
         let tasks: Vec<&Task> = texts.iter().collect();
         let (tokens, started) = (texts.iter().map(Task::tokens).sum(), Instant::now());
         let result = forward(&self.model, &tasks);
         let took = started.elapsed();
-        match result {
-            Ok(_) => {
-                tracing::debug!(tokens, seconds = took.as_secs_f64(), "a trial pass");
-                Some(Pass { tokens, took })
-            }
-            Err(failure) => {
-                tracing::warn!(tokens, reason = failure.reason(), "a trial pass failed");
-                None
-            }
-        }
+        result?;
+        tracing::debug!(tokens, seconds = took.as_secs_f64(), "a trial pass");
+        Ok(Pass { tokens, took })
     }
 
     /// Runs one forward pass and notes how it went: facts, metrics, the model's speed and its budget.

@@ -34,19 +34,16 @@ use loaded::Loaded;
 
 use super::batch::{Turn, halve};
 use super::books::{Seat, Step};
+use super::calibration::Choice;
 use super::shared::Shared;
 use super::task::{Answer, Task};
 use super::{Calibration, DeviceSlot, EngineError, StartError};
 
 /// Starts the thread of the device at `index`.
 pub(super) fn spawn(index: usize, slot: DeviceSlot, shared: Arc<Shared>) -> Result<JoinHandle<()>, StartError> {
-    let threads = match slot.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
     let prefix = slot.name.clone();
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
+        .num_threads(slot.threads)
         .thread_name(move |thread| format!("{prefix}-{thread}"))
         .build()
         .map_err(|error| StartError(error.to_string()))?;
@@ -69,7 +66,7 @@ struct Device<'a> {
     max_batch_tokens: usize,
     calibration: Option<Calibration>,
     /// The budgets of models that were here, by identity.
-    budgets: HashMap<Arc<str>, usize>,
+    budgets: HashMap<Arc<str>, Choice>,
     trim: Box<dyn Fn() + Send>,
     seat: Seat,
     /// By index of the model.
@@ -103,7 +100,11 @@ impl<'a> Device<'a> {
                         break;
                     }
                 }
-                Step::Load(model, source) => self.load(model, source),
+                Step::Load(model, source) => {
+                    if self.load(model, source).is_break() {
+                        break;
+                    }
+                }
                 Step::Drop(model) => self.unload(model),
                 Step::End => break,
             }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::rig::{Calibrated, Known, Rig, Script, Settings, client, ids, settings, two_devices};
-use crate::engine::KnownBudgets;
 use crate::engine::calibration::{Choice, Pass, Trial};
+use crate::engine::{EngineError, KnownBudgets};
 use crate::models::ModelError;
 
 const LADDER: &[usize] = &[512, 1_024, 2_048, 4_096, 8_192];
@@ -30,11 +30,16 @@ fn affine(pass: f64, token: f64) -> impl Fn(usize) -> Option<f64> {
 }
 
 fn lasting(tokens: usize) -> Choice {
-    Choice { tokens, lasts: true }
+    Choice { tokens, holds_to: usize::MAX }
+}
+
+/// Where memory ended the trial.
+fn limited(tokens: usize, holds_to: usize) -> Choice {
+    Choice { tokens, holds_to }
 }
 
 fn passing(tokens: usize) -> Choice {
-    Choice { tokens, lasts: false }
+    Choice { tokens, holds_to: 0 }
 }
 
 #[test]
@@ -90,12 +95,12 @@ fn time_ends_the_trial() {
 fn memory_ends_the_trial() {
     let rising = || affine(0.1, 1e-6);
     let (choice, ran) = run(Trial { reach: 1_500, ..TRIAL }, rising());
-    assert_eq!(choice, passing(2_048), "what fits later may be larger, and then there is more to try");
+    assert_eq!(choice, limited(2_048, 1_500), "what fits later may be larger, and then there is more to try");
     assert!(ran.iter().all(|tokens| *tokens <= 1_500), "{ran:?}");
-    assert_eq!(run(Trial { reach: 5_000, time: Duration::from_secs(9), ..TRIAL }, rising()).0, passing(4_096));
+    assert_eq!(run(Trial { reach: 5_000, time: Duration::from_secs(9), ..TRIAL }, rising()).0, limited(4_096, 5_000));
     assert_eq!(run(Trial { reach: 1_500, ..TRIAL }, affine(0.0, 1e-6)).0, lasting(512), "more would bring nothing");
     // 100 tokens in 0.1 s are 2,000 in two.
-    assert_eq!(run(Trial { reach: 100, ..TRIAL }, rising()), (passing(1_024), vec![1]));
+    assert_eq!(run(Trial { reach: 100, ..TRIAL }, rising()), (limited(1_024, 100), vec![1]));
 }
 
 #[test]
@@ -131,7 +136,7 @@ proptest! {
         // No pass begins after the time is over, nor after one has failed.
         let before: Vec<f64> = seconds[..ran.len() - 1].iter().map(|took| took.unwrap_or(f64::NAN)).collect();
         prop_assert!(before.is_empty() || before.iter().sum::<f64>() <= time + 1e-6, "{before:?} of {time}");
-        prop_assert!(seconds[ran.len() - 1].is_some() || !choice.lasts);
+        prop_assert!(seconds[ran.len() - 1].is_some() || choice.holds_to == 0);
     }
 }
 
@@ -203,10 +208,9 @@ async fn a_known_budget_that_no_trial_finds_is_not_believed() {
 
 #[tokio::test]
 async fn a_trial_that_fails_costs_nothing_but_what_it_would_have_found() {
-    let faults: [fn() -> Result<(), ModelError>; 4] = [
+    let faults: [fn() -> Result<(), ModelError>; 3] = [
         || Err(ModelError::OutOfMemory("full".into())),
         || Err(ModelError::Forward("no".into())),
-        || Err(ModelError::Device("gone".into())),
         || panic!("in a trial"),
     ];
     for fault in faults {
@@ -219,6 +223,43 @@ async fn a_trial_that_fails_costs_nothing_but_what_it_would_have_found() {
         assert!(known.kept().is_empty() && rig.engine.status().last_error.is_none());
         rig.ask("m").await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_device_that_is_lost_in_a_trial_is_lost() {
+    let script = Script::new("m").on_forward(|_| Err(ModelError::Device("fell off the bus".into())));
+    let rig = Rig::new(vec![script.model(true)], measuring(&Known::default()));
+    let Err(EngineError::DeviceLost(reason)) = rig.engine.wait_until_loaded().await else { panic!("not lost") };
+    assert!(reason.contains("fell off the bus"), "{reason}");
+    assert!(!rig.engine.is_ready());
+    assert_eq!((rig.engine.device_lost().await, script.forwards().len()), (reason, 1));
+}
+
+#[tokio::test]
+async fn a_trial_that_memory_ended_is_repeated_only_where_there_is_more() {
+    let (script, known) = (Script::new("m").takes(1_000, 10), Known::default());
+    // Memory for one text of 128 tokens beside the weights, which compares nothing.
+    let calibrated = Some(Calibrated { ladder: &[128, 256], ..measuring(&known).calibrated.unwrap() });
+    let rig = Rig::new(vec![script.model(true)], Settings { memory: vec![2_400], calibrated, ..settings() });
+    rig.engine.wait_until_loaded().await.unwrap();
+    assert_eq!((script.forwards().len(), known.kept().len()), (3, 0));
+    rig.engine.unload("m").await.unwrap();
+    rig.engine.load("m").await.unwrap();
+    assert_eq!(script.forwards().len(), 3);
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_a_trial() {
+    let (script, latch) = super::rig::latched("m");
+    let known = Known::default();
+    let rig = Rig::new(vec![script.model(true)], measuring(&known));
+    latch.reached().await;
+    let engine = rig.engine.clone();
+    let ended = tokio::task::spawn_blocking(move || engine.shutdown(Duration::from_secs(60)));
+    super::rig::eventually(|| !rig.engine.is_ready() && rig.engine.submit(client(vec![ids(1, 10)])).is_err()).await;
+    latch.open();
+    ended.await.unwrap();
+    assert_eq!((script.forwards().len(), known.kept().len()), (1, 0), "the pass in flight was the last");
 }
 
 #[tokio::test]

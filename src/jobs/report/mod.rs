@@ -153,7 +153,7 @@ pub struct Provenance {
     pub model_digest: String,
     pub tokenizer_digest: String,
     pub dtype: String,
-    /// How far its numbers are from those in f32, at most, as measured on the CPU; absent in f32.
+    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
     pub device: String,
@@ -179,7 +179,7 @@ pub struct OtherModel {
     pub model_digest: String,
     pub tokenizer_digest: String,
     pub dtype: String,
-    /// How far its numbers are from those in f32, at most, as measured on the CPU; absent in f32.
+    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
 }

@@ -1,6 +1,6 @@
 //! The kernels of a build without the feature `cuda`: there are none.
 
-use super::inputs::{From, Rows, ScanInput, ScanPlaces};
+use super::inputs::{Columns, Rows, ScanInput, ScanPlaces};
 use crate::models::kernels::scan::ScanShape;
 use candle_core::{DType, Device, Result, Tensor};
 
@@ -41,7 +41,7 @@ impl Scans {
     ///
     /// # Errors
     /// Never.
-    pub fn conv(&self, _x: From, _taps: &Tensor, _bias: &Tensor, _places: &ScanPlaces) -> Result<Tensor> {
+    pub fn conv(&self, _x: Columns, _taps: &Tensor, _bias: &Tensor, _places: &ScanPlaces) -> Result<Tensor> {
         match *self {}
     }
 

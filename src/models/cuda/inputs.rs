@@ -17,15 +17,15 @@ pub struct Rows<'a> {
 }
 
 /// A contiguous tensor `[tokens, ..]` and the first of the columns that are read.
-pub type From<'a> = (&'a Tensor, usize);
+pub type Columns<'a> = (&'a Tensor, usize);
 
 /// What a scan reads, in the shapes of [`crate::models::kernels::scan`].
 pub struct ScanInput<'a> {
-    pub x: From<'a>,
-    pub gate: From<'a>,
-    pub time_steps: From<'a>,
-    pub b: From<'a>,
-    pub c: From<'a>,
+    pub x: Columns<'a>,
+    pub gate: Columns<'a>,
+    pub time_steps: Columns<'a>,
+    pub b: Columns<'a>,
+    pub c: Columns<'a>,
     pub a: &'a Tensor,
     pub d: &'a Tensor,
     pub time_bias: &'a Tensor,
@@ -34,11 +34,13 @@ pub struct ScanInput<'a> {
 }
 
 /// Where the tokens of a batch stand in their sequences, on the device.
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only kernels read it"))]
 pub struct ScanPlaces {
+    // Kernels trust what these say, so nobody else may make them.
     /// `[sequences, 2]`: the first row, and the one past the last.
-    pub bounds: Tensor,
+    pub(super) bounds: Tensor,
     /// `[tokens]`: the position of each.
-    pub positions: Tensor,
+    pub(super) positions: Tensor,
 }
 
 impl ScanPlaces {
@@ -46,13 +48,13 @@ impl ScanPlaces {
     /// Where the device fails.
     pub fn new(batch: &PackedBatch, device: &Device) -> Result<Self> {
         let on_device =
-            |places: Vec<usize>| Tensor::new(places.into_iter().map(count).collect::<Result<Vec<_>>>()?, device);
+            |places: Vec<usize>| Tensor::new(places.into_iter().map(to_u32).collect::<Result<Vec<_>>>()?, device);
         let bounds = batch.sequences.iter().flat_map(|s| [s.start, s.end]).collect();
         Ok(Self { bounds: on_device(bounds)?.reshape(((), 2))?, positions: on_device(batch.positions())? })
     }
 }
 
 /// A count as kernels take it.
-pub fn count(n: usize) -> Result<u32> {
+pub fn to_u32(n: usize) -> Result<u32> {
     u32::try_from(n).map_err(|_| Error::Msg(format!("{n} is too much for a kernel of a GPU")))
 }

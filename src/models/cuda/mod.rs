@@ -19,6 +19,6 @@ mod tensor;
 
 #[cfg(not(feature = "cuda"))]
 pub use absent::{RowStatistics, Scans};
-pub use inputs::{From, Rows, ScanInput, ScanPlaces};
+pub use inputs::{Columns, Rows, ScanInput, ScanPlaces};
 #[cfg(feature = "cuda")]
 pub use {compile::ptx, row_statistics::RowStatistics, scan::Scans};

@@ -1,7 +1,7 @@
 //! The statistics of rows of logits: one pass over the product as cuBLAS left it.
 
 use super::compile::{Kernel, kernel};
-use super::inputs::{Rows, count};
+use super::inputs::{Rows, to_u32};
 use super::program::{self, ROW_NUMBERS, rows_of_block};
 use super::tensor::{elements, tensor, without_gradients};
 use candle_core::cuda_backend::cudarc::driver::{CudaView, DeviceRepr, LaunchConfig, PushKernelArg};
@@ -66,12 +66,12 @@ impl RowStatistics {
         let mut out = unsafe { device.alloc::<f32>(height * ROW_NUMBERS)? };
         let (lanes, of_block) = rows_of_block(columns);
         let config = LaunchConfig {
-            grid_dim: (count(height.div_ceil(of_block))?, 1, 1),
-            block_dim: (count(lanes)?, count(of_block)?, 1),
+            grid_dim: (to_u32(height.div_ceil(of_block))?, 1, 1),
+            block_dim: (to_u32(lanes)?, to_u32(of_block)?, 1),
             shared_mem_bytes: 0,
         };
         let (no_bias, cap) = (0u64, rows.soft_cap.map_or(0.0, |cap| cap as f32));
-        let (height, columns, first) = (count(height)?, count(columns)?, count(rows.first)?);
+        let (height, columns, first) = (to_u32(height)?, to_u32(columns)?, to_u32(rows.first)?);
         let mut launch = self.function.launch();
         launch.arg(&product);
         match &bias {

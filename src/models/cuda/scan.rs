@@ -1,7 +1,7 @@
 //! The selective scan of Mamba and the convolution before it, over a packed batch. All of it is f32.
 
 use super::compile::{Kernel, kernel};
-use super::inputs::{From, ScanInput, ScanPlaces, count};
+use super::inputs::{Columns, ScanInput, ScanPlaces, to_u32};
 use super::program::{self, ScanTiling, THREADS};
 use super::tensor::{elements, tensor, without_gradients};
 use crate::models::kernels::scan::{ScanShape, TimeStep};
@@ -33,7 +33,7 @@ impl Scans {
     ///
     /// # Errors
     /// Where shapes do not fit together, or the device fails.
-    pub fn conv(&self, x: From, taps: &Tensor, bias: &Tensor, places: &ScanPlaces) -> Result<Tensor> {
+    pub fn conv(&self, x: Columns, taps: &Tensor, bias: &Tensor, places: &ScanPlaces) -> Result<Tensor> {
         without_gradients([x.0, taps, bias])?;
         let ((tokens, stride), (kernel, channels)) = (x.0.dims2()?, taps.dims2()?);
         let apart = bias.dims() != [channels] || places.positions.dims() != [tokens] || tokens * channels == 0;
@@ -47,14 +47,14 @@ impl Scans {
         let positions = elements::<u32>(&storage, layout, 0)?;
 
         let device = places.positions.device().as_cuda_device()?;
-        // SAFETY: the kernel writes every element.
+        // SAFETY: the kernel writes every element; what it reads at earlier positions is there, as `ScanPlaces` makes them.
         let mut out = unsafe { device.alloc::<f32>(tokens * channels)? };
         let config = LaunchConfig {
-            grid_dim: (count(tokens)?, count(channels.div_ceil(THREADS))?, 1),
-            block_dim: (count(THREADS)?, 1, 1),
+            grid_dim: (to_u32(tokens)?, to_u32(channels.div_ceil(THREADS))?, 1),
+            block_dim: (to_u32(THREADS)?, 1, 1),
             shared_mem_bytes: 0,
         };
-        let (stride, width, kernel) = (stride as u64, count(channels)?, count(kernel)?);
+        let (stride, width, kernel) = (stride as u64, to_u32(channels)?, to_u32(kernel)?);
         let mut launch = self.conv.launch();
         launch.arg(&x).arg(&stride).arg(&taps).arg(&bias).arg(&positions).arg(&mut out).arg(&width).arg(&kernel);
         // SAFETY: these are the arguments of the kernel, and the views are as long as it reads and writes.
@@ -78,11 +78,11 @@ impl Scans {
         let bounds = elements::<u32>(&storage, layout, 0)?;
 
         let device = places.bounds.device().as_cuda_device()?;
-        // SAFETY: the kernel writes every element, for the sequences are all of the batch.
+        // SAFETY: the kernel writes every element, for the sequences of `ScanPlaces` are all of the batch.
         let mut out = unsafe { device.alloc::<f32>(tokens * channels)? };
         let config = LaunchConfig {
-            grid_dim: (count(sequences * self.tiling.blocks(&shape))?, 1, 1),
-            block_dim: (count(self.tiling.threads)?, 1, 1),
+            grid_dim: (to_u32(sequences * self.tiling.blocks(&shape))?, 1, 1),
+            block_dim: (to_u32(self.tiling.threads)?, 1, 1),
             shared_mem_bytes: 0,
         };
         let view = |i: usize| elements::<f32>(&held[i].0, held[i].1, varying[i].1);
@@ -91,7 +91,7 @@ impl Scans {
         let view = |i: usize| elements::<f32>(&learnt[i].0, learnt[i].1, 0);
         let learnt = [view(0)?, view(1)?, view(2)?];
         let limits = (time_limit.0 as f32, time_limit.1 as f32);
-        let (heads, head_dim, groups) = (count(shape.heads)?, count(shape.head_dim)?, count(shape.groups)?);
+        let (heads, head_dim, groups) = (to_u32(shape.heads)?, to_u32(shape.head_dim)?, to_u32(shape.groups)?);
         let mut launch = self.scan.launch();
         for (view, stride) in views.iter().zip(&strides) {
             launch.arg(view).arg(stride);

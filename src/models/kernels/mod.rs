@@ -2,7 +2,8 @@
 //!
 //! Every kernel computes a row (a token) or a sequence from that row or sequence alone and in a fixed order, so that a
 //! score is the same bit for bit whatever else is in the batch and however many threads run. Vector instructions are
-//! chosen at run time (see [`simd`]); none of the choices changes a bit (see [`math`]).
+//! chosen at run time (see [`simd`]). In element-wise kernels and packed products none of the choices changes a bit (see
+//! [`math`]); `gemm`, which runs where nothing is packed, sums in another order.
 
 pub mod activation;
 pub mod attention;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub enum Level {
     /// What every processor of the architecture has: SSE2 on x86-64, elsewhere what the compiler takes for granted.
     Scalar,
+    /// AVX2.
     Avx2,
     /// AVX-512 with F, BW, DQ and VL.
     Avx512,

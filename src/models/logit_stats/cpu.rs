@@ -15,10 +15,17 @@ use std::ops::Range;
 
 /// Vocabulary entries of a tile, or a panel of packed weights more. The vocabulary is cut evenly, so that no tile is a sliver.
 const TILE: usize = 512;
-/// Rows that share a tile; with `TILE` this bounds a thread's logits at 2 MiB.
+/// Rows that share a tile; with `TILE` this bounds a thread's logits at about 2 MiB.
 const ROWS: usize = 1024;
 /// Partial sums side by side; a fixed number, so that sums have one order on every machine.
 const LANES: usize = 16;
+
+/// Bytes that the reduction takes at once, from above: a tile of logits on each thread, and what all tiles of a block say.
+pub fn bytes(vocab: usize, threads: usize) -> usize {
+    let tile = ROWS * (TILE + COLUMNS) * size_of::<f32>();
+    let reduced = ROWS.saturating_mul(vocab.div_ceil(TILE)).saturating_mul(size_of::<RowOfTile>());
+    threads.saturating_mul(tile).saturating_add(reduced)
+}
 
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
     match &*head.weight {
@@ -168,7 +175,7 @@ fn maximum(row: &[f32]) -> f32 {
     lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |a, &b| larger(a, b))
 }
 
-/// Sums of both results of `term` over a row: f32 within a lane (32 terms at most), f64 across lanes.
+/// Sums of both results of `term` over a row: f32 within a lane (some 35 terms at most), f64 across lanes.
 #[inline(always)]
 fn sums(row: &[f32], term: impl Fn(f32) -> (f32, f32)) -> (f64, f64) {
     let (mut a, mut b) = ([0f32; LANES], [0f32; LANES]);

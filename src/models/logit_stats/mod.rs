@@ -9,6 +9,8 @@ mod cpu;
 mod gpu;
 mod tensor;
 
+pub use cpu::bytes as bytes_on_cpu;
+
 use super::ModelError;
 use super::batch::PackedBatch;
 use super::cuda::RowStatistics;

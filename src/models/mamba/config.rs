@@ -24,6 +24,9 @@ const INERT: &[&str] = &[
     "use_mambapy",
 ];
 
+/// More than any model has; sums of a few such sizes cannot overflow.
+const MOST_CHANNELS: usize = 1 << 31;
+
 /// Reads a configuration of `model_type` `mamba`.
 ///
 /// # Errors
@@ -59,6 +62,9 @@ pub fn mamba2(config: &mut ConfigReader) -> Result<MambaArch, ModelError> {
             format!("{heads} heads of {head_dim} are not the {} of expand * hidden_size", arch.intermediate_size);
         return Err(config.fault("num_heads", reason));
     }
+    if groups.checked_mul(arch.state_size).is_none_or(|width| width > MOST_CHANNELS) {
+        return Err(config.fault("state_size", format!("{} * n_groups {groups} is too large", arch.state_size)));
+    }
     Ok(arch)
 }
 
@@ -87,10 +93,9 @@ fn common(
         }
         ssm.finish()?;
     }
-    // More than any model has; sums of a few such sizes cannot overflow.
     let intermediate_size = hidden_size
         .checked_mul(expand)
-        .filter(|&channels| channels <= 1 << 31)
+        .filter(|&channels| channels <= MOST_CHANNELS)
         .ok_or_else(|| config.fault("expand", format!("{expand} * hidden_size {hidden_size} is too large")))?;
     agree(config, "intermediate_size", intermediate_size)?;
     agree(config, "d_inner", intermediate_size)?;

@@ -59,6 +59,7 @@ impl<'a> Source<'a> {
         if !stored.widen_into(&mut values) {
             return Err(fault(&name, format!("type {:?}; supported are F32, F16 and BF16", stored.dtype)));
         }
+        self.weights.let_go(&name);
         let tensor = Tensor::from_vec(values, stored.shape, &Device::Cpu)?.to_device(device)?;
         self.seen().used.insert(name);
         Ok(tensor)

@@ -15,6 +15,9 @@ pub struct Linear {
 
 impl Linear {
     /// x `[tokens, in]` to `[tokens, out]`.
+    ///
+    /// # Errors
+    /// Where shapes do not fit together, or the device fails.
     pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
             (Weight::Packed(packed), _) => x.apply_op1_no_bwd(&PackedProduct { packed, bias: self.bias.as_ref() }),
@@ -29,6 +32,9 @@ impl Linear {
     }
 
     /// `residual + forward(x)`; the fused form writes into the storage of `residual`.
+    ///
+    /// # Errors
+    /// As [`Linear::forward`].
     pub fn add_to(&self, residual: Tensor, x: &Tensor, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
             (Weight::Packed(packed), _) => {
@@ -60,6 +66,9 @@ fn rows_at_once(n: usize) -> usize {
 
 fn add_bias(out: &mut [f32], bias: &Tensor) -> Result<()> {
     with_slice(bias, |bias| {
+        if !out.len().is_multiple_of(bias.len().max(1)) {
+            bail!("linear: a bias of {} for {} results", bias.len(), out.len())
+        }
         let rows = out.par_chunks_exact_mut(bias.len().max(1)).with_min_len(rows_at_once(bias.len()));
         rows.for_each(|row| row.iter_mut().zip(bias).for_each(|(o, b)| *o += b));
         Ok(())

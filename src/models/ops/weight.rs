@@ -13,7 +13,11 @@ pub enum Weight {
 }
 
 impl Weight {
-    /// Brings a tensor into the shape that a form multiplies by. f16 and bf16 stay what they are where they are packed.
+    /// Brings a tensor `[out, in]` into the shape that a form multiplies by. f16 and bf16 stay what they are where they are
+    /// packed.
+    ///
+    /// # Errors
+    /// Where it is no matrix on the form's device, or the machine lacks the form's instructions.
     pub fn new(tensor: Tensor, form: Form) -> Result<Self> {
         match form {
             Form::Fused(Multiply::Packed(products, isa)) => pack(&tensor, products, isa).map(Self::Packed),
@@ -22,6 +26,9 @@ impl Weight {
     }
 
     /// `[out, in]`
+    ///
+    /// # Errors
+    /// Where it is no matrix.
     pub fn dims(&self) -> Result<[usize; 2]> {
         match self {
             Self::Plain(tensor) => tensor.dims2().map(|(n, k)| [n, k]),
@@ -47,7 +54,10 @@ impl Weight {
         }
     }
 
-    /// The tensor, where it is one: in the plain form.
+    /// The tensor `[out, in]`, where it is one: in the plain form.
+    ///
+    /// # Errors
+    /// Where it is packed.
     pub fn tensor(&self) -> Result<&Tensor> {
         match self {
             Self::Plain(tensor) => Ok(tensor),

@@ -90,7 +90,9 @@ impl Element {
 
 /// Bytes of weights `[n, k]` once packed from elements of so many bytes.
 pub fn packed_bytes([n, k]: [usize; 2], element_bytes: usize) -> usize {
-    n.next_multiple_of(COLUMNS).saturating_mul(k.next_multiple_of(2)).saturating_mul(element_bytes)
+    // Such a size may be what a file merely says.
+    let filled = |n: usize, step| n.checked_next_multiple_of(step).unwrap_or(usize::MAX);
+    filled(n, COLUMNS).saturating_mul(filled(k, 2)).saturating_mul(element_bytes)
 }
 
 impl Packed {
@@ -132,13 +134,14 @@ impl Packed {
         [self.n, self.k]
     }
 
-    /// The weights of one output as f32.
+    /// The weights of one output as f32, into `[k]`.
     ///
     /// # Panics
-    /// Where there is no such output.
+    /// Where there is no such output, or `out` has another length: mistakes in this layer, not in a request.
     pub fn copy_row(&self, out: &mut [f32], row: usize) {
+        assert!(row < self.n && out.len() == self.k, "packed: no row {row} of {}", out.len());
         let (panel, column) = (self.panel(row / COLUMNS), row % COLUMNS);
-        out.iter_mut().take(self.k).enumerate().for_each(|(q, out)| *out = self.element.value(panel, column, q));
+        out.iter_mut().enumerate().for_each(|(q, out)| *out = self.element.value(panel, column, q));
     }
 
     /// Panels of columns.

@@ -40,6 +40,7 @@ impl Packed {
 }
 
 impl Rows<'_> {
+    /// How many there are.
     pub fn count(&self) -> usize {
         self.count
     }
