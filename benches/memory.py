@@ -4,8 +4,8 @@
     cargo build --release
     python3 benches/memory.py TEXTS.jsonl [MODEL_DIR ...] [--program target/release/pdr-audit]
 
-Without a model the demo model scores 10,000 and 100,000 texts, every one different; each further model scores the texts of the file,
-beside the bytes of its weights. Linux or macOS; needs no package.
+The demo model scores 10,000 and 100,000 texts, every one different, without the cache of statistics (`engine.cache`) and then with it, which
+fills up; each further model scores the texts of the file, beside the bytes of its weights. Linux or macOS; needs no package.
 """
 import argparse, json, os, pathlib, subprocess, sys, tempfile
 
@@ -49,12 +49,13 @@ def main():
     print("| model | texts | weights, MB | peak, MB | beside the weights |\n" + "|---" * 5 + "|")
     with tempfile.TemporaryDirectory() as directory:
         config, many = pathlib.Path(directory) / "c.toml", pathlib.Path(directory) / "many.jsonl"
-        config.write_text("")
         demo = weight_bytes(program, "")
-        for count in (10_000, 100_000):
-            with open(many, "w") as file:
-                file.writelines(json.dumps({"text": f"{i} {texts[i % len(texts)]}"}) + "\n" for i in range(count))
-            row("demo", demo, program, many, config)
+        for cache in ("0B", "256MiB"):
+            config.write_text(f'[engine]\ncache = "{cache}"\n')
+            for count in (10_000, 100_000):
+                with open(many, "w") as file:
+                    file.writelines(json.dumps({"text": f"{i} {texts[i % len(texts)]}"}) + "\n" for i in range(count))
+                row(f"demo, a cache of {cache}", demo, program, many, config)
         for model in arguments.models:
             settings = f'[[models]]\nid = "model"\nsource = {json.dumps(str(model.absolute()))}\n'
             config.write_text(settings)

@@ -23,6 +23,7 @@ SHAPES = {
     "pythia-70m": (*pythia(512, 6, 8), torch.float32),
     "pythia-160m": (*pythia(768, 12, 12), torch.float32),
     "pythia-160m-bf16": (*pythia(768, 12, 12), torch.bfloat16),
+    "pythia-410m": (*pythia(1024, 24, 16), torch.float32),
     "llama-160m": (LlamaForCausalLM, LlamaConfig(vocab_size=VOCAB, **LLAMA), torch.float32),
     "mamba-130m": (MambaForCausalLM, MambaConfig(vocab_size=50280, hidden_size=768, num_hidden_layers=24), torch.float32),
 }

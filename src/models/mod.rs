@@ -96,8 +96,7 @@ pub enum ModelError {
 impl From<candle_core::Error> for ModelError {
     fn from(error: candle_core::Error) -> Self {
         let text = error.to_string();
-        // candle has no variant for it: cuBLAS and the driver name it in the message.
-        if text.contains("OUT_OF_MEMORY") || text.contains("out of memory") {
+        if is_out_of_memory(&text) {
             Self::OutOfMemory(text)
         } else if is_of_the_device(&error) {
             Self::Device(text)
@@ -105,6 +104,11 @@ impl From<candle_core::Error> for ModelError {
             Self::Forward(text)
         }
     }
+}
+
+/// Whether the message of an error says so. candle has no variant for it: cuBLAS and the driver name it in the message.
+fn is_out_of_memory(text: &str) -> bool {
+    text.contains("OUT_OF_MEMORY") || text.contains("out of memory")
 }
 
 /// Whether the error comes from a GPU and not from a shape or type that does not fit.

@@ -1,6 +1,7 @@
 //! Programs as functions of a device.
 
 use super::program::{INTRINSICS, Program};
+use crate::models::is_out_of_memory;
 use candle_core::cuda_backend::DeviceId;
 use candle_core::cuda_backend::cudarc::driver::{CudaFunction, CudaStream, LaunchArgs};
 use candle_core::cuda_backend::cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
@@ -31,18 +32,30 @@ impl Kernel {
 /// The kernel of a program; None where it cannot be compiled for the device, which the log says once.
 ///
 /// # Errors
-/// Where a kernel that ran before can no longer be had: the device has failed.
+/// Where there is no memory for it, or a kernel that ran before can no longer be had: the device has failed.
 pub fn kernel(device: &CudaDevice, program: &Program, name: &str) -> Result<Option<Kernel>> {
     let load = |ptx: &str| -> Result<Kernel> {
         let function = device.get_or_load_custom_func(name, &program.name, ptx)?.into_cuda_function();
         Ok(Kernel { function, stream: device.cuda_stream() })
     };
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-    let compiled = all.entry((device.id(), program.name.clone())).or_insert_with(|| {
-        let loaded = compile(device, program).and_then(|ptx| load(&ptx).map(|_| ptx).map_err(|e| e.to_string()));
-        loaded.map_err(|why| tracing::warn!(program = program.name, why, "running without this kernel")).ok()
-    });
-    compiled.as_deref().map(load).transpose()
+    let key = (device.id(), program.name.clone());
+    if let Some(compiled) = all.get(&key) {
+        return compiled.as_deref().map(load).transpose();
+    }
+    let loaded = match compile(device, program) {
+        Err(why) => Err(why),
+        Ok(ptx) => match load(&ptx) {
+            Ok(kernel) => Ok((ptx, kernel)),
+            // There may be memory for it later, or after another model has gone.
+            Err(error) if is_out_of_memory(&error.to_string()) => return Err(error),
+            Err(error) => Err(error.to_string()),
+        },
+    };
+    let loaded = loaded.map_err(|why| tracing::warn!(program = program.name, why, "running without this kernel")).ok();
+    let (ptx, kernel) = loaded.unzip();
+    all.insert(key, ptx);
+    Ok(kernel)
 }
 
 fn compile(device: &CudaDevice, program: &Program) -> std::result::Result<Arc<str>, String> {

@@ -3,22 +3,17 @@
 use super::mixer::{Columns, Conv, Scan, ScanColumns};
 use crate::models::batch::PackedBatch;
 use crate::models::cuda::{ScanInput, ScanPlaces, Scans};
-use crate::models::kernels::scan::ScanShape;
-use candle_core::{Result, Tensor};
+use candle_core::{Device, Result, Tensor};
 
 /// The kernels, and the batch they run over.
-pub struct Kernels {
-    scans: Scans,
+pub struct Kernels<'a> {
+    scans: &'a Scans,
     places: ScanPlaces,
 }
 
-impl Kernels {
-    /// For a batch whose first hidden states are `x`; None where there are no kernels, or where gradients are wanted.
-    pub fn new(batch: &PackedBatch, shape: ScanShape, x: &Tensor) -> Result<Option<Self>> {
-        match Scans::new(x.device(), shape)? {
-            Some(scans) if !x.track_op() => Ok(Some(Self { scans, places: ScanPlaces::new(batch, x.device())? })),
-            _ => Ok(None),
-        }
+impl<'a> Kernels<'a> {
+    pub fn new(scans: &'a Scans, batch: &PackedBatch, device: &Device) -> Result<Self> {
+        Ok(Self { scans, places: ScanPlaces::new(batch, device)? })
     }
 
     /// The convolution with its activation, `[tokens, channels]`.

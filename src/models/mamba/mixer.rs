@@ -5,6 +5,7 @@ use super::arch::{Generation, MambaArch};
 use super::{fused, gpu, plain};
 use crate::models::ModelError;
 use crate::models::batch::PackedBatch;
+use crate::models::cuda::Scans;
 use crate::models::decoder::TensorSource;
 use crate::models::kernels::scan::ScanShape;
 use crate::models::layer::linear;
@@ -20,7 +21,7 @@ pub enum Plan<'a> {
     },
     Plain(plain::Padding),
     /// The plain form, but for the convolution and the scan, for which there are kernels.
-    Gpu(gpu::Kernels),
+    Gpu(gpu::Kernels<'a>),
 }
 
 /// RMS normalisation in groups of columns, with weight `[width]`.
@@ -77,14 +78,13 @@ enum Selection {
 }
 
 impl<'a> Plan<'a> {
-    /// For a batch whose first hidden states are `x`.
-    pub fn new(form: Form, batch: &'a PackedBatch, shape: ScanShape, x: &Tensor) -> Result<Self> {
-        Ok(match form {
-            Form::Fused(multiply) => Self::Fused { batch, positions: batch.positions(), multiply },
-            Form::Plain => match gpu::Kernels::new(batch, shape, x)? {
-                Some(kernels) => Self::Gpu(kernels),
-                None => Self::Plain(plain::Padding::new(batch, x.device())?),
-            },
+    /// For a batch whose first hidden states are `x`, with the kernels of a GPU where there are some.
+    pub fn new(form: Form, batch: &'a PackedBatch, scans: Option<&'a Scans>, x: &Tensor) -> Result<Self> {
+        Ok(match (form, scans) {
+            (Form::Fused(multiply), _) => Self::Fused { batch, positions: batch.positions(), multiply },
+            // Kernels know no gradients.
+            (Form::Plain, Some(scans)) if !x.track_op() => Self::Gpu(gpu::Kernels::new(scans, batch, x.device())?),
+            (Form::Plain, _) => Self::Plain(plain::Padding::new(batch, x.device())?),
         })
     }
 

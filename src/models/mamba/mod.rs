@@ -31,6 +31,8 @@ pub struct Mamba {
     arch: MambaArch,
     form: Form,
     device: Device,
+    /// Kernels of a GPU, where there are some.
+    scans: Option<Scans>,
     embedding: Arc<Weight>,
     layers: Vec<Layer>,
     final_norm: RmsNorm,
@@ -41,7 +43,7 @@ impl Mamba {
     /// Builds the model from a source of tensors.
     ///
     /// # Errors
-    /// Whatever the source returns for a tensor that it does not have in the shape asked for.
+    /// Whatever the source returns for a tensor that it does not have in the shape asked for; where the device fails.
     pub fn new(arch: MambaArch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let shape = [arch.vocab_size, arch.hidden_size];
         let (embedding, tied) = embedding(arch.tied_head, &shape, form, source)?;
@@ -52,13 +54,14 @@ impl Mamba {
             None => Weight::new(source("head.weight", &shape)?, form)?.into(),
         };
         let head = Head { weight, bias: None, soft_cap: None };
-        Ok(Self { arch, form, device: device.clone(), embedding, layers, final_norm, head })
+        let scans = if form.is_fused() { None } else { Scans::new(device, arch.scan_shape())? };
+        Ok(Self { arch, form, device: device.clone(), scans, embedding, layers, final_norm, head })
     }
 
     /// The hidden states after the final norm, `[tokens, hidden]`.
     pub fn hidden(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
         let mut x = self.embedding.pick(&batch.ids(&self.device)?, self.form)?;
-        let plan = Plan::new(self.form, batch, self.arch.scan_shape(), &x)?;
+        let plan = Plan::new(self.form, batch, self.scans.as_ref(), &x)?;
         for layer in &self.layers {
             x = layer.forward(x, &self.arch, &plan)?;
         }
@@ -75,7 +78,7 @@ impl Mamba {
 
 impl CausalLm for Mamba {
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
-        if self.form.is_fused() || Scans::new(&self.device, self.arch.scan_shape())?.is_some() {
+        if self.form.is_fused() || self.scans.is_some() {
             return self.run(sequences);
         }
         // The plain form pads: better among sequences of about the same length.
