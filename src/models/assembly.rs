@@ -4,7 +4,7 @@ use super::ModelError;
 use super::arch::Arch;
 use super::families::Storage;
 use super::weights::{Stored, Weights};
-use candle_core::DType;
+use candle_core::{DType, Device, Tensor};
 use rayon::prelude::*;
 use safetensors::Dtype;
 use std::collections::BTreeSet;
@@ -35,12 +35,8 @@ impl<'a> Assembly<'a> {
     /// # Errors
     /// [`ModelError::Tensor`] naming what is missing, or has another shape or a type that is not supported.
     pub fn values(&mut self, canonical: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
-        let (names, parts) = self.find(canonical)?;
+        let (names, parts) = self.parts(canonical, shape)?;
         let transposed = self.storage.is_transposed(canonical);
-        // Nothing is as large as config.json says before the files say so too.
-        for ((name, part), rows) in names.iter().zip(&parts).zip(self.rows(canonical, shape, parts.len())) {
-            check_shape(name, part, shape, rows, transposed)?;
-        }
         let order = self.arch.and_then(|arch| self.storage.row_order(arch, canonical));
         let reorders = transposed || order.is_some();
         let count = shape.iter().product();
@@ -71,6 +67,25 @@ impl<'a> Assembly<'a> {
         Ok(values)
     }
 
+    /// A canonical tensor that stands on disk in one piece, in canonical order and in this half type: taken over without
+    /// a detour by f32, which would need three times the memory of the tensor. None where it does not stand so.
+    ///
+    /// # Errors
+    /// As [`Assembly::values`].
+    pub fn as_stored(&mut self, canonical: &str, shape: &[usize], dtype: DType) -> Result<Option<Tensor>, ModelError> {
+        let reordered = self.arch.is_some_and(|arch| self.storage.row_order(arch, canonical).is_some());
+        let changed = reordered || self.storage.is_transposed(canonical) || self.storage.offset(canonical) != 0.0;
+        if changed || self.half_type(canonical) != Some(dtype) {
+            return Ok(None);
+        }
+        let (names, parts) = self.parts(canonical, shape)?;
+        let [part] = &parts[..] else { return Ok(None) };
+        let tensor = Tensor::from_raw_buffer(part.bytes(), dtype, shape, &Device::Cpu)?;
+        names.iter().for_each(|name| self.weights.let_go(name));
+        self.used.extend(names);
+        Ok(Some(tensor))
+    }
+
     /// The half type that every part of a canonical tensor is stored in, where it is one.
     pub fn half_type(&self, canonical: &str) -> Option<DType> {
         // By the header alone: the elements may have been read and let go.
@@ -90,6 +105,17 @@ impl<'a> Assembly<'a> {
             Some(arch) => self.storage.part_rows(arch, canonical, shape[0], parts),
             None => vec![shape[0]],
         }
+    }
+
+    /// The parts of a canonical tensor, with their names, in the shapes that are asked for: nothing is as large as
+    /// config.json says before the files say so too.
+    fn parts(&self, canonical: &str, shape: &[usize]) -> Result<(Vec<String>, Vec<Stored<'a>>), ModelError> {
+        let (names, parts) = self.find(canonical)?;
+        let transposed = self.storage.is_transposed(canonical);
+        for ((name, part), rows) in names.iter().zip(&parts).zip(self.rows(canonical, shape, parts.len())) {
+            check_shape(name, part, shape, rows, transposed)?;
+        }
+        Ok((names, parts))
     }
 
     /// The parts of a canonical tensor, under the first of its names that is there.

@@ -125,7 +125,6 @@ impl Checkpoint {
     ) -> Result<Box<dyn CausalLm>, ModelError> {
         let mut assembly = Assembly::new(&self.weights, storage, arch);
         let mut source = |canonical: &str, shape: &[usize]| {
-            let tensor = Tensor::from_vec(assembly.values(canonical, shape)?, shape, &Device::Cpu)?;
             let dtype = match form {
                 // Norms are taken in f32 whatever the type, and are too small to matter.
                 Form::Plain if canonical.contains("norm") => DType::F32,
@@ -136,6 +135,10 @@ impl Checkpoint {
                     Products::Bf16 => DType::BF16,
                 },
                 Form::Fused(_) => DType::F32,
+            };
+            let tensor = match assembly.as_stored(canonical, shape, dtype)? {
+                Some(tensor) => tensor,
+                None => Tensor::from_vec(assembly.values(canonical, shape)?, shape, &Device::Cpu)?,
             };
             Ok(tensor.to_dtype(dtype)?.to_device(device)?)
         };

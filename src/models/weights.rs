@@ -35,7 +35,6 @@ pub struct Weights {
 pub struct Stored<'a> {
     pub dtype: Dtype,
     pub shape: &'a [usize],
-    /// Elements in row-major order, little-endian.
     bytes: Cow<'a, [u8]>,
 }
 
@@ -164,6 +163,11 @@ fn shards(index: &[u8]) -> Result<Vec<String>, String> {
 }
 
 impl Stored<'_> {
+    /// The elements in row-major order, little-endian.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Appends all elements as f32, exactly; false for a type that is not supported.
     pub fn widen_into(&self, out: &mut Vec<f32>) -> bool {
         match self.dtype {
