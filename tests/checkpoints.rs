@@ -143,6 +143,13 @@ fn sizes_that_no_file_confirms_take_no_memory() {
         });
         assert!(said.contains("tensor `"), "{golden}: {said}");
     }
+    let said = with_config("mamba2", |config| {
+        let large = 1u64 << 31;
+        let sizes = json!({ "hidden_size": large, "expand": 1, "num_heads": large, "head_dim": 1, "n_groups": large });
+        config.as_object_mut().unwrap().extend(sizes.as_object().unwrap().clone());
+        config["state_size"] = large.into();
+    });
+    assert!(said.contains("key `state_size`") && said.contains("too large"), "{said}");
 }
 
 #[test]

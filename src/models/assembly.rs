@@ -175,7 +175,35 @@ fn pick_rows(values: &[f32], columns: usize, order: &[usize]) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use super::transpose;
+    use super::*;
+    use crate::models::checkpoint::Checkpoint;
+    use crate::models::families::Network;
+    use crate::models::files::ModelFiles;
+
+    #[test]
+    fn what_stands_on_disk_as_it_is_wanted_is_taken_over_and_nothing_else() {
+        for (golden, stored, other) in
+            [("gptneox-bf16", DType::BF16, DType::F16), ("gptneox-f16", DType::F16, DType::BF16)]
+        {
+            let directory = format!("{}/tests/fixtures/goldens/{golden}", env!("CARGO_MANIFEST_DIR"));
+            let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory.into())).unwrap();
+            let Network::Decoder(arch, storage) = &checkpoint.described.network else { panic!("a decoder") };
+            let mut assembly = Assembly::new(&checkpoint.weights, storage, Some(arch));
+            let shape = [arch.sizes.vocab, arch.sizes.hidden];
+            let taken = assembly.as_stored("embedding.weight", &shape, stored).unwrap().unwrap();
+            assert_eq!((taken.dtype(), assembly.used().len()), (stored, 1));
+            let taken: Vec<f32> = taken.to_dtype(DType::F32).unwrap().flatten_all().unwrap().to_vec1().unwrap();
+            assert_eq!(taken, assembly.values("embedding.weight", &shape).unwrap());
+            for dtype in [DType::F32, other] {
+                assert!(assembly.as_stored("embedding.weight", &shape, dtype).unwrap().is_none());
+            }
+            // Its rows go head by head on disk.
+            let qkv = [arch.qkv_width(), arch.sizes.hidden];
+            assert!(assembly.as_stored("layers.0.qkv.weight", &qkv, stored).unwrap().is_none());
+            let refusal = assembly.as_stored("embedding.weight", &[1, 2], stored).unwrap_err();
+            assert!(refusal.to_string().contains("shape"), "{refusal}");
+        }
+    }
 
     #[test]
     fn a_transpose_has_every_element_in_its_place() {
