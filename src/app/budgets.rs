@@ -3,7 +3,7 @@
 //! Invariants:
 //!
 //! - a file says what its budget was measured under, and counts for nothing else: model, device, processor, threads, and the
-//!   version of the program;
+//!   kernels;
 //! - it is there as a whole or not at all, so any number of processes may share the directory; the last to write wins;
 //! - it can only save a trial: whatever goes wrong is logged, and a budget is measured again.
 
@@ -11,6 +11,7 @@
 mod tests;
 
 use crate::engine::KnownBudgets;
+use crate::models::NUMERICS;
 use crate::models::files::digest;
 use crate::new_file::NewFile;
 use anyhow::{Context, Result, ensure};
@@ -18,9 +19,6 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-
-/// The program that measured. Budgets of another version are not used, for its kernels may be others.
-const PROGRAM: &str = concat!("pdr-audit ", env!("CARGO_PKG_VERSION"));
 
 /// No file of ours is larger.
 const MOST_BYTES: u64 = 64 << 10;
@@ -56,7 +54,8 @@ struct Conditions {
 /// What stands in a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
-    program: String,
+    /// What stands for the sources of the kernels that were timed.
+    numerics: String,
     #[serde(flatten)]
     conditions: Conditions,
     max_batch_tokens: usize,
@@ -77,7 +76,7 @@ impl KnownBudgets for BudgetFiles {
         let Some(directory) = &self.directory else { return };
         let conditions = self.conditions(identity);
         let path = conditions.path(directory);
-        let note = Note { program: PROGRAM.to_owned(), conditions, max_batch_tokens: tokens };
+        let note = Note { numerics: NUMERICS.to_owned(), conditions, max_batch_tokens: tokens };
         if let Err(error) = write(&path, &note) {
             let (file, reason) = (path.display(), format!("{error:#}"));
             tracing::info!(%file, reason, "the batch budget is not remembered, and the next start measures it again");
@@ -112,7 +111,7 @@ fn read(path: &Path, conditions: &Conditions) -> Result<Option<usize>> {
     let mut json = Vec::new();
     file.take(MOST_BYTES).read_to_end(&mut json)?;
     let note: Note = serde_json::from_slice(&json)?;
-    if note.program != PROGRAM {
+    if note.numerics != NUMERICS {
         // As after every upgrade.
         return Ok(None);
     }

@@ -53,13 +53,12 @@ fn a_file_that_is_not_ours_is_passed_over_and_replaced() {
     let path = ours.conditions("model").path(place.path());
     ours.keep("model", 1_024);
     let good = std::fs::read_to_string(&path).unwrap();
-    let version = env!("CARGO_PKG_VERSION");
     let other_model = good.replace("\"model\": \"model\"", "\"model\": \"another\"");
     let bad = [
         String::new(),
         "{}".to_owned(),
         good[..good.len() / 2].to_owned(),
-        good.replace(version, "0.0.0"),
+        good.replace(NUMERICS, "of other sources"),
         good.replace("1024", "-1"),
         good.replace("1024", "1e99"),
         other_model,

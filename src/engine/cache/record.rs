@@ -5,8 +5,9 @@ use sha2::{Digest, Sha256};
 use crate::engine::Stats;
 use crate::token_stats::TokenStats;
 
-/// What a file must say that it holds. A new version of the program may compute other bits, so it begins anew.
-pub(super) const STAMP: &str = concat!("pdr-audit ", env!("CARGO_PKG_VERSION"), " statistics 1");
+/// What a file must say that it holds. Other sources than [`NUMERICS`](crate::models::NUMERICS) stands for may compute other
+/// bits, so with them it begins anew.
+pub(super) const STAMP: &str = concat!("pdr-audit statistics 1 of ", env!("NUMERICS"));
 
 /// What a sequence is filed under.
 pub(super) type Key = [u8; 32];
