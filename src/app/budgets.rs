@@ -11,7 +11,6 @@
 mod tests;
 
 use crate::engine::KnownBudgets;
-use crate::models::NUMERICS;
 use crate::models::files::digest;
 use crate::new_file::NewFile;
 use anyhow::{Context, Result, ensure};
@@ -19,6 +18,9 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+
+/// The program that measured: its kernels go by their [sources](crate::models::NUMERICS), and budgets of others are not used.
+const PROGRAM: &str = concat!("pdr-audit ", env!("NUMERICS"));
 
 /// No file of ours is larger.
 const MOST_BYTES: u64 = 64 << 10;
@@ -54,8 +56,7 @@ struct Conditions {
 /// What stands in a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
-    /// What stands for the sources of the kernels that were timed.
-    numerics: String,
+    program: String,
     #[serde(flatten)]
     conditions: Conditions,
     max_batch_tokens: usize,
@@ -76,7 +77,7 @@ impl KnownBudgets for BudgetFiles {
         let Some(directory) = &self.directory else { return };
         let conditions = self.conditions(identity);
         let path = conditions.path(directory);
-        let note = Note { numerics: NUMERICS.to_owned(), conditions, max_batch_tokens: tokens };
+        let note = Note { program: PROGRAM.to_owned(), conditions, max_batch_tokens: tokens };
         if let Err(error) = write(&path, &note) {
             let (file, reason) = (path.display(), format!("{error:#}"));
             tracing::info!(%file, reason, "the batch budget is not remembered, and the next start measures it again");
@@ -111,7 +112,7 @@ fn read(path: &Path, conditions: &Conditions) -> Result<Option<usize>> {
     let mut json = Vec::new();
     file.take(MOST_BYTES).read_to_end(&mut json)?;
     let note: Note = serde_json::from_slice(&json)?;
-    if note.numerics != NUMERICS {
+    if note.program != PROGRAM {
         // As after every upgrade.
         return Ok(None);
     }

@@ -58,7 +58,7 @@ fn a_file_that_is_not_ours_is_passed_over_and_replaced() {
         String::new(),
         "{}".to_owned(),
         good[..good.len() / 2].to_owned(),
-        good.replace(NUMERICS, "of other sources"),
+        good.replace(PROGRAM, "pdr-audit of other sources"),
         good.replace("1024", "-1"),
         good.replace("1024", "1e99"),
         other_model,

@@ -244,6 +244,8 @@ impl From<Error> for Fault {
             Error::PreviousIo | Error::DatabaseAlreadyOpen | Error::DatabaseClosed => {
                 Self::Unavailable(error.to_string())
             }
+            // Its words alone: a file of another version is no "corrupted DB".
+            Error::Corrupted(reason) => Self::Damaged(reason),
             error => Self::Damaged(error.to_string()),
         }
     }
