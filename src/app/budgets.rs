@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// The program that measured: its kernels go by their [sources](crate::models::NUMERICS), and budgets of others are not used.
+/// The program that measured, by the sources of its kernels, which `build.rs` names. Budgets of others are not used.
 const PROGRAM: &str = concat!("pdr-audit ", env!("NUMERICS"));
 
 /// No file of ours is larger.

@@ -32,10 +32,6 @@ pub mod weights;
 use crate::token_stats::TokenStats;
 use masked::{Blank, Filled};
 
-/// Stands for the sources that every number comes from: this layer and its libraries. Numbers kept under another name may have
-/// other bits, though the version of the program be the same.
-pub const NUMERICS: &str = env!("NUMERICS");
-
 /// A causal language model that is loaded and can run. It lives on the device thread that loaded it.
 pub trait CausalLm {
     /// Runs the sequences as one packed batch.

@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 use crate::engine::Stats;
 use crate::token_stats::TokenStats;
 
-/// What a file must say that it holds. Other sources than [`NUMERICS`](crate::models::NUMERICS) stands for may compute other
-/// bits, so with them it begins anew.
+/// What a file must say that it holds. `build.rs` names the sources that numbers come from; others may give other bits, so with
+/// them it begins anew.
 pub(super) const STAMP: &str = concat!("pdr-audit statistics 1 of ", env!("NUMERICS"));
 
 /// What a sequence is filed under.
