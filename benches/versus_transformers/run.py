@@ -24,8 +24,10 @@ LAYERS = "rate-candle,rate-kernel,http"
 
 
 def lines(command):
-    out = subprocess.run([str(part) for part in command], cwd=ROOT, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
-    return [json.loads(line) for line in out.stdout.decode().splitlines() if line.startswith("{")]
+    out = subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=True, text=True, env=ENVIRONMENT)
+    if out.returncode != 0:
+        sys.exit(out.stderr)
+    return [json.loads(line) for line in out.stdout.splitlines() if line.startswith("{")]
 
 
 def ours(model, texts, case):
