@@ -10,7 +10,8 @@ use crate::jobs::Audits;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
 use crate::models::kernels::simd;
-use crate::scorer::{Declared, Entry, Opener, Origin, Registry, Scorer, Workers, load_token_counts};
+use crate::pool::{Declaration, Model, Opener, Origin, Pool};
+use crate::scorer::{Scorer, Workers, load_token_counts};
 use crate::telemetry::Metrics;
 use anyhow::{Context, Result, bail};
 use budgets::BudgetFiles;
@@ -60,7 +61,7 @@ const TEXTS_OF_CACHE: u64 = 4;
 /// As [`make_scorer`].
 pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Option<PathBuf>) -> Result<Scorer> {
     let scorer = make_scorer(settings, hub, budgets)?;
-    scorer.registry().begin_opening();
+    scorer.pool().begin_opening();
     Ok(scorer)
 }
 
@@ -85,15 +86,23 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Opt
             DiskCache { directory, limit }
         }),
     };
-    let slots = declared.iter().map(Declared::slot).collect();
-    let device_slots = devices.iter().map(|device| device_slot(settings, device, budgets.as_deref()));
-    let engine = Engine::start(slots, device_slots.collect(), engine)?;
-    let opener = Arc::new(Opener { engine: engine.clone(), devices: devices.into(), hub });
-    let entries = declared.into_iter().map(|declared| Arc::new(Entry::new(declared, Arc::clone(&opener))));
-    let registry = Registry::new(entries.collect(), settings.default_model()).with_token_counts(token_counts);
+    let device_slots: Vec<_> = devices.iter().map(|device| device_slot(settings, device, budgets.as_deref())).collect();
+    let pool = Pool::new(devices.len(), settings.default_model().map(str::to_owned), opener(devices.into(), hub));
+    for declaration in declared {
+        pool.add(declaration)?;
+    }
+    let engine = Engine::start(pool, device_slots, engine)?;
     let workers = Workers::new(settings.engine.threads)?;
     let of_texts = settings.engine.cache.as_u64() / TEXTS_OF_CACHE;
-    Ok(Scorer::new(engine, Arc::new(registry), workers, of_texts, settings.limits.text.as_u64()))
+    Ok(Scorer::new(engine, token_counts, workers, of_texts, settings.limits.text.as_u64()))
+}
+
+/// How the files of models are opened: those of the Hub are fetched first, if its settings can be used.
+fn opener(devices: Arc<[ComputeDevice]>, hub: Result<Hub, HubError>) -> Opener {
+    Arc::new(move |declaration, previous, progress| {
+        let located = declaration.origin.locate(hub.as_ref(), progress)?;
+        Model::open(declaration, located, &devices, previous)
+    })
 }
 
 /// The Hub as this process's environment says: `HF_HOME`, `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE`. A fault in it is
@@ -108,19 +117,19 @@ pub fn budget_directory() -> Option<PathBuf> {
 }
 
 /// The devices that are in use, and the models with their places on them.
-fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declared>)> {
+fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declaration>)> {
     let mut devices = Vec::new();
     let main = place(&mut devices, settings.engine.device)?;
     let mut declared = Vec::new();
     if settings.models.is_empty() {
-        let demo = |id: &str, files, reference: Option<&str>| Declared {
+        let demo = |id: &str, files, reference: Option<&str>| Declaration {
             id: id.to_owned(),
             origin: Origin::Files(files),
             dtype: settings.engine.dtype,
             reference: reference.map(str::to_owned),
             eager: true,
             pinned: false,
-            places: vec![main],
+            devices: vec![main],
         };
         declared.push(demo(config::DEMO, DEMO, Some(config::DEMO_REFERENCE)));
         declared.push(demo(config::DEMO_REFERENCE, DEMO_REFERENCE, None));
@@ -139,14 +148,14 @@ fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declared>)> {
         if places.iter().any(|&at| devices[at].device.is_cpu()) && places.len() > 1 {
             bail!("model `{}`: replicas on the CPU and on a GPU would not give the same scores", model.id);
         }
-        declared.push(Declared {
+        declared.push(Declaration {
             id: model.id.clone(),
             origin: Origin::configured(model),
             dtype: if model.dtype == config::Dtype::Auto { settings.engine.dtype } else { model.dtype },
             reference: model.reference.clone(),
             eager: model.load == Load::Eager,
             pinned: model.pinned,
-            places,
+            devices: places,
         });
     }
     Ok((devices, declared))

@@ -16,6 +16,7 @@ pub mod statistics;
 pub mod tokenizer;
 
 pub mod engine;
+pub mod pool;
 
 pub mod scorer;
 

@@ -8,7 +8,8 @@ use pdr_audit::app::start_scorer;
 use pdr_audit::config::{Device, Model as Configured, Settings};
 use pdr_audit::engine::{Class, Refusal};
 use pdr_audit::hub::Hub;
-use pdr_audit::scorer::{Generated, Model, Retry, Scorer, ScorerError, TextError};
+use pdr_audit::pool::{Model, Retry};
+use pdr_audit::scorer::{Generated, Scorer, ScorerError, TextError};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ fn scorer(change: impl FnOnce(&mut Settings)) -> Scorer {
 }
 
 async fn open(scorer: &Scorer, id: &str) -> Arc<Model> {
-    scorer.registry().find(Some(id)).unwrap().open(Retry::Now).await.unwrap()
+    scorer.pool().open(id, Retry::Now).await.unwrap()
 }
 
 type Answers = Result<Vec<Result<Generated, TextError>>, ScorerError>;

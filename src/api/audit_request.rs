@@ -123,7 +123,8 @@ impl AuditRequest {
             faults.push("/samples", fault);
         }
         let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
-        let scope = state.scorer.registry().scope(model.as_deref(), true, neighbors);
+        let ids = state.scorer.pool().ids();
+        let scope = state.scorer.scope(&ids, model.as_deref(), true, neighbors);
         let methods: Arc<[LabelledMethod]> = check::methods(self.methods.as_deref(), &scope, &mut faults);
         let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
         check::texts("/samples", texts, &methods, &mut faults);
@@ -131,7 +132,8 @@ impl AuditRequest {
         check_metrics(&metrics, &mut faults);
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
-        let plan = Plan { model, methods, overflow: self.overflow.unwrap_or_default(), tokens: false };
+        let plan =
+            Plan { model: model.id.clone(), methods, overflow: self.overflow.unwrap_or_default(), tokens: false };
         Ok(AuditSpec { plan, samples, metrics })
     }
 }

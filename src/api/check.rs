@@ -5,7 +5,7 @@ use super::problem::{PointedFault, Problem};
 use crate::methods::{
     LabelledMethod, MethodRequest, Scope, TextAndNeighbors, default_methods, faults_of_texts, resolve,
 };
-use crate::scorer::{Entry, RegistryError};
+use crate::pool::{Declaration, FindError};
 use std::sync::Arc;
 
 /// The most faults that are listed; the rest is counted.
@@ -49,10 +49,10 @@ impl Faults {
 ///
 /// # Errors
 /// Where there is no model of that name.
-pub fn model(state: &ApiState, id: Option<&str>, faults: &mut Faults) -> Result<Option<Arc<Entry>>, Problem> {
-    match state.scorer.registry().find(id) {
+pub fn model(state: &ApiState, id: Option<&str>, faults: &mut Faults) -> Result<Option<Arc<Declaration>>, Problem> {
+    match state.scorer.pool().find(id) {
         Ok(model) => Ok(Some(model)),
-        Err(error @ RegistryError::NoDefault { .. }) => {
+        Err(error @ FindError::NoDefault { .. }) => {
             faults.push("/model", error.to_string());
             Ok(None)
         }

@@ -4,6 +4,7 @@ use super::ApiState;
 use super::model_view::StateName;
 use super::problem::{Kind, Problem};
 use super::problems::ReadyProblems;
+use crate::pool::ModelStatus;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
@@ -51,6 +52,13 @@ pub struct ModelFact {
     state: StateName,
     /// Whether readiness waits for it.
     eager: bool,
+}
+
+impl From<&ModelStatus> for ModelFact {
+    fn from(status: &ModelStatus) -> Self {
+        let declaration = &status.declaration;
+        Self { id: declaration.id.clone(), state: (&status.state).into(), eager: declaration.eager }
+    }
 }
 
 /// Whether the process runs.
@@ -103,11 +111,7 @@ fn facts(state: &ApiState) -> Readiness {
             busy_seconds: status.busy_since.map(seconds),
             last_success_seconds: status.last_ok.map(seconds),
         },
-        models: status
-            .models
-            .into_iter()
-            .map(|model| ModelFact { state: (&model.state).into(), id: model.id, eager: model.eager })
-            .collect(),
+        models: state.scorer.pool().status().iter().map(ModelFact::from).collect(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! What clients see of models and devices.
 
-use crate::engine::{DeviceStatus, ModelState, ModelStatus};
+use crate::engine::DeviceStatus;
 use crate::hub::Progress;
 use crate::models::precision::Rounding;
-use crate::scorer::{Entry, Model, Opening, Origin};
+use crate::pool::{Model, ModelInfo, ModelState, ModelStatus, Origin};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -74,7 +74,7 @@ pub struct OpenedEntry {
     vocab_size: Option<usize>,
     /// The type it computes in.
     #[schema(examples("f32"))]
-    dtype: Option<&'static str>,
+    dtype: Option<String>,
     /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
     #[serde(skip_serializing_if = "Option::is_none")]
     rounding: Option<Rounding>,
@@ -130,8 +130,8 @@ pub enum LoadName {
 impl From<&ModelState> for StateName {
     fn from(state: &ModelState) -> Self {
         match state {
-            ModelState::Unloaded => Self::Unloaded,
-            ModelState::Loading => Self::Loading,
+            ModelState::Closed | ModelState::Opened => Self::Unloaded,
+            ModelState::Fetching | ModelState::Loading => Self::Loading,
             ModelState::Ready => Self::Ready,
             ModelState::Draining => Self::Draining,
             ModelState::Failed(_) => Self::Failed,
@@ -141,18 +141,19 @@ impl From<&ModelState> for StateName {
 
 impl From<&Model> for OpenedEntry {
     fn from(model: &Model) -> Self {
+        let ModelInfo { digest, tokenizer_digest, dtype, rounding, device, commit, .. } = model.info.clone();
         Self {
             kind: Some(if model.masked { "masked" } else { "causal" }),
             architecture: Some(model.architecture),
             context: model.context,
             vocab_size: Some(model.vocab_size),
-            dtype: Some(model.dtype),
-            rounding: model.rounding,
-            device: Some(model.device.clone()),
-            digest: Some(model.digest.clone()),
-            tokenizer_digest: Some(model.tokenizer_digest.to_string()),
+            dtype: Some(dtype),
+            rounding,
+            device: Some(device),
+            digest: Some(digest),
+            tokenizer_digest: Some(tokenizer_digest),
             weight_bytes: Some(model.weight_bytes),
-            commit: model.commit.clone(),
+            commit,
         }
     }
 }
@@ -172,40 +173,30 @@ impl From<&DeviceStatus> for DeviceEntry {
 
 impl ModelEntry {
     /// A model, with where it stands.
-    pub fn new(entry: &Entry, status: &ModelStatus, devices: &[DeviceStatus], default: bool) -> Self {
-        let declared = &entry.declared;
-        let opening = entry.opening();
-        // While its files are being fetched or read the engine knows nothing new of it.
-        let (state, reason) = match (&opening, &status.state) {
-            (Opening::Running(_), _) => (StateName::Loading, None),
-            (Opening::Failed { error, .. }, _) => (StateName::Failed, Some(error.to_string())),
-            (_, ModelState::Failed(reason)) => (StateName::Failed, Some(reason.clone())),
-            (_, state) => (state.into(), None),
-        };
-        let (source, revision) = match &declared.origin {
+    pub fn new(status: &ModelStatus, devices: &[DeviceStatus], default: bool) -> Self {
+        let declaration = &status.declaration;
+        let (source, revision) = match &declaration.origin {
             Origin::Configured { source, revision } => (Some(source.text.clone()), revision.clone()),
             Origin::Files(_) => (None, None),
         };
-        let name = |&place: &usize| devices.get(place).map(|device| device.name.clone());
+        let name = |&device: &usize| devices.get(device).map(|device| device.name.clone());
+        let download = status.progress.as_deref().filter(|progress| progress.total() > 0);
         Self {
-            id: declared.id.clone(),
-            state,
-            reason,
-            download: match &opening {
-                Opening::Running(progress) if progress.total() > 0 => Some((&**progress).into()),
+            id: declaration.id.clone(),
+            state: (&status.state).into(),
+            reason: match &status.state {
+                ModelState::Failed(reason) => Some(reason.clone()),
                 _ => None,
             },
+            download: download.map(Download::from),
             default,
-            load: if declared.eager { LoadName::Eager } else { LoadName::Lazy },
-            pinned: declared.eager || declared.pinned,
+            load: if declaration.eager { LoadName::Eager } else { LoadName::Lazy },
+            pinned: declaration.stays(),
             source,
             revision,
             resident: status.resident.iter().filter_map(name).collect(),
-            reference: declared.reference.clone(),
-            opened: match &opening {
-                Opening::Open(model) => model.as_ref().into(),
-                _ => OpenedEntry::default(),
-            },
+            reference: declaration.reference.clone(),
+            opened: status.model.as_deref().map(OpenedEntry::from).unwrap_or_default(),
         }
     }
 }

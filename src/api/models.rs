@@ -5,7 +5,8 @@ use super::middleware::Arrival;
 use super::model_view::{DeviceEntry, ModelEntry, ModelList};
 use super::problem::Problem;
 use super::problems::{LoadProblems, UnloadProblems};
-use crate::engine::{DeviceStatus, EngineStatus, ModelState, ModelStatus};
+use crate::engine::DeviceStatus;
+use crate::pool::{ModelStatus, UnknownModel};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use tokio::task::JoinHandle;
@@ -19,9 +20,10 @@ use tokio::task::JoinHandle;
     responses((status = 200, description = "The models in the order of the configuration", body = ModelList))
 )]
 pub async fn models(State(state): State<ApiState>) -> Json<ModelList> {
-    let EngineStatus { models, devices, .. } = state.scorer.engine().status();
-    let entries = models.iter().filter_map(|status| entry(&state, status, &devices));
-    Json(ModelList { models: entries.collect(), devices: devices.iter().map(DeviceEntry::from).collect() })
+    let devices = state.scorer.engine().status().devices;
+    let models = state.scorer.pool().status();
+    let models = models.iter().map(|status| entry(&state, status, &devices)).collect();
+    Json(ModelList { models, devices: devices.iter().map(DeviceEntry::from).collect() })
 }
 
 /// Load a model.
@@ -41,16 +43,9 @@ pub async fn load(
     Extension(arrival): Extension<Arrival>,
     Path(id): Path<String>,
 ) -> Result<Json<ModelEntry>, Problem> {
-    let entry = state.scorer.registry().find(Some(&id))?;
-    let (engine, name) = (state.scorer.engine().clone(), id.clone());
+    let (pool, name) = (state.scorer.pool().clone(), state.scorer.pool().find(Some(&id))?.id.clone());
     // On a task of its own: a client that goes away does not stop what it asked for.
-    let loading = tokio::spawn(async move {
-        let is_ready = engine.status().models.iter().any(|model| model.id == id && model.state == ModelState::Ready);
-        if !is_ready {
-            entry.reopen().await?;
-        }
-        Ok::<_, Problem>(engine.load(&id).await?)
-    });
+    let loading = tokio::spawn(async move { pool.load(&id).await });
     in_time(&state, arrival, loading).await??;
     shown(&state, &name)
 }
@@ -72,11 +67,10 @@ pub async fn unload(
     Extension(arrival): Extension<Arrival>,
     Path(id): Path<String>,
 ) -> Result<Json<ModelEntry>, Problem> {
-    let entry = state.scorer.registry().find(Some(&id))?;
-    let engine = state.scorer.engine().clone();
-    let unloading = tokio::spawn(async move { engine.unload(&id).await });
+    let (pool, name) = (state.scorer.pool().clone(), state.scorer.pool().find(Some(&id))?.id.clone());
+    let unloading = tokio::spawn(async move { pool.unload(&id).await });
     in_time(&state, arrival, unloading).await??;
-    shown(&state, entry.id())
+    shown(&state, &name)
 }
 
 /// Waits for the task as long as a request may take; the task goes on after that.
@@ -89,14 +83,13 @@ async fn in_time<T>(state: &ApiState, arrival: Arrival, task: JoinHandle<T>) -> 
 }
 
 fn shown(state: &ApiState, id: &str) -> Result<Json<ModelEntry>, Problem> {
-    let EngineStatus { models, devices, .. } = state.scorer.engine().status();
-    let status = models.iter().find(|status| status.id == id);
-    let shown = status.and_then(|status| entry(state, status, &devices));
-    shown.map(Json).ok_or_else(|| Problem::internal("a model is known to the registry and not to the engine"))
+    let devices = state.scorer.engine().status().devices;
+    // It may have been removed meanwhile.
+    let status = state.scorer.pool().status_of(id).ok_or_else(|| UnknownModel(id.to_owned()))?;
+    Ok(Json(entry(state, &status, &devices)))
 }
 
-fn entry(state: &ApiState, status: &ModelStatus, devices: &[DeviceStatus]) -> Option<ModelEntry> {
-    let registry = state.scorer.registry();
-    let entry = registry.all().iter().find(|entry| entry.id() == status.id)?;
-    Some(ModelEntry::new(entry, status, devices, registry.default_id() == Some(entry.id())))
+fn entry(state: &ApiState, status: &ModelStatus, devices: &[DeviceStatus]) -> ModelEntry {
+    let is_default = state.scorer.pool().default_id().as_ref() == Some(&status.declaration.id);
+    ModelEntry::new(status, devices, is_default)
 }

@@ -3,10 +3,11 @@
 //! A handler returns a [`Problem`]; its response carries it unrendered, and the outermost middleware writes the body,
 //! for only there is the request's id known for every response. Causes inside the service are logged and not sent.
 
-use crate::engine::{EngineError, LoadError, Refusal, UnloadError};
+use crate::engine::{EngineError, Refusal};
 use crate::jobs::AuditError;
 use crate::methods::Fault;
-use crate::scorer::{OpenError, RegistryError, ScorerError};
+use crate::pool::{FindError, LoadError, UnknownModel, UnloadError};
+use crate::scorer::ScorerError;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -245,19 +246,18 @@ impl From<ScorerError> for Problem {
     }
 }
 
-impl From<RegistryError> for Problem {
-    fn from(error: RegistryError) -> Self {
+impl From<FindError> for Problem {
+    fn from(error: FindError) -> Self {
         match error {
-            RegistryError::Unknown { .. } => Self::new(Kind::UnknownModel, error.to_string()),
-            RegistryError::NoDefault { .. } => Self::fault("/model", error.to_string()),
+            FindError::Unknown { .. } => Self::new(Kind::UnknownModel, error.to_string()),
+            FindError::NoDefault { .. } => Self::fault("/model", error.to_string()),
         }
     }
 }
 
-impl From<OpenError> for Problem {
-    /// Of a load by hand: who may do that may know why it fails.
-    fn from(error: OpenError) -> Self {
-        Self::retry_in(30, error.to_string())
+impl From<UnknownModel> for Problem {
+    fn from(error: UnknownModel) -> Self {
+        Self::new(Kind::UnknownModel, error.to_string())
     }
 }
 
@@ -267,8 +267,7 @@ impl From<LoadError> for Problem {
             LoadError::UnknownModel(_) => Self::new(Kind::UnknownModel, error.to_string()),
             LoadError::Unloading => Self::new(Kind::Conflict, error.to_string()),
             LoadError::Failed(_) => Self::retry_in(30, error.to_string()),
-            LoadError::NotOpened(_) => Self::internal(error),
-            LoadError::Ended(ended) => ended.into(),
+            LoadError::Ended(ended) => (&EngineError::from(ended.clone())).into(),
         }
     }
 }
@@ -277,7 +276,7 @@ impl From<UnloadError> for Problem {
     fn from(error: UnloadError) -> Self {
         match &error {
             UnloadError::UnknownModel(_) => Self::new(Kind::UnknownModel, error.to_string()),
-            UnloadError::Ended(ended) => ended.into(),
+            UnloadError::Ended(ended) => (&EngineError::from(ended.clone())).into(),
         }
     }
 }

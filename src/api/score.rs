@@ -8,8 +8,8 @@ use super::problem::{Kind, Problem};
 use super::problems::ScoreProblems;
 use super::{ApiState, answer};
 use crate::methods::{LabelledMethod, MethodRequest};
-use crate::models::precision::Rounding;
-use crate::scorer::{Bound, Input, Model, Overflow, Plan, Scored, ScorerError, TextResult, Usage};
+use crate::pool::ModelInfo;
+use crate::scorer::{Bound, Input, Overflow, Plan, Scored, ScorerError, TextResult, Usage};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
@@ -43,46 +43,12 @@ pub struct ScoreRequest {
 /// The scores.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ScoreResponse {
-    model: ModelEcho,
+    model: ModelInfo,
     /// The methods as they were understood, every parameter included.
     methods: Vec<LabelledMethod>,
     /// One result a text, in order.
     results: Vec<TextResult>,
     usage: Usage,
-}
-
-/// The model that scored, and how.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ModelEcho {
-    id: String,
-    /// SHA-256 over configuration and weights.
-    digest: String,
-    /// SHA-256 of the tokenizer.
-    tokenizer_digest: String,
-    /// The type it computes in.
-    dtype: &'static str,
-    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rounding: Option<Rounding>,
-    /// Where it runs.
-    device: String,
-    /// The commit of a model from the Hub.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    commit: Option<String>,
-}
-
-impl From<&Model> for ModelEcho {
-    fn from(model: &Model) -> Self {
-        Self {
-            id: model.id.clone(),
-            digest: model.digest.clone(),
-            tokenizer_digest: model.tokenizer_digest.to_string(),
-            dtype: model.dtype,
-            rounding: model.rounding,
-            device: model.device.clone(),
-            commit: model.commit.clone(),
-        }
-    }
 }
 
 /// Score texts.
@@ -117,7 +83,7 @@ pub async fn score(
         Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Problem::deadline())??,
         None => work.await?,
     };
-    let (model, methods) = (ModelEcho::from(bound.models[0].as_ref()), bound.methods.to_vec());
+    let (model, methods) = (bound.models[0].info.clone(), bound.methods.to_vec());
     answer::json(&state, ScoreResponse { model, methods, results: scored.results, usage: scored.usage }).await
 }
 
@@ -147,7 +113,8 @@ impl ScoreRequest {
         }
         let inputs = self.inputs.into_list();
         let neighbors = inputs.iter().all(|input| input.neighbors.is_some());
-        let scope = state.scorer.registry().scope(model.as_deref(), false, neighbors);
+        let ids = state.scorer.pool().ids();
+        let scope = state.scorer.scope(&ids, model.as_deref(), false, neighbors);
         let methods: Arc<[LabelledMethod]> = check::methods(self.methods.as_deref(), &scope, &mut faults);
         let texts = inputs.iter().map(|input| (input.text.as_str(), input.neighbors.as_deref()));
         check::texts("/inputs", texts, &methods, &mut faults);
@@ -155,7 +122,7 @@ impl ScoreRequest {
         faults.finish()?;
         let overflow = self.overflow.unwrap_or_default();
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
-        Ok((Plan { model, methods, overflow, tokens }, inputs))
+        Ok((Plan { model: model.id.clone(), methods, overflow, tokens }, inputs))
     }
 }
 

@@ -4,7 +4,8 @@ use super::corpus::{self, Text};
 use super::progress;
 use crate::config::{LogFormat, Overrides, Settings};
 use crate::new_file::NewFile;
-use crate::scorer::{CountsFile, FORMAT, Origin};
+use crate::pool::Origin;
+use crate::scorer::{CountsFile, FORMAT};
 use crate::tokenizer::Tokenizer;
 use crate::{app, telemetry};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -71,7 +72,7 @@ fn size(files: &[PathBuf]) -> Result<Option<u64>> {
 /// The tokenizer of a configured model, with the model's id.
 fn tokenizer(settings: &Settings, model: Option<&str>) -> Result<(String, Tokenizer)> {
     let id = model.or(settings.default_model()).context("there is no default model; name one with --model")?;
-    let origin = Origin::of(settings, id).with_context(|| format!("model `{id}` is not configured"))?;
+    let origin = Origin::from_settings(settings, id).with_context(|| format!("model `{id}` is not configured"))?;
     let tokenizer = origin.tokenizer(app::hub().as_ref()).with_context(|| format!("model `{id}`"))?;
     Ok((id.to_owned(), tokenizer))
 }

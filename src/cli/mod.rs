@@ -10,7 +10,7 @@ mod table;
 
 use crate::config::{LogFormat, Overrides, Settings};
 use crate::methods::{Fault, LabelledMethod, Scope, default_methods, parse_list, resolve};
-use crate::scorer::{Overflow, Plan, Retry, Scorer, ScorerError};
+use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
 use crate::{api, app, telemetry};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -131,16 +131,16 @@ impl ScoringArgs {
         let settings = Settings::load(config, &Overrides::default())?;
         telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
         let scorer = app::make_scorer(&settings, app::hub(), app::budget_directory())?;
-        let model = scorer.registry().find(self.model.as_deref())?;
-        let methods = self.methods(&scorer.registry().scope(Some(&model), audit, neighbors))?;
-        model.open(Retry::Now).await.with_context(|| format!("model `{}`", model.id()))?;
-        scorer.engine().load(model.id()).await.with_context(|| format!("model `{}`", model.id()))?;
+        let (pool, ids) = (scorer.pool(), scorer.pool().ids());
+        let model = pool.find(self.model.as_deref())?;
+        let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors))?;
+        pool.load(&model.id).await.with_context(|| format!("model `{}`", model.id))?;
         let overflow = match self.overflow {
             OverflowArg::Error => Overflow::Error,
             OverflowArg::Truncate => Overflow::Truncate,
             OverflowArg::Window => Overflow::Window,
         };
-        let plan = Plan { model, methods: methods.into(), overflow, tokens: false };
+        let plan = Plan { model: model.id.clone(), methods: methods.into(), overflow, tokens: false };
         Ok((settings, scorer, plan))
     }
 

@@ -1,7 +1,9 @@
-//! What the engine says no with. A [`Refusal`] comes at once and costs nothing; an [`EngineError`] comes to a
-//! request that was admitted. Neither is ever a panic.
+//! The errors of the engine. A [`Refusal`] comes at once and costs nothing; an [`EngineError`] comes to a request that was
+//! admitted. Neither is ever a panic.
 
 use std::time::Duration;
+
+use crate::pool::{Ended, LeaseError, LoadError, UnknownModel};
 
 /// Why a request was not admitted. Nothing of it was queued.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -13,7 +15,7 @@ pub enum Refusal {
     #[error("model `{0}` is not opened, or was opened anew")]
     NotOpened(String),
     /// The model is of the other kind: a masked one, which scores nothing, or a causal one, which fills nothing.
-    #[error("model `{model}` is {}", if *masked { "a masked model, which gives no probabilities of texts" } else { "no masked model, so it fills no blanks" })]
+    #[error("model `{model}` is a {}", if *masked { "masked model, which gives no probabilities of texts" } else { "causal model, which fills no masked positions" })]
     WrongKind {
         /// The model's id.
         model: String,
@@ -76,43 +78,45 @@ pub enum EngineError {
     ShuttingDown,
 }
 
-/// No model of this id is declared.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("model `{0}` is not configured")]
-pub struct UnknownModel(pub String);
-
-/// Why a load by hand did not end with the model in memory.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LoadError {
-    /// No model of this id is declared.
-    #[error(transparent)]
-    UnknownModel(#[from] UnknownModel),
-    /// The model's files have not been opened; the caller does that first.
-    #[error("model `{0}` is not opened")]
-    NotOpened(String),
-    /// The model is being unloaded, or an unload came while it loaded: of the two, the unload wins.
-    #[error("the model is being unloaded")]
-    Unloading,
-    /// It could not be loaded to at least one of its devices.
-    #[error("the model failed to load: {0}")]
-    Failed(String),
-    /// The engine ended first.
-    #[error(transparent)]
-    Ended(EngineError),
+impl From<LeaseError> for Refusal {
+    fn from(error: LeaseError) -> Self {
+        match error {
+            LeaseError::UnknownModel(UnknownModel(id)) => Self::UnknownModel(id),
+            LeaseError::NotOpened(id) => Self::NotOpened(id),
+        }
+    }
 }
 
-/// Why an unload did not end.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnloadError {
-    /// No model of this id is declared.
-    #[error(transparent)]
-    UnknownModel(#[from] UnknownModel),
-    /// The engine ended first.
-    #[error(transparent)]
-    Ended(EngineError),
+impl From<LoadError> for Refusal {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::UnknownModel(UnknownModel(id)) => Self::UnknownModel(id),
+            LoadError::Unloading => Self::Unloading,
+            LoadError::Failed(reason) => Self::ModelFailed(reason),
+            LoadError::Ended(ended) => ended.into(),
+        }
+    }
 }
 
-/// Why the engine did not start: the operating system gave it no threads, or a model's devices make no sense.
+impl From<Ended> for Refusal {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::ShuttingDown => Self::Draining,
+            Ended::DeviceLost(reason) => Self::DeviceLost(reason),
+        }
+    }
+}
+
+impl From<Ended> for EngineError {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::ShuttingDown => Self::ShuttingDown,
+            Ended::DeviceLost(reason) => Self::DeviceLost(reason),
+        }
+    }
+}
+
+/// Why the engine did not start: the operating system gave it no threads.
 #[derive(Debug, thiserror::Error)]
 #[error("the engine could not be started: {0}")]
 pub struct StartError(pub(super) String);

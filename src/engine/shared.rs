@@ -1,167 +1,185 @@
-//! What the handles, the tickets and the device threads all see.
+//! What the handles, the pending requests and the device threads all see.
+//!
+//! Locks are taken in this order, and each is held for moments only: the scheduler, the pool's models, the facts.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use super::admission::Gate;
-use super::books::{Books, ModelBooks, Seat, Step};
 use super::cache::StatsCache;
-use super::device::Entry;
-use super::meters::Meters;
-use super::plan::Plan;
-use super::status::{Board, DeviceStatus, Facts};
-use super::{
-    Class, DeviceSlot, EngineError, EngineSettings, EngineStatus, ModelSlot, ModelStatus, Refusal, UnknownModel,
-};
+use super::class::Class;
+use super::error::{EngineError, Refusal};
+use super::metrics::EngineMetrics;
+use super::queue::{Gate, QueuedPass};
+use super::record::{ModelRecord, Records};
+use super::scheduler::{Holdings, Scheduler, Seat, Step};
+use super::settings::{DeviceSlot, EngineSettings};
+use super::status::{DeviceStatus, EngineStatus, Facts, ModelActivity};
+use crate::pool::{Ended, Lifecycle, Models, Pool};
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) models: Vec<ModelSlot>,
-    /// The devices' names and budgets of memory.
-    devices: Vec<(String, u64)>,
+    pub(super) pool: Pool,
     pub(super) gate: Gate,
     pub(super) cache: StatsCache,
-    pub(super) board: Board,
-    pub(super) meters: Arc<Meters>,
-    /// Locked before the board is written, never after.
-    books: Mutex<Books>,
-    changed: Condvar,
+    pub(super) metrics: Arc<EngineMetrics>,
+    records: Records,
+    /// The devices' names and budgets of memory.
+    devices: Vec<(String, u64)>,
+    scheduler: Mutex<Scheduler>,
+    facts: Mutex<Facts>,
+    /// How many requests have been admitted.
+    requests: AtomicU64,
 }
 
 impl Shared {
-    pub(super) fn new(models: Vec<ModelSlot>, devices: &[DeviceSlot], settings: &EngineSettings) -> Self {
-        let meters = Meters::new(&models, devices);
+    pub(super) fn new(pool: Pool, devices: &[DeviceSlot], settings: &EngineSettings) -> Self {
+        let metrics = EngineMetrics::new(devices);
+        let records = Records::new(devices.iter().map(|device| device.name.clone()).collect());
+        for status in pool.status() {
+            // Made now, so that every series is there before the first request.
+            records.get(&status.declaration.id, &status.declaration.devices);
+        }
         Self {
-            gate: Gate::new(models.len(), settings.max_queue_tokens, devices, meters.queue_tokens.clone()),
-            cache: StatsCache::new(settings, meters.disk.clone()),
-            board: Board::new(Facts::new(models.iter().map(|model| model.eager), devices.len())),
-            meters: Arc::new(meters),
-            books: Mutex::new(Books::new(&models, devices.len())),
-            changed: Condvar::new(),
+            pool,
+            gate: Gate::new(settings.max_queue_tokens, devices, &metrics.queue_tokens),
+            cache: StatsCache::new(settings, metrics.disk.clone()),
+            metrics: Arc::new(metrics),
+            records,
+            scheduler: Mutex::new(Scheduler::new(devices.len())),
+            facts: Mutex::new(Facts::new(devices.len())),
             devices: devices.iter().map(|device| (device.name.clone(), device.memory)).collect(),
-            models,
+            requests: AtomicU64::new(0),
         }
     }
 
-    /// The index of a model.
-    pub(super) fn find(&self, id: &str) -> Result<usize, UnknownModel> {
-        self.models.iter().position(|model| model.id == id).ok_or_else(|| UnknownModel(id.to_owned()))
+    /// A number that no other request has.
+    pub(super) fn number_request(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Looks at the books, or changes in them what no other thread waits for.
-    pub(super) fn with_books<R>(&self, with: impl FnOnce(&mut Books) -> R) -> R {
-        with(&mut self.lock())
+    /// What the engine knows of a model that may be on these devices.
+    pub(super) fn record(&self, id: &str, devices: &[usize]) -> Arc<ModelRecord> {
+        self.records.get(id, devices)
     }
 
-    /// Changes the books, says so on the board, and has the device threads look again.
-    pub(super) fn change<R>(&self, change: impl FnOnce(&mut Books) -> R) -> R {
-        let mut books = self.lock();
-        let result = change(&mut books);
-        self.publish(&mut books);
-        self.changed.notify_all();
+    /// What the engine knows of a model that is in the pool.
+    pub(super) fn record_of(&self, id: &str, model: &Lifecycle) -> Arc<ModelRecord> {
+        self.records.get(id, &model.declaration().devices)
+    }
+
+    /// Changes the scheduler and the models together, and has all who wait look again.
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut Scheduler, &mut Models) -> R) -> R {
+        let result = change(&mut self.lock(), &mut self.pool.lock());
+        self.pool.signal().raise();
         result
     }
 
-    /// Queues admitted sequences of one model.
-    pub(super) fn push(&self, class: Class, model: usize, entries: Vec<Entry>) {
-        self.lock().push(class, model, entries);
-        self.changed.notify_all();
+    /// Queues admitted passes of one model.
+    pub(super) fn push(&self, class: Class, model: &Arc<str>, devices: &[usize], passes: Vec<QueuedPass>) {
+        self.lock().push(class, model, devices, passes);
+        self.pool.signal().raise();
+    }
+
+    /// Takes out of the queue what is left there of a request that nobody waits for, so that its room is free at once.
+    pub(super) fn cancel(&self, class: Class, model: &str, request: u64) {
+        let cancelled = self.lock().cancel(class, model, request);
+        let now = Instant::now();
+        for pass in cancelled {
+            pass.discard(now, &self.metrics);
+        }
     }
 
     /// Waits until there is something for a device to do.
-    pub(super) fn next_step(&self, seat: &mut Seat, budget: impl Fn(usize) -> usize) -> Step {
-        let mut books = self.lock();
+    pub(super) fn next_step(&self, seat: &mut Seat, holdings: &impl Holdings) -> Step {
+        let signal = self.pool.signal();
         loop {
-            let now = Instant::now();
-            let step = books.step(seat, &budget, now, &self.meters);
-            self.publish(&mut books);
+            let version = signal.version();
+            let step = self.try_step(seat, holdings);
             if let Some(step) = step {
                 // What one thread takes up may be what another waits to see gone.
-                self.changed.notify_all();
+                signal.raise();
                 return step;
             }
-            books = self.wait(books, None);
+            signal.wait_beyond(version, None);
         }
+    }
+
+    fn try_step(&self, seat: &mut Seat, holdings: &impl Holdings) -> Option<Step> {
+        let mut scheduler = self.lock();
+        let mut models = self.pool.lock();
+        let step = scheduler.step(&mut models, seat, holdings, Instant::now());
+        let drained = models.finish_drains();
+        for id in &drained {
+            if let Some(record) = self.records.find(id) {
+                record.metrics.unloads.increment(1);
+            }
+        }
+        if !drained.is_empty() {
+            self.records.retain(|id| models.get(id).is_some());
+            self.pool.signal().raise();
+        }
+        step
     }
 
     /// Has the device threads finish what is queued, until then at most, and waits for that. What has not started by
     /// then is dropped.
     pub(super) fn finish(&self, until: Option<Instant>) {
-        self.change(Books::finish);
-        let mut books = self.lock();
-        while books.is_busy() {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                books.stop();
-                self.publish(&mut books);
-                self.changed.notify_all();
+        self.pool.end(Ended::ShuttingDown);
+        self.change(|scheduler, _| scheduler.finish());
+        let signal = self.pool.signal();
+        loop {
+            let version = signal.version();
+            if !self.lock().is_busy() {
+                return;
+            }
+            if until.is_some_and(|until| until <= Instant::now()) {
+                self.change(Scheduler::stop);
             } else {
-                books = self.wait(books, left);
+                signal.wait_beyond(version, until);
             }
         }
     }
 
-    /// Waits until the books may have changed, for so long at most.
-    fn wait<'a>(&self, books: MutexGuard<'a, Books>, time: Option<Duration>) -> MutexGuard<'a, Books> {
-        match time {
-            Some(time) => self.changed.wait_timeout(books, time).unwrap_or_else(PoisonError::into_inner).0,
-            None => self.changed.wait(books).unwrap_or_else(PoisonError::into_inner),
-        }
+    /// Has the device threads finish what is queued and end.
+    pub(super) fn finish_behind(&self) {
+        self.pool.end(Ended::ShuttingDown);
+        self.change(|scheduler, _| scheduler.finish());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Scheduler> {
+        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings the board up to date with the books, and then tells those who wait.
-    fn publish(&self, books: &mut Books) {
-        let mut used = vec![0_u64; self.devices.len()];
-        for model in &books.models {
-            for device in model.resident() {
-                let weights = model.source().map_or(0, |source| source.weight_bytes);
-                used[device] = used[device].saturating_add(weights);
-            }
-        }
-        self.board.bring_up_to_date(|facts| {
-            let mut changed = false;
-            for (facts, model) in facts.models.iter_mut().zip(&books.models) {
-                changed |= replace(&mut facts.state, model.state());
-                changed |= replace(&mut facts.resident, model.resident());
-                changed |= replace(&mut facts.loaded_at, model.loaded_at());
-            }
-            for ((facts, used), gauge) in facts.devices.iter_mut().zip(used).zip(&self.meters.memory_used) {
-                if replace(&mut facts.memory_used, used) {
-                    gauge.set(used as f64);
-                    changed = true;
-                }
-            }
-            changed
-        });
-        books.models.iter_mut().for_each(ModelBooks::tell);
+    /// The facts. Hold the result briefly.
+    pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Declares a device lost, and with it the engine. The first reason stays; the gate closes after it is known, so
     /// that whoever finds the gate closed finds the reason.
     pub(super) fn lose_device(&self, device: usize, reason: &str) {
         tracing::error!(device = self.devices[device].0, reason, "the device is lost");
-        self.board.announce(|facts| {
+        {
+            let mut facts = self.facts();
             facts.lost.get_or_insert_with(|| reason.to_owned());
             facts.devices[device].lost.get_or_insert_with(|| reason.to_owned());
             facts.last_error = Some((Instant::now(), reason.to_owned()));
-        });
+        }
+        self.pool.end(Ended::DeviceLost(reason.to_owned()));
         self.gate.close();
-        self.change(Books::stop);
+        self.change(Scheduler::stop);
     }
 
     /// Notes that a device's thread has ended.
     pub(super) fn end_thread(&self, device: usize) {
-        self.change(|books| books.end_thread(device));
-        self.board.announce(|facts| facts.devices[device].alive = false);
+        self.facts().devices[device].alive = false;
+        self.change(|scheduler, models| scheduler.end_thread(models, device));
     }
 
-    /// Why an admitted sequence was dropped without an answer, which only happens when the engine ends.
+    /// Why an admitted pass was dropped without an answer, which only happens when the engine ends.
     pub(super) fn why_it_ended(&self) -> EngineError {
-        match &self.board.read().lost {
+        match &self.facts().lost {
             Some(reason) => EngineError::DeviceLost(reason.clone()),
             None if self.gate.is_closed() => EngineError::ShuttingDown,
             None => EngineError::DeviceLost("the device thread has ended".to_owned()),
@@ -170,70 +188,62 @@ impl Shared {
 
     /// Why the gate is closed.
     pub(super) fn why_it_refuses(&self) -> Refusal {
-        match &self.board.read().lost {
+        match &self.facts().lost {
             Some(reason) => Refusal::DeviceLost(reason.clone()),
             None => Refusal::Draining,
         }
     }
 
-    /// What a model's queue moves at, in tokens per second, as far as that is known: its speed on one device, and, as
-    /// seen by one who waits for it, the speeds of all models that stand in its way, by index.
-    ///
-    /// Only those that can run nowhere else do, and all of the model's devices work on them: so what is estimated from
-    /// these is a lower bound of the wait.
-    pub(super) fn rates(&self, model: usize, now: Instant) -> (Option<f64>, Vec<Option<f64>>) {
-        let facts = self.board.read();
-        let places = |index: usize| match &*facts.models[index].resident {
-            [] => &self.models[index].devices,
-            _ => &facts.models[index].resident,
-        };
-        let own = places(model);
-        let rate = |index: usize| facts.models[index].rate?.at(now);
-        let in_the_way = |index: usize| places(index).iter().all(|device| own.contains(device));
-        let scaled = |index: usize| Some(rate(index).filter(|_| in_the_way(index))? * own.len() as f64);
-        (rate(model), (0..facts.models.len()).map(scaled).collect())
+    /// How fast requests for a model are served, as far as that is known; none where there is no such model.
+    pub(super) fn speed_for(&self, id: &str, now: Instant) -> Option<QueueSpeed> {
+        let models = self.pool.lock();
+        let target = models.get(id)?;
+        let places = places(target);
+        let queues = models.iter().map(|(id, model)| {
+            let record = self.record_of(id, model);
+            let in_the_way = self::places(model).iter().all(|device| places.contains(device));
+            let rate = record.tokens_per_second(now).filter(|_| in_the_way);
+            let rate = rate.map(|rate| rate * places.len() as f64);
+            (record, rate)
+        });
+        let queues = queues.collect();
+        let rate = self.record_of(id, target).tokens_per_second(now);
+        Some(QueueSpeed { rate, width: places.len(), queues })
     }
 
-    /// How many devices work on the model's queue, or would.
-    pub(super) fn width(&self, model: usize) -> usize {
-        match self.board.read().models[model].resident.len() {
-            0 => self.models[model].devices.len(),
-            width => width,
-        }
-    }
-
-    /// Counts what the cache did for an admitted request.
-    pub(super) fn count_cache(&self, model: usize, plan: &Plan) {
-        let meters = &self.meters.models[model];
-        meters.cache_hits.increment(plan.cached as u64);
-        meters.cache_recalls.increment(plan.recalled as u64);
-        let missed = plan.pending.iter().filter(|(_, task)| task.sequence().is_some());
-        meters.cache_misses.increment(missed.count() as u64);
+    /// Whether requests are served as configured.
+    pub(super) fn is_ready(&self) -> bool {
+        let is_missing = self.pool.lock().iter().any(|(_, model)| model.is_missing());
+        let facts = self.facts();
+        !self.gate.is_closed() && facts.alive() && facts.lost.is_none() && !is_missing
     }
 
     /// The engine at a glance.
     pub(super) fn status(&self) -> EngineStatus {
         let now = Instant::now();
-        let facts = self.board.read();
-        let models = self.models.iter().zip(&facts.models).map(|(slot, model)| ModelStatus {
-            id: slot.id.clone(),
-            eager: model.eager,
-            state: model.state.clone(),
-            resident: model.resident.clone(),
-            loaded_at: model.loaded_at,
-            last_used: model.last_used,
-            tokens_per_second: model.rate.and_then(|rate| rate.at(now)),
-        });
-        let devices = self.devices.iter().zip(&facts.devices).map(|((name, memory), device)| DeviceStatus {
-            name: name.clone(),
-            memory_budget: *memory,
-            memory_used: device.memory_used,
-            alive: device.alive,
-            lost: device.lost.clone(),
-            busy_since: device.busy_since,
-        });
+        let mut used = vec![0_u64; self.devices.len()];
+        let activity = |(id, model): (&Arc<str>, &Lifecycle)| {
+            for device in model.resident() {
+                let weights = model.model().map_or(0, |model| model.weight_bytes);
+                used[device] = used[device].saturating_add(weights);
+            }
+            let record = self.record_of(id, model);
+            let (last_used, tokens_per_second) = (record.last_used(), record.tokens_per_second(now));
+            ModelActivity { id: id.to_string(), last_used, tokens_per_second }
+        };
+        let models = self.pool.lock().iter().map(activity).collect();
+        let facts = self.facts();
+        let devices =
+            self.devices.iter().zip(used).zip(&facts.devices).map(|(((name, memory), used), device)| DeviceStatus {
+                name: name.clone(),
+                memory_budget: *memory,
+                memory_used: used,
+                alive: device.alive,
+                lost: device.lost.clone(),
+                busy_since: device.busy_since,
+            });
         EngineStatus {
-            models: models.collect(),
+            models,
             devices: devices.collect(),
             interactive_tokens: self.gate.tokens(Class::Interactive),
             batch_tokens: self.gate.tokens(Class::Batch),
@@ -247,9 +257,20 @@ impl Shared {
     }
 }
 
-/// Whether the value was another.
-fn replace<T: PartialEq>(place: &mut T, value: T) -> bool {
-    let changed = *place != value;
-    *place = value;
-    changed
+/// How fast requests for a model are served.
+pub(super) struct QueueSpeed {
+    /// The model's own speed on one device, in tokens per second.
+    pub(super) rate: Option<f64>,
+    /// How many devices work on the model's queue, or would.
+    pub(super) width: usize,
+    /// All models' records, with the speed at which each queue moves as seen by one who waits for this model; none where it
+    /// is unknown, or does not stand in the way: only what can run nowhere else does, and all of the model's devices work on
+    /// it. So what is estimated from these is a lower bound of the wait.
+    pub(super) queues: Vec<(Arc<ModelRecord>, Option<f64>)>,
+}
+
+/// The devices that hold a model; those that may, where none does.
+fn places(model: &Lifecycle) -> Vec<usize> {
+    let resident = model.resident();
+    if resident.is_empty() { model.devices().collect() } else { resident }
 }

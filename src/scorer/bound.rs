@@ -3,16 +3,16 @@
 use super::Scorer;
 use super::ScorerError;
 use super::encodings::Encodings;
-use super::entry::Retry;
-use super::model::Model;
 use super::text::Overflow;
 use crate::methods::{Base, Fault, LabelledMethod, Reading, Texts, Unseen, View};
+use crate::pool::{Model, Retry};
 use std::sync::Arc;
 
 /// How texts are to be scored.
 #[derive(Clone)]
 pub struct Plan {
-    pub model: Arc<super::Entry>,
+    /// The id of the model whose training data is asked about.
+    pub model: String,
     pub methods: Arc<[LabelledMethod]>,
     pub overflow: Overflow,
     /// Whether each result lists its tokens.
@@ -41,10 +41,13 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The model whose training data is asked about.
-    pub fn model(&self, id: &str) -> usize {
-        // Every reference model of the methods was put there when they were bound.
-        self.models.iter().position(|model| model.id == id).unwrap_or_default()
+    /// The place of a model among those that continue texts.
+    ///
+    /// # Errors
+    /// [`ScorerError::Internal`]: every reference model of the methods was put there when they were bound.
+    pub fn place_of(&self, id: &str) -> Result<usize, ScorerError> {
+        let place = self.models.iter().position(|model| model.id() == id);
+        place.ok_or_else(|| ScorerError::Internal(format!("the model `{id}` of a method was not bound")))
     }
 
     /// The ids of what is put before a text.
@@ -78,8 +81,8 @@ impl Bound {
 /// How many tokens there are, and how many there may be.
 pub(super) fn too_long(tokens: usize, model: &Model) -> String {
     match model.context.filter(|context| *context == model.longest) {
-        Some(context) => format!("{tokens} tokens; the context of model `{}` is {context}", model.id),
-        None => format!("{tokens} tokens; the device has memory for {} with model `{}`", model.longest, model.id),
+        Some(context) => format!("{tokens} tokens; the context of model `{}` is {context}", model.id()),
+        None => format!("{tokens} tokens; the device has memory for {} with model `{}`", model.longest, model.id()),
     }
 }
 
@@ -106,9 +109,9 @@ impl Scorer {
     /// [`ScorerError::Unopened`] for files that cannot be opened; [`ScorerError::Masked`] where the model does not continue
     /// texts; [`ScorerError::Unfit`] for methods that the models do not fit.
     pub async fn bind(&self, plan: &Plan) -> Result<Arc<Bound>, ScorerError> {
-        let target = plan.model.open(Retry::AfterPause).await?;
+        let target = self.pool().open(&plan.model, Retry::AfterPause).await?;
         if target.masked {
-            return Err(ScorerError::Masked(target.id.clone()));
+            return Err(ScorerError::Masked(target.id().to_owned()));
         }
         let mut binding = Binding { models: vec![target], generators: Vec::new(), faults: Vec::new() };
         let mut methods = plan.methods.to_vec();
@@ -176,7 +179,7 @@ impl Scorer {
                 Binding::add(&mut binding.generators, model);
             }
             Base::DcPdd { counts, .. } => {
-                let made = self.registry.token_counts(&counts.id).cloned();
+                let made = self.token_counts(&counts.id).cloned();
                 let target = Arc::clone(&binding.models[0]);
                 // The first look at a tokenizer takes a moment.
                 let fits = move || made.is_some_and(|made| made.fit(&target.tokenizer));
@@ -210,11 +213,10 @@ impl Scorer {
 
     /// A model by its id, of those that are open already or opened now.
     async fn opened(&self, id: &str, known: &[Arc<Model>]) -> Result<Arc<Model>, ScorerError> {
-        if let Some(known) = known.iter().find(|model| model.id == id) {
+        if let Some(known) = known.iter().find(|model| model.id() == id) {
             return Ok(Arc::clone(known));
         }
-        let entry = self.registry.find(Some(id)).map_err(|error| ScorerError::Internal(error.to_string()))?;
-        Ok(entry.open(Retry::AfterPause).await?)
+        Ok(self.pool().open(id, Retry::AfterPause).await?)
     }
 }
 
@@ -253,7 +255,7 @@ impl Binding {
     }
 
     fn add(models: &mut Vec<Arc<Model>>, model: Arc<Model>) {
-        if models.iter().all(|known| known.id != model.id) {
+        if models.iter().all(|known| known.id() != model.id()) {
             models.push(model);
         }
     }

@@ -1,6 +1,6 @@
 //! Token ids of texts that were seen before: an audit's second look at its texts tokenizes nothing.
 
-use super::model::Model;
+use crate::pool::Model;
 use crate::tokenizer::{Encoded, TokenizerError};
 use moka::sync::Cache;
 use sha2::{Digest, Sha256};

@@ -7,13 +7,10 @@
 
 mod bound;
 mod encodings;
-mod entry;
-mod model;
 mod neighbors;
-mod origin;
 mod passes;
-mod registry;
 mod result;
+mod scope;
 mod score;
 mod text;
 mod token_counts;
@@ -22,11 +19,7 @@ mod workers;
 
 pub use bound::{Bound, Plan};
 use encodings::Encodings;
-pub use entry::{Declared, Entry, Opener, Opening, Retry};
-pub use model::Model;
 pub use neighbors::{Generated, Neighbor};
-pub use origin::{OpenError, Origin};
-pub use registry::{Registry, RegistryError};
 pub use result::{TextError, TextResult, TokenDetail, Usage};
 pub use text::{Input, Overflow};
 pub use token_counts::{Counts, CountsError, CountsFault, CountsFile, FORMAT, load_token_counts};
@@ -34,6 +27,7 @@ pub use workers::Workers;
 
 use crate::engine::{Engine, EngineError, Refusal, Stats};
 use crate::methods::Fault;
+use crate::pool::{OpenError, Pool};
 use std::sync::Arc;
 
 /// The most bytes of JSON, by estimate, that one answer may take for its tokens.
@@ -46,7 +40,7 @@ pub const IN_FLIGHT: usize = 512;
 #[derive(Clone)]
 pub struct Scorer {
     engine: Engine,
-    registry: Arc<Registry>,
+    token_counts: Arc<[Arc<Counts>]>,
     workers: Workers,
     encodings: Encodings,
     /// Swaps that were found before.
@@ -93,15 +87,21 @@ pub enum ScorerError {
 
 impl Scorer {
     /// Puts the parts together; `cache_bytes` are for token ids and neighbours that were made before.
-    pub fn new(engine: Engine, registry: Arc<Registry>, workers: Workers, cache_bytes: u64, text_limit: u64) -> Self {
+    pub fn new(
+        engine: Engine,
+        token_counts: Vec<Arc<Counts>>,
+        workers: Workers,
+        cache_bytes: u64,
+        text_limit: u64,
+    ) -> Self {
         // Ids and offsets take twice the room of what is kept of neighbours.
         let (encodings, swaps) = (Encodings::new(cache_bytes / 3 * 2), neighbors::Cache::new(cache_bytes / 3));
-        Self { engine, registry, workers, encodings, swaps, text_limit }
+        Self { engine, token_counts: token_counts.into(), workers, encodings, swaps, text_limit }
     }
 
     /// The models.
-    pub fn registry(&self) -> &Registry {
-        &self.registry
+    pub fn pool(&self) -> &Pool {
+        self.engine.pool()
     }
 
     /// The engine behind it.

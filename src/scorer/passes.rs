@@ -1,12 +1,14 @@
-//! The forward passes of a request: gathered from all of its texts, run model by model, and put together again.
+//! The forward passes of a text: planned on the workers, then added to the requests of their models, and read when these are
+//! answered.
 
+use super::ScorerError;
 use super::windows::windows;
-use crate::engine::Stats;
+use crate::engine::{Pass, Request, Stats};
 use std::sync::Arc;
 
-/// One sequence for a model, and how much of its answer is wanted.
+/// One sequence to run through a model, and how much of its answer is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pass {
+pub struct PlannedPass {
     /// Index of the model among those of the request.
     pub model: usize,
     pub ids: Arc<[u32]>,
@@ -15,49 +17,45 @@ pub struct Pass {
 }
 
 /// The passes whose wanted statistics, one after the other, are those of one sequence.
-pub type Sequence = Vec<Pass>;
+pub type Sequence = Vec<PlannedPass>;
 
 /// The sequence of these ids, in as many passes as the model's longest text asks for.
 pub fn sequence(model: usize, ids: &Arc<[u32]>, longest: usize) -> Sequence {
     if ids.len() <= longest {
-        return vec![Pass { model, ids: Arc::clone(ids), skip: 0 }];
+        return vec![PlannedPass { model, ids: Arc::clone(ids), skip: 0 }];
     }
-    let pass = |window: super::windows::Window| Pass { model, ids: ids[window.ids].into(), skip: window.known };
+    let pass = |window: super::windows::Window| PlannedPass { model, ids: ids[window.ids].into(), skip: window.known };
     windows(ids.len(), longest).into_iter().map(pass).collect()
 }
 
-/// What has to run, by model.
-#[derive(Debug, Default)]
-pub struct Batch {
-    /// For each model of the request, its sequences.
-    pub sequences: Vec<Vec<Arc<[u32]>>>,
-}
+/// A sequence whose passes are part of requests: each with the statistics at its front that are not wanted.
+pub struct RequestedSequence(Vec<(Arc<Pass>, usize)>);
 
-/// Where the answer to a pass will be: the model, the index among its sequences, and what to skip.
-pub type Slot = (usize, usize, usize);
-
-impl Batch {
-    /// For so many models.
-    pub fn new(models: usize) -> Self {
-        Self { sequences: vec![Vec::new(); models] }
+impl RequestedSequence {
+    /// Adds the passes of a sequence to the requests of their models.
+    pub fn new(sequence: Sequence, requests: &mut [Request]) -> Self {
+        let requested = |PlannedPass { model, ids, skip }: PlannedPass| (requests[model].score(&ids), skip);
+        Self(sequence.into_iter().map(requested).collect())
     }
 
-    /// Takes in a sequence; gives where its statistics will be.
-    pub fn add(&mut self, sequence: Sequence) -> Vec<Slot> {
-        let slot = |Pass { model, ids, skip }: Pass| {
-            self.sequences[model].push(ids);
-            (model, self.sequences[model].len() - 1, skip)
-        };
-        sequence.into_iter().map(slot).collect()
+    /// How many passes it takes.
+    pub fn passes(&self) -> usize {
+        self.0.len()
     }
-}
 
-/// The statistics of one sequence from the answers of all models.
-pub fn join(slots: &[Slot], answers: &[Vec<Stats>]) -> Stats {
-    let of =
-        |&(model, index, skip): &Slot| -> Option<(&Stats, usize)> { Some((answers.get(model)?.get(index)?, skip)) };
-    match slots {
-        [slot] if slot.2 == 0 => of(slot).map(|(stats, _)| Arc::clone(stats)).unwrap_or_default(),
-        slots => slots.iter().filter_map(of).flat_map(|(stats, skip)| stats.iter().skip(skip).copied()).collect(),
+    /// The statistics, once the requests are answered. Of a sequence without passes there are none.
+    ///
+    /// # Errors
+    /// [`ScorerError::Internal`] where a pass has no answer.
+    pub fn stats(&self) -> Result<Stats, ScorerError> {
+        let missing = || ScorerError::Internal("a pass of an answered request has no answer".into());
+        if let [(pass, 0)] = self.0.as_slice() {
+            return pass.stats().cloned().ok_or_else(missing);
+        }
+        let mut joined = Vec::new();
+        for (pass, skip) in &self.0 {
+            joined.extend(pass.stats().ok_or_else(missing)?.iter().skip(*skip).copied());
+        }
+        Ok(joined.into())
     }
 }

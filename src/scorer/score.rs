@@ -1,12 +1,13 @@
 //! A request on its way: texts to passes, passes through the engine, statistics to scores.
 
 use super::bound::Bound;
-use super::passes::{Batch, Slot, join};
+use super::passes::RequestedSequence;
 use super::result::{self, Answered};
 use super::text::{Made, Prepared};
 use super::{Input, MAX_DETAIL_BYTES, Scored, Scorer, ScorerError, TextResult, Usage};
-use crate::engine::{Class, Output, Stats, Ticket, Work};
+use crate::engine::{Class, PendingRequest, Request, Stats};
 use crate::methods::{LabelledMethod, Unseen, View};
+use crate::pool::Model;
 use crate::telemetry::names;
 use std::sync::Arc;
 use std::time::Instant;
@@ -51,10 +52,11 @@ impl Scorer {
             let with_views = move |(text, made): (Prepared, Vec<Made>)| text.with_views(&made, &for_text);
             prepared = self.workers.map(prepared.into_iter().zip(made).collect(), with_views).await?;
         }
-        let mut batch = Batch::new(bound.models.len());
-        let planned: Vec<Planned> = prepared.into_iter().map(|text| Planned::new(text, &mut batch)).collect();
-        let ran = self.run(bound, batch, class, deadline).await?;
-        self.finish(bound, planned, ran, cost).await
+        let request = |model: &Arc<Model>| Request::new(model.id(), Arc::clone(&model.identity), class, deadline);
+        let mut requests: Vec<Request> = bound.models.iter().map(request).collect();
+        let texts = prepared.into_iter().map(|text| RequestedText::new(text, &mut requests)).collect();
+        let cost = self.run(requests, class, cost).await?;
+        self.finish(bound, texts, cost).await
     }
 
     /// The neighbours of every text by every generator of the methods; adds what they cost. None are made of a text that
@@ -71,7 +73,7 @@ impl Scorer {
         let sound: Vec<usize> = (0..prepared.len()).filter(|&at| prepared[at].error.is_none()).collect();
         for view in &bound.views {
             let View::Neighbors(Some(generator)) = view else { continue };
-            let Some(model) = bound.generators.iter().find(|model| model.id == *generator.model) else { continue };
+            let Some(model) = bound.generators.iter().find(|model| *model.id() == *generator.model) else { continue };
             let texts = sound.iter().map(|&at| prepared[at].input.text.as_str().into()).collect();
             let found = self.neighbors(model, texts, generator.count, class, deadline).await?;
             for (&at, found) in sound.iter().zip(found) {
@@ -89,90 +91,76 @@ impl Scorer {
         Ok(made)
     }
 
-    /// Runs every model's sequences. What one model refuses is taken back from the others.
-    async fn run(
-        &self,
-        bound: &Bound,
-        batch: Batch,
-        class: Class,
-        deadline: Option<Instant>,
-    ) -> Result<Vec<Output>, ScorerError> {
-        let mut tickets: Vec<Ticket> = Vec::with_capacity(bound.models.len());
-        for (model, sequences) in bound.models.iter().zip(batch.sequences) {
-            let identity = Arc::clone(&model.identity);
-            let work = Work { model: model.id.clone(), identity, sequences, class, deadline };
-            let work = self.engine.recall(work).await;
-            tickets.push(match class {
-                Class::Interactive => self.engine.submit(work)?,
-                Class::Batch => self.engine.submit_when_room(work).await?,
+    /// Runs the requests of all models, and adds what they cost. What one model refuses is taken back from the others.
+    async fn run(&self, requests: Vec<Request>, class: Class, mut cost: Usage) -> Result<Usage, ScorerError> {
+        let mut pending: Vec<PendingRequest> = Vec::with_capacity(requests.len());
+        for request in requests {
+            let request = self.engine.recall(request).await;
+            pending.push(match class {
+                Class::Interactive => self.engine.submit(request)?,
+                Class::Batch => self.engine.submit_when_room(request).await?,
             });
         }
-        let mut outputs = Vec::with_capacity(tickets.len());
-        for ticket in tickets {
-            outputs.push(ticket.wait().await?);
+        for request in pending {
+            let answered = request.wait().await?;
+            cost.forward_passes += answered.forward_passes;
+            cost.cached_passes += answered.cached_passes;
         }
-        Ok(outputs)
+        Ok(cost)
     }
 
     async fn finish(
         &self,
         bound: &Arc<Bound>,
-        planned: Vec<Planned>,
-        ran: Vec<Output>,
-        cost: Usage,
+        texts: Vec<RequestedText>,
+        mut usage: Usage,
     ) -> Result<Scored, ScorerError> {
-        let mut usage = Usage {
-            tokens: 0,
-            forward_passes: cost.forward_passes + ran.iter().map(|output| output.forward_passes).sum::<usize>(),
-            cached_passes: cost.cached_passes + ran.iter().map(|output| output.cached_passes).sum::<usize>(),
-        };
-        let answers: Arc<[Vec<Stats>]> = ran.into_iter().map(|output| output.stats).collect();
         let bound = Arc::clone(bound);
-        let to_result = move |(index, planned): (usize, Planned)| {
-            let answered = planned.answered(index, &answers);
+        let to_result = move |(index, text): (usize, RequestedText)| {
+            let answered = text.answered(index)?;
             let stats = Arc::clone(&answered.stats);
-            (result::build(answered, &bound), stats)
+            Ok((result::build(answered, &bound), stats))
         };
-        let built = self.workers.map(planned.into_iter().enumerate().collect(), to_result).await?;
-        let (results, stats): (Vec<TextResult>, Vec<Stats>) = built.into_iter().unzip();
+        let built = self.workers.map(texts.into_iter().enumerate().collect(), to_result).await?;
+        let built: Result<Vec<(TextResult, Stats)>, ScorerError> = built.into_iter().collect();
+        let (results, stats): (Vec<TextResult>, Vec<Stats>) = built?.into_iter().unzip();
         count(&results);
         usage.tokens = results.iter().map(|result| result.scored_tokens).sum();
         Ok(Scored { results, stats, usage })
     }
 }
 
-/// A text whose passes are in a batch.
-struct Planned {
+/// A text whose passes are part of requests.
+struct RequestedText {
     text: Prepared,
-    own: Vec<Slot>,
-    views: Vec<(View, Slots)>,
+    own: RequestedSequence,
+    views: Vec<(View, Result<Vec<RequestedSequence>, Unseen>)>,
 }
 
-/// Where each sequence of a view will be, or why there is none.
-type Slots = Result<Vec<Vec<Slot>>, Unseen>;
-
-impl Planned {
-    fn new(mut text: Prepared, batch: &mut Batch) -> Self {
-        let own = batch.add(std::mem::take(&mut text.own));
+impl RequestedText {
+    fn new(mut text: Prepared, requests: &mut [Request]) -> Self {
+        let own = RequestedSequence::new(std::mem::take(&mut text.own), requests);
         let mut views = Vec::with_capacity(text.views.len());
         for (view, sequences) in text.views.drain(..) {
-            let slots = sequences.map(|sequences| sequences.into_iter().map(|one| batch.add(one)).collect());
-            views.push((view, slots));
+            let mut requested = |sequence| RequestedSequence::new(sequence, requests);
+            views.push((view, sequences.map(|sequences| sequences.into_iter().map(&mut requested).collect())));
         }
         Self { text, own, views }
     }
 
-    /// The text with its statistics out of the answers of all models.
-    fn answered(self, index: usize, answers: &[Vec<Stats>]) -> Answered {
-        let seen = |slots: Vec<Vec<Slot>>| slots.iter().map(|slots| join(slots, answers)).collect();
-        let views = self.views.into_iter().map(|(view, slots)| (view, slots.map(seen)));
-        Answered {
-            index,
-            stats: join(&self.own, answers),
-            views: views.collect(),
-            passes: self.own.len(),
-            text: self.text,
+    /// The text with its statistics, once the requests are answered.
+    fn answered(self, index: usize) -> Result<Answered, ScorerError> {
+        let mut views = Vec::with_capacity(self.views.len());
+        for (view, sequences) in self.views {
+            let stats = |sequences: Vec<RequestedSequence>| sequences.iter().map(RequestedSequence::stats).collect();
+            let seen = match sequences.map(stats) {
+                Ok(Ok(stats)) => Ok(stats),
+                Ok(Err(error)) => return Err(error),
+                Err(unseen) => Err(unseen),
+            };
+            views.push((view, seen));
         }
+        Ok(Answered { index, stats: self.own.stats()?, views, passes: self.own.passes(), text: self.text })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::TextError;
 use super::bound::{Bound, too_large, too_long};
-use super::passes::{Pass, Sequence, sequence};
+use super::passes::{PlannedPass, Sequence, sequence};
 use crate::methods::{Unseen, View};
 use crate::tokenizer::Encoded;
 use crate::wire::by_name;
@@ -129,8 +129,8 @@ impl About<'_> {
     fn sequences(&self, view: &View) -> Sequences {
         match view {
             View::Lowercase => Ok(vec![self.encoded(0, &self.input.text.to_lowercase(), "lower-cased text")?]),
-            View::Reference(id) => Ok(vec![self.fitted(self.bound.model(id), self.ids, "text")?]),
-            View::OwnReference(id) => Ok(vec![self.encoded(self.bound.model(id), &self.input.text, "text")?]),
+            View::Reference(id) => Ok(vec![self.fitted(self.place(id)?, self.ids, "text")?]),
+            View::OwnReference(id) => Ok(vec![self.encoded(self.place(id)?, &self.input.text, "text")?]),
             View::Neighbors(None) => match &self.input.neighbors {
                 Some(neighbors) => self.neighbors(neighbors),
                 None => Err(unseen("no_neighbors", "the text comes without neighbours, and nothing makes them")),
@@ -150,6 +150,11 @@ impl About<'_> {
                 Ok(vec![self.after(self.bound.prefix(texts)?)?])
             }
         }
+    }
+
+    /// The place of a model that a method names.
+    fn place(&self, id: &str) -> Result<usize, Unseen> {
+        self.bound.place_of(id).map_err(|error| unseen("internal", error.to_string()))
     }
 
     fn neighbors(&self, texts: &[String]) -> Sequences {
@@ -194,7 +199,7 @@ impl About<'_> {
         let ids: Arc<[u32]> = [specials, prefix, text].concat().into();
         // The statistic at 0 belongs to the second id.
         let skip = (specials.len() + prefix.len()).saturating_sub(1);
-        Ok(vec![Pass { model: 0, ids, skip }])
+        Ok(vec![PlannedPass { model: 0, ids, skip }])
     }
 }
 

@@ -1,6 +1,5 @@
 //! Token counts of reference corpora: the file that `pdr-audit count-tokens` writes, and those of the settings by id.
 
-use super::Registry;
 use crate::config;
 use crate::methods::{TokenCounts, TokenCountsError};
 use crate::tokenizer::Tokenizer;
@@ -122,25 +121,6 @@ pub fn load_token_counts(settings: &[config::TokenCounts]) -> Result<Vec<Arc<Cou
     settings.iter().map(load).collect()
 }
 
-impl Registry {
-    /// The same with these token counts.
-    #[must_use]
-    pub fn with_token_counts(mut self, token_counts: Vec<Arc<Counts>>) -> Self {
-        self.token_counts = token_counts;
-        self
-    }
-
-    /// The token counts that a request names.
-    pub fn token_counts(&self, id: &str) -> Option<&Arc<Counts>> {
-        self.token_counts.iter().find(|counts| counts.id == id)
-    }
-
-    /// The ids of all token counts, in the order of the configuration.
-    pub fn token_counts_ids(&self) -> impl Iterator<Item = &str> {
-        self.token_counts.iter().map(|counts| counts.id.as_str())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,10 +182,7 @@ mod tests {
         let declared = |id: &str, file: &Path| config::TokenCounts { id: id.to_owned(), file: file.to_owned() };
         let good = file("good.json", &good().to_string());
         let counts = load_token_counts(&[declared("b", &good), declared("a", &good)]).unwrap();
-        let registry = Registry::new(Vec::new(), None).with_token_counts(counts);
-        assert_eq!(registry.token_counts_ids().collect::<Vec<_>>(), ["b", "a"]);
-        assert_eq!(registry.token_counts("a").unwrap().id, "a");
-        assert!(registry.token_counts("c").is_none());
+        assert_eq!(counts.iter().map(|counts| counts.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
 
         let absent = directory.path().join("absent.json");
         for bad in [file("bad.json", "{"), absent] {

@@ -6,7 +6,6 @@
 //! - who inserts never waits: what the thread cannot keep up with is dropped and counted;
 //! - what is read is what was written, or it is not used.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use super::files::{Batch, Fault, Files, Folder};
 use super::record::{decode, encode, encoded_len, key};
-use crate::engine::meters::DiskMeters;
-use crate::engine::{DiskCache, Stats};
+use crate::engine::metrics::DiskMetrics;
+use crate::engine::request::Stats;
+use crate::engine::settings::DiskCache;
 
 /// What may wait to be written. More means that the disk is slower than the models.
 const QUEUE_BYTES: u64 = 64 << 20;
@@ -41,9 +41,6 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Warnings come no more often than this; every error is counted.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
-/// Statistics found, by sequence.
-pub(in crate::engine) type Recalled = HashMap<Arc<[u32]>, Stats>;
-
 /// The cache on disk. Dropping it, or [`Disk::close`], writes what is queued.
 pub(super) struct Disk {
     store: Arc<Store>,
@@ -66,7 +63,7 @@ struct Store {
     queued: AtomicU64,
     /// Whether a look-up found the files damaged.
     damaged: AtomicBool,
-    meters: DiskMeters,
+    metrics: DiskMetrics,
     warned: Mutex<Option<Instant>>,
 }
 
@@ -78,11 +75,11 @@ struct State {
 
 impl Disk {
     /// Opens the cache. None, with a warning, where that fails or another process has it.
-    pub(super) fn open(settings: &DiskCache, meters: DiskMeters) -> Option<Self> {
-        match Self::try_open(settings, &meters) {
+    pub(super) fn open(settings: &DiskCache, metrics: DiskMetrics) -> Option<Self> {
+        match Self::try_open(settings, &metrics) {
             Ok(disk) => Some(disk),
             Err(fault) => {
-                meters.open_errors.increment(1);
+                metrics.open_errors.increment(1);
                 let directory = settings.directory.display();
                 tracing::warn!(%directory, reason = %fault, "there is no cache on disk");
                 None
@@ -90,16 +87,16 @@ impl Disk {
         }
     }
 
-    fn try_open(settings: &DiskCache, meters: &DiskMeters) -> Result<Self, Fault> {
+    fn try_open(settings: &DiskCache, metrics: &DiskMetrics) -> Result<Self, Fault> {
         let folder = Folder::take(&settings.directory)?;
         let files = folder.open()?;
-        meters.bytes.set(folder.bytes().1 as f64);
+        metrics.bytes.set(folder.bytes().1 as f64);
         let store = Arc::new(Store {
             limit: settings.limit,
             state: RwLock::new(State { folder: Some(folder), files: Ok(files) }),
             queued: AtomicU64::new(0),
             damaged: AtomicBool::new(false),
-            meters: meters.clone(),
+            metrics: metrics.clone(),
             warned: Mutex::default(),
         });
         let (jobs, queue) = channel();
@@ -118,24 +115,28 @@ impl Disk {
         let sent = room && jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         if !sent {
             store.queued.fetch_sub(bytes, Ordering::Relaxed);
-            store.meters.dropped.increment(1);
+            store.metrics.dropped.increment(1);
         }
     }
 
-    /// Looks up sequences. Reads files: not for a thread that must not block. What is found in the file that is the next to
-    /// go is written again, so that what is used stays.
-    pub(super) fn recall<'a>(&self, identity: &Arc<str>, wanted: impl Iterator<Item = &'a Arc<[u32]>>) -> Recalled {
-        let mut found = Recalled::new();
-        let outcome = self.store.look_up(identity, wanted, |ids, stats, going| {
+    /// Looks up sequences, each wanted for something of the caller's, and hands `take` those that are there. Reads files: not
+    /// for a thread that must not block. What is in the file that is deleted next is written again, so that what is used
+    /// stays.
+    pub(super) fn recall<'a, T>(
+        &self,
+        identity: &Arc<str>,
+        wanted: impl Iterator<Item = (&'a Arc<[u32]>, T)>,
+        mut take: impl FnMut(T, &Arc<[u32]>, Stats),
+    ) {
+        let outcome = self.store.look_up(identity, wanted, |wanted_for, ids, stats, going| {
             if going {
                 self.insert(identity, ids, &stats);
             }
-            found.insert(Arc::clone(ids), stats);
+            take(wanted_for, ids, stats);
         });
         if let Err(fault) = outcome {
             self.store.note_read_fault(&fault);
         }
-        found
     }
 
     /// Writes what is queued, and lets go of the directory. Later look-ups find nothing.
@@ -174,11 +175,11 @@ impl Store {
     }
 
     /// Hands every sequence that is there to `take`, and says whether it is in the file that is the next to go.
-    fn look_up<'a>(
+    fn look_up<'a, T>(
         &self,
         identity: &str,
-        wanted: impl Iterator<Item = &'a Arc<[u32]>>,
-        mut take: impl FnMut(&Arc<[u32]>, Stats, bool),
+        wanted: impl Iterator<Item = (&'a Arc<[u32]>, T)>,
+        mut take: impl FnMut(T, &Arc<[u32]>, Stats, bool),
     ) -> Result<(), Fault> {
         let state = self.read_state();
         let Ok(files) = &state.files else { return Ok(()) };
@@ -186,14 +187,14 @@ impl Store {
             return Ok(());
         }
         let snapshot = files.snapshot()?;
-        for ids in wanted {
+        for (ids, wanted_for) in wanted {
             let key = key(identity, ids);
             let Some((value, going)) = snapshot.get(&key)? else { continue };
             match decode(&key, ids.len(), &value) {
-                Ok(stats) => take(ids, stats, going),
+                Ok(stats) => take(wanted_for, ids, stats, going),
                 // The sequence runs, and what comes of it replaces the value.
                 Err(damage) => {
-                    self.meters.read_errors.increment(1);
+                    self.metrics.read_errors.increment(1);
                     self.warn(&damage, "a value of the cache on disk is damaged and not used");
                 }
             }
@@ -202,7 +203,7 @@ impl Store {
     }
 
     fn note_read_fault(&self, fault: &Fault) {
-        self.meters.read_errors.increment(1);
+        self.metrics.read_errors.increment(1);
         self.warn(fault, "the cache on disk cannot be read");
         if matches!(fault, Fault::Damaged(_)) {
             self.damaged.store(true, Ordering::Relaxed);
@@ -214,7 +215,7 @@ impl Store {
         while let Ok(first) = queue.recv() {
             let batch = self.gather(first, queue);
             if !self.try_to_write(&batch) {
-                self.meters.dropped.increment(batch.len() as u64);
+                self.metrics.dropped.increment(batch.len() as u64);
             }
         }
     }
@@ -231,7 +232,7 @@ impl Store {
     }
 
     fn note_write_fault(&self, fault: &Fault) {
-        self.meters.write_errors.increment(1);
+        self.metrics.write_errors.increment(1);
         self.warn(fault, "the cache on disk cannot be written");
         if matches!(fault, Fault::Damaged(_)) {
             self.damaged.store(true, Ordering::Relaxed);
@@ -264,7 +265,7 @@ impl Store {
             let (Some(folder), Ok(files)) = (&state.folder, &state.files) else { return Ok(false) };
             files.put(batch)?;
             let (young, both) = folder.bytes();
-            self.meters.bytes.set(both as f64);
+            self.metrics.bytes.set(both as f64);
             young + RESERVE * self.batch_bytes() >= self.limit / 2
         };
         if full {
@@ -278,7 +279,7 @@ impl Store {
         let mut state = self.write_state();
         if let State { folder: Some(folder), files: Ok(files) } = &mut *state {
             folder.turn(files)?;
-            self.meters.bytes.set(folder.bytes().1 as f64);
+            self.metrics.bytes.set(folder.bytes().1 as f64);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::engine::Stats;
+use crate::engine::request::Stats;
 use crate::token_stats::TokenStats;
 
 /// What a file must say that it holds. `build.rs` names the sources that numbers come from; others may give other bits, so with

@@ -3,13 +3,15 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tempfile::{TempDir, tempdir};
 
+use super::StatsCache;
 use super::files::{Fault, Folder};
-use super::*;
-use crate::engine::DiskCache;
+use crate::engine::metrics::DiskMetrics;
+use crate::engine::{Class, DiskCache, EngineSettings, Pass, Request, Stats};
 use crate::token_stats::TokenStats;
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -18,7 +20,7 @@ const MEBIBYTE: u64 = 1 << 20;
 fn open(directory: &Path, limit: u64) -> StatsCache {
     let disk_cache = Some(DiskCache { directory: directory.to_owned(), limit });
     let settings = EngineSettings { max_queue_tokens: 1, cache_bytes: 0, disk_cache };
-    StatsCache::new(&settings, DiskMeters::new())
+    StatsCache::new(&settings, DiskMetrics::new())
 }
 
 fn identity(name: &str) -> Arc<str> {
@@ -45,13 +47,20 @@ fn bits(stats: &[TokenStats]) -> Vec<[u64; 4]> {
     stats.iter().map(|token| [token.lp, token.mu, token.var, token.max_lp].map(f64::to_bits)).collect()
 }
 
+/// A pass that scores the sequence.
+fn pass(ids: &Arc<[u32]>) -> Arc<Pass> {
+    Request::new("m", identity("m"), Class::Batch, None).score(ids)
+}
+
 /// Whether the sequence is found. What is found must be right.
 fn finds(cache: &StatsCache, name: &str, ids: &Arc<[u32]>) -> bool {
-    let recalled = cache.recall(&identity(name), std::slice::from_ref(ids));
-    if let Some(found) = recalled.get(ids) {
-        assert_eq!(bits(found), bits(&stats(ids)));
+    let pass = pass(ids);
+    let recalled = cache.recall(&identity(name), std::slice::from_ref(&pass));
+    if let Some(known) = pass.stats() {
+        assert_eq!(bits(known), bits(&stats(ids)));
     }
-    !recalled.is_empty()
+    assert_eq!(recalled, usize::from(pass.stats().is_some()));
+    recalled > 0
 }
 
 fn insert(cache: &StatsCache, name: &str, ids: &Arc<[u32]>) {
@@ -285,10 +294,13 @@ fn what_was_committed_outlives_a_kill_in_the_middle_of_writing() {
         let cache = open(directory.path(), 16 * MEBIBYTE);
         assert!(cache.has_disk() && started.elapsed() < Duration::from_secs(5));
         let all: Vec<_> = (0..5_000).map(|n| ids(n, 50 + n % 200)).collect();
-        let recalled = cache.recall(&identity("m"), &all);
-        assert!(recalled.iter().all(|(ids, found)| bits(found) == bits(&stats(ids))));
-        assert!(recalled.len() >= most.min(100), "what an earlier process wrote is lost: {} of {most}", recalled.len());
-        most = most.max(recalled.len());
+        let passes: Vec<_> = all.iter().map(pass).collect();
+        let recalled = cache.recall(&identity("m"), &passes);
+        let known = all.iter().zip(&passes).filter_map(|(ids, pass)| Some((ids, pass.stats()?)));
+        assert_eq!(known.clone().count(), recalled);
+        assert!(known.into_iter().all(|(ids, known)| bits(known) == bits(&stats(ids))));
+        assert!(recalled >= most.min(100), "what an earlier process wrote is lost: {recalled} of {most}");
+        most = most.max(recalled);
     }
     assert!(most > 100, "only {most} were ever there");
 }

@@ -1,42 +1,20 @@
-//! One forward pass and everything it may do instead of answering.
+//! One forward pass, and the failures that take the place of its answer.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::engine::task::{Answer, Task};
+use crate::engine::failure::Failure;
+use crate::engine::request::{Answer, PassInput};
 use crate::models::masked::Blank;
 use crate::models::{CausalLm, Loaded, MaskedLm, ModelError};
 
-/// Why a forward pass has no answer, in the words of the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::engine) enum Failure {
-    /// A smaller batch may fit.
-    OutOfMemory(String),
-    /// The model failed on these sequences.
-    Failed(String),
-    /// The model's code panicked on these sequences.
-    Panicked(String),
-    /// The device is not to be used again.
-    DeviceLost(String),
-}
-
-impl Failure {
-    pub(super) fn reason(&self) -> &str {
-        match self {
-            Self::OutOfMemory(reason) | Self::Failed(reason) | Self::Panicked(reason) | Self::DeviceLost(reason) => {
-                reason
-            }
-        }
-    }
-}
-
-/// Runs the model. There is one answer per task, of its kind, in order.
-pub(super) fn forward(model: &Loaded, tasks: &[&Task]) -> Result<Vec<Answer>, Failure> {
+/// Runs the model. There is one answer per input, of its kind, in order.
+pub(super) fn forward(model: &Loaded, inputs: &[&PassInput]) -> Result<Vec<Answer>, Failure> {
     // A model that panics is used again: it is only read, and its next answer is checked like any other.
     let result = catch_unwind(AssertUnwindSafe(|| match model {
-        Loaded::Causal(model) => score(&**model, tasks),
-        Loaded::Masked(model) => fill(&**model, tasks),
+        Loaded::Causal(model) => score(&**model, inputs),
+        Loaded::Masked(model) => fill(&**model, inputs),
     }));
     match result {
         Ok(Ok(answers)) => Ok(answers),
@@ -54,9 +32,9 @@ pub(super) fn forward(model: &Loaded, tasks: &[&Task]) -> Result<Vec<Answer>, Fa
 
 /// An answer has one entry per sequence, and in it one per id but the first: anything else is a failure, for nothing
 /// behind this could tell whose numbers are whose.
-fn score(model: &dyn CausalLm, tasks: &[&Task]) -> Result<Vec<Answer>, ModelError> {
-    let sequences: Option<Vec<&[u32]>> = tasks.iter().map(|task| task.sequence()).collect();
-    let sequences = sequences.ok_or_else(|| ModelError::Forward("a causal model fills no blanks".into()))?;
+fn score(model: &dyn CausalLm, inputs: &[&PassInput]) -> Result<Vec<Answer>, ModelError> {
+    let sequences: Option<Vec<&[u32]>> = inputs.iter().map(|input| Some(&**input.sequence()?)).collect();
+    let sequences = sequences.ok_or_else(|| ModelError::Forward("a causal model fills no masked positions".into()))?;
     let stats = model.token_stats(&sequences)?;
     let expected = sequences.iter().map(|ids| ids.len().saturating_sub(1));
     if !stats.iter().map(Vec::len).eq(expected) {
@@ -65,13 +43,13 @@ fn score(model: &dyn CausalLm, tasks: &[&Task]) -> Result<Vec<Answer>, ModelErro
     Ok(stats.into_iter().map(|stats| Answer::Stats(Arc::from(stats))).collect())
 }
 
-/// As [`score`]: an answer has one entry per blank.
-fn fill(model: &dyn MaskedLm, tasks: &[&Task]) -> Result<Vec<Answer>, ModelError> {
-    let blanks: Option<Vec<&Blank>> = tasks.iter().map(|task| task.blank()).collect();
-    let blanks = blanks.ok_or_else(|| ModelError::Forward("a masked model scores no sequences".into()))?;
-    let filled = model.fill(&blanks)?;
-    if filled.len() != blanks.len() {
-        return Err(ModelError::Forward("answered for the wrong number of blanks".into()));
+/// As [`score`]: an answer has one entry per masked position.
+fn fill(model: &dyn MaskedLm, inputs: &[&PassInput]) -> Result<Vec<Answer>, ModelError> {
+    let positions: Option<Vec<&Blank>> = inputs.iter().map(|input| input.masked_position()).collect();
+    let positions = positions.ok_or_else(|| ModelError::Forward("a masked model scores no sequences".into()))?;
+    let filled = model.fill(&positions)?;
+    if filled.len() != positions.len() {
+        return Err(ModelError::Forward("answered for the wrong number of masked positions".into()));
     }
     Ok(filled.into_iter().map(Answer::Filled).collect())
 }

@@ -5,12 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Device;
 use super::forward::panic_message;
-use super::loaded::Loaded;
-use crate::engine::ModelSource;
-use crate::engine::memory::{Tenant, eviction_order, evictions};
+use super::memory::{Resident, eviction_order, evictions};
+use super::resident::ResidentModel;
+use super::thread::Device;
+use crate::engine::record::ModelRecord;
 use crate::models::{self, ModelError};
+use crate::pool::Model;
 
 impl Device<'_> {
     /// Loads a model, after others made room for it where that is needed.
@@ -18,149 +19,166 @@ impl Device<'_> {
     /// Whatever goes wrong while loading is the model's failure: were the device itself lost, the next forward pass would
     /// say so, and a file that cannot be read must not end a service that runs other models. That pass may be one that
     /// measures the model.
-    pub(super) fn load(&mut self, model: usize, source: Arc<ModelSource>) -> ControlFlow<()> {
+    pub(super) fn load(&mut self, id: &Arc<str>, model: Arc<Model>) -> ControlFlow<()> {
         let started = Instant::now();
-        let loaded = catch_unwind(AssertUnwindSafe(|| self.try_load(model, &source)));
+        let record = self.shared.record(id, &model.devices);
+        let loaded = catch_unwind(AssertUnwindSafe(|| self.try_load(id, &model)));
         let loaded = loaded.unwrap_or_else(|panic| Err(format!("loading panicked: {}", panic_message(&*panic))));
         let result = loaded.map(|loaded| {
-            self.loaded[model] = Some(Loaded::new(loaded, source, self.max_batch_tokens));
+            let wanted = self.residents.max_batch_tokens;
+            let resident = ResidentModel::new(loaded, model, Arc::clone(&record), wanted);
+            self.residents.models.insert(Arc::clone(id), resident);
         });
         if result.is_err() {
             // What was loaded of it before it failed.
             (self.trim)();
         }
         self.fit_batches();
-        if let Err(reason) = self.choose_budget(model) {
+        if let Err(reason) = self.choose_budget(id) {
             self.shared.lose_device(self.seat.device, &reason);
             return ControlFlow::Break(());
         }
         self.fit_batches();
-        self.report(model, started, result);
+        self.report(id, &record, started, result);
         ControlFlow::Continue(())
     }
 
-    fn try_load(&mut self, model: usize, source: &ModelSource) -> Result<models::Loaded, String> {
-        for victim in self.room_for(model, source)? {
-            self.evict(victim);
+    fn try_load(&mut self, id: &str, model: &Model) -> Result<models::Loaded, String> {
+        for victim in self.room_for(id, model)? {
+            self.evict(&victim);
         }
         loop {
-            match (source.load)(self.seat.device) {
+            match (model.load)(self.seat.device) {
                 Ok(loaded) => return Ok(loaded),
                 // The books are estimates. As long as there is something to give, give it.
                 Err(error @ ModelError::OutOfMemory(_)) => {
-                    let order = self.with_tenants(eviction_order);
-                    let victim = order.first().ok_or_else(|| error.to_string())?;
-                    self.evict(*victim);
+                    let order = self.with_residents(|ids, residents| {
+                        eviction_order(residents).first().map(|first| Arc::clone(&ids[*first]))
+                    });
+                    self.evict(&order.ok_or_else(|| error.to_string())?);
                 }
                 Err(error) => return Err(error.to_string()),
             }
         }
     }
 
-    fn report(&self, model: usize, started: Instant, result: Result<(), String>) {
+    fn report(&mut self, id: &str, record: &ModelRecord, started: Instant, result: Result<(), String>) {
         let (now, took) = (Instant::now(), started.elapsed());
-        let (id, device, seconds) = (&self.shared.models[model].id, &self.name, took.as_secs_f64());
-        let meters = &self.shared.meters.models[model];
+        let (device, seconds) = (&self.name, took.as_secs_f64());
         match &result {
             Ok(()) => {
-                let budget = self.loaded[model].as_ref().map(|loaded| (loaded.budget(), loaded.wanted().1.name()));
+                let budget = self.residents.models.get(id).map(|resident| {
+                    let origin: &'static str = resident.wanted().1.into();
+                    (resident.budget(), origin)
+                });
                 let (batch_tokens, budget) = budget.unwrap_or_default();
                 tracing::info!(model = id, device, seconds, batch_tokens, budget, "model loaded");
-                meters.loads_ok.increment(1);
-                self.shared.board.note(|facts| facts.models[model].last_used = Some(now));
+                record.metrics.loads_ok.increment(1);
+                record.note_use(now);
             }
             Err(reason) => {
                 tracing::error!(model = id, device, reason, "model failed to load");
-                meters.loads_failed.increment(1);
-                self.shared.board.note(|facts| facts.last_error = Some((now, reason.clone())));
+                record.metrics.loads_failed.increment(1);
+                self.shared.facts().last_error = Some((now, reason.clone()));
             }
         }
-        self.shared.change(|books| books.end_load(model, self.seat.device, result, now, took));
+        self.seat.note_load(now, took);
+        self.show_memory();
+        let device = self.seat.device;
+        self.shared.change(|scheduler, models| scheduler.finish_load(models, id, device, result, now, took));
     }
 
     /// Which models make room for this one.
-    fn room_for(&self, model: usize, source: &ModelSource) -> Result<Vec<usize>, String> {
-        let slot = &self.shared.models[model];
-        let newcomer = Tenant {
-            model,
-            id: &slot.id,
-            weights: source.weight_bytes,
-            activation: &*source.activation_bytes,
-            pinned: true,
-            in_use: true,
-            last_used: None,
-        };
-        self.with_tenants(|residents| evictions(&newcomer, residents, self.memory, self.max_batch_tokens))
+    fn room_for(&self, id: &str, model: &Model) -> Result<Vec<Arc<str>>, String> {
+        let (memory, max_batch_tokens) = (self.residents.memory, self.residents.max_batch_tokens);
+        self.with_residents(|ids, residents| {
+            let newcomer = Resident {
+                model: residents.len(),
+                id,
+                weights: model.weight_bytes,
+                activation: &*model.activation_bytes,
+                pinned: true,
+                in_use: true,
+                last_used: None,
+            };
+            let evicted = evictions(&newcomer, residents, memory, max_batch_tokens)?;
+            Ok(evicted.into_iter().map(|index| Arc::clone(&ids[index])).collect())
+        })
     }
 
-    /// Hands the models on this device to a function of them.
-    fn with_tenants<R>(&self, with: impl FnOnce(&[Tenant<'_>]) -> R) -> R {
-        let residents = self.loaded.iter().enumerate().filter_map(|(model, loaded)| Some((model, loaded.as_ref()?)));
-        let in_use = self.shared.with_books(|books| {
-            let in_use = (0..self.loaded.len()).map(|model| books.is_in_use(model));
-            in_use.collect::<Vec<_>>()
-        });
-        let tenants: Vec<_> = residents
-            .map(|(model, loaded)| {
-                let (slot, source) = (&self.shared.models[model], loaded.source());
-                Tenant {
-                    model,
-                    id: &slot.id,
-                    weights: source.weight_bytes,
-                    activation: &*source.activation_bytes,
-                    pinned: slot.pinned || slot.eager,
-                    in_use: in_use[model],
-                    last_used: self.shared.board.read().models[model].last_used,
+    /// Hands the models on this device, and their ids in the same order, to a function of them.
+    fn with_residents<R>(&self, with: impl FnOnce(&[Arc<str>], &[Resident<'_>]) -> R) -> R {
+        let ids: Vec<Arc<str>> = self.residents.models.keys().cloned().collect();
+        let residents: Vec<_> = {
+            let models = self.shared.pool.lock();
+            let residents = self.residents.models.iter().enumerate().map(|(index, (id, resident))| {
+                let lifecycle = models.get(id);
+                Resident {
+                    model: index,
+                    id,
+                    weights: resident.model().weight_bytes,
+                    activation: &*resident.model().activation_bytes,
+                    pinned: lifecycle.is_some_and(|model| model.declaration().stays()),
+                    in_use: lifecycle.is_some_and(|model| model.is_in_use()),
+                    last_used: resident.record().last_used(),
                 }
-            })
-            .collect();
-        with(&tenants)
+            });
+            residents.collect()
+        };
+        with(&ids, &residents)
     }
 
-    fn evict(&mut self, model: usize) {
-        let (id, device) = (&self.shared.models[model].id, &self.name);
-        tracing::info!(model = id, device, "model makes room for another");
-        self.drop_model(model);
-        self.shared.meters.models[model].evictions.increment(1);
+    fn evict(&mut self, id: &Arc<str>) {
+        let device = &self.name;
+        tracing::info!(model = &**id, device, "model makes room for another");
+        if let Some(resident) = self.drop_model(id) {
+            resident.metrics.evictions.increment(1);
+        }
     }
 
     /// Drops a model that was unloaded by hand.
-    pub(super) fn unload(&mut self, model: usize) {
-        self.drop_model(model);
+    pub(super) fn unload(&mut self, id: &Arc<str>) {
+        self.drop_model(id);
         self.fit_batches();
-        tracing::info!(model = self.shared.models[model].id, device = self.name, "model unloaded");
+        tracing::info!(model = &**id, device = self.name, "model unloaded");
     }
 
-    /// Drops a model, gives its pages back, and only then says so.
-    fn drop_model(&mut self, model: usize) {
-        self.loaded[model] = None;
-        self.shared.meters.models[model].budgets[self.seat.device].set(0.0);
+    /// Drops a model, gives its pages back, and only then says so; gives its record.
+    fn drop_model(&mut self, id: &Arc<str>) -> Option<Arc<ModelRecord>> {
+        let resident = self.residents.models.remove(id)?;
+        let record = resident.into_record();
+        record.metrics.budgets[self.seat.device].set(0.0);
         (self.trim)();
-        self.shared.change(|books| books.models[model].leave(self.seat.device));
+        self.show_memory();
+        let device = self.seat.device;
+        self.shared.change(|_, models| {
+            if let Some(model) = models.get_mut(id) {
+                model.leave(device);
+            }
+        });
+        Some(record)
     }
 
-    /// Bytes beside the weights.
-    pub(super) fn room(&self) -> u64 {
-        let weights = self.loaded.iter().flatten().map(|loaded| loaded.source().weight_bytes);
-        self.memory.saturating_sub(weights.fold(0, u64::saturating_add))
+    /// Sets the gauge of the memory in use.
+    fn show_memory(&self) {
+        self.shared.metrics.memory_used[self.seat.device].set(self.residents.weight_bytes() as f64);
     }
 
     /// Sets the batches of all models to what fits beside the weights.
     fn fit_batches(&mut self) {
-        let room = self.room();
-        for (model, loaded) in self.loaded.iter_mut().enumerate() {
-            let Some(loaded) = loaded else { continue };
-            if let Some(tokens) = loaded.fit_to(room) {
-                let (id, (wanted, _)) = (&self.shared.models[model].id, loaded.wanted());
+        let room = self.residents.room();
+        for (id, resident) in &mut self.residents.models {
+            if let Some(tokens) = resident.fit_to(room) {
+                let (wanted, _) = resident.wanted();
                 tracing::info!(
-                    model = id,
+                    model = &**id,
                     device = self.name,
                     tokens,
                     wanted,
                     "batch budget set to what memory allows"
                 );
             }
-            loaded.show_budget(model, self.seat.device, self.shared);
+            resident.show_budget(self.seat.device);
         }
     }
 }

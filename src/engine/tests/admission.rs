@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::rig::{Rig, Script, client, eventually, ids, latched, settings, work};
-use crate::engine::admission::{Rate, judge_time, time_for};
+use crate::engine::queue::judge_time;
+use crate::engine::rate::{Rate, time_for};
 use crate::engine::{Class, EngineError, Refusal};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,20 +1,29 @@
 //! Batch formation as a pure function.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
+use strum::VariantArray;
 
 use crate::engine::Class;
-use crate::engine::batch::{LOOK_AHEAD, PATIENCE, Queue, Turn, form, halve, leader};
+use crate::engine::queue::{LOOK_AHEAD, PATIENCE, Queue, Turn, form, halve, leader};
 
 /// A waiting sequence: its number, model and tokens.
 type Waiting = (usize, usize, usize);
 
-fn queue(models: usize) -> Queue<Waiting> {
-    Queue::new(models, |entry| entry.2)
+fn queue() -> Queue<Waiting> {
+    Queue::new(|entry| entry.2)
+}
+
+/// The id of a model.
+fn id(model: usize) -> Arc<str> {
+    model.to_string().into()
 }
 
 /// The next batch of a device that may run the models for which `eligible` holds.
 fn next(queue: &mut Queue<Waiting>, turn: &mut Turn, eligible: impl Fn(usize) -> bool, budget: usize) -> Vec<Waiting> {
-    queue.lead(turn, eligible).map_or(Vec::new(), |lead| queue.take(lead, turn, budget))
+    let lead = queue.lead(turn, |model| eligible(model.parse().unwrap()));
+    lead.map_or(Vec::new(), |lead| queue.take(&lead, turn, budget))
 }
 
 proptest! {
@@ -47,18 +56,21 @@ proptest! {
         budget in 1..300_usize,
         batch_every in 1..5_usize,
     ) {
-        let mut queue = queue(3);
+        let mut queue = queue();
         for (number, (model, tokens)) in heads.iter().enumerate() {
             let class = if number % batch_every == 0 { Class::Batch } else { Class::Interactive };
-            queue.push(class, *model, (number, *model, *tokens));
+            queue.push(class, &id(*model), (number, *model, *tokens));
         }
         let mut turns = [Turn::new(budget), Turn::new(budget)];
         let mut seen = Vec::new();
-        while (0..3).any(|model| queue.holds(model)) {
+        let waits = |queue: &Queue<Waiting>, model: usize| {
+            queue.lead(&Turn::new(budget), |id| *id == *model.to_string()).is_some()
+        };
+        while (0..3).any(|model| waits(&queue, model)) {
             let mut progress = false;
             for (device, turn) in turns.iter_mut().enumerate() {
                 let may_run = |model: usize| model == device || model == device + 1;
-                let served = (0..3).any(|model| may_run(model) && queue.holds(model));
+                let served = (0..3).any(|model| may_run(model) && waits(&queue, model));
                 let batch = next(&mut queue, turn, may_run, budget);
                 prop_assert_eq!(batch.is_empty(), !served, "a device that could work does");
                 progress |= served;
@@ -78,16 +90,16 @@ proptest! {
     #[test]
     fn neither_class_starves(lengths in proptest::collection::vec(2..150_usize, 50..200)) {
         const BUDGET: usize = 100;
-        let (mut queue, mut turn) = (queue(1), Turn::new(BUDGET));
+        let (mut queue, mut turn) = (queue(), Turn::new(BUDGET));
         let (mut overtaken, mut last) = (0, Class::Interactive);
         for tokens in lengths {
             // Before every batch, more of both arrives than one batch can hold.
-            for class in Class::ALL {
-                queue.push(class, 0, (class.index(), 0, tokens));
-                queue.push(class, 0, (class.index(), 0, BUDGET));
+            for &class in Class::VARIANTS {
+                queue.push(class, &id(0), (class as usize, 0, tokens));
+                queue.push(class, &id(0), (class as usize, 0, BUDGET));
             }
             let batch = next(&mut queue, &mut turn, |_| true, BUDGET);
-            let class = Class::ALL[batch[0].0];
+            let class = Class::VARIANTS[batch[0].0];
             let run: usize = batch.iter().map(|(.., tokens)| tokens).sum();
             if class == Class::Batch {
                 prop_assert!(overtaken >= PATIENCE * BUDGET, "batch work does not lead before its turn");
@@ -131,10 +143,10 @@ fn forming_a_batch_touches_the_batch_and_a_constant() {
 
 #[test]
 fn those_passed_over_keep_their_place() {
-    let (mut queue, mut turn) = (queue(2), Turn::new(10));
+    let (mut queue, mut turn) = (queue(), Turn::new(10));
     let entries = [(1, 0, 4), (2, 1, 5), (3, 0, 7), (4, 0, 6), (5, 1, 3)];
     for entry in entries {
-        queue.push(Class::Interactive, entry.1, entry);
+        queue.push(Class::Interactive, &id(entry.1), entry);
     }
     let mut numbers = || -> Vec<_> { next(&mut queue, &mut turn, |_| true, 10).iter().map(|entry| entry.0).collect() };
     assert_eq!(numbers(), [1, 4]);
@@ -145,11 +157,11 @@ fn those_passed_over_keep_their_place() {
 
 #[test]
 fn what_a_device_may_not_run_stands_in_nobodys_way() {
-    let (mut queue, mut turn) = (queue(2), Turn::new(10));
+    let (mut queue, mut turn) = (queue(), Turn::new(10));
     for number in 0..3 * LOOK_AHEAD {
-        queue.push(Class::Interactive, 0, (number, 0, 5));
+        queue.push(Class::Interactive, &id(0), (number, 0, 5));
     }
-    queue.push(Class::Batch, 1, (9999, 1, 5));
+    queue.push(Class::Batch, &id(1), (9999, 1, 5));
     assert_eq!(next(&mut queue, &mut turn, |model| model == 1, 10), [(9999, 1, 5)]);
     assert!(next(&mut queue, &mut turn, |model| model == 1, 10).is_empty());
     assert_eq!(next(&mut queue, &mut turn, |model| model == 0, 10).len(), 2);
@@ -157,15 +169,15 @@ fn what_a_device_may_not_run_stands_in_nobodys_way() {
 
 #[test]
 fn extraction_keeps_the_order_of_the_rest() {
-    let (mut queue, mut turn) = (queue(2), Turn::new(100));
+    let (mut queue, mut turn) = (queue(), Turn::new(100));
     for number in 1..=6 {
-        queue.push(Class::Batch, 0, (number, 0, 2));
+        queue.push(Class::Batch, &id(0), (number, 0, 2));
     }
-    queue.push(Class::Interactive, 1, (7, 1, 2));
+    queue.push(Class::Interactive, &id(1), (7, 1, 2));
     let numbers = |entries: Vec<Waiting>| entries.iter().map(|entry| entry.0).collect::<Vec<_>>();
-    assert_eq!(numbers(queue.extract(|entry| entry.0 % 2 == 0)), [2, 4, 6]);
-    assert!(queue.extract(|_| false).is_empty());
-    assert_eq!(numbers(queue.extract_model(1)), [7]);
-    assert!(!queue.holds(1) && queue.holds(0));
+    assert_eq!(numbers(queue.extract(Class::Batch, "0", |entry| entry.0 % 2 == 0)), [2, 4, 6]);
+    assert!(queue.extract(Class::Interactive, "0", |_| true).is_empty());
+    assert_eq!(numbers(queue.extract_model("1")), [7]);
+    assert!(queue.extract_model("1").is_empty());
     assert_eq!(numbers(next(&mut queue, &mut turn, |_| true, 100)), [1, 3, 5]);
 }

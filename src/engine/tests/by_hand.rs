@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::rig::{Latch, Rig, Script, Settings, audit, client, eventually, ids, latched, memory, settings, work};
-use crate::engine::{Class, EngineError, LoadError, ModelState, Refusal, UnloadError};
+use crate::engine::{Class, EngineError, Refusal};
 use crate::models::ModelError;
+use crate::pool::{Ended, LoadError, ModelState, Retry, UnloadError};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -32,7 +33,7 @@ async fn many_who_want_a_model_load_it_once() {
     let loads: Vec<_> = (0..50)
         .map(|_| {
             let engine = rig.engine.clone();
-            tokio::spawn(async move { engine.load("m").await })
+            tokio::spawn(async move { engine.pool().load("m").await })
         })
         .collect();
     let requests: Vec<_> = (0..50).map(|n| rig.engine.submit(client(vec![ids(n, 10)])).unwrap()).collect();
@@ -45,7 +46,7 @@ async fn many_who_want_a_model_load_it_once() {
     for request in requests {
         request.wait().await.unwrap();
     }
-    assert_eq!(rig.engine.load("m").await, Ok(()), "at once where it is there");
+    assert_eq!(rig.engine.pool().load("m").await, Ok(()), "at once where it is there");
     assert_eq!(rig.metric("model_loads_total{model=m,outcome=ok}"), 1.0);
     rig.assert_idle().await;
 }
@@ -71,14 +72,14 @@ async fn a_failed_load_is_tried_again_by_hand_at_once_and_by_requests_after_the_
     });
     let rig = Rig::new(vec![script.model(false)], settings());
     let failed = || "model.safetensors: not there".to_owned();
-    assert_eq!(rig.engine.load("m").await, Err(LoadError::Failed(failed())));
+    assert_eq!(rig.engine.pool().load("m").await, Err(LoadError::Failed(failed())));
     let refusal = rig.engine.submit(client(vec![ids(1, 10)])).unwrap_err();
     assert_eq!(refusal, Refusal::ModelFailed(failed()));
     assert_eq!(attempts.load(Ordering::SeqCst), 1);
 
     // By hand, the pause does not count; who asks meanwhile waits for the same attempt.
     let engine = rig.engine.clone();
-    let again = tokio::spawn(async move { engine.load("m").await });
+    let again = tokio::spawn(async move { engine.pool().load("m").await });
     latch.reached().await;
     let waiting = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.open();
@@ -106,14 +107,14 @@ async fn an_unload_finishes_what_is_queued_and_returns_the_memory() {
     let tickets: Vec<_> = (1..=3).map(|n| rig.engine.submit(client(vec![ids(n, 100)])).unwrap()).collect();
     latch.reached().await;
     let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.unload("m").await });
+    let unloading = tokio::spawn(async move { engine.pool().unload("m").await });
     eventually(|| rig.states() == "d").await;
     assert!(rig.engine.is_ready(), "by hand is as wanted");
     // New work is refused, with nothing left behind; and so is a load.
     assert_eq!(rig.engine.submit(client(vec![ids(9, 10)])).unwrap_err(), Refusal::Unloading);
     let refusal = rig.engine.submit_when_room(audit(vec![ids(9, 10)])).await.unwrap_err();
     assert_eq!(refusal, Refusal::Unloading);
-    assert_eq!(rig.engine.load("m").await, Err(LoadError::Unloading));
+    assert_eq!(rig.engine.pool().load("m").await, Err(LoadError::Unloading));
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=unloading}"), 1.0);
     assert_eq!((rig.memory_used(0), script.copies()), (40, 1));
     latch.open();
@@ -144,7 +145,7 @@ async fn a_request_that_is_being_fed_is_finished_before_its_model_goes() {
     let feeding = tokio::spawn(async move { engine.submit_when_room(audit(sequences)).await });
     latch.reached().await;
     let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.unload("m").await });
+    let unloading = tokio::spawn(async move { engine.pool().unload("m").await });
     eventually(|| rig.states() == "d").await;
     latch.open();
     let output = feeding.await.unwrap().unwrap().wait().await.unwrap();
@@ -161,7 +162,7 @@ async fn an_unload_does_not_wait_for_what_nobody_wants() {
     latch.reached().await;
     drop(rig.engine.submit(client(vec![ids(2, 100)])).unwrap());
     let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.unload("m").await });
+    let unloading = tokio::spawn(async move { engine.pool().unload("m").await });
     eventually(|| rig.states() == "d").await;
     latch.open();
     first.wait().await.unwrap();
@@ -176,22 +177,22 @@ async fn unloading_what_is_not_loaded_is_done_at_once() {
     let broken = Script::new("o").on_load(|| Err(missing()));
     let models = vec![busy.model(true), unopened.model(true).unopened(), broken.model(true)];
     let rig = Rig::new(models, settings());
-    eventually(|| rig.states() == "rlf").await;
+    eventually(|| rig.states() == "ruf").await;
     let stuck = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.reached().await;
     // The device is busy: no thread is needed for this.
     for id in ["n", "o", "n"] {
-        rig.engine.unload(id).await.unwrap();
+        rig.engine.pool().unload(id).await.unwrap();
     }
     assert_eq!(rig.states(), "ruu");
     assert!(rig.engine.is_ready(), "nobody wants the broken one any more");
-    rig.engine.register("n", unopened.source()).unwrap();
+    rig.engine.pool().open("n", Retry::AfterPause).await.unwrap();
     latch.open();
     stuck.wait().await.unwrap();
     rig.ask("m").await.unwrap();
     assert_eq!(rig.states(), "ruu", "what was unloaded by hand is not loaded by being opened");
     assert_eq!(rig.metric("model_unloads_total{model=n}"), 0.0);
-    rig.engine.load("n").await.unwrap();
+    rig.engine.pool().load("n").await.unwrap();
     assert_eq!(rig.states(), "rru");
 }
 
@@ -200,11 +201,11 @@ async fn of_load_and_unload_the_unload_wins() {
     let (script, latch) = slow_to_load("m");
     let rig = Rig::new(vec![script.model(false)], settings());
     let engine = rig.engine.clone();
-    let loading = tokio::spawn(async move { engine.load("m").await });
+    let loading = tokio::spawn(async move { engine.pool().load("m").await });
     latch.reached().await;
     let queued = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.unload("m").await });
+    let unloading = tokio::spawn(async move { engine.pool().unload("m").await });
     // The load is told at once; what it began is finished, and what waited for it served.
     assert_eq!(loading.await.unwrap(), Err(LoadError::Unloading));
     assert_eq!(rig.states(), "d");
@@ -213,7 +214,7 @@ async fn of_load_and_unload_the_unload_wins() {
     unloading.await.unwrap().unwrap();
     queued.wait().await.unwrap();
     assert_eq!((rig.states().as_str(), script.copies()), ("u", 0));
-    assert_eq!(rig.engine.load("m").await, Ok(()));
+    assert_eq!(rig.engine.pool().load("m").await, Ok(()));
 }
 
 #[tokio::test]
@@ -227,7 +228,7 @@ async fn a_load_that_fails_while_its_model_drains_ends_both() {
     let rig = Rig::new(vec![script.model(true)], settings());
     latch.reached().await;
     let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.unload("m").await });
+    let unloading = tokio::spawn(async move { engine.pool().unload("m").await });
     eventually(|| rig.states() == "d").await;
     latch.open();
     unloading.await.unwrap().unwrap();
@@ -242,18 +243,21 @@ async fn whatever_races_ends_in_a_settled_state() {
     let models = [&scripts[0], &scripts[1], &scripts[2]].map(|script| script.model(false).on(&[0, 1]));
     let rig = Arc::new(Rig::new(models.into(), Settings { memory: vec![100, 50], ..settings() }));
     let tasks = (0..60_u32).map(|task| {
-        let (rig, script) = (Arc::clone(&rig), scripts[task as usize % 3].clone());
+        let rig = Arc::clone(&rig);
         tokio::spawn(async move {
             let id = ["m", "n", "o"][task as usize % 3];
             for round in 0..10 {
                 match (task / 3 + round) % 5 {
                     // The second device has room for one model only: another replica may be evicted, none is refused.
-                    0 => assert!(matches!(rig.engine.load(id).await, Ok(()) | Err(LoadError::Unloading))),
-                    1 => rig.engine.unload(id).await.unwrap(),
-                    2 => assert!(rig.engine.register(id, script.source()).unwrap(), "it is known as the same"),
+                    0 => assert!(matches!(rig.engine.pool().load(id).await, Ok(()) | Err(LoadError::Unloading))),
+                    1 => rig.engine.pool().unload(id).await.unwrap(),
+                    2 => drop(rig.engine.pool().open(id, Retry::AfterPause).await.unwrap()),
                     _ => match rig.engine.submit(work(id, Class::Interactive, vec![ids(task, 10)])) {
                         Ok(ticket) => assert_eq!(ticket.wait().await.unwrap().forward_passes, 1),
-                        Err(refusal) => assert!(matches!(refusal, Refusal::Unloading | Refusal::Busy { .. })),
+                        Err(refusal) => assert!(matches!(
+                            refusal,
+                            Refusal::Unloading | Refusal::Busy { .. } | Refusal::NotOpened(_)
+                        )),
                     },
                 }
             }
@@ -264,13 +268,13 @@ async fn whatever_races_ends_in_a_settled_state() {
     }
     rig.assert_idle().await;
     eventually(|| rig.states().chars().all(|state| "ur".contains(state))).await;
-    let status = rig.engine.status();
-    for (script, model) in scripts.iter().zip(&status.models) {
+    let status = rig.engine.pool().status();
+    for (script, model) in scripts.iter().zip(&status) {
         assert_eq!(script.copies(), model.resident.len());
         assert_eq!(model.state == ModelState::Ready, !model.resident.is_empty());
     }
     for device in 0..2 {
-        let resident = status.models.iter().filter(|model| model.resident.contains(&device)).count();
+        let resident = status.iter().filter(|model| model.resident.contains(&device)).count();
         assert_eq!(rig.memory_used(device), 40 * resident as u64);
     }
 }
@@ -284,20 +288,20 @@ async fn who_waits_for_a_model_hears_of_the_end() {
     latch.reached().await;
     busy.reached().await;
     let engine = rig.engine.clone();
-    let loading = tokio::spawn(async move { engine.load("m").await });
+    let loading = tokio::spawn(async move { engine.pool().load("m").await });
     let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.unload("n").await });
+    let unloading = tokio::spawn(async move { engine.pool().unload("n").await });
     eventually(|| rig.states() == "ld").await;
     let engine = rig.engine.clone();
     let ending = tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO));
-    assert_eq!(loading.await.unwrap(), Err(LoadError::Ended(EngineError::ShuttingDown)));
-    assert_eq!(unloading.await.unwrap(), Err(UnloadError::Ended(EngineError::ShuttingDown)));
+    assert_eq!(loading.await.unwrap(), Err(LoadError::Ended(Ended::ShuttingDown)));
+    assert_eq!(unloading.await.unwrap(), Err(UnloadError::Ended(Ended::ShuttingDown)));
     latch.open();
     busy.open();
     ending.await.unwrap();
     stuck.wait().await.unwrap();
-    assert_eq!(rig.engine.load("m").await, Err(LoadError::Ended(EngineError::ShuttingDown)));
-    assert_eq!(rig.engine.unload("m").await, Err(UnloadError::Ended(EngineError::ShuttingDown)));
+    assert_eq!(rig.engine.pool().load("m").await, Err(LoadError::Ended(Ended::ShuttingDown)));
+    assert_eq!(rig.engine.pool().unload("m").await, Err(UnloadError::Ended(Ended::ShuttingDown)));
     assert_eq!(script.copies() + other.copies(), 0);
     rig.engine.shutdown(LONG);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::rig::{Calibrated, Known, Rig, Script, Settings, client, ids, settings, two_devices};
-use crate::engine::calibration::{Choice, Pass, Trial};
+use crate::engine::device::{BudgetChoice, TimedPass, Trial};
 use crate::engine::{EngineError, KnownBudgets};
 use crate::models::ModelError;
 
@@ -15,11 +15,11 @@ const LADDER: &[usize] = &[512, 1_024, 2_048, 4_096, 8_192];
 const TRIAL: Trial<'static> = Trial { ladder: LADDER, reach: usize::MAX, default: 2_048, time: Duration::from_secs(1) };
 
 /// Runs a trial of a model whose passes take so many seconds, none where one fails. Tells the choice, and what ran.
-fn run(trial: Trial<'_>, seconds: impl Fn(usize) -> Option<f64>) -> (Choice, Vec<usize>) {
+fn run(trial: Trial<'_>, seconds: impl Fn(usize) -> Option<f64>) -> (BudgetChoice, Vec<usize>) {
     let mut ran = Vec::new();
     let choice = trial.run(|tokens| {
         ran.push(tokens);
-        Some(Pass { tokens: tokens.max(100), took: Duration::from_secs_f64(seconds(tokens.max(100))?) })
+        Some(TimedPass { tokens: tokens.max(100), took: Duration::from_secs_f64(seconds(tokens.max(100))?) })
     });
     (choice, ran)
 }
@@ -29,17 +29,17 @@ fn affine(pass: f64, token: f64) -> impl Fn(usize) -> Option<f64> {
     move |tokens| Some(pass + token * tokens as f64)
 }
 
-fn lasting(tokens: usize) -> Choice {
-    Choice { tokens, holds_to: usize::MAX }
+fn lasting(tokens: usize) -> BudgetChoice {
+    BudgetChoice { tokens, holds_to: usize::MAX }
 }
 
 /// Where memory ended the trial.
-fn limited(tokens: usize, holds_to: usize) -> Choice {
-    Choice { tokens, holds_to }
+fn limited(tokens: usize, holds_to: usize) -> BudgetChoice {
+    BudgetChoice { tokens, holds_to }
 }
 
-fn passing(tokens: usize) -> Choice {
-    Choice { tokens, holds_to: 0 }
+fn passing(tokens: usize) -> BudgetChoice {
+    BudgetChoice { tokens, holds_to: 0 }
 }
 
 #[test]
@@ -168,9 +168,9 @@ async fn a_model_is_measured_when_it_is_loaded_and_not_again() {
     assert!(script.forwards().iter().all(valid));
     assert_ne!(script.forwards()[3][0], script.forwards()[3][1], "no text twice");
 
-    rig.engine.unload("m").await.unwrap();
+    rig.engine.pool().unload("m").await.unwrap();
     assert_eq!(budget(&rig, 0), 0.0);
-    rig.engine.load("m").await.unwrap();
+    rig.engine.pool().load("m").await.unwrap();
     assert_eq!((script.forwards().len(), budget(&rig, 0)), (7, *tokens as f64));
     assert_eq!(known.kept().len(), 1);
     rig.ask("m").await.unwrap();
@@ -243,8 +243,8 @@ async fn a_trial_that_memory_ended_is_repeated_only_where_there_is_more() {
     let rig = Rig::new(vec![script.model(true)], Settings { memory: vec![2_400], calibrated, ..settings() });
     rig.engine.wait_until_loaded().await.unwrap();
     assert_eq!((script.forwards().len(), known.kept().len()), (3, 0));
-    rig.engine.unload("m").await.unwrap();
-    rig.engine.load("m").await.unwrap();
+    rig.engine.pool().unload("m").await.unwrap();
+    rig.engine.pool().load("m").await.unwrap();
     assert_eq!(script.forwards().len(), 3);
 }
 
@@ -292,7 +292,7 @@ async fn every_device_measures_for_itself() {
     let (script, known) = (Script::new("m"), Known::default());
     let calibrated = Some(Calibrated { time: Duration::ZERO, ..measuring(&known).calibrated.unwrap() });
     let rig = Rig::new(vec![script.model(true).on(&[0, 1])], Settings { calibrated, ..two_devices() });
-    super::rig::eventually(|| rig.engine.status().models[0].resident.len() == 2).await;
+    super::rig::eventually(|| rig.resident(0).len() == 2).await;
     // Only the warm-up has time, which tells nothing: the largest that is no more than the default of 100.
     assert_eq!((budget(&rig, 0), budget(&rig, 1)), (64.0, 64.0));
 }

@@ -5,10 +5,11 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use super::rig::{
-    Latch, Rig, Script, Settings, client, eventually, fake_stats, ids, latched, settings, two_devices, work,
+    Latch, Rig, Script, Settings, client, eventually, fake_stats, ids, latched, settings, stats, two_devices, work,
 };
-use crate::engine::{Class, EngineError, LoadError, ModelState, Refusal};
+use crate::engine::{Class, EngineError, Refusal};
 use crate::models::ModelError;
+use crate::pool::{Ended, LoadError, ModelState};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -34,7 +35,7 @@ async fn two_models_answer_at_once_on_two_devices() {
     second.wait().await.unwrap();
     assert_eq!((m.forwards_on(0), n.forwards_on(1)), (1, 1));
     let status = rig.engine.status();
-    assert_eq!(status.models.iter().map(|model| model.resident.clone()).collect::<Vec<_>>(), [[0], [1]]);
+    assert_eq!([rig.resident(0), rig.resident(1)], [[0], [1]]);
     assert_eq!(status.devices.iter().map(|device| device.name.as_str()).collect::<Vec<_>>(), ["fake:0", "fake:1"]);
     rig.assert_idle().await;
 }
@@ -70,10 +71,10 @@ async fn replicas_share_one_queue_and_both_work() {
     let barrier = Arc::new(Barrier::new(2));
     let script = in_pairs("m", &barrier);
     let rig = Rig::new(vec![script.model(true).on(&[0, 1])], two_devices());
-    eventually(|| rig.engine.status().models[0].resident == [0, 1]).await;
+    eventually(|| rig.resident(0) == [0, 1]).await;
     // A batch each: neither ends before the other has begun.
     let output = rig.engine.submit(client(vec![ids(1, 100), ids(2, 100)])).unwrap().wait().await.unwrap();
-    assert_eq!(output.stats, [fake_stats("m", &ids(1, 100)), fake_stats("m", &ids(2, 100))]);
+    assert_eq!(stats(&output), [fake_stats("m", &ids(1, 100)), fake_stats("m", &ids(2, 100))]);
     assert_eq!((script.forwards_on(0), script.forwards_on(1)), (1, 1));
     assert_eq!(script.copies(), 2);
     rig.assert_idle().await;
@@ -93,7 +94,7 @@ async fn replicas_lose_and_mix_nothing() {
                 (0..8).map(|n| ids(client * 8 + n, 2 + ((client * 31 + n * 17) % 90) as usize)).collect();
             let expected: Vec<_> = sequences.iter().map(|ids| fake_stats(model, ids)).collect();
             let ticket = rig.engine.submit_when_room(work(model, Class::Batch, sequences)).await.unwrap();
-            assert_eq!(ticket.wait().await.unwrap().stats, expected);
+            assert_eq!(stats(&ticket.wait().await.unwrap()), expected);
         })
     });
     for client in clients.collect::<Vec<_>>() {
@@ -125,20 +126,20 @@ async fn those_loaded_serve_while_others_are_loaded() {
     let rig = Rig::new(vec![script.model(true).on(&[0, 1])], two_devices());
     latch.reached().await;
     rig.engine.wait_until_loaded().await.unwrap();
-    assert_eq!(rig.engine.status().models[0].resident, [0]);
+    assert_eq!(rig.resident(0), [0]);
     rig.ask("m").await.unwrap();
     let engine = rig.engine.clone();
-    let all = tokio::spawn(async move { engine.load("m").await });
+    let all = tokio::spawn(async move { engine.pool().load("m").await });
     rig.ask("m").await.unwrap();
     assert!(!all.is_finished(), "by hand means on all devices");
     latch.open();
     all.await.unwrap().unwrap();
-    assert_eq!(rig.engine.status().models[0].resident, [0, 1]);
-    rig.engine.unload("m").await.unwrap();
+    assert_eq!(rig.resident(0), [0, 1]);
+    rig.engine.pool().unload("m").await.unwrap();
     assert_eq!((script.copies(), rig.trims(0), rig.trims(1)), (0, 1, 1));
     // An eager model comes back to all its devices.
     rig.ask("m").await.unwrap();
-    eventually(|| rig.engine.status().models[0].resident == [0, 1]).await;
+    eventually(|| rig.resident(0) == [0, 1]).await;
 }
 
 #[tokio::test]
@@ -150,7 +151,7 @@ async fn a_replica_that_cannot_be_loaded_leaves_the_work_to_the_others() {
     let rig = Rig::new(vec![script.model(true).on(&[0, 1])], two_devices());
     rig.engine.wait_until_loaded().await.unwrap();
     let reason = "out of memory: too small".to_owned();
-    assert_eq!(rig.engine.load("m").await, Err(LoadError::Failed(reason)));
+    assert_eq!(rig.engine.pool().load("m").await, Err(LoadError::Failed(reason)));
     assert_eq!(rig.state(0), ModelState::Ready);
     assert!(rig.engine.is_ready());
     for _ in 0..5 {
@@ -177,7 +178,7 @@ async fn a_lost_device_ends_all_of_them() {
     assert!(!rig.engine.is_ready());
     let refusal = rig.engine.submit(client(vec![ids(1, 10)])).unwrap_err();
     assert_eq!(refusal, Refusal::DeviceLost(reason.clone()));
-    assert_eq!(rig.engine.load("m").await, Err(LoadError::Ended(lost)));
+    assert_eq!(rig.engine.pool().load("m").await, Err(LoadError::Ended(Ended::DeviceLost(reason.clone()))));
     latch.open();
     running.wait().await.unwrap();
     eventually(|| rig.engine.status().devices.iter().all(|device| !device.alive)).await;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::rig::{Rig, Script, client, eventually, ids, latched, memory, work};
-use crate::engine::{Class, EngineError, LoadError, ModelState};
+use crate::engine::{Class, EngineError};
 use crate::models::ModelError;
+use crate::pool::{LoadError, ModelState};
 
 /// Four models of 40 bytes.
 fn four() -> [Script; 4] {
@@ -28,9 +29,9 @@ async fn the_least_recently_used_model_makes_room() {
     assert_eq!(rig.states(), "urur");
     let evictions = ["m", "n", "o", "p"].map(|id| rig.metric(&format!("model_evictions_total{{model={id}}}")));
     assert_eq!(evictions, [1.0, 1.0, 1.0, 0.0]);
-    let status = rig.engine.status();
-    assert!(status.models[0].loaded_at.is_none() && status.models[0].last_used.is_some());
-    assert!(status.models[1].loaded_at.is_some());
+    let status = rig.engine.pool().status();
+    assert!(status[0].loaded_at.is_none() && rig.activity(0).last_used.is_some());
+    assert!(status[1].loaded_at.is_some());
     assert!(rig.engine.is_ready());
     rig.assert_idle().await;
 }
@@ -62,13 +63,13 @@ async fn a_model_without_room_is_refused_with_numbers_and_nobody_goes() {
     let reason = "needs 30.0 MiB (30.0 MiB of weights and at least 0.0 MiB to run) and the device has 32.0 MiB, \
                   of which pinned models hold 3.0 MiB (`pinned` 3.0 MiB)";
     assert_eq!(rig.ask("big").await, Err(EngineError::ModelFailed(reason.to_owned())));
-    assert_eq!(rig.engine.load("big").await, Err(LoadError::Failed(reason.to_owned())));
+    assert_eq!(rig.engine.pool().load("big").await, Err(LoadError::Failed(reason.to_owned())));
     assert_eq!(rig.state(3), ModelState::Failed(reason.to_owned()));
     assert_eq!(rig.states(), "rrrf");
     assert_eq!((rig.memory_used(0), rig.trims(0), big.copies()), (80 + (3 << 20), 2, 0));
     assert_eq!(rig.metric("model_evictions_total{model=m}"), 0.0);
     // When the pinned model is unloaded by hand there is room.
-    rig.engine.unload("pinned").await.unwrap();
+    rig.engine.pool().unload("pinned").await.unwrap();
     rig.ask("big").await.unwrap();
     assert_eq!(rig.states(), "rrur");
 }
@@ -149,7 +150,7 @@ async fn out_of_memory_at_load_fails_when_there_is_nothing_left_to_give() {
     let rig = Rig::new(vec![m.model(true), hopeless.model(false)], memory(1000));
     rig.engine.wait_until_loaded().await.unwrap();
     let no = "out of memory: no".to_owned();
-    assert_eq!(rig.engine.load("n").await, Err(LoadError::Failed(no)));
+    assert_eq!(rig.engine.pool().load("n").await, Err(LoadError::Failed(no)));
     assert_eq!(attempts.load(Ordering::SeqCst), 1);
     assert_eq!(rig.states(), "rf");
 }
@@ -170,7 +171,7 @@ async fn batches_shrink_to_what_fits_beside_the_weights_and_grow_back() {
     rig.ask("n").await.unwrap();
     assert_eq!(rig.states(), "rr");
     assert_eq!(run().await, [3, 3, 3, 3]);
-    rig.engine.unload("n").await.unwrap();
+    rig.engine.pool().unload("n").await.unwrap();
     assert_eq!(run().await, [6, 6]);
 }
 

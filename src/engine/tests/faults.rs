@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::rig::{Rig, Script, audit, client, eventually, fake_stats, ids, latched, settings, work};
-use crate::engine::{Class, EngineError, ModelState, Refusal};
+use super::rig::{Rig, Script, audit, client, eventually, fake_stats, ids, latched, settings, stats, work};
+use crate::engine::{Class, EngineError, Refusal};
 use crate::models::ModelError;
+use crate::pool::ModelState;
 
 /// A model without memory for more than so many tokens.
 fn tight(limit: usize) -> Script {
@@ -25,7 +26,7 @@ async fn out_of_memory_halves_the_batch_and_lowers_the_budget() {
     let sequences: Vec<_> = (1..=12).map(|n| ids(n, 10)).collect();
     let output = rig.engine.submit(client(sequences.clone())).unwrap().wait().await.unwrap();
     let expected: Vec<_> = sequences.iter().map(|ids| fake_stats("m", ids)).collect();
-    assert_eq!(output.stats, expected);
+    assert_eq!(stats(&output), expected);
     // 100 and 50 tokens did not fit, 20 and 30 did; from then on batches are formed small.
     let sizes: Vec<_> = script.forwards().iter().map(Vec::len).collect();
     assert_eq!(sizes, [10, 5, 3, 2, 5, 3, 2, 2]);
@@ -94,11 +95,8 @@ async fn an_answer_of_the_wrong_shape_is_no_answer() {
             Ok(sequences.iter().map(|_| Vec::new()).collect())
         }
     }
-    let mut model = Script::new("m").model(true);
-    let mut source = Script::new("m").source();
-    source.load = Arc::new(|_| Ok(crate::models::Loaded::Causal(Box::new(Short))));
-    model.source = Some(source);
-    let rig = Rig::new(vec![model], settings());
+    let script = Script::new("m").loading(Arc::new(|_| Ok(crate::models::Loaded::Causal(Box::new(Short)))));
+    let rig = Rig::of(&script);
     let ticket = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     assert!(matches!(ticket.wait().await, Err(EngineError::ModelFailed(_))));
 }
@@ -150,12 +148,12 @@ async fn a_lazy_model_is_loaded_by_its_first_request() {
     let rig = Rig::new(vec![eager.model(true), lazy.model(false)], settings());
     rig.engine.wait_until_loaded().await.unwrap();
     assert!(rig.engine.is_ready());
-    assert_eq!(rig.engine.status().models[1].state, ModelState::Unloaded);
+    assert_eq!(rig.state(1), ModelState::Opened);
     for n in 1..=3 {
         let work = work("n", Class::Interactive, vec![ids(n, 10)]);
         rig.engine.submit(work).unwrap().wait().await.unwrap();
     }
-    assert_eq!(rig.engine.status().models[1].state, ModelState::Ready);
+    assert_eq!(rig.state(1), ModelState::Ready);
     assert_eq!(rig.metric("model_loads_total{model=n,outcome=ok}"), 1.0);
 }
 
@@ -181,7 +179,7 @@ async fn a_failed_load_fails_those_that_wait_and_is_tried_again() {
         assert_eq!(ticket.wait().await, Err(EngineError::ModelFailed(reason.clone())));
     }
     assert_eq!(rig.metric("model_loads_total{model=n,outcome=failed}"), 1.0);
-    assert_eq!(rig.engine.status().models[1].state, ModelState::Failed(reason));
+    assert_eq!(rig.state(1), ModelState::Failed(reason));
     assert!(rig.engine.is_ready(), "readiness waits for eager models only");
 
     // It may be too early to try again; that is said at once, and costs the device nothing.

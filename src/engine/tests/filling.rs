@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::rig::{
-    Rig, Script, blanks, client, eventually, fake_filled, fake_stats, fill_work, ids, latched, settings, work,
+    Rig, Script, blanks, client, eventually, fake_filled, fake_stats, fill_work, filled, ids, latched, settings, stats,
+    work,
 };
-use crate::engine::plan::Plan;
-use crate::engine::task::Task;
-use crate::engine::{Class, EngineError, FillWork, Refusal};
+use crate::engine::{Class, EngineError, Refusal, Request};
 use crate::models::masked::{Blank, Filled};
 use crate::models::{Loaded, MaskedLm, ModelError};
 
 /// Interactive work for the masked model `f`.
-fn fills(blanks: Vec<Blank>) -> FillWork {
+fn fills(blanks: Vec<Blank>) -> Request {
     fill_work("f", Class::Interactive, blanks)
 }
 
@@ -27,13 +26,10 @@ fn both(causal: &Script, masked: &Script) -> Rig {
 }
 
 #[test]
-fn every_blank_of_a_plan_runs() {
+fn every_blank_of_a_request_is_a_pass() {
     let twice = [blanks(&ids(1, 4), 2), blanks(&ids(1, 4), 2)].concat();
-    let tasks: Vec<Task> = twice.into_iter().map(Task::Fill).collect();
-    let plan = Plan::new(&tasks, |_| panic!("blanks are not cached"));
-    assert_eq!(plan.slots, [0, 1, 2, 3]);
-    assert_eq!(plan.pending.len(), 4);
-    assert_eq!(plan.cached, 0);
+    let request = fills(twice);
+    assert_eq!(request.open_passes().count(), 4);
 }
 
 #[tokio::test]
@@ -46,12 +42,12 @@ async fn blanks_are_filled_beside_scoring() {
     let filling = rig.engine.submit(fills(wanted.clone())).unwrap();
     let scoring = rig.engine.submit(client(vec![sequence.clone()])).unwrap();
     let output = filling.wait().await.unwrap();
-    assert_eq!(output.filled, expected(&wanted));
+    assert_eq!(filled(&output), expected(&wanted));
     assert_eq!((output.forward_passes, output.cached_passes), (17, 0));
-    assert!(output.stats.is_empty());
+    assert!(stats(&output).is_empty());
     let scored = scoring.wait().await.unwrap();
-    assert_eq!(scored.stats, [fake_stats("m", &sequence)]);
-    assert!(scored.filled.is_empty());
+    assert_eq!(stats(&scored), [fake_stats("m", &sequence)]);
+    assert!(filled(&scored).is_empty());
     for batch in masked.forwards() {
         assert!(batch.iter().map(Vec::len).sum::<usize>() <= 100);
     }
@@ -73,7 +69,7 @@ async fn every_copy_takes_room() {
     // Batch work is fed in as there is room.
     let many = blanks(&sequence, 50);
     let ticket = rig.engine.submit_when_room(fill_work("f", Class::Batch, many.clone())).await.unwrap();
-    assert_eq!(ticket.wait().await.unwrap().filled, expected(&many));
+    assert_eq!(filled(&ticket.wait().await.unwrap()), expected(&many));
     rig.assert_idle().await;
 }
 
@@ -86,7 +82,7 @@ async fn the_wrong_kind_of_model_is_refused() {
     assert_eq!(refusal.to_string(), "model `f` is a masked model, which gives no probabilities of texts");
     let wrong = fill_work("m", Class::Batch, blanks(&ids(1, 10), 1));
     let refusal = rig.engine.submit_when_room(wrong).await.unwrap_err();
-    assert_eq!(refusal.to_string(), "model `m` is no masked model, so it fills no blanks");
+    assert_eq!(refusal.to_string(), "model `m` is a causal model, which fills no masked positions");
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=wrong_kind}"), 1.0);
     assert_eq!(rig.metric("requests_total{class=batch,outcome=wrong_kind}"), 1.0);
     assert!(causal.forwards().is_empty() && masked.forwards().is_empty());
@@ -97,16 +93,14 @@ async fn the_wrong_kind_of_model_is_refused() {
 #[tokio::test]
 async fn a_model_that_turns_out_to_be_of_the_wrong_kind_fails() {
     let (causal, masked) = (Script::new("m"), Script::new("f").masked());
-    let (mut m, mut f) = (causal.model(true), masked.model(true));
-    let (of_m, of_f) = (causal.source().load, masked.source().load);
-    m.source.as_mut().unwrap().load = of_f;
-    f.source.as_mut().unwrap().load = of_m;
-    let rig = Rig::new(vec![m, f], settings());
+    let load = |script: &Script| script.opened(&[0]).load.clone();
+    let (m, f) = (causal.loading(load(&masked)), masked.loading(load(&causal)));
+    let rig = Rig::new(vec![m.model(true), f.model(true)], settings());
     let scoring = rig.engine.submit(client(vec![ids(1, 10)])).unwrap().wait().await;
     let failed = |reason: &str| Err(EngineError::ModelFailed(reason.to_owned()));
     assert_eq!(scoring, failed("forward pass: a masked model scores no sequences"));
     let filling = rig.engine.submit(fills(blanks(&ids(1, 10), 1))).unwrap().wait().await;
-    assert_eq!(filling, failed("forward pass: a causal model fills no blanks"));
+    assert_eq!(filling, failed("forward pass: a causal model fills no masked positions"));
     assert!(rig.engine.is_ready());
 }
 
@@ -119,7 +113,7 @@ async fn out_of_memory_halves_a_batch_of_blanks() {
     let rig = Rig::new(vec![tight.model(true)], settings());
     let wanted = blanks(&ids(1, 10), 10);
     let output = rig.engine.submit(fills(wanted.clone())).unwrap().wait().await.unwrap();
-    assert_eq!(output.filled, expected(&wanted));
+    assert_eq!(filled(&output), expected(&wanted));
     assert_eq!(output.forward_passes, 10, "counted once each, however often they were tried");
     let sizes: Vec<_> = tight.forwards().iter().map(Vec::len).collect();
     assert_eq!(sizes, [10, 5, 3, 2, 5, 3, 2]);
@@ -136,7 +130,8 @@ async fn blanks_that_nobody_waits_for_do_not_run() {
     latch.reached().await;
     let cancelled = rig.engine.submit(fills(blanks(&ids(2, 100), 5))).unwrap();
     let soon = Some(Instant::now() + Duration::from_millis(20));
-    let late = FillWork { deadline: soon, ..fills(blanks(&ids(3, 100), 2)) };
+    let mut late = fills(blanks(&ids(3, 100), 2));
+    late.deadline = soon;
     let late = rig.engine.submit(late).unwrap();
     drop(cancelled);
     assert_eq!(late.wait().await, Err(EngineError::DeadlineExceeded));
@@ -159,7 +154,8 @@ async fn a_failure_costs_the_request_and_no_other() {
     let unlucky = rig.engine.submit(fills(blanks(&ids(13, 60), 3))).unwrap().wait().await;
     assert_eq!(unlucky, Err(EngineError::ModelFailed("the forward pass panicked: unlucky".to_owned())));
     let wanted = blanks(&ids(1, 60), 3);
-    assert_eq!(rig.engine.submit(fills(wanted.clone())).unwrap().wait().await.unwrap().filled, expected(&wanted));
+    let output = rig.engine.submit(fills(wanted.clone())).unwrap().wait().await.unwrap();
+    assert_eq!(filled(&output), expected(&wanted));
     rig.assert_idle().await;
 }
 
@@ -171,11 +167,11 @@ async fn an_unload_waits_for_blanks_that_are_queued() {
     let first = rig.engine.submit(fills(blanks(&ids(1, 100), 3))).unwrap();
     latch.reached().await;
     let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.unload("f").await });
+    let unloading = tokio::spawn(async move { engine.pool().unload("f").await });
     eventually(|| rig.states() == "d").await;
     assert_eq!(rig.engine.submit(fills(blanks(&ids(2, 10), 1))).unwrap_err(), Refusal::Unloading);
     latch.open();
-    assert_eq!(first.wait().await.unwrap().filled.len(), 3);
+    assert_eq!(filled(&first.wait().await.unwrap()).len(), 3);
     unloading.await.unwrap().unwrap();
     assert_eq!(masked.forwards().len(), 3);
 }
@@ -189,9 +185,10 @@ async fn an_answer_for_too_few_blanks_is_no_answer() {
         }
     }
     let script = Script::new("f").masked();
-    let mut model = script.model(true);
-    model.source.as_mut().unwrap().load = Arc::new(|_| Ok(Loaded::Masked(Box::new(Short))));
-    let rig = Rig::new(vec![model], settings());
+    let script = script.loading(Arc::new(|_| Ok(Loaded::Masked(Box::new(Short)))));
+    let rig = Rig::new(vec![script.model(true)], settings());
     let output = rig.engine.submit(fills(blanks(&ids(1, 10), 2))).unwrap().wait().await;
-    assert!(matches!(output, Err(EngineError::ModelFailed(reason)) if reason.contains("wrong number of blanks")));
+    assert!(
+        matches!(output, Err(EngineError::ModelFailed(reason)) if reason.contains("wrong number of masked positions"))
+    );
 }

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::rig::{Latch, Rig, Script, Settings, audit, client, eventually, ids, latched, settings};
-use crate::engine::{EngineError, ModelState, Refusal};
+use crate::engine::{EngineError, Refusal};
 use crate::models::ModelError;
+use crate::pool::ModelState;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -21,7 +22,7 @@ async fn start_does_not_wait_for_the_models() {
     let rig = Rig::of(&script);
     latch.reached().await;
     let status = rig.engine.status();
-    assert_eq!(status.models[0].state, ModelState::Loading);
+    assert_eq!(rig.state(0), ModelState::Loading);
     assert!(status.device_alive && !status.draining && !rig.engine.is_ready());
     // Requests may come before it is ready, and are served when it is.
     let early = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use crate::engine::memory::{Tenant, eviction_order, evictions, largest_batch};
+use crate::engine::device::{Resident, eviction_order, evictions, largest_batch};
 
 /// A model with so many bytes of weights and of activations per token.
 struct Model {
@@ -30,12 +30,12 @@ fn model(weights: u64, per_token: u64) -> Model {
     Model { weights, activation, pinned: false, in_use: false, last_used: 0 }
 }
 
-/// The tenants, with their positions as index and id.
-fn tenants(models: &[Model]) -> Vec<Tenant<'_>> {
+/// The residents, with their positions as index and id.
+fn on_device(models: &[Model]) -> Vec<Resident<'_>> {
     static START: OnceLock<Instant> = OnceLock::new();
     const IDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let start = *START.get_or_init(Instant::now);
-    let tenants = models.iter().enumerate().map(|(index, model)| Tenant {
+    let residents = models.iter().enumerate().map(|(index, model)| Resident {
         model: index,
         id: IDS[index],
         weights: model.weights,
@@ -44,13 +44,13 @@ fn tenants(models: &[Model]) -> Vec<Tenant<'_>> {
         in_use: model.in_use,
         last_used: Some(start + Duration::from_secs(model.last_used)),
     });
-    tenants.collect()
+    residents.collect()
 }
 
 /// What `newcomer` evicts of `models`; batches have up to 100 tokens.
 fn evicted(newcomer: Model, models: &[Model], memory: u64) -> Result<Vec<usize>, String> {
     let newcomer = [newcomer];
-    evictions(&Tenant { id: "new", model: 99, ..tenants(&newcomer).remove(0) }, &tenants(models), memory, 100)
+    evictions(&Resident { id: "new", model: 99, ..on_device(&newcomer).remove(0) }, &on_device(models), memory, 100)
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn who_goes_first() {
     let used = |last_used, in_use| Model { last_used, in_use, ..model(1, 0) };
     let mut models = [used(3, false), used(1, true), used(2, false), used(2, false), used(0, true), used(0, false)];
     models[5].pinned = true;
-    assert_eq!(eviction_order(&tenants(&models)), [2, 3, 0, 4, 1], "idle before busy, old before new, pinned never");
+    assert_eq!(eviction_order(&on_device(&models)), [2, 3, 0, 4, 1], "idle before busy, old before new, pinned never");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn models() -> impl Strategy<Value = Vec<Model>> {
 proptest! {
     #[test]
     fn the_rules_hold_for_any_device(residents in models(), weights in 0..100_u64, per_token in 0..3_u64, memory in 0..400_u64) {
-        let order = eviction_order(&tenants(&residents));
+        let order = eviction_order(&on_device(&residents));
         // What is used of the device with the first so many gone, in batches of so many tokens.
         let used = |gone: usize, tokens: usize| {
             let stay = residents.iter().enumerate().filter(|(index, _)| !order[..gone].contains(index));

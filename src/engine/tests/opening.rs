@@ -1,10 +1,16 @@
-//! Models declared and opened.
+//! Models declared, opened, added and removed.
 
-use super::rig::{Rig, Script, audit, client, ids, settings};
-use crate::engine::{
-    DeviceSlot, Engine, EngineError, EngineSettings, LoadError, ModelSlot, ModelState, Refusal, UnknownModel,
-    UnloadError, Work,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::rig::{Rig, Script, audit, client, eventually, ids, latched, settings, work};
+use crate::engine::{Class, EngineError, Refusal};
+use crate::models::ModelError;
+use crate::pool::{AddError, LoadError, ModelState, OpenError, Retry, UnknownModel, UnloadError};
+
+fn unknown() -> UnknownModel {
+    UnknownModel("x".to_owned())
+}
 
 #[tokio::test]
 async fn a_model_must_be_opened_first() {
@@ -13,65 +19,181 @@ async fn a_model_must_be_opened_first() {
     assert_eq!(rig.engine.submit(client(vec![ids(1, 10)])).unwrap_err(), Refusal::NotOpened("m".to_owned()));
     let refusal = rig.engine.submit_when_room(audit(vec![ids(1, 10)])).await.unwrap_err();
     assert_eq!(refusal, Refusal::NotOpened("m".to_owned()));
-    assert_eq!(rig.engine.load("m").await, Err(LoadError::NotOpened("m".to_owned())));
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=not_opened}"), 1.0);
-    assert_eq!(rig.states(), "u");
-    assert!(rig.engine.register("m", script.source()).unwrap());
-    assert_eq!(rig.states(), "u", "a lazy model waits for its first request");
+    assert_eq!(rig.state(0), ModelState::Closed);
+    rig.engine.pool().open("m", Retry::AfterPause).await.unwrap();
+    assert_eq!(rig.state(0), ModelState::Opened, "a lazy model waits for its first request");
     rig.ask("m").await.unwrap();
-    // Once it is loaded, it stays what it is.
-    let impostor = Script::new("x");
-    assert!(!rig.engine.register("m", impostor.source()).unwrap());
-    rig.engine.opening_failed("m", "moved").unwrap();
-    rig.ask("m").await.unwrap();
-    assert_eq!((script.forwards().len(), impostor.forwards().len()), (2, 0));
+    assert_eq!(script.forwards().len(), 1);
     assert_eq!(rig.states(), "r");
     // Ids that were made for other files are not taken for ids of this model.
-    let stale = Work { identity: "sha256:x".into(), ..client(vec![ids(1, 10)]) };
+    let mut stale = client(vec![ids(1, 10)]);
+    stale.identity = "sha256:x".into();
     assert_eq!(rig.engine.submit(stale).unwrap_err(), Refusal::NotOpened("m".to_owned()));
+}
+
+#[tokio::test]
+async fn a_load_by_hand_opens_what_is_closed() {
+    let script = Script::new("m");
+    let rig = Rig::new(vec![script.model(false).unopened()], settings());
+    rig.engine.pool().load("m").await.unwrap();
+    assert_eq!(rig.states(), "r");
 }
 
 #[tokio::test]
 async fn a_model_that_is_not_declared_is_unknown_to_all() {
     let rig = Rig::of(&Script::new("m"));
-    let unknown = || UnknownModel("x".to_owned());
-    assert_eq!(rig.engine.register("x", Script::new("x").source()), Err(unknown()));
-    assert_eq!(rig.engine.opening_failed("x", "gone"), Err(unknown()));
-    assert_eq!(rig.engine.load("x").await, Err(LoadError::UnknownModel(unknown())));
-    assert_eq!(rig.engine.unload("x").await, Err(UnloadError::UnknownModel(unknown())));
+    let pool = rig.engine.pool();
+    assert!(matches!(pool.open("x", Retry::Now).await, Err(OpenError::UnknownModel(error)) if error == unknown()));
+    assert_eq!(pool.load("x").await, Err(LoadError::UnknownModel(unknown())));
+    assert_eq!(pool.unload("x").await, Err(UnloadError::UnknownModel(unknown())));
+    assert_eq!(pool.remove("x").await, Err(UnloadError::UnknownModel(unknown())));
+    let refusal = rig.engine.submit(work("x", Class::Interactive, vec![ids(1, 10)])).unwrap_err();
+    assert_eq!(refusal, Refusal::UnknownModel("x".to_owned()));
 }
 
 #[tokio::test]
-async fn a_model_without_a_device_cannot_be_declared() {
-    let device = || DeviceSlot {
-        name: "fake".to_owned(),
-        memory: 0,
-        max_batch_tokens: 1,
-        calibration: None,
-        threads: 1,
-        trim: Box::new(|| {}),
-    };
+async fn a_model_without_a_device_or_an_id_of_its_own_cannot_be_declared() {
+    let script = Script::new("m");
+    let rig = Rig::of(&script);
     for devices in [vec![], vec![1], vec![0, 0]] {
-        let model = ModelSlot { id: "m".to_owned(), eager: true, pinned: false, devices };
-        let settings = EngineSettings { max_queue_tokens: 1, cache_bytes: 0, disk_cache: None };
-        let error = Engine::start(vec![model], vec![device()], settings).unwrap_err();
-        assert!(error.to_string().contains("`m`"), "{error}");
+        let mut declaration = script.model(true).declaration;
+        (declaration.id, declaration.devices) = ("n".to_owned(), devices.clone());
+        let error = rig.engine.pool().add(declaration).unwrap_err();
+        assert_eq!(error, AddError::Devices { id: "n".to_owned(), devices, count: 1 });
+        assert!(error.to_string().contains("`n`"), "{error}");
     }
+    let taken = rig.engine.pool().add(script.model(true).declaration).unwrap_err();
+    assert_eq!(taken, AddError::Taken("m".to_owned()));
 }
 
 #[tokio::test]
 async fn an_eager_model_that_cannot_be_opened_is_not_ready_and_a_retry_heals_it() {
-    let script = Script::new("m");
+    let broken = Arc::new(AtomicBool::new(true));
+    let is_broken = Arc::clone(&broken);
+    let script = Script::new("m").on_open(move || {
+        let reason = || ModelError::File { path: "model.safetensors".to_owned(), reason: "moved".to_owned() };
+        if is_broken.load(Ordering::SeqCst) { Err(reason()) } else { Ok(()) }
+    });
     let rig = Rig::new(vec![script.model(true).unopened()], settings());
-    assert_eq!(rig.states(), "l", "opening is a part of loading");
-    rig.engine.opening_failed("m", "no such repository").unwrap();
-    assert_eq!(rig.state(0), ModelState::Failed("no such repository".to_owned()));
+    assert_eq!(rig.state(0), ModelState::Closed);
     assert!(!rig.engine.is_ready());
-    assert_eq!(rig.engine.status().last_error.unwrap().1, "no such repository");
-    let failed = EngineError::ModelFailed("m: no such repository".to_owned());
+    assert!(rig.engine.pool().open("m", Retry::AfterPause).await.is_err());
+    let reason = "model.safetensors: moved".to_owned();
+    assert_eq!(rig.state(0), ModelState::Failed(reason.clone()));
+    assert!(!rig.engine.is_ready());
+    let failed = EngineError::ModelFailed(format!("m: {reason}"));
     assert_eq!(rig.engine.wait_until_loaded().await, Err(failed));
-    rig.engine.register("m", script.source()).unwrap();
+    assert_eq!(rig.engine.pool().load("m").await, Err(LoadError::Failed(reason)));
+    broken.store(false, Ordering::SeqCst);
+    // Requests do not try again so soon; a load by hand does.
+    assert!(rig.engine.pool().open("m", Retry::AfterPause).await.is_err());
+    rig.engine.pool().open("m", Retry::Now).await.unwrap();
     rig.engine.wait_until_loaded().await.unwrap();
     assert!(rig.engine.is_ready());
     assert_eq!(rig.states(), "r");
+}
+
+#[tokio::test]
+async fn all_who_open_a_model_wait_for_one_attempt() {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&opened);
+    let script = Script::new("m").on_open(move || {
+        count.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        Ok(())
+    });
+    let rig = Rig::new(vec![script.model(false).unopened()], settings());
+    let open = || rig.engine.pool().open("m", Retry::AfterPause);
+    let (a, b, c) = tokio::join!(open(), open(), open());
+    assert!(a.is_ok() && b.is_ok() && c.is_ok());
+    assert_eq!(opened.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_panic_while_a_model_is_opened_is_its_failure() {
+    let script = Script::new("m").on_open(|| panic!("out of order"));
+    let rig = Rig::new(vec![script.model(false).unopened()], settings());
+    let error = rig.engine.pool().open("m", Retry::AfterPause).await.unwrap_err();
+    assert_eq!(error.to_string(), "opening the model's files panicked: out of order");
+    assert_eq!(rig.states(), "f");
+}
+
+#[tokio::test]
+async fn a_removed_model_finishes_its_requests_and_its_id_is_free_again() {
+    let (script, latch) = latched("m");
+    let rig = Rig::new(vec![script.model(false), Script::new("n").model(false)], settings());
+    let first = rig.engine.submit(client(vec![ids(1, 100)])).unwrap();
+    latch.reached().await;
+    let queued = rig.engine.submit(client(vec![ids(2, 100)])).unwrap();
+    let pool = rig.engine.pool().clone();
+    let removal = tokio::spawn({
+        let pool = pool.clone();
+        async move { pool.remove("m").await }
+    });
+    eventually(|| rig.states() == "du").await;
+    assert_eq!(rig.engine.submit(client(vec![ids(3, 10)])).unwrap_err(), Refusal::Unloading);
+    let taken = pool.add(script.model(false).declaration).unwrap_err();
+    assert_eq!(taken, AddError::Taken("m".to_owned()), "until nothing of it is left");
+    latch.open();
+    first.wait().await.unwrap();
+    queued.wait().await.unwrap();
+    removal.await.unwrap().unwrap();
+    assert_eq!((rig.states(), script.copies()), ("u".to_owned(), 0));
+    assert_eq!(rig.engine.submit(client(vec![ids(3, 10)])).unwrap_err(), Refusal::UnknownModel("m".to_owned()));
+    pool.add(script.model(false).declaration).unwrap();
+    pool.open("m", Retry::AfterPause).await.unwrap();
+    rig.ask("m").await.unwrap();
+}
+
+/// Models come and go while a thousand requests run, and a model that is removed is told apart from one that failed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn models_come_and_go_while_a_thousand_requests_run() {
+    let scripts = ["m", "n", "o", "p"].map(|id| Script::new(id).takes(40, 0));
+    let rig = Arc::new(Rig::new(scripts.iter().map(|script| script.model(false)).collect(), super::rig::memory(100)));
+    let (answered, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let requests: Vec<_> = (0..1000_u32)
+        .map(|number| {
+            let (rig, answered, refused) = (Arc::clone(&rig), Arc::clone(&answered), Arc::clone(&refused));
+            tokio::spawn(async move {
+                let model = ["m", "n", "o", "p"][number as usize % 4];
+                let sequences = vec![ids(number, 5 + number as usize % 20)];
+                match rig.engine.submit_when_room(work(model, Class::Batch, sequences)).await {
+                    Ok(pending) => {
+                        pending.wait().await.expect("an admitted request is answered");
+                        answered.fetch_add(1, Ordering::SeqCst);
+                    }
+                    Err(Refusal::UnknownModel(_) | Refusal::NotOpened(_) | Refusal::Unloading) => {
+                        refused.fetch_add(1, Ordering::SeqCst);
+                    }
+                    Err(refusal) => panic!("{refusal}"),
+                }
+            })
+        })
+        .collect();
+    let pool = rig.engine.pool().clone();
+    let churn = tokio::spawn(async move {
+        for round in 0..40 {
+            let script = &scripts[round % 4];
+            let id = ["m", "n", "o", "p"][round % 4];
+            pool.remove(id).await.unwrap();
+            pool.add(script.model(false).declaration).unwrap();
+            pool.open(id, Retry::AfterPause).await.unwrap();
+        }
+        scripts
+    });
+    for request in requests {
+        request.await.unwrap();
+    }
+    let scripts = churn.await.unwrap();
+    assert_eq!(answered.load(Ordering::SeqCst) + refused.load(Ordering::SeqCst), 1000);
+    assert!(answered.load(Ordering::SeqCst) > 0);
+    for id in ["m", "n", "o", "p"] {
+        rig.engine.pool().remove(id).await.unwrap();
+    }
+    assert_eq!(rig.states(), "");
+    assert_eq!(rig.memory_used(0), 0);
+    assert!(scripts.iter().all(|script| script.copies() == 0), "memory returns");
+    let status = rig.engine.status();
+    assert_eq!((status.interactive_tokens, status.batch_tokens), (0, 0));
 }

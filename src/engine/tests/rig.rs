@@ -1,23 +1,30 @@
 //! Fake models whose every forward pass is recorded and scripted, and an engine with a recorder of its own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::recorder::Registry;
+use crate::config::Dtype;
 use crate::engine::{
-    Calibration, Class, DeviceSlot, DiskCache, Engine, EngineSettings, FillWork, KnownBudgets, ModelSlot, ModelSource,
-    ModelState, Stats, Work,
+    Answered, Calibration, Class, DeviceSlot, DiskCache, Engine, EngineSettings, KnownBudgets, ModelActivity, Request,
+    Stats,
 };
+use crate::models::demo::DEMO;
 use crate::models::masked::{Blank, Choice, Filled};
 use crate::models::{CausalLm, Loaded, MaskedLm, ModelError};
+use crate::pool::{Declaration, Loader, Model, ModelInfo, ModelState, Opener, Origin, Pool};
 use crate::token_stats::TokenStats;
+use crate::tokenizer::Tokenizer;
 
 /// What happens before a forward pass on a device: it may wait, fail or panic.
 type Hook = Arc<dyn Fn(usize, &[&[u32]]) -> Result<(), ModelError> + Send + Sync>;
 
 /// What happens before a load to a device.
 type LoadHook = Arc<dyn Fn(usize) -> Result<(), ModelError> + Send + Sync>;
+
+/// What happens before the files are opened.
+type OpenHook = Arc<dyn Fn() -> Result<(), ModelError> + Send + Sync>;
 
 /// A forward pass: on which device, with which sequences.
 type Forward = (usize, Vec<Vec<u32>>);
@@ -31,29 +38,34 @@ pub struct Script {
     bytes_per_token: u64,
     on_forward: Hook,
     on_load: LoadHook,
+    on_open: OpenHook,
+    /// What is loaded in its place.
+    loader: Option<Loader>,
     forwards: Arc<Mutex<Vec<Forward>>>,
     alive: Arc<()>,
 }
 
-/// A model as it is declared, and what registers it; none where a test does that itself.
+/// A model as it is declared, and what its files are; none where they cannot be opened.
 pub struct Declared {
-    pub slot: ModelSlot,
-    pub source: Option<ModelSource>,
+    pub declaration: Declaration,
+    pub script: Script,
+    /// Whether its files are open before the engine starts.
+    pub opened: bool,
 }
 
 impl Declared {
     pub fn pinned(mut self) -> Self {
-        self.slot.pinned = true;
+        self.declaration.pinned = true;
         self
     }
 
     pub fn on(mut self, devices: &[usize]) -> Self {
-        self.slot.devices = devices.to_vec();
+        self.declaration.devices = devices.to_vec();
         self
     }
 
     pub fn unopened(mut self) -> Self {
-        self.source = None;
+        self.opened = false;
         self
     }
 }
@@ -67,6 +79,8 @@ impl Script {
             bytes_per_token: 0,
             on_forward: Arc::new(|_, _| Ok(())),
             on_load: Arc::new(|_| Ok(())),
+            on_open: Arc::new(|| Ok(())),
+            loader: None,
             forwards: Arc::default(),
             alive: Arc::default(),
         }
@@ -96,6 +110,11 @@ impl Script {
         self
     }
 
+    pub fn on_open(mut self, hook: impl Fn() -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
+        self.on_open = Arc::new(hook);
+        self
+    }
+
     pub fn on_load(self, hook: impl Fn() -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
         self.on_load_of(move |_| hook())
     }
@@ -107,29 +126,63 @@ impl Script {
 
     /// Declared for the first device, and opened.
     pub fn model(&self, eager: bool) -> Declared {
-        let slot = ModelSlot { id: self.id.to_owned(), eager, pinned: false, devices: vec![0] };
-        Declared { slot, source: Some(self.source()) }
+        let declaration = Declaration {
+            id: self.id.to_owned(),
+            origin: Origin::Files(DEMO),
+            dtype: Dtype::Auto,
+            reference: None,
+            eager,
+            pinned: false,
+            devices: vec![0],
+        };
+        Declared { declaration, script: self.clone(), opened: true }
     }
 
-    pub fn source(&self) -> ModelSource {
+    /// The same, but this is loaded.
+    pub fn loading(&self, loader: Loader) -> Self {
+        Self { loader: Some(loader), ..self.clone() }
+    }
+
+    /// What its files say.
+    pub fn opened(&self, devices: &[usize]) -> Arc<Model> {
         let (script, per_token) = (self.clone(), self.bytes_per_token);
         // The load hook must not count as a loaded copy.
         let alive = Arc::downgrade(&self.alive);
         let script = Self { alive: Arc::default(), ..script };
-        ModelSource {
+        let info = ModelInfo {
+            id: self.id.to_owned(),
+            digest: format!("sha256:{}", self.id),
+            tokenizer_digest: "sha256:demo".to_owned(),
+            dtype: "f32".to_owned(),
+            rounding: None,
+            device: "fake".to_owned(),
+            commit: None,
+        };
+        Arc::new(Model {
             identity: format!("sha256:{}", self.id).into(),
-            masked: self.masked,
+            tokenizer: demo_tokenizer(),
+            tokenizer_digest: info.tokenizer_digest.as_str().into(),
+            info,
             context: Some(5000),
+            longest: 5000,
             vocab_size: 100_000,
+            masked: self.masked,
+            words: None,
+            architecture: "script",
             weight_bytes: self.weight_bytes,
             activation_bytes: Arc::new(move |tokens| per_token * tokens as u64),
             load: Arc::new(move |device| {
+                if let Some(loader) = &script.loader {
+                    return loader(device);
+                }
                 (script.on_load)(device)?;
                 let alive = alive.upgrade().unwrap_or_default();
                 let running = Running { device, script: Script { alive, ..script.clone() } };
                 Ok(if script.masked { Loaded::Masked(Box::new(running)) } else { Loaded::Causal(Box::new(running)) })
             }),
-        }
+            devices: devices.to_vec(),
+            stamp: DEMO.stamp().unwrap(),
+        })
     }
 
     /// How many copies of it are in memory.
@@ -159,6 +212,12 @@ impl Script {
         (self.on_forward)(device, sequences)?;
         Ok(sequences.iter().map(|ids| fake_stats(self.id, ids).to_vec()).collect())
     }
+}
+
+fn demo_tokenizer() -> Tokenizer {
+    static TOKENIZER: OnceLock<Tokenizer> = OnceLock::new();
+    let open = || Origin::Files(DEMO).tokenizer(Err(&crate::hub::HubError::Cancelled)).unwrap();
+    TOKENIZER.get_or_init(open).clone()
 }
 
 /// A loaded copy.
@@ -316,6 +375,15 @@ pub fn two_devices() -> Settings {
     Settings { memory: vec![u64::MAX; 2], ..settings() }
 }
 
+/// Opens models by their scripts.
+pub fn opener(scripts: Vec<Script>) -> Opener {
+    Arc::new(move |declaration, _, _| {
+        let script = scripts.iter().find(|script| script.id == declaration.id).expect("a script");
+        (script.on_open)()?;
+        Ok(script.opened(&declaration.devices))
+    })
+}
+
 impl Rig {
     pub fn new(models: Vec<Declared>, settings: Settings) -> Self {
         let registry = Registry::default();
@@ -333,20 +401,22 @@ impl Rig {
                 }),
             }
         });
-        let slots = models.iter().map(|model| model.slot.clone()).collect();
+        let scripts: Vec<Script> = models.iter().map(|model| model.script.clone()).collect();
+        let pool = Pool::new(settings.memory.len(), None, opener(scripts));
+        for Declared { declaration, opened, .. } in &models {
+            pool.add(declaration.clone()).unwrap();
+            if *opened {
+                pool.open_now(&declaration.id);
+            }
+        }
         let engine_settings = EngineSettings {
             max_queue_tokens: settings.max_queue_tokens,
             cache_bytes: settings.cache_bytes,
             disk_cache: settings.disk_cache.clone(),
         };
-        let start = || Engine::start(slots, devices.collect(), engine_settings).expect("threads");
+        let start = || Engine::start(pool, devices.collect(), engine_settings).expect("threads");
         let engine = metrics::with_local_recorder(&registry, start);
-        let masked = models.first().and_then(|model| model.source.as_ref()).is_some_and(|source| source.masked);
-        for Declared { slot, source } in models {
-            if let Some(source) = source {
-                engine.register(&slot.id, source).unwrap();
-            }
-        }
+        let masked = models.first().is_some_and(|model| model.script.masked);
         Self { engine, registry, masked, settings, trims }
     }
 
@@ -367,19 +437,29 @@ impl Rig {
     }
 
     pub fn state(&self, model: usize) -> ModelState {
-        self.engine.status().models[model].state.clone()
+        self.engine.pool().status()[model].state.clone()
     }
 
     /// The models' states in one letter each: unloaded, loading, ready, draining, failed.
     pub fn states(&self) -> String {
         let letter = |state: &ModelState| match state {
-            ModelState::Unloaded => 'u',
-            ModelState::Loading => 'l',
+            ModelState::Closed | ModelState::Opened => 'u',
+            ModelState::Fetching | ModelState::Loading => 'l',
             ModelState::Ready => 'r',
             ModelState::Draining => 'd',
             ModelState::Failed(_) => 'f',
         };
-        self.engine.status().models.iter().map(|model| letter(&model.state)).collect()
+        self.engine.pool().status().iter().map(|model| letter(&model.state)).collect()
+    }
+
+    /// The devices that hold a model.
+    pub fn resident(&self, model: usize) -> Vec<usize> {
+        self.engine.pool().status()[model].resident.clone()
+    }
+
+    /// What a model has done lately.
+    pub fn activity(&self, model: usize) -> ModelActivity {
+        self.engine.status().models[model].clone()
     }
 
     pub fn memory_used(&self, device: usize) -> u64 {
@@ -406,7 +486,7 @@ impl Rig {
         }
         let batch_window = self.settings.max_batch_tokens * 4 * self.settings.memory.len();
         for (class, window) in [(Class::Interactive, self.settings.max_queue_tokens), (Class::Batch, batch_window)] {
-            let model = self.engine.status().models[0].id.clone();
+            let model = self.activity(0).id;
             let count = window / 100;
             let full = if self.masked {
                 self.engine.submit(fill_work(&model, class, blanks(&ids(0, 100), count)))
@@ -423,9 +503,22 @@ pub fn ids(first: u32, len: usize) -> Arc<[u32]> {
     (first..).take(len).collect()
 }
 
-pub fn work(model: &str, class: Class, sequences: Vec<Arc<[u32]>>) -> Work {
-    let identity = format!("sha256:{model}").into();
-    Work { model: model.to_owned(), identity, sequences, class, deadline: None }
+pub fn work(model: &str, class: Class, sequences: Vec<Arc<[u32]>>) -> Request {
+    let mut request = Request::new(model, format!("sha256:{model}").into(), class, None);
+    for ids in &sequences {
+        request.score(ids);
+    }
+    request
+}
+
+/// The statistics of the passes of a request.
+pub fn stats(answered: &Answered) -> Vec<Stats> {
+    answered.passes.iter().map(|pass| pass.stats().expect("an answer").clone()).collect()
+}
+
+/// What fills the masked positions of a request.
+pub fn filled(answered: &Answered) -> Vec<Filled> {
+    answered.passes.iter().map(|pass| pass.filled().expect("an answer").clone()).collect()
 }
 
 /// So many blanks at the first places of a sequence.
@@ -435,18 +528,21 @@ pub fn blanks(ids: &Arc<[u32]>, count: usize) -> Vec<Blank> {
     (0..count).map(blank).collect()
 }
 
-pub fn fill_work(model: &str, class: Class, blanks: Vec<Blank>) -> FillWork {
-    let identity = format!("sha256:{model}").into();
-    FillWork { model: model.to_owned(), identity, blanks, class, deadline: None }
+pub fn fill_work(model: &str, class: Class, blanks: Vec<Blank>) -> Request {
+    let mut request = Request::new(model, format!("sha256:{model}").into(), class, None);
+    for blank in blanks {
+        request.fill(blank);
+    }
+    request
 }
 
 /// Interactive work for model `m`.
-pub fn client(sequences: Vec<Arc<[u32]>>) -> Work {
+pub fn client(sequences: Vec<Arc<[u32]>>) -> Request {
     work("m", Class::Interactive, sequences)
 }
 
 /// Batch work for model `m`.
-pub fn audit(sequences: Vec<Arc<[u32]>>) -> Work {
+pub fn audit(sequences: Vec<Arc<[u32]>>) -> Request {
     work("m", Class::Batch, sequences)
 }
 

@@ -7,7 +7,8 @@ use super::{
 };
 use crate::jobs::run::{Column, SampleScores};
 use crate::jobs::spec::AuditSpec;
-use crate::scorer::{Bound, Model, Usage};
+use crate::pool::Model;
+use crate::scorer::{Bound, Usage};
 use crate::statistics::{AuditSample, PositionProfile, Warning, warnings, warnings_of_method};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
@@ -123,20 +124,20 @@ fn digest(spec: &AuditSpec) -> String {
 fn provenance(spec: &AuditSpec, bound: &Bound, columns: &[Column]) -> Provenance {
     let model = &bound.models[0];
     let other = |model: &std::sync::Arc<Model>| OtherModel {
-        model: model.id.clone(),
-        model_digest: model.digest.clone(),
+        model: model.id().to_owned(),
+        model_digest: model.info.digest.clone(),
         tokenizer_digest: model.tokenizer_digest.to_string(),
-        dtype: model.dtype.into(),
-        rounding: model.rounding,
+        dtype: model.info.dtype.clone(),
+        rounding: model.info.rounding,
     };
     Provenance {
-        model: model.id.clone(),
-        model_digest: model.digest.clone(),
+        model: model.id().to_owned(),
+        model_digest: model.info.digest.clone(),
         tokenizer_digest: model.tokenizer_digest.to_string(),
-        dtype: model.dtype.into(),
-        rounding: model.rounding,
-        device: model.device.clone(),
-        commit: model.commit.clone(),
+        dtype: model.info.dtype.clone(),
+        rounding: model.info.rounding,
+        device: model.info.device.clone(),
+        commit: model.info.commit.clone(),
         other_models: bound.models[1..].iter().chain(&bound.generators).map(other).collect(),
         program_version: env!("CARGO_PKG_VERSION").into(),
         dataset_digest: digest(spec),

@@ -1,7 +1,7 @@
 //! Swaps that were found before, so that a sweep over methods does not ask the mask model again. Bounded in bytes.
 
-use super::super::Model;
 use super::swap::Swap;
+use crate::pool::Model;
 use std::sync::Arc;
 
 /// Roughly what an entry costs besides its text and swaps.

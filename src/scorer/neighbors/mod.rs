@@ -11,10 +11,11 @@ mod tests;
 pub use cache::Cache;
 pub use swap::Neighbor;
 
-use super::{Model, Scorer, ScorerError, TextError};
-use crate::engine::{Class, FillWork, Output, Refusal};
+use super::{Scorer, ScorerError, TextError};
+use crate::engine::{Class, Refusal, Request};
 use crate::methods::MOST_NEIGHBORS;
 use crate::models::masked::{Blank, Choice, Filled};
+use crate::pool::Model;
 use crate::tokenizer::Words;
 use cache::Found;
 use std::collections::HashMap;
@@ -71,7 +72,7 @@ impl Scorer {
         deadline: Option<Instant>,
     ) -> Result<Vec<Result<Generated, TextError>>, ScorerError> {
         let Some(words) = mask_model.words.clone() else {
-            return Err(Refusal::WrongKind { model: mask_model.id.clone(), masked: false }.into());
+            return Err(Refusal::WrongKind { model: mask_model.id().to_owned(), masked: false }.into());
         };
         let known = self.swaps.of(mask_model);
         let (texts, places) = distinct(texts);
@@ -112,26 +113,26 @@ impl Scorer {
         // One more than needed, since one may turn out to be the original in another guise.
         let choice = Choice { mask: words.mask(), allowed: Arc::clone(words.allowed()), best: CANDIDATES + 1 };
         let choice = Arc::new(choice);
-        let mut blanks = Vec::new();
+        let mut request = Request::new(model.id(), Arc::clone(&model.identity), class, deadline);
+        let mut passes = Vec::new();
         for (_, step) in texts {
             if let Step::New(ids, sites) = step {
-                blanks.extend(sites.iter().map(|site| {
+                passes.extend(sites.iter().map(|site| {
                     let (ids, choice) = (Arc::clone(ids), Arc::clone(&choice));
-                    Blank { ids, position: site.position, choice }
+                    request.fill(Blank { ids, position: site.position, choice })
                 }));
             }
         }
-        if blanks.is_empty() {
+        if passes.is_empty() {
             return Ok(Vec::new());
         }
-        let identity = Arc::clone(&model.identity);
-        let work = FillWork { model: model.id.clone(), identity, blanks, class, deadline };
-        let ticket = match class {
-            Class::Interactive => self.engine.submit(work)?,
-            Class::Batch => self.engine.submit_when_room(work).await?,
+        let pending = match class {
+            Class::Interactive => self.engine.submit(request)?,
+            Class::Batch => self.engine.submit_when_room(request).await?,
         };
-        let Output { filled, .. } = ticket.wait().await?;
-        Ok(filled)
+        pending.wait().await?;
+        let filled: Option<Vec<Filled>> = passes.iter().map(|pass| pass.filled().cloned()).collect();
+        filled.ok_or_else(|| ScorerError::Internal("a masked position of an answered request is not filled".into()))
     }
 }
 
@@ -172,12 +173,12 @@ fn prepare(model: &Model, text: &str) -> Step {
             Some(context) => format!("its context is {context}"),
             None => format!("the device has memory for {longest}"),
         };
-        let detail = format!("the text has {tokens} tokens for the mask model `{}`; {limit}", model.id);
+        let detail = format!("the text has {tokens} tokens for the mask model `{}`; {limit}", model.id());
         return Step::Failed(TextError::whole("too_long", detail));
     }
     let sites = model.words.as_ref().map_or_else(Vec::new, |words| swap::sites(text, &encoded, words));
     if sites.is_empty() {
-        let detail = format!("the text has no whole word that the mask model `{}` could replace", model.id);
+        let detail = format!("the text has no whole word that the mask model `{}` could replace", model.id());
         return Step::Failed(TextError::whole("no_neighbors", detail));
     }
     Step::New(encoded.ids, sites)

@@ -7,13 +7,18 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
-use super::device::Failure;
-use super::task::Answer;
-use super::{Class, DeviceSlot, EngineError, ModelSlot, Refusal};
+use strum::{EnumCount, IntoStaticStr, VariantArray};
+
+use super::class::{Class, PerClass};
+use super::error::{EngineError, Refusal};
+use super::failure::Failure;
+use super::request::Answer;
+use super::settings::DeviceSlot;
 use crate::telemetry::names;
 
 /// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumCount, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Outcome {
     Ok,
     Cancelled,
@@ -28,24 +33,6 @@ pub(super) enum Outcome {
     Unloading,
     DeviceLost,
     DeadlineExceeded,
-}
-
-impl Outcome {
-    const ALL: [(Self, &str); 13] = [
-        (Self::Ok, "ok"),
-        (Self::Cancelled, "cancelled"),
-        (Self::UnknownModel, "unknown_model"),
-        (Self::NotOpened, "not_opened"),
-        (Self::WrongKind, "wrong_kind"),
-        (Self::TooLarge, "too_large"),
-        (Self::CannotMeetDeadline, "cannot_meet_deadline"),
-        (Self::Busy, "busy"),
-        (Self::ShuttingDown, "shutting_down"),
-        (Self::ModelFailed, "model_failed"),
-        (Self::Unloading, "unloading"),
-        (Self::DeviceLost, "device_lost"),
-        (Self::DeadlineExceeded, "deadline_exceeded"),
-    ];
 }
 
 impl From<&Refusal> for Outcome {
@@ -78,7 +65,7 @@ impl From<&EngineError> for Outcome {
 
 /// The series of one model.
 #[derive(Debug)]
-pub(super) struct ModelMeters {
+pub(super) struct ModelMetrics {
     batch_tokens: Histogram,
     batch_sequences: Histogram,
     forward_seconds: Histogram,
@@ -100,9 +87,10 @@ pub(super) struct ModelMeters {
     pub(super) budgets: Vec<Gauge>,
 }
 
-impl ModelMeters {
-    fn new(model: &ModelSlot, devices: &[DeviceSlot]) -> Self {
-        let label = || model.id.clone();
+impl ModelMetrics {
+    /// Makes every series of a model that may be on these of the devices, in the recorder that is installed now.
+    pub(super) fn new(model: &str, devices: &[usize], device_names: &[String]) -> Self {
+        let label = || model.to_owned();
         let forwards = |outcome| zero(counter!(names::ENGINE_FORWARDS, "model" => label(), "outcome" => outcome));
         let loads = |outcome| zero(counter!(names::ENGINE_LOADS, "model" => label(), "outcome" => outcome));
         let hits = |tier| zero(counter!(names::ENGINE_CACHE_HITS, "model" => label(), "tier" => tier));
@@ -124,12 +112,14 @@ impl ModelMeters {
             loads_failed: loads("failed"),
             unloads: zero(counter!(names::ENGINE_UNLOADS, "model" => label())),
             evictions: zero(counter!(names::ENGINE_EVICTIONS, "model" => label())),
-            budgets: devices.iter().enumerate().map(|(device, slot)| budget(model, device, slot)).collect(),
+            budgets: device_names
+                .iter()
+                .enumerate()
+                .map(|(device, name)| if devices.contains(&device) { budget(model, name) } else { Gauge::noop() })
+                .collect(),
         }
     }
-}
 
-impl ModelMeters {
     /// Notes a forward pass of so many sequences and tokens.
     pub(super) fn note_forward(
         &self,
@@ -158,7 +148,7 @@ impl ModelMeters {
 
 /// The series of the cache on disk.
 #[derive(Debug, Clone)]
-pub(super) struct DiskMeters {
+pub(super) struct DiskMetrics {
     /// What its files take of the disk.
     pub(super) bytes: Gauge,
     /// Statistics that were not written.
@@ -168,7 +158,7 @@ pub(super) struct DiskMeters {
     pub(super) write_errors: Counter,
 }
 
-impl DiskMeters {
+impl DiskMetrics {
     pub(super) fn new() -> Self {
         let errors = |operation| zero(counter!(names::ENGINE_DISK_CACHE_ERRORS, "operation" => operation));
         let bytes = gauge!(names::ENGINE_DISK_CACHE_BYTES);
@@ -183,46 +173,43 @@ impl DiskMeters {
     }
 }
 
-/// All series of the engine.
+/// The series of the engine that belong to no model.
 #[derive(Debug)]
-pub(super) struct Meters {
-    requests: [Vec<Counter>; Class::ALL.len()],
-    pub(super) queue_tokens: [Gauge; Class::ALL.len()],
-    pub(super) queue_seconds: [Histogram; Class::ALL.len()],
+pub(super) struct EngineMetrics {
+    requests: PerClass<[Counter; Outcome::COUNT]>,
+    pub(super) queue_tokens: PerClass<Gauge>,
+    pub(super) queue_seconds: PerClass<Histogram>,
     /// About how many bytes the cache in memory holds.
     pub(super) cache_bytes: Gauge,
-    pub(super) disk: DiskMeters,
+    pub(super) disk: DiskMetrics,
     pub(super) dropped_late: Counter,
     pub(super) dropped_abandoned: Counter,
-    /// By index of the model.
-    pub(super) models: Vec<ModelMeters>,
     /// The memory in use, by index of the device.
     pub(super) memory_used: Vec<Gauge>,
 }
 
-impl Meters {
+impl EngineMetrics {
     /// Makes every series, in the recorder that is installed now.
-    pub(super) fn new(models: &[ModelSlot], devices: &[DeviceSlot]) -> Self {
+    pub(super) fn new(devices: &[DeviceSlot]) -> Self {
         let dropped = |reason| zero(counter!(names::ENGINE_DROPPED, "reason" => reason));
+        let label = |class: Class| -> &'static str { class.into() };
         Self {
-            requests: Class::ALL.map(|class| {
-                let outcomes = Outcome::ALL.iter();
-                let counters = outcomes.map(|(_, outcome)| {
-                    zero(counter!(names::ENGINE_REQUESTS, "class" => class.name(), "outcome" => *outcome))
-                });
-                counters.collect()
+            requests: PerClass::new(|class| {
+                std::array::from_fn(|index| {
+                    let outcome: &'static str = Outcome::VARIANTS[index].into();
+                    zero(counter!(names::ENGINE_REQUESTS, "class" => label(class), "outcome" => outcome))
+                })
             }),
-            queue_tokens: Class::ALL.map(|class| {
-                let tokens = gauge!(names::ENGINE_QUEUE_TOKENS, "class" => class.name());
+            queue_tokens: PerClass::new(|class| {
+                let tokens = gauge!(names::ENGINE_QUEUE_TOKENS, "class" => label(class));
                 tokens.set(0.0);
                 tokens
             }),
-            queue_seconds: Class::ALL.map(|class| histogram!(names::ENGINE_QUEUE_SECONDS, "class" => class.name())),
+            queue_seconds: PerClass::new(|class| histogram!(names::ENGINE_QUEUE_SECONDS, "class" => label(class))),
             cache_bytes: gauge!(names::ENGINE_CACHE_BYTES),
-            disk: DiskMeters::new(),
+            disk: DiskMetrics::new(),
             dropped_late: dropped("deadline"),
             dropped_abandoned: dropped("abandoned"),
-            models: models.iter().map(|model| ModelMeters::new(model, devices)).collect(),
             memory_used: devices.iter().map(memory).collect(),
         }
     }
@@ -237,12 +224,9 @@ fn memory(device: &DeviceSlot) -> Gauge {
     used
 }
 
-/// The gauge of a model's token budget on a device, where it may come to be there.
-fn budget(model: &ModelSlot, device: usize, slot: &DeviceSlot) -> Gauge {
-    if !model.devices.contains(&device) {
-        return Gauge::noop();
-    }
-    let tokens = gauge!(names::ENGINE_BATCH_BUDGET, "model" => model.id.clone(), "device" => slot.name.clone());
+/// The gauge of a model's token budget on a device, which is 0 where the device does not hold it.
+fn budget(model: &str, device: &str) -> Gauge {
+    let tokens = gauge!(names::ENGINE_BATCH_BUDGET, "model" => model.to_owned(), "device" => device.to_owned());
     tokens.set(0.0);
     tokens
 }
@@ -255,15 +239,15 @@ fn zero(counter: Counter) -> Counter {
 /// Counts one request, once, when it is dropped: whatever becomes of a request, this goes with it.
 #[derive(Debug)]
 pub(super) struct RequestGuard {
-    meters: Arc<Meters>,
+    metrics: Arc<EngineMetrics>,
     class: Class,
     outcome: Outcome,
 }
 
 impl RequestGuard {
     /// A request that counts as cancelled until something else is known.
-    pub(super) fn new(meters: Arc<Meters>, class: Class) -> Self {
-        Self { meters, class, outcome: Outcome::Cancelled }
+    pub(super) fn new(metrics: Arc<EngineMetrics>, class: Class) -> Self {
+        Self { metrics, class, outcome: Outcome::Cancelled }
     }
 
     /// Ends the request.
@@ -274,10 +258,6 @@ impl RequestGuard {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let mut counters = self.meters.requests[self.class.index()].iter();
-        let position = Outcome::ALL.iter().position(|(outcome, _)| *outcome == self.outcome);
-        if let Some(counter) = position.and_then(|position| counters.nth(position)) {
-            counter.increment(1);
-        }
+        self.metrics.requests.get(self.class)[self.outcome as usize].increment(1);
     }
 }

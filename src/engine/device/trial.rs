@@ -21,36 +21,36 @@ const LONGEST_PASS: Duration = Duration::from_secs(2);
 
 /// What is tried.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trial<'a> {
+pub(in crate::engine) struct Trial<'a> {
     /// The budgets, rising.
-    pub(super) ladder: &'a [usize],
+    pub(in crate::engine) ladder: &'a [usize],
     /// The largest for which there is memory.
-    pub(super) reach: usize,
+    pub(in crate::engine) reach: usize,
     /// What is taken where nothing is known.
-    pub(super) default: usize,
+    pub(in crate::engine) default: usize,
     /// After this time no further pass begins.
-    pub(super) time: Duration,
+    pub(in crate::engine) time: Duration,
 }
 
 /// A pass that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pass {
-    pub(super) tokens: usize,
-    pub(super) took: Duration,
+pub(in crate::engine) struct TimedPass {
+    pub(in crate::engine) tokens: usize,
+    pub(in crate::engine) took: Duration,
 }
 
 /// What came of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(in crate::engine) struct BudgetChoice {
     /// The budget.
-    pub(super) tokens: usize,
+    pub(in crate::engine) tokens: usize,
     /// The largest reach of a trial that would find out no more; 0 where another might.
-    pub(super) holds_to: usize,
+    pub(in crate::engine) holds_to: usize,
 }
 
-impl Choice {
+impl BudgetChoice {
     /// Whether it holds however much memory there is.
-    pub(super) fn lasts(self) -> bool {
+    pub(in crate::engine) fn lasts(self) -> bool {
         self.holds_to == usize::MAX
     }
 }
@@ -59,7 +59,7 @@ impl Choice {
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     budget: usize,
-    pass: Pass,
+    pass: TimedPass,
 }
 
 /// What ended the ladder.
@@ -73,9 +73,9 @@ enum End {
 
 impl Trial<'_> {
     /// Tries budgets. `pass` runs texts of about so many tokens, one text at least; it gives nothing where that fails.
-    pub(super) fn run(&self, mut pass: impl FnMut(usize) -> Option<Pass>) -> Choice {
+    pub(in crate::engine) fn run(&self, mut pass: impl FnMut(usize) -> Option<TimedPass>) -> BudgetChoice {
         let Some(warm_up) = pass(1) else {
-            return Choice { tokens: self.default, holds_to: 0 };
+            return BudgetChoice { tokens: self.default, holds_to: 0 };
         };
         let (mut spent, mut readings) = (warm_up.took, Vec::new());
         let end = match self.climb(&mut pass, &mut spent, &mut readings) {
@@ -99,13 +99,13 @@ impl Trial<'_> {
             End::Memory if !is_known => self.reach,
             End::Top | End::Time | End::Memory => usize::MAX,
         };
-        Choice { tokens, holds_to }
+        BudgetChoice { tokens, holds_to }
     }
 
     /// Runs the budgets in turn.
     fn climb(
         &self,
-        pass: &mut impl FnMut(usize) -> Option<Pass>,
+        pass: &mut impl FnMut(usize) -> Option<TimedPass>,
         spent: &mut Duration,
         readings: &mut Vec<Reading>,
     ) -> End {
@@ -126,7 +126,7 @@ impl Trial<'_> {
     /// Runs again what there is time for; none where a pass fails.
     fn repeat(
         &self,
-        pass: &mut impl FnMut(usize) -> Option<Pass>,
+        pass: &mut impl FnMut(usize) -> Option<TimedPass>,
         spent: &mut Duration,
         readings: &mut [Reading],
     ) -> Option<()> {
@@ -152,7 +152,7 @@ impl Trial<'_> {
     }
 }
 
-impl Pass {
+impl TimedPass {
     /// Tokens per second. Clocks may be coarse, so no time counts as a very short one.
     fn speed(&self) -> f64 {
         self.tokens as f64 / self.took.as_secs_f64().max(1e-9)

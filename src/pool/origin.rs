@@ -1,11 +1,11 @@
 //! Where the files of a configured model come from.
 
+use super::error::OpenError;
 use crate::config::{self, Settings, Source};
 use crate::hub::{Hub, HubError, Progress, RepoId};
-use crate::models::ModelError;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::files::ModelFiles;
-use crate::tokenizer::{self, Tokenizer, TokenizerError};
+use crate::tokenizer::{self, Tokenizer};
 
 /// A place that files come from.
 #[derive(Clone, Debug)]
@@ -17,41 +17,15 @@ pub enum Origin {
 }
 
 /// The files of a model, at hand.
-pub struct Found {
+pub struct LocatedFiles {
     pub files: ModelFiles,
     /// The commit of a repository on the Hub.
     pub commit: Option<String>,
 }
 
-/// Why a model's files cannot be opened.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The source is neither a directory nor the name of a repository.
-    #[error("source `{0}` is not a directory, nor a repository as in \"EleutherAI/pythia-160m\"")]
-    NoSource(String),
-    /// A directory has only one revision.
-    #[error("revision `{revision}`: source `{source_text}` is a directory, which has no revisions")]
-    NoRevision { source_text: String, revision: String },
-    /// The Hub does not give the files.
-    #[error("`{repository}` (there is no such directory, so it names a repository): {error}")]
-    Hub { repository: RepoId, error: HubError },
-    /// The files are not a model that can be served.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// No file of the tokenizer can be used.
-    #[error(transparent)]
-    Tokenizer(#[from] TokenizerError),
-    /// The engine still has the model of before.
-    #[error("its files have changed while it is loaded; unload it first")]
-    Changed,
-    /// Our own fault.
-    #[error("opening panicked: {0}")]
-    Panicked(String),
-}
-
 impl Origin {
-    /// Where the settings say that a model's files come from; none where they have no such model.
-    pub fn of(settings: &Settings, id: &str) -> Option<Self> {
+    /// Where the files of a model come from by the settings; none where they have no such model.
+    pub fn from_settings(settings: &Settings, id: &str) -> Option<Self> {
         match id {
             config::DEMO if settings.models.is_empty() => Some(Self::Files(DEMO)),
             config::DEMO_REFERENCE if settings.models.is_empty() => Some(Self::Files(DEMO_REFERENCE)),
@@ -59,7 +33,7 @@ impl Origin {
         }
     }
 
-    /// Where the settings say that this model's files come from.
+    /// Where the files of this model come from.
     pub fn configured(model: &config::Model) -> Self {
         Self::Configured { source: model.source.clone(), revision: model.revision.clone() }
     }
@@ -69,7 +43,7 @@ impl Origin {
     /// # Errors
     /// [`OpenError`].
     pub fn tokenizer(&self, hub: Result<&Hub, &HubError>) -> Result<Tokenizer, OpenError> {
-        let files = self.find(hub, &Progress::default())?.files;
+        let files = self.locate(hub, &Progress::default())?.files;
         Ok(tokenizer::from_files(|name| files.find(name).map_err(OpenError::Model))?.0)
     }
 
@@ -85,9 +59,9 @@ impl Origin {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn find(&self, hub: Result<&Hub, &HubError>, progress: &Progress) -> Result<Found, OpenError> {
+    pub fn locate(&self, hub: Result<&Hub, &HubError>, progress: &Progress) -> Result<LocatedFiles, OpenError> {
         let (source, revision) = match self {
-            Self::Files(files) => return Ok(Found { files: files.clone(), commit: None }),
+            Self::Files(files) => return Ok(LocatedFiles { files: files.clone(), commit: None }),
             Self::Configured { source, revision } => (source, revision.as_deref()),
         };
         if let Some(repository) = self.repository() {
@@ -95,7 +69,10 @@ impl Origin {
                 .map_err(HubError::clone)
                 .and_then(|hub| hub.fetch(&repository, revision.unwrap_or("main"), progress))
                 .map_err(|error| OpenError::Hub { repository, error })?;
-            return Ok(Found { files: ModelFiles::Directory(snapshot.directory), commit: Some(snapshot.commit) });
+            return Ok(LocatedFiles {
+                files: ModelFiles::Directory(snapshot.directory),
+                commit: Some(snapshot.commit),
+            });
         }
         if !source.path.is_dir() {
             return Err(OpenError::NoSource(source.text.clone()));
@@ -103,6 +80,6 @@ impl Origin {
         if let Some(revision) = revision.filter(|revision| *revision != "main") {
             return Err(OpenError::NoRevision { source_text: source.text.clone(), revision: revision.to_owned() });
         }
-        Ok(Found { files: ModelFiles::Directory(source.path.clone()), commit: None })
+        Ok(LocatedFiles { files: ModelFiles::Directory(source.path.clone()), commit: None })
     }
 }

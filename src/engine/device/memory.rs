@@ -16,38 +16,36 @@ use std::iter::successors;
 use std::time::Instant;
 
 /// A model on a device, or one that is to come there.
-pub(super) struct Tenant<'a> {
+pub(in crate::engine) struct Resident<'a> {
     /// Its index.
-    pub(super) model: usize,
-    pub(super) id: &'a str,
+    pub(in crate::engine) model: usize,
+    pub(in crate::engine) id: &'a str,
     /// Bytes of its weights.
-    pub(super) weights: u64,
+    pub(in crate::engine) weights: u64,
     /// Bytes that a batch of so many tokens takes.
-    pub(super) activation: &'a dyn Fn(usize) -> u64,
+    pub(in crate::engine) activation: &'a dyn Fn(usize) -> u64,
     /// Whether it must stay.
-    pub(super) pinned: bool,
+    pub(in crate::engine) pinned: bool,
     /// Whether work waits for it.
-    pub(super) in_use: bool,
-    pub(super) last_used: Option<Instant>,
+    pub(in crate::engine) in_use: bool,
+    pub(in crate::engine) last_used: Option<Instant>,
 }
 
 /// The models to evict, by index and in order, so that `newcomer` fits beside the rest of `residents` in `memory` bytes.
 ///
 /// # Errors
 /// Says in words what is needed, what there is, and who holds it.
-pub(super) fn evictions(
-    newcomer: &Tenant<'_>,
-    residents: &[Tenant<'_>],
+pub(in crate::engine) fn evictions(
+    newcomer: &Resident<'_>,
+    residents: &[Resident<'_>],
     memory: u64,
     max_batch_tokens: usize,
 ) -> Result<Vec<usize>, String> {
     let order = eviction_order(residents);
     let fits = |evicted: usize, tokens: usize| {
-        let stays = |tenant: &&Tenant<'_>| !order[..evicted].contains(&tenant.model);
-        let staying = || residents.iter().filter(stays).chain([newcomer]);
-        let weights = staying().map(|tenant| tenant.weights).fold(0, u64::saturating_add);
-        let activation = staying().map(|tenant| (tenant.activation)(tokens)).max().unwrap_or(0);
-        weights.saturating_add(activation) <= memory
+        let stays = |resident: &&Resident<'_>| !order[..evicted].contains(&resident.model);
+        let staying = residents.iter().filter(stays).chain([newcomer]);
+        fits(staying.map(|resident| (resident.weights, resident.activation)), memory, tokens)
     };
     let mut goals = successors(Some(max_batch_tokens.max(1)), |tokens| (*tokens > 1).then_some(tokens / 2));
     let goal = goals.find(|tokens| fits(order.len(), *tokens));
@@ -56,15 +54,28 @@ pub(super) fn evictions(
     Ok(order[..fewest].to_vec())
 }
 
+/// Whether models with these weights, and with what a batch takes beside them, fit in `memory` bytes together: all of the
+/// weights, and one batch of so many tokens of whichever takes most.
+pub(in crate::engine) fn fits<'a>(
+    models: impl Iterator<Item = (u64, &'a (dyn Fn(usize) -> u64 + 'a))>,
+    memory: u64,
+    tokens: usize,
+) -> bool {
+    let (weights, activation) = models.fold((0_u64, 0), |(weights, activation), (bytes, of_batch)| {
+        (weights.saturating_add(bytes), activation.max(of_batch(tokens)))
+    });
+    weights.saturating_add(activation) <= memory
+}
+
 /// The models that may be evicted, by index: who goes first comes first.
-pub(super) fn eviction_order(residents: &[Tenant<'_>]) -> Vec<usize> {
-    let mut order: Vec<_> = residents.iter().filter(|tenant| !tenant.pinned).collect();
-    order.sort_by_key(|tenant| (tenant.in_use, tenant.last_used, tenant.model));
-    order.into_iter().map(|tenant| tenant.model).collect()
+pub(in crate::engine) fn eviction_order(residents: &[Resident<'_>]) -> Vec<usize> {
+    let mut order: Vec<_> = residents.iter().filter(|resident| !resident.pinned).collect();
+    order.sort_by_key(|resident| (resident.in_use, resident.last_used, resident.model));
+    order.into_iter().map(|resident| resident.model).collect()
 }
 
 /// The largest token budget, of at most `most` and at least one, whose activations fit in `room` bytes.
-pub(super) fn largest_batch(activation: &dyn Fn(usize) -> u64, room: u64, most: usize) -> usize {
+pub(in crate::engine) fn largest_batch(activation: &dyn Fn(usize) -> u64, room: u64, most: usize) -> usize {
     if activation(most) <= room {
         return most.max(1);
     }
@@ -76,9 +87,9 @@ pub(super) fn largest_batch(activation: &dyn Fn(usize) -> u64, room: u64, most: 
     fits
 }
 
-fn shortage(newcomer: &Tenant<'_>, residents: &[Tenant<'_>], memory: u64) -> String {
-    let pinned = || residents.iter().filter(|tenant| tenant.pinned);
-    let activation = pinned().chain([newcomer]).map(|tenant| (tenant.activation)(1)).max().unwrap_or(0);
+fn shortage(newcomer: &Resident<'_>, residents: &[Resident<'_>], memory: u64) -> String {
+    let pinned = || residents.iter().filter(|resident| resident.pinned);
+    let activation = pinned().chain([newcomer]).map(|resident| (resident.activation)(1)).max().unwrap_or(0);
     let needed = newcomer.weights.saturating_add(activation);
     let mut reason = format!(
         "needs {} ({} of weights and at least {} to run) and the device has {}",
@@ -87,9 +98,9 @@ fn shortage(newcomer: &Tenant<'_>, residents: &[Tenant<'_>], memory: u64) -> Str
         size(activation),
         size(memory),
     );
-    let holders: Vec<_> = pinned().map(|tenant| format!("`{}` {}", tenant.id, size(tenant.weights))).collect();
+    let holders: Vec<_> = pinned().map(|resident| format!("`{}` {}", resident.id, size(resident.weights))).collect();
     if !holders.is_empty() {
-        let held = pinned().map(|tenant| tenant.weights).fold(0, u64::saturating_add);
+        let held = pinned().map(|resident| resident.weights).fold(0, u64::saturating_add);
         reason += &format!(", of which pinned models hold {} ({})", size(held), holders.join(", "));
     }
     reason

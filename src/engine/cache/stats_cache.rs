@@ -1,0 +1,111 @@
+//! The cache in memory, and the one on disk behind it.
+
+use std::sync::Arc;
+
+use moka::sync::Cache;
+
+use super::disk::Disk;
+use crate::engine::metrics::DiskMetrics;
+use crate::engine::request::{Answer, Pass, Stats};
+use crate::engine::settings::EngineSettings;
+
+/// Roughly what an entry costs besides its ids and statistics: the key, two reference counts, moka's bookkeeping.
+const ENTRY_OVERHEAD_BYTES: usize = 256;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    identity: Arc<str>,
+    ids: Arc<[u32]>,
+}
+
+/// The cache; either part of it may be missing.
+#[derive(Debug)]
+pub(in crate::engine) struct StatsCache {
+    memory: Option<Cache<Key, Stats>>,
+    disk: Option<Disk>,
+}
+
+impl StatsCache {
+    /// Makes the memory's part and opens the disk's.
+    pub(in crate::engine) fn new(settings: &EngineSettings, metrics: DiskMetrics) -> Self {
+        let memory = (settings.cache_bytes > 0).then(|| {
+            Cache::builder()
+                .max_capacity(settings.cache_bytes)
+                .weigher(|key: &Key, stats: &Stats| {
+                    let bytes = size_of_val(&*key.ids) + size_of_val(&**stats);
+                    u32::try_from(bytes + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
+                })
+                .build()
+        });
+        Self { memory, disk: settings.disk_cache.as_ref().and_then(|settings| Disk::open(settings, metrics)) }
+    }
+
+    /// Answers a pass of the model of this identity out of the memory; whether it could.
+    pub(in crate::engine) fn answer(&self, identity: &Arc<str>, pass: &Pass) -> bool {
+        let stats = self.memory.as_ref().and_then(|memory| {
+            let ids = pass.input().sequence()?;
+            memory.get(&Key::new(identity, ids))
+        });
+        let is_known = stats.is_some();
+        if let Some(stats) = stats {
+            pass.settle(Answer::Stats(stats));
+        }
+        is_known
+    }
+
+    /// Remembers the statistics of `ids` under the model of this identity. Never blocks.
+    pub(in crate::engine) fn insert(&self, identity: &Arc<str>, ids: &Arc<[u32]>, stats: &Stats) {
+        self.keep(identity, ids, stats);
+        if let Some(disk) = &self.disk {
+            disk.insert(identity, ids, stats);
+        }
+    }
+
+    /// Whether a disk is there to be asked.
+    pub(in crate::engine) fn has_disk(&self) -> bool {
+        self.disk.is_some()
+    }
+
+    /// Answers passes of the model of this identity out of what the disk holds and memory does not; how many it could. Reads
+    /// files.
+    pub(in crate::engine) fn recall(&self, identity: &Arc<str>, passes: &[Arc<Pass>]) -> usize {
+        let Some(disk) = &self.disk else { return 0 };
+        let wanted = passes.iter().filter_map(|pass| Some((pass.input().sequence()?, pass)));
+        let wanted = wanted.filter(|(ids, _)| !self.holds(identity, ids));
+        let mut recalled = 0;
+        disk.recall(identity, wanted, |pass, ids, stats| {
+            self.keep(identity, ids, &stats);
+            pass.settle(Answer::Stats(stats));
+            recalled += 1;
+        });
+        recalled
+    }
+
+    /// About how many bytes the entries in memory take.
+    pub(in crate::engine) fn bytes(&self) -> u64 {
+        self.memory.as_ref().map_or(0, Cache::weighted_size)
+    }
+
+    /// Writes to disk what is queued for it, and lets go of its directory.
+    pub(in crate::engine) fn close(&self) {
+        if let Some(disk) = &self.disk {
+            disk.close();
+        }
+    }
+
+    fn holds(&self, identity: &Arc<str>, ids: &Arc<[u32]>) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.contains_key(&Key::new(identity, ids)))
+    }
+
+    fn keep(&self, identity: &Arc<str>, ids: &Arc<[u32]>, stats: &Stats) {
+        if let Some(memory) = &self.memory {
+            memory.insert(Key::new(identity, ids), Arc::clone(stats));
+        }
+    }
+}
+
+impl Key {
+    fn new(identity: &Arc<str>, ids: &Arc<[u32]>) -> Self {
+        Self { identity: Arc::clone(identity), ids: Arc::clone(ids) }
+    }
+}

@@ -1,0 +1,146 @@
+//! A model in a device's memory: running it, and what is learnt of it on the way.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::forward::forward;
+use super::memory::largest_batch;
+use super::trial::TimedPass;
+use crate::engine::failure::Failure;
+use crate::engine::queue::QueuedPass;
+use crate::engine::record::ModelRecord;
+use crate::engine::request::{Answer, PassInput};
+use crate::engine::shared::Shared;
+use crate::models;
+use crate::pool::Model;
+
+/// After out-of-memory lowered a model's budget, each full batch that fits raises it by one part in this many: what
+/// was scarce for a moment must not cost throughput for ever, and trying must be rare.
+const BUDGET_RECOVERY: usize = 256;
+
+/// A model that is loaded.
+pub(super) struct ResidentModel {
+    loaded: models::Loaded,
+    model: Arc<Model>,
+    record: Arc<ModelRecord>,
+    /// Its token budget of a batch: the limit, or less where that did not fit in memory.
+    budget: usize,
+    /// What fits beside the weights of the device's models by estimate, at most what is wanted.
+    limit: usize,
+    /// The budget it has where memory is no matter, and where that comes from.
+    wanted: usize,
+    origin: BudgetOrigin,
+}
+
+/// Where the budget that is wanted comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum BudgetOrigin {
+    /// The settings, or the default of the device.
+    Configured,
+    /// It was measured when the model was loaded.
+    Measured,
+    /// It was measured before.
+    Remembered,
+}
+
+impl ResidentModel {
+    pub(super) fn new(loaded: models::Loaded, model: Arc<Model>, record: Arc<ModelRecord>, wanted: usize) -> Self {
+        let origin = BudgetOrigin::Configured;
+        Self { loaded, model, record, budget: wanted, limit: wanted, wanted, origin }
+    }
+
+    pub(super) fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    pub(super) fn record(&self) -> &ModelRecord {
+        &self.record
+    }
+
+    /// Drops the weights, and keeps what is known of it.
+    pub(super) fn into_record(self) -> Arc<ModelRecord> {
+        self.record
+    }
+
+    pub(super) fn budget(&self) -> usize {
+        self.budget
+    }
+
+    /// The budget it has where memory is no matter, and where that comes from.
+    pub(super) fn wanted(&self) -> (usize, BudgetOrigin) {
+        (self.wanted, self.origin)
+    }
+
+    /// Sets the budget that is wanted. Batches have it from the next [`ResidentModel::fit_to`] on.
+    pub(super) fn want(&mut self, tokens: usize, origin: BudgetOrigin) {
+        (self.wanted, self.origin) = (tokens, origin);
+    }
+
+    /// Sets the limit of its batches, so that activations fit in `room` bytes; the new limit where it has changed and is less
+    /// than what is wanted.
+    pub(super) fn fit_to(&mut self, room: u64) -> Option<usize> {
+        let limit = largest_batch(&*self.model.activation_bytes, room, self.wanted);
+        let before = std::mem::replace(&mut self.limit, limit);
+        self.budget = if self.budget == before { limit } else { self.budget.min(limit) };
+        (limit != before && limit < self.wanted).then_some(limit)
+    }
+
+    /// Sets the gauge of its budget.
+    pub(super) fn show_budget(&self, device: usize) {
+        self.record.metrics.budgets[device].set(self.budget as f64);
+    }
+
+    /// Runs a pass whose answers nobody waits for.
+    pub(super) fn rehearse(&self, texts: &[PassInput]) -> Result<TimedPass, Failure> {
+        let inputs: Vec<&PassInput> = texts.iter().collect();
+        let (tokens, started) = (texts.iter().map(PassInput::tokens).sum(), Instant::now());
+        let result = forward(&self.loaded, &inputs);
+        let took = started.elapsed();
+        result?;
+        tracing::debug!(tokens, seconds = took.as_secs_f64(), "a trial pass");
+        Ok(TimedPass { tokens, took })
+    }
+
+    /// Runs one forward pass and notes how it went: facts, metrics, the model's speed and its budget.
+    pub(super) fn forward(
+        &mut self,
+        part: &[QueuedPass],
+        device: usize,
+        shared: &Shared,
+    ) -> Result<Vec<Answer>, Failure> {
+        let started = Instant::now();
+        shared.facts().devices[device].busy_since = Some(started);
+        let inputs: Vec<&PassInput> = part.iter().map(QueuedPass::input).collect();
+        let result = forward(&self.loaded, &inputs);
+
+        let (now, took) = (Instant::now(), started.elapsed());
+        let tokens: usize = part.iter().map(QueuedPass::tokens).sum();
+        self.record.metrics.note_forward(&result, part.len(), tokens, took);
+        self.record.note_use(now);
+        match &result {
+            Ok(_) if tokens.saturating_mul(2) >= self.budget => {
+                let raised = self.budget.saturating_add(self.budget / BUDGET_RECOVERY + 1);
+                self.budget = raised.min(self.limit);
+            }
+            Err(Failure::OutOfMemory(_)) => self.budget = (tokens / 2).clamp(1, self.budget),
+            _ => {}
+        }
+        self.show_budget(device);
+        if result.is_ok() {
+            self.record.note_speed(tokens, self.budget, took, now);
+        }
+        let mut facts = shared.facts();
+        facts.devices[device].busy_since = None;
+        match &result {
+            Ok(_) => facts.last_ok = Some(now),
+            Err(failure) => {
+                let (model, reason) = (self.model.id(), failure.reason());
+                tracing::warn!(model, sequences = part.len(), tokens, reason, "a forward pass failed");
+                facts.last_error = Some((now, reason.to_owned()));
+            }
+        }
+        drop(facts);
+        result
+    }
+}

@@ -1,0 +1,24 @@
+//! Why a forward pass has no answer.
+
+/// Why a forward pass has no answer, in the words of the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// A smaller batch may fit.
+    OutOfMemory(String),
+    /// The model failed on these sequences.
+    Failed(String),
+    /// The model's code panicked on these sequences.
+    Panicked(String),
+    /// The device is not to be used again.
+    DeviceLost(String),
+}
+
+impl Failure {
+    pub(super) fn reason(&self) -> &str {
+        match self {
+            Self::OutOfMemory(reason) | Self::Failed(reason) | Self::Panicked(reason) | Self::DeviceLost(reason) => {
+                reason
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The handle of the engine.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::device;
+use super::error::{EngineError, StartError};
+use super::settings::{DeviceSlot, EngineSettings};
+use super::shared::Shared;
+use super::status::EngineStatus;
+use crate::pool::{ModelState, Pool};
+
+/// The handle of the engine; clones are handles of the same one.
+///
+/// When the last handle is gone, the device threads finish what is queued and end on their own;
+/// [`Engine::shutdown`] is the way to wait for that.
+#[derive(Debug, Clone)]
+pub struct Engine(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.finish_behind();
+    }
+}
+
+impl Engine {
+    /// Starts the device threads and returns at once. Models of the pool are loaded behind it, once their files are open.
+    /// Metrics go to the recorder installed now.
+    ///
+    /// # Errors
+    /// [`StartError`] where the operating system refuses the threads.
+    pub fn start(pool: Pool, devices: Vec<DeviceSlot>, settings: EngineSettings) -> Result<Self, StartError> {
+        let shared = Arc::new(Shared::new(pool, &devices, &settings));
+        // Where a later thread cannot be had, dropping this ends the earlier ones.
+        let inner = Inner { shared, threads: Mutex::default() };
+        for (index, slot) in devices.into_iter().enumerate() {
+            let thread = device::spawn(index, slot, Arc::clone(&inner.shared))?;
+            inner.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        }
+        Ok(Self(Arc::new(inner)))
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    /// The models that it runs.
+    pub fn pool(&self) -> &Pool {
+        &self.shared().pool
+    }
+
+    /// The engine at a glance.
+    pub fn status(&self) -> EngineStatus {
+        self.shared().status()
+    }
+
+    /// Whether requests are served as configured: all device threads run, every eager model is loaded or was unloaded
+    /// by hand, the engine does not shut down.
+    pub fn is_ready(&self) -> bool {
+        self.shared().is_ready()
+    }
+
+    /// Waits until every eager model is loaded, on one of its devices at least, or was unloaded by hand.
+    ///
+    /// # Errors
+    /// The failure of the first eager model that cannot be opened or loaded, or what else ended the engine.
+    pub async fn wait_until_loaded(&self) -> Result<(), EngineError> {
+        self.pool().signal().wait_for(|| self.loaded()).await
+    }
+
+    /// Whether every eager model is loaded, or why that will not be; none while it is under way.
+    fn loaded(&self) -> Option<Result<(), EngineError>> {
+        let mut missing = false;
+        for (id, model) in self.pool().lock().iter() {
+            if let (true, ModelState::Failed(reason)) = (model.is_missing(), model.state()) {
+                return Some(Err(EngineError::ModelFailed(format!("{id}: {reason}"))));
+            }
+            missing |= model.is_missing();
+        }
+        if !missing {
+            return Some(Ok(()));
+        }
+        let facts = self.shared().facts();
+        match &facts.lost {
+            Some(reason) => Some(Err(EngineError::DeviceLost(reason.clone()))),
+            None if !facts.alive() => Some(Err(EngineError::ShuttingDown)),
+            None => None,
+        }
+    }
+
+    /// Waits until a device is lost, and says why; for ever where none ever is. Only a new process can help then.
+    pub async fn device_lost(&self) -> String {
+        self.pool().signal().wait_for(|| self.shared().facts().lost.clone()).await
+    }
+
+    /// Stops admitting, lets the device threads finish what is queued for at most `grace`, and waits for their end:
+    /// what has not started by then fails with [`EngineError::ShuttingDown`]; the forward passes in flight, which
+    /// nothing can stop, are waited for. Then the cache on disk is written and closed. Blocks. Calling it again waits for
+    /// the same end.
+    pub fn shutdown(&self, grace: Duration) {
+        self.shared().gate.close();
+        let until = Instant::now().checked_add(grace);
+        let mut threads = self.0.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared().finish(until);
+        for thread in threads.drain(..) {
+            // Fails only where the thread panicked outside of all that is caught, and then it has ended as well.
+            let _ = thread.join();
+        }
+        self.shared().cache.close();
+    }
+}

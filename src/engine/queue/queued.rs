@@ -1,0 +1,92 @@
+//! A pass in the queue.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::admission::Permit;
+use crate::engine::error::EngineError;
+use crate::engine::metrics::EngineMetrics;
+use crate::engine::request::{Answer, Pass, PassInput};
+
+/// An admitted pass. It holds its permit, which goes back with it.
+#[derive(Debug)]
+pub(in crate::engine) struct QueuedPass {
+    pass: Arc<Pass>,
+    /// The number of its request.
+    request: u64,
+    permit: Permit,
+    admitted: Instant,
+    deadline: Option<Instant>,
+    reply: UnboundedSender<Result<(), EngineError>>,
+}
+
+impl QueuedPass {
+    /// A pass of a request, of which `reply` hears when it is answered.
+    pub(in crate::engine) fn new(
+        pass: Arc<Pass>,
+        request: u64,
+        permit: Permit,
+        deadline: Option<Instant>,
+        reply: UnboundedSender<Result<(), EngineError>>,
+    ) -> Self {
+        Self { pass, request, permit, admitted: Instant::now(), deadline, reply }
+    }
+
+    pub(in crate::engine) fn input(&self) -> &PassInput {
+        self.pass.input()
+    }
+
+    /// The number of its request.
+    pub(in crate::engine) fn request(&self) -> u64 {
+        self.request
+    }
+
+    /// Its length.
+    pub(in crate::engine) fn tokens(&self) -> usize {
+        self.input().tokens()
+    }
+
+    /// Whether somebody still waits for the answer and it would come in time.
+    pub(in crate::engine) fn is_wanted(&self, now: Instant) -> bool {
+        !self.reply.is_closed() && !self.is_late(now)
+    }
+
+    fn is_late(&self, now: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Notes how long it waited for its forward pass.
+    pub(in crate::engine) fn note_wait(&self, now: Instant, metrics: &EngineMetrics) {
+        let waited = now.saturating_duration_since(self.admitted);
+        metrics.queue_seconds.get(self.permit.class()).record(waited);
+    }
+
+    /// Writes the answer, gives the permit back, and then says so: who has the answer finds the room free.
+    pub(in crate::engine) fn answer(self, answer: Answer) {
+        self.pass.settle(answer);
+        self.reply(Ok(()));
+    }
+
+    /// As [`QueuedPass::answer`], where there is none.
+    pub(in crate::engine) fn fail(self, error: EngineError) {
+        self.reply(Err(error));
+    }
+
+    /// Ends a pass that is not wanted: it is late, or nobody is there to hear what it says.
+    pub(in crate::engine) fn discard(self, now: Instant, metrics: &EngineMetrics) {
+        if self.is_late(now) {
+            metrics.dropped_late.increment(1);
+        } else {
+            metrics.dropped_abandoned.increment(1);
+        }
+        self.fail(EngineError::DeadlineExceeded);
+    }
+
+    fn reply(self, outcome: Result<(), EngineError>) {
+        drop(self.permit);
+        // Nobody may be listening any more, which is their right.
+        let _ = self.reply.send(outcome);
+    }
+}

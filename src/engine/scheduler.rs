@@ -1,0 +1,217 @@
+//! What a device does next. Pure: the queue and the models in, a step out; both locks are held by whoever asks, and no
+//! longer than that.
+//!
+//! The rules by which a device chooses its next step, in order:
+//!
+//! 1. a model that drains and has no work left is dropped;
+//! 2. what was ordered (eager models, loads by hand) is loaded, on every device of the model;
+//! 3. the oldest work is served among the models that the device holds, and those that no device holds: such a one is
+//!    loaded by the first device that comes to it.
+//!
+//! Where two models share memory that only has room for one, the oldest work alternates between them, and every batch would
+//! cost a load. So a device that has loaded a model stays with the models that it holds for [`STAY`] times as long as the
+//! load took, as long as they have work and the other model has no room beside them: at most one part in `STAY` + 1 of its
+//! time goes into loading, and nobody waits for more than that turn.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::class::Class;
+use super::error::EngineError;
+use super::queue::{Lead, Queue, QueuedPass, Turn};
+use crate::pool::{Model, Models};
+
+/// How long a device stays with the models that it holds after a load, in times of that load.
+const STAY: u32 = 4;
+
+/// What a device thread does next.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Run these passes of a model that it holds.
+    Run(Arc<str>, Vec<QueuedPass>),
+    /// Load the model.
+    Load(Arc<str>, Arc<Model>),
+    /// Drop the model.
+    Drop(Arc<str>),
+    /// End.
+    End,
+}
+
+/// A device thread's own part in the choice of its next step.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) device: usize,
+    turn: Turn,
+    /// Until when it stays with the models that it holds.
+    stays_until: Option<Instant>,
+}
+
+impl Seat {
+    pub(super) fn new(device: usize, max_batch_tokens: usize) -> Self {
+        Self { device, turn: Turn::new(max_batch_tokens), stays_until: None }
+    }
+
+    /// Notes that a load has ended that took so long.
+    pub(super) fn note_load(&mut self, now: Instant, took: Duration) {
+        self.stays_until = took.checked_mul(STAY).and_then(|stay| now.checked_add(stay));
+    }
+}
+
+/// What a device knows of the models on it.
+pub(super) trait Holdings {
+    /// The token budget of a batch of a model that the device holds.
+    fn budget(&self, model: &str) -> usize;
+
+    /// Whether a model that it does not hold has room beside those that it does.
+    fn has_room_for(&self, model: &Model) -> bool;
+}
+
+/// What the device threads share beside the models: the queue, and whether it goes on.
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    queue: Queue<QueuedPass>,
+    /// Whether its thread runs, by device.
+    running: Vec<bool>,
+    /// Whether threads without work end.
+    finishing: bool,
+    /// Whether all threads end after the step that each is at.
+    stopped: bool,
+}
+
+impl Scheduler {
+    pub(super) fn new(devices: usize) -> Self {
+        Self { queue: Queue::new(QueuedPass::tokens), running: vec![true; devices], finishing: false, stopped: false }
+    }
+
+    /// Queues admitted passes of a model that these devices may run. Where no thread is left to run them they are dropped.
+    pub(super) fn push(&mut self, class: Class, model: &Arc<str>, devices: &[usize], passes: Vec<QueuedPass>) {
+        let served = devices.iter().any(|device| self.running[*device]);
+        if served && !self.stopped {
+            for pass in passes {
+                self.queue.push(class, model, pass);
+            }
+        }
+    }
+
+    /// Takes the passes of a request out of the queue.
+    pub(super) fn cancel(&mut self, class: Class, model: &str, request: u64) -> Vec<QueuedPass> {
+        self.queue.extract(class, model, |pass| pass.request() == request)
+    }
+
+    /// What the device does next, none where there is nothing to do.
+    pub(super) fn step(
+        &mut self,
+        models: &mut Models,
+        seat: &mut Seat,
+        holdings: &impl Holdings,
+        now: Instant,
+    ) -> Option<Step> {
+        if self.stopped {
+            return Some(Step::End);
+        }
+        drop_drained(models, seat.device)
+            .or_else(|| load_ordered(models, seat.device))
+            .or_else(|| self.serve(models, seat, holdings, now))
+            .or_else(|| self.end(models, seat.device))
+    }
+
+    fn serve(&mut self, models: &mut Models, seat: &mut Seat, holdings: &impl Holdings, now: Instant) -> Option<Step> {
+        loop {
+            let lead = self.lead(models, seat, holdings, now)?;
+            let model = models.get_mut(&lead.model)?;
+            if model.is_resident(seat.device) {
+                let batch = self.queue.take(&lead, &mut seat.turn, holdings.budget(&lead.model));
+                return Some(Step::Run(lead.model, batch));
+            }
+            let Some(reason) = model.pause(now).map(str::to_owned) else {
+                let loaded = model.begin_load(seat.device)?;
+                return Some(Step::Load(lead.model, loaded));
+            };
+            self.fail_waiting(&lead.model, &reason);
+        }
+    }
+
+    /// Whose work is served next.
+    fn lead(&self, models: &Models, seat: &Seat, holdings: &impl Holdings, now: Instant) -> Option<Lead> {
+        let may_run = |model: &str| models.get(model).is_some_and(|model| model.may_run_on(seat.device));
+        let is_resident = |model: &str| models.get(model).is_some_and(|model| model.is_resident(seat.device));
+        let lead = self.queue.lead(&seat.turn, may_run)?;
+        let stays = seat.stays_until.is_some_and(|until| now < until);
+        if stays && !is_resident(&lead.model) {
+            let model = models.get(&lead.model).and_then(|model| model.model());
+            if model.is_some_and(|model| !holdings.has_room_for(model)) {
+                return self.queue.lead(&seat.turn, is_resident).or(Some(lead));
+            }
+        }
+        Some(lead)
+    }
+
+    /// Ends loading. Where it failed and no other replica is there or to come, all that wait for the model share its
+    /// fate; each would only try in vain again.
+    pub(super) fn finish_load(
+        &mut self,
+        models: &mut Models,
+        id: &str,
+        device: usize,
+        result: Result<(), String>,
+        now: Instant,
+        took: Duration,
+    ) {
+        let Some(model) = models.get_mut(id) else { return };
+        model.finish_load(device, result.clone(), now, took);
+        if let Err(reason) = result
+            && model.is_absent()
+        {
+            self.fail_waiting(id, &reason);
+        }
+    }
+
+    fn fail_waiting(&mut self, model: &str, reason: &str) {
+        for pass in self.queue.extract_model(model) {
+            pass.fail(EngineError::ModelFailed(reason.to_owned()));
+        }
+    }
+
+    /// Told to finish, a thread without work that it may ever serve ends.
+    fn end(&self, models: &Models, device: usize) -> Option<Step> {
+        let has_work = models.iter().any(|(_, model)| model.devices().any(|own| own == device) && model.is_in_use());
+        (self.finishing && !has_work).then_some(Step::End)
+    }
+
+    /// Tells the threads to finish what is queued and end.
+    pub(super) fn finish(&mut self) {
+        self.finishing = true;
+    }
+
+    /// Ends the threads after the step that each is at, and drops all that waits for them.
+    pub(super) fn stop(&mut self, models: &mut Models) {
+        self.stopped = true;
+        self.queue.clear();
+        models.forget_waiters();
+    }
+
+    /// Whether some thread has still to end by itself.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.stopped && self.running.contains(&true)
+    }
+
+    /// Notes that a device's thread has ended.
+    pub(super) fn end_thread(&mut self, models: &mut Models, device: usize) {
+        self.running[device] = false;
+        if !self.running.contains(&true) {
+            self.stop(models);
+        }
+    }
+}
+
+fn drop_drained(models: &Models, device: usize) -> Option<Step> {
+    let mut drained =
+        models.iter().filter(|(_, model)| model.is_draining() && model.is_resident(device) && !model.is_in_use());
+    drained.next().map(|(id, _)| Step::Drop(Arc::clone(id)))
+}
+
+fn load_ordered(models: &mut Models, device: usize) -> Option<Step> {
+    let id = models.iter().find(|(_, model)| model.is_ordered(device)).map(|(id, _)| Arc::clone(id))?;
+    let model = models.get_mut(&id)?.begin_load(device)?;
+    Some(Step::Load(id, model))
+}

@@ -1,0 +1,188 @@
+//! The way of a request into the queue.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::error::{EngineError, Refusal};
+use super::handle::Engine;
+use super::metrics::{Outcome, RequestGuard};
+use super::pending::{PendingRequest, before};
+use super::queue::{Closed, Holder, NotAdmitted, Permit, QueuedPass, judge_time, time_ahead};
+use super::rate::time_for;
+use super::record::ModelRecord;
+use super::request::{Pass, Request};
+use super::shared::Shared;
+use crate::pool::{Lease, Model};
+
+/// A request that may be admitted if there is room.
+struct Checked {
+    record: Arc<ModelRecord>,
+    devices: Vec<usize>,
+    /// The passes that have to run.
+    open: Vec<Arc<Pass>>,
+    /// How many were answered from memory.
+    cached: usize,
+    /// None where nothing has to run.
+    lease: Option<Lease>,
+}
+
+impl Checked {
+    /// Who is admitted; none where nothing has to run.
+    fn holder(&self) -> Option<Holder> {
+        let lease = self.lease.clone()?;
+        Some(Holder::new(Arc::clone(&self.record), lease))
+    }
+}
+
+impl Engine {
+    /// Admits the whole request or refuses it, at once. What is cached or a duplicate needs no room.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn submit(&self, request: Request) -> Result<PendingRequest, Refusal> {
+        let shared = self.shared();
+        let guard = RequestGuard::new(Arc::clone(&shared.metrics), request.class);
+        let admitted = check(shared, &request).and_then(|checked| Ok((admit(shared, &request, &checked)?, checked)));
+        let (permits, checked) = match admitted {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                guard.settle(Outcome::from(&refusal));
+                return Err(refusal);
+            }
+        };
+        checked.count_cache(&request);
+        let (class, deadline) = (request.class, request.deadline);
+        let (pending, reply) = checked.pend(request, shared, guard);
+        let number = pending.number();
+        let passes = checked.open.into_iter().zip(permits);
+        let passes = passes.map(|(pass, permit)| QueuedPass::new(pass, number, permit, deadline, reply.clone()));
+        shared.push(class, &checked.record.id, &checked.devices, passes.collect());
+        Ok(pending)
+    }
+
+    /// Feeds the request into its class's window one pass at a time, as room comes up, and returns when all of it is
+    /// queued: the way of audits and of the command line, never refused for size. Dropping the future cancels the request.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; never [`Refusal::Busy`] or [`Refusal::CannotMeetDeadline`], and
+    /// [`Refusal::TooLarge`] only for a sequence above the model's context.
+    pub async fn submit_when_room(&self, request: Request) -> Result<PendingRequest, Refusal> {
+        let shared = self.shared();
+        let guard = RequestGuard::new(Arc::clone(&shared.metrics), request.class);
+        let checked = match check(shared, &request) {
+            Ok(checked) => checked,
+            Err(refusal) => {
+                guard.settle(Outcome::from(&refusal));
+                return Err(refusal);
+            }
+        };
+        checked.count_cache(&request);
+        let (class, deadline) = (request.class, request.deadline);
+        let (mut pending, reply) = checked.pend(request, shared, guard);
+        // Without a holder there is nothing to feed.
+        let Some(holder) = checked.holder() else { return Ok(pending) };
+        let Checked { record, devices, open, .. } = checked;
+        for pass in open {
+            let room = shared.gate.admit_when_room(class, &holder, pass.input().tokens());
+            match before(deadline, room).await {
+                Some(Ok(permit)) => {
+                    let queued = QueuedPass::new(pass, pending.number(), permit, deadline, reply.clone());
+                    shared.push(class, &record.id, &devices, vec![queued]);
+                }
+                Some(Err(Closed)) => pending.fail(shared.why_it_ended()),
+                None => pending.fail(EngineError::DeadlineExceeded),
+            }
+            if pending.has_failed() {
+                break;
+            }
+        }
+        Ok(pending)
+    }
+
+    /// The request with what the cache on disk knows of it, looked up off the async threads. What is not looked up here is
+    /// only found in memory. Where nothing is kept on disk this does nothing.
+    pub async fn recall(&self, mut request: Request) -> Request {
+        if !self.shared().cache.has_disk() {
+            return request;
+        }
+        let (shared, identity) = (Arc::clone(self.shared()), Arc::clone(&request.identity));
+        let passes: Vec<_> = request.open_passes().cloned().collect();
+        let look_up = move || shared.cache.recall(&identity, &passes);
+        // Fails only where the runtime ends, and then nobody waits for an answer.
+        request.recalled += tokio::task::spawn_blocking(look_up).await.unwrap_or_default();
+        request
+    }
+}
+
+/// Every check that does not depend on room; answers what the memory knows.
+fn check(shared: &Shared, request: &Request) -> Result<Checked, Refusal> {
+    if shared.gate.is_closed() {
+        return Err(shared.why_it_refuses());
+    }
+    let (model, lease) = shared.pool.lease(&request.model, &request.identity)?;
+    check_kind(&model, request)?;
+    let longest = request.passes.iter().map(|pass| pass.input().tokens()).max();
+    if let (Some(allowed), Some(requested)) = (model.context, longest)
+        && requested > allowed
+    {
+        return Err(Refusal::TooLarge { limit: "model's context", allowed, requested });
+    }
+    let cached = request.open_passes().filter(|pass| shared.cache.answer(&model.identity, pass)).count();
+    let open: Vec<Arc<Pass>> = request.open_passes().cloned().collect();
+    // What is cached is answered whatever becomes of the model.
+    let lease = if open.is_empty() { None } else { Some(lease?) };
+    let devices = model.devices.clone();
+    let record = shared.record(&request.model, &devices);
+    Ok(Checked { record, devices, open, cached, lease })
+}
+
+fn check_kind(model: &Model, request: &Request) -> Result<(), Refusal> {
+    if request.passes.iter().any(|pass| pass.input().is_masked() != model.masked) {
+        return Err(Refusal::WrongKind { model: request.model.clone(), masked: model.masked });
+    }
+    Ok(())
+}
+
+/// Admission of a whole request, by time and by tokens: a permit for everything that has to run.
+fn admit(shared: &Shared, request: &Request, checked: &Checked) -> Result<Vec<Permit>, Refusal> {
+    let Some(holder) = checked.holder() else { return Ok(Vec::new()) };
+    let lengths: Vec<usize> = checked.open.iter().map(|pass| pass.input().tokens()).collect();
+    let tokens = lengths.iter().sum();
+    let now = Instant::now();
+    let unknown = || Refusal::UnknownModel(request.model.clone());
+    let speed = shared.speed_for(&request.model, now).ok_or_else(unknown)?;
+    let available = request.deadline.map(|end| end.saturating_duration_since(now));
+    // First what no retry would change, then what one might.
+    shared.gate.judge_size(request.class, tokens)?;
+    // One sequence runs on one device.
+    let width = speed.width.min(lengths.len());
+    let alone = time_for(tokens, speed.rate.map(|rate| rate * width as f64));
+    let ahead = time_ahead(request.class, &speed.queues);
+    judge_time(available, alone, ahead)?;
+    let permits = shared.gate.admit(request.class, &holder, &lengths, ahead);
+    permits.map_err(|error| match error {
+        NotAdmitted::Full(refusal) => refusal,
+        NotAdmitted::Closed => shared.why_it_refuses(),
+    })
+}
+
+impl Checked {
+    /// Counts what the cache did for an admitted request.
+    fn count_cache(&self, request: &Request) {
+        let metrics = &self.record.metrics;
+        metrics.cache_hits.increment(self.cached as u64);
+        metrics.cache_recalls.increment(request.recalled as u64);
+        let missed = self.open.iter().filter(|pass| !pass.input().is_masked());
+        metrics.cache_misses.increment(missed.count() as u64);
+    }
+
+    fn pend(
+        &self,
+        request: Request,
+        shared: &Arc<Shared>,
+        guard: RequestGuard,
+    ) -> (PendingRequest, tokio::sync::mpsc::UnboundedSender<Result<(), EngineError>>) {
+        let (run, cached) = (self.open.len(), self.cached + request.recalled);
+        PendingRequest::new(request, run, cached, Arc::clone(shared), guard)
+    }
+}

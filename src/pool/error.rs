@@ -1,0 +1,136 @@
+//! Why the pool refuses something, or could not do it.
+
+use crate::hub::{HubError, RepoId};
+use crate::models::ModelError;
+use crate::tokenizer::TokenizerError;
+
+/// No model of this id is declared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("model `{0}` is not configured")]
+pub struct UnknownModel(pub String);
+
+/// A request that names no model that is there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FindError {
+    /// No model has this id.
+    #[error("model `{id}` is not configured; configured: {known}")]
+    Unknown {
+        /// What the request named.
+        id: String,
+        /// The ids that exist, separated by commas.
+        known: String,
+    },
+    /// There are several models, none is the default, and the request names none.
+    #[error("the request names no model and there is no default; configured: {known}")]
+    NoDefault {
+        /// The ids that exist, separated by commas.
+        known: String,
+    },
+}
+
+/// Why a model cannot be added.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddError {
+    /// Another model has this id, or has it until it is gone.
+    #[error("the id `{0}` is taken")]
+    Taken(String),
+    /// It names no device, one that does not exist, or one twice.
+    #[error("model `{id}` cannot be on the devices {devices:?} of {count}")]
+    Devices {
+        /// The model's id.
+        id: String,
+        /// What it names.
+        devices: Vec<usize>,
+        /// How many devices there are.
+        count: usize,
+    },
+    /// The service is ending.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+}
+
+/// Why a model's files cannot be opened.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No model of this id is declared any more.
+    #[error(transparent)]
+    UnknownModel(#[from] UnknownModel),
+    /// The source is neither a directory nor the name of a repository.
+    #[error("source `{0}` is not a directory, nor a repository as in \"EleutherAI/pythia-160m\"")]
+    NoSource(String),
+    /// A directory has only one revision.
+    #[error("revision `{revision}`: source `{source_text}` is a directory, which has no revisions")]
+    NoRevision {
+        /// The source as the settings spell it.
+        source_text: String,
+        /// What they ask for.
+        revision: String,
+    },
+    /// The Hub does not give the files.
+    #[error("`{repository}` (there is no such directory, so it names a repository): {error}")]
+    Hub {
+        /// The repository.
+        repository: RepoId,
+        /// What the Hub, or the way to it, said.
+        error: HubError,
+    },
+    /// The files are not a model that can be served.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// No file of the tokenizer can be used.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The code that opens models panicked.
+    #[error("opening the model's files panicked: {0}")]
+    Panicked(String),
+}
+
+/// Why a request gets no lease of a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LeaseError {
+    /// No model of this id is declared.
+    #[error(transparent)]
+    UnknownModel(#[from] UnknownModel),
+    /// Its files are not open, or were opened anew since the request looked at them.
+    #[error("model `{0}` is not opened, or was opened anew")]
+    NotOpened(String),
+}
+
+/// The service has stopped taking work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Ended {
+    /// It shuts down.
+    #[error("the service shut down")]
+    ShuttingDown,
+    /// A device is lost; only a new process can help.
+    #[error("the device is lost: {0}")]
+    DeviceLost(String),
+}
+
+/// Why a load did not end with the model in memory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// No model of this id is declared.
+    #[error(transparent)]
+    UnknownModel(#[from] UnknownModel),
+    /// The model is being unloaded, or an unload came while it loaded: of the two, the unload wins.
+    #[error("the model is being unloaded")]
+    Unloading,
+    /// Its files could not be opened, or it could not be loaded to at least one of its devices.
+    #[error("the model failed to load: {0}")]
+    Failed(String),
+    /// The service ended first.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+}
+
+/// Why an unload did not end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnloadError {
+    /// No model of this id is declared.
+    #[error(transparent)]
+    UnknownModel(#[from] UnknownModel),
+    /// The service ended first.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+}

@@ -1,0 +1,163 @@
+//! The handle of the pool: its lock, and questions that are answered at once.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::declaration::Declaration;
+use super::error::{AddError, Ended, FindError, LeaseError, LoadError, OpenError};
+use super::lease::Lease;
+use super::lifecycle::{Lifecycle, ModelState};
+use super::model::Model;
+use super::models::Models;
+use super::signal::Signal;
+use crate::hub::Progress;
+
+/// Opens the files of a model: what is declared, what was open before, and how far the download is. Called on a thread that
+/// may block. Where the files of before have not changed it gives the same model again.
+pub type Opener =
+    Arc<dyn Fn(&Declaration, Option<Arc<Model>>, &Progress) -> Result<Arc<Model>, OpenError> + Send + Sync>;
+
+/// The models that there are. Clones are handles of the same pool.
+#[derive(Clone, Debug)]
+pub struct Pool(Arc<Inner>);
+
+struct Inner {
+    models: Mutex<Models>,
+    signal: Arc<Signal>,
+    default: Option<String>,
+    opener: Opener,
+}
+
+/// One model at a glance.
+#[derive(Clone, Debug)]
+pub struct ModelStatus {
+    pub declaration: Arc<Declaration>,
+    /// Where it stands.
+    pub state: ModelState,
+    /// How far its download is, while its files are being opened.
+    pub progress: Option<Arc<Progress>>,
+    /// What its files say, once they are open.
+    pub model: Option<Arc<Model>>,
+    /// The devices that hold it, as indexes into those of the engine.
+    pub resident: Vec<usize>,
+    /// When it was last loaded; none where no device holds it.
+    pub loaded_at: Option<Instant>,
+}
+
+impl Pool {
+    /// An empty pool for an engine with so many devices. `default` is the id that serves requests which name no model; where
+    /// there is none and the pool has one model, that one does.
+    pub fn new(devices: usize, default: Option<String>, opener: Opener) -> Self {
+        let signal = Arc::new(Signal::default());
+        let models = Mutex::new(Models::new(devices, Arc::clone(&signal)));
+        Self(Arc::new(Inner { models, signal, default, opener }))
+    }
+
+    /// Declares a model. Its files are closed until somebody needs them.
+    ///
+    /// # Errors
+    /// [`AddError`]
+    pub fn add(&self, declaration: Declaration) -> Result<(), AddError> {
+        self.change(|models| models.add(declaration))
+    }
+
+    /// The model that a request names, or the default.
+    ///
+    /// # Errors
+    /// [`FindError`]
+    pub fn find(&self, id: Option<&str>) -> Result<Arc<Declaration>, FindError> {
+        let models = self.lock();
+        let known = || models.iter().map(|(id, _)| &**id).collect::<Vec<_>>().join(", ");
+        let default = self.default_of(&models);
+        let id = id.or(default.as_deref()).ok_or_else(|| FindError::NoDefault { known: known() })?;
+        let lifecycle = models.get(id).ok_or_else(|| FindError::Unknown { id: id.to_owned(), known: known() })?;
+        Ok(Arc::clone(lifecycle.declaration()))
+    }
+
+    /// The id of the default model.
+    pub fn default_id(&self) -> Option<String> {
+        self.default_of(&self.lock())
+    }
+
+    fn default_of(&self, models: &Models) -> Option<String> {
+        let mut ids = models.iter().map(|(id, _)| id.to_string());
+        match &self.0.default {
+            Some(default) => Some(default.clone()),
+            None => ids.next().filter(|_| ids.next().is_none()),
+        }
+    }
+
+    /// The ids of all models, in the order of their declarations.
+    pub fn ids(&self) -> Vec<Arc<str>> {
+        self.lock().iter().map(|(id, _)| Arc::clone(id)).collect()
+    }
+
+    /// Every model at a glance, in the order of their declarations.
+    pub fn status(&self) -> Vec<ModelStatus> {
+        self.lock().iter().map(|(_, lifecycle)| ModelStatus::from(lifecycle)).collect()
+    }
+
+    /// One model at a glance; none where there is no such model.
+    pub fn status_of(&self, id: &str) -> Option<ModelStatus> {
+        self.lock().get(id).map(ModelStatus::from)
+    }
+
+    /// The model, and a lease of it for a request whose token ids were made for this `identity`.
+    ///
+    /// # Errors
+    /// [`LeaseError`]; the inner error says why nothing can be run now though the files are open.
+    pub(crate) fn lease(&self, id: &str, identity: &str) -> Result<(Arc<Model>, Result<Lease, LoadError>), LeaseError> {
+        self.lock().lease(id, identity, Instant::now())
+    }
+
+    /// Takes no more work, for this reason; the first reason stays.
+    pub(crate) fn end(&self, ended: Ended) {
+        self.change(|models| models.end(ended));
+    }
+
+    /// Why no more work is taken, once that is so.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        self.lock().ended().cloned()
+    }
+
+    /// What announces every change.
+    pub(crate) fn signal(&self) -> &Signal {
+        &self.0.signal
+    }
+
+    /// The models, locked. Whoever changes something that others wait for raises the signal afterwards.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Models> {
+        self.0.models.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the models and says so.
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Models) -> R) -> R {
+        let result = change(&mut self.lock());
+        self.0.signal.raise();
+        result
+    }
+
+    pub(super) fn opener(&self) -> &Opener {
+        &self.0.opener
+    }
+}
+
+impl From<&Lifecycle> for ModelStatus {
+    fn from(lifecycle: &Lifecycle) -> Self {
+        Self {
+            declaration: Arc::clone(lifecycle.declaration()),
+            state: lifecycle.state(),
+            progress: lifecycle.progress().cloned(),
+            model: lifecycle.model().cloned(),
+            resident: lifecycle.resident(),
+            loaded_at: lifecycle.loaded_at(),
+        }
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Pool").field("default", &self.default).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,52 @@
+//! Work that a model has: while there is any, it stays what it is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::signal::Signal;
+
+/// How many leases of a model there are.
+#[derive(Debug)]
+pub(super) struct Usage {
+    leases: AtomicUsize,
+    signal: Arc<Signal>,
+}
+
+impl Usage {
+    pub(super) fn new(signal: Arc<Signal>) -> Self {
+        Self { leases: AtomicUsize::new(0), signal }
+    }
+
+    /// Whether some request has work for the model. Under the pool's lock no first lease can come meanwhile.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.leases.load(Ordering::Acquire) > 0
+    }
+}
+
+/// The right to have work run by a model. While a lease is held the model is neither dropped by an unload nor opened anew;
+/// it may be evicted, and is then loaded again.
+#[derive(Debug)]
+pub struct Lease(Arc<Usage>);
+
+impl Lease {
+    /// Only to be called under the pool's lock.
+    pub(super) fn new(usage: &Arc<Usage>) -> Self {
+        usage.leases.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(usage))
+    }
+}
+
+impl Clone for Lease {
+    fn clone(&self) -> Self {
+        Self::new(&self.0)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.0.leases.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // An unload may wait for this.
+            self.0.signal.raise();
+        }
+    }
+}

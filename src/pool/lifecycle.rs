@@ -1,0 +1,470 @@
+//! The state machine of one model. Pure: it holds no lock, reads no file and knows no thread.
+//!
+//! | from | to | caused by |
+//! |---|---|---|
+//! | closed | fetching | the start (eager models and those at hand), the first request that names it, a load by hand |
+//! | fetching | opened, failed | the thread that reads the files |
+//! | opened | fetching | a load by hand, which looks whether the files have changed |
+//! | opened | loading | a device thread: the model is eager, a load by hand ordered it, or a request waits for it |
+//! | loading | ready, failed | the device thread that loads it |
+//! | ready | opened | a device thread that evicts it for another model |
+//! | any | draining | an unload or a removal by hand: new requests are refused, admitted ones are finished |
+//! | draining | opened, closed, or gone | the device thread that drops the last replica after the last request |
+//! | failed | fetching, loading | as closed and opened; by requests only after a pause, by hand at once |
+//!
+//! Openers wait for opened or failed, loads by hand for ready or failed, unloads by hand for the end of draining, requests in
+//! the queue for ready or failed, and readiness for every eager model to be ready.
+//!
+//! Load and unload may race. Of the two the unload wins, whichever came first: a load that is asked for while the model
+//! drains is refused, and one that an unload overtakes ends with [`LoadError::Unloading`], though what had begun is
+//! finished first. So the outcome does not depend on the moment.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::declaration::Declaration;
+use super::error::{LoadError, OpenError};
+use super::lease::{Lease, Usage};
+use super::model::Model;
+use super::signal::Signal;
+use crate::hub::Progress;
+
+/// A failed opening is not tried again by requests before this long, so that a broken model costs the others little.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Where a model stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelState {
+    /// Its files have not been opened.
+    Closed,
+    /// Its files are being downloaded or read.
+    Fetching,
+    /// Its files are open, and no device holds it; the next request loads it.
+    Opened,
+    /// It is being loaded, or waits for its turn.
+    Loading,
+    /// At least one device holds it.
+    Ready,
+    /// It is being unloaded: admitted requests are finished, new ones are refused.
+    Draining,
+    /// The last attempt to open or to load it failed, for this reason; a later request tries again.
+    Failed(String),
+}
+
+/// Whether a failure of a moment ago is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Not before its pause is over.
+    AfterPause,
+    /// At once.
+    Now,
+}
+
+/// Where a model stands on one of its devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replica {
+    /// It is not there, and nobody has asked for it.
+    Absent,
+    /// It is to be loaded when the device comes to it.
+    Ordered,
+    Loading,
+    Resident,
+}
+
+/// The files of a model.
+#[derive(Debug)]
+enum Files {
+    Closed,
+    /// They are being opened.
+    Fetching(Fetch),
+    Opened(Arc<Model>),
+}
+
+/// One attempt to open the files of a model.
+#[derive(Debug, Clone)]
+pub(super) struct Fetch {
+    /// How far the download is; also the identity of the attempt.
+    pub(super) progress: Arc<Progress>,
+    /// What was open before: it stays where its files have not changed.
+    pub(super) previous: Option<Arc<Model>>,
+}
+
+/// Why a model is not there.
+#[derive(Debug)]
+enum Failure {
+    /// Its files could not be opened.
+    Open { error: OpenError, retry_at: Option<Instant> },
+    /// No device could load it.
+    Load { reason: String, retry_at: Option<Instant> },
+}
+
+/// Who waits for the end of a load.
+pub(super) type LoadWaiter = oneshot::Sender<Result<(), LoadError>>;
+
+/// Who waits for the end of an unload.
+pub(super) type UnloadWaiter = oneshot::Sender<()>;
+
+/// The lifecycle of one model.
+#[derive(Debug)]
+pub(crate) struct Lifecycle {
+    declaration: Arc<Declaration>,
+    files: Files,
+    /// By device.
+    replicas: Vec<(usize, Replica)>,
+    failure: Option<Failure>,
+    /// Whether readiness waits for it: it is eager, and nobody has unloaded it by hand.
+    awaited: bool,
+    draining: bool,
+    /// Whether it goes for good once it is drained.
+    removed: bool,
+    usage: Arc<Usage>,
+    loaded_at: Option<Instant>,
+    load_waiters: Vec<LoadWaiter>,
+    unload_waiters: Vec<UnloadWaiter>,
+}
+
+impl Lifecycle {
+    pub(super) fn new(declaration: Declaration, signal: Arc<Signal>) -> Self {
+        Self {
+            files: Files::Closed,
+            replicas: declaration.devices.iter().map(|device| (*device, Replica::Absent)).collect(),
+            failure: None,
+            awaited: declaration.eager,
+            draining: false,
+            removed: false,
+            usage: Arc::new(Usage::new(signal)),
+            loaded_at: None,
+            load_waiters: Vec::new(),
+            unload_waiters: Vec::new(),
+            declaration: Arc::new(declaration),
+        }
+    }
+
+    // What is asked.
+
+    /// The state to publish. A model with one replica loaded is ready, whatever the others do.
+    pub(crate) fn state(&self) -> ModelState {
+        if self.draining {
+            ModelState::Draining
+        } else if self.any(Replica::Resident) {
+            ModelState::Ready
+        } else if self.is_coming() {
+            ModelState::Loading
+        } else {
+            match (&self.files, &self.failure) {
+                (Files::Fetching(_), _) => ModelState::Fetching,
+                (_, Some(failure)) => ModelState::Failed(failure.reason()),
+                (Files::Opened(_), None) => ModelState::Opened,
+                (Files::Closed, None) => ModelState::Closed,
+            }
+        }
+    }
+
+    pub(crate) fn declaration(&self) -> &Arc<Declaration> {
+        &self.declaration
+    }
+
+    /// The model, where its files are open.
+    pub(crate) fn model(&self) -> Option<&Arc<Model>> {
+        match &self.files {
+            Files::Opened(model) => Some(model),
+            Files::Fetching(_) | Files::Closed => None,
+        }
+    }
+
+    /// How far its download is, while its files are being opened.
+    pub(super) fn progress(&self) -> Option<&Arc<Progress>> {
+        match &self.files {
+            Files::Fetching(fetch) => Some(&fetch.progress),
+            Files::Opened(_) | Files::Closed => None,
+        }
+    }
+
+    /// Why the last attempt to open it failed, where that is where it stands.
+    pub(super) fn open_error(&self) -> Option<&OpenError> {
+        match (&self.files, &self.failure) {
+            (Files::Closed, Some(Failure::Open { error, .. })) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Whether readiness waits for it still.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.awaited && self.state() != ModelState::Ready
+    }
+
+    /// The devices that hold it.
+    pub(crate) fn resident(&self) -> Vec<usize> {
+        let resident = self.replicas.iter().filter(|(_, replica)| *replica == Replica::Resident);
+        resident.map(|(device, _)| *device).collect()
+    }
+
+    /// When it was last loaded, while it is.
+    pub(crate) fn loaded_at(&self) -> Option<Instant> {
+        self.loaded_at
+    }
+
+    pub(crate) fn is_resident(&self, device: usize) -> bool {
+        self.replica(device) == Some(Replica::Resident)
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        self.removed
+    }
+
+    /// Whether some request has work for it.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.usage.is_in_use()
+    }
+
+    /// Whether no device holds it, and none is to.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.replicas.iter().all(|(_, replica)| *replica == Replica::Absent)
+    }
+
+    /// Whether the device may serve its queue: it holds the model, or may hold it and nobody else does.
+    pub(crate) fn may_run_on(&self, device: usize) -> bool {
+        self.is_resident(device) || (self.replica(device).is_some() && self.is_absent() && self.model().is_some())
+    }
+
+    /// The devices that may hold it.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = usize> {
+        self.replicas.iter().map(|(device, _)| *device)
+    }
+
+    /// Whether an order waits for the device.
+    pub(crate) fn is_ordered(&self, device: usize) -> bool {
+        self.replica(device) == Some(Replica::Ordered)
+    }
+
+    /// Why requests are not to load it at `now`: that failed a moment ago.
+    pub(crate) fn pause(&self, now: Instant) -> Option<&str> {
+        match &self.failure {
+            Some(Failure::Load { reason, retry_at: Some(retry_at) }) if now < *retry_at => {
+                (!self.any(Replica::Resident)).then_some(reason)
+            }
+            _ => None,
+        }
+    }
+
+    // The files.
+
+    /// Begins to open the files for a request, unless that is done, under way, or failed a moment ago.
+    pub(super) fn fetch(&mut self, retry: Retry, now: Instant) -> Option<Fetch> {
+        let waits = match &self.failure {
+            Some(Failure::Open { retry_at: Some(retry_at), .. }) => retry == Retry::AfterPause && now < *retry_at,
+            _ => false,
+        };
+        (matches!(self.files, Files::Closed) && !waits && !self.removed).then(|| self.begin_fetch(None))
+    }
+
+    /// Begins to open the files for a load by hand, which is to see what has changed on disk. Nothing happens while a device
+    /// holds the model or a request has work for it: then it stays what it is.
+    pub(super) fn refresh(&mut self) -> Option<Fetch> {
+        match &self.files {
+            Files::Closed => Some(self.begin_fetch(None)),
+            Files::Opened(model) if self.is_absent() && !self.is_in_use() => {
+                let previous = Arc::clone(model);
+                Some(self.begin_fetch(Some(previous)))
+            }
+            Files::Opened(_) | Files::Fetching(_) => None,
+        }
+    }
+
+    fn begin_fetch(&mut self, previous: Option<Arc<Model>>) -> Fetch {
+        let fetch = Fetch { progress: Arc::default(), previous };
+        self.files = Files::Fetching(fetch.clone());
+        fetch
+    }
+
+    /// Ends an attempt to open the files. An awaited model is ordered on all its devices.
+    pub(super) fn finish_fetch(
+        &mut self,
+        fetch: &Fetch,
+        result: Result<Arc<Model>, OpenError>,
+        now: Instant,
+        took: Duration,
+    ) {
+        let is_this = self.progress().is_some_and(|progress| Arc::ptr_eq(progress, &fetch.progress));
+        if !is_this {
+            return;
+        }
+        match result {
+            Ok(model) => {
+                (self.files, self.failure) = (Files::Opened(model), None);
+                let wanted = self.awaited || !self.load_waiters.is_empty();
+                if wanted && !self.draining {
+                    self.order_all();
+                }
+            }
+            Err(error) => {
+                self.files = Files::Closed;
+                self.tell_loaders(&Err(LoadError::Failed(error.to_string())));
+                self.failure = Some(Failure::Open { error, retry_at: now.checked_add(took.max(LEAST_PAUSE)) });
+            }
+        }
+    }
+
+    // Its place on the devices.
+
+    /// Adds one who waits until all replicas have come: now where they are there, else when the files are open and every
+    /// device has loaded the model or failed to.
+    pub(super) fn order(&mut self, waiter: LoadWaiter) {
+        self.load_waiters.push(waiter);
+        if self.model().is_some() {
+            self.order_all();
+            self.tell_if_settled();
+        }
+    }
+
+    fn order_all(&mut self) {
+        if !self.is_coming() {
+            self.failure = None;
+        }
+        self.awaited = self.declaration.eager;
+        for (_, replica) in &mut self.replicas {
+            if *replica == Replica::Absent {
+                *replica = Replica::Ordered;
+            }
+        }
+    }
+
+    /// Begins to load on the device; an eager model is ordered on its others as well.
+    pub(crate) fn begin_load(&mut self, device: usize) -> Option<Arc<Model>> {
+        let model = Arc::clone(self.model()?);
+        if self.declaration.eager && !self.draining {
+            self.order_all();
+        } else if !self.is_coming() {
+            self.failure = None;
+        }
+        self.set(device, Replica::Loading);
+        Some(model)
+    }
+
+    /// Ends loading on the device; when no replica is to come any more, whoever waits is told.
+    pub(crate) fn finish_load(&mut self, device: usize, result: Result<(), String>, now: Instant, took: Duration) {
+        match result {
+            Ok(()) => {
+                self.set(device, Replica::Resident);
+                self.loaded_at = Some(now);
+            }
+            Err(reason) => {
+                self.set(device, Replica::Absent);
+                self.failure = Some(Failure::Load { reason, retry_at: now.checked_add(took) });
+            }
+        }
+        self.tell_if_settled();
+    }
+
+    /// Notes that the device holds it no more.
+    pub(crate) fn leave(&mut self, device: usize) {
+        self.set(device, Replica::Absent);
+        if !self.any(Replica::Resident) {
+            // Another replica's old failure is not why it is gone.
+            self.failure = None;
+            self.loaded_at = None;
+        }
+    }
+
+    // Its end.
+
+    /// Refuses new requests from now on; the model is dropped when there is no work left for it. Orders are withdrawn, and
+    /// who waits for a load is told.
+    pub(super) fn drain(&mut self, waiter: UnloadWaiter, remove: bool) {
+        self.awaited = false;
+        self.draining = true;
+        self.removed |= remove;
+        self.unload_waiters.push(waiter);
+        self.withdraw();
+        self.tell_loaders(&Err(LoadError::Unloading));
+        if let (true, Some(progress)) = (remove, self.progress()) {
+            progress.cancel();
+        }
+    }
+
+    /// Whether its draining is done.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.draining && self.is_absent() && !self.is_in_use()
+    }
+
+    /// Ends its draining, and tells who waits for that.
+    pub(super) fn finish_drain(&mut self) {
+        self.draining = false;
+        self.failure = None;
+        for waiter in self.unload_waiters.drain(..) {
+            // Who does not listen any more need not know.
+            let _ = waiter.send(());
+        }
+    }
+
+    /// Withdraws what is ordered and has not begun.
+    pub(super) fn withdraw(&mut self) {
+        for (_, replica) in &mut self.replicas {
+            if *replica == Replica::Ordered {
+                *replica = Replica::Absent;
+            }
+        }
+    }
+
+    /// Lets go of those who wait for a load; they find out why for themselves.
+    pub(super) fn forget_loaders(&mut self) {
+        self.load_waiters.clear();
+    }
+
+    /// As [`Lifecycle::forget_loaders`], for all who wait.
+    pub(super) fn forget_waiters(&mut self) {
+        self.load_waiters.clear();
+        self.unload_waiters.clear();
+    }
+
+    pub(super) fn lease(&self) -> Lease {
+        Lease::new(&self.usage)
+    }
+
+    fn tell_if_settled(&mut self) {
+        if !self.is_coming() {
+            let outcome = self.failure.as_ref().map_or(Ok(()), |failure| Err(LoadError::Failed(failure.reason())));
+            self.tell_loaders(&outcome);
+        }
+    }
+
+    fn tell_loaders(&mut self, outcome: &Result<(), LoadError>) {
+        for waiter in self.load_waiters.drain(..) {
+            let _ = waiter.send(outcome.clone());
+        }
+    }
+
+    /// Whether some replica is ordered or loading.
+    fn is_coming(&self) -> bool {
+        self.any(Replica::Ordered) || self.any(Replica::Loading)
+    }
+
+    fn any(&self, wanted: Replica) -> bool {
+        self.replicas.iter().any(|(_, replica)| *replica == wanted)
+    }
+
+    fn replica(&self, device: usize) -> Option<Replica> {
+        self.replicas.iter().find(|(index, _)| *index == device).map(|(_, replica)| *replica)
+    }
+
+    fn set(&mut self, device: usize, to: Replica) {
+        if let Some((_, replica)) = self.replicas.iter_mut().find(|(index, _)| *index == device) {
+            *replica = to;
+        }
+    }
+}
+
+impl Failure {
+    fn reason(&self) -> String {
+        match self {
+            Self::Open { error, .. } => error.to_string(),
+            Self::Load { reason, .. } => reason.clone(),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Which models there are, and where each of them stands.
+//!
+//! A model is declared under an id, when the service starts or while it runs, and from then on a [`lifecycle`] says where
+//! it stands; that module has the table of all transitions, who causes them and who waits for them. Everybody works on the
+//! same state, behind one lock:
+//!
+//! - requests open a model's files ([`Pool::open`]) and hold a [`Lease`] of it while they have work for it;
+//! - people and administrative requests load, unload, add and remove models ([`Pool::load`] and others);
+//! - the device threads of the engine look for what they are to load or drop, and write down what became of it.
+//!
+//! Invariants:
+//!
+//! - an id names one model at a time: it is free again only when nothing of the model that had it is left;
+//! - a model's files are opened anew only while no device holds it and no request has work for it, so the token ids of a
+//!   request always belong to the weights that they run through;
+//! - the lock is never held while files are read, a model loads or a forward pass runs;
+//! - whoever waits is told, also when the service ends.
+
+mod declaration;
+mod error;
+mod handle;
+mod lease;
+mod lifecycle;
+mod manage;
+mod model;
+mod models;
+mod open;
+mod origin;
+mod signal;
+
+#[cfg(test)]
+mod tests;
+
+pub use declaration::Declaration;
+pub use error::{AddError, Ended, FindError, LeaseError, LoadError, OpenError, UnknownModel, UnloadError};
+pub use handle::{ModelStatus, Opener, Pool};
+pub use lease::Lease;
+pub(crate) use lifecycle::Lifecycle;
+pub use lifecycle::{ModelState, Retry};
+pub use model::{ActivationBytes, Loader, Model, ModelInfo};
+pub(crate) use models::Models;
+pub use origin::{LocatedFiles, Origin};

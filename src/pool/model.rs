@@ -1,0 +1,216 @@
+//! A model whose files are open: what is known of it before a weight is loaded, and how it is loaded.
+
+use std::fmt;
+use std::sync::Arc;
+
+use candle_core::DType;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::declaration::Declaration;
+use super::error::OpenError;
+use super::origin::LocatedFiles;
+use crate::models::checkpoint::Checkpoint;
+use crate::models::device::ComputeDevice;
+use crate::models::files::{ModelFiles, Stamp, digest, joint_digest};
+use crate::models::footprint::Load;
+use crate::models::kernels::gemm::instructions;
+use crate::models::ops::Form;
+use crate::models::precision::Rounding;
+use crate::models::{Loaded, ModelError, precision};
+use crate::tokenizer::{self, Tokenizer, Words};
+
+/// Loads a model to the device of this index. Called on that device's thread, again for every attempt.
+pub type Loader = Arc<dyn Fn(usize) -> Result<Loaded, ModelError> + Send + Sync>;
+
+/// Estimates the bytes that a batch of so many tokens takes beside the weights. Never less for more tokens.
+pub type ActivationBytes = Arc<dyn Fn(usize) -> u64 + Send + Sync>;
+
+/// The model that scored, and how: what answers, audits and reports say of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ModelEcho)]
+pub struct ModelInfo {
+    /// The id by which requests name it.
+    pub id: String,
+    /// SHA-256 over configuration and weights.
+    pub digest: String,
+    /// SHA-256 of the tokenizer.
+    pub tokenizer_digest: String,
+    /// The type it computes in.
+    pub dtype: String,
+    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounding: Option<Rounding>,
+    /// Where it runs: `cpu`, `cuda:0` or, with replicas, all of them.
+    pub device: String,
+    /// The commit of a model from the Hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+/// A model whose files are open.
+pub struct Model {
+    /// What is said of it.
+    pub info: ModelInfo,
+    /// All that its numbers depend on (digest, numeric path, device, instructions): its part of the key of every cache.
+    pub identity: Arc<str>,
+    pub tokenizer: Tokenizer,
+    /// SHA-256 of the tokenizer, shared.
+    pub tokenizer_digest: Arc<str>,
+    /// The most tokens of a text; none where there is no limit.
+    pub context: Option<usize>,
+    /// The most tokens of a text that can run: its context, or less where the device has no memory for more.
+    pub longest: usize,
+    /// Outputs of the head; every id below is one of its tokens.
+    pub vocab_size: usize,
+    /// Whether it is a masked model, which makes neighbours, instead of a causal one, which scores texts.
+    pub masked: bool,
+    /// What the tokenizer of a masked model says about words.
+    pub words: Option<Arc<Words>>,
+    /// Value of `model_type` in the configuration.
+    pub architecture: &'static str,
+    /// Bytes of the weights once loaded.
+    pub weight_bytes: u64,
+    /// What a batch takes beside them.
+    pub activation_bytes: ActivationBytes,
+    /// Loads it.
+    pub load: Loader,
+    /// The devices that may hold it, as indexes into those of the engine.
+    pub devices: Vec<usize>,
+    /// The files as they were when they were opened.
+    pub stamp: Stamp,
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Model")
+            .field("info", &self.info)
+            .field("identity", &self.identity)
+            .field("weight_bytes", &self.weight_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Model {
+    /// The id by which requests name it.
+    pub fn id(&self) -> &str {
+        &self.info.id
+    }
+
+    /// Opens a model's files and prepares its loading to those of the `devices` that the declaration names. Reads every byte
+    /// of the weights, for the digest; where the files are those of `previous`, by names, sizes and times of change, nothing
+    /// is read and the same model is given again.
+    ///
+    /// # Errors
+    /// [`OpenError`] naming the file, key or tensor at fault.
+    pub fn open(
+        declaration: &Declaration,
+        located: LocatedFiles,
+        devices: &Arc<[ComputeDevice]>,
+        previous: Option<Arc<Self>>,
+    ) -> Result<Arc<Self>, OpenError> {
+        let LocatedFiles { files, commit } = located;
+        // Before anything is read: what changes from here on shows at loading.
+        let stamp = files.stamp()?;
+        if let Some(same) = previous.filter(|previous| previous.stamp == stamp) {
+            return Ok(same);
+        }
+        let checkpoint = Checkpoint::open(&files)?;
+        let (tokenizer, tokenizer_digest) = open_tokenizer(&files, checkpoint.vocab_size())?;
+        let words = checkpoint.is_masked().then(|| tokenizer.words()).transpose()?.map(Arc::new);
+        let places: Vec<&ComputeDevice> =
+            declaration.devices.iter().filter_map(|&device| devices.get(device)).collect();
+        let on_cpu = places.iter().all(|device| device.device.is_cpu());
+        let dtype = precision::choose(declaration.dtype, on_cpu, &checkpoint)?;
+        let digest = checkpoint.digest();
+        let device = places.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(",");
+        let forms: Vec<Form> = places.iter().map(|device| checkpoint.form(dtype, &device.device)).collect();
+        let paths: Vec<_> = forms.iter().map(|&form| precision::path(form, dtype)).collect();
+        let hardware: Vec<String> = places.iter().map(|device| hardware(device)).collect();
+        // Where replicas run in several forms, the one that takes most.
+        let form =
+            forms.iter().copied().find(|form| !form.is_fused()).or(forms.first().copied()).unwrap_or(Form::Plain);
+        let weight_bytes = checkpoint.weight_bytes(form, dtype);
+        let room = places.iter().map(|device| device.memory.saturating_sub(weight_bytes)).min().unwrap_or(0);
+        let one_text = checkpoint.activation_bytes(form, dtype, Load::OneText);
+        Ok(Arc::new(Self {
+            identity: format!("{digest} {} {device} {}", paths.join(","), hardware.join(",")).into(),
+            info: ModelInfo {
+                id: declaration.id.clone(),
+                digest,
+                tokenizer_digest: tokenizer_digest.clone(),
+                dtype: precision::name(dtype).to_owned(),
+                rounding: precision::rounding(form, dtype),
+                device,
+                commit,
+            },
+            tokenizer,
+            tokenizer_digest: tokenizer_digest.into(),
+            context: checkpoint.context(),
+            longest: longest(checkpoint.context(), room, &*one_text),
+            vocab_size: checkpoint.vocab_size(),
+            masked: checkpoint.is_masked(),
+            words,
+            architecture: checkpoint.model_type(),
+            weight_bytes,
+            activation_bytes: checkpoint.activation_bytes(form, dtype, Load::Batch),
+            load: loader(files, stamp.clone(), dtype, Arc::clone(devices)),
+            devices: declaration.devices.clone(),
+            stamp,
+        }))
+    }
+}
+
+/// What of the machine the numbers depend on: statistics on disk may have come from another one.
+fn hardware(device: &ComputeDevice) -> String {
+    if device.device.is_cpu() { instructions().to_owned() } else { device.hardware() }
+}
+
+/// More tokens than any text has that a request may hold.
+const MOST_TOKENS: usize = 1 << 32;
+
+/// The most tokens of a text within a context and, by estimate, within the room beside the weights. A model that has no room
+/// at all has no such limit: its loading says what it lacks.
+fn longest(context: Option<usize>, room: u64, activation_bytes: &dyn Fn(usize) -> u64) -> usize {
+    let context = context.unwrap_or(MOST_TOKENS);
+    if activation_bytes(1) > room {
+        return context;
+    }
+    let (mut fits, mut beyond) = (1, context.saturating_add(1));
+    while beyond - fits > 1 {
+        let middle = fits + (beyond - fits) / 2;
+        if activation_bytes(middle) <= room { fits = middle } else { beyond = middle }
+    }
+    fits
+}
+
+/// The tokenizer and its digest: that of `tokenizer.json`, or of the files that stand for it.
+fn open_tokenizer(files: &ModelFiles, vocab: usize) -> Result<(Tokenizer, String), OpenError> {
+    let (tokenizer, from) = tokenizer::from_files(|name| files.find(name).map_err(OpenError::Model))?;
+    let bound = tokenizer.id_bound();
+    if bound > vocab {
+        let reason = format!("gives ids up to {}, but the model has {vocab} outputs", bound - 1);
+        return Err(files.fault(from.first().map_or("", |(name, _)| name), reason).into());
+    }
+    let digest = match from.as_slice() {
+        [(_, json)] => digest(json),
+        parts => joint_digest(&mut parts.iter().map(|(name, bytes)| (*name, &**bytes)).collect::<Vec<_>>()),
+    };
+    Ok((tokenizer, digest))
+}
+
+/// Opens the files anew at every load: an unloaded model holds no map of its weights. They must still be those whose
+/// digest the answers name.
+fn loader(files: ModelFiles, stamp: Stamp, dtype: DType, devices: Arc<[ComputeDevice]>) -> Loader {
+    Arc::new(move |place| {
+        if files.stamp()? != stamp {
+            return Err(files.fault("", "the files have changed since they were opened; load the model by hand"));
+        }
+        let device = devices.get(place).ok_or_else(|| ModelError::Device(format!("there is no device {place}")))?;
+        let loaded = Checkpoint::open(&files)?.load(dtype, &device.device)?;
+        // What loading took for a while, to widen and to reorder.
+        device.trim();
+        Ok(loaded)
+    })
+}

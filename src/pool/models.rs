@@ -1,0 +1,164 @@
+//! All models, by id and in the order in which they were declared.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indexmap::IndexMap;
+
+use super::declaration::Declaration;
+use super::error::{AddError, Ended, LeaseError, LoadError, OpenError, UnknownModel};
+use super::lease::Lease;
+use super::lifecycle::{Fetch, Lifecycle, LoadWaiter, Retry, UnloadWaiter};
+use super::model::Model;
+use super::signal::Signal;
+
+/// The models of a pool. What the lock of the pool guards.
+#[derive(Debug)]
+pub(crate) struct Models {
+    entries: IndexMap<Arc<str>, Lifecycle>,
+    /// How many devices there are.
+    devices: usize,
+    /// Why no more work is taken, once that is so.
+    ended: Option<Ended>,
+    signal: Arc<Signal>,
+}
+
+impl Models {
+    pub(super) fn new(devices: usize, signal: Arc<Signal>) -> Self {
+        Self { entries: IndexMap::new(), devices, ended: None, signal }
+    }
+
+    /// Every model with its id.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Lifecycle)> {
+        self.entries.iter()
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<&Lifecycle> {
+        self.entries.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut Lifecycle> {
+        self.entries.get_mut(id)
+    }
+
+    /// Why no more work is taken, once that is so.
+    pub(crate) fn ended(&self) -> Option<&Ended> {
+        self.ended.as_ref()
+    }
+
+    pub(super) fn add(&mut self, declaration: Declaration) -> Result<(), AddError> {
+        if let Some(ended) = &self.ended {
+            return Err(ended.clone().into());
+        }
+        let (id, devices, count) = (&declaration.id, &declaration.devices, self.devices);
+        let once = |(position, device): (usize, &usize)| *device < count && !devices[..position].contains(device);
+        if devices.is_empty() || !devices.iter().enumerate().all(once) {
+            return Err(AddError::Devices { id: id.clone(), devices: devices.clone(), count });
+        }
+        if self.entries.contains_key(id.as_str()) {
+            return Err(AddError::Taken(id.clone()));
+        }
+        let lifecycle = Lifecycle::new(declaration, Arc::clone(&self.signal));
+        self.entries.insert(lifecycle.declaration().id.as_str().into(), lifecycle);
+        Ok(())
+    }
+
+    /// See [`Lifecycle::fetch`].
+    pub(super) fn fetch(&mut self, id: &str, retry: Retry, now: Instant) -> Option<Fetch> {
+        self.entries.get_mut(id)?.fetch(retry, now)
+    }
+
+    /// See [`Lifecycle::finish_fetch`].
+    pub(super) fn finish_fetch(
+        &mut self,
+        id: &str,
+        fetch: &Fetch,
+        result: Result<Arc<Model>, OpenError>,
+        now: Instant,
+        took: Duration,
+    ) {
+        if let Some(lifecycle) = self.entries.get_mut(id) {
+            lifecycle.finish_fetch(fetch, result, now, took);
+            if self.ended.is_some() {
+                // Nothing is loaded any more but what queued work asks for.
+                lifecycle.withdraw();
+            }
+        }
+    }
+
+    /// Orders a model on all its devices. What is to be opened first for that is given back.
+    pub(super) fn order(&mut self, id: &str, waiter: LoadWaiter) -> Result<Option<Fetch>, LoadError> {
+        let lifecycle = self.entries.get_mut(id).ok_or_else(|| UnknownModel(id.to_owned()))?;
+        if let Some(ended) = &self.ended {
+            return Err(ended.clone().into());
+        }
+        if lifecycle.is_draining() {
+            return Err(LoadError::Unloading);
+        }
+        let fetch = lifecycle.refresh();
+        lifecycle.order(waiter);
+        Ok(fetch)
+    }
+
+    /// Begins to unload, or to remove, a model.
+    pub(super) fn drain(&mut self, id: &str, waiter: UnloadWaiter, remove: bool) -> Result<(), UnknownModel> {
+        let lifecycle = self.entries.get_mut(id).ok_or_else(|| UnknownModel(id.to_owned()))?;
+        lifecycle.drain(waiter, remove);
+        self.finish_drains();
+        Ok(())
+    }
+
+    /// Ends every draining that is done, and takes removed models out; gives the ids of all of these.
+    pub(crate) fn finish_drains(&mut self) -> Vec<Arc<str>> {
+        let drained = self.entries.iter().filter(|(_, lifecycle)| lifecycle.is_drained());
+        let drained: Vec<Arc<str>> = drained.map(|(id, _)| Arc::clone(id)).collect();
+        for id in &drained {
+            let Some(lifecycle) = self.entries.get_mut(id) else { continue };
+            if lifecycle.is_removed() {
+                // Taken out first: who hears of it finds the id free.
+                if let Some(mut removed) = self.entries.shift_remove(id) {
+                    removed.finish_drain();
+                }
+            } else {
+                lifecycle.finish_drain();
+            }
+        }
+        drained
+    }
+
+    /// The model, and a lease of it for a request whose token ids were made for this `identity`; or why it is refused.
+    ///
+    /// The inner error says why nothing can be run now: the model drains, or failed to load a moment ago. What is cached can
+    /// be answered all the same.
+    pub(super) fn lease(&self, id: &str, identity: &str, now: Instant) -> Result<Leased, LeaseError> {
+        let lifecycle = self.entries.get(id).ok_or_else(|| UnknownModel(id.to_owned()))?;
+        let model = lifecycle.model().filter(|model| *model.identity == *identity);
+        let model = Arc::clone(model.ok_or_else(|| LeaseError::NotOpened(id.to_owned()))?);
+        let lease = match lifecycle.pause(now) {
+            _ if lifecycle.is_draining() => Err(LoadError::Unloading),
+            Some(reason) => Err(LoadError::Failed(reason.to_owned())),
+            None => Ok(lifecycle.lease()),
+        };
+        Ok((model, lease))
+    }
+
+    /// Takes no more work. Nothing is loaded any more but what queued work asks for.
+    pub(super) fn end(&mut self, ended: Ended) {
+        let ended = self.ended.get_or_insert(ended).clone();
+        for lifecycle in self.entries.values_mut() {
+            match ended {
+                Ended::ShuttingDown => lifecycle.forget_loaders(),
+                Ended::DeviceLost(_) => lifecycle.forget_waiters(),
+            }
+            lifecycle.withdraw();
+        }
+    }
+
+    /// Lets go of all who wait: there is no thread left that could do anything for them.
+    pub(crate) fn forget_waiters(&mut self) {
+        self.entries.values_mut().for_each(Lifecycle::forget_waiters);
+    }
+}
+
+/// A model whose files are open, with the right to use it or why it cannot be used now.
+pub(super) type Leased = (Arc<Model>, Result<Lease, LoadError>);

@@ -1,0 +1,88 @@
+//! Opening the files of models, on threads that may block.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::declaration::Declaration;
+use super::error::{OpenError, UnknownModel};
+use super::handle::Pool;
+use super::lifecycle::{Fetch, Lifecycle, Retry};
+use super::model::Model;
+
+impl Pool {
+    /// Starts to open every model that is eager or at hand: a fault in its files shows at once, and so does its digest. What
+    /// would have to be downloaded for a lazy one waits for its first request.
+    pub fn begin_opening(&self) {
+        for status in self.status() {
+            let declaration = &status.declaration;
+            if declaration.eager || declaration.origin.repository().is_none() {
+                self.begin(&declaration.id, Retry::AfterPause);
+            }
+        }
+    }
+
+    /// The model, opened now if it was not. All who ask meanwhile wait for the same attempt, which goes on when they go.
+    ///
+    /// # Errors
+    /// Why the files cannot be opened.
+    pub async fn open(&self, id: &str, retry: Retry) -> Result<Arc<Model>, OpenError> {
+        self.begin(id, retry);
+        self.signal().wait_for(|| self.opened(id)).await
+    }
+
+    /// How an attempt to open the model ended; none while it is under way.
+    fn opened(&self, id: &str) -> Option<Result<Arc<Model>, OpenError>> {
+        let models = self.lock();
+        let Some(lifecycle) = models.get(id) else { return Some(Err(UnknownModel(id.to_owned()).into())) };
+        let error = || lifecycle.open_error().cloned().map(Err);
+        lifecycle.model().map(|model| Ok(Arc::clone(model))).or_else(error)
+    }
+
+    fn begin(&self, id: &str, retry: Retry) {
+        let fetch = self.change(|models| models.fetch(id, retry, Instant::now()));
+        if let Some(fetch) = fetch {
+            self.spawn(id, fetch);
+        }
+    }
+
+    /// Opens the files on a thread that may block.
+    pub(super) fn spawn(&self, id: &str, fetch: Fetch) {
+        let (pool, id) = (self.clone(), id.to_owned());
+        tokio::task::spawn_blocking(move || pool.run(&id, &fetch));
+    }
+
+    fn run(&self, id: &str, fetch: &Fetch) {
+        let Some(declaration) = self.lock().get(id).map(Lifecycle::declaration).cloned() else { return };
+        let started = Instant::now();
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(&declaration, fetch)));
+        let result = attempt.unwrap_or_else(|panic| Err(OpenError::Panicked(message(&*panic))));
+        match &result {
+            Ok(model) => {
+                let (digest, weight_bytes) = (&model.info.digest, model.weight_bytes);
+                tracing::info!(model = id, architecture = model.architecture, weight_bytes, digest, "model opened");
+            }
+            Err(error) => tracing::error!(model = id, reason = %error, "model cannot be opened"),
+        }
+        self.change(|models| models.finish_fetch(id, fetch, result, Instant::now(), started.elapsed()));
+    }
+
+    fn attempt(&self, declaration: &Declaration, fetch: &Fetch) -> Result<Arc<Model>, OpenError> {
+        (self.opener())(declaration, fetch.previous.clone(), &fetch.progress)
+    }
+
+    /// Opens the files on this thread.
+    #[cfg(test)]
+    pub(crate) fn open_now(&self, id: &str) {
+        let fetch = self.change(|models| models.fetch(id, Retry::Now, Instant::now()));
+        if let Some(fetch) = fetch {
+            self.run(id, &fetch);
+        }
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

@@ -1,0 +1,235 @@
+//! Transitions, and what each tells those who wait.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot::{self, Receiver};
+
+use crate::config::Dtype;
+use crate::models::demo::DEMO;
+use crate::pool::lifecycle::{Fetch, Lifecycle, ModelState, Retry};
+use crate::pool::model::{Model, ModelInfo};
+use crate::pool::signal::Signal;
+use crate::pool::{Declaration, LoadError, OpenError, Origin, UnknownModel};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn declared(eager: bool) -> Lifecycle {
+    let declaration = Declaration {
+        id: "m".to_owned(),
+        origin: Origin::Files(DEMO),
+        dtype: Dtype::Auto,
+        reference: None,
+        eager,
+        pinned: false,
+        devices: vec![0, 1],
+    };
+    Lifecycle::new(declaration, Arc::new(Signal::default()))
+}
+
+fn model(digest: &str) -> Arc<Model> {
+    let tokenizer = Origin::Files(DEMO).tokenizer(Err(&crate::hub::HubError::Cancelled)).unwrap();
+    Arc::new(Model {
+        info: ModelInfo {
+            id: "m".to_owned(),
+            digest: digest.to_owned(),
+            tokenizer_digest: String::new(),
+            dtype: "f32".to_owned(),
+            rounding: None,
+            device: "cpu".to_owned(),
+            commit: None,
+        },
+        identity: digest.into(),
+        tokenizer,
+        tokenizer_digest: "".into(),
+        context: None,
+        longest: 1,
+        vocab_size: 1,
+        masked: false,
+        words: None,
+        architecture: "test",
+        weight_bytes: 0,
+        activation_bytes: Arc::new(|_| 0),
+        load: Arc::new(|_| Err(crate::models::ModelError::Device("there is none".to_owned()))),
+        devices: vec![0, 1],
+        stamp: DEMO.stamp().unwrap(),
+    })
+}
+
+fn broken() -> OpenError {
+    UnknownModel("broken".to_owned()).into()
+}
+
+fn open(lifecycle: &mut Lifecycle, digest: &str) -> Arc<Model> {
+    let model = model(digest);
+    let fetch = lifecycle.fetch(Retry::AfterPause, Instant::now()).unwrap();
+    lifecycle.finish_fetch(&fetch, Ok(Arc::clone(&model)), Instant::now(), SECOND);
+    model
+}
+
+fn order(lifecycle: &mut Lifecycle) -> (Option<Fetch>, Receiver<Result<(), LoadError>>) {
+    let (waiter, loaded) = oneshot::channel();
+    let fetch = lifecycle.refresh();
+    lifecycle.order(waiter);
+    (fetch, loaded)
+}
+
+fn drain(lifecycle: &mut Lifecycle) -> Receiver<()> {
+    let (waiter, drained) = oneshot::channel();
+    lifecycle.drain(waiter, false);
+    drained
+}
+
+fn load(lifecycle: &mut Lifecycle, device: usize, result: Result<(), &str>) {
+    assert!(lifecycle.begin_load(device).is_some());
+    lifecycle.finish_load(device, result.map_err(str::to_owned), Instant::now(), SECOND);
+}
+
+#[test]
+fn a_lazy_model_goes_through_every_state() {
+    let mut lifecycle = declared(false);
+    assert_eq!(lifecycle.state(), ModelState::Closed);
+    assert!(!lifecycle.may_run_on(0), "nothing can be loaded before its files are open");
+    let fetch = lifecycle.fetch(Retry::AfterPause, Instant::now()).unwrap();
+    assert_eq!(lifecycle.state(), ModelState::Fetching);
+    assert!(lifecycle.fetch(Retry::Now, Instant::now()).is_none(), "one attempt at a time");
+    lifecycle.finish_fetch(&fetch, Ok(model("a")), Instant::now(), SECOND);
+    assert_eq!(lifecycle.state(), ModelState::Opened);
+    assert!(lifecycle.may_run_on(0) && !lifecycle.is_ordered(0), "its first request loads it");
+    assert!(lifecycle.begin_load(0).is_some());
+    assert_eq!(lifecycle.state(), ModelState::Loading);
+    assert!(!lifecycle.may_run_on(1), "one device is enough");
+    lifecycle.finish_load(0, Ok(()), Instant::now(), SECOND);
+    assert_eq!((lifecycle.state(), lifecycle.resident()), (ModelState::Ready, vec![0]));
+    lifecycle.leave(0);
+    assert_eq!(lifecycle.state(), ModelState::Opened, "evicted");
+    let mut drained = drain(&mut lifecycle);
+    assert_eq!(lifecycle.state(), ModelState::Draining);
+    assert!(lifecycle.is_drained());
+    lifecycle.finish_drain();
+    assert_eq!(lifecycle.state(), ModelState::Opened);
+    assert_eq!(drained.try_recv(), Ok(()));
+}
+
+#[test]
+fn an_eager_model_is_ordered_on_all_its_devices_once_it_is_open() {
+    let mut lifecycle = declared(true);
+    assert!(lifecycle.is_missing());
+    open(&mut lifecycle, "a");
+    assert!(lifecycle.is_ordered(0) && lifecycle.is_ordered(1));
+    assert_eq!(lifecycle.state(), ModelState::Loading);
+    load(&mut lifecycle, 1, Ok(()));
+    assert_eq!(lifecycle.state(), ModelState::Ready, "one replica is enough");
+    assert!(!lifecycle.is_missing());
+    load(&mut lifecycle, 0, Err("no memory"));
+    assert_eq!((lifecycle.state(), lifecycle.resident()), (ModelState::Ready, vec![1]));
+}
+
+#[test]
+fn requests_wait_after_a_failure_and_people_do_not() {
+    let mut lifecycle = declared(false);
+    let now = Instant::now();
+    let fetch = lifecycle.fetch(Retry::AfterPause, now).unwrap();
+    lifecycle.finish_fetch(&fetch, Err(broken()), now, 5 * SECOND);
+    assert!(matches!(lifecycle.state(), ModelState::Failed(reason) if reason.contains("broken")));
+    assert!(lifecycle.fetch(Retry::AfterPause, now + 4 * SECOND).is_none());
+    assert!(lifecycle.open_error().is_some());
+    let fetch = lifecycle.fetch(Retry::Now, now).unwrap();
+    lifecycle.finish_fetch(&fetch, Err(broken()), now, 5 * SECOND);
+    assert!(lifecycle.fetch(Retry::AfterPause, now + 5 * SECOND).is_some());
+
+    let mut lifecycle = declared(false);
+    open(&mut lifecycle, "a");
+    load(&mut lifecycle, 0, Err("no memory"));
+    assert_eq!(lifecycle.pause(Instant::now()), Some("no memory"));
+    assert_eq!(lifecycle.pause(Instant::now() + 2 * SECOND), None);
+    let (_, mut loaded) = order(&mut lifecycle);
+    assert_eq!(lifecycle.pause(Instant::now()), None, "an order forgets the failure");
+    assert!(loaded.try_recv().is_err(), "it waits for both devices");
+}
+
+#[test]
+fn a_load_by_hand_opens_the_files_first_and_hears_what_came_of_it() {
+    let mut lifecycle = declared(false);
+    let (fetch, mut loaded) = order(&mut lifecycle);
+    lifecycle.finish_fetch(&fetch.unwrap(), Err(broken()), Instant::now(), SECOND);
+    assert!(matches!(loaded.try_recv(), Ok(Err(LoadError::Failed(reason))) if reason.contains("broken")));
+
+    let (fetch, mut loaded) = order(&mut lifecycle);
+    lifecycle.finish_fetch(&fetch.unwrap(), Ok(model("a")), Instant::now(), SECOND);
+    assert!(lifecycle.is_ordered(0) && lifecycle.is_ordered(1));
+    load(&mut lifecycle, 0, Ok(()));
+    assert!(loaded.try_recv().is_err());
+    load(&mut lifecycle, 1, Ok(()));
+    assert_eq!(loaded.try_recv(), Ok(Ok(())));
+    let (fetch, mut loaded) = order(&mut lifecycle);
+    assert!(fetch.is_none(), "what is loaded stays what it is");
+    assert_eq!(loaded.try_recv(), Ok(Ok(())));
+}
+
+#[test]
+fn files_are_opened_anew_only_while_nobody_uses_them() {
+    let mut lifecycle = declared(false);
+    let first = open(&mut lifecycle, "a");
+    let lease = lifecycle.lease();
+    assert!(lifecycle.refresh().is_none(), "its ids belong to these files");
+    drop(lease);
+    let fetch = lifecycle.refresh().unwrap();
+    assert!(Arc::ptr_eq(fetch.previous.as_ref().unwrap(), &first), "so that unchanged files are not read again");
+    assert!(lifecycle.model().is_none());
+    lifecycle.finish_fetch(&fetch, Ok(model("b")), Instant::now(), SECOND);
+    assert_eq!(lifecycle.model().unwrap().info.digest, "b");
+}
+
+#[test]
+fn an_attempt_that_was_overtaken_changes_nothing() {
+    let mut lifecycle = declared(false);
+    let stale = Fetch { progress: Arc::default(), previous: None };
+    let current = lifecycle.fetch(Retry::AfterPause, Instant::now()).unwrap();
+    lifecycle.finish_fetch(&stale, Ok(model("old")), Instant::now(), SECOND);
+    assert_eq!(lifecycle.state(), ModelState::Fetching);
+    lifecycle.finish_fetch(&current, Ok(model("new")), Instant::now(), SECOND);
+    assert_eq!(lifecycle.model().unwrap().info.digest, "new");
+}
+
+#[test]
+fn of_load_and_unload_the_unload_wins() {
+    let mut lifecycle = declared(true);
+    open(&mut lifecycle, "a");
+    let (_, mut loaded) = order(&mut lifecycle);
+    assert!(lifecycle.begin_load(0).is_some());
+    let mut drained = drain(&mut lifecycle);
+    assert_eq!(loaded.try_recv(), Ok(Err(LoadError::Unloading)));
+    assert!(!lifecycle.is_ordered(1), "what has not begun is withdrawn");
+    lifecycle.finish_load(0, Ok(()), Instant::now(), SECOND);
+    assert!(!lifecycle.is_drained() && drained.try_recv().is_err(), "what has begun is finished first");
+    lifecycle.leave(0);
+    assert!(lifecycle.is_drained());
+    lifecycle.finish_drain();
+    assert!(!lifecycle.is_missing(), "readiness does not wait for what was unloaded by hand");
+}
+
+#[test]
+fn a_model_in_use_is_not_drained() {
+    let mut lifecycle = declared(false);
+    open(&mut lifecycle, "a");
+    let lease = lifecycle.lease();
+    let _drained = drain(&mut lifecycle);
+    assert!(!lifecycle.is_drained());
+    let second = lease.clone();
+    drop(lease);
+    assert!(!lifecycle.is_drained());
+    drop(second);
+    assert!(lifecycle.is_drained());
+}
+
+#[test]
+fn an_unload_while_files_are_opened_keeps_an_eager_model_out_of_memory() {
+    let mut lifecycle = declared(true);
+    let fetch = lifecycle.fetch(Retry::AfterPause, Instant::now()).unwrap();
+    let _drained = drain(&mut lifecycle);
+    assert!(lifecycle.is_drained());
+    lifecycle.finish_drain();
+    lifecycle.finish_fetch(&fetch, Ok(model("a")), Instant::now(), SECOND);
+    assert_eq!(lifecycle.state(), ModelState::Opened);
+}

@@ -1,0 +1,33 @@
+//! What methods may refer to in a request.
+
+use super::Scorer;
+use super::token_counts::Counts;
+use crate::methods::{NamedCounts, Scope};
+use crate::pool::Declaration;
+use std::sync::Arc;
+
+impl Scorer {
+    /// What methods may refer to in a request for a model; `models` are the ids of all that there are.
+    pub fn scope<'a>(
+        &self,
+        models: &'a [Arc<str>],
+        model: Option<&'a Declaration>,
+        audit: bool,
+        neighbors: bool,
+    ) -> Scope<'a> {
+        let named =
+            |counts: &Arc<Counts>| NamedCounts { id: counts.id.as_str().into(), table: Arc::clone(&counts.table) };
+        Scope {
+            models: models.iter().map(|id| &**id).collect(),
+            reference: model.and_then(|model| model.reference.as_deref()),
+            counts: self.token_counts.iter().map(named).collect(),
+            audit,
+            neighbors,
+        }
+    }
+
+    /// The token counts of this id.
+    pub(super) fn token_counts(&self, id: &str) -> Option<&Arc<Counts>> {
+        self.token_counts.iter().find(|counts| counts.id == id)
+    }
+}
