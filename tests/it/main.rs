@@ -25,6 +25,7 @@ mod mamba;
 mod memory;
 mod meta;
 mod neighbors;
+mod numerics_stamp;
 mod openapi;
 mod parity;
 #[cfg(target_os = "linux")]
