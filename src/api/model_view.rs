@@ -1,7 +1,7 @@
 //! What clients see of models and devices.
 
 use crate::engine::{DeviceStatus, ModelState, ModelStatus};
-use crate::hub::Progress;
+use crate::hub::DownloadProgress;
 use crate::models::precision::Rounding;
 use crate::scorer::{Entry, Model, Opening, Origin};
 use serde::Serialize;
@@ -157,8 +157,8 @@ impl From<&Model> for OpenedEntry {
     }
 }
 
-impl From<&Progress> for Download {
-    fn from(progress: &Progress) -> Self {
+impl From<&DownloadProgress> for Download {
+    fn from(progress: &DownloadProgress) -> Self {
         Self { bytes: progress.done(), total_bytes: progress.total() }
     }
 }

@@ -4,7 +4,7 @@ use super::model::Model;
 use super::origin::{OpenError, Origin};
 use crate::config::Dtype;
 use crate::engine::{Engine, ModelSlot};
-use crate::hub::{Hub, HubError, Progress};
+use crate::hub::{DownloadProgress, Hub, HubError};
 use crate::models::device::ComputeDevice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub enum Opening {
     /// Nobody has needed them.
     Closed,
     /// They are being fetched or read.
-    Running(Arc<Progress>),
+    Running(Arc<DownloadProgress>),
     Open(Arc<Model>),
     /// The last attempt failed; requests try again after a pause.
     Failed {
@@ -133,7 +133,7 @@ impl Entry {
     }
 
     fn begin_if(self: &Arc<Self>, begins: impl FnOnce(&Opening) -> bool) {
-        let (progress, mut before) = (Arc::new(Progress::default()), None);
+        let (progress, mut before) = (Arc::new(DownloadProgress::default()), None);
         let begun = self.opening.send_if_modified(|opening| {
             let begins = begins(opening);
             if begins {
@@ -147,7 +147,7 @@ impl Entry {
         }
     }
 
-    fn run(&self, progress: &Progress, before: Option<Opening>) {
+    fn run(&self, progress: &DownloadProgress, before: Option<Opening>) {
         let started = Instant::now();
         let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(progress)));
         let opening = match (attempt.unwrap_or_else(|panic| Err(OpenError::Panicked(message(&*panic)))), before) {
@@ -162,7 +162,7 @@ impl Entry {
         self.opening.send_replace(opening);
     }
 
-    fn attempt(&self, progress: &Progress) -> Result<Model, OpenError> {
+    fn attempt(&self, progress: &DownloadProgress) -> Result<Model, OpenError> {
         let Opener { engine, devices, hub } = &*self.opener;
         let Declared { id, origin, dtype, places, .. } = &self.declared;
         let (model, source) = Model::open(id, origin.find(hub.as_ref(), progress)?, *dtype, devices, places)?;

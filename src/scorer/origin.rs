@@ -1,7 +1,7 @@
 //! Where the files of a configured model come from.
 
 use crate::config::{self, Settings, Source};
-use crate::hub::{Hub, HubError, Progress, RepoId};
+use crate::hub::{DownloadProgress, Hub, HubError, RepoId};
 use crate::models::ModelError;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::files::ModelFiles;
@@ -69,7 +69,7 @@ impl Origin {
     /// # Errors
     /// [`OpenError`].
     pub fn tokenizer(&self, hub: Result<&Hub, &HubError>) -> Result<Tokenizer, OpenError> {
-        let files = self.find(hub, &Progress::default())?.files;
+        let files = self.find(hub, &DownloadProgress::default())?.files;
         Ok(tokenizer::from_files(|name| files.find(name).map_err(OpenError::Model))?.0)
     }
 
@@ -85,7 +85,7 @@ impl Origin {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn find(&self, hub: Result<&Hub, &HubError>, progress: &Progress) -> Result<Found, OpenError> {
+    pub fn find(&self, hub: Result<&Hub, &HubError>, progress: &DownloadProgress) -> Result<Found, OpenError> {
         let (source, revision) = match self {
             Self::Files(files) => return Ok(Found { files: files.clone(), commit: None }),
             Self::Configured { source, revision } => (source, revision.as_deref()),

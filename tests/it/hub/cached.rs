@@ -12,7 +12,7 @@ fn offline_only_the_cache_is_used() {
     let snapshot = fetch(&hub(&home, &server)).unwrap();
     let asked = server.state().requests.len();
     assert_eq!(fetch(&offline(&home, &server)), Ok(snapshot.clone()));
-    assert_eq!(offline(&home, &server).fetch(&repo(), COMMIT, &Progress::default()), Ok(snapshot.clone()));
+    assert_eq!(offline(&home, &server).fetch(&repo(), COMMIT, &DownloadProgress::default()), Ok(snapshot.clone()));
     std::fs::remove_file(snapshot.directory.join("tokenizer.json")).unwrap();
     assert_eq!(fetch(&offline(&home, &server)), Err(lacking));
     assert_eq!(server.state().requests.len(), asked);
@@ -26,7 +26,7 @@ fn where_the_hub_cannot_be_reached_the_cache_is_used() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let dead = hub_with(home.path(), &format!("http://127.0.0.1:{port}"), 1, &[]);
     assert_eq!(fetch(&dead), Ok(snapshot));
-    assert!(matches!(dead.fetch(&repo(), "other", &Progress::default()), Err(HubError::Network { .. })));
+    assert!(matches!(dead.fetch(&repo(), "other", &DownloadProgress::default()), Err(HubError::Network { .. })));
     // An answer is no lack of network: what the Hub no longer shows is not served from the cache.
     server.state().refuse = Some((403, "GatedRepo"));
     assert!(matches!(fetch(&hub(&home, &server)), Err(HubError::Gated { .. })));

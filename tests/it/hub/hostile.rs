@@ -8,9 +8,9 @@ fn what_is_not_listed_is_deleted() {
         let (home, server) = (TempDir::new().unwrap(), tiny());
         server.state().spoiled.insert(name.to_owned(), bytes(9, length));
         let spoiled = fetch(&hub(&home, &server)).unwrap_err();
-        let HubError::Digest { file, expected, found } = &spoiled else { panic!("{spoiled}") };
+        let HubError::Digest { file, expected, actual } = &spoiled else { panic!("{spoiled}") };
         assert_eq!(file, name);
-        assert!(expected != found && expected.starts_with(kind) && found.starts_with(kind), "{spoiled}");
+        assert!(expected != actual && expected.starts_with(kind) && actual.starts_with(kind), "{spoiled}");
         assert_eq!(part(home.path()), None);
         server.state().spoiled.clear();
         assert_holds(&fetch(&hub(&home, &server)).unwrap(), &server, &TINY);
@@ -68,7 +68,7 @@ fn digests_never_lead_out_of_the_cache() {
 fn revisions_never_lead_out_of_the_cache() {
     let (home, server) = (TempDir::new().unwrap(), tiny());
     for revision in ["", "..", "../main", "/main", "a//b", "a\\b", "a\0b", ".hidden"] {
-        let refused = hub(&home, &server).fetch(&repo(), revision, &Progress::default());
+        let refused = hub(&home, &server).fetch(&repo(), revision, &DownloadProgress::default());
         assert!(matches!(refused, Err(HubError::NotFound { .. })), "{revision:?}");
     }
     assert_eq!(server.state().requests.len(), 0);

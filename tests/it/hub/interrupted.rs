@@ -87,11 +87,11 @@ fn failures_that_pass_are_tried_again() {
 
 #[test]
 fn a_cancelled_download_stops_and_can_be_continued() {
-    let (home, server, progress) = (TempDir::new().unwrap(), tiny(), Progress::default());
+    let (home, server, progress) = (TempDir::new().unwrap(), tiny(), DownloadProgress::default());
     // Without the wish to stop, the second try would come after ten seconds.
     server.state().cut_after = Some(400_000);
-    let patience = Patience { backoff: Duration::from_secs(10), ..patience(2) };
-    let patient = patient_hub(home.path(), &server.url(), patience, &[]);
+    let retry_policy = RetryPolicy { backoff: Duration::from_secs(10), ..retry_policy(2) };
+    let patient = hub_with_policy(home.path(), &server.url(), retry_policy, &[]);
     let begun = Instant::now();
     std::thread::scope(|scope| {
         let fetched = scope.spawn(|| patient.fetch(&repo(), "main", &progress));
@@ -110,8 +110,8 @@ fn a_cancelled_download_stops_and_can_be_continued() {
 fn silence_ends_in_a_timeout() {
     let (home, server) = (TempDir::new().unwrap(), tiny());
     (server.state().cut_after, server.state().stall) = (Some(1000), true);
-    let patience = Patience { idle: Duration::from_millis(200), ..patience(1) };
-    let stalled = fetch(&patient_hub(home.path(), &server.url(), patience, &[])).unwrap_err();
+    let retry_policy = RetryPolicy { idle: Duration::from_millis(200), ..retry_policy(1) };
+    let stalled = fetch(&hub_with_policy(home.path(), &server.url(), retry_policy, &[])).unwrap_err();
     assert!(matches!(&stalled, HubError::Network { .. }), "{stalled}");
     assert_eq!(part_length(home.path()), Some(1000));
 }

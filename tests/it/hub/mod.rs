@@ -5,7 +5,7 @@ mod hostile;
 mod interrupted;
 
 use crate::common::hub_server::{COMMIT, HubServer, REPO};
-use pdr_audit::hub::{Hub, HubError, Patience, Progress, RepoId, Snapshot};
+use pdr_audit::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoId, RetryPolicy};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -39,22 +39,22 @@ fn tiny() -> HubServer {
     ])
 }
 
-fn patience(attempts: u32) -> Patience {
+fn retry_policy(attempts: u32) -> RetryPolicy {
     // Pauses are short, and a minute's silence would fail the tests where nothing should wait.
-    Patience { attempts, backoff: Duration::from_millis(1), idle: Duration::from_secs(60), ..Patience::default() }
+    RetryPolicy { attempts, backoff: Duration::from_millis(1), idle: Duration::from_secs(60), ..RetryPolicy::default() }
 }
 
 fn hub_with(home: &Path, endpoint: &str, attempts: u32, more: &[(&str, &str)]) -> Hub {
-    patient_hub(home, endpoint, patience(attempts), more)
+    hub_with_policy(home, endpoint, retry_policy(attempts), more)
 }
 
-fn patient_hub(home: &Path, endpoint: &str, patience: Patience, more: &[(&str, &str)]) -> Hub {
+fn hub_with_policy(home: &Path, endpoint: &str, retry_policy: RetryPolicy, more: &[(&str, &str)]) -> Hub {
     let variable = |name: &str| match name {
         "HF_HOME" => Some(home.to_str()?.to_owned()),
         "HF_ENDPOINT" => Some(endpoint.to_owned()),
         _ => more.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()),
     };
-    Hub::with_patience(variable, patience).unwrap()
+    Hub::with_retry_policy(variable, retry_policy).unwrap()
 }
 
 /// One attempt, with a token.
@@ -70,8 +70,8 @@ fn repo() -> RepoId {
     RepoId::parse(REPO).unwrap()
 }
 
-fn fetch(hub: &Hub) -> Result<Snapshot, HubError> {
-    hub.fetch(&repo(), "main", &Progress::default())
+fn fetch(hub: &Hub) -> Result<HubSnapshot, HubError> {
+    hub.fetch(&repo(), "main", &DownloadProgress::default())
 }
 
 fn blobs(home: &Path) -> PathBuf {
@@ -89,13 +89,13 @@ fn part_length(home: &Path) -> Option<u64> {
 }
 
 /// The snapshot holds exactly these files, as the server has them.
-fn assert_holds(snapshot: &Snapshot, server: &HubServer, names: &[&str]) {
-    let mut found: Vec<String> = std::fs::read_dir(&snapshot.directory)
+fn assert_holds(snapshot: &HubSnapshot, server: &HubServer, names: &[&str]) {
+    let mut present: Vec<String> = std::fs::read_dir(&snapshot.directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    found.sort();
-    assert_eq!(found, names);
+    present.sort();
+    assert_eq!(present, names);
     for name in names {
         assert!(std::fs::read(snapshot.directory.join(name)).unwrap() == server.state().files[*name], "{name} differs");
     }
@@ -105,28 +105,33 @@ const TINY: [&str; 3] = ["config.json", "model.safetensors", "tokenizer.json"];
 
 #[test]
 fn a_model_is_fetched_once_into_the_usual_cache() {
-    let (home, server, progress) = (TempDir::new().unwrap(), tiny(), Progress::default());
+    let (home, server, progress) = (TempDir::new().unwrap(), tiny(), DownloadProgress::default());
     let snapshot = hub(&home, &server).fetch(&repo(), "main", &progress).unwrap();
     assert_holds(&snapshot, &server, &TINY);
     assert_eq!(snapshot.commit, COMMIT);
     assert_eq!((progress.done(), progress.total()), (WEIGHTS as u64 + 16, WEIGHTS as u64 + 16));
-    let cache = hf_hub::Cache::new(home.path().join("hub")).model(REPO.to_owned());
+    // Other tools look for a file in the snapshot that the reference names.
+    let repo_directory = home.path().join("hub/models--some-org--tiny");
+    assert_eq!(std::fs::read_to_string(repo_directory.join("refs/main")).unwrap(), COMMIT);
+    assert_eq!(snapshot.directory, repo_directory.join("snapshots").join(COMMIT));
+    #[cfg(unix)]
     for name in TINY {
-        assert_eq!(cache.get(name), Some(snapshot.directory.join(name)), "hf-hub finds the file");
+        let blob = std::fs::read_link(snapshot.directory.join(name)).unwrap();
+        assert_eq!(blob.parent(), Some(Path::new("../../blobs")), "{name}");
     }
 
     // The second time only the revision is resolved, and of a commit not even that.
     let asked = server.state().requests.len();
     assert_eq!(fetch(&hub(&home, &server)), Ok(snapshot.clone()));
     assert_eq!(server.state().requests.len(), asked + 1);
-    assert_eq!(hub(&home, &server).fetch(&repo(), COMMIT, &Progress::default()), Ok(snapshot));
+    assert_eq!(hub(&home, &server).fetch(&repo(), COMMIT, &DownloadProgress::default()), Ok(snapshot));
     assert_eq!(server.state().requests.len(), asked + 1);
 }
 
 #[test]
 fn a_commit_is_fetched_by_its_hash() {
     let (home, server) = (TempDir::new().unwrap(), tiny());
-    let snapshot = hub(&home, &server).fetch(&repo(), COMMIT, &Progress::default()).unwrap();
+    let snapshot = hub(&home, &server).fetch(&repo(), COMMIT, &DownloadProgress::default()).unwrap();
     assert_holds(&snapshot, &server, &TINY);
     assert!(!home.path().join("hub/models--some-org--tiny/refs").exists());
 }
