@@ -211,7 +211,7 @@ pub async fn serve(settings: Settings) -> Result<()> {
     let metrics = Metrics::install()?;
     tokio::spawn({
         let metrics = metrics.clone();
-        async move { metrics.keep_tidy().await }
+        async move { metrics.run_upkeep().await }
     });
     let address = (settings.server.host.as_str(), settings.server.port);
     let listener =
