@@ -11,7 +11,7 @@ use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
 use crate::models::kernels::simd;
 use crate::scorer::{Declared, Entry, Opener, Origin, Registry, Scorer, Workers, load_token_counts};
-use crate::telemetry::Metrics;
+use crate::telemetry::MetricsExporter;
 use anyhow::{Context, Result, bail};
 use budgets::BudgetFiles;
 use std::path::{Path, PathBuf};
@@ -208,7 +208,7 @@ fn budgets(device: &ComputeDevice) -> &'static Budgets {
 /// # Errors
 /// What keeps the service from starting, or the loss of the device.
 pub async fn serve(settings: Settings) -> Result<()> {
-    let metrics = Metrics::install()?;
+    let metrics = MetricsExporter::install()?;
     tokio::spawn({
         let metrics = metrics.clone();
         async move { metrics.run_upkeep().await }

@@ -5,7 +5,7 @@
 //! - every metric has one name, one kind and one description, in the table of [`names`]; code that counts uses its constant;
 //! - every series whose labels are known in advance exists, at zero, before the first request. Those without labels or with
 //!   fixed ones are created by [`describe_all`], those of routes by [`zero_routes`], and those of models by the engine when it
-//!   starts, which must therefore happen after [`Metrics::install`];
+//!   starts, which must therefore happen after [`MetricsExporter::install`];
 //! - histograms have fixed buckets and are never summaries, so that they can be summed over instances.
 
 pub mod names;
@@ -83,13 +83,13 @@ fn filter(variable: Option<&str>, level: &str) -> Result<EnvFilter, TelemetryErr
     parsed.map_err(|error| TelemetryError::Filter { origin, problem: error.to_string() })
 }
 
-/// The metrics of this process.
+/// The exporter of the metrics of this process.
 #[derive(Debug, Clone)]
-pub struct Metrics {
+pub struct MetricsExporter {
     handle: PrometheusHandle,
 }
 
-impl Metrics {
+impl MetricsExporter {
     /// Installs the recorder of the process, and describes the metrics and creates the known series; later calls return the same
     /// metrics.
     ///
@@ -97,7 +97,7 @@ impl Metrics {
     ///
     /// If another recorder has been installed.
     pub fn install() -> Result<Self, TelemetryError> {
-        static INSTALLED: Mutex<Option<Metrics>> = Mutex::new(None);
+        static INSTALLED: Mutex<Option<MetricsExporter>> = Mutex::new(None);
         let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(metrics) = &*installed {
             return Ok(metrics.clone());
@@ -114,7 +114,7 @@ impl Metrics {
     }
 
     /// Moves the samples of histograms into their buckets at regular intervals, for ever. Without this, every sample is kept
-    /// until the next [`Metrics::render`], which never happens if `/metrics` is not scraped.
+    /// until the next [`MetricsExporter::render`], which never happens if `/metrics` is not scraped.
     pub async fn run_upkeep(self) {
         let mut interval = tokio::time::interval(UPKEEP_EVERY);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -134,7 +134,7 @@ fn builder() -> Result<PrometheusBuilder, BuildError> {
 }
 
 /// Describes every metric, and creates the series without labels and with fixed ones at zero, in the current recorder.
-/// [`Metrics::install`] calls this.
+/// [`MetricsExporter::install`] calls this.
 pub fn describe_all() {
     for metric in names::ALL {
         match metric.kind {

@@ -88,8 +88,8 @@ fn samples_fall_into_their_buckets() {
 
 #[test]
 fn installing_twice_is_installing_once() {
-    let first = Metrics::install().unwrap();
-    let second = Metrics::install().unwrap();
+    let first = MetricsExporter::install().unwrap();
+    let second = MetricsExporter::install().unwrap();
     counter!(names::AUDITS, "status" => "failed").increment(1);
     for metrics in [first, second] {
         assert!(metrics.render().contains("pdr_audit_audits_total{status=\"failed\"} 1"));

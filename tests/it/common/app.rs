@@ -8,7 +8,7 @@ use pdr_audit::config::{self, Device, Dtype, Load, Model, Settings, Source};
 use pdr_audit::engine::Engine;
 use pdr_audit::hub::{Hub, HubError};
 use pdr_audit::jobs::Audits;
-use pdr_audit::telemetry::Metrics;
+use pdr_audit::telemetry::MetricsExporter;
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
@@ -73,7 +73,7 @@ impl App {
 
     /// The same over another Hub.
     pub async fn over_hub(settings: &Settings, hub: Result<Hub, HubError>) -> Self {
-        let metrics = Metrics::install().unwrap();
+        let metrics = MetricsExporter::install().unwrap();
         let scorer = start_scorer(settings, hub, None).unwrap();
         let engine = scorer.engine().clone();
         let state = ApiState::new(scorer.clone(), Audits::new(scorer), metrics, settings);
