@@ -18,7 +18,6 @@ mod goldens;
 mod gradients;
 mod hub;
 mod invariance;
-mod layers;
 mod limits;
 mod mamba;
 #[cfg(target_os = "linux")]
@@ -32,3 +31,4 @@ mod parity;
 mod peak_memory;
 mod pool;
 mod score;
+mod structure;
