@@ -1,32 +1,92 @@
-//! Names the sources that the numbers of a model come from, for what is kept of those numbers: a version is the same for all
-//! that is built before the next one, and a changed kernel may give other bits.
+//! Names the code that the numbers of a model come from, for what is kept of those numbers: a version is the same for all that
+//! is built before the next one, and a changed kernel may give other bits.
+//!
+//! `NUMERICS` is the beginning of a SHA-256 over
+//!
+//! - the files of `src/models`: Rust without comments, blank space, documentation and tests (see `build/rust_code.rs`), others
+//!   as they are;
+//! - `Cargo.lock`, that is the libraries called;
+//! - the compiler's version, the target, the level of optimisation, the compiler's flags and the features.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
-use std::{fs, io};
+#[path = "build/rust_code.rs"]
+mod rust_code;
 
-/// Forward passes and statistics, and the libraries they call.
-const SOURCES: [&str; 2] = ["src/models", "Cargo.lock"];
+use sha2::{Digest, Sha256};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs, io};
 
-fn main() -> io::Result<()> {
-    let mut hasher = DefaultHasher::new();
-    for source in SOURCES {
+/// Forward passes and statistics.
+const MODELS: &str = "src/models";
+
+/// The libraries that they call.
+const LIBRARIES: &str = "Cargo.lock";
+
+/// What cargo says about this build. A feature is a variable of its own.
+const VARIABLES: [&str; 3] = ["TARGET", "OPT_LEVEL", "CARGO_ENCODED_RUSTFLAGS"];
+
+/// Every enabled feature is a variable that begins so.
+const FEATURE: &str = "CARGO_FEATURE_";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for source in ["build.rs", "build", MODELS, LIBRARIES] {
         println!("cargo:rerun-if-changed={source}");
-        hash(Path::new(source), &mut hasher)?;
     }
-    println!("cargo:rustc-env=NUMERICS={:016x}", hasher.finish());
+    for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
+        println!("cargo:rerun-if-env-changed={variable}");
+    }
+    let mut stamp = Stamp(Sha256::new());
+    for file in source_files(Path::new(MODELS))? {
+        let content = fs::read(&file)?;
+        if file.extension().is_some_and(|extension| extension == "rs") {
+            let code =
+                rust_code::code(std::str::from_utf8(&content)?).map_err(|e| format!("{}: {e}", file.display()))?;
+            stamp.add(&file.display().to_string(), code.to_string().as_bytes());
+        } else {
+            stamp.add(&file.display().to_string(), &content);
+        }
+    }
+    stamp.add(LIBRARIES, &fs::read(LIBRARIES)?);
+    stamp.add("rustc", &Command::new(env::var_os("RUSTC").ok_or("RUSTC is unset")?).arg("-V").output()?.stdout);
+    let mut features: Vec<_> = env::vars().map(|(name, _)| name).filter(|name| name.starts_with(FEATURE)).collect();
+    features.sort();
+    for variable in VARIABLES.into_iter().chain(features.iter().map(String::as_str)) {
+        stamp.add(variable, env::var(variable)?.as_bytes());
+    }
+    println!("cargo:rustc-env=NUMERICS={}", stamp.hex());
     Ok(())
 }
 
-/// A file, or all files of a directory in the order of their names.
-fn hash(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
-    if path.is_dir() {
-        let entries: io::Result<Vec<_>> = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect();
-        let mut entries = entries?;
-        entries.sort();
-        return entries.iter().try_for_each(|entry| hash(entry, hasher));
+/// The files of a directory in the order of their paths, without those of tests: `tests.rs`, and all in `tests/`.
+fn source_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let entries: io::Result<Vec<_>> = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect();
+    for path in entries?.into_iter().filter(|path| path.file_stem().is_some_and(|name| name != "tests")) {
+        if path.is_dir() {
+            files.extend(source_files(&path)?);
+        } else {
+            files.push(path);
+        }
     }
-    path.to_str().hash(hasher);
-    fs::read(path)?.hash(hasher);
-    Ok(())
+    files.sort();
+    Ok(files)
+}
+
+/// A digest over named contents.
+struct Stamp(Sha256);
+
+impl Stamp {
+    /// Lengths are part of it, so that nothing can move from one content to the next unseen.
+    fn add(&mut self, name: &str, content: &[u8]) {
+        for bytes in [name.as_bytes(), content] {
+            self.0.update((bytes.len() as u64).to_le_bytes());
+            self.0.update(bytes);
+        }
+    }
+
+    /// The first 16 hexadecimal digits.
+    fn hex(self) -> String {
+        self.0.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }

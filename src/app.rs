@@ -12,7 +12,7 @@ use crate::models::device::ComputeDevice;
 use crate::models::kernels::simd;
 use crate::pool::{Declaration, Model, Opener, Origin, Pool};
 use crate::scorer::{Scorer, Workers, load_token_counts};
-use crate::telemetry::Metrics;
+use crate::telemetry::MetricsExporter;
 use anyhow::{Context, Result, bail};
 use budgets::BudgetFiles;
 use std::path::{Path, PathBuf};
@@ -217,10 +217,10 @@ fn budgets(device: &ComputeDevice) -> &'static Budgets {
 /// # Errors
 /// What keeps the service from starting, or the loss of the device.
 pub async fn serve(settings: Settings) -> Result<()> {
-    let metrics = Metrics::install()?;
+    let metrics = MetricsExporter::install()?;
     tokio::spawn({
         let metrics = metrics.clone();
-        async move { metrics.keep_tidy().await }
+        async move { metrics.run_upkeep().await }
     });
     let address = (settings.server.host.as_str(), settings.server.port);
     let listener =

@@ -1,4 +1,4 @@
-//! A file that is there as a whole or not at all.
+//! Files that are written completely or not at all.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// A file on its way: written beside its place, removed again unless it gets there.
+/// A file that is written under a temporary name beside its target, and deleted unless it is completed.
 pub struct NewFile {
     target: PathBuf,
     partial: PathBuf,
@@ -14,27 +14,27 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file that will replace `target`.
+    /// Creates a temporary file that will replace `target`.
     ///
     /// # Errors
-    /// Where no file can be there.
+    /// If `target` is a directory, or no file can be created beside it.
     pub fn create(target: &Path) -> std::io::Result<Self> {
         let Some(name) = target.file_name().filter(|_| !target.is_dir()) else {
             return Err(Error::new(ErrorKind::IsADirectory, "it is a directory"));
         };
         let mut hidden = OsString::from(".");
         hidden.push(name);
-        // Not the number of the process: in containers that share a directory all have the same.
+        // Process ids are not unique: in containers that share a directory, all processes may have the same one.
         hidden.push(format!(".{}.partial", Uuid::new_v4().simple()));
         let partial = target.with_file_name(hidden);
         let file = File::create_new(&partial)?;
         Ok(Self { target: target.to_owned(), partial, file })
     }
 
-    /// Puts the whole content in place.
+    /// Writes the content and moves the file to `target`.
     ///
     /// # Errors
-    /// Where the system refuses; then what was at `target` is there still.
+    /// Errors of the file system; in that case `target` is unchanged.
     pub fn write(mut self, content: &[u8]) -> std::io::Result<()> {
         self.file.write_all(content)?;
         self.file.sync_all()?;
@@ -44,7 +44,7 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // Not there any more once it is in place.
+        // The temporary file no longer exists once it has been moved.
         let _ = fs::remove_file(&self.partial);
     }
 }

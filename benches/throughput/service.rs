@@ -8,7 +8,7 @@ use pdr_audit::config::{Overrides, Settings};
 use pdr_audit::jobs::Audits;
 use pdr_audit::methods::{Scope, parse_list, resolve};
 use pdr_audit::scorer::{IN_FLIGHT, Input, Overflow, Plan, Scorer};
-use pdr_audit::telemetry::Metrics;
+use pdr_audit::telemetry::MetricsExporter;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ impl Service {
         );
         let file = PathBuf::from("bench.toml");
         let settings = Settings::from_sources(Some((&file, &config)), [], &Overrides::default())?;
-        let metrics = Metrics::install()?;
+        let metrics = MetricsExporter::install()?;
         let scorer = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub(), None)?;
         scorer.engine().wait_until_loaded().await?;
         let model = scorer.registry().find(None)?;

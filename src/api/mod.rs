@@ -30,7 +30,7 @@ mod score;
 use crate::config::{Limits, Settings};
 use crate::jobs::Audits;
 use crate::scorer::Scorer;
-use crate::telemetry::{self, Metrics};
+use crate::telemetry::{self, MetricsExporter};
 use axum::Router;
 use axum::routing::get;
 use std::time::Duration;
@@ -53,12 +53,12 @@ pub struct ApiState {
     /// How long a request may take, from its arrival: `server.request_timeout`.
     pub request_timeout: Duration,
     /// What `/metrics` shows.
-    pub metrics: Metrics,
+    pub metrics: MetricsExporter,
 }
 
 impl ApiState {
     /// The parts under the limits of the settings.
-    pub fn new(scorer: Scorer, audits: Audits, metrics: Metrics, settings: &Settings) -> Self {
+    pub fn new(scorer: Scorer, audits: Audits, metrics: MetricsExporter, settings: &Settings) -> Self {
         let Settings { server, limits, .. } = settings;
         Self {
             scorer,

@@ -1,7 +1,7 @@
 //! What clients see of models and devices.
 
 use crate::engine::DeviceStatus;
-use crate::hub::Progress;
+use crate::hub::DownloadProgress;
 use crate::models::precision::Rounding;
 use crate::pool::{Model, ModelInfo, ModelState, ModelStatus, Origin};
 use serde::Serialize;
@@ -158,8 +158,8 @@ impl From<&Model> for OpenedEntry {
     }
 }
 
-impl From<&Progress> for Download {
-    fn from(progress: &Progress) -> Self {
+impl From<&DownloadProgress> for Download {
+    fn from(progress: &DownloadProgress) -> Self {
         Self { bytes: progress.done(), total_bytes: progress.total() }
     }
 }

@@ -1,52 +1,58 @@
-//! The Hub's cache on disk, as `huggingface_hub`, transformers and hf-hub share it:
+//! The Hub's cache on disk, in the layout that `huggingface_hub`, transformers and other tools of the Hub share:
 //!
 //! ```text
 //! models--account--name/
-//!   blobs/<digest>                     whole files, verified before they get this name
-//!   blobs/<digest>.part                what has arrived of a file
-//!   blobs/<digest>.lock                held by whoever downloads it
+//!   blobs/<digest>                     complete files, verified before they get this name
+//!   blobs/<digest>.part                the bytes of a file received so far
+//!   blobs/<digest>.lock                locked by the process that downloads the file
 //!   snapshots/<commit>/config.json     links to blobs
-//!   refs/main                          the commit a branch or tag was at
+//!   refs/main                          the commit that a branch or tag pointed to
 //! ```
 
 use super::listing::{Listing, RemoteFile};
+use super::model_files;
 use super::names::is_commit;
-use super::plan;
-use super::progress::Progress;
-use super::{HubError, RepoId, Snapshot};
-use hf_hub::{Cache, Repo, RepoType};
+use super::progress::DownloadProgress;
+use super::{HubError, RepoId};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often a lock that another holds is tried.
+/// How long to wait before trying again to take a lock that another process holds.
 const LOCK_RETRY: Duration = Duration::from_millis(100);
 
-/// The place of one repository in the cache.
+/// A model in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubSnapshot {
+    /// The directory of its files.
+    pub directory: PathBuf,
+    /// Its commit, 40 hexadecimal digits.
+    pub commit: String,
+}
+
+/// The directory of one repository in the cache.
 pub struct CachedRepo {
-    cache: Cache,
-    name: String,
     root: PathBuf,
 }
 
 impl CachedRepo {
-    pub fn new(cache: &Cache, repo: &RepoId) -> Self {
-        let root = cache.path().join(Repo::model(repo.to_string()).folder_name());
-        Self { cache: cache.clone(), name: repo.to_string(), root }
+    pub fn new(cache: &Path, repo: &RepoId) -> Self {
+        Self { root: cache.join(format!("models--{}", repo.as_str().replace('/', "--"))) }
     }
 
-    /// Where the content of a file is, or will be.
+    /// The path of a file's content, whether or not it has been downloaded.
     pub fn blob(&self, file: &RemoteFile) -> PathBuf {
         self.root.join("blobs").join(file.digest.hex())
     }
 
-    /// Whether the file is there. A blob was verified before it got its name, so its size is proof enough.
+    /// Whether the file is in the cache. A blob is verified before it gets its name, so comparing its size suffices.
     pub fn has(&self, file: &RemoteFile) -> bool {
-        is_whole(&self.blob(file), file)
+        is_complete(&self.blob(file), file)
     }
 
-    /// Waits until nobody else downloads the file. The lock goes with the returned value, or with the process.
-    pub fn lock(&self, file: &RemoteFile, progress: &Progress) -> Result<File, HubError> {
+    /// Waits until no other process downloads the file. The lock is released when the returned value is dropped, or when the
+    /// process ends.
+    pub fn lock(&self, file: &RemoteFile, progress: &DownloadProgress) -> Result<File, HubError> {
         let path = self.blob(file).with_extension("lock");
         make_parent(&path)?;
         let lock = File::options().create(true).append(true).open(&path).map_err(|e| HubError::disk(&path, e))?;
@@ -59,44 +65,47 @@ impl CachedRepo {
         }
     }
 
-    /// Makes the snapshot, the weights last, and then the reference to it. All files must be there.
-    pub fn publish(&self, listing: &Listing, files: &[&RemoteFile], revision: &str) -> Result<Snapshot, HubError> {
+    /// Creates the snapshot, the weights last, and then the reference to it. All files must have been downloaded.
+    pub fn publish(&self, listing: &Listing, files: &[&RemoteFile], revision: &str) -> Result<HubSnapshot, HubError> {
         let directory = self.snapshot(&listing.commit);
         for file in files {
             self.link(&directory.join(&file.name), file)?;
         }
         if revision != listing.commit && self.reference(revision).as_ref() != Some(&listing.commit) {
-            let written = self.cached(revision).create_ref(&listing.commit);
-            written.map_err(|e| HubError::disk(&self.root.join("refs").join(revision), e))?;
+            let path = self.reference_path(revision);
+            make_parent(&path)?;
+            std::fs::write(&path, &listing.commit).map_err(|e| HubError::disk(&path, e))?;
         }
-        Ok(Snapshot { directory, commit: listing.commit.clone() })
+        Ok(HubSnapshot { directory, commit: listing.commit.clone() })
     }
 
-    /// The snapshot of a revision, if the cache knows it and has what makes a model. What only the Hub could tell is not
-    /// asked: whether a branch has moved, or whether there are more files of the tokenizer.
-    pub fn find(&self, revision: &str) -> Option<Snapshot> {
+    /// The snapshot of a revision, if the cache contains the revision with all the files that a model needs. It does not
+    /// detect what only the Hub knows: that a branch has moved, or that the tokenizer has further files.
+    pub fn find(&self, revision: &str) -> Option<HubSnapshot> {
         let commit = if is_commit(revision) { revision.to_owned() } else { self.reference(revision)? };
         let directory = self.snapshot(&commit);
-        let files = plan::files(|name| directory.join(name).is_file(), |name| std::fs::read(directory.join(name)));
-        files.is_ok_and(|files| plan::has_vocabulary(&files)).then_some(Snapshot { directory, commit })
-    }
-
-    fn cached(&self, revision: &str) -> hf_hub::CacheRepo {
-        self.cache.repo(Repo::with_revision(self.name.clone(), RepoType::Model, revision.to_owned()))
+        let has = |name: &str| directory.join(name).is_file();
+        let files = model_files::select(has, |name| std::fs::read(directory.join(name)));
+        files.is_ok_and(|files| model_files::has_vocabulary(&files)).then_some(HubSnapshot { directory, commit })
     }
 
     fn snapshot(&self, commit: &str) -> PathBuf {
-        self.cached(commit).pointer_path(commit)
+        self.root.join("snapshots").join(commit)
+    }
+
+    /// The name of a branch may contain `/`, which makes directories of its parts.
+    fn reference_path(&self, revision: &str) -> PathBuf {
+        self.root.join("refs").join(revision)
     }
 
     fn reference(&self, revision: &str) -> Option<String> {
-        let text = std::fs::read_to_string(self.root.join("refs").join(revision)).ok()?;
+        let text = std::fs::read_to_string(self.reference_path(revision)).ok()?;
         Some(text.trim().to_owned()).filter(|commit| is_commit(commit))
     }
 
     fn link(&self, link: &Path, file: &RemoteFile) -> Result<(), HubError> {
         make_parent(link)?;
-        if is_whole(link, file) {
+        if is_complete(link, file) {
             return Ok(());
         }
         match std::fs::remove_file(link) {
@@ -108,19 +117,19 @@ impl CachedRepo {
         #[cfg(not(unix))]
         let linked = std::fs::hard_link(self.blob(file), link);
         match linked {
-            // Another process made it meanwhile.
-            Err(_) if is_whole(link, file) => Ok(()),
+            // Another process has created the link in the meantime.
+            Err(_) if is_complete(link, file) => Ok(()),
             linked => linked.map_err(|e| HubError::disk(link, e)),
         }
     }
 }
 
-/// Makes the directory a path is in.
+/// Creates the parent directory of a path.
 pub fn make_parent(path: &Path) -> Result<(), HubError> {
     let parent = path.parent().unwrap_or(path);
     std::fs::create_dir_all(parent).map_err(|e| HubError::disk(parent, e))
 }
 
-fn is_whole(path: &Path, file: &RemoteFile) -> bool {
-    path.metadata().is_ok_and(|found| found.is_file() && found.len() == file.size)
+fn is_complete(path: &Path, file: &RemoteFile) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == file.size)
 }

@@ -1,6 +1,6 @@
 //! Requests to the Hub.
 
-use super::progress::Progress;
+use super::progress::DownloadProgress;
 use super::{HubError, RepoId};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::time::Duration;
@@ -8,26 +8,26 @@ use ureq::config::RedirectAuthHeaders;
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-/// What a revision may hold as it is in a URL.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The characters of a revision that are not percent-encoded in a URL.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The longest list of files that is read, in bytes. The longest known are of a few megabytes.
-const LONGEST_LISTING: u64 = 64 << 20;
+/// The maximum size of a list of files, in bytes. The largest known lists have a few megabytes.
+const MAX_LISTING_BYTES: u64 = 64 << 20;
 
-/// How long the network is given. Nothing bounds a download that keeps moving.
+/// Timeouts and retries of requests. There is no limit on the duration of a download that makes progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patience {
-    /// How often a request is made, at least once.
+pub struct RetryPolicy {
+    /// The maximum number of attempts of a request; a request is made at least once.
     pub attempts: u32,
-    /// The pause after the first failed attempt; it doubles with every further one.
+    /// The pause after the first failed attempt; it doubles after each further one.
     pub backoff: Duration,
-    /// How long a name may take to resolve, and then a connection to be made.
+    /// The timeout for resolving a host name, and then for connecting.
     pub connect: Duration,
-    /// How long nothing may arrive.
+    /// The timeout for a connection on which no bytes arrive.
     pub idle: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             attempts: 5,
@@ -38,11 +38,11 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
-    /// Tries until something else happens than [`HubError::Network`], or the attempts are used up.
+impl RetryPolicy {
+    /// Repeats `attempt` while it fails with [`HubError::Network`] and attempts are left.
     pub fn retry<T>(
         &self,
-        progress: &Progress,
+        progress: &DownloadProgress,
         mut attempt: impl FnMut() -> Result<T, HubError>,
     ) -> Result<T, HubError> {
         let mut pause = self.backoff;
@@ -53,50 +53,50 @@ impl Patience {
                     progress.pause(pause)?;
                     pause = pause.saturating_mul(2);
                 }
-                settled => return settled,
+                result => return result,
             }
         }
         attempt()
     }
 }
 
-/// Asks the Hub, and only the Hub gets the token: a redirect to another host goes without.
-pub struct Client {
+/// Sends requests to the Hub. The token is sent to the Hub only, not to another host that it redirects to.
+pub struct HubClient {
     agent: Agent,
     endpoint: String,
     token: Option<String>,
 }
 
-/// What a request is about, for errors.
+/// The repository and revision that a request is for.
 #[derive(Clone, Copy)]
-pub struct About<'a> {
+pub struct RepoRevision<'a> {
     pub repo: &'a RepoId,
     pub revision: &'a str,
 }
 
-impl Client {
-    pub fn new(endpoint: String, token: Option<String>, patience: &Patience) -> Self {
+impl HubClient {
+    pub fn new(endpoint: String, token: Option<String>, retry_policy: &RetryPolicy) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .redirect_auth_headers(RedirectAuthHeaders::SameHost)
-            .timeout_resolve(Some(patience.connect))
-            .timeout_connect(Some(patience.connect))
-            .timeout_per_read(Some(patience.idle))
-            .timeout_per_write(Some(patience.idle))
+            .timeout_resolve(Some(retry_policy.connect))
+            .timeout_connect(Some(retry_policy.connect))
+            .timeout_per_read(Some(retry_policy.idle))
+            .timeout_per_write(Some(retry_policy.idle))
             .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity");
         Self { agent: config.build().into(), endpoint, token }
     }
 
-    /// The Hub's list of the files of a revision, as it came.
-    pub fn listing(&self, about: About<'_>) -> Result<Vec<u8>, HubError> {
-        let mut response = self.get(&self.listing_url(about), None, about)?;
-        let body = response.body_mut().with_config().limit(LONGEST_LISTING).read_to_vec();
-        body.map_err(|e| failure(&self.listing_url(about), &e))
+    /// The Hub's list of the files of a revision, as JSON.
+    pub fn listing(&self, target: RepoRevision<'_>) -> Result<Vec<u8>, HubError> {
+        let mut response = self.get(&self.listing_url(target), None, target)?;
+        let body = response.body_mut().with_config().limit(MAX_LISTING_BYTES).read_to_vec();
+        body.map_err(|e| failure(&self.listing_url(target), &e))
     }
 
-    pub fn listing_url(&self, About { repo, revision }: About<'_>) -> String {
-        let revision = utf8_percent_encode(revision, KEPT);
+    pub fn listing_url(&self, RepoRevision { repo, revision }: RepoRevision<'_>) -> String {
+        let revision = utf8_percent_encode(revision, UNRESERVED);
         format!("{}/api/models/{repo}/revision/{revision}?blobs=true", self.endpoint)
     }
 
@@ -105,8 +105,8 @@ impl Client {
         format!("{}/{repo}/resolve/{commit}/{name}", self.endpoint)
     }
 
-    /// One request, from byte `start` on where one is given; any answer but a success is an error.
-    pub fn get(&self, url: &str, start: Option<u64>, about: About<'_>) -> Result<Response<Body>, HubError> {
+    /// Sends one request, for the bytes from `start` on if given. Every status other than success is an error.
+    pub fn get(&self, url: &str, start: Option<u64>, target: RepoRevision<'_>) -> Result<Response<Body>, HubError> {
         let mut request = self.agent.get(url);
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
@@ -115,11 +115,11 @@ impl Client {
             request = request.header("Range", format!("bytes={start}-"));
         }
         let response = request.call().map_err(|e| failure(url, &e))?;
-        if response.status().is_success() { Ok(response) } else { Err(refusal(url, &response, about)) }
+        if response.status().is_success() { Ok(response) } else { Err(refusal(url, &response, target)) }
     }
 }
 
-/// Which errors may pass: those of the network.
+/// Divides errors into those of the network, which are retried, and those of the protocol, which are not.
 fn failure(url: &str, error: &ureq::Error) -> HubError {
     use ureq::Error::{BodyStalled, ConnectProxyFailed, ConnectionFailed, HostNotFound, Io, Timeout};
     match error {
@@ -130,12 +130,12 @@ fn failure(url: &str, error: &ureq::Error) -> HubError {
     }
 }
 
-/// What a status other than success means. The Hub says in `X-Error-Code` what a status leaves open; it answers 401 for
-/// what does not exist, as for what is hidden.
-fn refusal(url: &str, response: &Response<Body>, About { repo, revision }: About<'_>) -> HubError {
+/// The error for a status other than success. The header `X-Error-Code` distinguishes cases that share a status: the Hub
+/// answers 401 both for repositories that do not exist and for private ones.
+fn refusal(url: &str, response: &Response<Body>, RepoRevision { repo, revision }: RepoRevision<'_>) -> HubError {
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     let status = response.status();
-    let reason = header("x-error-message").map_or_else(|| status.to_string(), |said| format!("{status}: {said}"));
+    let reason = header("x-error-message").map_or_else(|| status.to_string(), |message| format!("{status}: {message}"));
     let repo = repo.to_string();
     match (status.as_u16(), header("x-error-code")) {
         (401 | 403, Some("GatedRepo")) => HubError::Gated { repo },

@@ -1,4 +1,4 @@
-//! The digests by which the Hub lists files. They are also the files' names among the blobs of the cache.
+//! The digests that the Hub lists for files. They are also the names of blobs in the cache.
 
 use super::names::is_hex;
 use sha1::Sha1;
@@ -7,17 +7,17 @@ use sha2::digest::{Digest, DynDigest};
 use std::fmt;
 use std::io::{self, Read};
 
-/// What a file's content must digest to.
+/// A digest of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
+pub enum ContentDigest {
     /// SHA-256 of a large file's content, 64 hexadecimal digits.
     Sha256(String),
-    /// git's name of a small file: SHA-1 of `blob <size>`, a zero byte and the content, 40 hexadecimal digits.
+    /// git's object name of a small file: SHA-1 of `blob <size>`, a zero byte and the content, 40 hexadecimal digits.
     GitSha1(String),
 }
 
-impl Expected {
-    /// The first digest that is one; a large file's `blobId` is that of its pointer, so `sha256` comes first.
+impl ContentDigest {
+    /// The digest of a listed file. `sha256` takes precedence, since the `blobId` of a large file is that of its LFS pointer.
     pub fn new(sha256: Option<&str>, git_sha1: Option<&str>) -> Option<Self> {
         match (sha256, git_sha1) {
             (Some(hex), _) => is_hex(hex, 64).then(|| Self::Sha256(hex.to_owned())),
@@ -33,11 +33,11 @@ impl Expected {
         }
     }
 
-    /// The digest of the same kind of `size` bytes that are read from `content`.
+    /// Computes the digest, of the same kind as this one, of `size` bytes read from `content`.
     ///
     /// # Errors
-    /// Those of reading.
-    pub fn of(&self, size: u64, mut content: impl Read) -> io::Result<Self> {
+    /// Errors of reading.
+    pub fn compute(&self, size: u64, mut content: impl Read) -> io::Result<Self> {
         let mut state: Box<dyn DynDigest> = match self {
             Self::Sha256(_) => Box::new(Sha256::new()),
             Self::GitSha1(_) => Box::new(Sha1::new_with_prefix(format!("blob {size}\0"))),
@@ -57,7 +57,7 @@ impl Expected {
     }
 }
 
-impl fmt::Display for Expected {
+impl fmt::Display for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sha256(hex) => write!(f, "sha256:{hex}"),

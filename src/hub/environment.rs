@@ -1,15 +1,15 @@
-//! Where models are fetched from and kept, as the variables say that all of the Hub's tools read.
+//! The Hub's configuration, from the environment variables that all tools of the Hub read.
 
 use super::HubError;
-use hf_hub::Cache;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// The Hub.
+/// The default address of the Hub.
 const ENDPOINT: &str = "https://huggingface.co";
 
-/// What the variables say.
+/// The values of the environment variables.
 pub struct Environment {
-    pub cache: Cache,
+    /// The directory of the cache.
+    pub cache: PathBuf,
     pub endpoint: String,
     pub token: Option<String>,
     pub offline: bool,
@@ -20,8 +20,8 @@ impl Environment {
         let vars = |name: &str| vars(name).filter(|value| !value.trim().is_empty());
         let home = home(vars);
         let cache = vars("HF_HUB_CACHE").map(PathBuf::from).or_else(|| Some(home.as_ref()?.join("hub")));
-        let cache = Cache::new(cache.ok_or_else(|| fault("HF_HOME", "is unset, and so is HOME"))?);
-        let token = vars("HF_TOKEN").or_else(|| Cache::new(home?.join("hub")).token());
+        let cache = cache.ok_or_else(|| invalid("HF_HOME", "is not set, and neither is HOME"))?;
+        let token = vars("HF_TOKEN").or_else(|| token_file(&home?));
         let offline = vars("HF_HUB_OFFLINE").is_some_and(|value| is_true(&value));
         Ok(Self {
             cache,
@@ -32,11 +32,17 @@ impl Environment {
     }
 }
 
-/// The directory of all of the Hub's tools.
+/// The directory that all tools of the Hub share.
 fn home(vars: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let cache =
         || vars("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| Some(PathBuf::from(vars("HOME")?).join(".cache")));
     vars("HF_HOME").map(PathBuf::from).or_else(|| Some(cache()?.join("huggingface")))
+}
+
+/// The token that `hf auth login` has saved.
+fn token_file(home: &Path) -> Option<String> {
+    let token = std::fs::read_to_string(home.join("token")).ok()?;
+    Some(token).filter(|token| !token.trim().is_empty())
 }
 
 fn endpoint(value: Option<String>) -> Result<String, HubError> {
@@ -45,23 +51,23 @@ fn endpoint(value: Option<String>) -> Result<String, HubError> {
     let host = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://"));
     match host {
         Some(host) if !host.is_empty() && !host.contains(['?', '#', '@', ' ']) => Ok(endpoint.to_owned()),
-        _ => Err(fault("HF_ENDPOINT", "is not the address of a server, as https://huggingface.co")),
+        _ => Err(invalid("HF_ENDPOINT", "is not the address of a server, such as https://huggingface.co")),
     }
 }
 
-/// A token can stand in a header; what is wrong with it is said without showing it.
+/// A token must be usable in a header. The error message does not contain the token.
 fn checked_token(token: String) -> Result<String, HubError> {
     let token = token.trim();
     if token.bytes().all(|b| b.is_ascii_graphic()) {
         return Ok(token.to_owned());
     }
-    Err(fault("HF_TOKEN", "or the token file holds characters that no token has"))
+    Err(invalid("HF_TOKEN", "or the token file contains characters that are not allowed in a token"))
 }
 
 fn is_true(value: &str) -> bool {
     ["1", "true", "yes", "on"].iter().any(|word| value.trim().eq_ignore_ascii_case(word))
 }
 
-fn fault(variable: &'static str, problem: &str) -> HubError {
+fn invalid(variable: &'static str, problem: &str) -> HubError {
     HubError::Environment { variable, problem: problem.to_owned() }
 }

@@ -1,98 +1,100 @@
-//! Why a model could not be fetched.
+//! Errors of downloading a model.
 
 use std::path::PathBuf;
 
-/// Why a model could not be fetched. None of them holds the token or an address that a server redirected to, which can
-/// carry a signature.
+/// An error of downloading a model. None contains the token, or an address that a server redirected to, which can contain a
+/// signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HubError {
-    /// A variable of the environment cannot be used.
+    /// An environment variable has an invalid value.
     #[error("the environment variable {variable} {problem}")]
     Environment {
-        /// Its name.
+        /// The name of the variable.
         variable: &'static str,
-        /// What is wrong with it.
+        /// The problem, as the rest of a sentence.
         problem: String,
     },
-    /// The Hub has no such repository or revision, or does not show it.
-    #[error("the Hub shows no model `{repo}` at revision `{revision}`; if it is private, set HF_TOKEN")]
+    /// The Hub has no such repository or revision, or it is private.
+    #[error("the Hub has no model `{repo}` at revision `{revision}`; if it is private, set HF_TOKEN")]
     NotFound {
         /// The repository.
         repo: String,
         /// The branch, tag or commit.
         revision: String,
     },
-    /// The repository's licence has to be accepted first.
-    #[error("the model `{repo}` is gated: accept its licence on its page and set HF_TOKEN to a token of that account")]
+    /// The licence of the repository must be accepted first.
+    #[error(
+        "the model `{repo}` is gated: accept its licence on its page on the Hub and set HF_TOKEN to a token of that account"
+    )]
     Gated {
         /// The repository.
         repo: String,
     },
-    /// The token is refused, or one is wanted.
+    /// The Hub rejects the token, or requires one.
     #[error("the Hub refuses access to the model `{repo}`: {reason}; check HF_TOKEN")]
     Unauthorized {
         /// The repository.
         repo: String,
-        /// What the Hub said.
+        /// The status and message of the Hub.
         reason: String,
     },
-    /// The network must not be used and the cache does not suffice.
-    #[error("the model `{repo}` at revision `{revision}` is not whole in the cache, and HF_HUB_OFFLINE is set")]
+    /// The network is disabled and the cache does not contain the complete model.
+    #[error("the model `{repo}` at revision `{revision}` is not completely in the cache, and HF_HUB_OFFLINE is set")]
     Offline {
         /// The repository.
         repo: String,
         /// The branch, tag or commit.
         revision: String,
     },
-    /// The repository is not a model that can be read.
+    /// The repository lacks files that a model needs.
     #[error("the model `{repo}` has no {missing}")]
     NoSuchFiles {
         /// The repository.
         repo: String,
-        /// What is missing, in words.
+        /// A description of what is missing.
         missing: String,
     },
-    /// A file arrived whole, and is not what the Hub lists. It was deleted.
-    #[error("the file `{file}` arrived with the digest {found} and not {expected}; it was deleted")]
+    /// A complete file does not have the digest that the Hub lists. It was deleted.
+    #[error("the downloaded file `{file}` has the digest {actual}, but the Hub lists {expected}; it was deleted")]
     Digest {
         /// The name of the file in the repository.
         file: String,
         /// The listed digest, as `sha256:<hex>` or `git-sha1:<hex>`.
         expected: String,
-        /// The digest of what arrived.
-        found: String,
+        /// The digest of the received bytes.
+        actual: String,
     },
-    /// The cache cannot be written or read: no space, no permission.
+    /// The cache cannot be written or read, for example for lack of space or permission.
     #[error("{}: {reason}", path.display())]
     Disk {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
-    /// The network or the server failed in a way that may pass, and did so at every attempt.
+    /// The network or the server failed in a way that may be temporary, at every attempt.
     #[error("{url}: {reason}")]
     Network {
-        /// What was asked for.
+        /// The address of the request.
         url: String,
-        /// What happened last.
+        /// The failure of the last attempt.
         reason: String,
     },
-    /// The server's answer makes no sense.
+    /// The server's response is invalid.
     #[error("{url}: {reason}")]
     Protocol {
-        /// What was asked for.
+        /// The address of the request.
         url: String,
-        /// What is wrong with the answer.
+        /// What is wrong with the response.
         reason: String,
     },
-    /// [`Progress::cancel`](super::Progress::cancel) was called.
+    /// [`DownloadProgress::cancel`](super::DownloadProgress::cancel) was called.
     #[error("the download was cancelled")]
     Cancelled,
 }
 
 impl HubError {
-    /// What the system says about a path of the cache.
+    /// An error of the operating system for a path of the cache.
     pub(super) fn disk(path: &std::path::Path, reason: impl ToString) -> Self {
         Self::Disk { path: path.to_owned(), reason: reason.to_string() }
     }

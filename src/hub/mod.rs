@@ -1,17 +1,16 @@
-//! Models from the Hugging Face Hub, into the cache that all of the Hub's tools share.
+//! Downloads models from the Hugging Face Hub into the cache that all tools of the Hub share.
 //!
 //! Invariants:
 //!
-//! - a file gets its name in the cache only when it is whole and its digest is the one the Hub lists: SHA-256 for large
-//!   files, git's SHA-1 for small ones; until then it is a `.part`, which the next download continues;
-//! - a snapshot is linked, the weights last, when all its files are there; a reference to it is written after that;
-//! - every name that comes from a server is a plain file name, and every digest is hexadecimal, before it is part of a
-//!   path;
-//! - the token goes to the endpoint's host and nowhere else.
+//! - a file gets its name in the cache only when it is complete and has the digest that the Hub lists: SHA-256 for large files,
+//!   git's SHA-1 for small ones; until then it is a `.part`, which the next download continues;
+//! - a snapshot is linked, the weights last, when all its files are in the cache; the reference to it is written after that;
+//! - every name from a server is checked to be a plain file name, and every digest to be hexadecimal, before it becomes part of
+//!   a path;
+//! - the token is sent to the host of the endpoint and to no other.
 //!
-//! The layout of the cache and the token file are hf-hub's. Its downloads are not used: they verify no digest, append to
-//! a partial file whatever a server sends, know no time limits, no cancelling and no `HF_HUB_OFFLINE`, and send the token
-//! to whichever host a file is redirected to.
+//! The crate hf-hub is not used: its downloads verify no digest, append to a partial file whatever a server sends, have no
+//! timeouts, no cancellation and no `HF_HUB_OFFLINE`, and send the token to any host that a file is redirected to.
 
 mod cache;
 mod client;
@@ -20,76 +19,72 @@ mod download;
 mod environment;
 mod error;
 mod listing;
+mod model_files;
 mod names;
-mod plan;
 mod progress;
 #[cfg(test)]
 mod tests;
 
-pub use client::Patience;
+pub use cache::HubSnapshot;
+pub use client::RetryPolicy;
 pub use error::HubError;
 pub use names::RepoId;
-pub use progress::Progress;
+pub use progress::DownloadProgress;
 
 use cache::CachedRepo;
-use client::{About, Client};
+use client::{HubClient, RepoRevision};
 use download::Downloader;
 use environment::Environment;
 use listing::{Listing, RemoteFile};
+use model_files::SelectionError;
 use names::{is_commit, is_revision};
-use plan::Lack;
-use progress::Meter;
+use progress::DownloadMeter;
 use std::path::PathBuf;
 
-/// The largest index of shards that is read, in bytes. The largest known are of a few megabytes.
-const LARGEST_INDEX: u64 = 64 << 20;
+/// The maximum size of an index of shards, in bytes. The largest known indices have a few megabytes.
+const MAX_INDEX_BYTES: u64 = 64 << 20;
 
-/// Where models are fetched from and kept.
+/// The Hub and its local cache.
 pub struct Hub {
-    cache: hf_hub::Cache,
-    client: Client,
-    patience: Patience,
+    cache: PathBuf,
+    client: HubClient,
+    retry_policy: RetryPolicy,
     offline: bool,
 }
 
-/// A model in the cache.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Where its files are.
-    pub directory: PathBuf,
-    /// The commit it is of, 40 hexadecimal digits.
-    pub commit: String,
-}
-
 impl Hub {
-    /// As the variables say: `HF_HOME` (else `huggingface` in `XDG_CACHE_HOME`, else in `~/.cache`), `HF_HUB_CACHE`
+    /// Configures the Hub from environment variables: `HF_HOME` (else `huggingface` in `XDG_CACHE_HOME`, else in `~/.cache`), `HF_HUB_CACHE`
     /// (else `hub` in `HF_HOME`), `HF_ENDPOINT` (else `https://huggingface.co`), `HF_TOKEN` (else the file `token` in
-    /// `HF_HOME`), `HF_HUB_OFFLINE` (`1`, `true`, `yes`, `on`). An empty value is none. Proxies are those of
-    /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` of the process.
+    /// `HF_HOME`), `HF_HUB_OFFLINE` (`1`, `true`, `yes`, `on`). An empty value counts as unset. Proxies are taken
+    /// from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` of the process.
     ///
     /// # Errors
-    /// [`HubError::Environment`] where there is no home, or a value cannot be used.
+    /// [`HubError::Environment`] where no home directory is set or a value is invalid.
     pub fn from_environment(vars: impl Fn(&str) -> Option<String>) -> Result<Self, HubError> {
-        Self::with_patience(vars, Patience::default())
+        Self::with_retry_policy(vars, RetryPolicy::default())
     }
 
-    /// [`Hub::from_environment`] with other limits of time.
+    /// Like [`Hub::from_environment`], with other timeouts and retries.
     ///
     /// # Errors
-    /// As there.
-    pub fn with_patience(vars: impl Fn(&str) -> Option<String>, patience: Patience) -> Result<Self, HubError> {
+    /// See [`Hub::from_environment`].
+    pub fn with_retry_policy(
+        vars: impl Fn(&str) -> Option<String>,
+        retry_policy: RetryPolicy,
+    ) -> Result<Self, HubError> {
         let Environment { cache, endpoint, token, offline } = Environment::read(vars)?;
-        Ok(Self { cache, client: Client::new(endpoint, token, &patience), patience, offline })
+        Ok(Self { cache, client: HubClient::new(endpoint, token, &retry_policy), retry_policy, offline })
     }
 
-    /// The model of a repository at a branch, tag or full commit hash: downloads what a model needs and the cache
-    /// lacks. Blocks, for as long as bytes arrive.
+    /// Returns the model of a repository at a branch, tag or full commit hash, after downloading those files that the model
+    /// needs and the cache lacks. Blocks for as long as bytes arrive.
     ///
-    /// The cache is used as it is offline, for a full commit hash, and with a warning where the Hub cannot be reached.
+    /// The cache is used without a request when offline and for a full commit hash, and with a warning when the Hub cannot be
+    /// reached.
     ///
     /// # Errors
-    /// Any [`HubError`]. What has arrived stays in the cache, but for a file of another digest than listed.
-    pub fn fetch(&self, repo: &RepoId, revision: &str, progress: &Progress) -> Result<Snapshot, HubError> {
+    /// Any [`HubError`]. Received bytes stay in the cache, except those of a file whose digest is not the listed one.
+    pub fn fetch(&self, repo: &RepoId, revision: &str, progress: &DownloadProgress) -> Result<HubSnapshot, HubError> {
         let cached = CachedRepo::new(&self.cache, repo);
         if !is_revision(revision) {
             return Err(HubError::NotFound { repo: repo.to_string(), revision: revision.to_owned() });
@@ -103,12 +98,12 @@ impl Hub {
                 None => {}
             }
         }
-        match self.listing(About { repo, revision }, progress) {
-            Ok(listing) => self.download(About { repo, revision }, &cached, &listing, progress),
+        match self.listing(RepoRevision { repo, revision }, progress) {
+            Ok(listing) => self.download(RepoRevision { repo, revision }, &cached, &listing, progress),
             Err(error @ HubError::Network { .. }) => match cached.find(revision) {
                 Some(snapshot) => {
                     let commit = &snapshot.commit;
-                    tracing::warn!(%repo, revision, commit, %error, "using the model as it is in the cache");
+                    tracing::warn!(%repo, revision, commit, %error, "the Hub cannot be reached; using the model from the cache");
                     Ok(snapshot)
                 }
                 None => Err(error),
@@ -117,71 +112,76 @@ impl Hub {
         }
     }
 
-    fn listing(&self, about: About<'_>, progress: &Progress) -> Result<Listing, HubError> {
-        let json = self.patience.retry(progress, || self.client.listing(about))?;
-        let listing = Listing::parse(&json).and_then(|listing| match is_commit(about.revision) {
-            true if listing.commit != about.revision => Err(format!("answered for the commit {}", listing.commit)),
+    fn listing(&self, target: RepoRevision<'_>, progress: &DownloadProgress) -> Result<Listing, HubError> {
+        let json = self.retry_policy.retry(progress, || self.client.listing(target))?;
+        let listing = Listing::parse(&json).and_then(|listing| match is_commit(target.revision) {
+            true if listing.commit != target.revision => {
+                Err(format!("the response is for the commit {}", listing.commit))
+            }
             _ => Ok(listing),
         });
-        listing.map_err(|reason| HubError::protocol(&self.client.listing_url(about), reason))
+        listing.map_err(|reason| HubError::protocol(&self.client.listing_url(target), reason))
     }
 
     fn download(
         &self,
-        about: About<'_>,
+        target: RepoRevision<'_>,
         cached: &CachedRepo,
         listing: &Listing,
-        progress: &Progress,
-    ) -> Result<Snapshot, HubError> {
+        progress: &DownloadProgress,
+    ) -> Result<HubSnapshot, HubError> {
         let commit = &listing.commit;
-        let downloader = Downloader { client: &self.client, patience: &self.patience, cached, about, commit };
-        let mut meter = Meter::new(progress, about.repo);
-        let files = wanted(&downloader, listing, &mut meter)?;
+        let downloader = Downloader { client: &self.client, retry_policy: &self.retry_policy, cached, target, commit };
+        let mut meter = DownloadMeter::new(progress, target.repo);
+        let files = required_files(&downloader, listing, &mut meter)?;
         let total = files.iter().map(|file| file.size).fold(0, u64::saturating_add);
         let missing = files.iter().filter(|file| !cached.has(file)).count();
         if missing > 0 {
-            tracing::info!(repo = %about.repo, commit, files = missing, total_bytes = total, "download starts");
+            tracing::info!(repo = %target.repo, commit, files = missing, total_bytes = total, "download starts");
         }
         meter.begin(total);
         for file in &files {
             downloader.ensure(file, &mut meter)?;
         }
-        let snapshot = cached.publish(listing, &files, about.revision)?;
+        let snapshot = cached.publish(listing, &files, target.revision)?;
         if missing > 0 {
-            tracing::info!(repo = %about.repo, commit, total_bytes = total, "download is complete");
+            tracing::info!(repo = %target.repo, commit, total_bytes = total, "download is complete");
         }
         Ok(snapshot)
     }
 }
 
-/// The listed files that make the model. An index of shards is downloaded for that.
-fn wanted<'a>(
+/// The listed files that the model needs. Downloads the index of shards to find out.
+fn required_files<'a>(
     downloader: &Downloader<'_>,
     listing: &'a Listing,
-    meter: &mut Meter<'_>,
+    meter: &mut DownloadMeter<'_>,
 ) -> Result<Vec<&'a RemoteFile>, HubError> {
     let find = |name: &str| {
         listing.files.get(name).ok_or_else(|| HubError::NoSuchFiles {
-            repo: downloader.about.repo.to_string(),
+            repo: downloader.target.repo.to_string(),
             missing: format!("`{name}`"),
         })
     };
     let read = |name: &str| {
         let file = find(name)?;
-        if file.size > LARGEST_INDEX {
-            let url = downloader.client.file_url(downloader.about.repo, downloader.commit, name);
-            return Err(HubError::protocol(&url, format!("an index of {} bytes", file.size)));
+        if file.size > MAX_INDEX_BYTES {
+            let url = downloader.client.file_url(downloader.target.repo, downloader.commit, name);
+            return Err(HubError::protocol(
+                &url,
+                format!("the index has {} bytes, more than {MAX_INDEX_BYTES}", file.size),
+            ));
         }
         downloader.ensure(file, meter)?;
         let blob = downloader.cached.blob(file);
         std::fs::read(&blob).map_err(|e| HubError::disk(&blob, e))
     };
-    let names = plan::files(|name| listing.files.contains_key(name), read).map_err(|lack| match lack {
-        Lack::Missing(missing) => HubError::NoSuchFiles { repo: downloader.about.repo.to_string(), missing },
-        Lack::BadIndex(name, reason) => {
-            HubError::protocol(&downloader.client.file_url(downloader.about.repo, downloader.commit, name), reason)
+    let names = model_files::select(|name| listing.files.contains_key(name), read).map_err(|error| match error {
+        SelectionError::Missing(missing) => HubError::NoSuchFiles { repo: downloader.target.repo.to_string(), missing },
+        SelectionError::InvalidIndex(name, reason) => {
+            HubError::protocol(&downloader.client.file_url(downloader.target.repo, downloader.commit, name), reason)
         }
-        Lack::Unreadable(error) => error,
+        SelectionError::Unreadable(error) => error,
     })?;
     names.iter().map(|name| find(name)).collect()
 }

@@ -1,17 +1,17 @@
-//! Names from outside: what is accepted here can stand in a path of the cache and in a URL.
+//! Validation of names from outside. A name accepted here is safe in a path of the cache and in a URL.
 
-/// Longest name of an account or of a repository, in bytes.
-const LONGEST_NAME: usize = 96;
+/// The maximum length of the name of an account or of a repository, in bytes.
+const MAX_NAME_BYTES: usize = 96;
 
-/// Longest revision, in bytes.
-const LONGEST_REVISION: usize = 255;
+/// The maximum length of a revision, in bytes.
+const MAX_REVISION_BYTES: usize = 255;
 
 /// The name of a repository of the Hub, `name` or `account/name`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RepoId(String);
 
 impl RepoId {
-    /// The name, if the Hub could have such a repository: see `validate_repo_id` of Python's `huggingface_hub`.
+    /// Parses a name. The rules are those of `validate_repo_id` of Python's `huggingface_hub`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
@@ -20,7 +20,7 @@ impl RepoId {
         legal.then(|| Self(text.to_owned()))
     }
 
-    /// The name as the Hub writes it.
+    /// The name as written on the Hub.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -35,7 +35,7 @@ impl std::fmt::Display for RepoId {
 
 fn is_repo_part(part: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| !matches!(c, '-' | '.'));
-    part.len() <= LONGEST_NAME
+    part.len() <= MAX_NAME_BYTES
         && part.chars().all(is_name_char)
         && edge(part.chars().next())
         && edge(part.chars().next_back())
@@ -45,15 +45,16 @@ fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
-/// Whether the text is a plain file name: no directories, nothing hidden, nothing a shell or a URL reads otherwise.
+/// Whether the text is a plain file name: without directories, not hidden, and without characters that are special in a shell
+/// or a URL.
 pub fn is_file_name(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.chars().all(is_name_char) && !text.starts_with('.')
 }
 
-/// Whether git could have a branch or tag of this name, and the name stays inside a directory as a relative path.
+/// Whether the text is a valid name of a branch or tag in git that, as a relative path, does not leave its directory.
 pub fn is_revision(text: &str) -> bool {
     let forbidden = |c: char| c.is_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\');
-    text.len() <= LONGEST_REVISION
+    text.len() <= MAX_REVISION_BYTES
         && !text.contains(forbidden)
         && text.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && !part.contains(".."))
 }

@@ -1,22 +1,22 @@
-//! How far a download is, for whoever shows it and for the log.
+//! The progress of a download, for display and for the log.
 
 use super::{HubError, RepoId};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// The log gets a line at least this often while bytes arrive.
+/// The maximum time between two log lines while bytes arrive.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// How far a download is. Shared between the thread that downloads and whoever shows it or stops it.
+/// The progress of a download. It is shared between the thread that downloads and those that display or cancel it.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct DownloadProgress {
     done: AtomicU64,
     total: AtomicU64,
     cancelled: AtomicBool,
 }
 
-impl Progress {
-    /// Bytes of the model that are in the cache, whole or in part.
+impl DownloadProgress {
+    /// Bytes of the model that are in the cache, in complete files and partial ones.
     #[must_use]
     pub fn done(&self) -> u64 {
         self.done.load(Relaxed)
@@ -28,18 +28,18 @@ impl Progress {
         self.total.load(Relaxed)
     }
 
-    /// Makes the download end with [`HubError::Cancelled`], at the latest when the network times out. What has arrived
-    /// stays, and is continued by the next download.
+    /// Ends the download with [`HubError::Cancelled`], at the latest when the network times out. The received bytes are kept,
+    /// and the next download continues from them.
     pub fn cancel(&self) {
         self.cancelled.store(true, Relaxed);
     }
 
-    /// Fails once the download is cancelled.
+    /// Returns an error if the download has been cancelled.
     pub(super) fn check(&self) -> Result<(), HubError> {
         if self.cancelled.load(Relaxed) { Err(HubError::Cancelled) } else { Ok(()) }
     }
 
-    /// Waits, unless the download is cancelled.
+    /// Sleeps for a duration, or until the download is cancelled.
     pub(super) fn pause(&self, duration: Duration) -> Result<(), HubError> {
         let end = Instant::now() + duration;
         loop {
@@ -52,43 +52,43 @@ impl Progress {
     }
 }
 
-/// Counts the bytes of one download and logs them: a line every tenth, or every ten seconds.
-pub struct Meter<'a> {
-    pub progress: &'a Progress,
+/// Counts the bytes of one download and logs a line at every tenth of them, and every ten seconds.
+pub struct DownloadMeter<'a> {
+    pub progress: &'a DownloadProgress,
     repo: &'a RepoId,
     /// Bytes of the files before the current one.
-    before: u64,
+    completed: u64,
     logged_at: Instant,
     logged_tenth: u64,
 }
 
-impl<'a> Meter<'a> {
-    pub fn new(progress: &'a Progress, repo: &'a RepoId) -> Self {
-        Self { progress, repo, before: 0, logged_at: Instant::now(), logged_tenth: 0 }
+impl<'a> DownloadMeter<'a> {
+    pub fn new(progress: &'a DownloadProgress, repo: &'a RepoId) -> Self {
+        Self { progress, repo, completed: 0, logged_at: Instant::now(), logged_tenth: 0 }
     }
 
-    /// All files are known: `total` bytes, of which none is counted yet.
+    /// Starts counting when all files are known. They have `total` bytes.
     pub fn begin(&mut self, total: u64) {
-        self.before = 0;
+        self.completed = 0;
         self.progress.done.store(0, Relaxed);
         self.progress.total.store(total, Relaxed);
     }
 
-    /// There are `bytes` of the current file.
+    /// Sets the number of bytes received of the current file.
     ///
     /// # Errors
     /// [`HubError::Cancelled`].
-    pub fn at(&mut self, bytes: u64) -> Result<(), HubError> {
-        let done = self.before.saturating_add(bytes);
+    pub fn set_received(&mut self, bytes: u64) -> Result<(), HubError> {
+        let done = self.completed.saturating_add(bytes);
         self.progress.done.store(done, Relaxed);
         self.log(done);
         self.progress.check()
     }
 
-    /// The current file is whole, of `size` bytes; the next begins.
-    pub fn next(&mut self, size: u64) {
-        self.before = self.before.saturating_add(size);
-        self.progress.done.store(self.before, Relaxed);
+    /// Marks the current file, of `size` bytes, as complete.
+    pub fn finish_file(&mut self, size: u64) {
+        self.completed = self.completed.saturating_add(size);
+        self.progress.done.store(self.completed, Relaxed);
     }
 
     fn log(&mut self, done: u64) {

@@ -1,10 +1,10 @@
 //! The parts without a network: names, digests, lists, choices, variables.
 
-use super::digest::Expected;
+use super::digest::ContentDigest;
 use super::environment::Environment;
 use super::listing::Listing;
+use super::model_files::{self, SelectionError};
 use super::names::{is_file_name, is_revision};
-use super::plan::{self, Lack};
 use super::*;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -42,14 +42,15 @@ fn file_names_and_revisions_stay_where_they_are() {
 fn digests_are_those_of_git_and_of_sha256sum() {
     let git = "ce013625030ba8dba906f756967f9e9ca394464a";
     let sha = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
-    for expected in [Expected::new(None, Some(git)), Expected::new(Some(sha), Some(git))].map(Option::unwrap) {
-        assert_eq!(expected.of(6, &b"hello\n"[..]).unwrap(), expected);
-        assert_ne!(expected.of(6, &b"hello\r"[..]).unwrap(), expected);
+    for expected in [ContentDigest::new(None, Some(git)), ContentDigest::new(Some(sha), Some(git))].map(Option::unwrap)
+    {
+        assert_eq!(expected.compute(6, &b"hello\n"[..]).unwrap(), expected);
+        assert_ne!(expected.compute(6, &b"hello\r"[..]).unwrap(), expected);
     }
     // A bad digest of the content is not replaced by that of git's pointer to it.
-    assert_eq!(Expected::new(Some("../x"), Some(git)), None);
-    assert_eq!(Expected::new(None, Some(&git.to_uppercase())), None);
-    assert_eq!(Expected::new(None, None), None);
+    assert_eq!(ContentDigest::new(Some("../x"), Some(git)), None);
+    assert_eq!(ContentDigest::new(None, Some(&git.to_uppercase())), None);
+    assert_eq!(ContentDigest::new(None, None), None);
 }
 
 #[test]
@@ -75,9 +76,9 @@ fn a_listing_has_the_plain_files() {
 }
 
 /// What is chosen of files by name; only indexes have content.
-fn chosen(files: &[(&str, &str)]) -> Result<Vec<String>, Lack<()>> {
+fn chosen(files: &[(&str, &str)]) -> Result<Vec<String>, SelectionError<()>> {
     let files: BTreeMap<_, _> = files.iter().copied().collect();
-    plan::files(|name| files.contains_key(name), |name| Ok(files[name].as_bytes().to_vec()))
+    model_files::select(|name| files.contains_key(name), |name| Ok(files[name].as_bytes().to_vec()))
 }
 
 #[test]
@@ -95,8 +96,8 @@ fn the_weights_are_the_first_whole_form() {
     ];
     assert_eq!(chosen(&files).unwrap(), ["config.json", "vocab.json", "merges.txt", "pytorch_model.bin"]);
     files.retain(|(name, _)| *name != "pytorch_model.bin");
-    let missing = "`model-2.safetensors`, which `model.safetensors.index.json` names";
-    assert_eq!(chosen(&files), Err(Lack::Missing(missing.to_owned())));
+    let missing = "`model-2.safetensors`, which `model.safetensors.index.json` lists";
+    assert_eq!(chosen(&files), Err(SelectionError::Missing(missing.to_owned())));
     files.push(("model-2.safetensors", ""));
     let shards = ["model.safetensors.index.json", "model-1.safetensors", "model-2.safetensors"];
     assert_eq!(chosen(&files).unwrap()[3..], shards);
@@ -111,7 +112,10 @@ fn an_index_names_shards_of_its_own_kind() {
     {
         let index = format!(r#"{{"weight_map": {map}}}"#);
         let refused = chosen(&[("config.json", ""), ("model.safetensors.index.json", &index)]);
-        assert!(matches!(refused, Err(Lack::BadIndex("model.safetensors.index.json", _))), "{map}: {refused:?}");
+        assert!(
+            matches!(refused, Err(SelectionError::InvalidIndex("model.safetensors.index.json", _))),
+            "{map}: {refused:?}"
+        );
     }
 }
 
@@ -121,7 +125,7 @@ fn environment(vars: &[(&str, &str)]) -> Result<Environment, HubError> {
 
 #[test]
 fn the_variables_are_those_of_the_hubs_tools() {
-    let cache = |vars: &[_]| environment(vars).unwrap().cache.path().clone();
+    let cache = |vars: &[_]| environment(vars).unwrap().cache;
     let mut vars = vec![("HOME", "/h")];
     assert_eq!(cache(&vars), Path::new("/h/.cache/huggingface/hub"));
     vars.push(("XDG_CACHE_HOME", "/x"));
@@ -164,9 +168,9 @@ fn values_that_cannot_be_used_are_refused_without_being_shown() {
 
 #[test]
 fn a_revision_is_one_part_of_the_address() {
-    let client = Client::new("http://h".to_owned(), None, &Patience::default());
+    let client = HubClient::new("http://h".to_owned(), None, &RetryPolicy::default());
     let repo = RepoId::parse("a/b").unwrap();
-    let url = client.listing_url(About { repo: &repo, revision: "refs/pr/1%é" });
+    let url = client.listing_url(RepoRevision { repo: &repo, revision: "refs/pr/1%é" });
     assert_eq!(url, "http://h/api/models/a/b/revision/refs%2Fpr%2F1%25%C3%A9?blobs=true");
 }
 

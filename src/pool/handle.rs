@@ -11,12 +11,12 @@ use super::lifecycle::{Lifecycle, ModelState};
 use super::model::Model;
 use super::models::Models;
 use super::signal::Signal;
-use crate::hub::Progress;
+use crate::hub::DownloadProgress;
 
 /// Opens the files of a model: what is declared, what was open before, and how far the download is. Called on a thread that
 /// may block. Where the files of before have not changed it gives the same model again.
 pub type Opener =
-    Arc<dyn Fn(&Declaration, Option<Arc<Model>>, &Progress) -> Result<Arc<Model>, OpenError> + Send + Sync>;
+    Arc<dyn Fn(&Declaration, Option<Arc<Model>>, &DownloadProgress) -> Result<Arc<Model>, OpenError> + Send + Sync>;
 
 /// The models that there are. Clones are handles of the same pool.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct ModelStatus {
     /// Where it stands.
     pub state: ModelState,
     /// How far its download is, while its files are being opened.
-    pub progress: Option<Arc<Progress>>,
+    pub progress: Option<Arc<DownloadProgress>>,
     /// What its files say, once they are open.
     pub model: Option<Arc<Model>>,
     /// The devices that hold it, as indexes into those of the engine.

@@ -29,7 +29,7 @@ use super::error::{LoadError, OpenError};
 use super::lease::{Lease, Usage};
 use super::model::Model;
 use super::signal::Signal;
-use crate::hub::Progress;
+use crate::hub::DownloadProgress;
 
 /// A failed opening is not tried again by requests before this long, so that a broken model costs the others little.
 const LEAST_PAUSE: Duration = Duration::from_secs(1);
@@ -86,7 +86,7 @@ enum Files {
 #[derive(Debug, Clone)]
 pub(super) struct Fetch {
     /// How far the download is; also the identity of the attempt.
-    pub(super) progress: Arc<Progress>,
+    pub(super) progress: Arc<DownloadProgress>,
     /// What was open before: it stays where its files have not changed.
     pub(super) previous: Option<Arc<Model>>,
 }
@@ -175,7 +175,7 @@ impl Lifecycle {
     }
 
     /// How far its download is, while its files are being opened.
-    pub(super) fn progress(&self) -> Option<&Arc<Progress>> {
+    pub(super) fn progress(&self) -> Option<&Arc<DownloadProgress>> {
         match &self.files {
             Files::Fetching(fetch) => Some(&fetch.progress),
             Files::Opened(_) | Files::Closed => None,

@@ -2,7 +2,7 @@
 
 use super::error::OpenError;
 use crate::config::{self, Settings, Source};
-use crate::hub::{Hub, HubError, Progress, RepoId};
+use crate::hub::{Hub, HubError, DownloadProgress, RepoId};
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::files::ModelFiles;
 use crate::tokenizer::{self, Tokenizer};
@@ -43,7 +43,7 @@ impl Origin {
     /// # Errors
     /// [`OpenError`].
     pub fn tokenizer(&self, hub: Result<&Hub, &HubError>) -> Result<Tokenizer, OpenError> {
-        let files = self.locate(hub, &Progress::default())?.files;
+        let files = self.locate(hub, &DownloadProgress::default())?.files;
         Ok(tokenizer::from_files(|name| files.find(name).map_err(OpenError::Model))?.0)
     }
 
@@ -59,7 +59,7 @@ impl Origin {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn locate(&self, hub: Result<&Hub, &HubError>, progress: &Progress) -> Result<LocatedFiles, OpenError> {
+    pub fn locate(&self, hub: Result<&Hub, &HubError>, progress: &DownloadProgress) -> Result<LocatedFiles, OpenError> {
         let (source, revision) = match self {
             Self::Files(files) => return Ok(LocatedFiles { files: files.clone(), commit: None }),
             Self::Configured { source, revision } => (source, revision.as_deref()),

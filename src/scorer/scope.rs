@@ -27,7 +27,7 @@ impl Scorer {
     }
 
     /// The token counts of this id.
-    pub(super) fn token_counts(&self, id: &str) -> Option<&Arc<Counts>> {
+    pub fn token_counts(&self, id: &str) -> Option<&Arc<Counts>> {
         self.token_counts.iter().find(|counts| counts.id == id)
     }
 }

@@ -1,12 +1,12 @@
-//! Logs and metrics: where they go, and what every metric is called and means.
+//! Logs and metrics.
 //!
 //! Invariants:
 //!
-//! - a metric has one name, one kind and one description, in the table of [`names`]; whoever counts uses the constant;
-//! - every series whose labels can be known is there, at zero, before the first request: those without labels or with fixed
-//!   ones by [`describe_all`], those of routes by [`zero_routes`], those of models by the engine when it starts, which must
-//!   therefore come after [`Metrics::install`];
-//! - histograms are histograms with fixed buckets, never summaries: sums over instances stay meaningful.
+//! - every metric has one name, one kind and one description, in the table of [`names`]; code that counts uses its constant;
+//! - every series whose labels are known in advance exists, at zero, before the first request. Those without labels or with
+//!   fixed ones are created by [`describe_all`], those of routes by [`zero_routes`], and those of models by the engine when it
+//!   starts, which must therefore happen after [`MetricsExporter::install`];
+//! - histograms have fixed buckets and are never summaries, so that they can be summed over instances.
 
 pub mod names;
 #[cfg(test)]
@@ -22,45 +22,45 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use names::Kind;
+use names::MetricKind;
 
-/// How often samples of histograms are moved into their buckets while nobody scrapes.
+/// How often the samples of histograms are moved into their buckets when `/metrics` is not scraped.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// How a text may end: every method scored it, some did, none did.
+/// The outcomes of a text: all methods scored it, some did, or none did.
 pub const TEXT_OUTCOMES: [&str; 3] = ["ok", "partial", "failed"];
 
-/// How an audit may end.
+/// The final states of an audit.
 pub const AUDIT_STATUSES: [&str; 3] = ["succeeded", "failed", "cancelled"];
 
-/// What the cache on disk may fail at.
+/// The operations of the cache on disk that can fail.
 pub const DISK_CACHE_OPERATIONS: [&str; 3] = ["open", "read", "write"];
 
-/// Why there are no logs or no metrics.
+/// An error of setting up logs or metrics.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The filter of log lines cannot be understood.
-    #[error("{origin} is not a filter for log lines: {problem}")]
+    /// The filter of log lines is invalid.
+    #[error("{origin} is not a valid log filter: {problem}")]
     Filter {
-        /// Where the filter came from.
+        /// The setting or variable that contains the filter.
         origin: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with the filter.
         problem: String,
     },
-    /// Something else logs for this process already.
-    #[error("logs are set up already: {0}")]
+    /// Logging has been set up before in this process.
+    #[error("logging has already been set up: {0}")]
     Logs(#[from] tracing_subscriber::util::TryInitError),
-    /// Something else counts for this process already.
+    /// A metrics recorder has been installed before in this process.
     #[error("metrics cannot be set up: {0}")]
     Metrics(#[from] BuildError),
 }
 
-/// Starts logging to standard error, one JSON object a line or text for people. The variable `RUST_LOG` wins over `level`,
-/// which has its syntax.
+/// Starts logging to standard error, either as one JSON object per line or as plain text. The environment variable `RUST_LOG`
+/// takes precedence over `level`, which has the same syntax.
 ///
 /// # Errors
 ///
-/// Where the filter cannot be understood, or where logs were set up before.
+/// If the filter is invalid, or if logging has been set up before.
 pub fn init_tracing(json: bool, level: &str) -> Result<(), TelemetryError> {
     let variable = std::env::var_os("RUST_LOG").map(|value| value.to_string_lossy().into_owned());
     let registry = tracing_subscriber::registry().with(filter(variable.as_deref(), level)?);
@@ -73,7 +73,7 @@ pub fn init_tracing(json: bool, level: &str) -> Result<(), TelemetryError> {
     Ok(())
 }
 
-/// The filter of `RUST_LOG`, or of the settings where the variable is unset or empty.
+/// The filter of `RUST_LOG`, or of the settings if the variable is unset or empty.
 fn filter(variable: Option<&str>, level: &str) -> Result<EnvFilter, TelemetryError> {
     let (origin, text) = match variable {
         Some(text) if !text.trim().is_empty() => ("the environment variable RUST_LOG", text),
@@ -83,20 +83,21 @@ fn filter(variable: Option<&str>, level: &str) -> Result<EnvFilter, TelemetryErr
     parsed.map_err(|error| TelemetryError::Filter { origin, problem: error.to_string() })
 }
 
-/// The metrics of this process.
+/// The exporter of the metrics of this process.
 #[derive(Debug, Clone)]
-pub struct Metrics {
+pub struct MetricsExporter {
     handle: PrometheusHandle,
 }
 
-impl Metrics {
-    /// Makes the recorder that all counting goes to, and describes and zeroes what is known; later calls return the same.
+impl MetricsExporter {
+    /// Installs the recorder of the process, and describes the metrics and creates the known series; later calls return the same
+    /// metrics.
     ///
     /// # Errors
     ///
-    /// Where something else was installed as recorder.
+    /// If another recorder has been installed.
     pub fn install() -> Result<Self, TelemetryError> {
-        static INSTALLED: Mutex<Option<Metrics>> = Mutex::new(None);
+        static INSTALLED: Mutex<Option<MetricsExporter>> = Mutex::new(None);
         let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(metrics) = &*installed {
             return Ok(metrics.clone());
@@ -112,9 +113,9 @@ impl Metrics {
         self.handle.render()
     }
 
-    /// Bounds the memory of histograms, for ever. Without this every sample is kept until the next [`Metrics::render`],
-    /// which never comes where nobody scrapes.
-    pub async fn keep_tidy(self) {
+    /// Moves the samples of histograms into their buckets at regular intervals, for ever. Without this, every sample is kept
+    /// until the next [`MetricsExporter::render`], which never happens if `/metrics` is not scraped.
+    pub async fn run_upkeep(self) {
         let mut interval = tokio::time::interval(UPKEEP_EVERY);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -124,22 +125,22 @@ impl Metrics {
     }
 }
 
-/// The exporter with the buckets of every histogram.
+/// The exporter, with the buckets of every histogram.
 fn builder() -> Result<PrometheusBuilder, BuildError> {
     names::ALL.iter().try_fold(PrometheusBuilder::new(), |builder, metric| match metric.kind {
-        Kind::Histogram(bounds) => builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), bounds),
-        Kind::Counter | Kind::Gauge => Ok(builder),
+        MetricKind::Histogram(bounds) => builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), bounds),
+        MetricKind::Counter | MetricKind::Gauge => Ok(builder),
     })
 }
 
-/// Describes every metric, and makes at zero the series without labels and with fixed ones, in the recorder in use.
-/// [`Metrics::install`] calls this.
+/// Describes every metric, and creates the series without labels and with fixed ones at zero, in the current recorder.
+/// [`MetricsExporter::install`] calls this.
 pub fn describe_all() {
     for metric in names::ALL {
         match metric.kind {
-            Kind::Counter => describe_counter!(metric.name, metric.unit, metric.description),
-            Kind::Gauge => describe_gauge!(metric.name, metric.unit, metric.description),
-            Kind::Histogram(_) => describe_histogram!(metric.name, metric.unit, metric.description),
+            MetricKind::Counter => describe_counter!(metric.name, metric.unit, metric.description),
+            MetricKind::Gauge => describe_gauge!(metric.name, metric.unit, metric.description),
+            MetricKind::Histogram(_) => describe_histogram!(metric.name, metric.unit, metric.description),
         }
     }
     for outcome in TEXT_OUTCOMES {
@@ -158,12 +159,12 @@ pub fn describe_all() {
     gauge!(names::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
 }
 
-/// Makes the series of these routes, given by method, path and the status of success, at zero.
+/// Creates the series of these routes, given as method, path and status of success, at zero.
 pub fn zero_routes<'a>(routes: impl IntoIterator<Item = (&'a str, &'a str, u16)>) {
     for (method, route, status) in routes {
         let labels = [("method", method.to_owned()), ("route", route.to_owned()), ("status", status.to_string())];
         counter!(names::HTTP_REQUESTS, &labels).increment(0);
-        // Being looked up is enough for a histogram to be rendered.
+        // Looking a histogram up is enough for it to be rendered.
         let _ = histogram!(names::HTTP_REQUEST_SECONDS, "route" => route.to_owned());
     }
 }

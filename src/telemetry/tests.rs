@@ -1,4 +1,4 @@
-//! What is rendered, and which filter wins.
+//! Rendering of metrics, and precedence of log filters.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use metrics::Unit;
 
 use super::*;
 
-/// What is rendered after `act`, without touching the recorder of the process.
+/// The rendered metrics after `act`, without using the recorder of the process.
 fn rendered(act: impl FnOnce()) -> String {
     let recorder = builder().unwrap().build_recorder();
     metrics::with_local_recorder(&recorder, act);
@@ -32,7 +32,7 @@ fn every_series_that_can_be_known_is_there_before_the_first_request() {
         "pdr_audit_engine_disk_cache_errors_total{operation=\"read\"} 0",
         concat!("pdr_audit_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
     ] {
-        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        assert!(text.lines().any(|rendered| rendered == line), "{line} in\n{text}");
     }
 }
 
@@ -42,17 +42,17 @@ fn every_metric_is_rendered_with_its_kind_and_description() {
         describe_all();
         for metric in names::ALL {
             match metric.kind {
-                Kind::Counter => counter!(metric.name).increment(1),
-                Kind::Gauge => gauge!(metric.name).set(1.0),
-                Kind::Histogram(_) => histogram!(metric.name).record(1.0),
+                MetricKind::Counter => counter!(metric.name).increment(1),
+                MetricKind::Gauge => gauge!(metric.name).set(1.0),
+                MetricKind::Histogram(_) => histogram!(metric.name).record(1.0),
             }
         }
     });
     for metric in names::ALL {
         let kind = match metric.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram(_) => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram(_) => "histogram",
         };
         let name = metric.name;
         assert!(text.contains(&format!("# HELP {name} {}\n# TYPE {name} {kind}\n", metric.description)), "{name}");
@@ -65,9 +65,9 @@ fn names_are_distinct_and_follow_the_conventions() {
     assert_eq!(distinct.len(), names::ALL.len());
     for metric in names::ALL {
         assert!(metric.name.starts_with("pdr_audit_"), "{}", metric.name);
-        assert_eq!(metric.name.ends_with("_total"), matches!(metric.kind, Kind::Counter), "{}", metric.name);
+        assert_eq!(metric.name.ends_with("_total"), matches!(metric.kind, MetricKind::Counter), "{}", metric.name);
         assert_eq!(metric.name.ends_with("_seconds"), metric.unit == Unit::Seconds, "{}", metric.name);
-        if let Kind::Histogram(bounds) = metric.kind {
+        if let MetricKind::Histogram(bounds) = metric.kind {
             assert!(bounds.is_sorted_by(|lower, upper| lower < upper), "{}", metric.name);
         }
     }
@@ -88,8 +88,8 @@ fn samples_fall_into_their_buckets() {
 
 #[test]
 fn installing_twice_is_installing_once() {
-    let first = Metrics::install().unwrap();
-    let second = Metrics::install().unwrap();
+    let first = MetricsExporter::install().unwrap();
+    let second = MetricsExporter::install().unwrap();
     counter!(names::AUDITS, "status" => "failed").increment(1);
     for metrics in [first, second] {
         assert!(metrics.render().contains("pdr_audit_audits_total{status=\"failed\"} 1"));

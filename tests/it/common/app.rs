@@ -1,0 +1,113 @@
+//! The service as clients see it: a real server on a free port, over the committed golden models.
+
+use super::client::Client;
+use super::goldens::directory;
+use pdr_audit::api::{self, ApiState};
+use pdr_audit::app::start_scorer;
+use pdr_audit::config::{self, Device, Dtype, Load, Model, Settings, Source};
+use pdr_audit::engine::Engine;
+use pdr_audit::hub::{Hub, HubError};
+use pdr_audit::jobs::Audits;
+use pdr_audit::telemetry::MetricsExporter;
+use std::ops::Deref;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// The id of the golden model that answers where a request names none.
+pub const TINY: &str = "tiny";
+/// The golden of [`TINY`].
+pub const GOLDEN: &str = "gptneox-parallel";
+/// The id of its reference model.
+pub const REFERENCE: &str = "tiny-reference";
+
+/// A running service; also its client.
+pub struct App {
+    client: Client,
+    pub engine: Engine,
+    server: JoinHandle<()>,
+}
+
+impl Deref for App {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl App {
+    /// With the default settings and [`TINY`] as default model.
+    pub async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// With other settings.
+    pub async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings::default();
+        settings.engine = config::Engine {
+            default_model: Some(TINY.into()),
+            device: Device::Cpu,
+            threads: 1,
+            max_batch_tokens: Some(512),
+            ..settings.engine
+        };
+        let tiny = Model { reference: Some(REFERENCE.to_owned()), ..golden(TINY, GOLDEN) };
+        settings.models = vec![tiny, golden(REFERENCE, "gptneox-sequential")];
+        change(&mut settings);
+        let app = Self::start_as_it_is(&settings).await;
+        app.engine.wait_until_loaded().await.unwrap();
+        app
+    }
+
+    /// With these settings, not waiting for any model. The Hub has no place for its files, so no test reaches the real one.
+    pub async fn start_as_it_is(settings: &Settings) -> Self {
+        Self::over_hub(settings, Hub::from_environment(|_| None)).await
+    }
+
+    /// The same over another Hub.
+    pub async fn over_hub(settings: &Settings, hub: Result<Hub, HubError>) -> Self {
+        let metrics = MetricsExporter::install().unwrap();
+        let scorer = start_scorer(settings, hub, None).unwrap();
+        let engine = scorer.engine().clone();
+        let state = ApiState::new(scorer.clone(), Audits::new(scorer), metrics, settings);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = Client::new(listener.local_addr().unwrap());
+        let server = tokio::spawn(async { axum::serve(listener, api::router(state)).await.unwrap() });
+        Self { client, engine, server }
+    }
+
+    /// Panics unless the engine's queue empties soon.
+    pub async fn assert_nothing_is_left(&self) {
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            let status = self.engine.status();
+            if (status.interactive_tokens, status.batch_tokens) == (0, 0) {
+                return;
+            }
+            assert!(Instant::now() < until, "tokens are left in the queue: {status:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// A golden model, loaded at start.
+pub fn golden(id: &str, golden: &str) -> Model {
+    let path = directory(golden);
+    Model {
+        id: id.to_owned(),
+        source: Source { text: path.display().to_string(), path },
+        revision: None,
+        devices: vec![Device::Cpu],
+        dtype: Dtype::Auto,
+        reference: None,
+        load: Load::Eager,
+        pinned: false,
+    }
+}
