@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::cache::Recalled;
 use super::{Class, FillWork, Stats, Work};
-use crate::models::masked::{Blank, Filled};
+use crate::models::masked::{Filled, MaskedPosition};
 
 /// One sequence to run, and what is asked of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,7 +13,7 @@ pub(super) enum Task {
     /// The statistics of its tokens, of a causal model.
     Score(Arc<[u32]>),
     /// What could stand in its blank, of a masked model.
-    Fill(Blank),
+    Fill(MaskedPosition),
 }
 
 /// What came of a task, of the same kind.
@@ -79,7 +79,7 @@ impl Task {
     }
 
     /// The blank to fill.
-    pub(super) fn blank(&self) -> Option<&Blank> {
+    pub(super) fn blank(&self) -> Option<&MaskedPosition> {
         match self {
             Self::Score(_) => None,
             Self::Fill(blank) => Some(blank),

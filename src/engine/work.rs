@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::models::masked::Blank;
-use crate::models::{Loaded, ModelError};
+use crate::models::masked::MaskedPosition;
+use crate::models::{LoadedModel, ModelError};
 use crate::token_stats::TokenStats;
 
 /// Loads a model to the device of this index. Called on that device's thread, again for every attempt.
-pub type Load = Arc<dyn Fn(usize) -> Result<Loaded, ModelError> + Send + Sync>;
+pub type Load = Arc<dyn Fn(usize) -> Result<LoadedModel, ModelError> + Send + Sync>;
 
 /// Estimates the bytes that a batch of so many tokens takes beside the weights. Never less for more tokens.
 pub type ActivationBytes = Arc<dyn Fn(usize) -> u64 + Send + Sync>;
@@ -197,7 +197,7 @@ pub struct FillWork {
     pub model: String,
     /// The [`ModelSource::identity`] that the sequences were made for.
     pub identity: Arc<str>,
-    pub blanks: Vec<Blank>,
+    pub blanks: Vec<MaskedPosition>,
     /// How urgent it is.
     pub class: Class,
     /// When its answer is of no use any more.

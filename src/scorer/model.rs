@@ -6,7 +6,7 @@ use crate::engine::ModelSource;
 use crate::models::checkpoint::Checkpoint;
 use crate::models::device::ComputeDevice;
 use crate::models::files::{ModelFiles, Stamp, digest, joint_digest};
-use crate::models::footprint::Load;
+use crate::models::footprint::Workload;
 use crate::models::kernels::gemm::instructions;
 use crate::models::ops::Form;
 use crate::models::{ModelError, precision};
@@ -82,8 +82,9 @@ impl Model {
         // Where replicas run in several forms, the one that takes most.
         let form =
             forms.iter().copied().find(|form| !form.is_fused()).or(forms.first().copied()).unwrap_or(Form::Plain);
-        let activation_bytes = checkpoint.activation_bytes(form, dtype, Load::Batch);
-        let of_one_text = checkpoint.activation_bytes(form, dtype, Load::OneText);
+        let threads = own().map(|device| device.threads).max().unwrap_or(1);
+        let activation_bytes = checkpoint.activation_bytes(form, dtype, Workload::Batch, threads);
+        let of_one_text = checkpoint.activation_bytes(form, dtype, Workload::OneText, threads);
         let weight_bytes = checkpoint.weight_bytes(form, dtype);
         let room = own().map(|device| device.memory.saturating_sub(weight_bytes)).min().unwrap_or(0);
         let model = Self {
@@ -141,7 +142,7 @@ fn open_tokenizer(files: &ModelFiles, vocab: usize) -> Result<(Tokenizer, String
     let bound = tokenizer.id_bound();
     if bound > vocab {
         let reason = format!("gives ids up to {}, but the model has {vocab} outputs", bound - 1);
-        return Err(files.fault(from.first().map_or("", |(name, _)| name), reason).into());
+        return Err(files.error(from.first().map_or("", |(name, _)| name), reason).into());
     }
     let digest = match from.as_slice() {
         [(_, json)] => digest(json),
@@ -155,7 +156,7 @@ fn open_tokenizer(files: &ModelFiles, vocab: usize) -> Result<(Tokenizer, String
 fn loader(files: ModelFiles, stamp: Stamp, dtype: DType, devices: Arc<[ComputeDevice]>) -> crate::engine::Load {
     Arc::new(move |place| {
         if files.stamp()? != stamp {
-            return Err(files.fault("", "files have changed since they were opened; load the model by hand"));
+            return Err(files.error("", "files have changed since they were opened; load the model by hand"));
         }
         let device = devices.get(place).ok_or_else(|| ModelError::Device(format!("there is no device {place}")))?;
         let loaded = Checkpoint::open(&files)?.load(dtype, &device.device)?;

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::engine::task::{Answer, Task};
-use crate::models::masked::Blank;
-use crate::models::{CausalLm, Loaded, MaskedLm, ModelError};
+use crate::models::masked::MaskedPosition;
+use crate::models::{CausalLm, LoadedModel, MaskedLm, ModelError};
 
 /// Why a forward pass has no answer, in the words of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,11 +32,11 @@ impl Failure {
 }
 
 /// Runs the model. There is one answer per task, of its kind, in order.
-pub(super) fn forward(model: &Loaded, tasks: &[&Task]) -> Result<Vec<Answer>, Failure> {
+pub(super) fn forward(model: &LoadedModel, tasks: &[&Task]) -> Result<Vec<Answer>, Failure> {
     // A model that panics is used again: it is only read, and its next answer is checked like any other.
     let result = catch_unwind(AssertUnwindSafe(|| match model {
-        Loaded::Causal(model) => score(&**model, tasks),
-        Loaded::Masked(model) => fill(&**model, tasks),
+        LoadedModel::Causal(model) => score(&**model, tasks),
+        LoadedModel::Masked(model) => fill(&**model, tasks),
     }));
     match result {
         Ok(Ok(answers)) => Ok(answers),
@@ -67,7 +67,7 @@ fn score(model: &dyn CausalLm, tasks: &[&Task]) -> Result<Vec<Answer>, ModelErro
 
 /// As [`score`]: an answer has one entry per blank.
 fn fill(model: &dyn MaskedLm, tasks: &[&Task]) -> Result<Vec<Answer>, ModelError> {
-    let blanks: Option<Vec<&Blank>> = tasks.iter().map(|task| task.blank()).collect();
+    let blanks: Option<Vec<&MaskedPosition>> = tasks.iter().map(|task| task.blank()).collect();
     let blanks = blanks.ok_or_else(|| ModelError::Forward("a masked model scores no sequences".into()))?;
     let filled = model.fill(&blanks)?;
     if filled.len() != blanks.len() {

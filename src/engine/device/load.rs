@@ -39,7 +39,7 @@ impl Device<'_> {
         ControlFlow::Continue(())
     }
 
-    fn try_load(&mut self, model: usize, source: &ModelSource) -> Result<models::Loaded, String> {
+    fn try_load(&mut self, model: usize, source: &ModelSource) -> Result<models::LoadedModel, String> {
         for victim in self.room_for(model, source)? {
             self.evict(victim);
         }

@@ -19,7 +19,7 @@ const BUDGET_RECOVERY: usize = 256;
 
 /// A model that is loaded.
 pub(super) struct Loaded {
-    model: models::Loaded,
+    model: models::LoadedModel,
     source: Arc<ModelSource>,
     /// Its token budget of a batch: the limit, or less where that did not fit in memory.
     budget: usize,
@@ -52,7 +52,7 @@ impl Origin {
 }
 
 impl Loaded {
-    pub(super) fn new(model: models::Loaded, source: Arc<ModelSource>, wanted: usize) -> Self {
+    pub(super) fn new(model: models::LoadedModel, source: Arc<ModelSource>, wanted: usize) -> Self {
         Self { model, source, budget: wanted, limit: wanted, wanted, origin: Origin::Device }
     }
 

@@ -96,7 +96,7 @@ async fn an_answer_of_the_wrong_shape_is_no_answer() {
     }
     let mut model = Script::new("m").model(true);
     let mut source = Script::new("m").source();
-    source.load = Arc::new(|_| Ok(crate::models::Loaded::Causal(Box::new(Short))));
+    source.load = Arc::new(|_| Ok(crate::models::LoadedModel::Causal(Box::new(Short))));
     model.source = Some(source);
     let rig = Rig::new(vec![model], settings());
     let ticket = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();

@@ -9,15 +9,15 @@ use super::rig::{
 use crate::engine::plan::Plan;
 use crate::engine::task::Task;
 use crate::engine::{Class, EngineError, FillWork, Refusal};
-use crate::models::masked::{Blank, Filled};
-use crate::models::{Loaded, MaskedLm, ModelError};
+use crate::models::masked::{Filled, MaskedPosition};
+use crate::models::{LoadedModel, MaskedLm, ModelError};
 
 /// Interactive work for the masked model `f`.
-fn fills(blanks: Vec<Blank>) -> FillWork {
+fn fills(blanks: Vec<MaskedPosition>) -> FillWork {
     fill_work("f", Class::Interactive, blanks)
 }
 
-fn expected(blanks: &[Blank]) -> Vec<Filled> {
+fn expected(blanks: &[MaskedPosition]) -> Vec<Filled> {
     blanks.iter().map(|blank| fake_filled("f", blank)).collect()
 }
 
@@ -184,13 +184,13 @@ async fn an_unload_waits_for_blanks_that_are_queued() {
 async fn an_answer_for_too_few_blanks_is_no_answer() {
     struct Short;
     impl MaskedLm for Short {
-        fn fill(&self, _: &[&Blank]) -> Result<Vec<Filled>, ModelError> {
+        fn fill(&self, _: &[&MaskedPosition]) -> Result<Vec<Filled>, ModelError> {
             Ok(Vec::new())
         }
     }
     let script = Script::new("f").masked();
     let mut model = script.model(true);
-    model.source.as_mut().unwrap().load = Arc::new(|_| Ok(Loaded::Masked(Box::new(Short))));
+    model.source.as_mut().unwrap().load = Arc::new(|_| Ok(LoadedModel::Masked(Box::new(Short))));
     let rig = Rig::new(vec![model], settings());
     let output = rig.engine.submit(fills(blanks(&ids(1, 10), 2))).unwrap().wait().await;
     assert!(matches!(output, Err(EngineError::ModelFailed(reason)) if reason.contains("wrong number of blanks")));
