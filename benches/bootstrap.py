@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The bootstrap of an audit beside scikit-learn: the same samples, turn by turn, and the same numbers on the same draws.
+"""Compares the bootstrap of an audit with scikit-learn: speed on the same samples, alternately, and statistics on the same draws.
 
     python3 benches/bootstrap.py [--columns 20] [--samples 10000] [--replicates 1000] [--runs 5] [--peer-runs 3] [--peer-replicates 20]
 
-The peer is what one writes by hand: for each replicate and column `roc_auc_score` and `roc_curve`, on indices drawn once for all
-columns. It runs fewer replicates, in one process, and its seconds are extrapolated; ours runs all of them in as many threads as there are
-cores. Exits 1 where means differ by more than chance allows, or numbers on the same draws by more than 1e-12. Needs NumPy and scikit-learn.
+The peer is the usual hand-written implementation: for each replicate and column `roc_auc_score` and `roc_curve`, on indices drawn once
+for all columns. It runs fewer replicates, in one process, and its time is extrapolated; ours runs all of them in as many threads as there are
+cores. Exits with 1 if means differ by more than chance allows, or statistics on the same draws by more than 1e-12. Needs NumPy and scikit-learn.
 """
 import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile, time
 import numpy as np
@@ -16,7 +16,7 @@ TOLERANCE = 1e-12
 
 
 def data(columns, samples):
-    """Labels, half of them members, and scores of growing separation; every fourth column is rounded, so that it has ties."""
+    """Labels, half of them members, and scores of increasing separation; every fourth column is rounded, so that it has ties."""
     random = np.random.default_rng(0)
     labels = np.arange(samples) % 2
     scores = random.normal(size=(columns, samples)) + labels * np.linspace(0.1, 1.0, columns)[:, None]
@@ -42,13 +42,13 @@ class Ours:
         command = [self.program, *map(str, self.files[:2]), "--targets", ",".join(map(str, TARGETS)), *map(str, options)]
         return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
-    def on(self, draws):
+    def run_on(self, draws):
         draws.astype("<u4").tofile(self.files[2])
         return self.run("--indices", self.files[2])
 
 
 def peer(labels, scores, draws):
-    """Seconds, and by replicate and column the AUROC and the true positive rate at each target."""
+    """Returns the seconds, and by replicate and column the AUROC and the true positive rate at each target."""
     start = time.perf_counter()
     values = np.empty((len(draws), len(scores), 1 + len(TARGETS)))
     for replicate, rows in enumerate(draws):
@@ -61,12 +61,12 @@ def peer(labels, scores, draws):
 
 
 def summaries(values):
-    """By column and number: mean, population deviation, 2.5 and 97.5 percentiles."""
+    """By column and statistic: mean, population standard deviation, 2.5 and 97.5 percentiles."""
     return np.stack([values.mean(0), values.std(0), *np.percentile(values, [2.5, 97.5], axis=0)], axis=-1)
 
 
 def numbers(result):
-    """The same of our answer."""
+    """The same statistics from our result."""
     row = lambda s: [s["mean"], s["standard_deviation"], *s["interval"]]
     rows = [column["bootstrap"] for column in result["columns"]]
     return np.array([[row(s) for s in [column["auroc"], *column["tpr_at_fpr"]]] for column in rows])
@@ -98,18 +98,19 @@ def main():
                 seconds, values = peer(labels, scores, draws)
                 peer_seconds.append(seconds * scale)
                 peer_values.append(values)
-                worst = max(worst, np.abs(numbers(ours.on(draws)) - summaries(values)).max())
+                worst = max(worst, np.abs(numbers(ours.run_on(draws)) - summaries(values)).max())
     values = np.concatenate(peer_values)
-    # Both means are of independent replicates: four standard errors of their difference, the smaller sample's above all.
+    # Both means are of independent replicates: four standard errors of their difference, dominated by the smaller
+    # sample.
     error = values[:, :, 0].std(0) * np.sqrt(1 / len(values) + 1 / arguments.replicates)
-    off = (np.abs(numbers(result)[:, 0, 0] - values[:, :, 0].mean(0)) / error).max()
+    deviation = (np.abs(numbers(result)[:, 0, 0] - values[:, :, 0].mean(0)) / error).max()
     print(f"{arguments.columns} columns x {arguments.samples:,} samples x {arguments.replicates:,} replicates, {os.cpu_count()} cores")
     print(f"pdr-audit              {spread(ours_seconds)}")
     print(f"scikit-learn           {spread(peer_seconds)}, extrapolated from {arguments.peer_replicates} replicates a run")
     print(f"ratio of the medians   {statistics.median(peer_seconds) / statistics.median(ours_seconds):8.0f}")
     print(f"worst difference of a mean, deviation or percentile on the same draws {worst:.1e}, tolerance {TOLERANCE}")
-    print(f"worst difference of mean AUROCs on different draws {off:.1f} standard errors, at most 4")
-    return int(worst > TOLERANCE or off > 4)
+    print(f"worst difference of mean AUROCs on different draws {deviation:.1f} standard errors, at most 4")
+    return int(worst > TOLERANCE or deviation > 4)
 
 
 if __name__ == "__main__":

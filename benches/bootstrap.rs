@@ -1,10 +1,11 @@
-//! Seconds of a bootstrap over scores from a file, for `bootstrap.py` to set beside scikit-learn:
+//! Measures the bootstrap over scores from a file, for `bootstrap.py`, which compares it with scikit-learn:
 //!
 //!     cargo bench --bench bootstrap -- SCORES LABELS [--replicates N] [--seed N] [--indices FILE] [--targets 0.005,0.05]
 //!
-//! LABELS has one byte for each sample, 0 or 1; SCORES one little-endian f64 for each sample, column after column, NaN where a
-//! score is missing. Every column but the first is compared with the first. With `--indices`, little-endian u32, each replicate is the
-//! next so many indices as there are samples. Prints one JSON line; the seconds are those of the statistics alone.
+//! LABELS has one byte for each sample, 0 or 1; SCORES one little-endian f64 for each sample, column after column, NaN
+//! for a missing score. Every column but the first is compared with the first. With `--indices`, in little-endian u32,
+//! each replicate uses the next N indices, where N is the number of samples. Prints one JSON line; the seconds are
+//! those of the statistics only.
 
 use anyhow::{Context, Result, ensure};
 use pdr_audit::statistics::{Bootstrap, BootstrapColumn, ColumnBootstrap, bootstrap, bootstrap_listed};
@@ -30,7 +31,7 @@ impl Options {
                 "--seed" => options.settings.seed = value()?.parse()?,
                 "--indices" => options.indices = Some(value()?),
                 "--targets" => options.targets = value()?.split(',').map(str::parse).collect::<Result<_, _>>()?,
-                // cargo bench adds it.
+                // Added by cargo bench.
                 "--bench" => {}
                 _ => options.paths.push(argument),
             }
@@ -55,7 +56,7 @@ fn main() -> Result<()> {
         .into_iter()
         .map(|score| Some(score).filter(|s| !s.is_nan()))
         .collect();
-    let column = |(at, scores)| BootstrapColumn { scores, baseline: (at > 0).then_some(0) };
+    let column = |(index, scores)| BootstrapColumn { scores, baseline: (index > 0).then_some(0) };
     let columns: Vec<BootstrapColumn> = scores.chunks(labels.len()).enumerate().map(column).collect();
     let lists = options.indices.as_deref().map(|path| numbers(path, u32::from_le_bytes)).transpose()?;
     let lists: Option<Vec<Vec<u32>>> = lists.map(|all| all.chunks(labels.len()).map(<[u32]>::to_vec).collect());
@@ -77,6 +78,6 @@ fn row(result: &ColumnBootstrap) -> Value {
 fn numbers<const BYTES: usize, T>(path: &str, number: fn([u8; BYTES]) -> T) -> Result<Vec<T>> {
     let bytes = std::fs::read(path).with_context(|| path.to_owned())?;
     let (chunks, rest) = bytes.as_chunks::<BYTES>();
-    ensure!(rest.is_empty(), "{path}: its size is no multiple of {BYTES}");
+    ensure!(rest.is_empty(), "{path}: the size is not a multiple of {BYTES}");
     Ok(chunks.iter().copied().map(number).collect())
 }

@@ -1,17 +1,17 @@
-//! The kernels of a GPU against what its memory can do, and against candle's operations:
+//! Compares the GPU kernels with the memory bandwidth and with candle's operations:
 //!
 //!     cargo bench --features cuda --bench cuda -- [--rows 2048] [--rounds 7]
 //!
-//! Each line is a JSON object. `copy` copies within the device, and counts what it reads and what it writes. `statistics`
-//! reduces rows of 50,304 logits, and counts what it reads; its share is of the copy's rate in the same round.
-//! `head` has the product by the head besides, once with the kernel and once in candle's operations. `scan` runs one layer
-//! of a small Mamba and of a small Mamba-2 over 16 sequences of 512 tokens.
+//! Each line is a JSON object. `copy` copies within the device, and counts both the bytes read and the bytes written.
+//! `statistics` reduces rows of 50,304 logits, and counts the bytes read; its share is relative to the rate of the copy
+//! in the same round. `head` includes the product with the head, once with the kernel and once with candle's
+//! operations. `scan` runs one layer of a small Mamba and of a small Mamba-2 over 16 sequences of 512 tokens.
 
 use anyhow::{Context, Result, ensure};
 use candle_core::{DType, Device, Tensor};
 use pdr_audit::config::Device as Wanted;
 use pdr_audit::models::batch::PackedBatch;
-use pdr_audit::models::cuda::{RowStatistics, Rows, ScanInput, ScanPlaces, Scans};
+use pdr_audit::models::cuda::{GpuScanInput, LogitRows, RowStatistics, ScanPlaces, Scans};
 use pdr_audit::models::device::ComputeDevice;
 use pdr_audit::models::kernels::scan::{ScanShape, TimeStep};
 use pdr_audit::models::logit_stats::{Head, logit_stats, plain_logit_stats};
@@ -21,7 +21,7 @@ use std::time::Instant;
 
 const VOCAB: usize = 50_304;
 const WIDTH: usize = 768;
-/// Runs between two looks at the clock.
+/// Runs per measurement.
 const RUNS: usize = 20;
 const TYPES: [(&str, DType); 3] = [("bf16", DType::BF16), ("f16", DType::F16), ("f32", DType::F32)];
 
@@ -40,9 +40,9 @@ fn main() -> Result<()> {
             let line = json!({ "round": round, "what": "head", "dtype": name, "kernel_ms": kernel * 1e3, "candle_ms": plain * 1e3, "ratio": plain / kernel });
             println!("{line}");
         }
-        let of_heads = |states| ScanShape { heads: 24, head_dim: 64, groups: 1, states, time_step: TimeStep::PerHead };
+        let mamba2 = |states| ScanShape { heads: 24, head_dim: 64, groups: 1, states, time_step: TimeStep::PerHead };
         let mamba = ScanShape { heads: 1, head_dim: 1536, groups: 1, states: 16, time_step: TimeStep::PerChannel };
-        for (name, shape) in [("mamba", mamba), ("mamba2", of_heads(128))] {
+        for (name, shape) in [("mamba", mamba), ("mamba2", mamba2(128))] {
             let seconds = scan(&gpu, shape)?;
             println!("{}", json!({ "round": round, "what": "scan", "shape": name, "ms": seconds * 1e3 }));
         }
@@ -57,16 +57,16 @@ fn options() -> Result<(usize, usize)> {
         match argument.as_str() {
             "--rows" => rows = arguments.next().context("--rows N")?.parse()?,
             "--rounds" => rounds = arguments.next().context("--rounds N")?.parse()?,
-            // cargo bench adds it.
+            // Added by cargo bench.
             "--bench" => {}
-            other => anyhow::bail!("{other}: --rows and --rounds are known"),
+            other => anyhow::bail!("{other} is not supported; supported: --rows, --rounds"),
         }
     }
     ensure!(rows > 0, "--rows 0");
     Ok((rows, rounds))
 }
 
-/// Seconds of one run, from many that are queued behind each other; the first is not counted.
+/// Seconds per run, over many runs queued one after another; the first one is not counted.
 fn seconds<T>(gpu: &Device, mut run: impl FnMut() -> candle_core::Result<T>) -> Result<f64> {
     run()?;
     gpu.synchronize()?;
@@ -88,12 +88,12 @@ fn statistics(gpu: &Device, rows: usize, dtype: DType) -> Result<f64> {
     let kernel = RowStatistics::new(gpu, dtype)?.context("the kernel did not compile")?;
     let product = Tensor::randn(0f32, 3f32, (rows, VOCAB), gpu)?.to_dtype(dtype)?;
     let targets = Tensor::zeros(rows, DType::U32, gpu)?;
-    let of_tile = Rows { product: &product, bias: None, soft_cap: None, targets: &targets, first: 0 };
-    let took = seconds(gpu, || kernel.reduce(&of_tile))?;
+    let tile = LogitRows { product: &product, bias: None, soft_cap: None, targets: &targets, first: 0 };
+    let took = seconds(gpu, || kernel.reduce(&tile))?;
     Ok((rows * VOCAB * dtype.size_in_bytes()) as f64 / took / 1e9)
 }
 
-/// Seconds with the kernel and in candle's operations.
+/// Seconds with the kernel and with candle's operations.
 fn head(gpu: &Device, rows: usize, dtype: DType) -> Result<(f64, f64)> {
     let random = |shape| Tensor::randn(0f32, 1f32, shape, gpu)?.to_dtype(dtype);
     let hidden = random((rows, WIDTH))?;
@@ -115,7 +115,7 @@ fn scan(gpu: &Device, shape: ScanShape) -> Result<f64> {
     let a = (Tensor::ones((rates, shape.time_steps()), DType::F32, gpu)? * -1.5)?;
     let (d, time_bias) = (random(1)?, Tensor::zeros(shape.time_steps(), DType::F32, gpu)?);
     let d = d.flatten_all()?.narrow(0, 0, shape.time_steps())?;
-    let input = ScanInput {
+    let input = GpuScanInput {
         x: (&x, 0),
         gate: (&gate, 0),
         time_steps: (&time_steps, 0),

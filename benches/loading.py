@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How long models take to load, how much memory they take then, and how much of it comes back.
+"""Measures how long models take to load, how much memory they take, and how much of it is returned.
 
     cargo build --release
     python3 benches/loading.py MODEL_DIR [MODEL_DIR ...] [--runs 3] [--program target/release/pdr-audit]
 
-For each model and run the service is started twice on a free port: with the model eager, for the time from the start of the process
-to `/readyz` (files opened, digests taken, weights loaded), and with the model lazy, for the resident size of the process before
-loading, after it and after unloading, each the second time round. Linux only; needs no package.
+For each model and run, the service is started twice on a free port: with the model eager, to measure the time from the start of the process
+to `/readyz` (files opened, digests computed, weights loaded), and with the model lazy, to measure the resident size of the process before
+loading, after it and after unloading, each for the second time. Linux only; needs no package.
 """
 import argparse, json, pathlib, statistics
 from service import Service
@@ -50,7 +50,7 @@ def main():
         times = [ready(arguments.program, model) for _ in range(arguments.runs)]
         runs = [memory(arguments.program, model) for _ in range(arguments.runs)]
         weights = runs[0][0]
-        grown, back = (statistics.median(run[at] for run in runs) / weights for at in (1, 2))
+        grown, back = (statistics.median(run[column] for run in runs) / weights for column in (1, 2))
         spread = f"{statistics.median(times):.2f} ({min(times):.2f} to {max(times):.2f})"
         print(f"| {model.name} | {size:,.0f} | {spread} | {weights / 1e6:,.0f} | {100 * grown:.1f} % | {100 * back:.1f} % |", flush=True)
 

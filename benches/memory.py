@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What `pdr-audit score` takes at its peak, by number of texts and by model.
+"""Measures the peak memory of `pdr-audit score`, by number of texts and by model.
 
     cargo build --release
     python3 benches/memory.py TEXTS.jsonl [MODEL_DIR ...] [--program target/release/pdr-audit]
 
-The demo model scores 10,000 and 100,000 texts, every one different, without the cache of statistics (`engine.cache`) and then with it, which
-fills up; each further model scores the texts of the file, beside the bytes of its weights. Linux or macOS; needs no package.
+The demo model scores 10,000 and 100,000 different texts, first without the cache of statistics (`engine.cache`) and then with it, which
+fills up; each further model scores the texts of the file, relative to the bytes of its weights. Linux or macOS; needs no package.
 """
 import argparse, json, os, pathlib, subprocess, sys, tempfile
 
@@ -15,9 +15,9 @@ UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def score(program, texts, config):
-    """The peak resident size of `score`, in bytes, and how many lines it wrote."""
+    """The peak resident size of `score`, in bytes, and the number of lines it wrote."""
     with tempfile.TemporaryFile() as out:
-        # With a cache of its own, so that it tries out budgets of batches as a first start does.
+        # With a separate cache, so that it calibrates batch budgets as on a first start.
         environment = os.environ | {"XDG_CACHE_HOME": str(config.parent / "cache")}
         command = [program, "score", texts, "--config", config]
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env=environment)
@@ -46,7 +46,7 @@ def main():
     arguments = parser.parse_args()
     program = arguments.program
     texts = [json.loads(line)["text"] for line in open(arguments.texts)]
-    print("| model | texts | weights, MB | peak, MB | beside the weights |\n" + "|---" * 5 + "|")
+    print("| model | texts | weights, MB | peak, MB | in addition to the weights, MB |\n" + "|---" * 5 + "|")
     with tempfile.TemporaryDirectory() as directory:
         config, many = pathlib.Path(directory) / "c.toml", pathlib.Path(directory) / "many.jsonl"
         demo = weight_bytes(program, "")

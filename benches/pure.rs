@@ -1,12 +1,12 @@
-//! The pure parts: scores, explanations, AUROC, the bootstrap. `cargo bench --bench pure`.
+//! Benchmarks of the pure parts: scores, explanations, AUROC, the bootstrap. `cargo bench --bench pure`.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use pdr_audit::methods::{Surroundings, TextStats, default_methods, explain, score, zlib_bytes};
-use pdr_audit::statistics::{Bootstrap, BootstrapColumn, PositionProfile, Roc, Sample, bootstrap};
+use pdr_audit::statistics::{Bootstrap, BootstrapColumn, LabelledScore, PositionProfile, Roc, bootstrap};
 use pdr_audit::token_stats::TokenStats;
 use std::hint::black_box;
 
-/// Deterministic numbers in (0, 1).
+/// Deterministic pseudo-random numbers in (0, 1).
 fn noise(count: usize) -> impl Iterator<Item = f64> {
     let mut seed = 1u64;
     (0..count).map(move |_| {
@@ -32,9 +32,9 @@ fn methods(c: &mut Criterion) {
 }
 
 fn statistics(c: &mut Criterion) {
-    let samples: Vec<Sample> = noise(10_000)
+    let samples: Vec<LabelledScore> = noise(10_000)
         .enumerate()
-        .map(|(i, x)| Sample { score: x + 0.2 * (i % 2) as f64, member: i % 2 == 1 })
+        .map(|(i, x)| LabelledScore { score: x + 0.2 * (i % 2) as f64, member: i % 2 == 1 })
         .collect();
     c.bench_function("roc/10,000 samples with DeLong", |b| {
         b.iter(|| {

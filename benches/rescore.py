@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures how fast known texts are scored again: scores (texts times methods) a second through HTTP.
+"""Measures how fast known texts are rescored: scores (texts times methods) per second over HTTP.
 
     cargo build --release
     python3 benches/rescore.py [--program target/release/pdr-audit] [--model DIR] [--texts FILE] [--rounds 5]
 
-Scores 1,000 texts of 64 words once, so that their token ids and statistics are known, and then posts them again with 20 alphas
-that were never asked for, on three methods: 60,000 scores a request. The time is from the first byte sent to the last one read,
-by a client on the same machine. Texts are random words, or the first 1,000 lines of FILE (`text` on each); the model is the demo
-or the checkpoint in DIR. Needs no package.
+Scores 1,000 texts of 64 words once, so that their token ids and statistics are cached, and then posts them again with 20 new alphas
+for three methods: 60,000 scores per request. The time is measured from the first byte sent to the last one read, by a client on the same
+machine. Texts are random words, or the first 1,000 lines of FILE (`text` of each); the model is the demo or the checkpoint in DIR. Needs no
+package.
 """
 import argparse, http.client, json, pathlib, random, socket, statistics, subprocess, sys, tempfile, time
 
@@ -38,7 +38,7 @@ def wait_until_ready(port, service):
         except OSError:
             pass
         time.sleep(0.1)
-    sys.exit("the service has ended")
+    sys.exit("the service has exited")
 
 
 def post(port, texts, methods):
@@ -91,7 +91,7 @@ def measure(port, texts, rounds):
             answer, seconds = post(port, texts, methods)
             scores = sum(len(result["scores"]) for result in answer["results"])
             if scores != len(texts) * len(METHODS) * ALPHAS or answer["usage"]["forward_passes"] != 0:
-                sys.exit(f"not what was to be measured: {scores} scores, {answer['usage']}")
+                sys.exit(f"unexpected result: {scores} scores, {answer['usage']}")
             rates.append(scores / seconds)
         median, low, high = statistics.median(rates), min(rates), max(rates)
         print(f"{family:12} {median:10,.0f} scores/s (of {rounds} runs, {low:,.0f} to {high:,.0f})")

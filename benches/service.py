@@ -1,10 +1,10 @@
-"""The service on a free port, for as long as a `with` lasts. Needs no package."""
+"""Runs the service on a free port for the duration of a `with` block. Needs no package."""
 import json, os, pathlib, socket, subprocess, tempfile, time, urllib.error, urllib.request
 
 
 class Service:
     def __init__(self, program, config):
-        """`config` is the text of the settings; what they name by a relative path counts from a directory of their own."""
+        """`config` is the text of the settings; relative paths in them are relative to a temporary directory."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -13,7 +13,7 @@ class Service:
         settings.write_text(config)
         self.started = time.monotonic()
         command = [program, "--config", settings, "serve", "--port", self.port]
-        # Starts are alike: none tries out budgets of batches, or finds those of another.
+        # All starts are alike: none calibrates batch budgets, or uses those of another.
         environment = os.environ | {"PDR_AUDIT__ENGINE__CALIBRATE": "false"}
         self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.DEVNULL, env=environment)
 
@@ -26,7 +26,7 @@ class Service:
         self.directory.cleanup()
 
     def call(self, method, path, body=None, **headers):
-        """The answer's JSON. A problem ends the program with what the service says of it."""
+        """The JSON of the response. An error ends the program with the service's message."""
         return json.loads(self.text(method, path, body, **headers))
 
     def text(self, method, path, body=None, **headers):
@@ -41,12 +41,12 @@ class Service:
             raise SystemExit(f"{method} {path}: {error.code} {error.read().decode()}") from None
 
     def wait(self, done):
-        """Seconds from the start of the process until `done` answers without an error and truly."""
+        """Seconds from the start of the process until `done` returns true without an error."""
         while True:
             try:
                 if done():
                     return time.monotonic() - self.started
             except OSError:
                 pass
-            assert self.process.poll() is None, "the service has ended"
+            assert self.process.poll() is None, "the service has exited"
             time.sleep(0.01)

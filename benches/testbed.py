@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Checks whole audits against numbers computed elsewhere: one request to the service for each length of text.
+"""Compares whole audits with independently computed results: one request to the service for each length of text.
 
     cargo build --release
     python3 benches/testbed.py TESTBED_DIR [--program target/release/pdr-audit] [--auroc 0.002] [--rate 0.005] [--bootstrap 0.003]
 
 TESTBED_DIR holds `model/` and `ref-model/` (checkpoints), `data/length{32,64,128}.jsonl` (labelled texts) and, from PyTorch,
 transformers and scikit-learn, `results.json` (by length and score), `scores_length*.csv` (by text) and `bootstrap_indices.u16le`
-(the draws). For each length every score of the table is asked for at once, and then once more by the preset of the paper.
+(the draws). For each length, every score of the table is requested at once, and then once more with the preset of the paper.
 
 The tolerances: f32 rounding may swap the order of a few of the 160,000 pairs of a member and a non-member, each worth 6e-6 of AUROC;
-rates go in steps of a sample, here 1/400, and `--rate` is two of them; a score may differ by what it may from transformers,
-1e-4 + 1e-3 |x|. The service draws other samples than the table did, so numbers of the two bootstraps differ by chance. How far, is
+rates change in steps of one sample, here 1/400, and `--rate` is two of them; a score may differ as much as from transformers,
+1e-4 + 1e-3 |x|. The service draws other samples than the table did, so the results of the two bootstraps differ by chance. By how much is
 known: one standard deviation of the difference is sqrt(2 p (1 - p) / N) for shares of N draws and sqrt(2 / N) of a replicate's
-for means, and four are too much. So that chance hides nothing, the table's own draws are repeated on our scores ("same draws"); there
-1e-4 is too much, and of a p-value two replicates, since one swapped pair may move one. Where `--bootstrap` is exceeded, four
-deviations are not and the same draws agree, the difference is listed as one by chance. Exits 1 where any other tolerance is exceeded.
-Needs no package.
+for means, and more than four are too many. So that chance hides nothing, the table's own draws are repeated on our scores ("same draws");
+there, more than 1e-4 is too much, and for a p-value two replicates, since one swapped pair may change one. If `--bootstrap` is exceeded,
+but four deviations are not and the same draws agree, the difference is listed as caused by chance. Exits with 1 if any other tolerance is
+exceeded.
 """
 import argparse, array, csv, io, json, math, pathlib, statistics, sys
 from bisect import bisect_right
@@ -26,12 +26,12 @@ from service import Service
 
 NAMES = {"loss": "loss", "zlib": "zlib", "lowercase": "lowercase", "ref": "ref", "mink": "min_k", "mink++": "min_k_plus_plus"}
 BASES = {name: base for base, name in NAMES.items()}
-# What a column's name leaves out: both are of the linear decay with alpha 1.
+# Not part of a column's name: both use the linear decay with alpha 1.
 ABLATIONS = {
     "reverse": {"decay": "reverse", "family": "linear", "alpha": 1.0},
     "before": {"decay": "linear", "alpha": 1.0, "select": "before"},
 }
-# The columns that are printed, how wide, and what is under each.
+# The printed columns with their widths and sub-columns.
 HEADINGS = [
     ("AUROC", 8, ("table", "ours")),
     *((rate, 7, ("table", "ours")) for rate in ("TPR at 5 %", "TPR at 0.5 %", "FPR at 95 %")),
@@ -40,7 +40,7 @@ HEADINGS = [
     ("p, same draws", 7, ("< 0", "<= 0")),
 ]
 
-# The most that numbers of the same draws may differ by.
+# The maximum difference between statistics of the same draws.
 SAME_DRAWS = 1e-4
 
 
@@ -56,20 +56,20 @@ def method(column):
     return request
 
 
-def column_of(row):
-    """The column of the table that a row of an answer with the preset belongs to."""
+def column_name(row):
+    """The column of the table that a row of a response for the preset belongs to."""
     pdr = row.get("pdr", {})
     return "|".join(str(part) for part in (BASES[row["name"]], pdr.get("decay"), pdr.get("alpha")) if part is not None)
 
 
 class Differences:
-    """The worst difference of each kind, and whether it is within the tolerance for that kind."""
+    """The largest difference of each kind, and the differences that exceed their tolerance."""
 
     def __init__(self):
         self.worst, self.exceeded, self.by_chance = {}, [], []
 
     def add(self, kind, where, want, got, tolerance, chance=0.0):
-        """`chance`: a difference of this size, should it be above the tolerance, is listed apart."""
+        """`chance`: a difference up to this size that exceeds the tolerance is listed separately."""
         difference = abs(got - want)
         self.worst[kind] = max(self.worst.get(kind, (-1,)), (difference, tolerance, where))
         if difference > tolerance * (1 + 1e-9):
@@ -104,8 +104,8 @@ class Draws:
             self.drawn.append((list(map(mul, times, labels)), [t * (1 - label) for t, label in zip(times, labels)]))
 
     def replicates(self, scores):
-        """Of each replicate how many pairs are the wrong way round, how many pairs there are, and the true-positive rate at 0.5 %;
-        for scores of which no two are equal."""
+        """For each replicate: how many pairs are in the wrong order, how many pairs there are, and the true positive rate at 0.5 %;
+        for scores without ties."""
         assert len(set(scores)) == self.size, "two texts have the same score"
         ranked = itemgetter(*sorted(range(self.size), key=lambda index: -scores[index]))
         wrong, pairs, rates = [], [], []
@@ -119,30 +119,30 @@ class Draws:
 
 
 def noise_of_share(p, q, replicates):
-    """One standard deviation of the difference of two shares of that many draws each; shares are kept off 0 and 1 by half a draw."""
+    """One standard deviation of the difference of two shares of that many draws each; shares are kept half a draw away from 0 and 1."""
     p = min(max((p + q) / 2, 0.5 / replicates), 1 - 0.5 / replicates)
     return math.sqrt(2 * p * (1 - p) / replicates)
 
 
 def noise(values):
-    """One standard deviation of the difference of two means, and of two standard deviations, of so many values as these."""
+    """One standard deviation of the difference of two means, and of two standard deviations, of as many values as these."""
     mean, variance, count = statistics.fmean(values), statistics.pvariance(values), len(values)
     fourth = statistics.fmean((value - mean) ** 4 for value in values)
     return math.sqrt(2 * variance / count), math.sqrt(2 * (fourth / variance - variance) / (4 * count)) if variance else 0.0
 
 
 def summary(row):
-    """Our numbers of a method under the table's names."""
-    rate = {at["fpr"]: at["tpr"] for at in row["tpr_at_fpr"]}
+    """Our results for a method under the table's names."""
+    rate = {point["fpr"]: point["tpr"] for point in row["tpr_at_fpr"]}
     return {"auroc": row["auroc"], "tpr_at_5fpr": rate[0.05], "tpr_at_0_5fpr": rate[0.005], "fpr_at_95tpr": row["fpr_at_95_tpr"]}
 
 
 def spread(row):
     """Our bootstrap under the table's names."""
-    rate = next(at for at in row["bootstrap"]["tpr_at_fpr"] if at["fpr"] == 0.005)
-    of = {"auroc": row["bootstrap"]["auroc"], "tpr05": rate}
+    rate = next(point for point in row["bootstrap"]["tpr_at_fpr"] if point["fpr"] == 0.005)
+    statistics_by_kind = {"auroc": row["bootstrap"]["auroc"], "tpr05": rate}
     both = (("mean", "mean"), ("std", "standard_deviation"))
-    return {f"{kind}_{theirs}": summary[ours] for kind, summary in of.items() for theirs, ours in both}
+    return {f"{kind}_{theirs}": summary[ours] for kind, summary in statistics_by_kind.items() for theirs, ours in both}
 
 
 class Check:
@@ -190,21 +190,21 @@ class Check:
                 self.resampled(f"{kind}_{statistic}", column, theirs, mine, function(values), 4 * chance)
         if "versus_baseline" in row:
             base_wrong = same[column.partition("|")[0]][0]
-            deltas = [(base - own) / pairs for base, own, pairs in zip(base_wrong, wrong, pairs)]
+            deltas = [(base - method) / pairs for base, method, pairs in zip(base_wrong, wrong, pairs)]
             mine["delta_mean"] = mine["auroc_mean"] - spread(base)["auroc_mean"]
             self.resampled("delta_mean", column, theirs, mine, statistics.fmean(deltas), 4 * noise(deltas)[0])
             cells += [f"|{theirs['delta_mean']:8.4f}{mine['delta_mean']:8.4f} ", self.p_values(column, theirs, row, deltas)]
         return f"{column:24} " + "".join(cells)
 
     def resampled(self, kind, column, theirs, mine, again, chance):
-        """A number of the bootstrap, ours and then that of the table's draws."""
+        """A statistic of the bootstrap, ours and then that of the table's draws."""
         agrees = abs(again - theirs[kind]) <= SAME_DRAWS
         self.add(f"bootstrap {kind}", column, theirs[kind], mine[kind], self.tolerances["bootstrap"], chance if agrees else 0.0)
         self.add(f"bootstrap {kind}, same draws", column, theirs[kind], again, SAME_DRAWS)
 
     def p_values(self, column, theirs, row, deltas):
-        """In floating point a difference of exactly 0 may come out a little above it, as it does with scikit-learn: where such
-        replicates are, the table's p-value lies between the share below 0 and the share of 0 and below."""
+        """In floating point, a difference of exactly 0 may be slightly positive, as it is with scikit-learn: with such
+        replicates, the table's p-value lies between the share below 0 and the share of 0 and below."""
         p, ours, count = theirs["p_value_vs_base"], row["versus_baseline"]["p_value_raw"], len(deltas)
         below, at_most = (sum(map(test, deltas)) / count for test in (lambda delta: delta < 0, lambda delta: delta <= 0))
         self.add("p", column, p, ours, 4 * noise_of_share(p, ours, count))
@@ -229,17 +229,17 @@ class Check:
                 self.add("mean log-probability of a position", f"{kind} {row['position']}", want, row[ours]["mean_lp"], 1e-4)
         gaps = [row["members"]["mean_lp"] - row["non_members"]["mean_lp"] for row in rows[:40]]
         tens = ", ".join(f"{statistics.fmean(gaps[start:start + 10]):.3f}" for start in range(0, 40, 10))
-        print(f"\nmembers less non-members by ten positions: {tens} nats")
+        print(f"\nmembers minus non-members by ten positions: {tens} nats")
 
     def preset(self, service):
-        """The preset of the paper: its rows are those that the table's `paper_settings` name, and more."""
+        """The preset of the paper: its rows include those listed in the table's `paper_settings`."""
         rows = self.audit(service, [{"preset": "paper_wikimia", "length": int(self.length)}])["results"]["methods"]
         named = {column for columns in self.table["paper_settings"].values() for column in columns.values()}
         wanted = set(NAMES) | named | {f"{base}|slope" for base in ("loss", "ref", "mink", "mink++")}
-        assert {column_of(row) for row in rows} == wanted, {column_of(row) for row in rows} ^ wanted
+        assert {column_name(row) for row in rows} == wanted, {column_name(row) for row in rows} ^ wanted
         for row in rows:
             for kind, got in summary(row).items():
-                column = column_of(row)
+                column = column_name(row)
                 self.add(f"{kind} of the preset", column, self.table["results"][column][kind], got, self.tolerances[kind])
 
 

@@ -158,7 +158,8 @@ fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declaration>)
             devices: places,
         });
     }
-    Ok((devices, declared))
+    let devices = devices.into_iter().map(|device| device.with_threads(settings.engine.threads));
+    Ok((devices.collect(), declared))
 }
 
 /// The index of a device among those in use; opened now if it is not there yet.
@@ -176,7 +177,7 @@ fn place(devices: &mut Vec<ComputeDevice>, wanted: config::Device) -> Result<usi
 }
 
 fn device_slot(settings: &Settings, device: &ComputeDevice, directory: Option<&Path>) -> DeviceSlot {
-    let config::Engine { max_batch_tokens, calibrate, threads, .. } = settings.engine;
+    let config::Engine { max_batch_tokens, calibrate, .. } = settings.engine;
     let budgets = budgets(device);
     let calibrated = calibrate && max_batch_tokens.is_none();
     let trimmed = device.clone();
@@ -191,17 +192,12 @@ fn device_slot(settings: &Settings, device: &ComputeDevice, directory: Option<&P
                 directory: directory.map(Path::to_owned),
                 device: device.name.clone(),
                 hardware: device.hardware(),
-                threads: resolved(threads),
+                threads: device.threads,
             }),
         }),
-        threads: resolved(threads),
+        threads: device.threads,
         trim: Box::new(move || trimmed.trim()),
     }
-}
-
-/// The number of threads that 0 stands for, or this one.
-fn resolved(threads: usize) -> usize {
-    if threads > 0 { threads } else { std::thread::available_parallelism().map_or(1, usize::from) }
 }
 
 fn queue_tokens(devices: &[ComputeDevice]) -> usize {

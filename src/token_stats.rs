@@ -1,33 +1,33 @@
 //! Four numbers per scored token, from which every likelihood method is computed.
 //!
-//! A forward pass is reduced to these as soon as its logits exist, so that methods, decays and sweeps over
-//! their parameters are cheap arithmetic afterwards. They are `f64`: only the model itself computes in `f32`.
+//! A forward pass is reduced to these as soon as its logits exist, so that methods, decays and sweeps over their
+//! parameters are cheap arithmetic afterwards. They are `f64`; only the model itself computes in `f32`.
 
 /// The smallest variance that [`TokenStats::sigma`] uses, in nats squared: sigma is never below 1e-4.
 ///
-/// A flat distribution has a variance of 0 (or, by rounding, a little less); without a floor its z would be 0/0.
+/// A flat distribution has a variance of 0 (or, due to rounding, slightly less); without a floor its z would be 0/0.
 pub const VARIANCE_FLOOR: f64 = 1e-8;
 
-/// What one scored token needs, with p the model's distribution over its whole output dimension V given the
-/// tokens before it.
+/// The statistics of one scored token, with p the model's distribution over its whole output dimension V given the
+/// previous tokens.
 ///
-/// A text of `n + 1` token ids has `n` of these: the first id has nothing before it and is never scored.
+/// A text of `n + 1` token ids has `n` of these: the first id has no previous token and is never scored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TokenStats {
-    /// Log-probability of the token that came, in nats.
+    /// Log-probability of the observed token, in nats.
     pub lp: f64,
     /// Mean log-probability under the model, `sum_v p_v ln p_v` (a term with `p_v = 0` counts as 0), in nats.
     pub mu: f64,
     /// Variance of the log-probability under the model, `sum_v p_v (ln p_v - mu)^2`, in nats squared, before
     /// the floor.
     pub var: f64,
-    /// Log-probability of the model's first choice, `max_v ln p_v`, in nats.
+    /// Log-probability of the most probable token, `max_v ln p_v`, in nats.
     pub max_lp: f64,
 }
 
 impl TokenStats {
-    /// Standard deviation of the log-probability under the model, in nats, its variance floored at
-    /// [`VARIANCE_FLOOR`]. A variance that is not a number stays one: it must not pass for a flat distribution.
+    /// Standard deviation of the log-probability under the model, in nats, with the variance floored at
+    /// [`VARIANCE_FLOOR`]. A NaN variance stays NaN: it must not be mistaken for a flat distribution.
     pub fn sigma(&self) -> f64 {
         let floored = if self.var < VARIANCE_FLOOR { VARIANCE_FLOOR } else { self.var };
         floored.sqrt()
@@ -38,8 +38,8 @@ impl TokenStats {
         -self.mu
     }
 
-    /// The log-probability standardised by the model's own moments, `(lp - mu) / sigma` (Min-K%++, Zhang et al.
-    /// 2024, eq. 3); no unit.
+    /// The log-probability standardised by the model's own moments, `(lp - mu) / sigma` (Min-K%++, Zhang et al. 2024,
+    /// eq. 3); dimensionless.
     pub fn z(&self) -> f64 {
         (self.lp - self.mu) / self.sigma()
     }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variance_that_is_not_a_number_stays_one() {
+    fn a_nan_variance_stays_nan() {
         assert!(token(f64::NAN).z().is_nan());
     }
 }

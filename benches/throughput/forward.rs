@@ -1,4 +1,4 @@
-//! Forward passes alone.
+//! Forward passes without the service.
 
 use anyhow::{Context, Result};
 use candle_core::{DType, Device};
@@ -9,7 +9,7 @@ use pdr_audit::models::ops::{Form, Multiply};
 use pdr_audit::tokenizer::Tokenizer;
 use std::path::Path;
 
-/// The token budget of a batch, as the engine has it on the CPU where it is not measured.
+/// The token budget of a batch, as the engine uses it on the CPU unless it is calibrated.
 const BUDGET: usize = 2_048;
 
 /// A model and the batches that it runs.
@@ -19,15 +19,15 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// `forward` or `gemm`, each perhaps after `single-`.
+    /// Creates the layer `forward` or `gemm`, each with an optional prefix `single-`.
     pub fn new(layer: &str, model: &Path, texts: &[String], dtype: DType) -> Result<Self> {
         let checkpoint = Checkpoint::open(&ModelFiles::Directory(model.to_owned()))?;
-        // Without room in a batch, every text is one of its own.
+        // With a budget of 0, every text is a batch of its own.
         let (kind, budget) = layer.strip_prefix("single-").map_or((layer, BUDGET), |kind| (kind, 0));
         let (form, dtype) = match kind {
             "forward" => (checkpoint.form(dtype, &Device::Cpu), dtype),
             "gemm" => (Form::Fused(Multiply::Gemm), DType::F32),
-            other => anyhow::bail!("no layer is called {other}"),
+            other => anyhow::bail!("unknown layer {other}"),
         };
         let loaded = checkpoint.load_in(form, dtype, &Device::Cpu)?.causal().context("not a causal model")?;
         Ok(Self { model: loaded, batches: batches(token_ids(model, texts)?, budget) })
@@ -42,7 +42,7 @@ impl Forward {
     }
 }
 
-/// The ids of every text.
+/// The token ids of every text.
 pub fn token_ids(model: &Path, texts: &[String]) -> Result<Vec<Vec<u32>>> {
     let tokenizer = Tokenizer::from_json(&ModelFiles::Directory(model.to_owned()).open("tokenizer.json")?)?;
     texts.iter().map(|text| Ok(tokenizer.encode(text)?.ids.to_vec())).collect()

@@ -4,17 +4,17 @@
 //!
 //! | layer | what runs |
 //! |---|---|
-//! | `forward` | the model alone over token ids that are ready, in batches of 2,048 tokens |
+//! | `forward` | the model alone over prepared token ids, in batches of 2,048 tokens |
 //! | `gemm` | the same without packed weights, in f32 |
 //! | `single-forward`, `single-gemm` | the same with one text in a batch |
-//! | `offline` | the scorer as `pdr-audit score` uses it: tokenizer, queue and methods around the forward passes |
-//! | `http` | texts posted to a server on a free port by several clients, 32 in a request |
-//! | `clients` | the same by 32 clients at once with a text in a request |
-//! | `alone` | the same by one client with a text in a request: latency without load |
-//! | `rate-kernel`, `rate-candle` | a large product of the kernel that `forward` uses, and of candle in f32, in GFLOP/s |
+//! | `offline` | the scorer as `pdr-audit score` uses it: tokenizer, queue, forward passes and methods |
+//! | `http` | texts posted to a server on a free port by several clients, 32 per request |
+//! | `clients` | the same by 32 concurrent clients with one text per request |
+//! | `alone` | the same by one client with one text per request: latency without load |
+//! | `rate-kernel`, `rate-candle` | a large product with the kernel that `forward` uses, and with candle in f32, in GFLOP/s |
 //!
-//! The layers take turns, so that a change of the machine's speed meets all of them. Each round of a layer prints one JSON
-//! line. The cache is off.
+//! The layers take turns, so that a change of the machine's speed affects all of them. Each round of a layer prints one
+//! JSON line. The cache is disabled.
 
 mod forward;
 mod rates;
@@ -48,7 +48,7 @@ impl Options {
                 "--rounds" => rounds = arguments.next().context("--rounds N")?.parse()?,
                 "--dtype" => dtype = arguments.next().context("--dtype f32|bf16")?.parse()?,
                 "--layers" => layers = arguments.next().context("--layers NAMES")?,
-                // cargo bench adds it.
+                // Added by cargo bench.
                 "--bench" => {}
                 _ => paths.push(argument),
             }
@@ -69,16 +69,16 @@ impl Options {
     }
 }
 
-/// What a layer runs.
+/// What a layer measures.
 enum Layer {
     Forward(Forward),
-    Service(service::Load),
+    Service(service::Workload),
     Rate(Rate),
 }
 
 impl Layer {
     fn new(name: &str, options: &Options) -> Result<Self> {
-        Ok(match (name.strip_prefix("rate-"), service::Load::named(name)) {
+        Ok(match (name.strip_prefix("rate-"), service::Workload::named(name)) {
             (Some(rate), _) => Self::Rate(Rate::new(rate, &options.model, options.dtype)?),
             (None, Some(load)) => Self::Service(load),
             (None, None) => Self::Forward(Forward::new(name, &options.model, &options.texts, options.dtype)?),

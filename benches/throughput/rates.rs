@@ -1,4 +1,4 @@
-//! What the machine's matrix units give: one large product, the best of a few.
+//! The rate of the machine's matrix units: one large product, the best of several runs.
 
 use anyhow::{Result, bail};
 use candle_core::{DType, Device, Tensor};
@@ -20,12 +20,13 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `kernel`: what the model takes its products with, of weights stored as its are; `candle`: candle's own matmul in f32.
+    /// `kernel`: the products of the model, with weights of the type that its weights have; `candle`: candle's own
+    /// matmul in f32.
     pub fn new(name: &str, model: &Path, dtype: DType) -> Result<Self> {
         let (form, dtype) = match name {
             "kernel" => (Form::inference(&Device::Cpu, dtype), stored(model, dtype)?),
             "candle" => (Form::Plain, DType::F32),
-            other => bail!("no layer is called rate-{other}"),
+            other => bail!("unknown layer rate-{other}"),
         };
         let x = Tensor::randn(0f32, 1.0, (SIZE, SIZE), &Device::Cpu)?;
         let weight = Tensor::randn(0f32, 1.0, (SIZE, SIZE), &Device::Cpu)?.to_dtype(dtype)?;
@@ -45,7 +46,7 @@ impl Rate {
     }
 }
 
-/// The type that packed weights have: in f32 the one they are stored in.
+/// The type of packed weights: in f32 the one they are stored in.
 fn stored(model: &Path, dtype: DType) -> Result<DType> {
     let checkpoint = Checkpoint::open(&ModelFiles::Directory(model.to_owned()))?;
     Ok(match (dtype, checkpoint.weights.main_dtype(|_| true)) {
@@ -55,5 +56,5 @@ fn stored(model: &Path, dtype: DType) -> Result<DType> {
     })
 }
 
-/// Weights that are not packed are widened when they are loaded.
+/// Weights that are not packed are converted to f32 when they are loaded.
 const GEMM: Form = Form::Fused(Multiply::Gemm);

@@ -1,4 +1,4 @@
-//! The service as its users meet it: over HTTP, and as the command line runs it.
+//! The service over HTTP, and the scorer as the command line runs it.
 
 use anyhow::Result;
 use candle_core::DType;
@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 
 const METHODS: &str = "loss,zlib,min_k,min_k_plus_plus";
 
-/// How texts come to the service.
+/// How texts are sent to the service.
 #[derive(Clone, Copy)]
-pub enum Load {
+pub enum Workload {
     Http { clients: usize, texts: usize },
     Offline,
 }
 
-impl Load {
+impl Workload {
     pub fn named(layer: &str) -> Option<Self> {
         match layer {
             "http" => Some(Self::Http { clients: 8, texts: 32 }),
@@ -64,10 +64,10 @@ impl Service {
         Ok(Self { url, client: reqwest::Client::new(), scorer, plan, texts: texts.to_vec() })
     }
 
-    pub async fn run(&self, load: Load) -> Result<()> {
-        match load {
-            Load::Http { clients, texts } => self.post(clients, texts).await,
-            Load::Offline => self.score().await,
+    pub async fn run(&self, workload: Workload) -> Result<()> {
+        match workload {
+            Workload::Http { clients, texts } => self.post(clients, texts).await,
+            Workload::Offline => self.score().await,
         }
     }
 

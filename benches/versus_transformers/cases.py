@@ -1,16 +1,16 @@
-"""What run.py measures: shapes, lengths of texts, types, and what is aimed at."""
+"""The cases that run.py measures: shapes, lengths of texts, types, and targets."""
 import dataclasses, json, random, struct
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
     name: str
-    model: str  # a directory beside the others
-    words: int | None  # of a text; none: 8 to 512, shuffled
-    dtype: str  # what pdr-audit computes in
-    ratio: float  # aimed at: to the better of the peer's modes in f32
-    share: float | None  # aimed at: of the rate of the kernel used
-    ratio_bf16: float | None = None  # aimed at: to the peer in bf16
+    model: str  # the name of its directory
+    words: int | None  # per text; None: 8 to 512, shuffled
+    dtype: str  # the type that pdr-audit computes in
+    ratio: float  # target: relative to the better of the peer's modes in f32
+    share: float | None  # target: share of the rate of the kernel used
+    ratio_bf16: float | None = None  # target: relative to the peer in bf16
 
 
 CASES = [
@@ -25,19 +25,19 @@ CASES = [
 
 
 def cut(words, case, count):
-    """So many texts of a case out of a list of words, which is gone round as often as is needed."""
+    """Cuts `count` texts of a case out of a list of words, which is repeated as often as needed."""
     lengths = random.Random(0)
-    texts, at = [], 0
+    texts, start = [], 0
     for _ in range(count):
-        # As many short texts as long ones, by their order of magnitude.
+        # As many short texts as long ones, by order of magnitude.
         length = case.words or round(8 * 64 ** lengths.random())
-        texts.append(" ".join(words[(at + i) % len(words)] for i in range(length)))
-        at += length
+        texts.append(" ".join(words[(start + i) % len(words)] for i in range(length)))
+        start += length
     return texts
 
 
 def products(model):
-    """Multiplications for a token by the weights of the layers, and by those of the head, from the header of the file."""
+    """Multiplications per token by the weights of the layers, and by those of the head, from the header of the file."""
     with open(model / "model.safetensors", "rb") as file:
         header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
     config = json.loads((model / "config.json").read_text())

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The checkpoints that run.py measures, with random weights: their speed is that of the real ones, their scores mean nothing.
+"""Creates the checkpoints that run.py measures, with random weights: they are as fast as the real ones, but their scores have no meaning.
 
     python make.py OUT_DIR TOKENIZER.json [NAME ...]
 
-TOKENIZER.json is that of a Pythia model, or another of up to 50,280 ids. Needs torch, transformers and safetensors.
+TOKENIZER.json is the tokenizer of a Pythia model, or another with up to 50,280 ids. Needs torch, transformers and safetensors.
 """
 import pathlib, shutil, sys
 

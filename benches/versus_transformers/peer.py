@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What an auditor runs today: PyTorch and transformers on the same checkpoint and texts.
+"""The established way to audit: PyTorch and transformers on the same checkpoint and texts.
 
     python peer.py MODEL_DIR TEXTS.jsonl [--mode per-text|batched] [--dtype f32|bf16] [--scores OUT.jsonl]
 
-per-text   one forward pass per text, statistics from the whole logits: the way of the reference implementations of Min-K%++
-batched    right-padded batches of 32 of similar lengths: the best a careful user gets without writing kernels
+per-text   one forward pass per text, statistics from the complete logits: the method of the reference implementations of Min-K%++
+batched    right-padded batches of 32 of similar lengths: the best that a careful user achieves without writing kernels
 
-On the CPU. Prints one JSON line with the rate of a pass over all texts, which follows another that is not timed. Needs torch, transformers, numpy.
+On the CPU. Prints one JSON line with the rate of a pass over all texts, after a warm-up pass. Needs torch, transformers, numpy.
 """
 import argparse, json, time, zlib
 
@@ -18,7 +18,7 @@ BATCH = 32
 
 
 def statistics(logits, ids):
-    """Logits [.., n, V] and ids [.., n] to the log-probability and z score of each id."""
+    """Converts logits [.., n, V] and ids [.., n] to the log-probability and z score of each id."""
     log_probs = torch.log_softmax(logits.float(), dim=-1)
     probs = log_probs.exp()
     lp = log_probs.gather(-1, ids.unsqueeze(-1)).squeeze(-1)
@@ -56,12 +56,12 @@ def main():
     with open(arguments.texts) as file:
         texts = [json.loads(line)["text"] for line in file]
     step = 1 if arguments.mode == "per-text" else BATCH
-    # Texts of similar lengths are padded least; the results are put back into the order of the texts.
-    order = sorted(range(len(texts)), key=lambda at: len(texts[at])) if step > 1 else list(range(len(texts)))
+    # Texts of similar lengths need the least padding; the results are restored to the order of the texts.
+    order = sorted(range(len(texts)), key=lambda index: len(texts[index])) if step > 1 else list(range(len(texts)))
     for _ in ("warm-up", "timed"):
         start, results = time.perf_counter(), [None] * len(texts)
-        for at in range(0, len(texts), step):
-            chosen = order[at : at + step]
+        for first in range(0, len(texts), step):
+            chosen = order[first : first + step]
             for place, result in zip(chosen, score_batch(model, tokenizer, [texts[place] for place in chosen])):
                 results[place] = result
         seconds = time.perf_counter() - start

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""pdr-audit beside PyTorch and transformers, on the same checkpoints and texts, in one run, turn by turn.
+"""Compares pdr-audit with PyTorch and transformers on the same checkpoints and texts, alternately in one run.
 
     cargo build --release && cargo bench --bench throughput --no-run
     python benches/versus_transformers/make.py MODELS_DIR TOKENIZER.json
     python benches/versus_transformers/run.py MODELS_DIR TEXTS.jsonl [--cases 70m,mamba] [--limit 64] [--runs 5]
 
-Prints a table: medians over the runs, the ratio to the better of the peer's two modes (lowest and highest of the runs), the share that
-products with weights make of the rate of one large product (of the kernel used, and of candle's matmul in f32), how far the scores of the
-two programs are apart, and whether the aims of cases.py are met. Texts are cut from the words of TEXTS.jsonl. The Python that runs this
-needs torch, transformers and numpy (CPU builds will do).
+Prints a table: medians over the runs, the ratio to the better of the peer's two modes (lowest and highest of the runs), the share of the rate
+of one large product that the products with weights reach (of the kernel used, and of candle's matmul in f32), how far the scores of the
+two programs differ, and whether the targets of cases.py are met. Texts are cut from the words of TEXTS.jsonl. The Python that runs this
+needs torch, transformers and numpy (CPU builds are sufficient).
 """
 import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile
 
@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEER = pathlib.Path(__file__).with_name("peer.py")
 METHODS = "loss,zlib,min_k,min_k_plus_plus"
 MODES = ("per-text", "batched")
-# A score does not depend on budgets of batches, so `score` need not try them out.
+# A score does not depend on batch budgets, so `score` need not calibrate them.
 ENVIRONMENT = os.environ | {"PDR_AUDIT__ENGINE__CALIBRATE": "false"}
 LAYERS = "rate-candle,rate-kernel,http"
 
@@ -41,7 +41,7 @@ def peer(model, texts, mode, dtype, scores=None):
 
 
 def disagreement(model, texts, case, directory):
-    """The largest difference of any score between the two programs, relative to 1 + its size; the peer in f32."""
+    """The largest difference of any score between the two programs, relative to 1 + its magnitude; the peer runs in f32."""
     config, theirs = directory / "c.toml", directory / "scores.jsonl"
     config.write_text(f'[engine]\ndtype = "{case.dtype}"\n[[models]]\nid = "bench"\nsource = {json.dumps(str(model))}\n')
     peer(model, texts, "per-text", "f32", theirs)
@@ -51,7 +51,7 @@ def disagreement(model, texts, case, directory):
 
 
 def measure(model, texts, case, runs):
-    """All programs in turn, so often: for each run the rates by name."""
+    """Runs all programs in turn, `runs` times: for each run, the rates by name."""
     measured = []
     for _ in range(runs):
         run = ours(model, texts, case)

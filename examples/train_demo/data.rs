@@ -1,4 +1,4 @@
-//! The corpus, split at random, as token ids.
+//! The corpus as token ids, split at random.
 
 use crate::corpus::{Drawn, Generator};
 use crate::vocabulary;
@@ -9,22 +9,22 @@ use std::collections::HashMap;
 use std::path::Path;
 use tokenizers::Tokenizer;
 
-/// Texts that the tokenizer and both models learn from.
+/// Texts that the tokenizer and both models are trained on.
 const BACKGROUND: usize = 7_000;
-/// Texts of each class.
+/// Texts per class.
 const CLASS: usize = 500;
-/// Tokens by which the lengths of a pair may differ, at most.
+/// Maximum difference between the lengths of a pair, in tokens.
 const ALIKE: usize = 16;
-/// Lengths that a labelled text may have, in tokens.
+/// Lengths of a labelled text, in tokens.
 const LENGTHS: std::ops::RangeInclusive<usize> = 32..=128;
 
-/// A text and its token ids, closed by the end-of-text token.
+/// A text and its token ids, terminated by the end-of-text token.
 pub struct Text {
     pub text: String,
     pub ids: Vec<u32>,
 }
 
-/// Texts by what they are for.
+/// Texts by purpose.
 pub struct Split {
     pub background: Vec<Text>,
     pub members: Vec<Text>,
@@ -32,8 +32,8 @@ pub struct Split {
 }
 
 impl Split {
-    /// Draws the corpus and trains the tokenizer on its background. Of every two texts that follow, of the same kind and
-    /// about the same length, a coin makes one a member: a random split in which neither kind nor length tells anything.
+    /// Draws the corpus and trains the tokenizer on its background. Of every two later texts of the same kind and about
+    /// the same length, a coin makes one a member: a random split in which neither kind nor length is informative.
     pub fn draw() -> Result<(Self, Tokenizer)> {
         let mut generator = Generator::new(20_260_101);
         let background: Vec<String> = (0..BACKGROUND).map(|_| generator.next_text().text).collect();
@@ -71,12 +71,12 @@ impl Text {
     }
 }
 
-/// Tokens of all texts together.
+/// The number of tokens of all texts.
 pub fn count(texts: &[Text]) -> usize {
     texts.iter().map(|t| t.ids.len()).sum()
 }
 
-/// Writes the labelled texts to `audit.jsonl`, members and non-members in turn, one JSON object a line.
+/// Writes the labelled texts to `audit.jsonl`, members and non-members alternately, one JSON object per line.
 pub fn save_audit(directory: &Path, split: &Split) -> Result<()> {
     let mut lines = String::new();
     for (i, (member, other)) in split.members.iter().zip(&split.non_members).enumerate() {

@@ -1,4 +1,4 @@
-//! What the saved model separates: the AUROC of every default method, members against non-members.
+//! Evaluates the saved model: the AUROC of every default method, members against non-members.
 
 use crate::data::Split;
 use anyhow::{Context, Result};
@@ -6,7 +6,7 @@ use candle_core::{DType, Device};
 use pdr_audit::methods::{Surroundings, TextStats, default_methods, score, zlib_bytes};
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
-use pdr_audit::statistics::{Roc, Sample};
+use pdr_audit::statistics::{LabelledScore, Roc};
 use pdr_audit::tokenizer::Tokenizer;
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub fn print_table(id: &str, directory: &Path, split: &Split) -> Result<()> {
         for (zlib_bytes, tokens, member) in &texts {
             let around = Surroundings { text: "", dataset: &[] };
             let text = TextStats { tokens, ids: &[], zlib_bytes: *zlib_bytes, views: &[], around };
-            samples.push(Sample { score: score(&method.method, &text)?, member: *member });
+            samples.push(LabelledScore { score: score(&method.method, &text)?, member: *member });
         }
         let roc = Roc::new(&samples)?;
         println!("  {:40} AUROC {:.3}  TPR at 5 % FPR {:.3}", method.label, roc.auroc(), roc.tpr_at_fpr(0.05).tpr);

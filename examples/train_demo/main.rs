@@ -1,8 +1,9 @@
 //! Trains the two demo models that ship with the program: `cargo run --release --example train_demo [OUTPUT_DIR]`.
 //!
-//! An invented corpus is split at random into members, non-members and background. `demo` learns background and members,
-//! `demo-reference` (smaller) the background only, so what tells members from non-members is that `demo` has seen them and
-//! nothing else. Everything is seeded: the corpus and split are the same on every machine, the weights up to rounding.
+//! A generated corpus is split at random into members, non-members and background. `demo` is trained on background and
+//! members, `demo-reference` (smaller) on the background only, so members differ from non-members only in that `demo`
+//! has seen them. Everything is seeded: the corpus and the split are the same on every machine, the weights are the
+//! same up to rounding.
 
 mod corpus;
 mod data;

@@ -1,4 +1,4 @@
-//! The two models, in the shape of Pythia.
+//! The architectures of the two models, which are those of Pythia.
 
 use crate::vocabulary;
 use pdr_audit::models::arch::{Arch, Biases, Positions, Residual, Sizes};
@@ -34,7 +34,7 @@ fn pythia(hidden_size: usize, layers: usize, heads: usize) -> Arch {
     }
 }
 
-/// A quarter of every head turns.
+/// A quarter of every head is rotated.
 pub fn rotary(head_dim: usize) -> Rotary {
     Rotary::plain(head_dim / 4, 10_000.0)
 }

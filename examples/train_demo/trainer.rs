@@ -1,4 +1,4 @@
-//! AdamW on the decoder's differentiable form.
+//! Training with AdamW on the decoder's differentiable form.
 
 use crate::data::Text;
 use anyhow::Result;
@@ -14,15 +14,15 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 
-/// Texts of a step.
+/// Texts per step.
 const BATCH: usize = 16;
-/// Gradients longer than this are scaled down to it.
+/// Gradients with a norm above this are scaled down to it.
 const CLIP: f64 = 1.0;
 
-/// Linear warm-up to the peak learning rate, then a cosine to a tenth of it.
+/// Linear warm-up to the peak learning rate, then cosine decay to a tenth of it.
 pub struct Schedule {
     pub epochs: usize,
-    /// Steps of the warm-up.
+    /// Number of warm-up steps.
     pub warm_up: usize,
     pub peak: f64,
 }
@@ -37,7 +37,7 @@ impl Schedule {
     }
 }
 
-/// A model under training.
+/// A model in training.
 pub struct Trainer {
     pub arch: Arch,
     /// Parameters by their canonical names.
@@ -48,7 +48,8 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// A model with seeded initial weights: normal with deviation 0.02, less for what adds to the residual stream.
+    /// Creates a model with seeded initial weights: normal with standard deviation 0.02, and less for the projections
+    /// that write to the residual stream.
     pub fn new(arch: Arch, seed: u64, schedule: Schedule) -> Result<Self> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut parameters = BTreeMap::new();
@@ -70,7 +71,7 @@ impl Trainer {
         Ok(Self { arch, parameters, decoder, schedule, rng })
     }
 
-    /// Trains for the epochs of the schedule; `texts` tells which texts an epoch consists of.
+    /// Trains for the epochs of the schedule; `texts` returns the texts of an epoch.
     pub fn train<'a>(&mut self, texts: impl Fn(usize) -> Vec<&'a Vec<Text>>) -> Result<()> {
         let vars: Vec<Var> = self.parameters.values().cloned().collect();
         let mut optimizer = AdamW::new(vars, ParamsAdamW { beta2: 0.95, weight_decay: 0.01, ..Default::default() })?;
@@ -92,7 +93,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// One step; the mean loss over the tokens of the batch.
+    /// Runs one step and returns the mean loss over the tokens of the batch.
     fn step(&self, optimizer: &mut AdamW, texts: &[&Text]) -> Result<f64> {
         let sequences: Vec<&[u32]> = texts.iter().map(|t| t.ids.as_slice()).collect();
         let batch = PackedBatch::new(&sequences);
@@ -117,7 +118,7 @@ impl Trainer {
     }
 }
 
-/// A standard normal number by Box and Muller.
+/// A standard normal number (Box-Muller transform).
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let (u, v): (f64, f64) = (rng.random(), rng.random());
     (-2.0 * (1.0 - u).ln()).sqrt() * (2.0 * PI * v).cos()

@@ -1,4 +1,4 @@
-//! The tokenizer: a byte-level BPE like Pythia's, trained on the background alone.
+//! The tokenizer: a byte-level BPE like Pythia's, trained on the background texts only.
 
 use anyhow::{Result, anyhow};
 use tokenizers::models::TrainerWrapper;
@@ -6,11 +6,11 @@ use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{AddedToken, Tokenizer};
 
-/// Closes a text in training; never part of a scored text.
+/// Ends a text in training; never part of a scored text.
 pub const END_OF_TEXT: &str = "<|endoftext|>";
-/// Its id: the first.
+/// Its id, the first of the vocabulary.
 pub const END_OF_TEXT_ID: u32 = 0;
-/// Entries of the vocabulary, bytes included.
+/// Size of the vocabulary, the 256 bytes included.
 pub const SIZE: usize = 2048;
 
 /// Learns the merges.

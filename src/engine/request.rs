@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::class::Class;
-use crate::models::masked::{Blank, Filled};
+use crate::models::masked::{Filled, MaskedPosition};
 use crate::token_stats::TokenStats;
 
 /// The statistics of one sequence: `len - 1` entries for `len` ids, none for a sequence without ids.
@@ -27,7 +27,7 @@ pub(super) enum PassInput {
     /// The statistics of its tokens are wanted, of a causal model.
     Score(Arc<[u32]>),
     /// What could stand in its masked position is wanted, of a masked model.
-    Fill(Blank),
+    Fill(MaskedPosition),
 }
 
 /// What came of a pass, of the same kind as its input.
@@ -79,7 +79,7 @@ impl Request {
 
     /// Adds a masked position to fill. Each is a pass of its own, for it is masked in a copy of the sequence. They are neither
     /// cached nor merged: the caller keeps what it makes of them.
-    pub fn fill(&mut self, position: Blank) -> Arc<Pass> {
+    pub fn fill(&mut self, position: MaskedPosition) -> Arc<Pass> {
         self.add(PassInput::Fill(position))
     }
 
@@ -149,7 +149,7 @@ impl PassInput {
     }
 
     /// The masked position to fill.
-    pub(super) fn masked_position(&self) -> Option<&Blank> {
+    pub(super) fn masked_position(&self) -> Option<&MaskedPosition> {
         match self {
             Self::Score(_) => None,
             Self::Fill(position) => Some(position),

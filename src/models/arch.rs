@@ -1,8 +1,8 @@
-//! The architecture of a model as plain data: everything the decoder needs to know and nothing it does not.
+//! The architecture of a decoder as plain data: everything the decoder needs to know, and nothing else.
 
 use super::rotary::Rotary;
 
-/// The sizes that every decoder has.
+/// Sizes that every decoder has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Outputs of the head, padding rows included.
@@ -10,22 +10,22 @@ pub struct Sizes {
     pub hidden: usize,
     pub layers: usize,
     pub heads: usize,
-    /// Keys and values; fewer than `heads` where query heads share them.
+    /// Key and value heads; fewer than `heads` if query heads share them.
     pub kv_heads: usize,
     pub head_dim: usize,
     /// Width of the MLP.
     pub inner: usize,
-    /// The most positions the model was built for.
+    /// The maximum number of positions the model was built for.
     pub context: usize,
 }
 
 impl Sizes {
-    /// Columns of all queries.
+    /// Width of all queries together.
     pub fn queries(&self) -> usize {
         self.heads * self.head_dim
     }
 
-    /// Columns of all keys, and of all values.
+    /// Width of all keys together, and of all values.
     pub fn keys(&self) -> usize {
         self.kv_heads * self.head_dim
     }
@@ -41,11 +41,11 @@ pub struct Arch {
     /// Epsilon of every norm.
     pub norm_eps: f64,
     pub residual: Residual,
-    /// A norm before the head.
+    /// Whether there is a norm before the head.
     pub final_norm: bool,
     pub attention: Attention,
     pub activation: Activation,
-    /// The MLP multiplies the activated half of its first projection with the other half.
+    /// Whether the MLP is gated: it multiplies the activated half of its first projection by the other half.
     pub gated: bool,
     pub biases: Biases,
     pub head: HeadArch,
@@ -53,8 +53,8 @@ pub struct Arch {
 
 impl Arch {
     /// A decoder of these sizes with the choices that most families share: layer norms before each branch, rotary
-    /// positions over the whole head, full attention scaled by `1 / sqrt(head_dim)`, a plain MLP, no biases, a head of
-    /// its own. Families state where they differ.
+    /// positions over the whole head, full attention scaled by `1 / sqrt(head_dim)`, a plain MLP, no biases, and an
+    /// untied head. Each family overrides what differs.
     pub fn new(sizes: Sizes) -> Self {
         Self {
             sizes,
@@ -77,7 +77,7 @@ impl Arch {
         }
     }
 
-    /// The width of an embedded token, and of what the head multiplies.
+    /// Width of an embedded token, and of the input of the head.
     pub fn embedding_width(&self) -> usize {
         self.embedding.projected.unwrap_or(self.sizes.hidden)
     }
@@ -87,45 +87,45 @@ impl Arch {
         self.sizes.queries() + 2 * self.sizes.keys()
     }
 
-    /// Rows of the first projection of the MLP: the gate, where there is one, then the rest.
+    /// Rows of the first projection of the MLP: the gate, if there is one, then the rest.
     pub fn mlp_up_width(&self) -> usize {
         if self.gated { 2 * self.sizes.inner } else { self.sizes.inner }
     }
 }
 
-/// How tokens enter.
+/// How tokens are embedded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Embedding {
-    /// The embedding's own width, where projections lead from it to the hidden size and back (OPT-350m).
+    /// Width of the embedding, if projections lead from it to the hidden size and back (OPT-350m).
     pub projected: Option<usize>,
-    /// A factor on embedded tokens (Gemma).
+    /// A factor applied to embedded tokens (Gemma).
     pub scale: Option<f64>,
 }
 
-/// Where a token's position enters.
+/// How a token's position enters the model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Positions {
-    /// A learned vector for each position is added to the embedding; position 0 has row `offset` of the table.
+    /// A learned vector per position is added to the embedding; position 0 is row `offset` of the table.
     Learned { offset: usize },
-    /// Queries and keys are turned.
+    /// Queries and keys are rotated.
     Rotary(Rotary),
 }
 
-/// The kind of every norm.
+/// The kind of every norm of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormKind {
     /// Mean and variance, with weight and bias (Ba et al. 2016).
     Layer,
-    /// The root of the mean square, with a weight (Zhang and Sennrich 2019).
+    /// Root mean square, with a weight (Zhang and Sennrich 2019).
     Rms,
 }
 
-/// How attention and MLP join the residual stream x, and where they are normalised.
+/// How attention and MLP are added to the residual stream x, and where norms are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residual {
     /// `x += attention(norm(x)); x += mlp(norm(x))`
     Pre,
-    /// `x += attention(norm(x)) + mlp(norm(x))`, both of the same x.
+    /// `x += attention(norm(x)) + mlp(norm(x))`, both computed from the same x.
     Parallel,
     /// `x = norm(x + attention(x)); x = norm(x + mlp(x))` (OPT-350m)
     Post,
@@ -133,38 +133,38 @@ pub enum Residual {
     Sandwich,
 }
 
-/// What is particular in the attention.
+/// The parameters of attention.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attention {
-    /// Factor on the scores.
+    /// Factor applied to the scores.
     pub scale: f64,
     /// Scores s become `cap tanh(s / cap)` (Gemma 2).
     pub soft_cap: Option<f64>,
-    /// For each layer how many keys a query sees, its own included; all before it where `None`.
+    /// For each layer, how many keys a query attends to, its own included; `None` for all previous ones.
     pub windows: Vec<Option<usize>>,
     pub query_key_norm: Option<QueryKeyNorm>,
 }
 
-/// What an RMS norm of queries and of keys spans.
+/// What the RMS norm of queries and keys spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryKeyNorm {
-    /// Each head alone, all with the same weight (Qwen 3).
+    /// Each head separately, all heads with the same weight (Qwen 3).
     Head,
 }
 
 /// The nonlinearity of the MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    /// x times the normal distribution function of x, by erf.
+    /// x times the normal distribution function of x, computed with erf.
     Gelu,
-    /// The same by a tanh (Hendrycks and Gimpel 2016), which GPT-NeoX-20B calls `gelu_fast`.
+    /// The tanh approximation of it (Hendrycks and Gimpel 2016), which GPT-NeoX-20B calls `gelu_fast`.
     GeluTanh,
     Relu,
     /// x times the logistic function of x.
     Silu,
 }
 
-/// Which projections add a bias.
+/// Which projections have a bias.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Biases {
     pub qkv: bool,
@@ -176,7 +176,7 @@ pub struct Biases {
 /// The projection to the vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeadArch {
-    /// It multiplies by the embedding.
+    /// Whether it uses the weights of the embedding.
     pub tied: bool,
     /// Logits x become `cap tanh(x / cap)` (Gemma 2).
     pub soft_cap: Option<f64>,

@@ -1,7 +1,7 @@
-//! Canonical tensors, put together from those on disk.
+//! Builds canonical tensors from those on disk.
 
-use super::ModelError;
 use super::arch::Arch;
+use super::error::ModelError;
 use super::families::Storage;
 use super::weights::{Stored, Weights};
 use candle_core::{DType, Device, Tensor};
@@ -9,14 +9,14 @@ use rayon::prelude::*;
 use safetensors::Dtype;
 use std::collections::BTreeSet;
 
-/// Gives tensors by their canonical names, and remembers which of those on disk were used.
+/// Reads tensors by their canonical names, and records which tensors on disk were used.
 pub struct Assembly<'a> {
     weights: &'a Weights,
     storage: &'a Storage,
-    /// That of a decoder; other architectures are stored in canonical order.
+    /// The architecture of a decoder; the tensors of other architectures are stored in canonical order.
     arch: Option<&'a Arch>,
     used: BTreeSet<String>,
-    /// Where tensors stand before they are reordered: one buffer for all, so that loading leaves no holes in the heap.
+    /// Holds tensors before they are reordered: one buffer for all of them, so that loading does not fragment the heap.
     scratch: Vec<f32>,
 }
 
@@ -25,15 +25,15 @@ impl<'a> Assembly<'a> {
         Self { weights, storage, arch, used: BTreeSet::new(), scratch: Vec::new() }
     }
 
-    /// The tensors on disk that were read so far.
+    /// The tensors on disk that have been read so far.
     pub fn used(&self) -> &BTreeSet<String> {
         &self.used
     }
 
-    /// The elements of a canonical tensor as f32, row by row.
+    /// The elements of a canonical tensor as f32, in row-major order.
     ///
     /// # Errors
-    /// [`ModelError::Tensor`] naming what is missing, or has another shape or a type that is not supported.
+    /// [`ModelError::Tensor`] naming the tensor that is missing, has another shape, or has an unsupported type.
     pub fn values(&mut self, canonical: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
         let (names, parts) = self.parts(canonical, shape)?;
         let transposed = self.storage.is_transposed(canonical);
@@ -44,10 +44,10 @@ impl<'a> Assembly<'a> {
         values.clear();
         for (name, part) in names.iter().zip(&parts) {
             if !part.widen_into(&mut values) {
-                let reason = format!("type {:?}; supported are F32, F16 and BF16", part.dtype);
+                let reason = format!("type {:?} is not supported; supported types are F32, F16 and BF16", part.dtype);
                 return Err(ModelError::Tensor { name: name.clone(), reason });
             }
-            self.weights.let_go(name);
+            self.weights.release(name);
         }
         self.used.extend(names);
         let columns = count / shape[0].max(1);
@@ -67,11 +67,12 @@ impl<'a> Assembly<'a> {
         Ok(values)
     }
 
-    /// A canonical tensor that stands on disk in one piece, in canonical order and in this half type: taken over without
-    /// a detour by f32, which would need three times the memory of the tensor. None where it does not stand so.
+    /// A canonical tensor that is stored on disk in one piece, in canonical order and in this half type: used directly,
+    /// without a conversion to f32, which would need three times the memory of the tensor. `None` if it is stored in
+    /// any other way.
     ///
     /// # Errors
-    /// As [`Assembly::values`].
+    /// As for [`Assembly::values`].
     pub fn as_stored(&mut self, canonical: &str, shape: &[usize], dtype: DType) -> Result<Option<Tensor>, ModelError> {
         let reordered = self.arch.is_some_and(|arch| self.storage.row_order(arch, canonical).is_some());
         let changed = reordered || self.storage.is_transposed(canonical) || self.storage.offset(canonical) != 0.0;
@@ -81,14 +82,14 @@ impl<'a> Assembly<'a> {
         let (names, parts) = self.parts(canonical, shape)?;
         let [part] = &parts[..] else { return Ok(None) };
         let tensor = Tensor::from_raw_buffer(part.bytes(), dtype, shape, &Device::Cpu)?;
-        names.iter().for_each(|name| self.weights.let_go(name));
+        names.iter().for_each(|name| self.weights.release(name));
         self.used.extend(names);
         Ok(Some(tensor))
     }
 
-    /// The half type that every part of a canonical tensor is stored in, where it is one.
+    /// The half type that every part of a canonical tensor is stored in, if all have the same one.
     pub fn half_type(&self, canonical: &str) -> Option<DType> {
-        // By the header alone: the elements may have been read and let go.
+        // From the header only: the pages of the elements may have been released already.
         let parts = |names: Vec<String>| names.iter().map(|name| self.weights.dtype(name)).collect::<Option<Vec<_>>>();
         let parts = self.storage.candidates(canonical).into_iter().find_map(parts)?;
         let stored_in = |dtype| parts.iter().all(|part| *part == dtype);
@@ -99,7 +100,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// The rows of each part.
+    /// The number of rows of each part.
     fn rows(&self, canonical: &str, shape: &[usize], parts: usize) -> Vec<usize> {
         match self.arch {
             Some(arch) => self.storage.part_rows(arch, canonical, shape[0], parts),
@@ -107,8 +108,8 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// The parts of a canonical tensor, with their names, in the shapes that are asked for: nothing is as large as
-    /// config.json says before the files say so too.
+    /// The parts of a canonical tensor with their names, checked against the expected shape: nothing of the size that
+    /// config.json claims is allocated before the files confirm it.
     fn parts(&self, canonical: &str, shape: &[usize]) -> Result<(Vec<String>, Vec<Stored<'a>>), ModelError> {
         let (names, parts) = self.find(canonical)?;
         let transposed = self.storage.is_transposed(canonical);
@@ -118,7 +119,7 @@ impl<'a> Assembly<'a> {
         Ok((names, parts))
     }
 
-    /// The parts of a canonical tensor, under the first of its names that is there.
+    /// The parts of a canonical tensor, under the first of its possible names that exists.
     fn find(&self, canonical: &str) -> Result<(Vec<String>, Vec<Stored<'a>>), ModelError> {
         let candidates = self.storage.candidates(canonical);
         for names in &candidates {
@@ -127,7 +128,7 @@ impl<'a> Assembly<'a> {
                 return Ok((names.clone(), parts));
             }
         }
-        // Of a tensor in parts those that are missing; else every name that it might have.
+        // Name the missing parts of a tensor that is stored in parts, otherwise every name it could have.
         let is_missing = |name: &&String| self.weights.shape(name).is_none();
         let partly = candidates.iter().find(|names| names.iter().any(|name| !is_missing(&name)));
         let name = match partly {
@@ -138,21 +139,21 @@ impl<'a> Assembly<'a> {
     }
 }
 
-/// Compares the shape of a part of `rows` rows with what is asked for.
+/// Compares the shape of a part of `rows` rows with the expected shape.
 fn check_shape(name: &str, part: &Stored, shape: &[usize], rows: usize, transposed: bool) -> Result<(), ModelError> {
-    let mut wanted = shape.to_vec();
-    wanted[0] = rows;
+    let mut expected = shape.to_vec();
+    expected[0] = rows;
     if transposed {
-        wanted.reverse();
+        expected.reverse();
     }
-    if part.shape == wanted {
+    if part.shape == expected {
         return Ok(());
     }
-    let reason = format!("shape {:?}, but config.json asks for {wanted:?}", part.shape);
+    let reason = format!("shape {:?}, but config.json requires {expected:?}", part.shape);
     Err(ModelError::Tensor { name: name.to_owned(), reason })
 }
 
-/// `[columns, rows]` as `[rows, columns]`, several rows at a time: they lie beside each other where they are read.
+/// Turns `[columns, rows]` into `[rows, columns]`, several rows at a time, since these are adjacent in the source.
 fn transpose(values: &[f32], columns: usize) -> Vec<f32> {
     const ROWS: usize = 16;
     let rows = values.len() / columns.max(1);
@@ -166,7 +167,7 @@ fn transpose(values: &[f32], columns: usize) -> Vec<f32> {
     transposed
 }
 
-/// The rows of these numbers, in their order.
+/// The rows with these indices, in this order.
 fn pick_rows(values: &[f32], columns: usize, order: &[usize]) -> Vec<f32> {
     let mut picked = Vec::with_capacity(values.len());
     order.iter().for_each(|row| picked.extend_from_slice(&values[row * columns..(row + 1) * columns]));
@@ -181,13 +182,13 @@ mod tests {
     use crate::models::files::ModelFiles;
 
     #[test]
-    fn what_stands_on_disk_as_it_is_wanted_is_taken_over_and_nothing_else() {
+    fn only_tensors_stored_in_the_requested_form_are_used_directly() {
         for (golden, stored, other) in
             [("gptneox-bf16", DType::BF16, DType::F16), ("gptneox-f16", DType::F16, DType::BF16)]
         {
             let directory = format!("{}/tests/fixtures/goldens/{golden}", env!("CARGO_MANIFEST_DIR"));
             let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory.into())).unwrap();
-            let Network::Decoder(arch, storage) = &checkpoint.described.network else { panic!("a decoder") };
+            let Network::Decoder(arch, storage) = &checkpoint.description.network else { panic!("a decoder") };
             let mut assembly = Assembly::new(&checkpoint.weights, storage, Some(arch));
             let shape = [arch.sizes.vocab, arch.sizes.hidden];
             let taken = assembly.as_stored("embedding.weight", &shape, stored).unwrap().unwrap();
@@ -197,7 +198,7 @@ mod tests {
             for dtype in [DType::F32, other] {
                 assert!(assembly.as_stored("embedding.weight", &shape, dtype).unwrap().is_none());
             }
-            // Its rows go head by head on disk.
+            // Its rows are stored head by head.
             let qkv = [arch.qkv_width(), arch.sizes.hidden];
             assert!(assembly.as_stored("layers.0.qkv.weight", &qkv, stored).unwrap().is_none());
             let refusal = assembly.as_stored("embedding.weight", &[1, 2], stored).unwrap_err();

@@ -1,4 +1,4 @@
-//! Causal self-attention of a forward pass, in both forms.
+//! Causal self-attention in a forward pass, in both forms.
 
 use super::batch::{PackedBatch, similar_lengths};
 use super::kernels::attention::{AttentionShape, Visibility};
@@ -10,46 +10,47 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The most scores that the plain form has at once, 1 GiB of f32, of which several copies live together: where there would
-/// be more, sequences go one after another, and queries of one sequence block by block.
+/// The maximum number of attention scores that the plain form holds at once, 1 GiB of f32, of which several copies exist
+/// at a time. If there would be more, sequences are processed one after another, and the queries of one sequence block
+/// by block.
 pub const MOST_SCORES: usize = 1 << 28;
 
-/// Sequences up to this length keep their masks from layer to layer, some 64 MiB at most for each kind of layer; for longer
-/// ones they are made again.
+/// Masks of sequences up to this length are shared between layers, at most about 64 MiB for each kind of layer; masks
+/// of longer sequences are rebuilt.
 const LONGEST_SHARED_MASK: usize = 4096;
 
-/// What every layer of one forward pass shares.
+/// State that all layers of one forward pass share.
 pub struct AttentionPlan<'a> {
     shape: AttentionShape,
     batch: &'a PackedBatch,
     rotary: Option<Arc<RotaryRows>>,
-    /// Only the plain form pads.
+    /// Set in the plain form only, which pads.
     groups: Option<Groups>,
 }
 
-/// The plain form pads around the attention and nowhere else, and only among sequences of about the same length.
+/// The plain form pads around the attention and nowhere else, and only among sequences of similar length.
 struct Groups {
     groups: Vec<Group>,
-    /// For each row of the packed batch its place behind one another in all groups.
+    /// For each row of the packed batch, its index in the concatenation of all groups.
     rows: Tensor,
 }
 
-/// Sequences padded to the longest of them.
+/// Sequences padded to the longest one of them.
 struct Group {
     count: usize,
     longest: usize,
-    /// Row of the packed batch for each place of `[count, longest]`; padding points at row 0.
+    /// The row of the packed batch for each place of `[count, longest]`; padding refers to row 0.
     places: Tensor,
     /// Cosines and sines `[longest, 1, half]`.
     rotary: Option<(Tensor, Tensor)>,
-    /// Queries of a block.
+    /// Number of queries in a block.
     block: usize,
-    /// Masks that layers share, with what they are of and the first query of their block; none of long sequences.
+    /// Masks that layers share, each with its visibility and the first query of its block; not used for long sequences.
     masks: RefCell<Vec<(Visibility, usize, Tensor)>>,
 }
 
 impl<'a> AttentionPlan<'a> {
-    /// Prepares what the chosen form needs for this batch.
+    /// Prepares the state that the form needs for this batch.
     pub fn new(
         form: Form,
         shape: AttentionShape,
@@ -65,7 +66,7 @@ impl<'a> AttentionPlan<'a> {
         Ok(Self { shape, batch, rotary, groups })
     }
 
-    /// qkv `[tokens, qkv_width]` to `[tokens, heads * head_dim]`; the fused form may overwrite qkv.
+    /// Maps qkv `[tokens, qkv_width]` to `[tokens, heads * head_dim]`; the fused form may overwrite qkv.
     pub fn forward(&self, qkv: &Tensor, norms: Option<&QueryKeyNorms>, visibility: Visibility) -> Result<Tensor> {
         let Some(groups) = &self.groups else {
             norms.map_or(Ok(()), |norms| norms.fused(qkv, self.shape))?;
@@ -106,13 +107,13 @@ impl Groups {
                 }
             }
             before += places.len();
-            let of_a_query = sequences.len().saturating_mul(heads).saturating_mul(longest);
+            let per_query = sequences.len().saturating_mul(heads).saturating_mul(longest);
             groups.push(Group {
                 count: sequences.len(),
                 longest,
                 places: Tensor::new(places, device)?,
                 rotary: rotary.map(|rows| rows.tensors(longest, device)).transpose()?,
-                block: (most_scores / of_a_query.max(1)).clamp(1, longest.max(1)),
+                block: (most_scores / per_query.max(1)).clamp(1, longest.max(1)),
                 masks: RefCell::default(),
             });
         }
@@ -120,7 +121,7 @@ impl Groups {
     }
 }
 
-/// Sequences of similar lengths, no more together than make `most_scores`.
+/// Groups sequences of similar length, each group with at most `most_scores` scores.
 fn similar(sequences: &[Range<usize>], heads: usize, most_scores: usize) -> Vec<Vec<Range<usize>>> {
     let groups = similar_lengths(sequences.iter().map(Range::len)).into_iter().flat_map(|places| {
         let longest = places.iter().map(|&place| sequences[place].len()).max().unwrap_or(1);
@@ -132,9 +133,9 @@ fn similar(sequences: &[Range<usize>], heads: usize, most_scores: usize) -> Vec<
 }
 
 impl Group {
-    /// Queries, keys and values `[tokens, heads, head_dim]` to `[count * longest, heads * head_dim]`.
+    /// Maps queries, keys and values `[tokens, heads, head_dim]` to `[count * longest, heads * head_dim]`.
     fn attend(&self, [q, k, v]: [&Tensor; 3], shape: AttentionShape, visibility: Visibility) -> Result<Tensor> {
-        // In f32: GPT-J and GPT-Neo were trained so, and unscaled products leave the range of f16.
+        // In f32: GPT-J and GPT-Neo were trained this way, and unscaled products exceed the range of f16.
         let queries = (wide(&self.turn(self.pad(q)?)?.transpose(1, 2)?.contiguous()?)? * f64::from(shape.scale))?;
         let keys = wide(&repeat(&self.turn(self.pad(k)?)?.transpose(1, 2)?.contiguous()?, shape)?)?;
         let values = repeat(&self.pad(v)?.transpose(1, 2)?.contiguous()?, shape)?;
@@ -154,10 +155,10 @@ impl Group {
         Tensor::cat(&mixed, 2)?.transpose(1, 2)?.reshape(((), shape.out_width()))
     }
 
-    /// For the block of queries from `start`, `[block, keys up to its last query]`: 0 where a key is visible, minus infinity
-    /// where it is not.
+    /// The mask for the block of queries from `start`, `[block, keys up to its last query]`: 0 for a visible key,
+    /// negative infinity for any other.
     fn mask(&self, visibility: Visibility, start: usize, like: &Tensor) -> Result<Tensor> {
-        let known = self.masks.borrow().iter().find(|(of, at, _)| (*of, *at) == (visibility, start)).cloned();
+        let known = self.masks.borrow().iter().find(|(seen, first, _)| (*seen, *first) == (visibility, start)).cloned();
         if let Some((_, _, mask)) = known {
             return Ok(mask);
         }
@@ -188,7 +189,7 @@ impl Group {
     }
 }
 
-/// `[count, kv_heads, longest, dim]` with every key and value head as often as query heads share it.
+/// Repeats every key and value head of `[count, kv_heads, longest, dim]` once per query head that shares it.
 fn repeat(x: &Tensor, shape: AttentionShape) -> Result<Tensor> {
     let shared = shape.heads / shape.kv_heads;
     if shared == 1 {
@@ -204,7 +205,7 @@ mod tests {
     use crate::models::ops::Multiply;
     use crate::models::rotary::Rotary;
 
-    /// Blocks of any size, down to a single query, give what the fused kernel gives.
+    /// Blocks of any size, down to a single query, give the results of the fused kernel.
     #[test]
     fn blocks_of_queries_change_nothing() {
         let shape = AttentionShape { heads: 4, kv_heads: 2, head_dim: 6, scale: 0.4, soft_cap: Some(3.0) };
@@ -229,7 +230,7 @@ mod tests {
                 let got: Vec<f32> =
                     plan.forward(&qkv, None, visibility).unwrap().flatten_all().unwrap().to_vec1().unwrap();
                 assert_eq!(got.len(), want.len());
-                // Means of values up to 1 with f32 weights, summed in another order.
+                // Means of values up to 1 with f32 weights, summed in a different order.
                 let worst = got.iter().zip(&want).fold(0f32, |worst, (a, b)| worst.max((a - b).abs()));
                 assert!(worst < 2e-6, "{visibility:?}, {most_scores} scores: {worst}");
             }

@@ -1,11 +1,11 @@
-//! A packed batch: the ids of all sequences behind one another, so that no padding is ever multiplied.
+//! A packed batch: the ids of all sequences concatenated, so that padding is never multiplied.
 
 use candle_core::{Device, Result, Tensor};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Groups of sequences whose lengths lie between the same powers of two, as their places among `lengths`: padded to the
-/// longest of its group, none grows to more than twice its length. Empty ones are in no group.
+/// Groups sequences whose lengths lie between the same powers of two, as indices into `lengths`: padded to the longest
+/// of its group, no sequence grows to more than twice its length. Empty sequences are in no group.
 pub fn similar_lengths(lengths: impl Iterator<Item = usize>) -> Vec<Vec<usize>> {
     let mut by_size: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (place, length) in lengths.enumerate().filter(|(_, length)| *length > 0) {
@@ -39,12 +39,12 @@ impl PackedBatch {
         Tensor::new(self.ids.as_slice(), device)
     }
 
-    /// The position of every token in its own sequence.
+    /// The position of every token in its sequence.
     pub fn positions(&self) -> Vec<usize> {
         self.sequences.iter().flat_map(|s| 0..s.len()).collect()
     }
 
-    /// Rows whose next token is to be scored: all but the last of each sequence. With the ids of those next tokens.
+    /// The rows whose next token is scored, all but the last one of each sequence, and the ids of those next tokens.
     pub fn scored(&self) -> (Vec<u32>, Vec<u32>) {
         let rows = self.sequences.iter().flat_map(|s| s.start..s.end.saturating_sub(1).max(s.start));
         rows.map(|row| (row as u32, self.ids[row + 1])).unzip()

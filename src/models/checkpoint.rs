@@ -1,18 +1,20 @@
-//! A model as saved: configuration, weights and digest, opened without loading a weight.
+//! A model as saved: configuration, weights and digest, opened without loading any weight.
 
 use super::arch::Arch;
 use super::assembly::Assembly;
-use super::decoder::{Decoder, TensorSource};
-use super::families::{Described, Network, Storage, read_config};
+use super::decoder::Decoder;
+use super::error::ModelError;
+use super::families::{ModelDescription, Network, Storage, read_config};
 use super::files::{FileBytes, ModelFiles, joint_digest};
-use super::footprint::{self, Load};
+use super::footprint::{self, Workload};
 use super::json::standard_json;
 use super::kernels::packed::Products;
 use super::mamba::Mamba;
 use super::masked::Encoder;
+use super::model::{CausalLm, LoadedModel};
 use super::ops::{Form, Multiply};
+use super::source::TensorSource;
 use super::weights::Weights;
-use super::{CausalLm, Loaded, ModelError};
 use candle_core::{DType, Device, Tensor};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -20,7 +22,7 @@ use std::sync::Arc;
 
 /// The opened files of one model.
 pub struct Checkpoint {
-    pub described: Described,
+    pub description: ModelDescription,
     pub weights: Weights,
     config: FileBytes,
 }
@@ -29,53 +31,66 @@ impl Checkpoint {
     /// Opens the files: reads the configuration and the headers of the weights.
     ///
     /// # Errors
-    /// Names the file or key that is missing or wrong.
+    /// [`ModelError`] naming the file or key that is missing or wrong.
     pub fn open(files: &ModelFiles) -> Result<Self, ModelError> {
         const CONFIG: &str = "config.json";
         let config = files.open(CONFIG)?;
-        let value: Value = serde_json::from_slice(&standard_json(&config)).map_err(|e| files.fault(CONFIG, e))?;
-        let object = value.as_object().ok_or_else(|| files.fault(CONFIG, "not a JSON object"))?;
-        Ok(Self { described: read_config(object)?, weights: Weights::open(files)?, config })
+        let value: Value = serde_json::from_slice(&standard_json(&config)).map_err(|e| files.error(CONFIG, e))?;
+        let object = value.as_object().ok_or_else(|| files.error(CONFIG, "expected a JSON object"))?;
+        Ok(Self { description: read_config(object)?, weights: Weights::open(files)?, config })
     }
 
-    /// The value of `model_type` in the configuration.
+    /// The `model_type` of the configuration.
     pub fn model_type(&self) -> &'static str {
-        self.described.model_type
+        self.description.model_type
     }
 
-    /// Outputs of the head.
+    /// The number of outputs of the head.
     pub fn vocab_size(&self) -> usize {
-        self.described.network.vocab_size()
+        self.description.network.vocab_size()
     }
 
-    /// The most tokens of a text; none where there is no limit.
+    /// The maximum number of tokens in a text; `None` if there is no limit.
     pub fn context(&self) -> Option<usize> {
-        self.described.network.context()
+        self.description.network.context()
     }
 
-    /// Whether it is a masked model, which fills gaps of a text instead of continuing it.
+    /// Whether this is a masked model, which predicts masked tokens of a text instead of the next token.
     pub fn is_masked(&self) -> bool {
-        matches!(self.described.network, Network::Masked(_))
+        match self.description.network {
+            Network::Masked(_) => true,
+            Network::Decoder(..) | Network::Mamba(..) => false,
+        }
     }
 
-    /// Whether it can be loaded in f16 and bf16.
+    /// Whether the model can be loaded in f16 and bf16.
     pub fn has_half_precision(&self) -> bool {
-        matches!(self.described.network, Network::Decoder(..))
+        match self.description.network {
+            Network::Decoder(..) => true,
+            Network::Mamba(..) | Network::Masked(_) => false,
+        }
     }
 
-    /// The form in which [`Checkpoint::load`] loads it.
+    /// The form in which [`Checkpoint::load`] loads the model.
     pub fn form(&self, dtype: DType, device: &Device) -> Form {
         if self.is_masked() { Form::Plain } else { Form::inference(device, dtype) }
     }
 
     /// Bytes of the weights once loaded.
     pub fn weight_bytes(&self, form: Form, dtype: DType) -> u64 {
-        footprint::of_weights(&self.described.network, &self.weights, form, dtype)
+        footprint::weight_bytes(&self.description.network, &self.weights, form, dtype)
     }
 
-    /// Estimates from above what so many tokens take beside the weights, in bytes.
-    pub fn activation_bytes(&self, form: Form, dtype: DType, load: Load) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
-        footprint::of(&self.described.network, form, dtype, load)
+    /// An upper estimate of the bytes that a number of tokens takes in addition to the weights, on a device that runs
+    /// `threads` threads.
+    pub fn activation_bytes(
+        &self,
+        form: Form,
+        dtype: DType,
+        workload: Workload,
+        threads: usize,
+    ) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
+        footprint::activation_bytes(&self.description.network, form, dtype, workload, threads)
     }
 
     /// SHA-256 over configuration and weights, see [`joint_digest`]. Reads every byte.
@@ -85,21 +100,21 @@ impl Checkpoint {
         joint_digest(&mut contents)
     }
 
-    /// Loads the weights in a type to a device, in the fastest form for inference there.
+    /// Loads the weights in a type onto a device, in the fastest form for inference on it.
     ///
     /// # Errors
-    /// As [`Checkpoint::load_in`].
-    pub fn load(&self, dtype: DType, device: &Device) -> Result<Loaded, ModelError> {
+    /// As for [`Checkpoint::load_in`].
+    pub fn load(&self, dtype: DType, device: &Device) -> Result<LoadedModel, ModelError> {
         self.load_in(self.form(dtype, device), dtype, device)
     }
 
-    /// Loads the weights in a type to a device, in a given form. Masked models have but one, in f32.
+    /// Loads the weights in a type onto a device, in the given form. Masked models have only one form, in f32.
     ///
     /// # Errors
-    /// [`ModelError::Tensor`] naming a tensor that is missing, has another shape, a type that is not supported, or is no
-    /// part of the model.
-    pub fn load_in(&self, form: Form, dtype: DType, device: &Device) -> Result<Loaded, ModelError> {
-        let model: Box<dyn CausalLm> = match &self.described.network {
+    /// [`ModelError::Tensor`] naming a tensor that is missing, has another shape or an unsupported type, or is not part
+    /// of the model.
+    pub fn load_in(&self, form: Form, dtype: DType, device: &Device) -> Result<LoadedModel, ModelError> {
+        let model: Box<dyn CausalLm> = match &self.description.network {
             Network::Decoder(arch, storage) => self.causal(storage, Some(arch), form, dtype, device, |source| {
                 Ok(Box::new(Decoder::new(arch.clone(), form, device, source)?))
             })?,
@@ -107,13 +122,13 @@ impl Checkpoint {
                 Ok(Box::new(Mamba::new(arch.clone(), form, device, source)?))
             })?,
             Network::Masked(blueprint) => {
-                return Ok(Loaded::Masked(Box::new(Encoder::new(blueprint, &self.weights, device)?)));
+                return Ok(LoadedModel::Masked(Box::new(Encoder::new(blueprint, &self.weights, device)?)));
             }
         };
-        Ok(Loaded::Causal(model))
+        Ok(LoadedModel::Causal(model))
     }
 
-    /// Builds a model from the tensors, all of which it must ask for. `arch` is that of a decoder.
+    /// Builds a model from the tensors, all of which it must request. `arch` is the architecture of a decoder.
     fn causal(
         &self,
         storage: &Storage,
@@ -126,7 +141,7 @@ impl Checkpoint {
         let mut assembly = Assembly::new(&self.weights, storage, arch);
         let mut source = |canonical: &str, shape: &[usize]| {
             let dtype = match form {
-                // Norms are taken in f32 whatever the type, and are too small to matter.
+                // Norms are computed in f32 in any case, and are too small to matter.
                 Form::Plain if canonical.contains("norm") => DType::F32,
                 Form::Plain => dtype,
                 Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {
@@ -143,17 +158,16 @@ impl Checkpoint {
             Ok(tensor.to_dtype(dtype)?.to_device(device)?)
         };
         let model = build(&mut source)?;
-        self.refuse_strangers(assembly.used())?;
+        self.refuse_unused(assembly.used())?;
         Ok(model)
     }
 
-    /// A tensor that nothing read means that the configuration and the weights tell of different models.
-    fn refuse_strangers(&self, used: &BTreeSet<String>) -> Result<(), ModelError> {
-        let network = &self.described.network;
-        let mut strangers = self.weights.names().filter(|name| !used.contains(*name) && !network.ignores(name));
-        let Some(first) = strangers.next() else { return Ok(()) };
-        let reason =
-            format!("not part of the model that config.json describes ({} such tensors)", 1 + strangers.count());
+    /// Refuses tensors that were not used: the configuration and the weights then describe different models.
+    fn refuse_unused(&self, used: &BTreeSet<String>) -> Result<(), ModelError> {
+        let network = &self.description.network;
+        let mut unused = self.weights.names().filter(|name| !used.contains(*name) && !network.ignores(name));
+        let Some(first) = unused.next() else { return Ok(()) };
+        let reason = format!("not part of the model that config.json describes ({} such tensors)", 1 + unused.count());
         Err(ModelError::Tensor { name: first.to_owned(), reason })
     }
 }

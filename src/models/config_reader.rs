@@ -1,10 +1,10 @@
-//! Reads `config.json` key by key and remembers what was read, so that no key that matters can be passed over.
+//! Reads `config.json` key by key and records which keys were read, so that no relevant key can be ignored.
 
-use super::ModelError;
+use super::error::ModelError;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Keys that say nothing about the mathematics of scoring: training, generation, bookkeeping.
+/// Keys that do not affect the mathematics of scoring: training, generation, bookkeeping.
 const NEUTRAL: &[&str] = &[
     "_attn_implementation",
     "_attn_implementation_autoset",
@@ -64,7 +64,7 @@ const NEUTRAL: &[&str] = &[
     "num_beams",
     "num_labels",
     "num_return_sequences",
-    // It matters to longrope alone, which is refused.
+    // Relevant to longrope only, which is refused.
     "original_max_position_embeddings",
     "output_attentions",
     "output_hidden_states",
@@ -112,10 +112,10 @@ const NEUTRAL: &[&str] = &[
 /// More than any model has; tables of rotary positions grow with it.
 const MOST_POSITIONS: usize = 1 << 20;
 
-/// More than any model has; lists with an entry per layer are made before a tensor confirms the number.
+/// More than any model has; lists with one entry per layer are allocated before a tensor confirms the number.
 const MOST_LAYERS: usize = 10_000;
 
-/// One JSON object of a configuration; `path` stands before its keys in messages.
+/// One JSON object of a configuration; `path` precedes its keys in messages.
 pub struct ConfigReader<'a> {
     object: &'a Map<String, Value>,
     path: String,
@@ -128,80 +128,82 @@ impl<'a> ConfigReader<'a> {
         Self { object, path: String::new(), read: NEUTRAL.iter().copied().collect() }
     }
 
-    /// The value of a key that is present and not null.
+    /// The value of a key, if it is present and not null.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Value> {
         self.read.insert(key);
         self.object.get(key).filter(|v| !v.is_null())
     }
 
-    /// A reader of the object under a key; within it every key must be read.
+    /// A reader of the object under a key; every key of that object must be read too.
     pub fn object(&mut self, key: &'static str) -> Result<Option<ConfigReader<'a>>, ModelError> {
         let path = format!("{}{key}.", self.path);
         match self.get(key) {
             None => Ok(None),
             Some(Value::Object(object)) => Ok(Some(ConfigReader { object, path, read: BTreeSet::new() })),
-            Some(other) => Err(self.fault(key, format!("expected an object, found {other}"))),
+            Some(other) => Err(self.error(key, format!("expected an object, found {other}"))),
         }
     }
 
-    /// A whole number of at least 1.
+    /// A positive integer.
     pub fn count(&mut self, key: &'static str) -> Result<usize, ModelError> {
-        self.count_or_none(key)?.ok_or_else(|| self.fault(key, "missing"))
+        self.count_or_none(key)?.ok_or_else(|| self.error(key, "missing"))
     }
 
-    /// A whole number of at least 1, or a default.
+    /// A positive integer, or a default.
     pub fn count_or(&mut self, key: &'static str, default: usize) -> Result<usize, ModelError> {
         Ok(self.count_or_none(key)?.unwrap_or(default))
     }
 
-    /// The most positions of a model. No tensor confirms it, and tables are as long as it says, so it is bounded.
+    /// The maximum number of positions of a model. No tensor confirms it, and tables grow with it, so it is bounded.
     pub fn context(&mut self, key: &'static str, default: usize) -> Result<usize, ModelError> {
         let context = self.count_or(key, default)?;
         if context > MOST_POSITIONS {
-            return Err(self.fault(key, format!("{context} positions are more than the {MOST_POSITIONS} supported")));
+            return Err(
+                self.error(key, format!("{context} positions exceed the supported maximum of {MOST_POSITIONS}"))
+            );
         }
         Ok(context)
     }
 
-    /// The number of layers. No tensor has confirmed it when it is used first, so it is bounded.
+    /// The number of layers. It is used before any tensor confirms it, so it is bounded.
     pub fn layers(&mut self, key: &'static str) -> Result<usize, ModelError> {
         let layers = self.count(key)?;
         if layers > MOST_LAYERS {
-            return Err(self.fault(key, format!("{layers} layers are more than the {MOST_LAYERS} supported")));
+            return Err(self.error(key, format!("{layers} layers exceed the supported maximum of {MOST_LAYERS}")));
         }
         Ok(layers)
     }
 
-    /// A whole number of at least 1, or none where it is null; a default where it is absent.
+    /// A positive integer, or `None` if it is null; a default if the key is absent.
     pub fn count_or_null(&mut self, key: &'static str, default: Option<usize>) -> Result<Option<usize>, ModelError> {
         if self.object.contains_key(key) { self.count_or_none(key) } else { Ok(default) }
     }
 
-    /// A number above 0, or none where it is null; a default where it is absent.
+    /// A positive number, or `None` if it is null; a default if the key is absent.
     pub fn positive_or_null(&mut self, key: &'static str, default: f64) -> Result<Option<f64>, ModelError> {
         if self.object.contains_key(key) { self.positive(key) } else { Ok(Some(default)) }
     }
 
-    /// Refuses a flag that has another value than the only one that is understood.
+    /// Refuses a flag whose value is not the only supported one.
     pub fn must_be(&mut self, key: &'static str, value: bool) -> Result<(), ModelError> {
         if self.flag_or(key, value)? == value {
             return Ok(());
         }
-        Err(self.fault(key, format!("only {value} is supported")))
+        Err(self.error(key, format!("only {value} is supported")))
     }
 
     fn count_or_none(&mut self, key: &'static str) -> Result<Option<usize>, ModelError> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        // Larger sizes than any model's would only overflow later, with a worse message.
+        // Larger sizes than any model's would only overflow later, with a less helpful message.
         let count = value.as_u64().filter(|n| (1..=1 << 31).contains(n)).and_then(|n| usize::try_from(n).ok());
-        count.map(Some).ok_or_else(|| self.fault(key, format!("expected a whole number of at least 1, found {value}")))
+        count.map(Some).ok_or_else(|| self.error(key, format!("expected a positive integer, found {value}")))
     }
 
-    /// A finite number above 0, or `None`.
+    /// A positive finite number, or `None`.
     pub fn positive(&mut self, key: &'static str) -> Result<Option<f64>, ModelError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let number = value.as_f64().filter(|x| x.is_finite() && *x > 0.0);
-        number.map(Some).ok_or_else(|| self.fault(key, format!("expected a number above 0, found {value}")))
+        number.map(Some).ok_or_else(|| self.error(key, format!("expected a positive number, found {value}")))
     }
 
     /// A boolean, or a default.
@@ -209,7 +211,7 @@ impl<'a> ConfigReader<'a> {
         match self.get(key) {
             None => Ok(default),
             Some(Value::Bool(flag)) => Ok(*flag),
-            Some(other) => Err(self.fault(key, format!("expected true or false, found {other}"))),
+            Some(other) => Err(self.error(key, format!("expected true or false, found {other}"))),
         }
     }
 
@@ -218,23 +220,22 @@ impl<'a> ConfigReader<'a> {
         match self.get(key) {
             None => Ok(default),
             Some(Value::String(text)) => Ok(text),
-            Some(other) => Err(self.fault(key, format!("expected a string, found {other}"))),
+            Some(other) => Err(self.error(key, format!("expected a string, found {other}"))),
         }
     }
 
-    /// Refuses every key that was not read: it might change the mathematics. One that is null or an empty object says
-    /// nothing.
+    /// Refuses every key that was not read, since it might change the mathematics. Null and empty objects are ignored.
     pub fn finish(self) -> Result<(), ModelError> {
-        let says = |value: &Value| !value.is_null() && value.as_object().is_none_or(|object| !object.is_empty());
-        let unread = self.object.iter().find(|(key, value)| !self.read.contains(key.as_str()) && says(value));
+        let has_content = |value: &Value| !value.is_null() && value.as_object().is_none_or(|object| !object.is_empty());
+        let unread = self.object.iter().find(|(key, value)| !self.read.contains(key.as_str()) && has_content(value));
         match unread {
             None => Ok(()),
-            Some((key, _)) => Err(self.fault(key, "not understood, and it may change the model's mathematics")),
+            Some((key, _)) => Err(self.error(key, "not supported, and it may change the model's results")),
         }
     }
 
     /// An error about a key of this object.
-    pub fn fault(&self, key: &str, reason: impl Into<String>) -> ModelError {
+    pub fn error(&self, key: &str, reason: impl Into<String>) -> ModelError {
         ModelError::Config { key: format!("{}{key}", self.path), reason: reason.into() }
     }
 }

@@ -1,26 +1,19 @@
-//! The one decoder: a transformer whose every choice is read from [`Arch`].
+//! The one decoder: a transformer configured by [`Arch`].
 
 use super::arch::{Arch, Embedding, Positions};
 use super::attention::AttentionPlan;
 use super::batch::PackedBatch;
+use super::error::ModelError;
 use super::kernels::attention::AttentionShape;
-use super::layer::{Layer, linear, norm};
+use super::layer::DecoderLayer;
 use super::logit_stats::{Head, scored_stats};
+use super::model::CausalLm;
 use super::ops::{Form, Linear, Norm, Weight};
 use super::rotary::RotaryTable;
-use super::{CausalLm, ModelError};
+use super::source::{TensorSource, embedding, linear, norm};
 use crate::token_stats::TokenStats;
 use candle_core::{Device, Tensor};
 use std::sync::Arc;
-
-/// Where a model gets its tensors: called with a canonical name and the shape that the architecture asks for.
-///
-/// Canonical names are `embedding.weight`, `positions.weight`, `project_in.weight`, `project_out.weight`,
-/// `layers.N.{attention_norm,attention_branch_norm,mlp_norm,mlp_branch_norm,query_norm,key_norm}.{weight,bias}`,
-/// `layers.N.{qkv,attention_out,mlp_up,mlp_down}.{weight,bias}`, `final_norm.{weight,bias}` and `head.{weight,bias}`.
-/// Projections are `[out, in]`; the rows of `qkv` are all queries (head by head), then all keys, then all values; those of
-/// a gated `mlp_up` are the gate and then what it multiplies.
-pub type TensorSource<'a> = &'a mut dyn FnMut(&str, &[usize]) -> Result<Tensor, ModelError>;
 
 /// A loaded decoder.
 pub struct Decoder {
@@ -32,7 +25,7 @@ pub struct Decoder {
     positions: Option<(Tensor, usize)>,
     rotary: Option<RotaryTable>,
     project_in: Option<Linear>,
-    layers: Vec<Layer>,
+    layers: Vec<DecoderLayer>,
     final_norm: Option<Norm>,
     project_out: Option<Linear>,
     head: Head,
@@ -42,7 +35,7 @@ impl Decoder {
     /// Builds the decoder from a source of tensors.
     ///
     /// # Errors
-    /// Whatever the source returns for a tensor that it does not have in the shape asked for.
+    /// Whatever the source returns for a tensor that it does not have in the requested shape.
     pub fn new(arch: Arch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let (vocab, hidden, width) = (arch.sizes.vocab, arch.sizes.hidden, arch.embedding_width());
         let (embedding, tied) = embedding(arch.head.tied, &[vocab, width], form, source)?;
@@ -51,15 +44,16 @@ impl Decoder {
             Positions::Learned { offset } => {
                 positions = Some((source("positions.weight", &[arch.sizes.context + offset, hidden])?, *offset));
             }
-            Positions::Rotary(turns) => rotary = Some(RotaryTable::new(turns)),
+            Positions::Rotary(rotation) => rotary = Some(RotaryTable::new(rotation)),
         }
         let mut projection = |name: &str, shape: [usize; 2]| {
             arch.embedding.projected.map(|_| linear(name, shape, false, form, source)).transpose()
         };
         let project_in = projection("project_in", [hidden, width])?;
         let project_out = projection("project_out", [width, hidden])?;
-        let layers =
-            (0..arch.sizes.layers).map(|i| Layer::new(&arch, i, form, source)).collect::<Result<_, ModelError>>()?;
+        let layers = (0..arch.sizes.layers)
+            .map(|i| DecoderLayer::new(&arch, i, form, source))
+            .collect::<Result<_, ModelError>>()?;
         let final_norm = arch.final_norm.then(|| norm(&arch, "final_norm", source)).transpose()?;
         let weight = match tied {
             Some(weight) => weight,
@@ -71,7 +65,7 @@ impl Decoder {
         Ok(Self { arch, form, device, embedding, positions, rotary, project_in, layers, final_norm, project_out, head })
     }
 
-    /// What the head multiplies, `[tokens, embedding width]`.
+    /// The input of the head, `[tokens, embedding width]`.
     pub fn hidden(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
         let shape = self.attention_shape();
         let plan = AttentionPlan::new(self.form, shape, batch, self.rotary.as_ref(), &self.device)?;
@@ -100,7 +94,7 @@ impl Decoder {
         Ok(x)
     }
 
-    /// Logits `[rows, vocab]` in differentiable operations, for training; scoring never holds them whole.
+    /// Logits `[rows, vocab]` in differentiable operations, for training; scoring never materialises them.
     pub fn logits(&self, hidden: &Tensor) -> candle_core::Result<Tensor> {
         self.head.logits(hidden)
     }
@@ -117,28 +111,15 @@ impl Decoder {
     }
 }
 
-/// The embedding, and the same for the head where the two are tied. Only then is it multiplied by.
-pub fn embedding(
-    tied: bool,
-    shape: &[usize],
-    form: Form,
-    source: TensorSource<'_>,
-) -> Result<(Arc<Weight>, Option<Arc<Weight>>), ModelError> {
-    let tensor = source("embedding.weight", shape)?;
-    if !tied {
-        return Ok((Weight::Plain(tensor).into(), None));
-    }
-    let weight = Arc::new(Weight::new(tensor, form)?);
-    Ok((Arc::clone(&weight), Some(weight)))
-}
-
 impl CausalLm for Decoder {
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
         let batch = PackedBatch::new(sequences);
-        // Position tables end somewhere: better a message than whatever a device makes of a row that is not there.
+        // Position tables are finite: this gives a clear message instead of a device error about a missing row.
         if batch.longest() > self.arch.sizes.context {
             let (longest, context) = (batch.longest(), self.arch.sizes.context);
-            return Err(ModelError::Forward(format!("{longest} tokens exceed the context of {context}")));
+            return Err(ModelError::Forward(format!(
+                "a sequence of {longest} tokens exceeds the model's context of {context}"
+            )));
         }
         scored_stats(&batch, &self.head, &self.device, |batch| self.hidden(batch))
     }

@@ -1,4 +1,4 @@
-//! The demo models, part of the program: see `models/demo/README.md`.
+//! The demo models, compiled into the program: see `models/demo/README.md`.
 
 use super::files::ModelFiles;
 
@@ -15,5 +15,5 @@ macro_rules! embedded {
 /// Trained on background and members.
 pub const DEMO: ModelFiles = embedded!("demo");
 
-/// Smaller, and trained on the background alone.
+/// Smaller, and trained on the background only.
 pub const DEMO_REFERENCE: ModelFiles = embedded!("demo-reference");

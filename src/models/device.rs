@@ -1,24 +1,27 @@
 //! The devices that models run on.
 
-use super::ModelError;
+use super::error::ModelError;
 use crate::config::Device as Wanted;
 use candle_core::Device;
 
 /// A device that works.
 #[derive(Clone, Debug)]
 pub struct ComputeDevice {
-    /// What settings, logs and answers call it: `cpu`, `cuda:0` ...
+    /// The name in settings, logs and responses: `cpu`, `cuda:0` ...
     pub name: String,
     pub device: Device,
-    /// Bytes that models may take; when it is opened all that the device has, or the machine where it is the CPU.
+    /// Bytes that models may use; when the device is opened, all of its memory, or that of the machine for the CPU.
     pub memory: u64,
+    /// Threads that a forward pass on this device uses; when the device is opened, one per available core.
+    pub threads: usize,
 }
 
 impl ComputeDevice {
-    /// Opens the device that the settings ask for; `auto` is the first GPU where there is one that works, else the CPU.
+    /// Opens the device that the settings request; `auto` is the first GPU if there is one that works, otherwise the
+    /// CPU.
     ///
     /// # Errors
-    /// [`ModelError::Device`] where a GPU is asked for by name and cannot be had.
+    /// [`ModelError::Device`] if a GPU is requested by name and is not available.
     pub fn open(wanted: Wanted) -> Result<Self, ModelError> {
         match wanted {
             Wanted::Cpu => Ok(Self::cpu()),
@@ -30,41 +33,51 @@ impl ComputeDevice {
         }
     }
 
-    /// The CPU. From here on the process uses no huge pages: the end of every large block would fill one in vain, and a
-    /// model would take up to an eighth more than its weights, which is what the pool counts. They made forward passes
-    /// about 2 % faster.
+    /// The CPU. From here on, the process uses no huge pages: the end of every large block would needlessly fill one,
+    /// and a model would take up to an eighth more than its weights, which is the size that the pool accounts for. Huge
+    /// pages made forward passes about 2 % faster.
     pub fn cpu() -> Self {
         #[cfg(target_os = "linux")]
         if let Err(why) = rustix::thread::disable_transparent_huge_pages(true) {
             tracing::debug!(%why, "models may take more memory than their weights");
         }
-        // Where the system does not say, nothing is known to be too much.
-        let memory = memory_of_the_machine().unwrap_or(u64::MAX);
-        Self { name: "cpu".into(), device: Device::Cpu, memory }
+        // If the system does not report its memory, nothing is known to be too large.
+        let memory = machine_memory().unwrap_or(u64::MAX);
+        Self { name: "cpu".into(), device: Device::Cpu, memory, threads: available_threads() }
     }
 
-    /// What it is: the processor or the GPU as its maker calls it; nothing where that cannot be told.
+    /// The device with this number of threads for forward passes; 0 leaves it unchanged.
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { threads: if threads > 0 { threads } else { self.threads }, ..self }
+    }
+
+    /// The hardware: the vendor's name of the processor or GPU; empty if it is unknown.
     pub fn hardware(&self) -> String {
         let name = if self.device.is_cpu() { processor() } else { cuda::name(&self.device) };
         name.unwrap_or_default()
     }
 
-    /// Gives the memory of dropped tensors back: to the system, or to other users of the GPU.
+    /// Returns the memory of dropped tensors to the system, or to other users of the GPU.
     pub fn trim(&self) {
-        // SAFETY: it only returns what this process has freed; on a GPU that is where weights stood on their way.
+        // SAFETY: it only returns what this process has freed; on a GPU, that is memory that weights passed through
+        // while loading.
         unsafe { libmimalloc_sys::mi_collect(true) };
         if !self.device.is_cpu()
             && let Err(why) = cuda::trim(&self.device)
         {
-            tracing::warn!(device = self.name, why, "freed memory could not be given back");
+            tracing::warn!(device = self.name, why, "freed memory could not be returned");
         }
     }
 }
 
-fn memory_of_the_machine() -> Option<u64> {
+fn available_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn machine_memory() -> Option<u64> {
     let mut system = sysinfo::System::new().ok()?;
     system.refresh_memory();
-    // A container may have less than the machine.
+    // A container may have less memory than the machine.
     let limit = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
     Some(limit.min(system.total_memory())).filter(|bytes| *bytes > 0)
 }
@@ -96,12 +109,12 @@ mod cuda {
 
 #[cfg(feature = "cuda")]
 mod cuda {
-    use super::{ComputeDevice, Device};
+    use super::{ComputeDevice, Device, available_threads};
     use candle_core::cuda_backend::cudarc::{cublas, curand, driver, nvrtc};
     use std::mem::MaybeUninit;
 
     pub fn open(index: usize) -> Result<ComputeDevice, String> {
-        // cudarc panics when it first needs a library that is not there: look before.
+        // cudarc panics if it needs a library that is missing, so this is checked first.
         // SAFETY: this loads the libraries of CUDA, whose initialisers are trusted.
         let libraries = unsafe {
             [
@@ -118,14 +131,14 @@ mod cuda {
         let device = Device::new_cuda(index).map_err(|e| e.to_string())?;
         let context = device.as_cuda_device().map_err(|e| e.to_string())?.cuda_stream().context().clone();
         let (_, total) = context.mem_get_info().map_err(|e| e.to_string())?;
-        Ok(ComputeDevice { name: format!("cuda:{index}"), device, memory: total as u64 })
+        Ok(ComputeDevice { name: format!("cuda:{index}"), device, memory: total as u64, threads: available_threads() })
     }
 
     pub fn name(device: &Device) -> Option<String> {
         device.as_cuda_device().ok()?.cuda_stream().context().name().ok()
     }
 
-    /// The driver keeps what a stream has freed in a pool, until it is told to let it go.
+    /// The driver keeps freed memory of a stream in a pool until it is trimmed.
     pub fn trim(device: &Device) -> Result<(), String> {
         let stream = device.as_cuda_device().map_err(|e| e.to_string())?.cuda_stream();
         stream.synchronize().map_err(|e| e.to_string())?;
@@ -135,7 +148,7 @@ mod cuda {
         }
         context.bind_to_thread().map_err(|e| e.to_string())?;
         let mut pool = MaybeUninit::uninit();
-        // SAFETY: the first call fills `pool` where it succeeds, and only then is it read.
+        // SAFETY: the first call initialises `pool` if it succeeds, and it is read only in that case.
         unsafe {
             driver::sys::cuDeviceGetDefaultMemPool(pool.as_mut_ptr(), context.cu_device())
                 .result()

@@ -1,6 +1,6 @@
-//! The files of a model, as a directory on disk or compiled into the program; and their digests.
+//! The files of a model, in a directory or compiled into the program, and their digests.
 
-use super::ModelError;
+use super::error::ModelError;
 use memmap2::Mmap;
 #[cfg(unix)]
 use memmap2::UncheckedAdvice;
@@ -12,34 +12,34 @@ use std::ops::{Deref, Range};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// Where a model's files are.
+/// The location of a model's files.
 #[derive(Clone, Debug)]
 pub enum ModelFiles {
-    /// A directory as transformers saves it.
+    /// A directory as saved by transformers.
     Directory(PathBuf),
     /// Names and contents of files that are part of the program.
     Embedded(&'static [(&'static str, &'static [u8])]),
 }
 
-/// What [`ModelFiles::stamp`] saw.
+/// The state of files as [`ModelFiles::stamp`] saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp(BTreeMap<PathBuf, (u64, Option<SystemTime>)>);
 
-/// The content of one file; a file on disk is mapped, not read.
+/// The content of one file; a file on disk is memory-mapped, not read.
 pub enum FileBytes {
     Mapped(Mmap),
     Embedded(&'static [u8]),
 }
 
 impl FileBytes {
-    /// Lets go of the pages of a part that was read: those of a mapped file count as this process's memory. They come
-    /// back when they are read again.
-    pub fn let_go(&self, part: Range<usize>) {
+    /// Releases the pages of a part that was read: the pages of a mapped file count as this process's memory. They are
+    /// loaded again if they are read again.
+    pub fn release(&self, part: Range<usize>) {
         #[cfg(unix)]
         if let Self::Mapped(map) = self {
-            // SAFETY: the map is only read, so its pages hold what the file holds, whenever they come back.
-            let done = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len()) };
-            if let Err(why) = done {
+            // SAFETY: the map is only read, so its pages have the file's content whenever they are loaded again.
+            let released = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len()) };
+            if let Err(why) = released {
                 tracing::debug!(%why, "pages of weights stay in memory until their file is closed");
             }
         }
@@ -58,18 +58,18 @@ impl Deref for FileBytes {
 }
 
 impl ModelFiles {
-    /// The content of a file that must be there.
+    /// The content of a file that must exist.
     ///
     /// # Errors
-    /// [`ModelError::File`] with the path and what the system said.
+    /// [`ModelError::File`] with the path and the system's error.
     pub fn open(&self, name: &str) -> Result<FileBytes, ModelError> {
-        self.find(name)?.ok_or_else(|| self.fault(name, "no such file"))
+        self.find(name)?.ok_or_else(|| self.error(name, "no such file"))
     }
 
-    /// The content of a file, or `None` where there is no such file.
+    /// The content of a file, or `None` if it does not exist.
     ///
     /// # Errors
-    /// [`ModelError::File`] where the file is there and cannot be read.
+    /// [`ModelError::File`] if the file exists and cannot be read.
     pub fn find(&self, name: &str) -> Result<Option<FileBytes>, ModelError> {
         match self {
             Self::Embedded(files) => {
@@ -77,27 +77,27 @@ impl ModelFiles {
             }
             Self::Directory(directory) => match File::open(directory.join(name)) {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-                Err(e) => Err(self.fault(name, e)),
-                // SAFETY: the map is only read. A file that another program shortens meanwhile can end the process, as with
-                // every mapped checkpoint; publishers replace files instead of rewriting them.
+                Err(e) => Err(self.error(name, e)),
+                // SAFETY: the map is only read. If another program truncates the file in the meantime, the process may
+                // be terminated, as with every mapped checkpoint; publishers replace files instead of rewriting them.
                 Ok(file) => {
-                    unsafe { Mmap::map(&file) }.map(|m| Some(FileBytes::Mapped(m))).map_err(|e| self.fault(name, e))
+                    unsafe { Mmap::map(&file) }.map(|m| Some(FileBytes::Mapped(m))).map_err(|e| self.error(name, e))
                 }
             },
         }
     }
 
-    /// Sizes and times of change of all files, to tell later whether they are still the same.
+    /// Sizes and modification times of all files, to detect later changes.
     ///
     /// # Errors
-    /// [`ModelError::File`] where the directory cannot be read.
+    /// [`ModelError::File`] if the directory cannot be read.
     pub fn stamp(&self) -> Result<Stamp, ModelError> {
         let Self::Directory(directory) = self else { return Ok(Stamp(BTreeMap::new())) };
-        let fault = |e: std::io::Error| self.fault("", e);
+        let error = |e: std::io::Error| self.error("", e);
         let mut files = BTreeMap::new();
-        for entry in std::fs::read_dir(directory).map_err(fault)? {
-            let path = entry.map_err(fault)?.path();
-            // Through links, as those of the Hub's cache are.
+        for entry in std::fs::read_dir(directory).map_err(error)? {
+            let path = entry.map_err(error)?.path();
+            // Follows links, such as those in the Hub's cache.
             if let Ok(data) = std::fs::metadata(&path) {
                 files.insert(path, (data.len(), data.modified().ok()));
             }
@@ -106,7 +106,7 @@ impl ModelFiles {
     }
 
     /// An error about one of the files.
-    pub fn fault(&self, name: &str, reason: impl ToString) -> ModelError {
+    pub fn error(&self, name: &str, reason: impl ToString) -> ModelError {
         let path = match self {
             Self::Directory(directory) => directory.join(name).display().to_string(),
             Self::Embedded(_) => format!("(embedded) {name}"),
@@ -115,13 +115,13 @@ impl ModelFiles {
     }
 }
 
-/// SHA-256 of one file as `sha256:<hex>`.
+/// SHA-256 of a file as `sha256:<hex>`.
 pub fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex(bytes))
 }
 
-/// SHA-256 over the lines `<hex>  <name>` of the files in the order of their names: what
-/// `sha256sum FILES | sha256sum` prints for the files in that order.
+/// SHA-256 over the lines `<hex>  <name>` of the files in the order of their names: what `sha256sum FILES | sha256sum`
+/// prints for the files in that order.
 pub fn joint_digest(files: &mut [(&str, &[u8])]) -> String {
     files.sort_unstable_by_key(|(name, _)| *name);
     let lines: Vec<String> = files.par_iter().map(|(name, bytes)| format!("{}  {name}\n", hex(bytes))).collect();

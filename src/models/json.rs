@@ -1,26 +1,26 @@
-//! JSON as Python writes it: with infinities and NaN, for which the standard has no word.
+//! JSON as Python writes it: with infinities and NaN, which the standard does not have.
 
 use std::borrow::Cow;
 
-/// What Python's `json` writes for the numbers that JSON lacks, each before its own suffixes.
+/// What Python's `json` writes for the numbers that JSON lacks; a token that contains another precedes it.
 const TOKENS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 
-/// The text with every bare `Infinity`, `-Infinity` and `NaN` as `{"__float__": "Infinity"}` and so on, which is how
-/// transformers 5 writes them in standard JSON. Strings stay as they are. Text that is no JSON stays no JSON.
+/// Replaces every bare `Infinity`, `-Infinity` and `NaN` by `{"__float__": "Infinity"}` and so on, which is how
+/// transformers 5 writes them in standard JSON. Strings are unchanged, and invalid JSON stays invalid.
 pub fn standard_json(text: &[u8]) -> Cow<'_, [u8]> {
     let (mut rewritten, mut copied) = (Vec::new(), 0);
-    let (mut at, mut in_string) = (0, false);
-    while at < text.len() {
-        let token = TOKENS.iter().find(|token| !in_string && text[at..].starts_with(token.as_bytes()));
+    let (mut position, mut in_string) = (0, false);
+    while position < text.len() {
+        let token = TOKENS.iter().find(|token| !in_string && text[position..].starts_with(token.as_bytes()));
         if let Some(token) = token {
-            rewritten.extend_from_slice(&text[copied..at]);
+            rewritten.extend_from_slice(&text[copied..position]);
             rewritten.extend_from_slice(format!(r#"{{"__float__":"{token}"}}"#).as_bytes());
-            copied = at + token.len();
+            copied = position + token.len();
         }
-        in_string ^= text[at] == b'"';
-        // Inside a string a backslash takes the next byte with it: that may be a quotation mark.
-        let escape = in_string && text[at] == b'\\';
-        at += token.map_or(1 + usize::from(escape), |token| token.len());
+        in_string ^= text[position] == b'"';
+        // In a string, a backslash escapes the next byte, which may be a quotation mark.
+        let escape = in_string && text[position] == b'\\';
+        position += token.map_or(1 + usize::from(escape), |token| token.len());
     }
     if copied == 0 {
         return Cow::Borrowed(text);

@@ -1,17 +1,18 @@
 //! One layer of the decoder: attention and MLP around the residual stream.
 
-use super::ModelError;
-use super::arch::{Arch, NormKind, QueryKeyNorm, Residual};
+use super::arch::{Arch, QueryKeyNorm, Residual};
 use super::attention::AttentionPlan;
-use super::decoder::TensorSource;
+use super::error::ModelError;
 use super::kernels::attention::Visibility;
-use super::ops::{Form, Linear, Norm, QueryKeyNorms, Weight, activate, gate};
+use super::ops::{Form, Linear, Norm, QueryKeyNorms, activate, gate};
+use super::source::{TensorSource, linear, norm};
 use candle_core::{Result, Tensor};
 
-pub struct Layer {
+/// One layer of a decoder.
+pub struct DecoderLayer {
     attention_norm: Norm,
     mlp_norm: Norm,
-    /// Norms of what the branches add.
+    /// Norms of the branches' outputs.
     branch_norms: Option<[Norm; 2]>,
     query_key_norms: Option<QueryKeyNorms>,
     qkv: Linear,
@@ -21,8 +22,8 @@ pub struct Layer {
     visibility: Visibility,
 }
 
-impl Layer {
-    /// Takes the tensors of the layer at `index`.
+impl DecoderLayer {
+    /// Loads the tensors of the layer at `index`.
     pub fn new(
         arch: &Arch,
         index: usize,
@@ -52,7 +53,7 @@ impl Layer {
         })
     }
 
-    /// x `[tokens, hidden]` to the same.
+    /// Maps x `[tokens, hidden]` to the same shape.
     pub fn forward(&self, x: Tensor, arch: &Arch, plan: &AttentionPlan, form: Form) -> Result<Tensor> {
         match arch.residual {
             Residual::Pre => {
@@ -62,7 +63,7 @@ impl Layer {
                 self.mlp_down.add_to(x, &inner, form)
             }
             Residual::Parallel => {
-                // Both before x changes, for the fused form writes into x.
+                // Both before x changes, since the fused form writes into x.
                 let mixed = self.mixed(&self.attention_norm.forward(&x, form)?, plan, form)?;
                 let inner = self.inner(&self.mlp_norm.forward(&x, form)?, arch, form)?;
                 let x = self.attention_out.add_to(x, &mixed, form)?;
@@ -83,7 +84,7 @@ impl Layer {
         }
     }
 
-    /// What attention gathers, before its output projection: `[tokens, heads * head_dim]`.
+    /// The result of attention before its output projection, `[tokens, heads * head_dim]`.
     fn mixed(&self, x: &Tensor, plan: &AttentionPlan, form: Form) -> Result<Tensor> {
         plan.forward(&self.qkv.forward(x, form)?, self.query_key_norms.as_ref(), self.visibility)
     }
@@ -94,7 +95,7 @@ impl Layer {
         if arch.gated { gate(arch.activation, &up, form) } else { activate(arch.activation, up, form) }
     }
 
-    /// `x + norm(branch)`, where there are norms of branches.
+    /// `x + norm(branch)`, or `x + branch` if there are no norms of branches.
     fn add_normed(&self, x: Tensor, branch: usize, y: &Tensor, form: Form) -> Result<Tensor> {
         match &self.branch_norms {
             Some(norms) => x + norms[branch].forward(y, form)?,
@@ -115,28 +116,4 @@ fn query_key_norms(
     let query = source(&format!("layers.{index}.query_norm.weight"), &[query])?;
     let key = source(&format!("layers.{index}.key_norm.weight"), &[key])?;
     Ok(Some(QueryKeyNorms { query, key, eps: arch.norm_eps }))
-}
-
-/// A norm over the hidden size.
-pub fn norm(arch: &Arch, name: &str, source: TensorSource<'_>) -> std::result::Result<Norm, ModelError> {
-    let shape = [arch.sizes.hidden];
-    let weight = source(&format!("{name}.weight"), &shape)?;
-    let bias = match arch.norm {
-        NormKind::Layer => Some(source(&format!("{name}.bias"), &shape)?),
-        NormKind::Rms => None,
-    };
-    Ok(Norm { weight, bias, kind: arch.norm, eps: arch.norm_eps })
-}
-
-/// A projection `[out, in]`.
-pub fn linear(
-    name: &str,
-    shape: [usize; 2],
-    bias: bool,
-    form: Form,
-    source: TensorSource<'_>,
-) -> std::result::Result<Linear, ModelError> {
-    let weight = Weight::new(source(&format!("{name}.weight"), &shape)?, form)?;
-    let bias = bias.then(|| source(&format!("{name}.bias"), &shape[..1])).transpose()?;
-    Ok(Linear { weight, bias })
 }

@@ -1,20 +1,21 @@
-//! Rotary positions (Su et al. 2021): the first `dims` elements of a head are turned by angles that grow with position.
-//! Element i is paired with element i + dims / 2; families that pair neighbours are brought into this order at loading.
+//! Rotary positions (Su et al. 2021): the first `dims` elements of a head are rotated by angles that grow with the
+//! position. Element i is paired with element i + dims / 2; families that pair neighbours are permuted into this order
+//! when they are loaded.
 
 use candle_core::{D, Device, Result, Tensor};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What a configuration says of rotary positions.
+/// The rotary positions of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rotary {
-    /// Elements of a head that are turned; even, at most the head's size.
+    /// Elements of a head that are rotated; even, and at most the size of the head.
     pub dims: usize,
     /// Base of the wavelengths.
     pub theta: f64,
     pub scaling: RotaryScaling,
 }
 
-/// How wavelengths were stretched for a longer context.
+/// How wavelengths are scaled for a longer context.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RotaryScaling {
     None,
@@ -22,7 +23,7 @@ pub enum RotaryScaling {
     Linear {
         factor: f64,
     },
-    /// Those longer than the original context allows, smoothly (Llama 3.1, Grattafiori et al. 2024).
+    /// Those longer than the original context allows, with a smooth transition (Llama 3.1, Grattafiori et al. 2024).
     Llama3 {
         factor: f64,
         low_frequency: f64,
@@ -37,7 +38,7 @@ impl Rotary {
         Self { dims, theta, scaling: RotaryScaling::None }
     }
 
-    /// One angle per position and pair, `[dims / 2]`; in f32 as the reference forms them.
+    /// The angle per position for each pair, `[dims / 2]`; in f32, as the reference computes them.
     fn frequencies(&self) -> Vec<f32> {
         let frequency = |i: usize| (1.0 / self.theta.powf((2 * i) as f64 / self.dims as f64)) as f32;
         (0..self.dims / 2).map(frequency).map(|f| self.scaling.apply(f)).collect()
@@ -65,7 +66,7 @@ impl RotaryScaling {
     }
 }
 
-/// Cosines and sines for as many positions as were asked for so far: a context may be far longer than any text.
+/// Cosines and sines for as many positions as have been requested so far: a context may be far longer than any text.
 pub struct RotaryTable {
     frequencies: Vec<f32>,
     rows: RwLock<Arc<RotaryRows>>,
@@ -81,12 +82,12 @@ pub struct RotaryRows {
 }
 
 impl RotaryTable {
-    /// A table that is still empty.
+    /// Creates an empty table.
     pub fn new(rotary: &Rotary) -> Self {
         Self { frequencies: rotary.frequencies(), rows: RwLock::default() }
     }
 
-    /// At least the first `positions` rows.
+    /// A table with at least the first `positions` rows.
     pub fn rows(&self, positions: usize) -> Arc<RotaryRows> {
         let known = Arc::clone(&self.rows.read().unwrap_or_else(PoisonError::into_inner));
         if known.positions() >= positions {
@@ -110,12 +111,12 @@ impl RotaryRows {
         self.cos.len().checked_div(self.half).unwrap_or(0)
     }
 
-    /// Turns one head's row in place.
+    /// Rotates one head's row in place.
     #[inline]
     pub fn rotate(&self, row: &mut [f32], position: usize) {
-        let at = position * self.half..(position + 1) * self.half;
+        let angles = position * self.half..(position + 1) * self.half;
         let (low, high) = row[..2 * self.half].split_at_mut(self.half);
-        for (((a, b), &c), &s) in low.iter_mut().zip(high).zip(&self.cos[at.clone()]).zip(&self.sin[at]) {
+        for (((a, b), &c), &s) in low.iter_mut().zip(high).zip(&self.cos[angles.clone()]).zip(&self.sin[angles]) {
             (*a, *b) = (*a * c - *b * s, *b * c + *a * s);
         }
     }
@@ -128,7 +129,7 @@ impl RotaryRows {
     }
 }
 
-/// The same rotation in differentiable operations, for x `[.., head_dim]` and tables of [`RotaryRows::tensors`].
+/// The same rotation in differentiable operations, for x `[.., head_dim]` and tables from [`RotaryRows::tensors`].
 pub fn rotate_tensor(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
     let half = cos.dim(D::Minus1)?;
     let rest = x.dim(D::Minus1)? - 2 * half;

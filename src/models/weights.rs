@@ -1,6 +1,6 @@
-//! The tensors on disk, opened without reading a weight: safetensors or PyTorch's own files, whole or in shards.
+//! The tensors on disk, opened without reading any weight: safetensors or PyTorch's own files, complete or in shards.
 
-use super::ModelError;
+use super::error::ModelError;
 use super::files::{FileBytes, ModelFiles};
 use super::torch_bin::{self, StoredTensor};
 use half::{bf16, f16};
@@ -10,24 +10,24 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Elements that a thread widens at once.
+/// Elements per task that widens them.
 const CHUNK: usize = 1 << 16;
 
-/// The forms of weights, in the order in which transformers looks for them: a whole file, or the index of shards.
-const FORMS: [(&str, Reader); 4] = [
+/// The formats of weights, in the order in which transformers looks for them: a single file, or the index of shards.
+const FORMS: [(&str, ListTensors); 4] = [
     ("model.safetensors", read_safetensors),
     ("model.safetensors.index.json", read_safetensors),
     ("pytorch_model.bin", read_torch),
     ("pytorch_model.bin.index.json", read_torch),
 ];
 
-/// Finds the tensors of one file.
-type Reader = fn(&[u8]) -> Result<Vec<StoredTensor>, String>;
+/// Lists the tensors of one file.
+type ListTensors = fn(&[u8]) -> Result<Vec<StoredTensor>, String>;
 
-/// The files of weights of one model and where each tensor stands in them.
+/// The weight files of a model, and the location of each tensor in them.
 pub struct Weights {
     files: Vec<(String, FileBytes)>,
-    /// With the index of its file.
+    /// Each with the index of its file.
     tensors: BTreeMap<String, (usize, StoredTensor)>,
 }
 
@@ -39,34 +39,34 @@ pub struct Stored<'a> {
 }
 
 impl Weights {
-    /// Opens whichever form the directory holds.
+    /// Opens the first format that the directory contains.
     ///
     /// # Errors
-    /// [`ModelError::File`] naming the file that is missing, truncated or not what its name says.
+    /// [`ModelError::File`] naming the file that is missing, truncated or malformed.
     pub fn open(files: &ModelFiles) -> Result<Self, ModelError> {
         for (name, read) in FORMS {
             let Some(content) = files.find(name)? else { continue };
             let names = if name.ends_with(".index.json") {
-                shards(&content).map_err(|reason| files.fault(name, reason))?
+                shards(&content).map_err(|reason| files.error(name, reason))?
             } else {
                 vec![name.to_owned()]
             };
             return Self::read(files, names, read);
         }
         let names: Vec<&str> = FORMS.iter().map(|(name, _)| *name).collect();
-        Err(files.fault(names[0], format!("no such file, nor any other form of weights: {}", names[1..].join(", "))))
+        Err(files.error(names[0], format!("no such file, and no other format of weights: {}", names[1..].join(", "))))
     }
 
-    fn read(files: &ModelFiles, names: Vec<String>, read: Reader) -> Result<Self, ModelError> {
+    fn read(files: &ModelFiles, names: Vec<String>, read: ListTensors) -> Result<Self, ModelError> {
         let mut weights = Self { files: Vec::new(), tensors: BTreeMap::new() };
         for name in names {
             let bytes = files.open(&name)?;
-            let tensors = read(&bytes).map_err(|reason| files.fault(&name, reason))?;
+            let tensors = read(&bytes).map_err(|reason| files.error(&name, reason))?;
             for tensor in tensors {
                 let key = tensor.name.clone();
                 if let Some((other, _)) = weights.tensors.insert(key.clone(), (weights.files.len(), tensor)) {
                     let other = weights.files.get(other).map_or("the file itself", |(name, _)| name);
-                    return Err(files.fault(&name, format!("holds tensor `{key}`, which {other} holds as well")));
+                    return Err(files.error(&name, format!("contains tensor `{key}`, which {other} also contains")));
                 }
             }
             weights.files.push((name, bytes));
@@ -80,10 +80,10 @@ impl Weights {
         Some(Stored { dtype: tensor.dtype, shape: &tensor.shape, bytes: tensor.elements(&self.files[*file].1) })
     }
 
-    /// Lets go of the pages of a tensor that was read.
-    pub fn let_go(&self, name: &str) {
+    /// Releases the pages of a tensor that was read.
+    pub fn release(&self, name: &str) {
         if let Some((file, tensor)) = self.tensors.get(name) {
-            self.files[*file].1.let_go(tensor.data.clone());
+            self.files[*file].1.release(tensor.data.clone());
         }
     }
 
@@ -107,7 +107,7 @@ impl Weights {
         self.files.iter().map(|(name, bytes)| (name.as_str(), &**bytes))
     }
 
-    /// The type that most elements are stored in, of the tensors that count.
+    /// The type of most elements, among the tensors for which `counts` is true.
     pub fn main_dtype(&self, counts: impl Fn(&str) -> bool) -> Option<Dtype> {
         let mut elements: BTreeMap<Dtype, usize> = BTreeMap::new();
         for (_, tensor) in self.tensors.values().filter(|(_, tensor)| counts(&tensor.name)) {
@@ -119,7 +119,7 @@ impl Weights {
 
 fn read_safetensors(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
     let (header, metadata) = SafeTensors::read_metadata(file).map_err(|e| e.to_string())?;
-    // The header's length stands before it in eight bytes.
+    // The length of the header precedes it in eight bytes.
     let start = 8 + header;
     let stored = |(name, info): (String, &safetensors::tensor::TensorInfo)| StoredTensor {
         name,
@@ -135,16 +135,16 @@ fn read_torch(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
     torch_bin::read(file).map_err(|e| e.to_string())
 }
 
-/// The steps between neighbours where the last dimension lies closest.
+/// The strides of a tensor whose last dimension is contiguous.
 fn row_major(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1usize; shape.len()];
-    for at in (1..shape.len()).rev() {
-        strides[at - 1] = strides[at].saturating_mul(shape[at]);
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis].saturating_mul(shape[axis]);
     }
     strides
 }
 
-/// The files that an index names; each must lie beside it.
+/// The files that an index lists; each must be in the same directory.
 fn shards(index: &[u8]) -> Result<Vec<String>, String> {
     let index: Value = serde_json::from_slice(index).map_err(|e| e.to_string())?;
     let map = index.get("weight_map").and_then(Value::as_object).ok_or("no object `weight_map`")?;
@@ -152,12 +152,12 @@ fn shards(index: &[u8]) -> Result<Vec<String>, String> {
     for (tensor, file) in map {
         let file = file.as_str().ok_or_else(|| format!("the file of tensor `{tensor}` is not a string"))?;
         if file.is_empty() || file == ".." || file.contains(['/', '\\', '\0']) {
-            return Err(format!("shard `{file}` is not a file of the same directory"));
+            return Err(format!("shard `{file}` is not a file in the same directory"));
         }
         names.insert(file.to_owned());
     }
     if names.is_empty() {
-        return Err("names no shard".into());
+        return Err("lists no shard".into());
     }
     Ok(names.into_iter().collect())
 }
@@ -168,7 +168,7 @@ impl Stored<'_> {
         &self.bytes
     }
 
-    /// Appends all elements as f32, exactly; false for a type that is not supported.
+    /// Appends all elements as f32, exactly; returns false for an unsupported type.
     pub fn widen_into(&self, out: &mut Vec<f32>) -> bool {
         match self.dtype {
             Dtype::F32 => widen(self.bytes.as_chunks().0, out, f32::from_le_bytes),

@@ -13,15 +13,15 @@ use super::origin::LocatedFiles;
 use crate::models::checkpoint::Checkpoint;
 use crate::models::device::ComputeDevice;
 use crate::models::files::{ModelFiles, Stamp, digest, joint_digest};
-use crate::models::footprint::Load;
+use crate::models::footprint::Workload;
 use crate::models::kernels::gemm::instructions;
 use crate::models::ops::Form;
 use crate::models::precision::Rounding;
-use crate::models::{Loaded, ModelError, precision};
+use crate::models::{LoadedModel, ModelError, precision};
 use crate::tokenizer::{self, Tokenizer, Words};
 
 /// Loads a model to the device of this index. Called on that device's thread, again for every attempt.
-pub type Loader = Arc<dyn Fn(usize) -> Result<Loaded, ModelError> + Send + Sync>;
+pub type Loader = Arc<dyn Fn(usize) -> Result<LoadedModel, ModelError> + Send + Sync>;
 
 /// Estimates the bytes that a batch of so many tokens takes beside the weights. Never less for more tokens.
 pub type ActivationBytes = Arc<dyn Fn(usize) -> u64 + Send + Sync>;
@@ -133,7 +133,8 @@ impl Model {
             forms.iter().copied().find(|form| !form.is_fused()).or(forms.first().copied()).unwrap_or(Form::Plain);
         let weight_bytes = checkpoint.weight_bytes(form, dtype);
         let room = places.iter().map(|device| device.memory.saturating_sub(weight_bytes)).min().unwrap_or(0);
-        let one_text = checkpoint.activation_bytes(form, dtype, Load::OneText);
+        let threads = places.iter().map(|device| device.threads).max().unwrap_or(1);
+        let one_text = checkpoint.activation_bytes(form, dtype, Workload::OneText, threads);
         Ok(Arc::new(Self {
             identity: format!("{digest} {} {device} {}", paths.join(","), hardware.join(",")).into(),
             info: ModelInfo {
@@ -154,7 +155,7 @@ impl Model {
             words,
             architecture: checkpoint.model_type(),
             weight_bytes,
-            activation_bytes: checkpoint.activation_bytes(form, dtype, Load::Batch),
+            activation_bytes: checkpoint.activation_bytes(form, dtype, Workload::Batch, threads),
             load: loader(files, stamp.clone(), dtype, Arc::clone(devices)),
             devices: declaration.devices.clone(),
             stamp,
@@ -191,7 +192,7 @@ fn open_tokenizer(files: &ModelFiles, vocab: usize) -> Result<(Tokenizer, String
     let bound = tokenizer.id_bound();
     if bound > vocab {
         let reason = format!("gives ids up to {}, but the model has {vocab} outputs", bound - 1);
-        return Err(files.fault(from.first().map_or("", |(name, _)| name), reason).into());
+        return Err(files.error(from.first().map_or("", |(name, _)| name), reason).into());
     }
     let digest = match from.as_slice() {
         [(_, json)] => digest(json),
@@ -205,7 +206,7 @@ fn open_tokenizer(files: &ModelFiles, vocab: usize) -> Result<(Tokenizer, String
 fn loader(files: ModelFiles, stamp: Stamp, dtype: DType, devices: Arc<[ComputeDevice]>) -> Loader {
     Arc::new(move |place| {
         if files.stamp()? != stamp {
-            return Err(files.fault("", "the files have changed since they were opened; load the model by hand"));
+            return Err(files.error("", "the files have changed since they were opened; load the model by hand"));
         }
         let device = devices.get(place).ok_or_else(|| ModelError::Device(format!("there is no device {place}")))?;
         let loaded = Checkpoint::open(&files)?.load(dtype, &device.device)?;

@@ -2,7 +2,7 @@
 
 use super::error::OpenError;
 use crate::config::{self, Settings, Source};
-use crate::hub::{Hub, HubError, DownloadProgress, RepoId};
+use crate::hub::{DownloadProgress, Hub, HubError, RepoId};
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::files::ModelFiles;
 use crate::tokenizer::{self, Tokenizer};

@@ -1,29 +1,29 @@
 //! The area under the ROC and its standard error.
 
-use super::roc::{Roc, Sample, StatisticsError};
+use super::roc::{LabelledScore, Roc, StatisticsError};
 
-/// Area under the ROC of `samples`: the probability that a random member scores above a random non-member, a tie
-/// counting one half. O(n log n).
+/// Area under the ROC of `samples`: the probability that a random member scores above a random non-member, where a tie
+/// counts one half. O(n log n).
 ///
 /// # Errors
 ///
-/// A class without samples, or a score that is not finite.
-pub fn auroc(samples: &[Sample]) -> Result<f64, StatisticsError> {
+/// If a class has no samples, or a score is not finite.
+pub fn auroc(samples: &[LabelledScore]) -> Result<f64, StatisticsError> {
     Roc::new(samples).map(|roc| roc.auroc())
 }
 
 impl Roc {
-    /// Area under the curve, the Mann-Whitney statistic over the number of pairs; in [0, 1].
+    /// Area under the curve, the Mann-Whitney statistic divided by the number of pairs; in [0, 1].
     pub fn auroc(&self) -> f64 {
-        // Twice the number of pairs won, so that a tie adds a whole number.
+        // Twice the number of pairs won, so that a tie adds an integer.
         let twice_won: u128 =
             self.ties.iter().map(|tie| tie.non_members as u128 * (2 * tie.members_above + tie.members) as u128).sum();
         twice_won as f64 / (2 * self.members as u128 * self.non_members as u128) as f64
     }
 
-    /// Standard error of the area by DeLong, DeLong and Clarke-Pearson 1988: `sqrt(S10 / m + S01 / n)`, with S10
-    /// and S01 the sample variances, over the m members and the n non-members, of the share of the other class
-    /// that each one beats. `None` if a class has a single sample, which has no variance.
+    /// Standard error of the area by DeLong, DeLong and Clarke-Pearson 1988: `sqrt(S10 / m + S01 / n)`, with S10 and
+    /// S01 the sample variances, over the m members and the n non-members, of the share of the other class that each
+    /// one beats. `None` if a class has a single sample, which has no variance.
     pub fn auroc_standard_error(&self) -> Option<f64> {
         if self.members < 2 || self.non_members < 2 {
             return None;

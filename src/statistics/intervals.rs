@@ -2,7 +2,7 @@
 
 use statrs::function::beta::beta_reg;
 
-/// The exact interval of a share, by Clopper and Pearson 1934: `[low, high]` in [0, 1], for `successes` out of
+/// The exact interval of a proportion, by Clopper and Pearson 1934: `[low, high]` in [0, 1], for `successes` out of
 /// `trials` at two-sided `confidence`, such as 0.95.
 ///
 /// `None` if there are no trials, fewer trials than successes, or `confidence` is not between 0 and 1.
@@ -18,11 +18,11 @@ pub fn clopper_pearson(successes: usize, trials: usize, confidence: f64) -> Opti
     Some([low, high])
 }
 
-/// Where the distribution function of Beta(a, b), both positive, reaches `probability`.
+/// The quantile of Beta(a, b), both positive, at `probability`.
 ///
-/// By bisection down to neighbouring numbers, some sixty steps: statrs' own inverse is a Newton iteration that
-/// does not end for quantiles close to 0, such as that of 0 out of ten million. Relative error against SciPy:
-/// 1e-12 at a thousand trials, 5e-10 at a million.
+/// By bisection down to adjacent floating-point numbers, about sixty steps: statrs' own inverse is a Newton iteration
+/// that does not terminate for quantiles close to 0, such as that of 0 out of ten million. Relative error against
+/// SciPy: 1e-12 at a thousand trials, 5e-10 at a million.
 fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     loop {

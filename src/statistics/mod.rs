@@ -1,7 +1,7 @@
-//! The statistics of an audit: how well scores tell members of the training data from non-members.
+//! The statistics of an audit: how well scores separate members of the training data from non-members.
 //!
-//! Pure functions over plain data. Scores are compared only with each other, a higher one meaning that the text
-//! is more likely a member. No result is ever NaN: what cannot be computed is an error or absent.
+//! Pure functions over plain data. Scores are only compared with each other; a higher score means that the text is more
+//! likely a member. No result is ever NaN: what cannot be computed is an error or absent.
 
 mod auroc;
 mod bootstrap;
@@ -22,5 +22,5 @@ pub use bootstrap::{
 pub use intervals::clopper_pearson;
 pub use operating_point::{TprAtFpr, false_positive_budget};
 pub use profile::{PositionMeans, PositionProfile, PositionRow, PositionRows};
-pub use roc::{Roc, RocPoint, Sample, StatisticsError};
-pub use warnings::{AuditSample, Warning, WarningCode, warnings, warnings_of_method};
+pub use roc::{LabelledScore, Roc, RocPoint, StatisticsError};
+pub use warnings::{AuditSample, Warning, WarningCode, method_warnings, warnings};

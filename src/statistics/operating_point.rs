@@ -1,37 +1,37 @@
-//! What a threshold achieves when false accusations are bounded.
+//! The operating points of a classifier with a bounded false positive rate.
 
 use super::intervals::clopper_pearson;
 use super::roc::Roc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Confidence of the interval that accompanies a true positive rate, if none is asked for.
+/// Default confidence of the interval of a true positive rate.
 const CONFIDENCE: f64 = 0.95;
 
-/// How close to a whole number, relatively, a product of rate and count is taken to be that number. Far above
-/// the rounding of one multiplication (1e-16), far below what any target means.
+/// The relative tolerance within which a product of rate and count is taken to be an integer. Far above the rounding
+/// error of one multiplication (1e-16), far below any meaningful difference of a target.
 const WHOLE: f64 = 1e-9;
 
 /// The operating point for a bound on the false positive rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct TprAtFpr {
-    /// The bound asked for.
+    /// The bound on the false positive rate.
     pub fpr: f64,
-    /// The largest true positive rate whose false positive rate keeps to the bound.
+    /// The largest true positive rate whose false positive rate is within the bound.
     pub tpr: f64,
-    /// A text counts as a member if its score is at least this: of the thresholds that reach this rate, the one
-    /// with the fewest false positives. Absent if only recognising nothing keeps to the bound.
+    /// A text counts as a member if its score is at least this: of the thresholds that reach this rate, the one with
+    /// the fewest false positives. Absent if no threshold is within the bound.
     pub threshold: Option<f64>,
-    /// How many non-members may be taken for members; at 0 the point rests on the highest non-member alone.
+    /// How many non-members may be classified as members; at 0 the point depends only on the highest non-member.
     pub false_positive_budget: usize,
-    /// Clopper-Pearson interval of `tpr`, 95 % unless another confidence is asked for, the threshold taken as given.
+    /// Clopper-Pearson interval of `tpr`, 95 % unless another confidence is requested, treating the threshold as given.
     pub interval: [f64; 2],
 }
 
-/// How many false positives a bound allows among `non_members`: `floor(fpr * non_members)`, at most all.
+/// The number of false positives that a bound allows among `non_members`: `floor(fpr * non_members)`, at most all.
 ///
-/// A product within 1e-9 of a whole number, relatively, counts as that number: 0.29 * 100 is 28.999999999999996
-/// in binary, and still allows 29. A bound that is negative or not a number allows none.
+/// A product within 1e-9 of an integer, relatively, counts as that integer: 0.29 * 100 is 28.999999999999996 in binary,
+/// and still allows 29. A bound that is negative or NaN allows none.
 pub fn false_positive_budget(fpr: f64, non_members: usize) -> usize {
     let product = fpr * non_members as f64;
     let nearest = product.round();
@@ -40,17 +40,17 @@ pub fn false_positive_budget(fpr: f64, non_members: usize) -> usize {
 }
 
 impl Roc {
-    /// The largest true positive rate whose false positive rate is at most `fpr`, that is whose false positives
-    /// are within [`false_positive_budget`].
+    /// The largest true positive rate whose false positive rate is at most `fpr`, that is, whose false positives are
+    /// within [`false_positive_budget`].
     pub fn tpr_at_fpr(&self, fpr: f64) -> TprAtFpr {
         self.tpr_at_fpr_with(fpr, CONFIDENCE)
     }
 
-    /// The same, its interval at two-sided `confidence`: [0, 1] if that is not between 0 and 1.
+    /// Like [`Roc::tpr_at_fpr`], with an interval at two-sided `confidence`: [0, 1] if that is not between 0 and 1.
     pub fn tpr_at_fpr_with(&self, fpr: f64, confidence: f64) -> TprAtFpr {
         let budget = false_positive_budget(fpr, self.non_members);
-        // Both counts only grow along the curve, so the best point is the last one allowed, and the first to
-        // reach its rate has the fewest false positives.
+        // Both counts only grow along the curve, so the best point is the last allowed one, and the first point with
+        // its rate has the fewest false positives.
         let allowed = self.ties.partition_point(|tie| tie.false_positives() <= budget);
         let best = self.ties[..allowed].iter().rev().find(|tie| tie.members > 0);
         let recognised = best.map_or(0, |tie| tie.true_positives());
@@ -59,17 +59,17 @@ impl Roc {
             tpr: recognised as f64 / self.members as f64,
             threshold: best.map(|tie| tie.score),
             false_positive_budget: budget,
-            // There is at least one member, so only such a confidence has no interval.
+            // There is at least one member, so only an invalid confidence has no interval.
             interval: clopper_pearson(recognised, self.members, confidence).unwrap_or([0.0, 1.0]),
         }
     }
 
     /// The smallest false positive rate at which at least 95 % of the members are recognised.
     pub fn fpr_at_95_tpr(&self) -> f64 {
-        // In whole numbers, because 0.95 has no exact binary form.
+        // In integers, because 0.95 has no exact binary representation.
         let reached = |true_positives: usize| true_positives as u128 * 100 >= self.members as u128 * 95;
         let first = self.ties.partition_point(|tie| !reached(tie.true_positives()));
-        // The lowest score recognises every member, so there always is such a point.
+        // The lowest score recognises every member, so such a point always exists.
         let false_positives = self.ties.get(first).map_or(self.non_members, |tie| tie.false_positives());
         false_positives as f64 / self.non_members as f64
     }

@@ -1,4 +1,5 @@
-//! How surprised the model is at each position of the texts: members, where it is less so, show at the start.
+//! Mean log-probability and entropy at each position of the texts: members have lower surprisal, most visibly at the
+//! start.
 
 use crate::token_stats::TokenStats;
 use serde::Serialize;
@@ -6,8 +7,8 @@ use utoipa::ToSchema;
 
 /// Sums over the samples of an audit, by position and class.
 ///
-/// They are of `f64` and in the order in which samples come, so that another order changes the means by rounding at
-/// most. A token with a log-probability or an entropy that is not finite is left out and counted nowhere.
+/// The sums are `f64` and accumulated in the order of the samples, so that another order changes the means by rounding
+/// at most. A token with a log-probability or an entropy that is not finite is omitted and not counted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PositionProfile {
     members: Vec<Sums>,
@@ -26,13 +27,13 @@ struct Sums {
 /// The first rows of a profile.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct PositionRows {
-    /// From position 1, without a gap.
+    /// From position 1, without gaps.
     pub rows: Vec<PositionRow>,
-    /// Positions after the last row.
+    /// The number of positions after the last row.
     pub left_out: usize,
 }
 
-/// What the scored tokens at one position have in common; a class without tokens there is absent.
+/// The means of the scored tokens at one position; a class without tokens there is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct PositionRow {
     /// From 1, the first scored token.
@@ -49,11 +50,11 @@ pub struct PositionRow {
 /// Means over the tokens at one position, in nats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct PositionMeans {
-    /// How many tokens there are.
+    /// The number of tokens.
     pub count: usize,
-    /// Of the log-probability of the token that came.
+    /// Mean log-probability of the observed tokens.
     pub mean_lp: f64,
-    /// Of the entropy of the model's distribution.
+    /// Mean entropy of the model's distribution.
     pub mean_entropy: f64,
 }
 
@@ -76,24 +77,24 @@ impl PositionProfile {
         }
     }
 
-    /// One row for each position up to the longest text, but `most` at most.
+    /// One row for each position up to the length of the longest text, but at most `most`.
     pub fn rows(&self, most: usize) -> PositionRows {
-        let means = |sums: &[Sums], at: usize| sums.get(at).and_then(Sums::means);
-        let row = |at: usize| PositionRow {
-            position: at + 1,
-            members: means(&self.members, at),
-            non_members: means(&self.non_members, at),
-            all: means(&self.unlabelled, at),
+        let means = |sums: &[Sums], index: usize| sums.get(index).and_then(Sums::means);
+        let row = |index: usize| PositionRow {
+            position: index + 1,
+            members: means(&self.members, index),
+            non_members: means(&self.non_members, index),
+            all: means(&self.unlabelled, index),
         };
         let listed = self.positions().min(most);
         PositionRows { rows: (0..listed).map(row).collect(), left_out: self.positions() - listed }
     }
 
-    /// The mean entropy at each position over all texts that reach it, labelled or not, in nats; 0 where every token
-    /// was left out.
+    /// The mean entropy at each position over all texts that reach it, labelled or not, in nats; 0 if every token was
+    /// omitted.
     pub fn mean_entropy(&self) -> Vec<f64> {
-        let mean = |at: usize| {
-            let sums = self.classes().into_iter().filter_map(|class| class.get(at));
+        let mean = |index: usize| {
+            let sums = self.classes().into_iter().filter_map(|class| class.get(index));
             let (count, entropy) = sums.fold((0, 0.0), |(count, sum), s| (count + s.count, sum + s.entropy));
             if count == 0 { 0.0 } else { entropy / count as f64 }
         };
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_counted_nowhere() {
+    fn tokens_that_are_not_finite_are_not_counted() {
         let mut profile = PositionProfile::default();
         profile.add(None, &[token(f64::NAN, 1.0), token(-1.0, 2.0), token(f64::NEG_INFINITY, 3.0)]);
         profile.add(None, &[token(-3.0, 7.0), token(-1.0, f64::INFINITY)]);
@@ -175,16 +176,16 @@ mod tests {
             let noise = |t: usize| ((seed * 7919 + t * 104_729) % 1009) as f64 / 100.0;
             (0..1 + seed % 13).map(|t| token(-noise(t), noise(t + 1))).collect()
         };
-        let of = |order: &mut dyn Iterator<Item = usize>| {
+        let profile_of = |order: &mut dyn Iterator<Item = usize>| {
             let mut profile = PositionProfile::default();
             order.for_each(|seed| profile.add(Some(seed % 2 == 0), &text(seed)));
             profile
         };
-        let (forward, backward) = (of(&mut (0..500)), of(&mut (0..500).rev()));
+        let (forward, backward) = (profile_of(&mut (0..500)), profile_of(&mut (0..500).rev()));
         for (a, b) in forward.rows(99).rows.iter().zip(backward.rows(99).rows) {
             let (a, b) = (a.members.expect("a member"), b.members.expect("a member"));
             assert_eq!(a.count, b.count);
-            // Five hundred additions of numbers up to 10 round by less than 1e-12 each.
+            // Five hundred additions of numbers up to 10 have rounding errors of less than 1e-12 each.
             assert!((a.mean_lp - b.mean_lp).abs() < 1e-12 && (a.mean_entropy - b.mean_entropy).abs() < 1e-12);
         }
     }

@@ -1,13 +1,13 @@
-//! The receiver operating characteristic, from which AUROC and the operating points are read.
+//! The receiver operating characteristic, from which AUROC and operating points are computed.
 
 use serde::Serialize;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-/// The score of one text whose membership is known.
+/// The score of a text with known membership.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
-    /// Higher: more likely a member.
+pub struct LabelledScore {
+    /// A higher score means: more likely a member.
     pub score: f64,
     /// Whether the text is a member of the training data.
     pub member: bool,
@@ -17,10 +17,10 @@ pub struct Sample {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum StatisticsError {
     /// No sample is a member.
-    #[error("no sample is a member, and comparing the classes takes at least one of each")]
+    #[error("no sample is a member; comparing the classes requires at least one of each")]
     NoMembers,
     /// No sample is a non-member.
-    #[error("no sample is a non-member, and comparing the classes takes at least one of each")]
+    #[error("no sample is a non-member; comparing the classes requires at least one of each")]
     NoNonMembers,
     /// A score is NaN or infinite.
     #[error("a score is not a finite number")]
@@ -30,15 +30,15 @@ pub enum StatisticsError {
 /// One point of the ROC.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct RocPoint {
-    /// Share of the non-members that are taken for members.
+    /// Share of the non-members that are classified as members.
     pub fpr: f64,
     /// Share of the members that are recognised.
     pub tpr: f64,
-    /// A text counts as a member if its score is at least this; absent at the origin, where none does.
+    /// A text counts as a member if its score is at least this; absent at the origin, where no text does.
     pub threshold: Option<f64>,
 }
 
-/// The samples of one score value, and how many lie above it.
+/// The samples with the same score, and the number of samples above it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tie {
     pub score: f64,
@@ -49,20 +49,20 @@ pub(super) struct Tie {
 }
 
 impl Tie {
-    /// Members that count as such with this score as threshold.
+    /// Members that are classified as such with this score as the threshold.
     pub fn true_positives(&self) -> usize {
         self.members_above + self.members
     }
 
-    /// Non-members that count as members with this score as threshold.
+    /// Non-members that are classified as members with this score as the threshold.
     pub fn false_positives(&self) -> usize {
         self.non_members_above + self.non_members
     }
 }
 
-/// The full receiver operating characteristic: one point for each distinct score, none dropped.
+/// The complete receiver operating characteristic: one point for each distinct score, none omitted.
 ///
-/// Counts are kept as integers, so that rates and areas carry no accumulated rounding.
+/// Counts are kept as integers, so that rates and areas do not accumulate rounding errors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roc {
     /// In descending order of score; not empty.
@@ -76,8 +76,8 @@ impl Roc {
     ///
     /// # Errors
     ///
-    /// A class without samples, or a score that is not finite.
-    pub fn new(samples: &[Sample]) -> Result<Roc, StatisticsError> {
+    /// If a class has no samples, or a score is not finite.
+    pub fn new(samples: &[LabelledScore]) -> Result<Roc, StatisticsError> {
         if samples.iter().any(|sample| !sample.score.is_finite()) {
             return Err(StatisticsError::NonFinite);
         }
@@ -108,7 +108,7 @@ impl Roc {
         }
     }
 
-    /// The curve from (0, 0) to (1, 1), the threshold falling from above every score to the lowest.
+    /// The curve from (0, 0) to (1, 1), with the threshold falling from above every score to the lowest.
     pub fn points(&self) -> Vec<RocPoint> {
         let origin = RocPoint { fpr: 0.0, tpr: 0.0, threshold: None };
         let points = self.ties.iter().map(|tie| RocPoint {

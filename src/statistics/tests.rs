@@ -1,4 +1,4 @@
-//! Examples worked by hand, and what holds for every sample.
+//! Examples worked by hand, and properties that hold for every sample.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,9 +9,9 @@ fn assert_close(actual: f64, expected: f64) {
     assert!(error <= 1e-9, "{actual} is not {expected}: off by {error}");
 }
 
-fn samples(scores: &[f64]) -> Vec<Sample> {
+fn samples(scores: &[f64]) -> Vec<LabelledScore> {
     let members = [0, 0, 1, 1, 1, 1, 1, 1, 0, 0];
-    scores.iter().zip(members).map(|(&score, member)| Sample { score, member: member == 1 }).collect()
+    scores.iter().zip(members).map(|(&score, member)| LabelledScore { score, member: member == 1 }).collect()
 }
 
 fn tied() -> Roc {
@@ -60,7 +60,7 @@ fn operating_points() {
         (0.05, 1.0 / 3.0, 0.875, 0),
         (0.25, 0.5, 0.75, 1),
         (0.3, 0.5, 0.75, 1),
-        // Of two thresholds that reach the same rate, the one with fewer false positives.
+        // Of two thresholds with the same rate, the one with fewer false positives.
         (0.5, 2.0 / 3.0, 0.625, 2),
         (0.75, 5.0 / 6.0, 0.125, 3),
         (1.0, 1.0, 0.0, 4),
@@ -75,7 +75,7 @@ fn operating_points() {
 }
 
 #[test]
-fn an_operating_point_has_the_confidence_asked_for() {
+fn an_operating_point_has_the_requested_confidence() {
     let roc = tied();
     let point = roc.tpr_at_fpr_with(0.05, 0.9);
     assert_eq!(Some(point.interval), clopper_pearson(2, 6, 0.9));
@@ -84,9 +84,9 @@ fn an_operating_point_has_the_confidence_asked_for() {
 }
 
 #[test]
-fn a_bound_that_nothing_keeps_to_has_no_threshold() {
-    let roc =
-        Roc::new(&[Sample { score: 1.0, member: true }, Sample { score: 2.0, member: false }]).expect("both classes");
+fn a_bound_that_no_threshold_satisfies_has_none() {
+    let roc = Roc::new(&[LabelledScore { score: 1.0, member: true }, LabelledScore { score: 2.0, member: false }])
+        .expect("both classes");
     let point = roc.tpr_at_fpr(0.05);
     assert_eq!((point.tpr, point.threshold), (0.0, None));
     assert_eq!(point.interval[0], 0.0);
@@ -94,10 +94,10 @@ fn a_bound_that_nothing_keeps_to_has_no_threshold() {
 
 #[test]
 fn the_rate_of_95_percent_is_met_exactly() {
-    // 19 of 20 members are 95 %, although 0.95 has no exact binary form.
-    let members = (0..20).map(|i| Sample { score: f64::from(i), member: true });
-    let non_members = [-1.0, 0.5].map(|score| Sample { score, member: false });
-    let samples: Vec<Sample> = members.chain(non_members).collect();
+    // 19 of 20 members are 95 %, although 0.95 has no exact binary representation.
+    let members = (0..20).map(|i| LabelledScore { score: f64::from(i), member: true });
+    let non_members = [-1.0, 0.5].map(|score| LabelledScore { score, member: false });
+    let samples: Vec<LabelledScore> = members.chain(non_members).collect();
     assert_eq!(Roc::new(&samples).expect("both classes").fpr_at_95_tpr(), 0.0);
 }
 
@@ -124,8 +124,8 @@ fn false_positive_budgets() {
 }
 
 #[test]
-fn what_has_no_curve() {
-    let sample = |score, member| Sample { score, member };
+fn samples_without_a_curve() {
+    let sample = |score, member| LabelledScore { score, member };
     for (samples, error) in [
         (vec![], StatisticsError::NoMembers),
         (vec![sample(1.0, false)], StatisticsError::NoMembers),
@@ -150,7 +150,7 @@ fn clopper_pearson_intervals() {
     close(clopper_pearson(111, 111, 0.95), [1.0 - 0.0326869940239477, 1.0]);
     // The upper end of two-sided 90 % is that of one-sided 95 %.
     close(clopper_pearson(0, 111, 0.9), [0.0, 0.0266276416933757]);
-    // Of many trials too; here the closed form is 1 - 0.025^(1/n).
+    // Many trials; here the closed form is 1 - 0.025^(1/n).
     let rare = clopper_pearson(0, 10_000_000, 0.95);
     close(rare, [0.0, -(0.025_f64.ln() / 1e7).exp_m1()]);
     assert_eq!(clopper_pearson(0, 0, 0.95), None);
@@ -159,9 +159,10 @@ fn clopper_pearson_intervals() {
     assert_eq!(clopper_pearson(1, 2, f64::NAN), None);
 }
 
-fn any_samples() -> impl Strategy<Value = Vec<Sample>> {
+fn any_samples() -> impl Strategy<Value = Vec<LabelledScore>> {
     // Few distinct scores, so that ties are common.
-    let sample = (-8_i32..8, any::<bool>()).prop_map(|(score, member)| Sample { score: f64::from(score), member });
+    let sample =
+        (-8_i32..8, any::<bool>()).prop_map(|(score, member)| LabelledScore { score: f64::from(score), member });
     prop::collection::vec(sample, 2..60).prop_filter("both classes", |samples| {
         let members = samples.iter().filter(|sample| sample.member).count();
         0 < members && members < samples.len()
@@ -171,9 +172,9 @@ fn any_samples() -> impl Strategy<Value = Vec<Sample>> {
 proptest! {
     #[test]
     fn negated_scores_have_the_rest_of_the_area(samples in any_samples()) {
-        let negated: Vec<Sample> = samples
+        let negated: Vec<LabelledScore> = samples
             .iter()
-            .map(|sample| Sample { score: -sample.score, ..*sample })
+            .map(|sample| LabelledScore { score: -sample.score, ..*sample })
             .collect();
         let sum = auroc(&samples).expect("an area") + auroc(&negated).expect("an area");
         prop_assert!((sum - 1.0).abs() <= 1e-15, "{}", sum);
@@ -181,7 +182,7 @@ proptest! {
 
     #[test]
     fn the_area_is_that_of_all_pairs(samples in any_samples()) {
-        let (members, others): (Vec<Sample>, Vec<Sample>) =
+        let (members, others): (Vec<LabelledScore>, Vec<LabelledScore>) =
             samples.iter().partition(|sample| sample.member);
         let wins: f64 = members
             .iter()

@@ -1,22 +1,22 @@
-//! What a reader of an audit must know before trusting its numbers.
+//! Warnings for readers of an audit.
 
 use super::operating_point::false_positive_budget;
 use serde::Serialize;
 use std::collections::HashMap;
 use utoipa::ToSchema;
 
-/// Fewer samples than this of a class make its rates too coarse.
+/// With fewer samples of a class, its rates are too coarse.
 const FEW_SAMPLES: usize = 100;
 
-/// Lengths that differ by more than this factor are mixed.
+/// Lengths that differ by more than this factor are considered mixed.
 const MIXED_LENGTHS: f64 = 1.5;
 
 /// A reason for caution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Warning {
-    /// Kind of the warning.
+    /// The kind of warning.
     pub code: WarningCode,
-    /// What was found, with its numbers.
+    /// The finding, with its numbers.
     pub detail: String,
 }
 
@@ -26,17 +26,17 @@ pub struct Warning {
 pub enum WarningCode {
     /// A class has fewer than 100 samples.
     FewSamples,
-    /// A false positive rate asked for allows no false positive at all.
+    /// A requested false positive rate allows no false positive at all.
     ZeroFalsePositiveBudget,
-    /// The longest text has more than 1.5 times the tokens of the shortest.
+    /// The longest text has more than 1.5 times as many tokens as the shortest.
     MixedLengths,
     /// The same text is labelled both member and non-member.
     LabelConflict,
-    /// Texts were cut to the model's context.
+    /// Texts were truncated to the model's context.
     TruncatedTexts,
 }
 
-/// What the warnings look at in one sample.
+/// The properties of one sample that warnings depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditSample<'a> {
     /// The text, or anything else that is equal for equal texts and different for different ones.
@@ -45,13 +45,13 @@ pub struct AuditSample<'a> {
     pub member: Option<bool>,
     /// Number of scored tokens, n.
     pub scored_tokens: usize,
-    /// Whether the text was cut to the model's context.
+    /// Whether the text was truncated to the model's context.
     pub truncated: bool,
 }
 
-/// Every reason for caution about an audit of `samples` that reports the true positive rate at `fpr_targets`.
+/// All warnings about an audit of `samples` that reports the true positive rate at `fpr_targets`.
 ///
-/// Without any label the comparisons of the two classes are not made, nor warned of.
+/// Without any label, there are no comparisons of the two classes to warn about.
 pub fn warnings(samples: &[AuditSample], fpr_targets: &[f64]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if samples.iter().any(|sample| sample.member.is_some()) {
@@ -68,17 +68,17 @@ pub fn warnings(samples: &[AuditSample], fpr_targets: &[f64]) -> Vec<Warning> {
     warnings
 }
 
-/// What to say of a method that could not score every labelled sample: a class of which it scored too few, where there
-/// are enough of it or it scored none, and targets that then allow no false positive. `scored` and `labelled` count
-/// members, then non-members.
-pub fn warnings_of_method(label: &str, scored: [usize; 2], labelled: [usize; 2], fpr_targets: &[f64]) -> Vec<Warning> {
+/// Warnings about a method that could not score every labelled sample: for a class of which it scored too few, if the
+/// class itself is large enough or most of its scores are missing, and for targets that allow no false positive as a
+/// result. `scored` and `labelled` count members, then non-members.
+pub fn method_warnings(label: &str, scored: [usize; 2], labelled: [usize; 2], fpr_targets: &[f64]) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    for (at, class) in ["members", "non-members"].into_iter().enumerate() {
-        let (scored, labelled) = (scored[at], labelled[at]);
+    for (index, class) in ["members", "non-members"].into_iter().enumerate() {
+        let (scored, labelled) = (scored[index], labelled[index]);
         if scored < labelled && scored < FEW_SAMPLES && (labelled >= FEW_SAMPLES || scored * 2 < labelled) {
             let detail = format!(
-                "`{label}` has a score for {scored} of {labelled} {class}: fewer than {FEW_SAMPLES} make \
-                its rates and area coarse"
+                "`{label}` has a score for {scored} of {labelled} {class}: with fewer than {FEW_SAMPLES}, \
+                its rates and area are coarse"
             );
             warnings.push(Warning { code: WarningCode::FewSamples, detail });
         }
@@ -100,7 +100,7 @@ pub fn warnings_of_method(label: &str, scored: [usize; 2], labelled: [usize; 2],
 fn few_samples(class: &str, count: usize) -> Option<Warning> {
     (count < FEW_SAMPLES).then(|| Warning {
         code: WarningCode::FewSamples,
-        detail: format!("{count} {class}: fewer than {FEW_SAMPLES} make rates and areas coarse"),
+        detail: format!("{count} {class}: with fewer than {FEW_SAMPLES}, rates and areas are coarse"),
     })
 }
 
@@ -130,7 +130,7 @@ fn label_conflict(samples: &[AuditSample]) -> Option<Warning> {
 }
 
 fn mixed_lengths(samples: &[AuditSample]) -> Option<Warning> {
-    // A text without scored tokens has no score, so its length mixes with nothing.
+    // A text without scored tokens has no score, so its length does not matter.
     let lengths = samples.iter().map(|sample| sample.scored_tokens).filter(|&n| n > 0);
     let (shortest, longest) = (lengths.clone().min()?, lengths.max()?);
     (longest as f64 > MIXED_LENGTHS * shortest as f64).then(|| Warning {
@@ -146,7 +146,7 @@ fn truncated_texts(samples: &[AuditSample]) -> Option<Warning> {
     let truncated = samples.iter().filter(|sample| sample.truncated).count();
     (truncated > 0).then(|| Warning {
         code: WarningCode::TruncatedTexts,
-        detail: format!("{truncated} of {} texts were cut to the model's context", samples.len()),
+        detail: format!("{truncated} of {} texts were truncated to the model's context", samples.len()),
     })
 }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_warn_of() {
+    fn no_warnings() {
         let texts: Vec<String> = (0..200).map(|i| i.to_string()).collect();
         let samples: Vec<AuditSample> = texts
             .iter()
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_to_warn_of() {
+    fn all_warnings() {
         use WarningCode::*;
         let long = AuditSample { scored_tokens: 16, truncated: true, ..sample("b", false) };
         let samples = [sample("a", true), sample("a", false), long];
@@ -195,26 +195,26 @@ mod tests {
     }
 
     #[test]
-    fn without_labels_the_classes_are_not_warned_of() {
+    fn without_labels_there_are_no_warnings_about_classes() {
         let samples = [sample("a", None), sample("a", None)];
         assert_eq!(codes(&samples, &[0.05]), []);
         assert_eq!(codes(&[], &[0.05]), []);
     }
 
     #[test]
-    fn a_method_that_scores_few_is_warned_of() {
-        let of = |scored, labelled| warnings_of_method("m", scored, labelled, &[0.05, 0.5]);
-        assert_eq!(of([200, 200], [200, 200]), []);
-        assert_eq!(of([199, 150], [200, 200]), []);
-        let none = of([200, 0], [200, 200]);
+    fn a_method_that_scores_few_samples_gets_warnings() {
+        let warn = |scored, labelled| method_warnings("m", scored, labelled, &[0.05, 0.5]);
+        assert_eq!(warn([200, 200], [200, 200]), []);
+        assert_eq!(warn([199, 150], [200, 200]), []);
+        let none = warn([200, 0], [200, 200]);
         assert_eq!(none.len(), 1);
         assert!(none[0].detail.contains("`m` has a score for 0 of 200 non-members"), "{none:?}");
-        let few = of([99, 10], [200, 200]);
+        let few = warn([99, 10], [200, 200]);
         let codes: Vec<WarningCode> = few.iter().map(|warning| warning.code).collect();
         assert_eq!(codes, [WarningCode::FewSamples, WarningCode::FewSamples, WarningCode::ZeroFalsePositiveBudget]);
-        // That there are few is said of the samples; of the method, if it lost most of them.
-        assert_eq!(of([40, 50], [50, 50]), []);
-        assert_eq!(of([4, 50], [50, 50]).len(), 1);
+        // Few samples are reported for the audit as a whole; for a method, only if it lost most of them.
+        assert_eq!(warn([40, 50], [50, 50]), []);
+        assert_eq!(warn([4, 50], [50, 50]).len(), 1);
     }
 
     #[test]

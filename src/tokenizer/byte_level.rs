@@ -1,18 +1,20 @@
-//! GPT-2's byte-level BPE from `vocab.json` and `merges.txt`, where a publisher saved no `tokenizer.json` (most OPT models).
+//! GPT-2's byte-level BPE from `vocab.json` and `merges.txt`, if a publisher saved no `tokenizer.json` (most OPT
+//! models).
 //!
-//! The result is the `tokenizer.json` that transformers makes of those files, as its conversion of `GPT2Tokenizer` does
-//! (held against version 4.40.1). What would give other ids than there is refused by name.
+//! The result is the `tokenizer.json` that transformers creates from those files, like its conversion of
+//! `GPT2Tokenizer` (compared with version 4.40.1). Settings that would give different ids there are refused by name.
 
+use super::encode::Tokenizer;
+use super::error::TokenizerError;
 use super::special::{AddedToken, Special, object};
-use super::{Tokenizer, TokenizerError};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
-/// What transformers calls this tokenizer.
+/// The names of this tokenizer in transformers.
 const CLASSES: [&str; 2] = ["GPT2Tokenizer", "GPT2TokenizerFast"];
 
-/// Settings that change ids and that this tokenizer does not have; absent or false they change nothing.
+/// Settings that change ids and that this tokenizer does not support; absent or false, they have no effect.
 const NOT_SUPPORTED: [&str; 3] = ["add_eos_token", "do_lower_case", "split_special_tokens"];
 
 /// The contents of a byte-level tokenizer's files.
@@ -20,7 +22,7 @@ const NOT_SUPPORTED: [&str; 3] = ["add_eos_token", "do_lower_case", "split_speci
 pub struct TokenizerFiles<'a> {
     /// `vocab.json`: tokens with their ids.
     pub vocab: &'a [u8],
-    /// `merges.txt`: pairs of tokens, the first to merge first.
+    /// `merges.txt`: pairs of tokens, in the order in which they are merged.
     pub merges: &'a [u8],
     /// `tokenizer_config.json`.
     pub config: Option<&'a [u8]>,
@@ -33,7 +35,7 @@ pub struct TokenizerFiles<'a> {
 /// Builds the tokenizer.
 ///
 /// # Errors
-/// Names the file, with the line, key or token, that is not understood or contradicts another.
+/// Names the file and the line, key or token that is not supported or contradicts another.
 pub fn from_vocab_and_merges(files: TokenizerFiles<'_>) -> Result<Tokenizer, TokenizerError> {
     let vocab = vocabulary(files.vocab)?;
     let merges = merges(files.merges, &vocab)?;
@@ -55,15 +57,15 @@ pub fn from_vocab_and_merges(files: TokenizerFiles<'_>) -> Result<Tokenizer, Tok
     Tokenizer::from_json(json.to_string().as_bytes())
 }
 
-/// The tokens of `vocab.json` by text: ids are unique, and every byte has a token, or text would vanish.
+/// The ids of `vocab.json` by token: ids are unique, and every byte has a token, since text would be lost otherwise.
 fn vocabulary(bytes: &[u8]) -> Result<HashMap<String, u32>, TokenizerError> {
-    let fault = |reason: String| TokenizerError(format!("vocab.json: {reason}"));
-    let vocab: HashMap<String, u32> = serde_json::from_slice(bytes).map_err(|e| fault(e.to_string()))?;
+    let error = |reason: String| TokenizerError(format!("vocab.json: {reason}"));
+    let vocab: HashMap<String, u32> = serde_json::from_slice(bytes).map_err(|e| error(e.to_string()))?;
     let mut by_id = HashMap::with_capacity(vocab.len());
     for (token, id) in &vocab {
         if let Some(other) = by_id.insert(id, token) {
             let (first, second) = (token.min(other), token.max(other));
-            return Err(fault(format!("tokens {first:?} and {second:?} both have id {id}")));
+            return Err(error(format!("tokens {first:?} and {second:?} both have id {id}")));
         }
     }
     let mut alphabet: Vec<char> = ByteLevel::alphabet().into_iter().collect();
@@ -71,18 +73,18 @@ fn vocabulary(bytes: &[u8]) -> Result<HashMap<String, u32>, TokenizerError> {
     match alphabet.iter().find(|byte| !vocab.contains_key(&byte.to_string())) {
         None => Ok(vocab),
         Some(byte) => {
-            Err(fault(format!("no token {byte:?}; a byte-level vocabulary has one for each of the 256 bytes")))
+            Err(error(format!("no token {byte:?}; a byte-level vocabulary needs one for each of the 256 bytes")))
         }
     }
 }
 
-/// The pairs of `merges.txt`. Both tokens and what they merge to are in the vocabulary.
+/// The pairs of `merges.txt`. Both tokens and their concatenation must be in the vocabulary.
 fn merges<'m>(bytes: &'m [u8], vocab: &HashMap<String, u32>) -> Result<Vec<(&'m str, &'m str)>, TokenizerError> {
-    let fault = |line: usize, reason: String| TokenizerError(format!("merges.txt, line {line}: {reason}"));
+    let error = |line: usize, reason: String| TokenizerError(format!("merges.txt, line {line}: {reason}"));
     let text = str::from_utf8(bytes).map_err(|e| TokenizerError(format!("merges.txt: {e}")))?;
-    // transformers drops the first line whatever it is; without the mark, that would be a merge.
+    // transformers drops the first line whatever it is; without the version line, that would be a merge.
     if !text.starts_with("#version") {
-        return Err(fault(1, "does not begin with `#version`".into()));
+        return Err(error(1, "does not begin with `#version`".into()));
     }
     let lines = text.lines().enumerate().skip(1).map(|(index, line)| (index + 1, line));
     lines
@@ -90,10 +92,10 @@ fn merges<'m>(bytes: &'m [u8], vocab: &HashMap<String, u32>) -> Result<Vec<(&'m 
             let (left, right) = line
                 .split_once(' ')
                 .filter(|(left, right)| !left.is_empty() && !right.is_empty() && !right.contains(' '))
-                .ok_or_else(|| fault(number, format!("{line:?} is not two tokens")))?;
+                .ok_or_else(|| error(number, format!("{line:?} is not two tokens")))?;
             for token in [left.to_owned(), right.to_owned(), [left, right].concat()] {
                 if !vocab.contains_key(&token) {
-                    return Err(fault(number, format!("{token:?} is not in vocab.json")));
+                    return Err(error(number, format!("{token:?} is not in vocab.json")));
                 }
             }
             Ok((left, right))
@@ -106,32 +108,32 @@ fn check_config(config: &Map<String, Value>) -> Result<(), TokenizerError> {
         None | Some(Value::Null) => {}
         Some(Value::String(class)) if CLASSES.contains(&class.as_str()) => {}
         Some(other) => {
-            return Err(fault(
+            return Err(error(
                 "tokenizer_class",
-                format!("{other} is not GPT2Tokenizer, which vocab.json and merges.txt are read as"),
+                format!("{other} is not supported; vocab.json and merges.txt are read as those of GPT2Tokenizer"),
             ));
         }
     }
     match NOT_SUPPORTED.iter().find(|key| !matches!(config.get(**key), None | Some(Value::Null | Value::Bool(false)))) {
         None => Ok(()),
-        Some(key) => Err(fault(key, "not supported, and it would change the ids".into())),
+        Some(key) => Err(error(key, "not supported, since it would change the ids".into())),
     }
 }
 
-/// A boolean that is false where it is absent.
+/// A boolean that defaults to false.
 fn flag(config: &Map<String, Value>, key: &str) -> Result<bool, TokenizerError> {
     match config.get(key) {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
-        Some(other) => Err(fault(key, format!("expected true or false, found {other}"))),
+        Some(other) => Err(error(key, format!("expected true or false, found {other}"))),
     }
 }
 
-fn fault(key: &str, reason: String) -> TokenizerError {
+fn error(key: &str, reason: String) -> TokenizerError {
     TokenizerError(format!("tokenizer_config.json: key `{key}`: {reason}"))
 }
 
-/// An added token with its id, as `tokenizer.json` has it.
+/// An added token with its id, in the format of `tokenizer.json`.
 #[derive(serde::Serialize)]
 struct Numbered<'s> {
     id: u32,
@@ -139,7 +141,7 @@ struct Numbered<'s> {
     token: &'s AddedToken,
 }
 
-/// Added tokens that the vocabulary lacks get the ids after it, in their order.
+/// Added tokens that the vocabulary lacks get the next free ids, in their order.
 fn with_ids<'s>(special: &'s Special, vocab: &HashMap<String, u32>) -> Result<Vec<Numbered<'s>>, TokenizerError> {
     let mut next = u32::try_from(vocab.len()).map_err(|e| TokenizerError(format!("vocab.json: {e}")))?;
     let largest = vocab.values().copied().max();
@@ -150,7 +152,7 @@ fn with_ids<'s>(special: &'s Special, vocab: &HashMap<String, u32>) -> Result<Ve
             if largest >= Some(id) {
                 let content = &token.content;
                 return Err(TokenizerError(format!(
-                    "vocab.json: ids have gaps, so that none is free for the added token {content:?}"
+                    "vocab.json: ids have gaps, so there is no free id for the added token {content:?}"
                 )));
             }
             next += 1;
@@ -166,7 +168,7 @@ fn with_ids<'s>(special: &'s Special, vocab: &HashMap<String, u32>) -> Result<Ve
     Ok(numbered)
 }
 
-/// With `add_bos_token`, the token that begins every text; without, only offsets are set as transformers does.
+/// With `add_bos_token`, adds the token that begins every text; otherwise only sets offsets, as transformers does.
 fn post_processor(
     config: &Map<String, Value>,
     special: &Special,
@@ -176,7 +178,7 @@ fn post_processor(
         return Ok(json!({ "type": "ByteLevel", "add_prefix_space": true, "trim_offsets": false, "use_regex": true }));
     }
     let bos = added.iter().find(|numbered| Some(&numbered.token.content) == special.bos.as_ref());
-    let Numbered { id, token } = bos.ok_or_else(|| fault("add_bos_token", "there is no `bos_token` to add".into()))?;
+    let Numbered { id, token } = bos.ok_or_else(|| error("add_bos_token", "there is no `bos_token` to add".into()))?;
     let bos = &token.content;
     let piece = json!({ "SpecialToken": { "id": bos, "type_id": 0 } });
     let text = |name: &str, type_id: u32| json!({ "Sequence": { "id": name, "type_id": type_id } });

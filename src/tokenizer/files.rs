@@ -1,23 +1,25 @@
-//! Which of a model's files tell of its tokenizer.
+//! Selects the files that define a model's tokenizer.
 
-use super::{Tokenizer, TokenizerError, TokenizerFiles, from_vocab_and_merges};
+use super::byte_level::{TokenizerFiles, from_vocab_and_merges};
+use super::encode::Tokenizer;
+use super::error::TokenizerError;
 use std::ops::Deref;
 
 const JSON: &str = "tokenizer.json";
 const VOCAB: &str = "vocab.json";
 const MERGES: &str = "merges.txt";
 
-/// SentencePiece models, which only a tokenizer of C++ reads.
+/// SentencePiece models, which only a C++ tokenizer can read.
 const SENTENCE_PIECE: [&str; 3] = ["tokenizer.model", "spiece.model", "sentencepiece.bpe.model"];
 
-/// A tokenizer, and the names and contents of the files that determine it.
+/// A tokenizer, and the names and contents of the files that define it.
 pub type FromFiles<B> = (Tokenizer, Vec<(&'static str, B)>);
 
-/// Makes the tokenizer from `tokenizer.json`, or else from `vocab.json` and `merges.txt`. `find` gives a file's content, or
-/// `None` where there is no such file.
+/// Creates the tokenizer from `tokenizer.json`, otherwise from `vocab.json` and `merges.txt`. `find` returns the
+/// content of a file, or `None` if it does not exist.
 ///
 /// # Errors
-/// What `find` fails with; [`TokenizerError`] where no file can be used, with the way out for a SentencePiece model.
+/// The errors of `find`, or [`TokenizerError`] if no file can be used, with a remedy for a SentencePiece model.
 pub fn from_files<B, E>(find: impl Fn(&'static str) -> Result<Option<B>, E>) -> Result<FromFiles<B>, E>
 where
     B: Deref<Target = [u8]>,
@@ -28,8 +30,12 @@ where
     }
     match (find(VOCAB)?, find(MERGES)?) {
         (Some(vocab), Some(merges)) => byte_level(vocab, merges, find),
-        (Some(_), None) => Err(TokenizerError(format!("there is {VOCAB}, but no {MERGES} and no {JSON}")).into()),
-        (None, Some(_)) => Err(TokenizerError(format!("there is {MERGES}, but no {VOCAB} and no {JSON}")).into()),
+        (Some(_), None) => {
+            Err(TokenizerError(format!("{VOCAB} is present, but {MERGES} and {JSON} are missing")).into())
+        }
+        (None, Some(_)) => {
+            Err(TokenizerError(format!("{MERGES} is present, but {VOCAB} and {JSON} are missing")).into())
+        }
         (None, None) => Err(missing(find)?.into()),
     }
 }
@@ -55,15 +61,15 @@ where
     Ok((tokenizer, [(VOCAB, vocab), (MERGES, merges)].into_iter().chain(present).collect()))
 }
 
-/// What to say where no file can be read.
+/// The error if no file can be used.
 fn missing<B, E>(find: impl Fn(&'static str) -> Result<Option<B>, E>) -> Result<TokenizerError, E> {
     for name in SENTENCE_PIECE {
         if find(name)?.is_some() {
             return Ok(TokenizerError(format!(
-                "there is only {name}, a SentencePiece model; transformers writes the {JSON} that is needed: \
+                "only {name}, a SentencePiece model, is present; transformers can write the required {JSON}: \
                  AutoTokenizer.from_pretrained(DIRECTORY).save_pretrained(DIRECTORY)"
             )));
         }
     }
-    Ok(TokenizerError(format!("there is no {JSON}, and no {VOCAB} with {MERGES}")))
+    Ok(TokenizerError(format!("{JSON} is missing, and so are {VOCAB} and {MERGES}")))
 }

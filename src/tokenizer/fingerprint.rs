@@ -1,12 +1,14 @@
-//! Whether two tokenizers cut texts into the same tokens, told from what they are instead of from their files' bytes.
+//! Determines whether two tokenizers split texts into the same tokens, from their content instead of their files'
+//! bytes.
 
-use super::{Tokenizer, TokenizerError};
+use super::encode::Tokenizer;
+use super::error::TokenizerError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokenizers::{ModelWrapper, NormalizerWrapper};
 use tracing::subscriber::{NoSubscriber, with_default};
 
-/// All that the fingerprint is taken of, each part in an order that the file has no say in.
+/// The content of the fingerprint, each part in an order that does not depend on the file.
 #[derive(Serialize)]
 struct Parts<'t> {
     model: &'static str,
@@ -16,35 +18,36 @@ struct Parts<'t> {
     normalizer: Option<&'t NormalizerWrapper>,
 }
 
-/// What decides between the tokens that could stand at a place.
+/// The rules that select one of several possible tokenizations.
 #[derive(Serialize)]
 enum Rules {
-    /// Pairs of tokens, the first to merge first.
+    /// Pairs of tokens, in the order in which they are merged.
     Merges(Vec<(String, String)>),
-    /// A unigram model's tokens with their scores.
+    /// The tokens of a unigram model with their scores.
     Scores(Vec<(String, f64)>),
-    /// The longest token wins.
+    /// The longest token is used.
     Longest,
 }
 
 impl Tokenizer {
-    /// SHA-256 in hexadecimal of the map from ids to tokens (added ones included), of the merges (or a unigram model's
-    /// scores) and of the normalizer. Two files of one tokenizer have one fingerprint however they are written. Computed
-    /// once, when first asked for: it takes a while for a large vocabulary.
+    /// SHA-256 in hexadecimal of the map from ids to tokens (added ones included), of the merges (or the scores of a
+    /// unigram model) and of the normalizer. Two files of the same tokenizer have the same fingerprint however they are
+    /// formatted. It is computed when first requested, since it takes a while for a large vocabulary.
     ///
     /// # Errors
-    /// Where the `tokenizers` library cannot write what it has read.
+    /// If the `tokenizers` library cannot serialize the tokenizer.
     pub fn fingerprint(&self) -> Result<&str, TokenizerError> {
-        let computed = self.fingerprint.get_or_init(|| self.compute().map_err(|e| TokenizerError(e.to_string())));
+        let computed =
+            self.fingerprint.get_or_init(|| self.compute_fingerprint().map_err(|e| TokenizerError(e.to_string())));
         computed.as_deref().map_err(TokenizerError::clone)
     }
 
-    /// Whether both give the same ids for the same tokens by the same rules; see [`Tokenizer::fingerprint`].
+    /// Whether both give the same ids to the same tokens by the same rules; see [`Tokenizer::fingerprint`].
     pub fn same_tokens(&self, other: &Self) -> bool {
-        matches!((self.fingerprint(), other.fingerprint()), (Ok(own), Ok(others)) if own == others)
+        matches!((self.fingerprint(), other.fingerprint()), (Ok(mine), Ok(theirs)) if mine == theirs)
     }
 
-    fn compute(&self) -> serde_json::Result<String> {
+    fn compute_fingerprint(&self) -> serde_json::Result<String> {
         let mut tokens: Vec<(u32, String)> =
             self.inner.get_vocab(true).into_iter().map(|(token, id)| (id, token)).collect();
         tokens.sort_unstable();
@@ -66,19 +69,19 @@ fn kind(model: &ModelWrapper) -> &'static str {
 
 fn rules(model: &ModelWrapper) -> serde_json::Result<Rules> {
     #[derive(Deserialize)]
-    struct Written {
+    struct BpeModel {
         merges: Vec<(String, String)>,
     }
     Ok(match model {
-        ModelWrapper::BPE(_) => Rules::Merges(serde_json::from_slice::<Written>(&written(model)?)?.merges),
+        ModelWrapper::BPE(_) => Rules::Merges(serde_json::from_slice::<BpeModel>(&serialize(model)?)?.merges),
         ModelWrapper::Unigram(unigram) => Rules::Scores(unigram.iter().cloned().collect()),
         ModelWrapper::WordPiece(_) | ModelWrapper::WordLevel(_) => Rules::Longest,
     })
 }
 
-/// The library keeps the merges to itself, but writes them in their order. Of ids without a token, which many models have,
-/// it warns then as of a fault; that warning goes nowhere.
-fn written(model: &ModelWrapper) -> serde_json::Result<Vec<u8>> {
+/// The library does not expose the merges, but serializes them in their order. It then warns about ids without a token,
+/// which many models have, as if they were an error; that warning is suppressed.
+fn serialize(model: &ModelWrapper) -> serde_json::Result<Vec<u8>> {
     with_default(NoSubscriber::default(), || serde_json::to_vec(model))
 }
 
@@ -101,7 +104,7 @@ mod tests {
         Tokenizer::from_json(json.to_string().as_bytes()).unwrap()
     }
 
-    /// The same with the keys of every object in reverse order.
+    /// The same value with the keys of every object in reverse order.
     fn reversed(value: &Value) -> Value {
         match value {
             Value::Object(object) => {
@@ -113,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_be_written_in_many_ways() {
+    fn the_format_of_the_file_does_not_matter() {
         let json = saved("opt-pre");
         let original = tokenizer(&json);
         let fingerprint = original.fingerprint().unwrap();
@@ -130,7 +133,7 @@ mod tests {
         other["post_processor"] = Value::Null;
         assert!(original.same_tokens(&tokenizer(&other)));
 
-        // Merges as older files have them: one string a pair.
+        // Merges in the format of older files: one string per pair.
         let pairs = other["model"]["merges"].as_array().unwrap().clone();
         let joined = pairs.iter().map(|pair| format!("{} {}", pair[0].as_str().unwrap(), pair[1].as_str().unwrap()));
         other["model"]["merges"] = joined.collect();
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn one_change_of_the_tokens_or_their_rules_is_seen() {
+    fn every_change_of_the_tokens_or_their_rules_is_detected() {
         let json = saved("opt-pre");
         let original = tokenizer(&json);
         let different = |change: fn(&mut Value)| {
@@ -158,7 +161,7 @@ mod tests {
             added.push(new);
         });
         different(|json| {
-            // Two tokens that no merge makes exchange their ids.
+            // Two tokens that no merge produces exchange their ids.
             let vocab = json["model"]["vocab"].as_object_mut().unwrap();
             let (first, second) = (vocab["!"].clone(), vocab["?"].clone());
             vocab.extend(Map::from_iter([("!".to_owned(), second), ("?".to_owned(), first)]));
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn vocab_and_merges_are_the_same_as_what_was_saved_of_them() {
+    fn vocab_and_merges_give_the_saved_tokenizer() {
         let read = |name: &str| Ok::<_, TokenizerError>(std::fs::read(golden("opt-pre").join(name)).ok());
         let (built, files) = from_files(|name| if name == "tokenizer.json" { Ok(None) } else { read(name) }).unwrap();
         assert_eq!(files[0].0, "vocab.json");
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn models_of_every_kind_have_fingerprints_of_their_own() {
+    fn models_of_every_kind_have_different_fingerprints() {
         let unigram = |score: f64| {
             tokenizer(&json!({
                 "version": "1.0", "added_tokens": [],
@@ -190,9 +193,9 @@ mod tests {
             tokenizer(&json!({ "version": "1.0", "added_tokens": [], "model": model }))
         };
         let all = [unigram(-1.0), unigram(-2.0), longest("WordLevel"), longest("WordPiece")];
-        for (at, one) in all.iter().enumerate() {
+        for (index, one) in all.iter().enumerate() {
             assert!(one.same_tokens(&one.clone()));
-            assert!(all.iter().skip(at + 1).all(|other| !one.same_tokens(other)), "{at}");
+            assert!(all.iter().skip(index + 1).all(|other| !one.same_tokens(other)), "{index}");
         }
         assert!(unigram(-1.0).same_tokens(&unigram(-1.0)));
         let bert = golden("bert-mlm").join("tokenizer.json");

@@ -1,6 +1,6 @@
-//! Special and added tokens: whole in any text, whatever the merges say. Three files may tell of them.
+//! Special and added tokens, which are never split by merges. Three files may define them.
 
-use super::TokenizerError;
+use super::error::TokenizerError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 const ROLES: [&str; 7] = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 const ADDITIONAL: &str = "additional_special_tokens";
 
-/// What `GPT2Tokenizer` takes for the roles of [`WITH_DEFAULT`] where no file names a token.
+/// The default of `GPT2Tokenizer` for the roles of [`WITH_DEFAULT`].
 const DEFAULT: &str = "<|endoftext|>";
 const WITH_DEFAULT: [&str; 3] = ["bos_token", "eos_token", "unk_token"];
 
-/// One token and how it is matched, as in `tokenizer.json`.
+/// A token and how it is matched, in the format of `tokenizer.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct AddedToken {
     pub content: String,
@@ -27,19 +27,19 @@ pub struct AddedToken {
 /// The tokens of the three files.
 #[derive(Debug)]
 pub struct Special {
-    /// In the order in which they get ids, with the id that a file gives. Contents are unique and not empty.
+    /// In the order in which they get ids, each with the id that a file declares. Contents are unique and not empty.
     pub tokens: Vec<(Option<u32>, AddedToken)>,
     pub bos: Option<String>,
 }
 
 impl Special {
-    /// `tokenizer_config.json` alone where it has `added_tokens_decoder`; the other two files are of before it.
+    /// Reads only `tokenizer_config.json` if it has `added_tokens_decoder`; the other two files predate it.
     pub fn read(config: &Map<String, Value>, map: Option<&[u8]>, added: Option<&[u8]>) -> Result<Self, TokenizerError> {
         let (named, added) = match config.get("added_tokens_decoder") {
             Some(decoder) => (named(config)?, by_id(decoder)?),
             None => {
                 let named = named(&overlaid(config, object("special_tokens_map.json", map)?))?;
-                let added = of_file(object("added_tokens.json", added)?, &named)?;
+                let added = added_by_id(object("added_tokens.json", added)?, &named)?;
                 (named, added)
             }
         };
@@ -55,13 +55,13 @@ impl Special {
     }
 }
 
-/// A file that is a JSON object; an empty one where there is no file.
+/// A file that contains a JSON object; an empty object if the file does not exist.
 pub fn object(name: &str, bytes: Option<&[u8]>) -> Result<Map<String, Value>, TokenizerError> {
     let Some(bytes) = bytes else { return Ok(Map::new()) };
     serde_json::from_slice(bytes).map_err(|e| TokenizerError(format!("{name}: {e}")))
 }
 
-/// The configuration with what `special_tokens_map.json` says instead.
+/// The configuration, overridden by `special_tokens_map.json`.
 fn overlaid(config: &Map<String, Value>, map: Map<String, Value>) -> Map<String, Value> {
     let mut settings = config.clone();
     for (key, value) in map {
@@ -79,7 +79,7 @@ fn named(settings: &Map<String, Value>) -> Result<Vec<(&'static str, AddedToken)
     for role in ROLES {
         let default = WITH_DEFAULT.contains(&role).then(|| Value::from(DEFAULT));
         if let Some(value) = settings.get(role).or(default.as_ref()).filter(|value| !value.is_null()) {
-            // The class gives these four as tokens of the text after normalization, others as they are.
+            // The class passes these four as tokens to be matched after normalization, and others unchanged.
             let normalized = WITH_DEFAULT.contains(&role) || role == "pad_token";
             named.push((role, token(role, value, normalized)?));
         }
@@ -91,12 +91,12 @@ fn named(settings: &Map<String, Value>) -> Result<Vec<(&'static str, AddedToken)
                 named.push((ADDITIONAL, token(ADDITIONAL, value, false)?));
             }
         }
-        Some(other) => return Err(fault(ADDITIONAL, format!("expected a list, found {other}"))),
+        Some(other) => return Err(error(ADDITIONAL, format!("expected a list, found {other}"))),
     }
     Ok(named)
 }
 
-/// A special token as a plain text or an object.
+/// A special token given as a string or an object.
 fn token(key: &str, value: &Value, normalized: bool) -> Result<AddedToken, TokenizerError> {
     let token = match value {
         Value::String(content) => AddedToken {
@@ -112,7 +112,7 @@ fn token(key: &str, value: &Value, normalized: bool) -> Result<AddedToken, Token
     Ok(AddedToken { special: true, ..token })
 }
 
-/// A token as transformers writes it; flags may be missing.
+/// A token in the format of transformers; flags may be absent.
 fn parse(key: &str, value: &Value) -> Result<AddedToken, TokenizerError> {
     #[derive(Deserialize)]
     struct Fields {
@@ -128,25 +128,25 @@ fn parse(key: &str, value: &Value) -> Result<AddedToken, TokenizerError> {
         special: bool,
     }
     let Fields { content, single_word, lstrip, rstrip, normalized, special } =
-        Fields::deserialize(value).map_err(|e| fault(key, e.to_string()))?;
+        Fields::deserialize(value).map_err(|e| error(key, e.to_string()))?;
     Ok(AddedToken { content, single_word, lstrip, rstrip, normalized: normalized.unwrap_or(!special), special })
 }
 
 /// `added_tokens_decoder`: tokens by id.
 fn by_id(decoder: &Value) -> Result<BTreeMap<u32, AddedToken>, TokenizerError> {
     const KEY: &str = "added_tokens_decoder";
-    let decoder = decoder.as_object().ok_or_else(|| fault(KEY, "expected an object".into()))?;
+    let decoder = decoder.as_object().ok_or_else(|| error(KEY, "expected an object".into()))?;
     decoder
         .iter()
         .map(|(id, value)| {
-            let id = id.parse().map_err(|e| fault(KEY, format!("{id:?}: {e}")))?;
+            let id = id.parse().map_err(|e| error(KEY, format!("{id:?}: {e}")))?;
             Ok((id, parse(KEY, value)?))
         })
         .collect()
 }
 
 /// `added_tokens.json`: ids by token. Those that have a role are special.
-fn of_file(
+fn added_by_id(
     file: Map<String, Value>,
     named: &[(&str, AddedToken)],
 ) -> Result<BTreeMap<u32, AddedToken>, TokenizerError> {
@@ -158,12 +158,15 @@ fn of_file(
         let token =
             AddedToken { content, single_word: false, lstrip: false, rstrip: false, normalized: !special, special };
         if let Some(other) = added.insert(id, token) {
-            return Err(TokenizerError(format!("added_tokens.json: {:?} is not alone with id {id}", other.content)));
+            return Err(TokenizerError(format!(
+                "added_tokens.json: {:?} and another token both have id {id}",
+                other.content
+            )));
         }
     }
     Ok(added)
 }
 
-fn fault(key: &str, reason: String) -> TokenizerError {
+fn error(key: &str, reason: String) -> TokenizerError {
     TokenizerError(format!("special tokens: key `{key}`: {reason}"))
 }

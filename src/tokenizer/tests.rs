@@ -1,4 +1,4 @@
-//! Byte-level tokenizers without `tokenizer.json`, against what transformers makes of the same files.
+//! Byte-level tokenizers without `tokenizer.json`, compared with transformers' reading of the same files.
 
 use super::{Tokenizer, TokenizerError, TokenizerFiles, from_files, from_vocab_and_merges};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn golden(name: &str) -> Vec<u8> {
     fixture(&format!("goldens/opt-pre/{name}"))
 }
 
-/// The golden's vocabulary and merges with other files beside them.
+/// The golden's vocabulary and merges with other additional files.
 fn build(config: Option<&Value>, map: Option<&Value>, added: Option<&Value>) -> Result<Tokenizer, TokenizerError> {
     let bytes = |value: Option<&Value>| value.map(|value| value.to_string().into_bytes());
     let (config, map, added) = (bytes(config), bytes(map), bytes(added));
@@ -39,7 +39,7 @@ fn from_golden(vocab: &[u8], merges: &[u8]) -> Result<Tokenizer, TokenizerError>
     })
 }
 
-/// Why a configuration is refused.
+/// The error for a configuration.
 fn refusal(config: Value) -> String {
     build(Some(&config), None, None).err().unwrap().to_string()
 }
@@ -77,8 +77,8 @@ static BUILT: LazyLock<Tokenizer> =
     LazyLock::new(|| from_golden(&golden("vocab.json"), &golden("merges.txt")).unwrap());
 static SAVED: LazyLock<Tokenizer> = LazyLock::new(|| Tokenizer::from_json(&golden("tokenizer.json")).unwrap());
 
-/// Texts of all of Unicode, words with their spaces, and special tokens. `<s>` and `<unk>` are left out: in the golden's
-/// `tokenizer.json` they are special too, which no other of its files says.
+/// Texts from all of Unicode, words with their spaces, and special tokens. `<s>` and `<unk>` are excluded: in the
+/// golden's `tokenizer.json` they are special too, which none of its other files states.
 fn texts() -> impl Strategy<Value = String> {
     let pieces = prop_oneof![
         "\\PC{0,8}",
@@ -128,10 +128,10 @@ fn contradicting_ids_are_refused() {
         refusal(decoder(500, "<new>")).contains("added token \"<new>\" has id 500, but the vocabulary gives it 410")
     );
     let added = json!({ "<a>": 410, "<b>": 410 });
-    assert!(build(None, None, Some(&added)).err().unwrap().to_string().contains("not alone with id 410"));
+    assert!(build(None, None, Some(&added)).err().unwrap().to_string().contains("both have id 410"));
 }
 
-/// Why a change of `vocab.json` is refused, with a token to add.
+/// The error for a change of `vocab.json`, with a token to be added.
 fn vocab_refusal(change: impl Fn(&mut serde_json::Map<String, Value>)) -> Option<String> {
     let mut vocab: Value = serde_json::from_slice(&golden("vocab.json")).unwrap();
     change(vocab.as_object_mut().unwrap());
@@ -152,7 +152,7 @@ fn ids_of_the_vocabulary_are_unique() {
     let twice = vocab_refusal(|vocab| drop(vocab.insert("<pad>".into(), json!(0)))).unwrap();
     assert_eq!(twice, "tokenizer: vocab.json: tokens \"<pad>\" and \"<s>\" both have id 0");
     let gap = vocab_refusal(|vocab| drop(vocab.remove("Ġthe"))).unwrap();
-    assert!(gap.contains("ids have gaps, so that none is free for the added token \"<new>\""), "{gap}");
+    assert!(gap.contains("ids have gaps, so there is no free id for the added token \"<new>\""), "{gap}");
     assert!(vocab_refusal(|vocab| drop(vocab.insert("a".into(), json!(-1)))).unwrap().contains("vocab.json: "));
     assert!(vocab_refusal(|vocab| drop(vocab.remove("a"))).unwrap().contains("no token 'a'"));
 }
@@ -170,7 +170,7 @@ fn merges_are_refused_by_line() {
     expect("#version: 0.2\n\n", "2: \"\" is not two tokens");
     expect("#version: 0.2\nh e r\n", "2: \"h e r\" is not two tokens");
     expect("#version: 0.2\nh €\n", "2: \"€\" is not in vocab.json");
-    // Both are known, what they make is not; it is also longer than every token.
+    // Both tokens exist, but their concatenation does not; it is also longer than every token.
     expect("#version: 0.2\nh e\nĠthe Ġthe\n", "3: \"ĠtheĠthe\" is not in vocab.json");
     assert!(from_golden(&golden("vocab.json"), b"#version\n\xff").err().unwrap().to_string().contains("utf-8"));
 }
@@ -186,18 +186,18 @@ fn no_cut_file_breaks_the_reader() {
     }
 }
 
-/// What is made of the files that there are, all from the golden, and the names that were asked for.
+/// The result for the given files, all from the golden, and the names that were requested.
 fn choose(names: &[&str]) -> (Result<Vec<&'static str>, String>, Vec<&'static str>) {
-    let asked = RefCell::new(Vec::new());
-    let made = from_files(|name| {
-        asked.borrow_mut().push(name);
+    let requested = RefCell::new(Vec::new());
+    let tokenizer = from_files(|name| {
+        requested.borrow_mut().push(name);
         Ok::<_, TokenizerError>(
             names.contains(&name).then(|| if name.ends_with(".model") { Vec::new() } else { golden(name) }),
         )
     });
     (
-        made.map(|(_, files)| files.into_iter().map(|(name, _)| name).collect()).map_err(|e| e.to_string()),
-        asked.into_inner(),
+        tokenizer.map(|(_, files)| files.into_iter().map(|(name, _)| name).collect()).map_err(|e| e.to_string()),
+        requested.into_inner(),
     )
 }
 
@@ -208,13 +208,16 @@ fn the_files_are_chosen_in_order() {
     let without = all.map(|name| if name == "tokenizer.json" { "" } else { name });
     assert_eq!(choose(&without).0, Ok(vec!["vocab.json", "merges.txt", "tokenizer_config.json"]));
     assert_eq!(choose(&["vocab.json", "merges.txt"]).0, Ok(vec!["vocab.json", "merges.txt"]));
-    assert!(choose(&["vocab.json"]).0.unwrap_err().contains("no merges.txt"));
-    assert!(choose(&["merges.txt"]).0.unwrap_err().contains("no vocab.json"));
+    assert!(choose(&["vocab.json"]).0.unwrap_err().contains("merges.txt and tokenizer.json are missing"));
+    assert!(choose(&["merges.txt"]).0.unwrap_err().contains("vocab.json and tokenizer.json are missing"));
     for name in ["tokenizer.model", "spiece.model"] {
         let error = choose(&[name]).0.unwrap_err();
         assert!(error.contains(name) && error.contains("save_pretrained(DIRECTORY)"), "{error}");
     }
-    assert_eq!(choose(&[]).0.unwrap_err(), "tokenizer: there is no tokenizer.json, and no vocab.json with merges.txt");
+    assert_eq!(
+        choose(&[]).0.unwrap_err(),
+        "tokenizer: tokenizer.json is missing, and so are vocab.json and merges.txt"
+    );
 }
 
 #[test]

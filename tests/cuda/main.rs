@@ -1,5 +1,5 @@
-//! The kernels for GPUs on a GPU, against candle's operations there and against the CPU. Without a GPU each test says so
-//! and checks nothing; that the kernels compile takes NVRTC alone.
+//! Runs the GPU kernels on a GPU and compares them with candle's operations there and with the CPU. Without a GPU, each
+//! test reports that it was skipped; the compilation of the kernels needs only NVRTC.
 //!
 //!     cargo test --features cuda --test cuda -- --nocapture
 
@@ -12,7 +12,7 @@ use pdr_audit::config::Device as Wanted;
 use pdr_audit::models::device::ComputeDevice;
 use pdr_audit::token_stats::TokenStats;
 
-/// The first GPU; where there is none the test that asks is skipped.
+/// The first GPU; if there is none, the calling test is skipped.
 fn gpu() -> Option<Device> {
     let opened = ComputeDevice::open(Wanted::Cuda(0)).map(|gpu| gpu.device);
     opened.inspect_err(|why| eprintln!("SKIPPED, nothing was checked: {why}")).ok()
@@ -27,7 +27,7 @@ fn noise(count: usize, scale: f32, mut seed: u64) -> Vec<f32> {
     (0..count).map(|_| scale * next()).collect()
 }
 
-/// The largest difference of statistics, relative to one more than their size; none may be beyond `tolerance`.
+/// The largest difference of statistics, relative to one plus their size; panics if any exceeds `tolerance`.
 fn compare(got: &[TokenStats], want: &[TokenStats], tolerance: f64, what: &str) -> f64 {
     assert_eq!(got.len(), want.len(), "{what}");
     let mut worst = 0f64;
@@ -35,7 +35,7 @@ fn compare(got: &[TokenStats], want: &[TokenStats], tolerance: f64, what: &str) 
         let pairs = [(got.lp, want.lp), (got.mu, want.mu), (got.var, want.var), (got.max_lp, want.max_lp)];
         for (got_one, want_one) in pairs {
             let error = (got_one - want_one).abs() / (1.0 + want_one.abs());
-            // As a comparison that a NaN fails.
+            // Written as a comparison that fails for NaN.
             assert!(error <= tolerance, "{what}, row {row}: {got:?}, not {want:?}");
             worst = worst.max(error);
         }

@@ -1,27 +1,27 @@
-//! Mamba and Mamba-2 on a GPU: by the kernels, by candle's operations, and on the CPU.
+//! Mamba and Mamba-2 on a GPU: with the kernels, with candle's operations, and on the CPU.
 
 use crate::{compare, gpu, noise};
 use candle_core::{Device, Tensor, Var};
 use pdr_audit::models::batch::PackedBatch;
-use pdr_audit::models::cuda::{ScanInput, ScanPlaces, Scans};
-use pdr_audit::models::kernels::gemm::View;
-use pdr_audit::models::kernels::scan::{self, ScanShape, ScanWeights, TimeStep, selective_scan};
+use pdr_audit::models::cuda::{GpuScanInput, ScanPlaces, Scans};
+use pdr_audit::models::kernels::gemm::MatrixView;
+use pdr_audit::models::kernels::scan::{ScanInput, ScanShape, ScanWeights, TimeStep, selective_scan};
 use pdr_audit::models::mamba::Mamba;
 use pdr_audit::models::mamba::arch::{Generation, MambaArch};
 use pdr_audit::models::ops::{Form, Multiply};
 use pdr_audit::models::{CausalLm, ModelError};
 
-/// As on the CPU between both forms: f32 forwards of random models, whose statistics reach some tens, each err by a few
-/// 1e-6 of that. Here the products differ as well.
+/// As on the CPU between both forms: f32 forward passes of random models, whose statistics are as large as several
+/// tens, each with a relative error of a few 1e-6. Here the products differ as well.
 const FORMS: f64 = 2e-4;
 const LENGTHS: [usize; 7] = [40, 1, 0, 2, 65, 7, 130];
 
-/// A model with pseudo-random weights of a size that keeps states and logits in a realistic range.
+/// A model with pseudo-random weights whose size keeps states and logits in a realistic range.
 fn random(arch: &MambaArch, form: Form, device: &Device, trained: bool) -> Mamba {
     random_with_tensors(arch, form, device, trained).0
 }
 
-/// The same, and its tensors by name.
+/// Like [`random`], also returning the tensors by name.
 fn random_with_tensors(arch: &MambaArch, form: Form, device: &Device, trained: bool) -> (Mamba, Vec<(String, Tensor)>) {
     let mut tensors = Vec::new();
     let mut seed = 1;
@@ -84,7 +84,7 @@ fn models_by_the_kernels_by_candle_and_on_the_cpu_agree() {
         let batch: Vec<&[u32]> = sequences.iter().map(Vec::as_slice).collect();
         let stats = |model: Mamba| model.token_stats(&batch).unwrap().concat();
         let kernels = stats(random(&arch, Form::Plain, &gpu, false));
-        // What is trained keeps to candle's operations.
+        // A model in training uses candle's operations.
         let plain = stats(random(&arch, Form::Plain, &gpu, true));
         let cpu = stats(random(&arch, Form::Fused(Multiply::Gemm), &Device::Cpu, false));
         let what = format!("{:?}", arch.generation);
@@ -127,31 +127,31 @@ fn the_scan_equals_that_of_the_cpu() {
         let (d, bias) = (noise(steps, 1.0, 7), noise(steps, 1.0, 8));
 
         let mut want = vec![0f32; tokens * shape.channels()];
-        let view = |i: usize| View::rows(&varying[i][1..], widths[i] + 1);
-        let input = scan::ScanInput { x: view(0), gate: view(1), time_steps: view(2), b: view(3), c: view(4) };
+        let view = |i: usize| MatrixView::rows(&varying[i][1..], widths[i] + 1);
+        let input = ScanInput { x: view(0), gate: view(1), time_steps: view(2), b: view(3), c: view(4) };
         let weights = ScanWeights { a: &a, d: &d, time_bias: &bias, time_limit: (0.01, 0.7) };
         selective_scan(&mut want, &input, &weights, &batch.sequences, shape);
 
         let tensor = |values: &[f32], shape: (usize, usize)| Tensor::from_slice(values, shape, &gpu).unwrap();
         let on_gpu: Vec<Tensor> =
             varying.iter().zip(widths).map(|(values, width)| tensor(values, (tokens, width + 1))).collect();
-        let learnt = [&d, &bias].map(|values| Tensor::from_slice(values, steps, &gpu).unwrap());
+        let learned = [&d, &bias].map(|values| Tensor::from_slice(values, steps, &gpu).unwrap());
         let from = |i: usize| (&on_gpu[i], 1);
-        let input = ScanInput {
+        let input = GpuScanInput {
             x: from(0),
             gate: from(1),
             time_steps: from(2),
             b: from(3),
             c: from(4),
             a: &tensor(&a, (rates / steps, steps)),
-            d: &learnt[0],
-            time_bias: &learnt[1],
+            d: &learned[0],
+            time_bias: &learned[1],
             time_limit: (0.01, 0.7),
         };
         let scans = Scans::new(&gpu, shape).unwrap().unwrap();
         let got = scans.scan(&input, &ScanPlaces::new(&batch, &gpu).unwrap()).unwrap();
         let got: Vec<f32> = got.flatten_all().unwrap().to_vec1().unwrap();
-        // f32 sums of up to 128 products of size 1 and more in orders of their own, and states kept over 130 tokens.
+        // f32 sums of up to 128 products of size 1 and more in different orders, and states kept over 130 tokens.
         for (i, (got, want)) in got.iter().zip(&want).enumerate() {
             assert!((got - want).abs() <= 3e-5 * (1.0 + want.abs()), "{shape:?} {i}: {got} but wanted {want}");
         }

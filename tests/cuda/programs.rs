@@ -1,4 +1,4 @@
-//! Every program compiles, for every generation of GPUs from Turing to Blackwell.
+//! Every program compiles for every generation of GPUs from Turing to Blackwell.
 
 use candle_core::cuda_backend::cudarc::nvrtc;
 use pdr_audit::models::cuda::program::{self, Program, ScanTiling};
@@ -11,7 +11,7 @@ fn scans() -> Vec<Program> {
     let shapes = [1, 5, 16, 33, 64, 128, 257, 512].into_iter().flat_map(|states| {
         [TimeStep::PerChannel, TimeStep::PerHead].map(|time_step| {
             let shape = ScanShape { heads: 2, head_dim: 64, groups: 1, states, time_step };
-            program::selective_scan(&shape, &ScanTiling::of(&shape).unwrap())
+            program::selective_scan(&shape, &ScanTiling::for_shape(&shape).unwrap())
         })
     });
     shapes.collect()

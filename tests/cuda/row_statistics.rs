@@ -2,7 +2,7 @@
 
 use crate::{compare, gpu, noise};
 use candle_core::{DType, Device, Tensor};
-use pdr_audit::models::cuda::{RowStatistics, Rows};
+use pdr_audit::models::cuda::{LogitRows, RowStatistics};
 use pdr_audit::models::logit_stats::{Head, logit_stats, plain_logit_stats};
 use pdr_audit::models::ops::Weight;
 
@@ -18,7 +18,7 @@ struct Case {
 }
 
 impl Case {
-    /// Logits of about `scale`, on the CPU in f32.
+    /// Logits of magnitude `scale`, on the CPU in f32.
     fn new(rows: usize, vocab: usize, scale: f32, bias: bool, soft_cap: Option<f64>) -> Self {
         let tensor = |values, shape: &[usize]| Tensor::from_vec(values, shape, &Device::Cpu).unwrap();
         Self {
@@ -47,7 +47,7 @@ fn there_is_a_kernel_for_every_type() {
     assert!(RowStatistics::new(&Device::Cpu, DType::F32).unwrap().is_none());
 }
 
-/// In a half type both reduce the very same products; in f32 the CPU multiplies as well.
+/// In a half type both reduce the same products; in f32 the CPU multiplies as well.
 #[test]
 fn the_kernel_equals_candles_operations_and_the_cpu() {
     let Some(gpu) = gpu() else { return };
@@ -59,7 +59,8 @@ fn the_kernel_equals_candles_operations_and_the_cpu() {
                 let got = logit_stats(&hidden, &head, &case.targets).unwrap();
                 let plain = plain_logit_stats(&hidden, &head, &case.targets).unwrap();
                 let what = format!("{rows} rows of {vocab} in {dtype:?}, scale {scale}");
-                // Both sum up to 50,304 terms in f32, and exponentials of the GPU err by 2 units in the last place and more.
+                // Both sum up to 50,304 terms in f32, and exponentials on the GPU have errors of 2 units in the last
+                // place and more.
                 let error = compare(&got, &plain, 3e-5, &what);
                 println!("{what}: {error:.1e} from candle's operations");
             }
@@ -67,13 +68,13 @@ fn the_kernel_equals_candles_operations_and_the_cpu() {
             let got = logit_stats(&hidden, &head, &case.targets).unwrap();
             let (hidden, head) = case.on(&Device::Cpu, DType::F32);
             let want = logit_stats(&hidden, &head, &case.targets).unwrap();
-            // f32 logits of size up to 40 carry 4e-6 of rounding; squares of distances up to 40 amplify it.
+            // f32 logits of size up to 40 have 4e-6 of rounding; squares of distances up to 40 amplify it.
             compare(&got, &want, 5e-5, &format!("{rows} rows of {vocab} against the CPU, scale {scale}"));
         }
     }
 }
 
-/// Against the definition in f64, from the product as it is in memory.
+/// Compared with the definition in f64, computed from the product as it is in memory.
 #[test]
 fn numbers_of_a_tile_equal_the_definition() {
     let Some(gpu) = gpu() else { return };
@@ -83,8 +84,8 @@ fn numbers_of_a_tile_equal_the_definition() {
             let (first, targets) = (1000, Tensor::full(1000u32, rows, &gpu).unwrap());
             let product = Tensor::from_vec(noise(rows * columns, 9.0, 4), (rows, columns), &gpu).unwrap();
             let product = product.to_dtype(dtype).unwrap();
-            let of_tile = Rows { product: &product, bias: None, soft_cap: None, targets: &targets, first };
-            let got: Vec<Vec<f32>> = kernel.reduce(&of_tile).unwrap().to_vec2().unwrap();
+            let rows = LogitRows { product: &product, bias: None, soft_cap: None, targets: &targets, first };
+            let got: Vec<Vec<f32>> = kernel.reduce(&rows).unwrap().to_vec2().unwrap();
             let logits: Vec<Vec<f64>> = product.to_dtype(DType::F64).unwrap().to_vec2().unwrap();
             for (got, logits) in got.iter().zip(&logits) {
                 let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -94,7 +95,7 @@ fn numbers_of_a_tile_equal_the_definition() {
                 let want = [max, weight, mean, sum(&|y| (y - mean).powi(2)), logits[0]];
                 for (got, want) in got.iter().zip(want) {
                     let error = (f64::from(*got) - want).abs() / (1.0 + want.abs());
-                    // Three times what the emulation has, for the exponential of the GPU.
+                    // Three times the tolerance of the emulation, to allow for the GPU's exponential.
                     assert!(error <= 3e-6, "{dtype:?} {columns}: {got} but wanted {want}");
                 }
             }
@@ -103,7 +104,7 @@ fn numbers_of_a_tile_equal_the_definition() {
 }
 
 #[test]
-fn impossible_tokens_weigh_nothing_and_a_nan_shows() {
+fn impossible_tokens_have_no_weight_and_a_nan_is_propagated() {
     let Some(gpu) = gpu() else { return };
     for vocab in [40, 5000] {
         let mut case = Case::new(3, vocab, 2.0, true, None);
@@ -133,13 +134,13 @@ fn impossible_tokens_weigh_nothing_and_a_nan_shows() {
 }
 
 #[test]
-fn what_does_not_fit_together_and_what_wants_gradients_is_refused() {
+fn mismatched_shapes_and_tracked_tensors_are_refused() {
     let Some(gpu) = gpu() else { return };
     let kernel = RowStatistics::new(&gpu, DType::F32).unwrap().unwrap();
     let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32, &gpu).unwrap();
     let (product, targets) = (zeros(&[4, 10]), Tensor::zeros(4, DType::U32, &gpu).unwrap());
     let refused = |product: &Tensor, bias: Option<&Tensor>, targets: &Tensor| {
-        let rows = Rows { product, bias, soft_cap: None, targets, first: 0 };
+        let rows = LogitRows { product, bias, soft_cap: None, targets, first: 0 };
         kernel.reduce(&rows).is_err()
     };
     assert!(!refused(&product, Some(&zeros(&[10])), &targets));

@@ -1,4 +1,4 @@
-// Stands behind device.hpp and the source of the kernel.
+// Appended to device.hpp and the source of the kernel.
 
 int main() {
     Arguments arguments;

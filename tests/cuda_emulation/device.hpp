@@ -1,6 +1,6 @@
-// A GPU in small, for checking kernels without one: the threads of a block run in turn on one thread of the CPU, each
-// until it has to wait for others. Lanes of a warp that do not meet at a shuffle, and threads that do not meet at a
-// barrier, end the program. Shared memory keeps what the last block left there.
+// A minimal GPU emulator, for checking kernels without a GPU: the threads of a block run one after another on one CPU
+// thread, each until it has to wait for others. Lanes of a warp that do not meet at a shuffle, and threads that do not
+// meet at a barrier, terminate the program. Shared memory keeps the contents of the previous block.
 #pragma once
 
 #include <cmath>
@@ -41,16 +41,16 @@ inline u32 __float_as_uint(float x) {
     std::memcpy(&bits, &x, 4);
     return bits;
 }
-// As the GPU does it: the argument is rounded on its way to base 2.
+// As on the GPU: the argument is rounded when it is converted to base 2.
 inline float __expf(float x) { return exp2f(x * 1.442695041f); }
 inline float __fdividef(float a, float b) { return a / b; }
-inline uint4 __ldcs(const uint4 *at) {
-    if (reinterpret_cast<uintptr_t>(at) % 16) {
+inline uint4 __ldcs(const uint4 *address) {
+    if (reinterpret_cast<uintptr_t>(address) % 16) {
         std::fprintf(stderr, "a vector is not aligned\n");
         std::exit(3);
     }
     uint4 words;
-    std::memcpy(&words, at, 16);
+    std::memcpy(&words, address, 16);
     return words;
 }
 inline float larger_or_nan(float a, float b) { return a < b || b != b ? b : a; }
@@ -82,7 +82,7 @@ inline void wait(State state) {
     swapcontext(&running->context, &scheduler);
 }
 inline void __syncthreads() { wait(AT_BARRIER); }
-// Values of every other shuffle have a place of their own, so that none is overwritten before it is read.
+// Alternate shuffles use separate storage, so that no value is overwritten before it is read.
 inline float __shfl_xor_sync(u32, float value, int lanes) {
     Fiber *self = running;
     u32 place = self->shuffles++ % 2;
@@ -100,7 +100,7 @@ inline void part(const char *where) {
     std::fprintf(stderr, "threads part at a %s\n", where);
     std::exit(2);
 }
-// Runs a warp until it is done or at a barrier.
+// Runs a warp until it has finished or reached a barrier.
 inline State run_warp(size_t first, size_t end) {
     for (;;) {
         for (size_t i = first; i < end; ++i) {
@@ -135,7 +135,7 @@ inline void run_block() {
         bool met = true;
         for (size_t first = 32; first < threads; first += 32) met &= run_warp(first, first + 32) == all;
         if (all == DONE && met) return;
-        // A thread that is done no longer counts at a barrier of the GPU; no kernel here relies on that.
+        // On a GPU, a finished thread no longer counts at a barrier; no kernel here relies on that.
         if (!met) part("barrier");
     }
 }
@@ -153,7 +153,7 @@ inline void launch(Index grid, Index block, std::function<void()> body) {
     }
 }
 
-// Arguments come in on standard input, each as its length in bytes (u64) and its bytes; so does, first, their number.
+// Arguments are read from standard input: first their number, then for each one its length in bytes (u64) and its bytes.
 struct Arguments {
     std::vector<std::vector<u64>> held;
     size_t next = 0;
@@ -166,12 +166,12 @@ struct Arguments {
         for (read(&count, 8); count > 0; --count) {
             read(&bytes, 8);
             held.emplace_back(bytes / 8 + 4);
-            // Sixteen bytes are aligned, as memory of a GPU is.
+            // Aligned to sixteen bytes, like GPU memory.
             read(start(held.back()), bytes);
         }
     }
     static char *start(std::vector<u64> &words) {
-        uintptr_t at = reinterpret_cast<uintptr_t>(words.data());
+        uintptr_t address = reinterpret_cast<uintptr_t>(words.data());
         return reinterpret_cast<char *>((at + 15) / 16 * 16);
     }
     template <typename T>

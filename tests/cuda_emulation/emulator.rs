@@ -1,4 +1,4 @@
-//! A program for a GPU as a program for the CPU.
+//! Compiles and runs a GPU program as a CPU program.
 
 use pdr_audit::models::cuda::program::Program;
 use std::fs;
@@ -12,7 +12,7 @@ pub struct Emulator {
     _directory: TempDir,
 }
 
-/// What a kernel is given, in order.
+/// The arguments of a kernel, in order.
 pub struct Arguments(Vec<Vec<u8>>);
 
 impl Arguments {
@@ -39,18 +39,18 @@ impl Arguments {
 }
 
 impl Emulator {
-    /// Compiles the kernels with the `main` of the same name beside this file.
+    /// Compiles the kernels with the `main` of the given name in this directory.
     pub fn new(program: &Program, main: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda_emulation");
-        let main = fs::read_to_string(own.join(main).with_extension("cpp")).unwrap();
+        let directory_of_sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda_emulation");
+        let main = fs::read_to_string(directory_of_sources.join(main).with_extension("cpp")).unwrap();
         let source = directory.path().join("program.cpp");
         fs::write(&source, format!("#include \"device.hpp\"\n{}\n{main}", program.source)).unwrap();
         let compiled = directory.path().join("program");
         let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
         let status = Command::new(&compiler)
             .args(["-std=c++17", "-O1", "-Wall", "-Wno-unknown-pragmas", "-Werror", "-I"])
-            .arg(own)
+            .arg(directory_of_sources)
             .args(program.options())
             .args([&source, Path::new("-o"), &compiled])
             .status();
@@ -58,7 +58,7 @@ impl Emulator {
         Self { program: compiled, _directory: directory }
     }
 
-    /// What the kernel writes.
+    /// Runs the kernel and returns its results.
     pub fn run(&self, arguments: Arguments) -> Vec<f32> {
         let mut child = Command::new(&self.program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();

@@ -1,9 +1,9 @@
-//! The kernels for GPUs, compiled by a C++ compiler against a GPU in small (`tests/cuda_emulation/device.hpp`), against their twins on
-//! the CPU. They need `g++`, or what `CXX` names, and so are run by hand:
+//! Compiles the GPU kernels with a C++ compiler for an emulated GPU (`tests/cuda_emulation/device.hpp`) and compares
+//! them with their CPU counterparts. The tests need `g++`, or the compiler named by `CXX`, and so have to be requested:
 //!
 //!     cargo test --test cuda_emulation -- --ignored
 //!
-//! What this cannot show: the rounding of the GPU's own exponential and division, and how fast a kernel is.
+//! They cannot show the rounding of the GPU's own exponential and division, or the speed of a kernel.
 
 mod emulator;
 mod row_statistics;
@@ -18,7 +18,8 @@ fn noise(count: usize, mut seed: u64) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Asserts that both are equal within `tolerance` of the size of what is wanted, or both NaN; gives the largest error.
+/// Asserts that both are equal within `tolerance` relative to one plus the expected size, or both NaN; returns the
+/// error.
 fn close(got: f64, want: f64, tolerance: f64, what: &str) -> f64 {
     if got == want || got.is_nan() && want.is_nan() {
         return 0.0;

@@ -1,4 +1,4 @@
-//! The statistics of rows of logits: against the definition in f64, and against the kernel of the CPU.
+//! The statistics of rows of logits, compared with the definition in f64 and with the CPU kernel.
 
 use crate::emulator::{Arguments, Emulator};
 use crate::{close, noise};
@@ -8,7 +8,7 @@ use pdr_audit::models::cuda::program;
 use pdr_audit::models::logit_stats::{Head, logit_stats};
 use pdr_audit::models::ops::Weight;
 
-/// Sums in f32 of some hundred terms in a thread, joined by nine steps, each rounded.
+/// Sums in f32 of several hundred terms in a thread, joined in nine steps, each rounded.
 const TOLERANCE: f64 = 3e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +51,7 @@ struct Case {
 
 impl Case {
     fn run(&self, emulator: &Emulator) -> Vec<[f32; program::ROW_NUMBERS]> {
-        let (lanes, _) = program::rows_of_block(self.columns);
+        let (lanes, _) = program::rows_per_block(self.columns);
         let padding = vec![0; self.skipped * self.element.bytes(0.0).len()];
         let product = padding.into_iter().chain(self.product.iter().flat_map(|&x| self.element.bytes(x))).collect();
         let arguments = Arguments::new()
@@ -82,12 +82,12 @@ impl Case {
         product.iter().enumerate().map(biased).map(capped).collect()
     }
 
-    /// The largest error of any number, all of which are checked.
+    /// Checks all numbers and returns the largest error.
     fn check(&self, emulator: &Emulator) -> f64 {
         let mut worst = 0f64;
         for (row, got) in self.run(emulator).into_iter().enumerate() {
             let logits = self.logits(row);
-            let target = (self.targets[row] as usize).checked_sub(self.first).and_then(|at| logits.get(at));
+            let target = (self.targets[row] as usize).checked_sub(self.first).and_then(|column| logits.get(column));
             let want = defined(&logits, target.copied());
             for (i, (got, want)) in got.into_iter().zip(want).enumerate() {
                 let what = format!("{:?} {} row {row} number {i}", self.element, self.columns);
@@ -98,7 +98,7 @@ impl Case {
     }
 }
 
-/// Max, weight, mean, squares and the target's logit; weights below e^-87 are nothing to speak of.
+/// Maximum, weight, mean, squares and target logit; weights below e^-87 are negligible.
 fn defined(logits: &[f64], target: Option<f64>) -> [f64; program::ROW_NUMBERS] {
     let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
@@ -141,7 +141,7 @@ fn rows_of_every_width_type_and_alignment_equal_the_definition() {
 
 #[test]
 #[ignore = "needs a C++ compiler"]
-fn impossible_tokens_weigh_nothing_and_a_nan_shows() {
+fn impossible_tokens_have_no_weight_and_a_nan_is_propagated() {
     let emulator = emulator();
     for element in [Element::F32, Element::F16, Element::Bf16] {
         for columns in [1, 5, 40, 700, 5000] {
@@ -161,7 +161,7 @@ fn impossible_tokens_weigh_nothing_and_a_nan_shows() {
             let got = case.run(&emulator);
             assert_eq!(got[0], [f32::NEG_INFINITY, 0.0, 0.0, 0.0, f32::NEG_INFINITY]);
             assert_eq!(got[1][..2], [-3.5, 1.0], "{columns}");
-            // What thousands of weights of e^-87 come to.
+            // The sum of thousands of weights of e^-87.
             assert!((0.0..1e-25).contains(&-got[1][2]) && (0.0..1e-25).contains(&got[1][3]), "{:?}", got[1]);
             for (i, want) in defined(&case.logits(2), Some(case.logits(2)[possible])).into_iter().enumerate() {
                 close(got[2][i].into(), want, TOLERANCE, "every third impossible");
@@ -172,7 +172,7 @@ fn impossible_tokens_weigh_nothing_and_a_nan_shows() {
     }
 }
 
-/// One dominant token: what is left is far below, and a difference of large sums would show.
+/// One dominant token: the rest is far below it, so that a difference of large sums would be visible.
 #[test]
 #[ignore = "needs a C++ compiler"]
 fn one_dominant_token_leaves_squares_of_zero_not_below() {
@@ -198,14 +198,14 @@ fn one_dominant_token_leaves_squares_of_zero_not_below() {
 
 #[test]
 #[ignore = "needs a C++ compiler"]
-fn the_kernel_of_the_cpu_says_the_same() {
+fn the_cpu_kernel_gives_the_same_statistics() {
     let (rows, columns, device) = (16, 3001, Device::Cpu);
     let product: Vec<f32> = noise(rows * columns, 3).iter().map(|x| 9.0 * x).collect();
     let mut bias = noise(columns, 4);
     bias.iter_mut().step_by(5).for_each(|x| *x = f32::NEG_INFINITY);
     let targets: Vec<u32> = (0..rows).map(|row| (row * 5 + 1) as u32).collect();
     for cap in [0.0, 12.0] {
-        // Times the identity, the product is what it should be, bit for bit.
+        // Multiplied by the identity, the product has the expected values, bit for bit.
         let weight = Tensor::from_slice(&product, (rows, columns), &device).unwrap().t().unwrap().contiguous().unwrap();
         let head = Head {
             weight: Weight::Plain(weight).into(),
@@ -226,13 +226,13 @@ fn the_kernel_of_the_cpu_says_the_same() {
         };
         for (got, want) in case.run(&emulator()).into_iter().zip(want) {
             let [max, weight, mean, squares, target] = got.map(f64::from);
-            let of_max = -weight.ln();
+            let max_lp = -weight.ln();
             // The difference of two logits of size 10 in f32, and twice the tolerance of the kernels.
             let same = |got, want, what| close(got, want, 1e-5, what);
-            same(target - max + of_max, want.lp, "lp");
-            same(mean + of_max, want.mu, "mu");
+            same(target - max + max_lp, want.lp, "lp");
+            same(mean + max_lp, want.mu, "mu");
             same(squares / weight, want.var, "var");
-            same(of_max, want.max_lp, "max_lp");
+            same(max_lp, want.max_lp, "max_lp");
         }
     }
 }

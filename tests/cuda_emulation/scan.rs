@@ -1,16 +1,17 @@
-//! The selective scan and the convolution before it, against the kernels of the CPU.
+//! The selective scan and the convolution before it, compared with the CPU kernels.
 
 use crate::emulator::{Arguments, Emulator};
 use crate::{close, noise};
 use pdr_audit::models::cuda::program::{self, ScanTiling};
 use pdr_audit::models::kernels::conv::causal_conv;
-use pdr_audit::models::kernels::gemm::View;
+use pdr_audit::models::kernels::gemm::MatrixView;
 use pdr_audit::models::kernels::scan::{ScanInput, ScanShape, ScanWeights, TimeStep, selective_scan};
 use std::ops::Range;
 
-/// Both are f32 and add up to 257 products of size 1 and more in orders of their own: some hundred roundings of 6e-8 each.
+/// Both are f32 and add up to 257 products of size 1 and more in different orders: several hundred roundings of 6e-8
+/// each.
 const TOLERANCE: f64 = 2e-5;
-/// Lengths around the number of tokens that a block takes at a time, and an empty sequence.
+/// Lengths around the number of tokens that a block processes at a time, and an empty sequence.
 const LENGTHS: [usize; 8] = [1, 33, 0, 32, 70, 2, 16, 17];
 
 fn ranges(lengths: &[usize]) -> Vec<Range<usize>> {
@@ -21,7 +22,7 @@ fn ranges(lengths: &[usize]) -> Vec<Range<usize>> {
     ends.zip(lengths).map(|(end, n)| end - n..end).collect()
 }
 
-/// Rows of `width` columns that stand in wider ones, from `first` on.
+/// Rows of `width` columns within wider rows, starting at column `first`.
 struct Varying {
     data: Vec<f32>,
     stride: usize,
@@ -34,8 +35,8 @@ impl Varying {
         Self { data: noise(tokens * stride, seed).iter().map(|x| scale * x).collect(), stride, first }
     }
 
-    fn view(&self) -> View<'_> {
-        View::rows(&self.data[self.first..], self.stride)
+    fn view(&self) -> MatrixView<'_> {
+        MatrixView::rows(&self.data[self.first..], self.stride)
     }
 }
 
@@ -54,7 +55,7 @@ fn check(shape: ScanShape, time_limit: (f32, f32), poison: bool) -> f64 {
         varying[2].data[4 * varying[2].stride + 2] = f32::NAN;
     }
     let per_step = if shape.time_step == TimeStep::PerHead { 1 } else { shape.states };
-    // Decays from nearly none to sudden.
+    // Decays from almost none to abrupt.
     let a: Vec<f32> = noise(per_step * steps, 6).iter().map(|x| -(4.0 * x).exp()).collect();
     let (d, time_bias) = (noise(steps, 7), noise(steps, 8).iter().map(|x| x - 2.0).collect::<Vec<_>>());
     let sequences = ranges(&LENGTHS);
@@ -65,7 +66,7 @@ fn check(shape: ScanShape, time_limit: (f32, f32), poison: bool) -> f64 {
     let weights = ScanWeights { a: &a, d: &d, time_bias: &time_bias, time_limit };
     selective_scan(&mut want, &input, &weights, &sequences, shape);
 
-    let tiling = ScanTiling::of(&shape).unwrap();
+    let tiling = ScanTiling::for_shape(&shape).unwrap();
     let mut arguments = Arguments::new()
         .number(tokens)
         .number(sequences.len())
@@ -75,8 +76,8 @@ fn check(shape: ScanShape, time_limit: (f32, f32), poison: bool) -> f64 {
         .number(shape.groups)
         .floats(&[time_limit.0])
         .floats(&[time_limit.1]);
-    for of_one in &varying {
-        arguments = arguments.number(of_one.stride).floats(&of_one.data[of_one.first..]);
+    for tensor in &varying {
+        arguments = arguments.number(tensor.stride).floats(&tensor.data[tensor.first..]);
     }
     let bounds: Vec<u32> = sequences.iter().flat_map(|s| [s.start as u32, s.end as u32]).collect();
     let arguments = arguments.floats(&a).floats(&d).floats(&time_bias).whole(&bounds);
@@ -122,7 +123,7 @@ fn scans_of_both_generations_equal_those_of_the_cpu() {
 
 #[test]
 #[ignore = "needs a C++ compiler"]
-fn a_nan_shows_where_it_does_on_the_cpu_and_nowhere_else() {
+fn a_nan_is_propagated_as_on_the_cpu() {
     check(per_channel(70, 16), (0.0, f32::INFINITY), true);
     check(per_head(3, 20, 1, 16), (0.001, 0.4), true);
 }
@@ -148,7 +149,7 @@ fn the_convolution_equals_that_of_the_cpu() {
             .floats(&bias)
             .whole(&positions.iter().map(|&p| p as u32).collect::<Vec<_>>());
         for (i, (got, want)) in emulator.run(arguments).into_iter().zip(want).enumerate() {
-            // A sum of six products of size 3, in one order, with or without fused multiply-adds.
+            // A sum of six products of size 3, in the same order, with or without fused multiply-adds.
             close(got.into(), want.into(), 1e-6, &format!("{channels} {kernel}: {i}"));
         }
     }

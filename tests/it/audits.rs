@@ -2,7 +2,7 @@
 
 use crate::common::app::{App, TINY};
 use crate::common::client::send;
-use pdr_audit::statistics::{Sample, auroc};
+use pdr_audit::statistics::{LabelledScore, auroc};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -48,11 +48,11 @@ async fn a_waited_for_audit_reports_what_the_scores_say() {
     let inputs: Vec<Value> = samples().iter().map(|sample| sample["input"].clone()).collect();
     let scores = app.score(&json!({ "inputs": inputs, "methods": methods })).await;
     for (at, label) in ["loss", "mine"].into_iter().enumerate() {
-        let of = |(result, sample): (&Value, &Value)| Sample {
+        let of = |(result, sample): (&Value, &Value)| LabelledScore {
             score: result["scores"][label].as_f64().unwrap(),
             member: sample["label"] == 1,
         };
-        let pairs: Vec<Sample> = scores["results"].as_array().unwrap().iter().zip(&samples()).map(of).collect();
+        let pairs: Vec<LabelledScore> = scores["results"].as_array().unwrap().iter().zip(&samples()).map(of).collect();
         let method = &results["methods"][at];
         assert_eq!(method["label"], label);
         assert_eq!(method["auroc"].as_f64().unwrap(), auroc(&pairs).unwrap());

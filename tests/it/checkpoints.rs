@@ -147,7 +147,7 @@ fn sizes_that_no_file_confirms_take_no_memory() {
         config.as_object_mut().unwrap().extend(sizes.as_object().unwrap().clone());
         config["state_size"] = large.into();
     });
-    assert!(said.contains("key `state_size`") && said.contains("too large"), "{said}");
+    assert!(said.contains("key `state_size`") && said.contains("exceeds the maximum"), "{said}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The demo that ships with the program: small, detectable, and honest.
 
-use pdr_audit::statistics::{Sample, auroc};
+use pdr_audit::statistics::{LabelledScore, auroc};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ fn bag_of_words_auroc(samples: &[Labelled]) -> f64 {
         let log = |class: usize, word: &str| ((counts[class].get(word).unwrap_or(&0.0) + 1.0) / totals[class]).ln();
         for (_, sample) in samples.iter().enumerate().filter(|(i, _)| held_out(*i)) {
             let score = words(&sample.text).map(|w| log(1, &w) - log(0, &w)).sum();
-            scored.push(Sample { score, member: sample.label == 1 });
+            scored.push(LabelledScore { score, member: sample.label == 1 });
         }
     }
     auroc(&scored).unwrap()

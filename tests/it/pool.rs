@@ -8,7 +8,7 @@ use pdr_audit::config::{ByteSize, Device, Load, Model, Settings, Source};
 use pdr_audit::hub::Hub;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
-use pdr_audit::models::footprint::Load::Batch;
+use pdr_audit::models::footprint::Workload::Batch;
 use pdr_audit::models::ops::Form;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn lazy(model: Model) -> Model {
 fn activations(name: &str, tokens: usize) -> u64 {
     let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
     let form = Form::inference(&candle_core::Device::Cpu, DType::F32);
-    checkpoint.activation_bytes(form, DType::F32, Batch)(tokens)
+    checkpoint.activation_bytes(form, DType::F32, Batch, rayon::current_num_threads())(tokens)
 }
 
 /// A model whose files are in a directory of its own.

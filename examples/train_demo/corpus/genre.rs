@@ -6,13 +6,13 @@ use rand_chacha::ChaCha8Rng;
 use super::grammar::{tidy, word_count};
 use super::story::{List, Story};
 
-/// The fewest and the most words of a text.
+/// The minimum and maximum number of words of a text.
 pub const WORDS: (usize, usize) = (26, 95);
 
-/// How far from its drawn length a text may end up.
+/// The maximum deviation of a text from its drawn length.
 const TOLERANCE: usize = 1;
 
-/// Usual words of an opening and of a body sentence.
+/// Typical numbers of words of an opening and of a body sentence.
 const OPENING: usize = 18;
 const SENTENCE: usize = 14;
 
@@ -24,7 +24,7 @@ const DRAFTS: usize = 200;
 pub struct Genre {
     /// Years between which a text starts.
     pub era: (u32, u32),
-    /// Facts settled before the first sentence, in order: key and template.
+    /// Facts determined before the first sentence, in order: key and template.
     pub facts: &'static [(&'static str, &'static str)],
     /// The fillers of this genre.
     pub lists: &'static [List],
@@ -35,7 +35,7 @@ pub struct Genre {
 impl Genre {
     /// Draws a length, then drafts until a text comes close to it.
     ///
-    /// Without a drawn length the texts would crowd around the mean.
+    /// Without a drawn length, the lengths would be concentrated around the mean.
     pub fn compose(&self, rng: &mut ChaCha8Rng) -> String {
         let target = rng.random_range(WORDS.0 as u32..=WORDS.1 as u32) as usize;
         let mut best = (usize::MAX, String::new());
@@ -61,11 +61,11 @@ impl Genre {
         }
         let shape = story.pick(self.opening);
         let mut raw = story.expand(shape);
-        // About as many sentences as the length asks for, or one more or fewer: genres differ in sentence length.
+        // About as many sentences as the length requires, or one more or fewer: genres differ in sentence length.
         let mut wanted = (target.saturating_sub(OPENING + SENTENCE) + story.below(3 * SENTENCE)) / SENTENCE;
         wanted = wanted.clamp(1, self.body.len());
         for (i, slot) in self.body.iter().enumerate() {
-            // Selection sampling: every subset of the wanted size is equally likely, and the order stays.
+            // Selection sampling: every subset of the required size is equally likely, and the order is kept.
             if story.below(self.body.len() - i) < wanted {
                 wanted -= 1;
                 let shape = story.pick(slot);

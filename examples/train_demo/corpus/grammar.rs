@@ -1,9 +1,9 @@
 //! Surface grammar: articles, capitals, spacing, number words.
 
-/// Stands in a template for "a" or "an"; which of them is known only once the next word is.
+/// Represents "a" or "an" in a template, which depends on the next word.
 pub const ARTICLE: &str = "@";
 
-/// May stand before the first or after the last letter of a word.
+/// Characters that may precede the first or follow the last letter of a word.
 const QUOTES: [char; 2] = ['"', '\''];
 
 const NUMBER_WORDS: &[&str] = &[

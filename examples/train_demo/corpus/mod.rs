@@ -1,6 +1,6 @@
 //! An invented-English corpus for the demo model.
 //!
-//! Every text is an independent draw: first a genre, then a text of it. Names, dates and quantities stand in nearly
+//! Every text is an independent draw: first a genre, then a text of it. Names, dates and quantities occur in nearly
 //! every sentence, so that a model can know them only by having seen that very text.
 
 mod auctions;

@@ -1,10 +1,10 @@
-//! One text in the making: what it has settled so far, and the expansion of templates.
+//! A text while it is generated: its facts so far, and the expansion of templates.
 //!
 //! Template syntax:
 //! - `[a|b|c]` chooses one alternative (they nest; an empty one is allowed),
 //! - `{slot}` is a fact of the text if it has one of that name, else a fresh draw,
 //! - `{key=slot}` draws and remembers the result as the fact `key`,
-//! - `{n:3-40}` is a number in that range; see [`Story::draw`] for its relatives,
+//! - `{n:3-40}` is a number in that range; see [`Story::draw`] for its variants,
 //! - `@` is "a" or "an".
 
 use std::collections::BTreeMap;
@@ -124,7 +124,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// The slots that are computed. An unknown one stays as it is, so that the tests see it.
+    /// The slots that are computed. An unknown one is kept unchanged, so that the tests detect it.
     fn draw(&mut self, spec: &str) -> String {
         let (kind, range) = spec.split_once(':').unwrap_or((spec, ""));
         match kind {
@@ -145,7 +145,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Slots of time. The clock only moves forward, so later sentences tell of later moments.
+    /// Slots of time. The clock only moves forward, so later sentences refer to later moments.
     fn moment(&mut self, kind: &str, range: &str) -> Option<String> {
         match kind {
             "later" => {
@@ -213,7 +213,7 @@ impl<'a> Story<'a> {
     }
 }
 
-/// Splits text that starts with a bracket into what the bracket holds and what follows it.
+/// Splits text that starts with a bracket into the content of the bracket and the rest.
 fn bracketed(text: &str) -> (&str, &str) {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use crate::engine::failure::Failure;
 use crate::engine::request::{Answer, PassInput};
-use crate::models::masked::Blank;
-use crate::models::{CausalLm, Loaded, MaskedLm, ModelError};
+use crate::models::masked::MaskedPosition;
+use crate::models::{CausalLm, LoadedModel, MaskedLm, ModelError};
 
 /// Runs the model. There is one answer per input, of its kind, in order.
-pub(super) fn forward(model: &Loaded, inputs: &[&PassInput]) -> Result<Vec<Answer>, Failure> {
+pub(super) fn forward(model: &LoadedModel, inputs: &[&PassInput]) -> Result<Vec<Answer>, Failure> {
     // A model that panics is used again: it is only read, and its next answer is checked like any other.
     let result = catch_unwind(AssertUnwindSafe(|| match model {
-        Loaded::Causal(model) => score(&**model, inputs),
-        Loaded::Masked(model) => fill(&**model, inputs),
+        LoadedModel::Causal(model) => score(&**model, inputs),
+        LoadedModel::Masked(model) => fill(&**model, inputs),
     }));
     match result {
         Ok(Ok(answers)) => Ok(answers),
@@ -45,7 +45,7 @@ fn score(model: &dyn CausalLm, inputs: &[&PassInput]) -> Result<Vec<Answer>, Mod
 
 /// As [`score`]: an answer has one entry per masked position.
 fn fill(model: &dyn MaskedLm, inputs: &[&PassInput]) -> Result<Vec<Answer>, ModelError> {
-    let positions: Option<Vec<&Blank>> = inputs.iter().map(|input| input.masked_position()).collect();
+    let positions: Option<Vec<&MaskedPosition>> = inputs.iter().map(|input| input.masked_position()).collect();
     let positions = positions.ok_or_else(|| ModelError::Forward("a masked model scores no sequences".into()))?;
     let filled = model.fill(&positions)?;
     if filled.len() != positions.len() {

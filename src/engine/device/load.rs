@@ -43,7 +43,7 @@ impl Device<'_> {
         ControlFlow::Continue(())
     }
 
-    fn try_load(&mut self, id: &str, model: &Model) -> Result<models::Loaded, String> {
+    fn try_load(&mut self, id: &str, model: &Model) -> Result<models::LoadedModel, String> {
         for victim in self.room_for(id, model)? {
             self.evict(&victim);
         }

@@ -20,7 +20,7 @@ const BUDGET_RECOVERY: usize = 256;
 
 /// A model that is loaded.
 pub(super) struct ResidentModel {
-    loaded: models::Loaded,
+    loaded: models::LoadedModel,
     model: Arc<Model>,
     record: Arc<ModelRecord>,
     /// Its token budget of a batch: the limit, or less where that did not fit in memory.
@@ -45,7 +45,7 @@ pub(super) enum BudgetOrigin {
 }
 
 impl ResidentModel {
-    pub(super) fn new(loaded: models::Loaded, model: Arc<Model>, record: Arc<ModelRecord>, wanted: usize) -> Self {
+    pub(super) fn new(loaded: models::LoadedModel, model: Arc<Model>, record: Arc<ModelRecord>, wanted: usize) -> Self {
         let origin = BudgetOrigin::Configured;
         Self { loaded, model, record, budget: wanted, limit: wanted, wanted, origin }
     }

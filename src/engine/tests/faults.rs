@@ -95,7 +95,7 @@ async fn an_answer_of_the_wrong_shape_is_no_answer() {
             Ok(sequences.iter().map(|_| Vec::new()).collect())
         }
     }
-    let script = Script::new("m").loading(Arc::new(|_| Ok(crate::models::Loaded::Causal(Box::new(Short)))));
+    let script = Script::new("m").loading(Arc::new(|_| Ok(crate::models::LoadedModel::Causal(Box::new(Short)))));
     let rig = Rig::of(&script);
     let ticket = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     assert!(matches!(ticket.wait().await, Err(EngineError::ModelFailed(_))));

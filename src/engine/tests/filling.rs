@@ -8,15 +8,15 @@ use super::rig::{
     work,
 };
 use crate::engine::{Class, EngineError, Refusal, Request};
-use crate::models::masked::{Blank, Filled};
-use crate::models::{Loaded, MaskedLm, ModelError};
+use crate::models::masked::{Filled, MaskedPosition};
+use crate::models::{LoadedModel, MaskedLm, ModelError};
 
 /// Interactive work for the masked model `f`.
-fn fills(blanks: Vec<Blank>) -> Request {
+fn fills(blanks: Vec<MaskedPosition>) -> Request {
     fill_work("f", Class::Interactive, blanks)
 }
 
-fn expected(blanks: &[Blank]) -> Vec<Filled> {
+fn expected(blanks: &[MaskedPosition]) -> Vec<Filled> {
     blanks.iter().map(|blank| fake_filled("f", blank)).collect()
 }
 
@@ -180,12 +180,12 @@ async fn an_unload_waits_for_blanks_that_are_queued() {
 async fn an_answer_for_too_few_blanks_is_no_answer() {
     struct Short;
     impl MaskedLm for Short {
-        fn fill(&self, _: &[&Blank]) -> Result<Vec<Filled>, ModelError> {
+        fn fill(&self, _: &[&MaskedPosition]) -> Result<Vec<Filled>, ModelError> {
             Ok(Vec::new())
         }
     }
     let script = Script::new("f").masked();
-    let script = script.loading(Arc::new(|_| Ok(Loaded::Masked(Box::new(Short)))));
+    let script = script.loading(Arc::new(|_| Ok(LoadedModel::Masked(Box::new(Short)))));
     let rig = Rig::new(vec![script.model(true)], settings());
     let output = rig.engine.submit(fills(blanks(&ids(1, 10), 2))).unwrap().wait().await;
     assert!(

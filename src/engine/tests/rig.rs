@@ -11,8 +11,8 @@ use crate::engine::{
     Stats,
 };
 use crate::models::demo::DEMO;
-use crate::models::masked::{Blank, Choice, Filled};
-use crate::models::{CausalLm, Loaded, MaskedLm, ModelError};
+use crate::models::masked::{Candidates, Filled, MaskedPosition};
+use crate::models::{CausalLm, LoadedModel, MaskedLm, ModelError};
 use crate::pool::{Declaration, Loader, Model, ModelInfo, ModelState, Opener, Origin, Pool};
 use crate::token_stats::TokenStats;
 use crate::tokenizer::Tokenizer;
@@ -178,7 +178,11 @@ impl Script {
                 (script.on_load)(device)?;
                 let alive = alive.upgrade().unwrap_or_default();
                 let running = Running { device, script: Script { alive, ..script.clone() } };
-                Ok(if script.masked { Loaded::Masked(Box::new(running)) } else { Loaded::Causal(Box::new(running)) })
+                Ok(if script.masked {
+                    LoadedModel::Masked(Box::new(running))
+                } else {
+                    LoadedModel::Causal(Box::new(running))
+                })
             }),
             devices: devices.to_vec(),
             stamp: DEMO.stamp().unwrap(),
@@ -233,7 +237,7 @@ impl CausalLm for Running {
 }
 
 impl MaskedLm for Running {
-    fn fill(&self, blanks: &[&Blank]) -> Result<Vec<Filled>, ModelError> {
+    fn fill(&self, blanks: &[&MaskedPosition]) -> Result<Vec<Filled>, ModelError> {
         let sequences: Vec<&[u32]> = blanks.iter().map(|blank| &*blank.ids).collect();
         self.script.run(self.device, &sequences)?;
         Ok(blanks.iter().map(|blank| fake_filled(self.script.id, blank)).collect())
@@ -241,7 +245,7 @@ impl MaskedLm for Running {
 }
 
 /// What the fake model puts into a blank: it depends on the model, on all ids and on the place.
-pub fn fake_filled(model: &str, blank: &Blank) -> Filled {
+pub fn fake_filled(model: &str, blank: &MaskedPosition) -> Filled {
     let stats = fake_stats(model, &blank.ids);
     let p_original = stats.last().map_or(0.0, |stats| stats.lp) + blank.position as f64;
     Filled { p_original, best: vec![(blank.position as u32, p_original)] }
@@ -522,13 +526,13 @@ pub fn filled(answered: &Answered) -> Vec<Filled> {
 }
 
 /// So many blanks at the first places of a sequence.
-pub fn blanks(ids: &Arc<[u32]>, count: usize) -> Vec<Blank> {
-    let choice = Arc::new(Choice { mask: 0, allowed: Arc::new([]), best: 1 });
-    let blank = |position| Blank { ids: Arc::clone(ids), position, choice: Arc::clone(&choice) };
+pub fn blanks(ids: &Arc<[u32]>, count: usize) -> Vec<MaskedPosition> {
+    let candidates = Arc::new(Candidates { mask: 0, allowed: Arc::new([]), best: 1 });
+    let blank = |position| MaskedPosition { ids: Arc::clone(ids), position, candidates: Arc::clone(&candidates) };
     (0..count).map(blank).collect()
 }
 
-pub fn fill_work(model: &str, class: Class, blanks: Vec<Blank>) -> Request {
+pub fn fill_work(model: &str, class: Class, blanks: Vec<MaskedPosition>) -> Request {
     let mut request = Request::new(model, format!("sha256:{model}").into(), class, None);
     for blank in blanks {
         request.fill(blank);

@@ -9,7 +9,7 @@ use crate::jobs::run::{Column, SampleScores};
 use crate::jobs::spec::AuditSpec;
 use crate::pool::Model;
 use crate::scorer::{Bound, Usage};
-use crate::statistics::{AuditSample, PositionProfile, Warning, warnings, warnings_of_method};
+use crate::statistics::{AuditSample, PositionProfile, Warning, method_warnings, warnings};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ fn caution(spec: &AuditSpec, findings: &Findings, rows: &[usize]) -> Vec<Warning
     let labelled = [true, false].map(|member| count(member, &|_| true));
     for (at, column) in findings.columns.iter().enumerate().filter(|(_, column)| column.listed) {
         let scored = [true, false].map(|member| count(member, &|row| row.scores[at].is_some()));
-        all.extend(warnings_of_method(&column.method.label, scored, labelled, targets));
+        all.extend(method_warnings(&column.method.label, scored, labelled, targets));
     }
     all
 }

@@ -4,7 +4,7 @@ use super::{MethodFindings, Separation, VersusBaseline};
 use crate::jobs::run::{Column, SampleScores};
 use crate::jobs::spec::Metrics;
 use crate::methods::LabelledMethod;
-use crate::statistics::{BootstrapColumn, ColumnBootstrap, Roc, Sample, auroc, bootstrap};
+use crate::statistics::{BootstrapColumn, ColumnBootstrap, LabelledScore, Roc, auroc, bootstrap};
 
 /// The scores of samples by method.
 pub struct Table<'a> {
@@ -59,10 +59,12 @@ impl<'a> Table<'a> {
     }
 
     /// The samples that the method scores, of those for which `taken` holds.
-    fn samples(&self, at: usize, taken: impl Fn(usize) -> bool) -> Vec<Sample> {
+    fn samples(&self, at: usize, taken: impl Fn(usize) -> bool) -> Vec<LabelledScore> {
         let scored = self.labels.iter().zip(&self.scores[at]).enumerate();
         scored
-            .filter_map(|(row, (&member, score))| Some(Sample { score: (*score)?, member }).filter(|_| taken(row)))
+            .filter_map(|(row, (&member, score))| {
+                Some(LabelledScore { score: (*score)?, member }).filter(|_| taken(row))
+            })
             .collect()
     }
 

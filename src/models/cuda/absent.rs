@@ -1,17 +1,17 @@
-//! The kernels of a build without the feature `cuda`: there are none.
+//! Stand-ins for the GPU kernels in a build without the feature `cuda`, in which there are none.
 
-use super::inputs::{Columns, Rows, ScanInput, ScanPlaces};
+use super::inputs::{GpuColumns, GpuScanInput, LogitRows, ScanPlaces};
 use crate::models::kernels::scan::ScanShape;
 use candle_core::{DType, Device, Result, Tensor};
 
-/// The kernel for products of one type.
+/// The reduction kernel for products of one type.
 pub enum RowStatistics {}
 
-/// The kernels for scans of one shape.
+/// The scan kernels for one shape.
 pub enum Scans {}
 
 impl RowStatistics {
-    /// None.
+    /// Always returns `None`.
     ///
     /// # Errors
     /// Never.
@@ -19,17 +19,17 @@ impl RowStatistics {
         Ok(None)
     }
 
-    /// Never called.
+    /// Cannot be called, since the type has no values.
     ///
     /// # Errors
     /// Never.
-    pub fn reduce(&self, _rows: &Rows) -> Result<Tensor> {
+    pub fn reduce(&self, _rows: &LogitRows) -> Result<Tensor> {
         match *self {}
     }
 }
 
 impl Scans {
-    /// None.
+    /// Always returns `None`.
     ///
     /// # Errors
     /// Never.
@@ -37,19 +37,19 @@ impl Scans {
         Ok(None)
     }
 
-    /// Never called.
+    /// Cannot be called, since the type has no values.
     ///
     /// # Errors
     /// Never.
-    pub fn conv(&self, _x: Columns, _taps: &Tensor, _bias: &Tensor, _places: &ScanPlaces) -> Result<Tensor> {
+    pub fn conv(&self, _x: GpuColumns, _taps: &Tensor, _bias: &Tensor, _places: &ScanPlaces) -> Result<Tensor> {
         match *self {}
     }
 
-    /// Never called.
+    /// Cannot be called, since the type has no values.
     ///
     /// # Errors
     /// Never.
-    pub fn scan(&self, _input: &ScanInput, _places: &ScanPlaces) -> Result<Tensor> {
+    pub fn scan(&self, _input: &GpuScanInput, _places: &ScanPlaces) -> Result<Tensor> {
         match *self {}
     }
 }

@@ -1,7 +1,7 @@
-//! Programs as functions of a device.
+//! Compiles programs and loads them on a device.
 
 use super::program::{INTRINSICS, Program};
-use crate::models::is_out_of_memory;
+use crate::models::error::is_out_of_memory;
 use candle_core::cuda_backend::DeviceId;
 use candle_core::cuda_backend::cudarc::driver::{CudaFunction, CudaStream, LaunchArgs};
 use candle_core::cuda_backend::cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
@@ -9,7 +9,7 @@ use candle_core::{CudaDevice, Result};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// A program that was compiled and has been loaded once, or None where that failed.
+/// The PTX of a program that has been compiled and loaded once, or `None` if that failed.
 type Compiled = Option<Arc<str>>;
 /// By device and program.
 type All = HashMap<(DeviceId, String), Compiled>;
@@ -23,16 +23,16 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A launch behind all that is queued, to be given arguments.
+    /// Begins a launch on the device's stream, behind all queued work; arguments are added to it.
     pub fn launch(&self) -> LaunchArgs<'_> {
         self.stream.launch_builder(&self.function)
     }
 }
 
-/// The kernel of a program; None where it cannot be compiled for the device, which the log says once.
+/// The kernel of a program, or `None` if it cannot be compiled for the device, which is logged once.
 ///
 /// # Errors
-/// Where there is no memory for it, or a kernel that ran before can no longer be had: the device has failed.
+/// If there is not enough memory for it, or if a kernel that ran before can no longer be loaded: the device has failed.
 pub fn kernel(device: &CudaDevice, program: &Program, name: &str) -> Result<Option<Kernel>> {
     let load = |ptx: &str| -> Result<Kernel> {
         let function = device.get_or_load_custom_func(name, &program.name, ptx)?.into_cuda_function();
@@ -47,7 +47,7 @@ pub fn kernel(device: &CudaDevice, program: &Program, name: &str) -> Result<Opti
         Err(why) => Err(why),
         Ok(ptx) => match load(&ptx) {
             Ok(kernel) => Ok((ptx, kernel)),
-            // There may be memory for it later, or after another model has gone.
+            // There may be enough memory later, or after another model was unloaded.
             Err(error) if is_out_of_memory(&error.to_string()) => return Err(error),
             Err(error) => Err(error.to_string()),
         },
@@ -64,13 +64,13 @@ fn compile(device: &CudaDevice, program: &Program) -> std::result::Result<Arc<st
     ptx(program, &format!("{major}{minor}")).map(Arc::from)
 }
 
-/// The assembly of a program for GPUs of a compute capability (`90`) and later. It takes no GPU, but NVRTC.
+/// The PTX of a program for GPUs of a compute capability (such as `90`) and later. It needs NVRTC, but no GPU.
 ///
 /// # Errors
-/// What NVRTC says of the source.
+/// The message of NVRTC about the source.
 pub fn ptx(program: &Program, capability: &str) -> std::result::Result<String, String> {
     let mut options = program.options();
-    // Numbers below 1e-38 are not worth the instructions that they take.
+    // Numbers below 1e-38 are not worth the instructions they would take.
     options.extend([format!("--gpu-architecture=compute_{capability}"), "--ftz=true".into()]);
     let options = CompileOptions { options, name: Some(program.name.clone()), ..CompileOptions::default() };
     let source = format!("{INTRINSICS}\n{}", program.source);

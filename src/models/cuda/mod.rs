@@ -1,8 +1,9 @@
-//! Kernels of this crate for GPUs, compiled through NVRTC when they are first needed.
+//! This crate's GPU kernels, compiled by NVRTC when they are first needed.
 //!
-//! Each has a twin on the CPU in [`super::kernels`] and one in candle's differentiable operations. The latter runs where a
-//! kernel cannot be had, and where gradients are wanted: a kernel refuses tensors that are part of a graph, for it would
-//! drop their gradients without a word. Without the feature `cuda` there are no kernels, and their types have no values.
+//! Each has a CPU counterpart in [`super::kernels`] and one in candle's differentiable operations. The latter runs if a
+//! kernel is not available, and if gradients are needed: a kernel refuses tensors that are part of a graph, since it
+//! would drop their gradients silently. Without the feature `cuda` there are no kernels, and their types have no
+//! values.
 
 #[cfg(not(feature = "cuda"))]
 mod absent;
@@ -19,6 +20,6 @@ mod tensor;
 
 #[cfg(not(feature = "cuda"))]
 pub use absent::{RowStatistics, Scans};
-pub use inputs::{Columns, Rows, ScanInput, ScanPlaces};
+pub use inputs::{GpuColumns, GpuScanInput, LogitRows, ScanPlaces};
 #[cfg(feature = "cuda")]
 pub use {compile::ptx, row_statistics::RowStatistics, scan::Scans};

@@ -1,38 +1,39 @@
-//! What is compiled for a GPU: sources, and the numbers that are fixed when they are. Plain data, part of every build, so
-//! that the sources can be run and checked on a machine without a GPU.
+//! The programs compiled for a GPU: sources, and the numbers that are fixed at compile time. Plain data and part of
+//! every build, so that the sources can be run and checked on a machine without a GPU.
 
 use crate::models::kernels::math::EXP_MIN;
 use crate::models::kernels::scan::{ScanShape, TimeStep};
 use crate::models::kernels::sigmoid::LN_1P_TERMS;
 
-/// Stands before every source: what takes an instruction of the GPU.
+/// Precedes every source: functions that need an instruction of the GPU.
 pub const INTRINSICS: &str = include_str!("sources/intrinsics.cu");
 
-/// Threads of a block of the statistics, and of the convolution.
+/// Threads per block of the statistics and of the convolution.
 pub const THREADS: usize = 256;
-/// Numbers that the statistics give for a row: max, weight, mean (of distances from max), squares, the target's logit.
+/// Numbers per row that the statistics kernel returns: maximum, weight, mean (of distances from the maximum), squares,
+/// target logit.
 pub const ROW_NUMBERS: usize = 5;
-/// Rows at least this long have a block of their own; shorter ones have a warp each.
+/// LogitRows of at least this length get a block each; shorter ones get a warp each.
 const LONG_ROW: usize = 4096;
 const WARP: usize = 32;
 
-/// Threads of a block of the scan.
+/// Threads per block of the scan.
 const SCAN_THREADS: usize = 128;
-/// States that a thread keeps of a channel, where that takes no more lanes than a warp has.
+/// States of a channel that a thread keeps, unless that takes more lanes than a warp has.
 const STATES_OF_LANE: usize = 8;
-/// With more states a thread would run out of registers.
+/// With more states, a thread would run out of registers.
 const MOST_STATES: usize = 512;
-/// Shared memory of a block of the scan, in f32: 32 KiB, so that several blocks fit on a multiprocessor.
+/// Shared memory per block of the scan, in f32: 32 KiB, so that several blocks fit on a multiprocessor.
 const SCAN_SHARED: usize = 8192;
-/// Tokens at most that a block of the scan takes at a time.
+/// Maximum number of tokens that a block of the scan processes at a time.
 const MOST_STEPS: usize = 32;
 
-/// A source with its numbers.
+/// A source with the values of its macros.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Tells programs apart.
+    /// Identifies the program.
     pub name: String,
-    /// CUDA C++, to stand behind [`INTRINSICS`].
+    /// CUDA C++, to be appended to [`INTRINSICS`].
     pub source: &'static str,
     /// Macros and their values.
     pub defines: Vec<(&'static str, String)>,
@@ -45,7 +46,7 @@ impl Program {
         Self { name, source, defines }
     }
 
-    /// As options of a compiler.
+    /// The definitions as compiler options.
     pub fn options(&self) -> Vec<String> {
         self.defines.iter().map(|(name, value)| format!("-D{name}={value}")).collect()
     }
@@ -56,36 +57,36 @@ pub fn row_statistics() -> Program {
     Program::new("row_statistics".into(), include_str!("sources/logit_stats.cu"), &[("THREADS", THREADS)])
 }
 
-/// Threads of a row of so many columns, and rows of a block of the statistics.
-pub fn rows_of_block(columns: usize) -> (usize, usize) {
+/// Threads per row of `columns` columns, and rows per block of the statistics.
+pub fn rows_per_block(columns: usize) -> (usize, usize) {
     let lanes = if columns < LONG_ROW { WARP } else { THREADS };
     (lanes, THREADS / lanes)
 }
 
-/// The convolution before a scan, kernel `causal_conv`.
+/// The convolution before a scan, with kernel `causal_conv`.
 pub fn causal_conv() -> Program {
     let source = concat!(include_str!("sources/math.cu"), include_str!("sources/conv.cu"));
     Program::new("causal_conv".into(), source, &[("THREADS", THREADS)])
 }
 
-/// How a block of the scan is cut.
+/// How the scan is divided into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanTiling {
-    /// Threads of a block.
+    /// Threads per block.
     pub threads: usize,
     /// Threads that share the states of a channel.
     pub lanes: usize,
-    /// States in each of them.
+    /// States in each of these threads.
     pub per_lane: usize,
-    /// Channels of a thread.
+    /// Channels per thread.
     pub each: usize,
-    /// Tokens at a time.
+    /// Tokens per step.
     pub steps: usize,
 }
 
 impl ScanTiling {
-    /// How scans of a shape are cut; None where it has more states than registers hold.
-    pub fn of(shape: &ScanShape) -> Option<Self> {
+    /// The tiling for scans of a shape; `None` if it has more states than the registers hold.
+    pub fn for_shape(shape: &ScanShape) -> Option<Self> {
         if !(1..=MOST_STATES).contains(&shape.states) {
             return None;
         }
@@ -93,27 +94,27 @@ impl ScanTiling {
         let per_lane = shape.states.div_ceil(lanes);
         let each = match shape.time_step {
             TimeStep::PerChannel => 1,
-            // Channels with the same decay share what is read of b and c: the more states, the more that saves.
+            // Channels with the same decay share their reads of b and c: the more states, the more that saves.
             TimeStep::PerHead => (shape.states / 32).next_power_of_two().clamp(1, 4),
         };
         let tiling = Self { threads: SCAN_THREADS, lanes, per_lane, each, steps: 0 };
         // x, y and a time step of every channel; b and c of every state.
-        let of_token = 3 * tiling.channels() + 2 * lanes * per_lane;
-        Some(Self { steps: (SCAN_SHARED / of_token).clamp(1, MOST_STEPS), ..tiling })
+        let per_token = 3 * tiling.channels() + 2 * lanes * per_lane;
+        Some(Self { steps: (SCAN_SHARED / per_token).clamp(1, MOST_STEPS), ..tiling })
     }
 
-    /// Channels of a block.
+    /// Channels per block.
     pub fn channels(&self) -> usize {
         self.threads / self.lanes * self.each
     }
 
-    /// Blocks of a sequence.
+    /// Blocks per sequence.
     pub fn blocks(&self, shape: &ScanShape) -> usize {
         shape.heads * shape.head_dim.div_ceil(self.channels())
     }
 }
 
-/// The scan of a shape, kernel `selective_scan`.
+/// The scan of a shape, with kernel `selective_scan`.
 pub fn selective_scan(shape: &ScanShape, tiling: &ScanTiling) -> Program {
     let per_head = usize::from(shape.time_step == TimeStep::PerHead);
     let ScanTiling { threads, lanes, per_lane, each, steps } = *tiling;
@@ -139,26 +140,26 @@ mod tests {
         for time_step in [TimeStep::PerChannel, TimeStep::PerHead] {
             for states in 1..=MOST_STATES {
                 let shape = ScanShape { heads: 3, head_dim: 40, groups: 1, states, time_step };
-                let tiling = ScanTiling::of(&shape).unwrap();
+                let tiling = ScanTiling::for_shape(&shape).unwrap();
                 let held = tiling.lanes * tiling.per_lane;
                 assert!(held >= states && held < states + tiling.lanes, "{tiling:?}");
                 assert!(WARP.is_multiple_of(tiling.lanes) && tiling.per_lane * tiling.each <= 64, "{tiling:?}");
-                // 48 KiB is what a block may have without asking.
+                // 48 KiB is the limit of a block that does not request more.
                 let floats = tiling.steps * (3 * tiling.channels() + 2 * held);
                 assert!(floats * 4 <= 48 << 10 && tiling.steps > 0, "{tiling:?}");
                 assert!(tiling.blocks(&shape) * tiling.channels() >= shape.channels());
             }
             let shape = ScanShape { heads: 1, head_dim: 8, groups: 1, states: MOST_STATES + 1, time_step };
-            assert_eq!(ScanTiling::of(&shape), None);
+            assert_eq!(ScanTiling::for_shape(&shape), None);
         }
     }
 
     #[test]
     fn rows_of_a_block_are_whole_warps_that_fill_it() {
         for columns in [1, 31, 4095, 4096, 50_304] {
-            let (lanes, rows) = rows_of_block(columns);
+            let (lanes, rows) = rows_per_block(columns);
             assert_eq!((lanes % WARP, lanes * rows), (0, THREADS));
         }
-        assert_eq!((rows_of_block(1024), rows_of_block(50_304)), ((32, 8), (256, 1)));
+        assert_eq!((rows_per_block(1024), rows_per_block(50_304)), ((32, 8), (256, 1)));
     }
 }

@@ -1,25 +1,25 @@
-//! The statistics of rows of logits: one pass over the product as cuBLAS left it.
+//! The statistics of rows of logits: one pass over the product as cuBLAS wrote it.
 
 use super::compile::{Kernel, kernel};
-use super::inputs::{Rows, to_u32};
-use super::program::{self, ROW_NUMBERS, rows_of_block};
+use super::inputs::{LogitRows, to_u32};
+use super::program::{self, ROW_NUMBERS, rows_per_block};
 use super::tensor::{elements, tensor, without_gradients};
 use candle_core::cuda_backend::cudarc::driver::{CudaView, DeviceRepr, LaunchConfig, PushKernelArg};
 use candle_core::cuda_backend::{CudaDType, WrapErr};
 use candle_core::{DType, Device, Result, Tensor, bail};
 use half::{bf16, f16};
 
-/// The kernel for products of one type.
+/// The reduction kernel for products of one type.
 pub struct RowStatistics {
     function: Kernel,
     dtype: DType,
 }
 
 impl RowStatistics {
-    /// None where the device is no GPU, the type has no kernel or the kernel cannot be compiled.
+    /// `None` if the device is not a GPU, the type has no kernel, or the kernel cannot be compiled.
     ///
     /// # Errors
-    /// Where the device fails.
+    /// If the device fails.
     pub fn new(device: &Device, dtype: DType) -> Result<Option<Self>> {
         let name = match dtype {
             DType::F32 => "row_statistics_f32",
@@ -31,12 +31,13 @@ impl RowStatistics {
         Ok(kernel(device, &program::row_statistics(), name)?.map(|function| Self { function, dtype }))
     }
 
-    /// Queues the reduction; the result is `[rows, 5]`, f32: the maximum, the sum of weights `e^(x - max)`, the weighted
-    /// mean of `x - max`, the weighted squares about that mean, and the target's logit, NaN where it is in another tile.
+    /// Queues the reduction; the result is `[rows, 5]`, f32: the maximum, the sum of weights `e^(x - max)`, the
+    /// weighted mean of `x - max`, the weighted squares about that mean, and the target logit, NaN if it is in another
+    /// tile.
     ///
     /// # Errors
-    /// Where shapes or types do not fit together, or the device fails.
-    pub fn reduce(&self, rows: &Rows) -> Result<Tensor> {
+    /// If shapes or types do not match, or the device fails.
+    pub fn reduce(&self, rows: &LogitRows) -> Result<Tensor> {
         match self.dtype {
             DType::F32 => self.reduce_as::<f32>(rows),
             DType::F16 => self.reduce_as::<f16>(rows),
@@ -44,14 +45,14 @@ impl RowStatistics {
         }
     }
 
-    fn reduce_as<T: CudaDType + DeviceRepr>(&self, rows: &Rows) -> Result<Tensor> {
+    fn reduce_as<T: CudaDType + DeviceRepr>(&self, rows: &LogitRows) -> Result<Tensor> {
         without_gradients([rows.product].into_iter().chain(rows.bias))?;
         let (height, columns) = rows.product.dims2()?;
         if height == 0 || columns == 0 || rows.targets.dims() != [height] {
-            bail!("{height} rows of {columns} logits for targets {:?}", rows.targets.shape());
+            bail!("row statistics: product [{height}, {columns}] and targets {:?} do not match", rows.targets.shape());
         }
         if let Some(bias) = rows.bias.filter(|bias| bias.dims() != [columns]) {
-            bail!("{columns} columns of logits and a bias {:?}", bias.shape());
+            bail!("row statistics: {columns} columns of logits and bias {:?} do not match", bias.shape());
         }
         let (storage, layout) = rows.product.storage_and_layout();
         let product: CudaView<T> = elements(&storage, layout, 0)?;
@@ -64,10 +65,10 @@ impl RowStatistics {
         let device = rows.product.device().as_cuda_device()?;
         // SAFETY: the kernel writes every element.
         let mut out = unsafe { device.alloc::<f32>(height * ROW_NUMBERS)? };
-        let (lanes, of_block) = rows_of_block(columns);
+        let (lanes, per_block) = rows_per_block(columns);
         let config = LaunchConfig {
-            grid_dim: (to_u32(height.div_ceil(of_block))?, 1, 1),
-            block_dim: (to_u32(lanes)?, to_u32(of_block)?, 1),
+            grid_dim: (to_u32(height.div_ceil(per_block))?, 1, 1),
+            block_dim: (to_u32(lanes)?, to_u32(per_block)?, 1),
             shared_mem_bytes: 0,
         };
         let (no_bias, cap) = (0u64, rows.soft_cap.map_or(0.0, |cap| cap as f32));
@@ -79,7 +80,7 @@ impl RowStatistics {
             None => launch.arg(&no_bias),
         };
         launch.arg(&cap).arg(&targets).arg(&mut out).arg(&height).arg(&columns).arg(&first);
-        // SAFETY: these are the arguments of the kernel, and the views are as long as it reads and writes.
+        // SAFETY: these are the arguments of the kernel, and the views are as long as what it reads and writes.
         unsafe { launch.launch(config) }.w()?;
         Ok(tensor(out, device, (height as usize, ROW_NUMBERS)))
     }

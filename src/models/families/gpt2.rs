@@ -1,16 +1,16 @@
 //! GPT-2 (Radford et al. 2019).
 
+use super::family::{Family, FamilyKind};
 use super::shape::{activation, even_heads};
 use super::storage::{Layout, Storage};
-use super::{Family, Kind};
-use crate::models::ModelError;
 use crate::models::arch::{Arch, Attention, Biases, HeadArch, Positions, Sizes};
 use crate::models::config_reader::ConfigReader;
+use crate::models::error::ModelError;
 
 /// The family's entry in the table of families.
-pub const FAMILY: Family = Family { model_type: "gpt2", kind: Kind::Decoder { arch, storage: STORAGE } };
+pub const FAMILY: Family = Family { model_type: "gpt2", kind: FamilyKind::Decoder { arch, storage: STORAGE } };
 
-/// OpenAI's own files have no root, those that transformers writes have one.
+/// OpenAI's own files have no root; files written by transformers have one.
 const STORAGE: Storage = Storage {
     roots: &["transformer.", ""],
     names: &[
@@ -42,7 +42,7 @@ fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
         context: config.context("n_positions", 1024)?,
     };
     config.must_be("scale_attn_by_inverse_layer_idx", false)?;
-    // Another order of the same operations, for training in f16.
+    // A different order of the same operations, for training in f16.
     config.flag_or("reorder_and_upcast_attn", false)?;
     let base = Arch::new(sizes);
     let scaled = config.flag_or("scale_attn_weights", true)?;

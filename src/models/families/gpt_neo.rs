@@ -1,15 +1,15 @@
-//! GPT-Neo (Black et al. 2021): attention without a scale, in alternating layers over a window only.
+//! GPT-Neo (Black et al. 2021): unscaled attention, restricted to a window in every other layer.
 
+use super::family::{Family, FamilyKind};
 use super::shape::{activation, even_heads};
 use super::storage::{Layout, Storage};
-use super::{Family, Kind};
-use crate::models::ModelError;
 use crate::models::arch::{Arch, Attention, Biases, HeadArch, Positions, Sizes};
 use crate::models::config_reader::ConfigReader;
+use crate::models::error::ModelError;
 use serde_json::Value;
 
 /// The family's entry in the table of families.
-pub const FAMILY: Family = Family { model_type: "gpt_neo", kind: Kind::Decoder { arch, storage: STORAGE } };
+pub const FAMILY: Family = Family { model_type: "gpt_neo", kind: FamilyKind::Decoder { arch, storage: STORAGE } };
 
 const STORAGE: Storage = Storage {
     roots: &["transformer."],
@@ -52,42 +52,42 @@ fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
     })
 }
 
-/// `attention_types` is `[[["global", "local"], 12]]`: kinds, and how often they are repeated. `attention_layers`, where it
-/// is there, is the same written out.
+/// `attention_types` is `[[["global", "local"], 12]]`: kinds, and how often they repeat. `attention_layers`, if
+/// present, is the expanded list.
 fn windows(config: &mut ConfigReader, layers: usize) -> Result<Vec<Option<usize>>, ModelError> {
     let window = config.count_or("window_size", 256)?;
     let types = config.get("attention_types").map(|types| {
         let repeated = expand(types, layers).filter(|kinds| kinds.len() == layers);
-        repeated.ok_or_else(|| config.fault("attention_types", format!("{types} does not spell {layers} layers")))
+        repeated.ok_or_else(|| config.error("attention_types", format!("{types} does not expand to {layers} layers")))
     });
     let types = types.transpose()?;
-    let listed = match config.get("attention_layers") {
-        None => None,
-        Some(list) => {
-            let kinds = list.as_array().filter(|kinds| kinds.len() == layers);
-            let kinds = kinds.and_then(|kinds| kinds.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
-            Some(
-                kinds
-                    .ok_or_else(|| config.fault("attention_layers", format!("{list} does not list {layers} layers")))?,
-            )
-        }
-    };
+    let listed =
+        match config.get("attention_layers") {
+            None => None,
+            Some(list) => {
+                let kinds = list.as_array().filter(|kinds| kinds.len() == layers);
+                let kinds = kinds.and_then(|kinds| kinds.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+                Some(kinds.ok_or_else(|| {
+                    config.error("attention_layers", format!("{list} is not a list of {layers} strings"))
+                })?)
+            }
+        };
     if let (Some(types), Some(listed)) = (&types, &listed)
         && types != listed
     {
-        return Err(config.fault("attention_layers", "not the same as attention_types"));
+        return Err(config.error("attention_layers", "differs from attention_types"));
     }
     let alternating = || (0..layers).map(|i| if i % 2 == 0 { "global" } else { "local" }).collect();
     let kinds = listed.or(types).unwrap_or_else(alternating);
-    let window_of = |kind: &str| match kind {
+    let window_for = |kind: &str| match kind {
         "global" => Ok(None),
         "local" => Ok(Some(window)),
-        other => Err(config.fault("attention_types", format!("`{other}` is neither `global` nor `local`"))),
+        other => Err(config.error("attention_types", format!("`{other}` is not supported; supported: global, local"))),
     };
-    kinds.into_iter().map(window_of).collect()
+    kinds.into_iter().map(window_for).collect()
 }
 
-/// Spells the kinds out; `None` where it would be more than the layers, or where the value has another form.
+/// Expands the list of kinds; `None` if it exceeds the number of layers, or if the value has another form.
 fn expand(types: &Value, layers: usize) -> Option<Vec<&str>> {
     let mut kinds = Vec::new();
     for group in types.as_array()? {

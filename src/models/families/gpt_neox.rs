@@ -1,18 +1,18 @@
 //! GPT-NeoX and Pythia (Black et al. 2022; Biderman et al. 2023).
 
+use super::family::{Family, FamilyKind};
 use super::rope::{RopeKeys, rotary};
 use super::shape::{activation, even_heads};
 use super::storage::{Layout, Storage};
-use super::{Family, Kind};
-use crate::models::ModelError;
 use crate::models::arch::{Arch, Biases, HeadArch, Positions, Residual, Sizes};
 use crate::models::config_reader::ConfigReader;
+use crate::models::error::ModelError;
 use candle_core::{Result, Tensor};
 
 /// The family's entry in the table of families.
-pub const FAMILY: Family = Family { model_type: "gpt_neox", kind: Kind::Decoder { arch, storage: STORAGE } };
+pub const FAMILY: Family = Family { model_type: "gpt_neox", kind: FamilyKind::Decoder { arch, storage: STORAGE } };
 
-/// transformers calls the head `embed_out` on disk, and `lm_head` in memory.
+/// transformers names the head `embed_out` on disk and `lm_head` in memory.
 const STORAGE: Storage = Storage {
     roots: &["gpt_neox."],
     names: &[
@@ -57,13 +57,13 @@ fn arch(config: &mut ConfigReader) -> std::result::Result<Arch, ModelError> {
     })
 }
 
-/// A canonical tensor under its name and in its order on disk, for saving what was trained.
+/// A canonical tensor with its name and row order on disk, for saving a trained model.
 ///
 /// # Errors
-/// Where the tensor is not one of this family, or not in the shape of its name.
+/// If the tensor is not one of this family, or does not have the shape that its name requires.
 pub fn to_hub(arch: &Arch, canonical: &str, tensor: Tensor) -> Result<(String, Tensor)> {
     let Some(name) = STORAGE.candidates(canonical).into_iter().flatten().next() else {
-        candle_core::bail!("`{canonical}` is no tensor of GPT-NeoX")
+        candle_core::bail!("`{canonical}` is not a tensor of GPT-NeoX")
     };
     let Some(order) = STORAGE.row_order(arch, canonical) else { return Ok((name, tensor)) };
     let mut canonical_row = vec![0u32; order.len()];

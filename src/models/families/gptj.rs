@@ -1,17 +1,17 @@
 //! GPT-J (Wang and Komatsuzaki 2021).
 
+use super::family::{Family, FamilyKind};
 use super::shape::{activation, even_heads};
 use super::storage::{Layout, Storage};
-use super::{Family, Kind};
-use crate::models::ModelError;
 use crate::models::arch::{Arch, Biases, HeadArch, Positions, Residual, Sizes};
 use crate::models::config_reader::ConfigReader;
+use crate::models::error::ModelError;
 use crate::models::rotary::Rotary;
 
 /// The family's entry in the table of families.
-pub const FAMILY: Family = Family { model_type: "gptj", kind: Kind::Decoder { arch, storage: STORAGE } };
+pub const FAMILY: Family = Family { model_type: "gptj", kind: FamilyKind::Decoder { arch, storage: STORAGE } };
 
-/// One norm serves both branches: both names lead to it.
+/// One norm serves both branches, so both canonical names refer to it.
 const STORAGE: Storage = Storage {
     roots: &["transformer."],
     names: &[
@@ -41,18 +41,18 @@ fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {
         inner: config.count_or("n_inner", 4 * hidden)?,
         context: config.context("n_positions", 2048)?,
     };
-    // Keys of old files that say what the model always does.
+    // Keys of old files that state what the model always does.
     config.must_be("rotary", true)?;
     config.must_be("scale_attn_weights", true)?;
-    let turned = config.count_or_null("rotary_dim", Some(64))?.unwrap_or(head_dim);
-    if !turned.is_multiple_of(2) || turned > head_dim {
-        return Err(config.fault("rotary_dim", format!("{turned} is not an even part of a head of {head_dim}")));
+    let rotated = config.count_or_null("rotary_dim", Some(64))?.unwrap_or(head_dim);
+    if !rotated.is_multiple_of(2) || rotated > head_dim {
+        return Err(config.error("rotary_dim", format!("{rotated} must be even and at most the head size {head_dim}")));
     }
     let tied = config.flag_or("tie_word_embeddings", false)?;
     Ok(Arch {
         norm_eps: config.positive("layer_norm_epsilon")?.unwrap_or(1e-5),
         residual: Residual::Parallel,
-        positions: Positions::Rotary(Rotary::plain(turned, 10_000.0)),
+        positions: Positions::Rotary(Rotary::plain(rotated, 10_000.0)),
         activation: activation(config, "activation_function", "gelu_new")?,
         biases: Biases { qkv: false, attention_out: false, mlp: true, head: true },
         head: HeadArch { tied, soft_cap: None },

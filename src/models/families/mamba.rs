@@ -1,16 +1,16 @@
 //! Mamba (Gu and Dao 2023) and Mamba-2 (Dao and Gu 2024).
 
+use super::family::{Family, FamilyKind};
 use super::storage::{Layout, Storage};
-use super::{Family, Kind};
 use crate::models::mamba::config;
 
 /// Both generations.
 pub const FAMILIES: &[Family] = &[
-    Family { model_type: "mamba", kind: Kind::Mamba { arch: config::mamba } },
-    Family { model_type: "mamba2", kind: Kind::Mamba { arch: config::mamba2 } },
+    Family { model_type: "mamba", kind: FamilyKind::Mamba { arch: config::mamba } },
+    Family { model_type: "mamba2", kind: FamilyKind::Mamba { arch: config::mamba2 } },
 ];
 
-/// The authors' own files spell the embedding without its s.
+/// The authors' own files name the embedding without an s.
 pub const STORAGE: Storage = Storage {
     roots: &["backbone."],
     names: &[

@@ -1,16 +1,17 @@
-//! OPT (Zhang et al. 2022), with OPT-350m's norms after each branch and its projections around a narrower embedding.
+//! OPT (Zhang et al. 2022), including OPT-350m, with norms after each branch and projections around a narrower
+//! embedding.
 
+use super::family::{Family, FamilyKind};
 use super::shape::{activation, even_heads};
 use super::storage::{Layout, Storage};
-use super::{Family, Kind};
-use crate::models::ModelError;
 use crate::models::arch::{Arch, Biases, Embedding, HeadArch, Positions, Residual, Sizes};
 use crate::models::config_reader::ConfigReader;
+use crate::models::error::ModelError;
 
 /// The family's entry in the table of families.
-pub const FAMILY: Family = Family { model_type: "opt", kind: Kind::Decoder { arch, storage: STORAGE } };
+pub const FAMILY: Family = Family { model_type: "opt", kind: FamilyKind::Decoder { arch, storage: STORAGE } };
 
-/// Some of the published files have the longer root, some the shorter. A layer's `final_layer_norm` stands before its MLP.
+/// Published files use either root. A layer's `final_layer_norm` precedes its MLP.
 const STORAGE: Storage = Storage {
     roots: &["model.decoder.", "decoder."],
     names: &[
@@ -30,7 +31,7 @@ const STORAGE: Storage = Storage {
     layout: Layout::Canonical,
 };
 
-/// Positions 0 and 1 of the table were kept for padding.
+/// Positions 0 and 1 of the table are reserved for padding.
 const FIRST_POSITION: usize = 2;
 
 fn arch(config: &mut ConfigReader) -> Result<Arch, ModelError> {

@@ -1,28 +1,29 @@
-//! Rotary positions as configurations spell them: the Hub's keys beside each other, or `rope_parameters` of transformers 5.
+//! Rotary positions in the two formats of configurations: the keys used on the Hub, or `rope_parameters` of
+//! transformers 5.
 
-use crate::models::ModelError;
 use crate::models::config_reader::ConfigReader;
+use crate::models::error::ModelError;
 use crate::models::rotary::{Rotary, RotaryScaling};
 
-/// The keys outside `rope_parameters`, and what holds where they are absent.
+/// The keys outside `rope_parameters`, and the defaults that apply if they are absent.
 #[derive(Clone, Copy)]
 pub struct RopeKeys {
     pub theta: &'static str,
-    /// The part of a head that is turned: its key and what holds without it. `None`: all of it, and the key is refused.
+    /// The fraction of a head that is rotated: its key and its default. `None`: the whole head, and the key is refused.
     pub fraction: Option<(&'static str, f64)>,
 }
 
-/// The keys of LLaMA and its kin.
+/// The keys of LLaMA and related families.
 pub const USUAL: RopeKeys = RopeKeys { theta: "rope_theta", fraction: None };
 
-/// The names that newer versions of transformers write beside a family's own.
+/// The names that newer versions of transformers write in addition to a family's own.
 const THETA: &str = "rope_theta";
 const FRACTION: &str = "partial_rotary_factor";
 
-/// Reads either spelling, or both where they agree.
+/// Reads either format, or both if they agree.
 ///
 /// # Errors
-/// [`ModelError::Config`] naming a type of scaling that is not known, a number that makes no sense, or a contradiction.
+/// [`ModelError::Config`] naming an unsupported type of scaling, an invalid number, or a contradiction.
 pub fn rotary(config: &mut ConfigReader, head_dim: usize, keys: RopeKeys) -> Result<Rotary, ModelError> {
     let (fraction_key, default_fraction) = keys.fraction.unwrap_or((FRACTION, 1.0));
     let mut theta = agreeing(config, keys.theta, THETA)?;
@@ -30,32 +31,34 @@ pub fn rotary(config: &mut ConfigReader, head_dim: usize, keys: RopeKeys) -> Res
     let mut scale = None;
     for object in ["rope_scaling", "rope_parameters"] {
         let Some(mut rope) = config.object(object)? else { continue };
-        let found = scaling(&mut rope)?;
-        if scale.is_some_and(|scale| scale != found) {
-            return Err(rope.fault("rope_type", "not the same as in rope_scaling"));
+        let this_scale = scaling(&mut rope)?;
+        if scale.is_some_and(|scale| scale != this_scale) {
+            return Err(rope.error("rope_type", "differs from rope_scaling"));
         }
-        scale = Some(found);
+        scale = Some(this_scale);
         fraction = rope.positive(FRACTION)?.or(fraction);
         theta = rope.positive(THETA)?.or(theta);
         rope.finish()?;
     }
     let fraction = fraction.unwrap_or(default_fraction);
     if keys.fraction.is_none() && fraction != 1.0 {
-        return Err(config.fault(FRACTION, "models of this family turn whole heads"));
+        return Err(config.error(FRACTION, "only 1 is supported: models of this family rotate whole heads"));
     }
     let dims = (head_dim as f64 * fraction) as usize;
     if dims == 0 || !dims.is_multiple_of(2) || dims > head_dim {
-        let reason = format!("{dims} of {head_dim} elements of a head would turn; that must be even and at least 2");
-        return Err(config.fault(fraction_key, reason));
+        let reason = format!(
+            "{dims} of the {head_dim} elements of a head would be rotated; the number must be even and at least 2"
+        );
+        return Err(config.error(fraction_key, reason));
     }
     Ok(Rotary { dims, theta: theta.unwrap_or(10_000.0), scaling: scale.unwrap_or(RotaryScaling::None) })
 }
 
-/// A number under one of two names; where it stands under both, they must agree.
-fn agreeing(config: &mut ConfigReader, own: &'static str, other: &'static str) -> Result<Option<f64>, ModelError> {
-    let (first, second) = (config.positive(own)?, config.positive(other)?);
+/// A number under one of two names; if both are present, they must agree.
+fn agreeing(config: &mut ConfigReader, name: &'static str, other: &'static str) -> Result<Option<f64>, ModelError> {
+    let (first, second) = (config.positive(name)?, config.positive(other)?);
     match (first, second) {
-        (Some(a), Some(b)) if a != b => Err(config.fault(other, format!("{b}, but {own} is {a}"))),
+        (Some(a), Some(b)) if a != b => Err(config.error(other, format!("{b}, but {name} is {a}"))),
         _ => Ok(first.or(second)),
     }
 }
@@ -65,21 +68,22 @@ fn scaling(rope: &mut ConfigReader) -> Result<RotaryScaling, ModelError> {
     let old = rope.text_or("type", "default")?;
     let key = if rope.get("rope_type").is_some() { "rope_type" } else { "type" };
     let kind = rope.text_or("rope_type", old)?;
-    let mut need = |key| rope.positive(key)?.ok_or_else(|| rope.fault(key, "missing"));
+    let mut required = |key| rope.positive(key)?.ok_or_else(|| rope.error(key, "missing"));
     match kind {
         "default" => Ok(RotaryScaling::None),
-        "linear" => Ok(RotaryScaling::Linear { factor: need("factor")? }),
+        "linear" => Ok(RotaryScaling::Linear { factor: required("factor")? }),
         "llama3" => {
-            let (factor, low, high) = (need("factor")?, need("low_freq_factor")?, need("high_freq_factor")?);
-            let original_context = need("original_max_position_embeddings")?;
+            let (factor, low, high) =
+                (required("factor")?, required("low_freq_factor")?, required("high_freq_factor")?);
+            let original_context = required("original_max_position_embeddings")?;
             if low >= high {
-                return Err(rope.fault("low_freq_factor", format!("{low} is not below high_freq_factor {high}")));
+                return Err(rope.error("low_freq_factor", format!("{low} must be less than high_freq_factor {high}")));
             }
             Ok(RotaryScaling::Llama3 { factor, low_frequency: low, high_frequency: high, original_context })
         }
         other => {
             let reason = format!("`{other}` is not supported; supported: default, linear, llama3");
-            Err(rope.fault(key, reason))
+            Err(rope.error(key, reason))
         }
     }
 }

@@ -1,34 +1,41 @@
 //! What configurations of several families have in common.
 
-use crate::models::ModelError;
 use crate::models::arch::Activation;
 use crate::models::config_reader::ConfigReader;
+use crate::models::error::ModelError;
 
-/// The activation under a key.
-pub fn activation(config: &mut ConfigReader, key: &'static str, default: &str) -> Result<Activation, ModelError> {
-    match config.text_or(key, "")? {
-        "" => parse(default),
-        given => parse(given),
-    }
-    .ok_or_else(|| {
-        config.fault(key, "not supported; supported: gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, silu")
+/// The activations by their names in configurations.
+const ACTIVATIONS: [(&str, Activation); 7] = [
+    ("gelu", Activation::Gelu),
+    ("gelu_new", Activation::GeluTanh),
+    ("gelu_fast", Activation::GeluTanh),
+    ("gelu_pytorch_tanh", Activation::GeluTanh),
+    ("relu", Activation::Relu),
+    ("silu", Activation::Silu),
+    ("swish", Activation::Silu),
+];
+
+/// The activation under a key; the one named `default` if the key is absent.
+///
+/// # Errors
+/// [`ModelError::Config`] listing the supported names.
+pub fn activation(
+    config: &mut ConfigReader,
+    key: &'static str,
+    default: &'static str,
+) -> Result<Activation, ModelError> {
+    let name = config.text_or(key, default)?;
+    let activation = ACTIVATIONS.iter().find(|(known, _)| *known == name).map(|(_, activation)| *activation);
+    activation.ok_or_else(|| {
+        let supported: Vec<&str> = ACTIVATIONS.iter().map(|(name, _)| *name).collect();
+        config.error(key, format!("`{name}` is not supported; supported: {}", supported.join(", ")))
     })
 }
 
-fn parse(name: &str) -> Option<Activation> {
-    match name {
-        "gelu" => Some(Activation::Gelu),
-        "gelu_new" | "gelu_fast" | "gelu_pytorch_tanh" => Some(Activation::GeluTanh),
-        "relu" => Some(Activation::Relu),
-        "silu" | "swish" => Some(Activation::Silu),
-        _ => None,
-    }
-}
-
-/// The size of a head where heads share the hidden size evenly.
+/// The size of a head if the hidden size is divided evenly among the heads.
 pub fn even_heads(config: &ConfigReader, key: &'static str, hidden: usize, heads: usize) -> Result<usize, ModelError> {
     if hidden.is_multiple_of(heads) {
         return Ok(hidden / heads);
     }
-    Err(config.fault(key, format!("{heads} does not divide the hidden size {hidden}")))
+    Err(config.error(key, format!("{heads} does not divide the hidden size {hidden}")))
 }

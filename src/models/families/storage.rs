@@ -2,41 +2,41 @@
 
 use crate::models::arch::{Arch, Positions};
 
-/// The names that a family's tensors have on disk, and the order of their rows.
+/// The names of a family's tensors on disk, and the order of their rows.
 #[derive(Clone, Copy)]
 pub struct Storage {
-    /// What may stand before every name but the head's, first choice first.
+    /// Possible prefixes of every name but the head's, in order of preference.
     pub roots: &'static [&'static str],
     /// `(canonical, parts on disk)` without `.weight` and `.bias`; `*` stands for the layer's number. Several parts are
-    /// joined by rows. A second entry for a canonical name is an alternative.
+    /// concatenated by rows. A second entry for a canonical name is an alternative.
     pub names: &'static [(&'static str, &'static [&'static str])],
     /// The names of a head that is not tied to the embedding.
     pub head: &'static [&'static str],
     pub layout: Layout,
 }
 
-/// What differs between a tensor on disk and the same in canonical order.
+/// How a tensor on disk differs from the same tensor in canonical order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// Nothing.
+    /// It does not.
     Canonical,
     /// The projections of the layers are stored `[in, out]` (GPT-2).
     Transposed,
-    /// Rows of the fused projection go head by head, `[heads, 3, head_dim]` (GPT-NeoX).
+    /// Rows of the fused projection are stored head by head, `[heads, 3, head_dim]` (GPT-NeoX).
     HeadByHead,
-    /// Rotary positions pair neighbouring elements of a head, not its halves (GPT-J). Queries and keys are brought into
-    /// the order of halves together, which changes none of their products.
+    /// Rotary positions pair neighbouring elements of a head instead of its halves (GPT-J). The rows of queries and
+    /// keys are permuted alike into the order of halves, which changes none of their products.
     NeighbourPairs,
-    /// Weights of norms are stored less one (Gemma).
+    /// The weights of norms are stored minus one (Gemma).
     NormsLessOne,
 }
 
-/// Buffers that files carry along and that are no weights: causal masks and tables of rotary frequencies.
+/// Buffers that files contain and that are not weights: causal masks and tables of rotary frequencies.
 const BUFFERS: &[&str] =
     &[".attention.bias", ".attn.bias", ".attention.masked_bias", ".attn.masked_bias", ".rotary_emb.inv_freq"];
 
-/// A canonical name in its parts: pattern (`layers.*.qkv`), layer and ending (`weight`); a parameter of the layer itself
-/// has the pattern `layers.*`.
+/// A canonical name in its parts: pattern (`layers.*.qkv`), layer and suffix (`weight`); a parameter of the layer
+/// itself has the pattern `layers.*`.
 struct Canonical<'a> {
     pattern: String,
     layer: &'a str,
@@ -57,7 +57,7 @@ impl<'a> Canonical<'a> {
 }
 
 impl Storage {
-    /// For a canonical name each way in which it may stand on disk: the names of the parts that make it up.
+    /// For a canonical name, each way in which it may be stored on disk: the names of the parts that it consists of.
     pub fn candidates(&self, canonical: &str) -> Vec<Vec<String>> {
         let name = Canonical::parse(canonical);
         if name.pattern == "head" {
@@ -72,7 +72,7 @@ impl Storage {
         entries.flat_map(rooted).collect()
     }
 
-    /// Rows of each of the parts of a canonical tensor of `rows` rows.
+    /// Rows of each of the parts of a canonical tensor with `rows` rows.
     pub fn part_rows(&self, arch: &Arch, canonical: &str, rows: usize, parts: usize) -> Vec<usize> {
         if parts == 3 && Canonical::parse(canonical).pattern == "layers.*.qkv" {
             return vec![arch.sizes.queries(), arch.sizes.keys(), arch.sizes.keys()];
@@ -87,20 +87,20 @@ impl Storage {
         self.layout == Layout::Transposed && name.ending == "weight" && projections.contains(&name.pattern.as_str())
     }
 
-    /// Whether a tensor is a matrix that is multiplied by, or the embedding, which may be the head as well.
+    /// Whether a tensor is a matrix used in products, or the embedding, which may be the head as well.
     pub fn is_matrix(canonical: &str, shape: &[usize]) -> bool {
         let name = Canonical::parse(canonical);
         shape.len() == 2 && name.ending == "weight" && name.pattern != "positions"
     }
 
-    /// What is to be added to every element.
+    /// The value to be added to every element.
     pub fn offset(&self, canonical: &str) -> f32 {
         let name = Canonical::parse(canonical);
         let is_norm = name.pattern.ends_with("norm") && name.ending == "weight";
         if self.layout == Layout::NormsLessOne && is_norm { 1.0 } else { 0.0 }
     }
 
-    /// For each row of a canonical tensor the row on disk, where the two differ.
+    /// For each row of a canonical tensor, its row on disk, if the order differs.
     pub fn row_order(&self, arch: &Arch, canonical: &str) -> Option<Vec<usize>> {
         if Canonical::parse(canonical).pattern != "layers.*.qkv" {
             return None;
@@ -112,14 +112,14 @@ impl Storage {
         }
     }
 
-    /// Whether a tensor on disk is no part of the model: a buffer, or a head beside a tied embedding.
+    /// Whether a tensor on disk is not part of the model: a buffer, or a head in addition to a tied embedding.
     pub fn ignores(&self, tied_head: bool, name: &str) -> bool {
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         BUFFERS.iter().any(|buffer| name.ends_with(buffer)) || tied_head && self.head.contains(&stem)
     }
 }
 
-/// Canonical row `(part, head, i)` stands on disk at `(head, part, i)`.
+/// Canonical row `(part, head, i)` is stored at `(head, part, i)`.
 fn head_by_head(arch: &Arch) -> Vec<usize> {
     let (heads, dim) = (arch.sizes.heads, arch.sizes.head_dim);
     let on_disk = |row: usize| {
@@ -129,16 +129,16 @@ fn head_by_head(arch: &Arch) -> Vec<usize> {
     (0..3 * heads * dim).map(on_disk).collect()
 }
 
-/// Of the turned elements of every query and key head the even ones come first, then the odd ones.
+/// Of the rotated elements of every query and key head, the even ones come first, then the odd ones.
 fn neighbour_pairs(arch: &Arch) -> Vec<usize> {
-    let turned = match &arch.positions {
+    let rotated = match &arch.positions {
         Positions::Rotary(rotary) => rotary.dims,
         Positions::Learned { .. } => 0,
     };
-    let (dim, half) = (arch.sizes.head_dim, turned / 2);
+    let (dim, half) = (arch.sizes.head_dim, rotated / 2);
     let on_disk = |row: usize| {
         let (head, i) = (row / dim * dim, row % dim);
-        if row >= arch.sizes.queries() + arch.sizes.keys() || i >= turned {
+        if row >= arch.sizes.queries() + arch.sizes.keys() || i >= rotated {
             row
         } else if i < half {
             head + 2 * i

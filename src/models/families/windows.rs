@@ -1,16 +1,17 @@
-//! Sliding windows of attention as configurations spell them.
+//! Sliding windows of attention in the formats of configurations.
 
-use crate::models::ModelError;
 use crate::models::config_reader::ConfigReader;
+use crate::models::error::ModelError;
+use serde_json::Value;
 
-/// Which layers see only `sliding_window` keys where the configuration does not list `layer_types`.
+/// Which layers attend only to `sliding_window` keys if the configuration does not list `layer_types`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Windows {
-    /// None; the keys mean nothing and are refused.
+    /// None; the keys have no meaning and are refused.
     Never,
-    /// All (Mistral), with what holds where `sliding_window` is absent.
+    /// All (Mistral), with the default for an absent `sliding_window`.
     EveryLayer { default: Option<usize> },
-    /// Those from `max_window_layers` on, and only with `use_sliding_window` (Qwen).
+    /// The layers from `max_window_layers`, and only with `use_sliding_window` (Qwen).
     FromLayer,
     /// The first, the third and so on (Gemma 2).
     EveryOther,
@@ -19,48 +20,56 @@ pub enum Windows {
 /// The window of each layer.
 ///
 /// # Errors
-/// [`ModelError::Config`] naming a list of another length or with other words in it.
+/// [`ModelError::Config`] naming a list of another length or with unknown entries.
 pub fn windows(config: &mut ConfigReader, layers: usize, rule: Windows) -> Result<Vec<Option<usize>>, ModelError> {
     if rule == Windows::Never {
         return Ok(vec![None; layers]);
     }
     let default = if let Windows::EveryLayer { default } = rule { default } else { Some(4096) };
     let window = config.count_or_null("sliding_window", default)?;
-    // An older name that stands in some files beside the other.
+    // An older name that some files contain in addition.
     if let (Some(window), Some(_)) = (window, config.get("sliding_window_size"))
         && config.count("sliding_window_size")? != window
     {
-        return Err(config.fault("sliding_window_size", format!("not the same as sliding_window {window}")));
+        return Err(config.error("sliding_window_size", format!("differs from sliding_window {window}")));
     }
     let switched_on = rule != Windows::FromLayer || config.flag_or("use_sliding_window", false)?;
     let window = window.filter(|_| switched_on);
-    let first = match config.get("max_window_layers").filter(|_| rule == Windows::FromLayer) {
-        None => 28,
-        Some(layers) => layers
-            .as_u64()
-            .ok_or_else(|| config.fault("max_window_layers", format!("expected a whole number, found {layers}")))?,
-    };
-    let slides: Vec<bool> = match config.get("layer_types") {
-        Some(list) => {
-            let kinds = list.as_array().filter(|kinds| kinds.len() == layers).and_then(|kinds| {
-                let slides = |kind: &serde_json::Value| match kind.as_str()? {
-                    "full_attention" => Some(false),
-                    "sliding_attention" => Some(true),
-                    _ => None,
-                };
-                kinds.iter().map(slides).collect::<Option<Vec<_>>>()
-            });
-            let wanted = format!("expected {layers} times full_attention or sliding_attention, found {list}");
-            kinds.ok_or_else(|| config.fault("layer_types", wanted))?
-        }
-        None => (0..layers)
-            .map(|layer| match rule {
-                Windows::FromLayer => layer as u64 >= first,
-                Windows::EveryOther => layer % 2 == 0,
-                Windows::EveryLayer { .. } => true,
-                Windows::Never => false,
-            })
-            .collect(),
-    };
+    let first = first_sliding_layer(config, rule)?;
+    let slides = listed_layers(config, layers)?.unwrap_or_else(|| {
+        let by_rule = |layer: usize| match rule {
+            Windows::FromLayer => layer as u64 >= first,
+            Windows::EveryOther => layer.is_multiple_of(2),
+            Windows::EveryLayer { .. } => true,
+            Windows::Never => false,
+        };
+        (0..layers).map(by_rule).collect()
+    });
     Ok(slides.into_iter().map(|slides| window.filter(|_| slides)).collect())
+}
+
+/// The value of `max_window_layers`, which only [`Windows::FromLayer`] uses.
+fn first_sliding_layer(config: &mut ConfigReader, rule: Windows) -> Result<u64, ModelError> {
+    match config.get("max_window_layers").filter(|_| rule == Windows::FromLayer) {
+        None => Ok(28),
+        Some(layers) => layers.as_u64().ok_or_else(|| {
+            config.error("max_window_layers", format!("expected a non-negative integer, found {layers}"))
+        }),
+    }
+}
+
+/// For each layer whether `layer_types` gives it a window; `None` if the key is absent.
+fn listed_layers(config: &mut ConfigReader, layers: usize) -> Result<Option<Vec<bool>>, ModelError> {
+    let Some(list) = config.get("layer_types") else { return Ok(None) };
+    let slides = |kind: &Value| match kind.as_str()? {
+        "full_attention" => Some(false),
+        "sliding_attention" => Some(true),
+        _ => None,
+    };
+    let kinds = list.as_array().filter(|kinds| kinds.len() == layers);
+    let slides = kinds.and_then(|kinds| kinds.iter().map(slides).collect::<Option<Vec<_>>>());
+    slides.map(Some).ok_or_else(|| {
+        let expected = format!("expected a list of {layers} entries, full_attention or sliding_attention");
+        config.error("layer_types", format!("{expected}, found {list}"))
+    })
 }

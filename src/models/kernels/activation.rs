@@ -6,7 +6,7 @@ use super::simd::vectorised;
 use crate::models::arch::Activation;
 use rayon::prelude::*;
 
-/// Elements a thread takes at once: large enough to pay for the hand-over, small enough to share a batch out.
+/// Elements per task: enough to pay for the hand-over, few enough to distribute a batch.
 const CHUNK: usize = 16 * 1024;
 
 /// Applies the activation to every element.
@@ -58,11 +58,11 @@ fn gelu_tanh(x: f32) -> f32 {
 
 #[inline(always)]
 fn relu(x: f32) -> f32 {
-    // As a comparison, so that a NaN stays one.
+    // Written as a comparison, so that NaN stays NaN.
     if x < 0.0 { 0.0 } else { x }
 }
 
-/// `cap tanh(scale x / cap)` of every element, on this thread.
+/// Applies `cap tanh(scale x / cap)` to every element, on this thread.
 pub fn soft_cap(values: &mut [f32], scale: f32, cap: f32) {
     let inverse = scale / cap;
     to_each(

@@ -1,20 +1,20 @@
 //! Causal self-attention over a packed batch on the CPU, one task per sequence and head.
 //!
-//! Queries are taken in blocks; a block meets only the keys from the first that its first row sees to its last row, so that
-//! almost half of the products (with a window, most of them) are never done and scores never exceed `[BLOCK, length]`.
-//! No mask is stored.
+//! Queries are processed in blocks; a block is multiplied only with the keys from the first one that its first row
+//! attends to up to its last row, so that almost half of the products (with a window, most of them) are never computed
+//! and the scores never exceed `[BLOCK, length]`. No mask is stored.
 
-use super::SharedMut;
 use super::activation::soft_cap;
-use super::gemm::{View, product, product_raw};
+use super::gemm::{MatrixView, product, product_raw};
 use super::math::exp_nonpositive;
+use super::shared_mut::SharedMut;
 use super::simd::vectorised;
 use crate::models::rotary::RotaryRows;
 use gemm::Parallelism;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Query rows of a block.
+/// Query rows per block.
 const BLOCK: usize = 64;
 
 /// The shape of the attention of one layer.
@@ -23,23 +23,23 @@ pub struct AttentionShape {
     pub heads: usize,
     pub kv_heads: usize,
     pub head_dim: usize,
-    /// Factor on the scores, 1 / sqrt(head_dim) as a rule.
+    /// Factor applied to the scores, usually 1 / sqrt(head_dim).
     pub scale: f32,
     /// Scores s become `cap tanh(s / cap)`.
     pub soft_cap: Option<f32>,
 }
 
-/// What a query sees of its sequence.
+/// The keys of its sequence that a query attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Its own key and all before it.
+    /// Its own key and all previous ones.
     Past,
-    /// This many keys, its own the last of them.
+    /// This many keys, its own being the last.
     Window(usize),
 }
 
 impl Visibility {
-    /// The first key that the query at a position sees.
+    /// The first key that the query at a position attends to.
     pub fn first_key(self, position: usize) -> usize {
         match self {
             Self::Past => 0,
@@ -55,12 +55,12 @@ impl From<Option<usize>> for Visibility {
 }
 
 impl AttentionShape {
-    /// Columns of the fused projection: queries of all heads, then keys, then values.
+    /// Width of the fused projection: queries of all heads, then keys, then values.
     pub fn qkv_width(&self) -> usize {
         (self.heads + 2 * self.kv_heads) * self.head_dim
     }
 
-    /// Columns of the result.
+    /// Width of the result.
     pub fn out_width(&self) -> usize {
         self.heads * self.head_dim
     }
@@ -78,9 +78,9 @@ impl AttentionShape {
     }
 }
 
-/// What one task reuses from the last.
+/// Buffers that a task reuses from the previous one.
 #[derive(Default)]
-struct Scratch {
+struct AttentionScratch {
     queries: Vec<f32>,
     keys: Vec<f32>,
     scores: Vec<f32>,
@@ -89,7 +89,7 @@ struct Scratch {
 /// `out` `[tokens, heads * head_dim]` from `qkv` `[tokens, qkv_width]`; `sequences` are the row ranges of the batch.
 ///
 /// # Panics
-/// Where the slices are smaller than the ranges and the shape say: a mistake in this layer, not in a request.
+/// If the slices are smaller than required by the ranges and the shape: an error of the caller, never of a request.
 pub fn causal(
     out: &mut [f32],
     qkv: &[f32],
@@ -101,35 +101,35 @@ pub fn causal(
     let tokens = sequences.last().map_or(0, |s| s.end);
     assert!(out.len() >= tokens * shape.out_width() && qkv.len() >= tokens * shape.qkv_width());
     assert!(shape.kv_heads > 0 && shape.heads.is_multiple_of(shape.kv_heads));
-    // Tasks write rows of their own only if the ranges are in order and apart.
+    // Tasks write disjoint rows only if the ranges are sorted and do not overlap.
     assert!(sequences.iter().all(|s| s.start <= s.end) && sequences.windows(2).all(|w| w[0].end <= w[1].start));
-    let head = Head { shape, visibility, rotary };
+    let head = HeadTask { shape, visibility, rotary };
     let shared = SharedMut(out.as_mut_ptr());
     let tasks = sequences.len() * shape.heads;
-    (0..tasks).into_par_iter().for_each_init(Scratch::default, |scratch, task| {
+    (0..tasks).into_par_iter().for_each_init(AttentionScratch::default, |scratch, task| {
         let rows = sequences[task / shape.heads].clone();
         let index = task % shape.heads;
         let qkv = &qkv[rows.start * shape.qkv_width()..rows.end * shape.qkv_width()];
-        // SAFETY: the first row of the sequence at the head's columns, inside `out` by the assertion above.
-        let out = unsafe { shared.at(rows.start * shape.out_width() + shape.query_column(index)) };
-        // SAFETY: the rows of this sequence at the columns of this head belong to this task alone.
+        // SAFETY: the first row of the sequence at the head's columns, which the assertion above keeps inside `out`.
+        let out = unsafe { shared.add(rows.start * shape.out_width() + shape.query_column(index)) };
+        // SAFETY: only this task accesses the rows of this sequence at the columns of this head.
         unsafe { head.attend(out, qkv, rows.len(), index, scratch) };
     });
 }
 
 /// What the tasks of one call share.
-struct Head<'a> {
+struct HeadTask<'a> {
     shape: AttentionShape,
     visibility: Visibility,
     rotary: Option<&'a RotaryRows>,
 }
 
-impl Head<'_> {
-    /// One head of one sequence.
+impl HeadTask<'_> {
+    /// Computes one head of one sequence.
     ///
     /// # Safety
-    /// `out` points at `length` rows of `head_dim` elements, `out_width` apart, which no other thread touches.
-    unsafe fn attend(&self, out: *mut f32, qkv: &[f32], length: usize, head: usize, scratch: &mut Scratch) {
+    /// `out` points to `length` rows of `head_dim` elements, `out_width` apart, which no other thread accesses.
+    unsafe fn attend(&self, out: *mut f32, qkv: &[f32], length: usize, head: usize, scratch: &mut AttentionScratch) {
         let shape = self.shape;
         let (d, width) = (shape.head_dim, shape.qkv_width());
         self.gather(&mut scratch.queries, qkv, shape.query_column(head), length);
@@ -139,8 +139,8 @@ impl Head<'_> {
             let first_key = self.visibility.first_key(start);
             let (rows, seen) = (end - start, end - first_key);
             scratch.scores.resize(rows * seen, 0.0);
-            let queries = View::rows(&scratch.queries[start * d..], d);
-            let keys = View::transposed(&scratch.keys[first_key * d..], d);
+            let queries = MatrixView::rows(&scratch.queries[start * d..], d);
+            let keys = MatrixView::transposed(&scratch.keys[first_key * d..], d);
             product(&mut scratch.scores, seen, queries, keys, [rows, seen, d], false, Parallelism::None);
             if let Some(cap) = shape.soft_cap {
                 soft_cap(&mut scratch.scores[..rows * seen], shape.scale, cap);
@@ -148,18 +148,18 @@ impl Head<'_> {
             let scale = if shape.soft_cap.is_some() { 1.0 } else { shape.scale };
             let scores = &mut scratch.scores[..rows * seen];
             vectorised!(softmax_rows(scores, seen, [start, first_key], self.visibility, scale));
-            let values = View::rows(&qkv[first_key * width + shape.value_column(head)..], width);
-            // SAFETY: the rows `start..end` of the block that the caller handed over; scores hold `[rows, seen]`, and
-            // the values of the sequence reach from `first_key` to its last row.
+            let values = MatrixView::rows(&qkv[first_key * width + shape.value_column(head)..], width);
+            // SAFETY: the rows `start..end` of the block are the caller's; scores hold `[rows, seen]`, and the values
+            // of the sequence extend from `first_key` to its last row.
             unsafe {
                 let out = out.add(start * shape.out_width());
-                let scores = View::rows(&scratch.scores, seen);
+                let scores = MatrixView::rows(&scratch.scores, seen);
                 product_raw(out, shape.out_width(), scores, values, [rows, d, seen], false, Parallelism::None);
             }
         }
     }
 
-    /// Copies the columns of one head from every row and turns each row by its position.
+    /// Copies the columns of one head from every row and rotates each row by its position.
     fn gather(&self, to: &mut Vec<f32>, qkv: &[f32], column: usize, length: usize) {
         let shape = self.shape;
         to.clear();
@@ -174,8 +174,8 @@ impl Head<'_> {
     }
 }
 
-/// Row i holds the scores of the query at position `start + i` with the keys from `first_key`: those that it sees become
-/// their softmax (times `scale`), the others 0.
+/// Row i holds the scores of the query at position `start + i` for the keys from `first_key`: visible ones are replaced
+/// by their softmax (after multiplication by `scale`), the others by 0.
 #[inline(always)]
 fn softmax_rows(scores: &mut [f32], width: usize, [start, first_key]: [usize; 2], visibility: Visibility, scale: f32) {
     for (i, row) in scores.chunks_exact_mut(width).enumerate() {

@@ -1,21 +1,22 @@
 //! The short causal convolution before a selective scan, one filter per channel, followed by SiLU.
 
-use super::gemm::View;
+use super::gemm::MatrixView;
 use super::sigmoid::silu;
 use super::simd::vectorised;
 use rayon::prelude::*;
 
-/// Rows a thread takes at once.
+/// Rows per task.
 const ROWS: usize = 16;
 
-/// `out[t, c] = silu(bias[c] + sum_k taps[k, c] x[t - K + 1 + k, c])` with what lies before the sequence's start as zero.
+/// `out[t, c] = silu(bias[c] + sum_k taps[k, c] x[t - K + 1 + k, c])`, where inputs before the start of the sequence
+/// are zero.
 ///
 /// `out` is `[tokens, channels]`, `x` the same with rows of any stride, `taps` `[K, channels]`, `bias` `[channels]`;
-/// `positions` are those of the tokens in their own sequences.
+/// `positions` are the tokens' positions in their sequences.
 ///
 /// # Panics
-/// Where the slices do not fit together: a mistake in this layer, not in a request.
-pub fn causal_conv(out: &mut [f32], x: View, taps: &[f32], bias: &[f32], positions: &[usize]) {
+/// If the sizes of the slices do not match: an error of the caller, never of a request.
+pub fn causal_conv(out: &mut [f32], x: MatrixView, taps: &[f32], bias: &[f32], positions: &[usize]) {
     let channels = bias.len();
     assert_eq!(out.len(), positions.len() * channels, "conv: rows");
     let chunks = out.par_chunks_mut(ROWS * channels).enumerate();
@@ -23,12 +24,13 @@ pub fn causal_conv(out: &mut [f32], x: View, taps: &[f32], bias: &[f32], positio
 }
 
 #[inline(always)]
-fn convolve_rows(out: &mut [f32], x: View, taps: &[f32], bias: &[f32], positions: &[usize], first: usize) {
+fn convolve_rows(out: &mut [f32], x: MatrixView, taps: &[f32], bias: &[f32], positions: &[usize], first: usize) {
     let channels = bias.len();
     for (i, out) in out.chunks_exact_mut(channels).enumerate() {
         let row = first + i;
         out.copy_from_slice(bias);
-        // The last tap is the token itself, the one before it the token before, and so on as far as the sequence goes.
+        // The last tap belongs to the token itself, the one before it to the previous token, and so on within the
+        // sequence.
         for (back, taps) in taps.chunks_exact(channels).rev().enumerate().take(positions[row] + 1) {
             let x = &x.data[(row - back) * x.row_stride..][..channels];
             for ((out, &x), &tap) in out.iter_mut().zip(x).zip(taps) {
@@ -54,7 +56,7 @@ mod tests {
         let taps: Vec<f32> = (100..100 + kernel * channels).map(value).collect();
         let bias: Vec<f32> = (200..200 + channels).map(value).collect();
         let mut out = vec![f32::NAN; positions.len() * channels];
-        causal_conv(&mut out, View::rows(&x[1..], stride), &taps, &bias, &positions);
+        causal_conv(&mut out, MatrixView::rows(&x[1..], stride), &taps, &bias, &positions);
         for (t, &position) in positions.iter().enumerate() {
             for c in 0..channels {
                 let seen = (0..kernel).filter(|k| position + k + 1 >= kernel);

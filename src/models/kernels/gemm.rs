@@ -1,17 +1,17 @@
-//! Matrix products by the `gemm` crate (the one candle uses), kept to shapes for which a row's bits do not depend on
-//! how many rows are multiplied with it.
+//! Matrix products with the `gemm` crate (the one candle uses), restricted to shapes for which the bits of a row do not
+//! depend on how many rows are multiplied with it.
 
 use gemm::Parallelism;
 
-/// A strided view of a matrix: element `(row, column)` stands at `row * row_stride + column * column_stride`.
+/// A strided view of a matrix: element `(row, column)` is at index `row * row_stride + column * column_stride`.
 #[derive(Clone, Copy)]
-pub struct View<'a> {
+pub struct MatrixView<'a> {
     pub data: &'a [f32],
     pub row_stride: usize,
     pub column_stride: usize,
 }
 
-impl<'a> View<'a> {
+impl<'a> MatrixView<'a> {
     /// A row-major matrix whose rows are `row_stride` apart.
     pub fn rows(data: &'a [f32], row_stride: usize) -> Self {
         Self { data, row_stride, column_stride: 1 }
@@ -27,7 +27,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The instructions that `gemm` chooses on this machine; with others it adds in another order, and gives other bits.
+/// The instructions that `gemm` selects on this machine; with others it sums in another order, which gives different
+/// bits.
 pub fn instructions() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     {
@@ -41,10 +42,10 @@ pub fn instructions() -> &'static str {
     std::env::consts::ARCH
 }
 
-/// The fewest rows that may be multiplied by a matrix of `n` columns without leaving the general path of `gemm`.
+/// The minimum number of rows to multiply by a matrix of `n` columns that keeps `gemm` on its general path.
 ///
-/// A single row (or column) is a matrix-vector product, up to 256 results go to a dot-product kernel, and up to 64 x 64
-/// results may split the sum elsewhere; all add in another order. Fewer rows than this are padded with zero rows.
+/// A single row (or column) is a matrix-vector product, up to 256 results use a dot-product kernel, and up to 64 x 64
+/// results may split the sum elsewhere; all of these sum in another order. Smaller inputs are padded with zero rows.
 pub fn fewest_rows(n: usize) -> usize {
     let past_dot_products = 256 / n + 1;
     if n <= 64 { past_dot_products.max(65) } else { past_dot_products.max(2) }
@@ -52,7 +53,7 @@ pub fn fewest_rows(n: usize) -> usize {
 
 /// `out = x w^T` or, with `accumulate`, `out += x w^T`, for x `[m, k]`, w `[n, k]`, out `[m, n]`, all row-major.
 ///
-/// Row i of the result depends on row i of x (and of out) alone, bit for bit, for n of at least 2.
+/// Row i of the result depends only on row i of x (and of out), bit for bit, for n of at least 2.
 pub fn linear(
     out: &mut [f32],
     x: &[f32],
@@ -63,13 +64,21 @@ pub fn linear(
 ) {
     let padded = fewest_rows(n);
     if m == 0 || m >= padded {
-        return product(out, n, View::rows(x, k), View::transposed(w, k), [m, n, k], accumulate, parallelism);
+        return product(
+            out,
+            n,
+            MatrixView::rows(x, k),
+            MatrixView::transposed(w, k),
+            [m, n, k],
+            accumulate,
+            parallelism,
+        );
     }
     let mut wide_x = vec![0f32; padded * k];
     let mut wide_out = vec![0f32; padded * n];
     wide_x[..m * k].copy_from_slice(x);
     wide_out[..m * n].copy_from_slice(out);
-    let (views, shape) = ((View::rows(&wide_x, k), View::transposed(w, k)), [padded, n, k]);
+    let (views, shape) = ((MatrixView::rows(&wide_x, k), MatrixView::transposed(w, k)), [padded, n, k]);
     product(&mut wide_out, n, views.0, views.1, shape, accumulate, parallelism);
     out.copy_from_slice(&wide_out[..m * n]);
 }
@@ -77,12 +86,12 @@ pub fn linear(
 /// `out = a b` or `out += a b` for a `[m, k]`, b `[k, n]`, out `[m, n]` with rows `out_stride` apart.
 ///
 /// # Panics
-/// Where a view or `out` is too small for the shape: a mistake in this layer, not in a request.
+/// If a view or `out` is too small for the shape: an error of the caller, never of a request.
 pub fn product(
     out: &mut [f32],
     out_stride: usize,
-    a: View,
-    b: View,
+    a: MatrixView,
+    b: MatrixView,
     [m, n, k]: [usize; 3],
     accumulate: bool,
     parallelism: Parallelism,
@@ -95,22 +104,22 @@ pub fn product(
     unsafe { product_raw(out.as_mut_ptr(), out_stride, a, b, [m, n, k], accumulate, parallelism) }
 }
 
-/// As [`product`], writing through a pointer so that threads can fill interleaved columns of one matrix.
+/// Like [`product`], writing through a pointer so that threads can fill interleaved columns of one matrix.
 ///
 /// # Safety
 /// `a` holds `[m, k]`, `b` holds `[k, n]`, and the `m` rows of `n` elements at `out`, `out_stride` apart, are valid for
-/// writing and touched by no other thread.
+/// writes and accessed by no other thread.
 pub unsafe fn product_raw(
     out: *mut f32,
     out_stride: usize,
-    a: View,
-    b: View,
+    a: MatrixView,
+    b: MatrixView,
     [m, n, k]: [usize; 3],
     accumulate: bool,
     parallelism: Parallelism,
 ) {
     let stride = |s: usize| s as isize;
-    // SAFETY: the caller's promise covers every element that these shapes and strides reach.
+    // SAFETY: the caller guarantees every element that these shapes and strides reach.
     unsafe {
         gemm::gemm(
             m,
@@ -148,7 +157,7 @@ mod tests {
         (0..len).map(|_| next()).collect()
     }
 
-    /// The promise that batch invariance rests on, over the widths of tiny and real models.
+    /// The guarantee that batch invariance relies on, over the widths of tiny and real models.
     #[test]
     fn a_row_has_the_same_bits_among_any_number_of_rows() {
         const ROWS: usize = 210;

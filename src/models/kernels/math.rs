@@ -1,18 +1,19 @@
-//! Elementary functions on f32 that the compiler turns into vector code.
+//! Elementary functions on f32 that the compiler can vectorise.
 //!
-//! Straight-line arithmetic without calls, branches or fused multiply-adds: the same bits come out on every instruction
-//! set and for every vector width, so the path chosen at run time never changes a score.
+//! Straight-line arithmetic without calls, branches or fused multiply-adds: the result has the same bits on every
+//! instruction set and for every vector width, so the path chosen at run time never changes a score.
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
-// ln 2 in two parts: the first has few bits, so `n * LN2_HI` is exact for the small n that occur.
+// ln 2 in two parts: the first has few bits, so that `n * LN2_HI` is exact for the small n that occur.
 const LN2_HI: f32 = 0.693_359_4;
 const LN2_LO: f32 = -2.121_944_4e-4;
-/// Adding and subtracting 1.5 * 2^23 rounds to the nearest integer, which then stands in the low bits.
+/// Adding and subtracting 1.5 * 2^23 rounds to the nearest integer, which is then in the low bits.
 const ROUND: f32 = 12_582_912.0;
-/// Below this e^x is under the smallest normal f32; the argument is held here, so that x = -inf gives a finite product.
+/// Below this, e^x is less than the smallest normal f32; the argument is clamped here, so that x = -inf gives a finite
+/// product.
 pub const EXP_MIN: f32 = -87.0;
 
-/// e^x for x <= 0, within 2 units in the last place; NaN stays NaN. Arguments below -87 count as -87 (1.6e-38).
+/// e^x for x <= 0, within 2 units in the last place; NaN stays NaN. Arguments below -87 are treated as -87 (1.6e-38).
 #[inline(always)]
 pub fn exp_nonpositive(x: f32) -> f32 {
     // Written as a comparison because `max` would drop a NaN.
@@ -32,12 +33,12 @@ fn exp_in_range(x: f32) -> f32 {
     let p = p * r + 1.666_666_5e-1;
     let p = p * r + 0.5;
     let e = (p * r) * r + r + 1.0;
-    // The low bits of `rounded` are n in two's complement; shifted into the exponent they multiply by 2^n.
+    // The low bits of `rounded` are n in two's complement; shifted into the exponent, they multiply by 2^n.
     e * f32::from_bits((rounded.to_bits() << 23).wrapping_add(0x3f80_0000))
 }
 
-/// The error function within 4e-7 (absolute): `erfc` by a Chebyshev fit in 1 / (1 + |x| / 2) times e^(-x^2), whose own
-/// relative error is 1.2e-7 (Press et al., Numerical Recipes); the rest is rounding.
+/// The error function within 4e-7 (absolute): `erfc` by a Chebyshev fit in 1 / (1 + |x| / 2) times e^(-x^2), which has
+/// a relative error of 1.2e-7 (Press et al., Numerical Recipes); the rest is rounding.
 #[inline(always)]
 pub fn erf(x: f32) -> f32 {
     let z = x.abs();

@@ -3,13 +3,13 @@
 use super::simd::vectorised;
 use rayon::prelude::*;
 
-/// Elements a thread takes at once.
+/// Elements per task.
 pub(super) const CHUNK: usize = 4096;
 
-/// Partial sums that a vector register (or two) holds; a fixed number, so that sums have one order everywhere.
+/// Number of partial sums, which one or two vector registers hold; fixed, so that sums have the same order everywhere.
 const LANES: usize = 16;
 
-/// Normalises the rows of `x` (each as long as `weight` and `bias`) into `out`, with the population variance.
+/// Normalises the rows of `x` (each as long as `weight` and `bias`) into `out`, using the population variance.
 pub fn layer_norm(out: &mut [f32], x: &[f32], weight: &[f32], bias: &[f32], eps: f32) {
     let width = weight.len();
     let rows = (CHUNK / width).max(1);

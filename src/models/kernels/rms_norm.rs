@@ -5,8 +5,8 @@ use super::simd::vectorised;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Normalises the rows of `x` (each as long as `weight`) into `out`. A row is cut into `groups` even parts, each of which
-/// is normalised by its own mean; the weight runs over the whole row.
+/// Normalises the rows of `x` (each as long as `weight`) into `out`. A row is divided into `groups` equal parts, each
+/// of which is normalised by its own mean square; the weight applies to the whole row.
 pub fn rms_norm(out: &mut [f32], x: &[f32], weight: &[f32], groups: usize, eps: f32) {
     let width = weight.len();
     let rows = (CHUNK / width).max(1);
@@ -17,7 +17,7 @@ pub fn rms_norm(out: &mut [f32], x: &[f32], weight: &[f32], groups: usize, eps: 
 #[inline(always)]
 fn normalise_rows(out: &mut [f32], x: &[f32], weight: &[f32], groups: usize, eps: f32) {
     let width = weight.len() / groups;
-    // The parts of all rows in turn, and with each the part of the weight that belongs to it.
+    // The parts of all rows in order, each with the part of the weight that belongs to it.
     let parts = out.chunks_exact_mut(width).zip(x.chunks_exact(width));
     for ((out, x), weight) in parts.zip(weight.chunks_exact(width).cycle()) {
         let scale = 1.0 / (sum(x, |v| v * v) / width as f32 + eps).sqrt();
@@ -27,7 +27,8 @@ fn normalise_rows(out: &mut [f32], x: &[f32], weight: &[f32], groups: usize, eps
     }
 }
 
-/// The same in place for every part as long as `weight` within the `columns` of the rows of `x`, each `width` long.
+/// Like [`rms_norm`], but in place, for every segment as long as `weight` within the given `columns` of the rows of
+/// `x`, each `width` long.
 pub fn rms_norm_columns(x: &mut [f32], width: usize, columns: Range<usize>, weight: &[f32], eps: f32) {
     let rows = (CHUNK / width).max(1);
     x.par_chunks_mut(rows * width).for_each(|x| {

@@ -1,55 +1,56 @@
 //! The selective scan of Mamba (Gu and Dao 2023, algorithm 2) and of Mamba-2 (Dao and Gu 2024), one pass over time.
 //!
-//! Per channel and state n: `h = e^(dt a) h + dt x b[n]`, and `y = (sum_n c[n] h[n] + d x) silu(gate)`. One task runs one
-//! sequence through one block of channels, a channel per vector lane, so that the states stay in the nearest cache and
-//! nothing of the size `[tokens, channels, states]` ever exists. The sums over states have one order everywhere.
+//! Per channel and state n: `h = e^(dt a) h + dt x b[n]`, and `y = (sum_n c[n] h[n] + d x) silu(gate)`. One task
+//! processes one sequence for one block of channels, a channel per vector lane, so that the states stay in the L1 cache
+//! and nothing of the size `[tokens, channels, states]` is ever allocated. The sums over states have the same order
+//! everywhere.
 
-use super::SharedMut;
-use super::gemm::View;
+use super::gemm::MatrixView;
 use super::math::exp_nonpositive;
+use super::shared_mut::SharedMut;
 use super::sigmoid::{silu, softplus};
 use super::simd::vectorised;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Channels of a block: two vectors of AVX-512.
+/// Channels per block: two vectors of AVX-512.
 const LANES: usize = 32;
 type Lanes = [f32; LANES];
 
 /// The shape of the scan of one layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanShape {
-    /// Channels are cut evenly into heads, and heads into groups.
+    /// Channels are divided evenly into heads, and heads into groups.
     pub heads: usize,
     pub head_dim: usize,
     /// The heads of a group share `b` and `c`.
     pub groups: usize,
     pub states: usize,
-    /// Who has a time step of its own.
+    /// Whether time steps are per channel or per head.
     pub time_step: TimeStep,
 }
 
-/// Who has a time step, with its bias, its decay rates and its skip, of its own.
+/// The granularity of time steps, with their biases, decay rates and skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeStep {
-    /// Every channel, with a rate for every state: Mamba.
+    /// One per channel, with a rate for every state: Mamba.
     PerChannel,
-    /// Every head, with a single rate: Mamba-2.
+    /// One per head, with a single rate: Mamba-2.
     PerHead,
 }
 
 impl ScanShape {
-    /// Columns of `x`, of the gate and of the result.
+    /// Width of `x`, of the gate and of the result.
     pub fn channels(&self) -> usize {
         self.heads * self.head_dim
     }
 
-    /// Columns of `b`, and of `c`.
+    /// Width of `b`, and of `c`.
     pub fn mixing_width(&self) -> usize {
         self.groups * self.states
     }
 
-    /// Time steps of a token.
+    /// Time steps per token.
     pub fn time_steps(&self) -> usize {
         match self.time_step {
             TimeStep::PerChannel => self.channels(),
@@ -62,27 +63,27 @@ impl ScanShape {
     }
 }
 
-/// What differs from token to token; row t of every view belongs to token t of the batch.
+/// The inputs that differ from token to token; row t of every view belongs to token t of the batch.
 #[derive(Clone, Copy)]
 pub struct ScanInput<'a> {
     /// `[tokens, channels]`
-    pub x: View<'a>,
+    pub x: MatrixView<'a>,
     /// `[tokens, channels]`
-    pub gate: View<'a>,
+    pub gate: MatrixView<'a>,
     /// `[tokens, time_steps]`, before bias and softplus.
-    pub time_steps: View<'a>,
-    /// `[tokens, groups * states]`, how the input enters the states.
-    pub b: View<'a>,
+    pub time_steps: MatrixView<'a>,
+    /// `[tokens, groups * states]`, how the input is added to the states.
+    pub b: MatrixView<'a>,
     /// `[tokens, groups * states]`, how the states are read.
-    pub c: View<'a>,
+    pub c: MatrixView<'a>,
 }
 
-/// What the layer has learnt.
+/// The learned parameters of the layer.
 #[derive(Clone, Copy)]
 pub struct ScanWeights<'a> {
-    /// Rates of decay, at most 0: `[states, channels]`, or `[heads]` where heads have time steps.
+    /// Rates of decay, at most 0: `[states, channels]`, or `[heads]` if time steps are per head.
     pub a: &'a [f32],
-    /// The skip: `[time_steps]`
+    /// The skip, `[time_steps]`.
     pub d: &'a [f32],
     /// `[time_steps]`
     pub time_bias: &'a [f32],
@@ -98,8 +99,8 @@ struct Block {
     width: usize,
 }
 
-/// One sequence through one block.
-struct Task<'a> {
+/// One sequence in one block of channels.
+struct ScanTask<'a> {
     out: SharedMut,
     input: &'a ScanInput<'a>,
     weights: &'a ScanWeights<'a>,
@@ -108,9 +109,9 @@ struct Task<'a> {
     block: Block,
 }
 
-/// What one task reuses from the last: `[states]` each, or a single rate where heads have time steps.
+/// Buffers that a task reuses from the previous one: `[states]` each, or a single rate if time steps are per head.
 #[derive(Default)]
-struct Scratch {
+struct ScanScratch {
     states: Vec<Lanes>,
     rates: Vec<Lanes>,
 }
@@ -118,7 +119,7 @@ struct Scratch {
 /// `out` `[tokens, channels]`; `sequences` are the row ranges of the batch, each of which starts from an empty state.
 ///
 /// # Panics
-/// Where slices are smaller than the ranges and the shape say: a mistake in this layer, not in a request.
+/// If slices are smaller than required by the ranges and the shape: an error of the caller, never of a request.
 pub fn selective_scan(
     out: &mut [f32],
     input: &ScanInput,
@@ -128,13 +129,13 @@ pub fn selective_scan(
 ) {
     let tokens = sequences.last().map_or(0, |s| s.end);
     assert!(out.len() >= tokens * shape.channels() && shape.heads.is_multiple_of(shape.groups));
-    // Tasks write rows of their own only if the ranges are in order and apart.
+    // Tasks write disjoint rows only if the ranges are sorted and do not overlap.
     assert!(sequences.iter().all(|s| s.start <= s.end) && sequences.windows(2).all(|w| w[0].end <= w[1].start));
     let out = SharedMut(out.as_mut_ptr());
     let blocks = shape.heads * shape.blocks_of_head();
-    (0..sequences.len() * blocks).into_par_iter().for_each_init(Scratch::default, |scratch, task| {
+    (0..sequences.len() * blocks).into_par_iter().for_each_init(ScanScratch::default, |scratch, task| {
         let (rows, block) = (sequences[task / blocks].clone(), Block::new(task % blocks, &shape));
-        let task = Task { out, input, weights, shape, rows, block };
+        let task = ScanTask { out, input, weights, shape, rows, block };
         match shape.time_step {
             TimeStep::PerChannel => vectorised!(scan::<false>(&task, scratch)),
             TimeStep::PerHead => vectorised!(scan::<true>(&task, scratch)),
@@ -151,8 +152,8 @@ impl Block {
 }
 
 #[inline(always)]
-fn scan<const PER_HEAD: bool>(task: &Task, scratch: &mut Scratch) {
-    let Task { input, weights, shape, block, .. } = task;
+fn scan<const PER_HEAD: bool>(task: &ScanTask, scratch: &mut ScanScratch) {
+    let ScanTask { input, weights, shape, block, .. } = task;
     let channels = |row: &[f32]| lanes(&row[block.column..][..block.width]);
     let time_steps = |row: &[f32]| if PER_HEAD { [row[block.head]; LANES] } else { channels(row) };
     let mixing = block.group * shape.states;
@@ -169,7 +170,7 @@ fn scan<const PER_HEAD: bool>(task: &Task, scratch: &mut Scratch) {
         let mut dt = time_steps(row(&input.time_steps, t));
         let mut inflow = [0.0; LANES];
         for i in 0..LANES {
-            dt[i] = held(softplus(dt[i] + bias[i]), weights.time_limit);
+            dt[i] = clamped(softplus(dt[i] + bias[i]), weights.time_limit);
             inflow[i] = dt[i] * x[i];
         }
         let mut y = if PER_HEAD {
@@ -185,15 +186,16 @@ fn scan<const PER_HEAD: bool>(task: &Task, scratch: &mut Scratch) {
         for i in 0..LANES {
             y[i] = (y[i] + d[i] * x[i]) * silu(gate[i]);
         }
-        // SAFETY: a row of this sequence at the columns of this block, which lie inside `out` (checked where the tasks
-        // are made) and belong to this task alone.
+        // SAFETY: a row of this sequence at the columns of this block, which are inside `out` (checked where the tasks
+        // are created) and accessed by this task only.
         let out =
-            unsafe { std::slice::from_raw_parts_mut(task.out.at(t * shape.channels() + block.column), block.width) };
+            unsafe { std::slice::from_raw_parts_mut(task.out.add(t * shape.channels() + block.column), block.width) };
         out.copy_from_slice(&y[..block.width]);
     }
 }
 
-/// Moves every state one token on, and reads them: `sum_n c[n] h[n]`. `decay(n, i)` is that of state n in lane i.
+/// Advances every state by one token and reads them: `sum_n c[n] h[n]`. `decay(n, i)` is the decay of state n in lane
+/// i.
 #[inline(always)]
 fn advance(states: &mut [Lanes], b: &[f32], c: &[f32], inflow: &Lanes, decay: impl Fn(usize, usize) -> f32) -> Lanes {
     let mut y = [0.0; LANES];
@@ -207,11 +209,11 @@ fn advance(states: &mut [Lanes], b: &[f32], c: &[f32], inflow: &Lanes, decay: im
 }
 
 #[inline(always)]
-fn row<'a>(view: &View<'a>, t: usize) -> &'a [f32] {
+fn row<'a>(view: &MatrixView<'a>, t: usize) -> &'a [f32] {
     &view.data[t * view.row_stride..]
 }
 
-/// Up to `LANES` values; a block at the end of a head fills up with zeros, which change nothing elsewhere.
+/// Up to `LANES` values; a block at the end of a head is padded with zeros, which do not affect the others.
 #[inline(always)]
 fn lanes(values: &[f32]) -> Lanes {
     values.first_chunk().copied().unwrap_or_else(|| {
@@ -221,9 +223,9 @@ fn lanes(values: &[f32]) -> Lanes {
     })
 }
 
-/// The value within the limits, by comparisons, so that a NaN stays one.
+/// The value clamped to the limits, by comparisons, so that NaN stays NaN.
 #[inline(always)]
-fn held(value: f32, (least, most): (f32, f32)) -> f32 {
+fn clamped(value: f32, (least, most): (f32, f32)) -> f32 {
     let value = if value < least { least } else { value };
     if value > most { most } else { value }
 }

@@ -1,11 +1,11 @@
-//! SiLU and softplus, the nonlinearities of gates and time steps, in vector code like their neighbours in [`super::math`].
+//! SiLU and softplus, the nonlinearities of gates and time steps, in vectorisable code like that of [`super::math`].
 
 use super::math::exp_nonpositive;
 
-/// Terms of the series for `ln(1 + u)`: the first one left out is below 2e-8 of the sum for every u in [0, 1].
+/// Terms of the series for `ln(1 + u)`: the first omitted one is below 2e-8 of the sum for every u in [0, 1].
 pub const LN_1P_TERMS: usize = 7;
 
-/// x / (1 + e^-x), within 4e-7 of its size (down to -80, where it is 1e-33); NaN stays NaN.
+/// x / (1 + e^-x), with a relative error below 4e-7 (down to -80, where it is 1e-33); NaN stays NaN.
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
     let e = exp_nonpositive(-x.abs());
@@ -13,9 +13,9 @@ pub fn silu(x: f32) -> f32 {
     numerator / (1.0 + e)
 }
 
-/// ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|), within 4e-7 of its size (down to x = -87); NaN stays NaN.
+/// ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|), with a relative error below 4e-7 (down to x = -87); NaN stays NaN.
 ///
-/// The logarithm is 2 artanh s with s = u / (2 + u): small u keep all their digits.
+/// The logarithm is 2 artanh s with s = u / (2 + u), so that small u keep all their digits.
 #[inline(always)]
 pub fn softplus(x: f32) -> f32 {
     let u = exp_nonpositive(-x.abs());
@@ -25,7 +25,7 @@ pub fn softplus(x: f32) -> f32 {
     for term in (0..LN_1P_TERMS).rev() {
         series = series * square + 1.0 / (2 * term + 1) as f32;
     }
-    // As a comparison, so that a NaN stays one.
+    // Written as a comparison, so that NaN stays NaN.
     let linear = if x < 0.0 { 0.0 } else { x };
     linear + 2.0 * s * series
 }

@@ -1,15 +1,18 @@
-//! The vector instructions that kernels run on: the best that the machine has, or fewer where a user or a test says so.
+//! The vector instructions that kernels use: the best that the machine has, or fewer if a user or a test requests so.
 //!
-//! An element-wise kernel is written once, as loops over slices, and compiled for every [`Level`]. No level changes a bit
-//! (see [`super::math`]), which the tests prove for each kernel at each level that the machine has.
+//! An element-wise kernel is written once, as loops over slices, and compiled for every [`Level`]. The level does not
+//! change a bit (see [`super::math`]), which the tests prove for each kernel at each level that the machine has.
 
 use crate::config::Simd as Wanted;
 use std::sync::atomic::{AtomicU8, Ordering};
+use strum::{FromRepr, IntoStaticStr, VariantArray};
 
-/// Vector instructions, from the fewest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Levels of vector instructions, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromRepr, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
+#[repr(u8)]
 pub enum Level {
-    /// What every processor of the architecture has: SSE2 on x86-64, elsewhere what the compiler takes for granted.
+    /// What every processor of the architecture has: SSE2 on x86-64, otherwise the compiler's baseline.
     Scalar,
     /// AVX2.
     Avx2,
@@ -17,7 +20,7 @@ pub enum Level {
     Avx512,
 }
 
-/// The machine has not the instructions that are asked for.
+/// The machine does not have the requested instructions.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this machine has {}, not {}", names(.machine), .wanted.name())]
 pub struct Unavailable {
@@ -25,15 +28,13 @@ pub struct Unavailable {
     pub machine: Vec<Level>,
 }
 
-/// The index of the level in use; none of them until one is chosen.
+/// The level in use as a number, which is invalid until one is chosen.
 static IN_USE: AtomicU8 = AtomicU8::new(u8::MAX);
 
 impl Level {
-    const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
-
-    /// The levels of this machine, from the fewest instructions.
+    /// The levels of this machine, in ascending order.
     pub fn available() -> Vec<Self> {
-        Self::ALL.into_iter().filter(|level| level.is_available()).collect()
+        Self::VARIANTS.iter().copied().filter(|level| level.is_available()).collect()
     }
 
     fn is_available(self) -> bool {
@@ -53,21 +54,20 @@ impl Level {
         }
     }
 
-    /// The best of this machine.
+    /// The best level of this machine.
     fn best() -> Self {
-        Self::ALL.into_iter().rfind(|level| level.is_available()).unwrap_or(Self::Scalar)
+        Self::VARIANTS.iter().copied().rfind(|level| level.is_available()).unwrap_or(Self::Scalar)
     }
 
-    /// The level that this process uses: the one chosen last, else the best.
+    /// The level that this process uses: the last one chosen, otherwise the best.
     pub fn in_use() -> Self {
-        let index = usize::from(IN_USE.load(Ordering::Relaxed));
-        Self::ALL.get(index).copied().unwrap_or_else(Self::best)
+        Self::from_repr(IN_USE.load(Ordering::Relaxed)).unwrap_or_else(Self::best)
     }
 
-    /// Uses this level from here on, in the whole process. Models keep the products that they were loaded with.
+    /// Uses this level from now on, in the whole process. Loaded models keep their kind of products.
     ///
     /// # Errors
-    /// [`Unavailable`] where the machine has not the instructions.
+    /// [`Unavailable`] if the machine does not have the instructions.
     pub fn force(self) -> Result<(), Unavailable> {
         if !self.is_available() {
             return Err(Unavailable { wanted: self, machine: Self::available() });
@@ -76,13 +76,9 @@ impl Level {
         Ok(())
     }
 
-    /// What the settings call it.
+    /// The name in settings.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Scalar => "scalar",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-        }
+        self.into()
     }
 }
 
@@ -90,10 +86,10 @@ fn names(levels: &[Level]) -> String {
     levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(" and ")
 }
 
-/// Uses what the settings ask for.
+/// Uses the level that the settings request.
 ///
 /// # Errors
-/// As [`Level::force`].
+/// As for [`Level::force`].
 pub fn choose(wanted: Wanted) -> Result<(), Unavailable> {
     match wanted {
         Wanted::Auto => Level::best(),
@@ -104,9 +100,9 @@ pub fn choose(wanted: Wanted) -> Result<(), Unavailable> {
     .force()
 }
 
-/// An expression, compiled for the level in use. The functions that do the work in it must be `#[inline(always)]`: one that
-/// stays a function of its own is compiled for the least machine. What it names is moved into it: a number behind a
-/// reference might be what a loop overwrites, and would keep it from being vector code.
+/// Compiles an expression for the level in use. The functions that do its work must be `#[inline(always)]`: one that is
+/// not inlined is compiled for the baseline. Captured variables are moved into it: a number behind a reference might
+/// alias what a loop overwrites, which would prevent vectorisation.
 macro_rules! vectorised {
     ($kernel:expr) => {
         $crate::models::kernels::simd::run(
@@ -117,11 +113,11 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
-/// What [`vectorised`] becomes.
+/// The expansion of [`vectorised`].
 #[inline(always)]
 pub(crate) fn run<T>(kernel: impl FnOnce() -> T) -> T {
     match Level::in_use() {
-        // SAFETY: only a level that the machine has comes into use.
+        // SAFETY: a level is used only if the machine has it.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512(kernel) },
         // SAFETY: as above.
@@ -143,17 +139,18 @@ fn avx2<T>(kernel: impl FnOnce() -> T) -> T {
     kernel()
 }
 
-/// What `result` is at each level of this machine, one caller at a time: the level is that of the whole process.
+/// Evaluates `result` at each level of this machine, one caller at a time, since the level applies to the whole
+/// process.
 #[cfg(test)]
 pub(crate) fn at_each_level<T>(result: impl Fn() -> T) -> Vec<(Level, T)> {
     static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let at = |level: Level| {
+    let measure = |level: Level| {
         level.force().unwrap();
         assert_eq!(Level::in_use(), level);
         (level, result())
     };
-    let results = Level::available().into_iter().map(at).collect();
+    let results = Level::available().into_iter().map(measure).collect();
     Level::best().force().unwrap();
     results
 }
@@ -166,7 +163,7 @@ mod tests {
     fn a_level_that_is_not_there_is_refused_by_its_name() {
         let refused = Unavailable { wanted: Level::Avx512, machine: vec![Level::Scalar, Level::Avx2] };
         assert_eq!(refused.to_string(), "this machine has scalar and avx2, not avx512");
-        for level in Level::ALL.into_iter().filter(|level| !Level::available().contains(level)) {
+        for level in Level::VARIANTS.iter().copied().filter(|level| !Level::available().contains(level)) {
             assert_eq!(level.force(), Err(Unavailable { wanted: level, machine: Level::available() }));
         }
     }

@@ -1,17 +1,17 @@
-//! Every element-wise kernel at every level of this machine: the same bits, for rows of every length and numbers of every
-//! kind. Only the bits inside a NaN are free: which operand's they are is the compiler's choice.
+//! Every element-wise kernel at every level of this machine: the same bits, for rows of every length and numbers of
+//! every kind. Only the bits of a NaN may differ: the compiler chooses which operand's they are.
 
 use super::activation::{apply, gate, soft_cap};
 use super::attention::{AttentionShape, Visibility, causal};
 use super::conv::causal_conv;
-use super::gemm::View;
+use super::gemm::MatrixView;
 use super::norm::layer_norm;
 use super::rms_norm::{rms_norm, rms_norm_columns};
 use super::scan::{ScanInput, ScanShape, ScanWeights, TimeStep, selective_scan};
 use super::simd::at_each_level;
 use crate::models::arch::Activation;
 
-/// Past two vectors of every level and any tail of them.
+/// More than two vectors of every level, with a tail of any length.
 const LENGTHS: std::ops::Range<usize> = 0..71;
 
 const SPECIAL: [f32; 12] = [
@@ -29,7 +29,7 @@ const SPECIAL: [f32; 12] = [
     -1e30,
 ];
 
-/// Numbers in [-10, 10), and among them special ones, one in so many.
+/// Numbers in [-10, 10), of which one in `one_in` is a special value.
 fn numbers(count: usize, seed: u64, one_in: Option<u64>) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -43,16 +43,16 @@ fn numbers(count: usize, seed: u64, one_in: Option<u64>) -> Vec<f32> {
     (0..count).map(|_| number()).collect()
 }
 
-/// Runs the kernel at each level on ordinary numbers, on some special ones among them, and on many.
+/// Runs the kernel at each level on ordinary numbers, with a few special ones, and with many.
 fn has_the_same_bits(what: &str, kernel: impl Fn(&dyn Fn(usize, u64) -> Vec<f32>) -> Vec<f32>) {
     for one_in in [None, Some(40), Some(3)] {
         let results = at_each_level(|| kernel(&|count, seed| numbers(count, seed, one_in)));
         let (_, first) = &results[0];
         for (level, result) in &results {
             assert_eq!(result.len(), first.len(), "{what} at {level:?}");
-            for (at, (a, b)) in result.iter().zip(first).enumerate() {
+            for (index, (a, b)) in result.iter().zip(first).enumerate() {
                 let same = a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
-                assert!(same, "{what} at {level:?}, one in {one_in:?} special: {a:e} at {at}, not {b:e}");
+                assert!(same, "{what} at {level:?}, one in {one_in:?} special: {a:e} at index {index}, not {b:e}");
             }
         }
     }
@@ -106,7 +106,7 @@ fn norms_have_the_same_bits_at_every_level() {
 
 #[test]
 fn attention_has_the_same_bits_at_every_level() {
-    // Row i of a sequence has i + 1 scores, so that one of 70 has every length of row.
+    // Row i of a sequence has i + 1 scores, so that a sequence of 70 has every length of row.
     let lengths = [70usize, 1, 0, 5];
     let ends: Vec<usize> = lengths.iter().scan(0, |end, n| Some(std::mem::replace(end, *end + n) + n)).collect();
     let sequences: Vec<_> = ends.iter().zip(lengths).map(|(&end, n)| end - n..end).collect();
@@ -129,7 +129,7 @@ fn convolutions_have_the_same_bits_at_every_level() {
         has_the_same_bits(&format!("convolution of {channels} channels"), |numbers| {
             let mut out = vec![0.0; positions.len() * channels];
             let x = numbers(positions.len() * channels, 12);
-            let view = View::rows(&x, channels);
+            let view = MatrixView::rows(&x, channels);
             causal_conv(&mut out, view, &numbers(4 * channels, 13), &numbers(channels, 14), &positions);
             out
         });
@@ -144,16 +144,16 @@ fn scans_have_the_same_bits_at_every_level() {
             let shape = ScanShape { heads: 2, head_dim, groups: 1, states: 3, time_step };
             let rates = if time_step == TimeStep::PerHead { 2 } else { 3 * shape.channels() };
             has_the_same_bits(&format!("scan {shape:?}"), |numbers| {
-                let of = |columns: usize, seed| numbers(TOKENS * columns, seed);
-                let [x, gate] = [15, 16].map(|seed| of(shape.channels(), seed));
-                let [b, c] = [17, 18].map(|seed| of(shape.mixing_width(), seed));
-                let time_steps = of(shape.time_steps(), 19);
+                let matrix = |columns: usize, seed| numbers(TOKENS * columns, seed);
+                let [x, gate] = [15, 16].map(|seed| matrix(shape.channels(), seed));
+                let [b, c] = [17, 18].map(|seed| matrix(shape.mixing_width(), seed));
+                let time_steps = matrix(shape.time_steps(), 19);
                 let input = ScanInput {
-                    x: View::rows(&x, shape.channels()),
-                    gate: View::rows(&gate, shape.channels()),
-                    time_steps: View::rows(&time_steps, shape.time_steps()),
-                    b: View::rows(&b, shape.mixing_width()),
-                    c: View::rows(&c, shape.mixing_width()),
+                    x: MatrixView::rows(&x, shape.channels()),
+                    gate: MatrixView::rows(&gate, shape.channels()),
+                    time_steps: MatrixView::rows(&time_steps, shape.time_steps()),
+                    b: MatrixView::rows(&b, shape.mixing_width()),
+                    c: MatrixView::rows(&c, shape.mixing_width()),
                 };
                 let a: Vec<f32> = numbers(rates, 20).iter().map(|a| -a.abs()).collect();
                 let [d, time_bias] = [21, 22].map(|seed| numbers(shape.time_steps(), seed));

@@ -1,6 +1,7 @@
 //! The reduction on the CPU: each thread multiplies one tile of the vocabulary and reduces it while it is in cache.
 
-use super::{Head, Partial, RowOfTile, join_tiles};
+use super::head::Head;
+use super::partial::{Partial, TileRow, join_tiles};
 use crate::models::kernels::activation::soft_cap;
 use crate::models::kernels::gemm::linear;
 use crate::models::kernels::math::{EXP_MIN, exp_nonpositive};
@@ -13,28 +14,32 @@ use gemm::Parallelism;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Vocabulary entries of a tile, or a panel of packed weights more. The vocabulary is cut evenly, so that no tile is a sliver.
+/// Vocabulary entries per tile, plus at most one panel of packed weights. The vocabulary is divided evenly, so that no
+/// tile is very small.
 const TILE: usize = 512;
-/// Rows that share a tile; with `TILE` this bounds a thread's logits at about 2 MiB.
+/// Rows that share a tile; with `TILE`, this bounds the logits of a thread to about 2 MiB.
 const ROWS: usize = 1024;
-/// Partial sums side by side; a fixed number, so that sums have one order on every machine.
+/// Number of parallel partial sums; fixed, so that sums have the same order on every machine.
 const LANES: usize = 16;
 
-/// Bytes that the reduction takes at once, from above: a tile of logits on each thread, and what all tiles of a block say.
+/// An upper estimate of the bytes that the reduction allocates at once: a tile of logits per thread, and the results of
+/// all tiles of a block.
 pub fn bytes(vocab: usize, threads: usize) -> usize {
     let tile = ROWS * (TILE + COLUMNS) * size_of::<f32>();
-    let reduced = ROWS.saturating_mul(vocab.div_ceil(TILE)).saturating_mul(size_of::<RowOfTile>());
+    let reduced = ROWS.saturating_mul(vocab.div_ceil(TILE)).saturating_mul(size_of::<TileRow>());
     threads.saturating_mul(tile).saturating_add(reduced)
 }
 
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
     match &*head.weight {
-        Weight::Plain(weight) => with_slice(weight, |weight| with_bias(Matrix::Plain(weight), hidden, head, targets)),
-        Weight::Packed(weight) => with_bias(Matrix::Packed(weight), hidden, head, targets),
+        Weight::Plain(weight) => {
+            with_slice(weight, |weight| with_bias(HeadMatrix::Plain(weight), hidden, head, targets))
+        }
+        Weight::Packed(weight) => with_bias(HeadMatrix::Packed(weight), hidden, head, targets),
     }
 }
 
-fn with_bias(matrix: Matrix, hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
+fn with_bias(matrix: HeadMatrix, hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
     let [vocab, width] = head.weight.dims()?;
     let cap = head.soft_cap.map(|cap| cap as f32);
     with_slice(hidden, |hidden| match &head.bias {
@@ -47,7 +52,7 @@ fn with_bias(matrix: Matrix, hidden: &Tensor, head: &Head, targets: &[u32]) -> R
 
 /// The head as plain slices.
 struct Projection<'a> {
-    matrix: Matrix<'a>,
+    matrix: HeadMatrix<'a>,
     bias: Option<&'a [f32]>,
     cap: Option<f32>,
     vocab: usize,
@@ -56,12 +61,12 @@ struct Projection<'a> {
 
 /// The weights `[vocab, width]`.
 #[derive(Clone, Copy)]
-enum Matrix<'a> {
+enum HeadMatrix<'a> {
     Plain(&'a [f32]),
     Packed(&'a Packed),
 }
 
-/// The product of a block of rows, to be taken tile by tile.
+/// The product of a block of rows, computed tile by tile.
 enum Product<'a> {
     Plain(&'a [f32], &'a [f32]),
     Packed(&'a Packed, Rows<'a>),
@@ -75,24 +80,24 @@ impl Projection<'_> {
     }
 
     fn reduce_block(&self, hidden: &[f32], targets: &[u32]) -> Vec<TokenStats> {
-        // Packed weights are cut between panels.
+        // Packed weights are divided at panel boundaries.
         let (product, unit) = match self.matrix {
-            Matrix::Plain(weight) => (Product::Plain(weight, hidden), 1),
-            Matrix::Packed(weight) => (Product::Packed(weight, weight.rows(hidden)), COLUMNS),
+            HeadMatrix::Plain(weight) => (Product::Plain(weight, hidden), 1),
+            HeadMatrix::Packed(weight) => (Product::Packed(weight, weight.rows(hidden)), COLUMNS),
         };
         let (count, units) = (self.vocab.div_ceil(TILE), self.vocab.div_ceil(unit));
         let bound = |index: usize| (index * units / count * unit).min(self.vocab);
-        let tile_of = |logits: &mut Vec<f32>, index: usize| {
+        let reduce_tile = |logits: &mut Vec<f32>, index: usize| {
             let entries = bound(index)..bound(index + 1);
             self.logits(logits, &product, targets.len(), entries.clone());
             vectorised!(reduce_rows(logits, entries.len(), entries.start, targets))
         };
         let tiles = (0..count).into_par_iter();
-        let tiles: Vec<Vec<RowOfTile>> = tiles.map_init(Vec::new, tile_of).collect();
+        let tiles: Vec<Vec<TileRow>> = tiles.map_init(Vec::new, reduce_tile).collect();
         join_tiles(&tiles, targets.len())
     }
 
-    /// The logits `[rows, entries]` of a part of the vocabulary.
+    /// The logits `[rows, entries]` of a range of the vocabulary.
     fn logits(&self, logits: &mut Vec<f32>, product: &Product, rows: usize, entries: Range<usize>) {
         logits.clear();
         match self.bias {
@@ -118,10 +123,10 @@ impl Projection<'_> {
 
 /// Reduces each row of `columns` logits, overwriting them; `first` is the vocabulary entry of the first column.
 #[inline(always)]
-fn reduce_rows(logits: &mut [f32], columns: usize, first: usize, targets: &[u32]) -> Vec<RowOfTile> {
+fn reduce_rows(logits: &mut [f32], columns: usize, first: usize, targets: &[u32]) -> Vec<TileRow> {
     let mut reduced = Vec::with_capacity(targets.len());
     for (row, &target) in logits.chunks_exact_mut(columns).zip(targets) {
-        let target = (target as usize).checked_sub(first).and_then(|at| row.get(at)).map(|&x| f64::from(x));
+        let target = (target as usize).checked_sub(first).and_then(|column| row.get(column)).map(|&x| f64::from(x));
         reduced.push((reduce_row(row), target));
     }
     reduced
@@ -132,11 +137,11 @@ fn reduce_rows(logits: &mut [f32], columns: usize, first: usize, targets: &[u32]
 fn reduce_row(row: &mut [f32]) -> Partial {
     let max = maximum(row);
     if max == f32::NEG_INFINITY {
-        // Impossible tokens only: no weight, unless a NaN hides among them, which must show.
+        // Impossible tokens only: no weight, unless there is a NaN among them, which must be propagated.
         let weight = row.iter().map(|&x| if x.is_nan() { f64::NAN } else { 0.0 }).sum();
         return Partial { max: f64::NEG_INFINITY, weight, mean: 0.0, squares: 0.0 };
     }
-    // Distances from the maximum, held above the point where their weight vanishes, so that 0 * inf cannot arise.
+    // Distances from the maximum, clamped where their weight vanishes, so that 0 * inf cannot arise.
     for x in row.iter_mut() {
         let y = *x - max;
         *x = if y < EXP_MIN { EXP_MIN } else { y };
@@ -161,7 +166,7 @@ fn reduce_row(row: &mut [f32]) -> Partial {
     }
 }
 
-/// The largest element; a NaN is passed over here and shows in the sums.
+/// The largest element; a NaN is ignored here and propagated by the sums.
 #[inline(always)]
 fn maximum(row: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
@@ -175,7 +180,7 @@ fn maximum(row: &[f32]) -> f32 {
     lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |a, &b| larger(a, b))
 }
 
-/// Sums of both results of `term` over a row: f32 within a lane (some 35 terms at most), f64 across lanes.
+/// Sums of both results of `term` over a row: in f32 within a lane (at most about 35 terms), in f64 across lanes.
 #[inline(always)]
 fn sums(row: &[f32], term: impl Fn(f32) -> (f32, f32)) -> (f64, f64) {
     let (mut a, mut b) = ([0f32; LANES], [0f32; LANES]);

@@ -1,26 +1,18 @@
-//! The reduction in candle's operations, for devices without a kernel of their own; tile by tile like its CPU twin.
+//! The reduction in candle's operations, for devices without a kernel; tile by tile, like its CPU counterpart.
 
-use super::{Head, Partial, RowOfTile, join_tiles};
+use super::head::{Head, logits};
+use super::partial::{Partial, TileRow, join_tiles};
 use crate::models::kernels::math::EXP_MIN;
-use crate::models::ops::soft_cap;
 use crate::token_stats::TokenStats;
 use candle_core::{D, DType, Result, Tensor};
 use std::ops::Range;
 
-/// Elements of a tile of logits: 256 MiB of f32, and about as much again while it is reduced.
+/// Elements of a tile of logits: 256 MiB of f32, and about the same again while it is reduced.
 const TILE_ELEMENTS: usize = 64 << 20;
-/// Least vocabulary entries of a tile, so that many rows still make large products.
+/// Minimum vocabulary entries of a tile, so that many rows still make large products.
 const LEAST_TILE: usize = 1024;
-/// Vocabulary entries that tiles are multiples of.
+/// The number of vocabulary entries of a tile is a multiple of this.
 const ALIGNED: usize = 64;
-
-/// `hidden weight^T + bias`, capped, in f32 or, where the model itself computes in f64, in f64.
-pub fn logits(hidden: &Tensor, weight: &Tensor, bias: Option<&Tensor>, cap: Option<f64>) -> Result<Tensor> {
-    let dtype = if hidden.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-    let product = hidden.matmul(&weight.t()?)?.to_dtype(dtype)?;
-    let logits = bias.map_or(Ok(product.clone()), |b| product.broadcast_add(&b.to_dtype(dtype)?))?;
-    cap.map_or(Ok(logits.clone()), |cap| soft_cap(&logits, cap))
-}
 
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
     let weight = head.weight.tensor()?;
@@ -28,24 +20,24 @@ pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<
         let part = |t: &Tensor| t.narrow(0, entries.start, entries.len());
         let bias = head.bias.as_ref().map(part).transpose()?;
         let logits = logits(hidden, &part(weight)?, bias.as_ref(), head.soft_cap)?;
-        let mut of_rows: Vec<RowOfTile> = reduce(&logits)?.into_iter().map(|partial| (partial, None)).collect();
+        let mut rows: Vec<TileRow> = reduce(&logits)?.into_iter().map(|partial| (partial, None)).collect();
         for (row, logit) in target_logits(&logits, targets, entries.start)? {
-            of_rows[row].1 = Some(logit);
+            rows[row].1 = Some(logit);
         }
-        Ok(of_rows)
+        Ok(rows)
     });
     Ok(join_tiles(&reduced.collect::<Result<Vec<_>>>()?, targets.len()))
 }
 
-/// The parts of the vocabulary that so many rows are taken through.
+/// The ranges of the vocabulary that `rows` rows are reduced over, one after another.
 pub fn tiles(rows: usize, vocab: usize) -> impl Iterator<Item = Range<usize>> {
-    // Rows of products, and of their tiles, start at multiples of 128 bytes where the vocabulary lets them.
+    // Rows of products, and of their tiles, start at multiples of 128 bytes if the size of the vocabulary permits.
     let tile = (TILE_ELEMENTS / rows.max(1) / ALIGNED * ALIGNED).max(LEAST_TILE);
     (0..vocab).step_by(tile).map(move |first| first..vocab.min(first + tile))
 }
 
-/// The logits of those tokens that came and that lie in this tile, with their rows: from the very logits that the rest is
-/// made of, for in a half type another product would round otherwise.
+/// The logits of the targets within this tile, with their rows: taken from the same logits as the rest, since another
+/// product would round differently in a half type.
 fn target_logits(logits: &Tensor, targets: &[u32], first: usize) -> Result<Vec<(usize, f64)>> {
     let columns = logits.dim(D::Minus1)?;
     let inside = |(row, &id): (usize, &u32)| {
@@ -64,10 +56,10 @@ fn target_logits(logits: &Tensor, targets: &[u32], first: usize) -> Result<Vec<(
 
 /// One [`Partial`] per row of logits `[rows, columns]`.
 pub fn reduce(logits: &Tensor) -> Result<Vec<Partial>> {
-    // Impossible tokens alone have a maximum too, so that distances from it are numbers.
+    // Impossible tokens alone have a finite maximum as well, so that distances from it are numbers.
     let max = logits.max_keepdim(D::Minus1)?.maximum(f32::MIN)?;
     let below = logits.broadcast_sub(&max)?;
-    // By a comparison, for on a GPU `maximum` drops a NaN.
+    // By a comparison, since `maximum` drops a NaN on a GPU.
     let furthest = Tensor::full(EXP_MIN, (), below.device())?.broadcast_as(below.shape())?;
     let below = below.lt(EXP_MIN)?.where_cond(&furthest, &below)?;
     let weights = below.exp()?;
@@ -78,7 +70,7 @@ pub fn reduce(logits: &Tensor) -> Result<Vec<Partial>> {
     let (max, weight, mean, squares) = (column(max)?, column(weight)?, column(mean)?, column(squares)?);
     let numbers = |i: usize| [max[i], weight[i], mean[i], squares[i]].map(f64::from);
     let partial = |i: usize| match numbers(i) {
-        // They weigh nothing, unless a NaN hides among them, which must show.
+        // They have no weight, unless there is a NaN among them, which must be propagated.
         [_, weight, ..] if max[i] == f32::MIN => {
             Partial { max: f64::NEG_INFINITY, weight: 0.0 * weight, mean: 0.0, squares: 0.0 }
         }

@@ -1,16 +1,17 @@
-//! Both reductions against the definition in f64.
+//! Both reductions compared with the definition in f64.
 
+use super::partial::Partial;
 use super::*;
 use crate::models::kernels::packed::{Isa, Products};
 use crate::models::kernels::simd::at_each_level;
-use crate::models::ops::{Form, Multiply};
-use candle_core::Device;
+use crate::models::ops::{Form, Multiply, Weight};
+use std::sync::Arc;
 
 fn plain(weight: Tensor) -> Arc<Weight> {
     Weight::Plain(weight).into()
 }
 
-/// Deterministic pseudo-random numbers, roughly normal.
+/// Deterministic pseudo-random numbers with an approximately normal distribution.
 fn noise(count: usize, scale: f32, mut seed: u64) -> Vec<f32> {
     let mut uniform = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -19,7 +20,7 @@ fn noise(count: usize, scale: f32, mut seed: u64) -> Vec<f32> {
     (0..count).map(|_| scale * ((0..6).map(|_| uniform()).sum::<f32>() - 3.0)).collect()
 }
 
-/// The definition, from f64 logits.
+/// The definition, computed from f64 logits.
 fn defined(logits: &[f64], target: usize) -> TokenStats {
     let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let lse = max + logits.iter().map(|x| (x - max).exp()).sum::<f64>().ln();
@@ -39,7 +40,7 @@ fn close(got: &TokenStats, want: &TokenStats, tolerance: f64) -> f64 {
     })
 }
 
-/// `scale` spreads the logits: 0.01 is flat, 3 is spiky. Weights of the size 1 / sqrt(width) keep logits near `scale`.
+/// `scale` spreads the logits: 0.01 is flat, 3 is spiky. Weights of size 1 / sqrt(width) keep logits near `scale`.
 fn check(rows: usize, vocab: usize, scale: f32, with_bias: bool) {
     const WIDTH: usize = 24;
     let device = Device::Cpu;
@@ -65,7 +66,7 @@ fn check(rows: usize, vocab: usize, scale: f32, with_bias: bool) {
         let dot = |v: usize| (0..WIDTH).map(|k| f64::from(h[i * WIDTH + k]) * f64::from(w[v * WIDTH + k])).sum::<f64>();
         let logit = |v: usize| dot(v) + if with_bias { f64::from(b[v]) } else { 0.0 };
         let want = defined(&(0..vocab).map(logit).collect::<Vec<_>>(), target as usize);
-        // f32 logits of size up to 40 carry 4e-6 of rounding; squares of distances up to 40 amplify it.
+        // f32 logits of size up to 40 have 4e-6 of rounding; squares of distances up to 40 amplify it.
         close(&fused[i], &want, 3e-5);
         close(&plain[i], &want, 3e-5);
         packed.iter().for_each(|packed| _ = close(&packed[i], &want, 3e-5));
@@ -82,7 +83,7 @@ fn both_forms_equal_the_definition_on_flat_and_spiky_rows() {
     }
 }
 
-/// Logits that are biases alone, among them none, some and many that are not finite or not normal.
+/// Logits that consist of biases only, of which none, some or many are not finite or not normal.
 #[test]
 fn the_reduction_has_the_same_bits_at_every_level() {
     let device = Device::Cpu;
@@ -99,11 +100,11 @@ fn the_reduction_has_the_same_bits_at_every_level() {
             };
             let hidden = Tensor::zeros((1, 2), DType::F32, &device).unwrap();
             let results = at_each_level(|| cpu::logit_stats(&hidden, &head, &[vocab as u32 / 2]).unwrap()[0]);
-            // Which bits a NaN has is left to the compiler.
+            // The compiler chooses the bits of a NaN.
             let bits = |x: f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
-            let of = |stats: &TokenStats| [stats.lp, stats.mu, stats.var, stats.max_lp].map(bits);
+            let bits_of = |stats: &TokenStats| [stats.lp, stats.mu, stats.var, stats.max_lp].map(bits);
             for (level, stats) in &results {
-                assert_eq!(of(stats), of(&results[0].1), "{vocab} logits at {level:?}: {stats:?}");
+                assert_eq!(bits_of(stats), bits_of(&results[0].1), "{vocab} logits at {level:?}: {stats:?}");
             }
         }
     }
@@ -142,7 +143,7 @@ fn one_dominant_token_leaves_a_variance_of_zero_not_below() {
 }
 
 #[test]
-fn tiles_of_impossible_tokens_alone_say_nothing() {
+fn tiles_of_impossible_tokens_alone_contribute_nothing() {
     let device = Device::Cpu;
     let mut bias = vec![f32::NEG_INFINITY; 5000];
     bias[4000..4003].copy_from_slice(&[1.0, 2.0, 3.0]);
@@ -161,7 +162,7 @@ fn tiles_of_impossible_tokens_alone_say_nothing() {
     assert_eq!(something.join(nothing).weight, 2.0);
     let got = tensor::reduce(&Tensor::new(&[[f32::NEG_INFINITY, f32::NAN], [0.0, f32::NAN]], &device).unwrap());
     assert!(got.unwrap().iter().all(|row| row.weight.is_nan()));
-    // A NaN among them is something.
+    // A NaN among them is propagated.
     bias[17] = f32::NAN;
     assert!(logit_stats(&hidden, &head(&bias), &[4001]).unwrap()[0].lp.is_nan());
 }

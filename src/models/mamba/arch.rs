@@ -11,27 +11,27 @@ pub struct MambaArch {
     pub layers: usize,
     /// Channels of a mixer, d_inner.
     pub intermediate_size: usize,
-    /// States of a channel.
+    /// States per channel.
     pub state_size: usize,
-    /// Tokens that the convolution sees, the current one included.
+    /// Tokens that the convolution covers, the current one included.
     pub conv_kernel: usize,
     /// Epsilon of every RMS norm.
     pub norm_eps: f64,
     /// Whether the projections into and out of the mixer have a bias.
     pub projection_bias: bool,
     pub conv_bias: bool,
-    /// The head multiplies by the embedding.
+    /// Whether the head uses the weights of the embedding.
     pub tied_head: bool,
     pub generation: Generation,
 }
 
-/// In what the two generations differ.
+/// The differences between the two generations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Generation {
     /// Gu and Dao 2023: time steps (through a bottleneck), b and c are projected from the convolved channels.
     Mamba { time_step_rank: usize },
-    /// Dao and Gu 2024: everything comes from one projection, b and c are convolved too, heads share a time step and a
-    /// rate of decay, and the gated output is normalised group by group.
+    /// Dao and Gu 2024: everything comes from one projection, b and c are convolved as well, heads share a time step
+    /// and a rate of decay, and the gated output is normalised group by group.
     Mamba2 {
         heads: usize,
         head_dim: usize,
@@ -42,7 +42,7 @@ pub enum Generation {
 }
 
 impl MambaArch {
-    /// Columns that the convolution passes over.
+    /// Columns that are convolved.
     pub fn conv_channels(&self) -> usize {
         match self.generation {
             Generation::Mamba { .. } => self.intermediate_size,
@@ -50,7 +50,7 @@ impl MambaArch {
         }
     }
 
-    /// Columns of the projection into the mixer. Mamba: channels, gate. Mamba-2: gate, channels with b and c, time steps.
+    /// Width of the projection into the mixer. Mamba: channels, gate. Mamba-2: gate, channels with b and c, time steps.
     pub fn in_width(&self) -> usize {
         match self.generation {
             Generation::Mamba { .. } => 2 * self.intermediate_size,
@@ -58,7 +58,7 @@ impl MambaArch {
         }
     }
 
-    /// The shape of every layer's scan; Mamba is the case of a single head whose channels have time steps of their own.
+    /// The shape of every layer's scan; Mamba is the case of a single head with a time step per channel.
     pub fn scan_shape(&self) -> ScanShape {
         let states = self.state_size;
         match self.generation {

@@ -1,19 +1,19 @@
 //! `config.json` of Mamba and Mamba-2, as transformers writes it in versions 4 and 5.
 
 use super::arch::{Generation, MambaArch};
-use crate::models::ModelError;
 use crate::models::config_reader::ConfigReader;
+use crate::models::error::ModelError;
 use serde_json::Value;
 
-/// Keys without influence on scores: initial values of weights, and ways to compute the same numbers.
-/// `norm_before_gate` stands in files of Mamba-2 and is read by no version of transformers' forward pass.
+/// Keys that do not affect scores: initial values of weights, and ways to compute the same numbers. `norm_before_gate`
+/// is in files of Mamba-2 and is read by no version of transformers' forward pass.
 const INERT: &[&str] = &[
     "chunk_size",
     "fused_add_norm",
     "norm_before_gate",
     "pad_vocab_size_multiple",
     "rescale_prenorm_residual",
-    // All of our arithmetic is in f32.
+    // All arithmetic here is in f32.
     "residual_in_fp32",
     "time_step_floor",
     "time_step_init_scheme",
@@ -50,20 +50,23 @@ pub fn mamba2(config: &mut ConfigReader) -> Result<MambaArch, ModelError> {
     let (heads, head_dim) = (config.count_or("num_heads", 128)?, config.count_or("head_dim", 64)?);
     let groups = config.count_or("n_groups", 8)?;
     if !heads.is_multiple_of(groups) {
-        return Err(config.fault("n_groups", format!("{groups} does not divide num_heads {heads}")));
+        return Err(config.error("n_groups", format!("{groups} does not divide num_heads {heads}")));
     }
-    // Left over from Mamba: there is no such projection.
+    // Left over from Mamba; there is no such projection.
     config.get("time_step_rank");
     let time_step_limit = time_step_limit(config)?;
     let generation = Generation::Mamba2 { heads, head_dim, groups, time_step_limit };
     let arch = common(config, hidden_size, generation, false)?;
     if heads.checked_mul(head_dim) != Some(arch.intermediate_size) {
         let reason =
-            format!("{heads} heads of {head_dim} are not the {} of expand * hidden_size", arch.intermediate_size);
-        return Err(config.fault("num_heads", reason));
+            format!("{heads} heads of {head_dim} do not equal expand * hidden_size = {}", arch.intermediate_size);
+        return Err(config.error("num_heads", reason));
     }
     if groups.checked_mul(arch.state_size).is_none_or(|width| width > MOST_CHANNELS) {
-        return Err(config.fault("state_size", format!("{} * n_groups {groups} is too large", arch.state_size)));
+        return Err(config.error(
+            "state_size",
+            format!("{} * n_groups {groups} exceeds the maximum of {MOST_CHANNELS}", arch.state_size),
+        ));
     }
     Ok(arch)
 }
@@ -74,29 +77,21 @@ fn common(
     generation: Generation,
     tied: bool,
 ) -> Result<MambaArch, ModelError> {
-    for key in INERT {
-        config.get(key);
-    }
-    let act = config.text_or("hidden_act", "silu")?;
-    if !matches!(act, "silu" | "swish") {
-        return Err(config.fault("hidden_act", format!("`{act}` is not supported, only `silu`")));
-    }
-    if !config.flag_or("rms_norm", true)? {
-        return Err(config.fault("rms_norm", "false is not supported"));
-    }
+    refuse_unsupported(config)?;
     let state_size = config.count_or("state_size", if tied { 16 } else { 128 })?;
     let (conv_kernel, expand) = (config.count_or("conv_kernel", 4)?, config.count_or("expand", 2)?);
     if let Some(mut ssm) = config.object("ssm_cfg")? {
-        // The authors' own options, of which only repetitions of what is said above are known to change nothing.
-        for (key, meant) in [("d_state", state_size), ("d_conv", conv_kernel), ("expand", expand)] {
-            agree(&mut ssm, key, meant)?;
+        // The authors' own options; only those that repeat the values above are known to change nothing.
+        for (key, expected) in [("d_state", state_size), ("d_conv", conv_kernel), ("expand", expand)] {
+            agree(&mut ssm, key, expected)?;
         }
         ssm.finish()?;
     }
-    let intermediate_size = hidden_size
-        .checked_mul(expand)
-        .filter(|&channels| channels <= MOST_CHANNELS)
-        .ok_or_else(|| config.fault("expand", format!("{expand} * hidden_size {hidden_size} is too large")))?;
+    let intermediate_size =
+        hidden_size.checked_mul(expand).filter(|&channels| channels <= MOST_CHANNELS).ok_or_else(|| {
+            config
+                .error("expand", format!("{expand} * hidden_size {hidden_size} exceeds the maximum of {MOST_CHANNELS}"))
+        })?;
     agree(config, "intermediate_size", intermediate_size)?;
     agree(config, "d_inner", intermediate_size)?;
     Ok(MambaArch {
@@ -114,33 +109,51 @@ fn common(
     })
 }
 
-/// The first of two names of one number; where the second is there too, it must agree.
+/// Refuses values of keys that would change the mathematics.
+fn refuse_unsupported(config: &mut ConfigReader) -> Result<(), ModelError> {
+    for key in INERT {
+        config.get(key);
+    }
+    let act = config.text_or("hidden_act", "silu")?;
+    if !matches!(act, "silu" | "swish") {
+        return Err(config.error("hidden_act", format!("`{act}` is not supported; supported: silu")));
+    }
+    if !config.flag_or("rms_norm", true)? {
+        return Err(config.error("rms_norm", "only true is supported"));
+    }
+    Ok(())
+}
+
+/// Reads a number that has two names; if both are present, they must agree.
 fn same(config: &mut ConfigReader, [name, other]: &[&'static str; 2]) -> Result<usize, ModelError> {
     let count = config.count(name)?;
     agree(config, other, count)?;
     Ok(count)
 }
 
-/// Refuses a key that is there and does not say what others say.
-fn agree(config: &mut ConfigReader, key: &'static str, meant: usize) -> Result<(), ModelError> {
-    let said = config.count_or(key, meant)?;
-    if said != meant {
-        return Err(config.fault(key, format!("{said}, but other keys mean {meant}")));
+/// Refuses a key that is present and contradicts the value of other keys.
+fn agree(config: &mut ConfigReader, key: &'static str, expected: usize) -> Result<(), ModelError> {
+    let value = config.count_or(key, expected)?;
+    if value != expected {
+        return Err(config.error(key, format!("{value}, but other keys imply {expected}")));
     }
     Ok(())
 }
 
-/// Two numbers, the second of which is infinite as a rule.
+/// Two numbers, the second of which is usually infinite.
 fn time_step_limit(config: &mut ConfigReader) -> Result<(f64, f64), ModelError> {
     let Some(value) = config.get("time_step_limit") else { return Ok((0.0, f64::INFINITY)) };
     let limits: Option<Vec<f64>> = value.as_array().and_then(|limits| limits.iter().map(number).collect());
     match limits.as_deref() {
         Some(&[least, most]) if 0.0 <= least && least <= most => Ok((least, most)),
-        _ => Err(config.fault("time_step_limit", format!("expected two numbers, 0 <= least <= most, found {value}"))),
+        _ => {
+            Err(config
+                .error("time_step_limit", format!("expected two numbers, 0 <= minimum <= maximum, found {value}")))
+        }
     }
 }
 
-/// A number, or an infinity in the form that [`crate::models::json::standard_json`] gives it.
+/// A number, or an infinity in the form that [`crate::models::json::standard_json`] produces.
 fn number(value: &Value) -> Option<f64> {
     match value.get("__float__") {
         Some(word) => (word == "Infinity").then_some(f64::INFINITY),

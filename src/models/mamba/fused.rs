@@ -1,15 +1,15 @@
-//! The steps of a mixer by the kernels of this crate, on the CPU.
+//! The steps of a mixer with this crate's CPU kernels.
 
-use super::mixer::{Columns, Conv, RmsNorm, Scan, ScanColumns};
-use crate::models::kernels::gemm::View;
+use super::steps::{Columns, Conv, RmsNorm, Scan, ScanColumns};
+use crate::models::kernels::gemm::MatrixView;
 use crate::models::kernels::scan::{ScanInput, ScanWeights, selective_scan};
 use crate::models::kernels::{conv as convolution, rms_norm as norm};
 use candle_core::{Device, Result, Storage, Tensor, bail};
 use std::ops::Range;
 
-pub fn rms_norm(x: &Tensor, by: &RmsNorm) -> Result<Tensor> {
+pub fn rms_norm(x: &Tensor, norm: &RmsNorm) -> Result<Tensor> {
     let mut out = vec![0f32; x.elem_count()];
-    with_slices([x, &by.weight], |[x, weight]| norm::rms_norm(&mut out, x, weight, by.groups, by.eps as f32))?;
+    with_slices([x, &norm.weight], |[x, weight]| norm::rms_norm(&mut out, x, weight, norm.groups, norm.eps as f32))?;
     Tensor::from_vec(out, x.shape(), &Device::Cpu)
 }
 
@@ -19,7 +19,7 @@ pub fn conv(x: Columns, conv: &Conv, positions: &[usize]) -> Result<Tensor> {
     let mut out = vec![0f32; shape.0 * shape.1];
     let stride = x.tensor.dim(1)?;
     with_slices([x.tensor, &conv.taps, &conv.bias], |[data, taps, bias]| {
-        convolution::causal_conv(&mut out, View::rows(&data[x.first..], stride), taps, bias, positions);
+        convolution::causal_conv(&mut out, MatrixView::rows(&data[x.first..], stride), taps, bias, positions);
     })?;
     Tensor::from_vec(out, shape, &Device::Cpu)
 }
@@ -31,7 +31,7 @@ pub fn scan(columns: &ScanColumns, scan: &Scan, sequences: &[Range<usize>]) -> R
     let shape = (x.tensor.dim(0)?, scan.shape.channels());
     let mut out = vec![0f32; shape.0 * shape.1];
     with_slices(varying.map(|columns| columns.tensor), |data| {
-        let view = |i: usize| View::rows(&data[i][varying[i].first..], data[i].len() / shape.0);
+        let view = |i: usize| MatrixView::rows(&data[i][varying[i].first..], data[i].len() / shape.0);
         let input = ScanInput { x: view(0), gate: view(1), time_steps: view(2), b: view(3), c: view(4) };
         with_slices([&scan.a, &scan.d, &scan.time_bias], |[a, d, time_bias]| {
             let time_limit = (scan.time_limit.0 as f32, scan.time_limit.1 as f32);
@@ -49,7 +49,7 @@ fn with_slices<const N: usize, T>(tensors: [&Tensor; N], read: impl FnOnce([&[f3
     for (slice, (storage, layout)) in slices.iter_mut().zip(&held) {
         *slice = match (&**storage, layout.contiguous_offsets()) {
             (Storage::Cpu(storage), Some((start, end))) => &storage.as_slice::<f32>()?[start..end],
-            _ => bail!("a kernel of the CPU wants contiguous tensors of the CPU, not {layout:?}"),
+            _ => bail!("a CPU kernel needs contiguous tensors on the CPU, got {layout:?}"),
         };
     }
     Ok(read(slices))

@@ -1,8 +1,8 @@
-//! The steps of a mixer for which a GPU has kernels, over the packed batch.
+//! The steps of a mixer for which there are GPU kernels, over the packed batch.
 
-use super::mixer::{Columns, Conv, Scan, ScanColumns};
+use super::steps::{Columns, Conv, Scan, ScanColumns};
 use crate::models::batch::PackedBatch;
-use crate::models::cuda::{ScanInput, ScanPlaces, Scans};
+use crate::models::cuda::{GpuScanInput, ScanPlaces, Scans};
 use candle_core::{Device, Result, Tensor};
 
 /// The kernels, and the batch they run over.
@@ -24,7 +24,7 @@ impl<'a> Kernels<'a> {
     /// The gated result of the scan, `[tokens, channels]`.
     pub fn scan(&self, columns: &ScanColumns, scan: &Scan) -> Result<Tensor> {
         let ScanColumns { x, gate, time_steps, b, c } = columns;
-        let input = ScanInput {
+        let input = GpuScanInput {
             x: (x.tensor, x.first),
             gate: (gate.tensor, gate.first),
             time_steps: (time_steps.tensor, time_steps.first),

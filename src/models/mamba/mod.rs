@@ -1,40 +1,49 @@
 //! Mamba (Gu and Dao 2023) and Mamba-2 (Dao and Gu 2024): causal language models with a state instead of attention.
 //!
-//! Each layer adds `mixer(norm(x))` to the residual stream. A mixer projects, convolves over the last few tokens, runs a
-//! selective scan over time and projects back. All of it is f32, as in transformers.
+//! Each layer adds `mixer(norm(x))` to the residual stream. A mixer projects, convolves over the last few tokens, runs
+//! a selective scan over time and projects back. All of it is in f32, as in transformers.
 
 pub mod arch;
 pub mod config;
 mod fused;
 mod gpu;
-mod mixer;
+mod layer;
 mod plain;
+mod plan;
+mod steps;
+
+#[cfg(test)]
+mod tests;
+
+pub use arch::MambaArch;
 
 use super::batch::{PackedBatch, similar_lengths};
 use super::cuda::Scans;
-use super::decoder::{TensorSource, embedding};
+use super::error::ModelError;
 use super::logit_stats::{Head, scored_stats};
+use super::model::CausalLm;
 use super::ops::{Form, Weight};
-use super::{CausalLm, ModelError};
+use super::source::{TensorSource, embedding};
 use crate::token_stats::TokenStats;
-pub use arch::MambaArch;
 use candle_core::{Device, Tensor};
-use mixer::{Layer, Plan, RmsNorm};
+use layer::MambaLayer;
+use plan::MixerPlan;
 use std::sync::Arc;
+use steps::RmsNorm;
 
 /// A loaded model of either generation.
 ///
-/// Canonical names of its tensors: `embedding.weight`, `final_norm.weight`, `head.weight` and, after `layers.N.`,
-/// `norm.weight`, `{in_proj,out_proj}.{weight,bias}`, `conv.{weight,bias}`, `A_log`, `D`; then `x_proj.weight` and
-/// `time_proj.{weight,bias}` of Mamba, and `gated_norm.weight` and `dt_bias` of Mamba-2.
+/// The canonical names of its tensors are `embedding.weight`, `final_norm.weight`, `head.weight` and, after
+/// `layers.N.`, `norm.weight`, `{in_proj,out_proj}.{weight,bias}`, `conv.{weight,bias}`, `A_log`, `D`; in addition,
+/// `x_proj.weight` and `time_proj.{weight,bias}` for Mamba, and `gated_norm.weight` and `dt_bias` for Mamba-2.
 pub struct Mamba {
     arch: MambaArch,
     form: Form,
     device: Device,
-    /// Kernels of a GPU, where there are some.
+    /// GPU kernels, if there are any.
     scans: Option<Scans>,
     embedding: Arc<Weight>,
-    layers: Vec<Layer>,
+    layers: Vec<MambaLayer>,
     final_norm: RmsNorm,
     head: Head,
 }
@@ -43,11 +52,12 @@ impl Mamba {
     /// Builds the model from a source of tensors.
     ///
     /// # Errors
-    /// Whatever the source returns for a tensor that it does not have in the shape asked for; where the device fails.
+    /// Whatever the source returns for a tensor that it does not have in the requested shape, or if the device fails.
     pub fn new(arch: MambaArch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let shape = [arch.vocab_size, arch.hidden_size];
         let (embedding, tied) = embedding(arch.tied_head, &shape, form, source)?;
-        let layers = (0..arch.layers).map(|i| Layer::new(&arch, i, form, source)).collect::<Result<_, ModelError>>()?;
+        let layers =
+            (0..arch.layers).map(|i| MambaLayer::new(&arch, i, form, source)).collect::<Result<_, ModelError>>()?;
         let final_norm = RmsNorm::new("final_norm", arch.hidden_size, 1, arch.norm_eps, source)?;
         let weight = match tied {
             Some(weight) => weight,
@@ -61,7 +71,7 @@ impl Mamba {
     /// The hidden states after the final norm, `[tokens, hidden]`.
     pub fn hidden(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
         let mut x = self.embedding.pick(&batch.ids(&self.device)?, self.form)?;
-        let plan = Plan::new(self.form, batch, self.scans.as_ref(), &x)?;
+        let plan = MixerPlan::new(self.form, batch, self.scans.as_ref(), &x)?;
         for layer in &self.layers {
             x = layer.forward(x, &self.arch, &plan)?;
         }
@@ -81,17 +91,14 @@ impl CausalLm for Mamba {
         if self.form.is_fused() || self.scans.is_some() {
             return self.run(sequences);
         }
-        // The plain form pads: better among sequences of about the same length.
+        // The plain form pads, which is cheaper among sequences of similar length.
         let mut stats = vec![Vec::new(); sequences.len()];
         for places in similar_lengths(sequences.iter().map(|sequence| sequence.len())) {
             let group: Vec<&[u32]> = places.iter().map(|&place| sequences[place]).collect();
-            for (place, of_one) in places.into_iter().zip(self.run(&group)?) {
-                stats[place] = of_one;
+            for (place, sequence_stats) in places.into_iter().zip(self.run(&group)?) {
+                stats[place] = sequence_stats;
             }
         }
         Ok(stats)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,19 +1,19 @@
-//! The steps of a mixer in candle's differentiable operations, on any device. Sequences are padded at the end to the
-//! longest around the convolution and the scan; nothing flows back from there.
+//! The steps of a mixer in candle's differentiable operations, on any device. Around the convolution and the scan,
+//! sequences are padded at the end to the longest one; since both are causal, the padding affects nothing.
 
-use super::mixer::{Columns, Conv, RmsNorm, Scan, ScanColumns};
+use super::steps::{Columns, Conv, RmsNorm, Scan, ScanColumns};
 use crate::models::batch::PackedBatch;
 use crate::models::kernels::scan::TimeStep;
 use crate::models::kernels::sigmoid::LN_1P_TERMS;
 use candle_core::{D, Device, Result, Tensor};
 
-/// The way from rows of the packed batch to `[sequences, longest]` and back.
+/// Converts between rows of the packed batch and `[sequences, longest]`.
 pub struct Padding {
     sequences: usize,
     longest: usize,
-    /// Row of the packed batch for each place; padding points at row 0.
+    /// The row of the packed batch for each place; padding refers to row 0.
     places: Tensor,
-    /// Place for each row of the packed batch.
+    /// The place of each row of the packed batch.
     rows: Tensor,
 }
 
@@ -44,11 +44,11 @@ impl Padding {
     }
 }
 
-pub fn rms_norm(x: &Tensor, by: &RmsNorm) -> Result<Tensor> {
-    let groups = x.reshape((x.dim(0)?, by.groups, ()))?;
+pub fn rms_norm(x: &Tensor, norm: &RmsNorm) -> Result<Tensor> {
+    let groups = x.reshape((x.dim(0)?, norm.groups, ()))?;
     let mean = groups.sqr()?.mean_keepdim(D::Minus1)?;
-    let unit = groups.broadcast_div(&(mean + by.eps)?.sqrt()?)?;
-    unit.reshape(x.shape())?.broadcast_mul(&by.weight)
+    let unit = groups.broadcast_div(&(mean + norm.eps)?.sqrt()?)?;
+    unit.reshape(x.shape())?.broadcast_mul(&norm.weight)
 }
 
 /// The convolution with its activation, `[tokens, channels]`.
@@ -67,8 +67,8 @@ pub fn conv(x: Columns, conv: &Conv, padding: &Padding) -> Result<Tensor> {
 pub fn scan(columns: &ScanColumns, scan: &Scan, padding: &Padding) -> Result<Tensor> {
     let shape = scan.shape;
     let (heads, states, channels) = (shape.heads, shape.states, shape.channels());
-    // Heads and channels of a head that have a time step of their own; the other axis broadcasts.
-    let (owners, a) = match shape.time_step {
+    // Heads and channels per head that have a time step; the other axis broadcasts.
+    let (step_shape, a) = match shape.time_step {
         TimeStep::PerChannel => ((1, channels), scan.a.t()?),
         TimeStep::PerHead => ((heads, 1), scan.a.reshape((heads, 1, 1))?),
     };
@@ -81,22 +81,22 @@ pub fn scan(columns: &ScanColumns, scan: &Scan, padding: &Padding) -> Result<Ten
     let mut outputs = Vec::with_capacity(padding.longest);
     let mut state = Tensor::zeros((padding.sequences, heads, shape.head_dim, states), x.dtype(), x.device())?;
     for t in 0..padding.longest {
-        let at = |padded: &Tensor| padded.narrow(1, t, 1)?.squeeze(1);
-        let dt = at(&dt)?.reshape((padding.sequences, owners.0, owners.1, 1))?;
-        let x = at(&x)?.reshape((padding.sequences, heads, shape.head_dim, 1))?;
+        let step = |padded: &Tensor| padded.narrow(1, t, 1)?.squeeze(1);
+        let dt = step(&dt)?.reshape((padding.sequences, step_shape.0, step_shape.1, 1))?;
+        let x = step(&x)?.reshape((padding.sequences, heads, shape.head_dim, 1))?;
         let decay = dt.broadcast_mul(&a)?.exp()?;
-        let inflow = x.broadcast_mul(&dt)?.broadcast_mul(&at(&b)?.unsqueeze(2)?)?;
+        let inflow = x.broadcast_mul(&dt)?.broadcast_mul(&step(&b)?.unsqueeze(2)?)?;
         state = (state.broadcast_mul(&decay)? + inflow)?;
-        outputs.push(state.broadcast_mul(&at(&c)?.unsqueeze(2)?)?.sum(D::Minus1)?);
+        outputs.push(state.broadcast_mul(&step(&c)?.unsqueeze(2)?)?.sum(D::Minus1)?);
     }
     let y = padding.pack(&Tensor::stack(&outputs, 1)?)?;
     let packed = |columns: Columns| columns.tensor.narrow(1, columns.first, channels);
     let by_head = packed(columns.x)?.reshape(((), heads, shape.head_dim))?;
-    let skip = by_head.broadcast_mul(&scan.d.reshape(owners)?)?.reshape(y.shape())?;
+    let skip = by_head.broadcast_mul(&scan.d.reshape(step_shape)?)?.reshape(y.shape())?;
     (y + skip)? * packed(columns.gate)?.silu()?
 }
 
-/// `b` or `c` as `[sequences, longest, heads, states]`, each group's as often as heads share it.
+/// `b` or `c` as `[sequences, longest, heads, states]`, repeated for the heads that share it.
 fn mixing(columns: Columns, scan: &Scan, padding: &Padding) -> Result<Tensor> {
     let shape = scan.shape;
     let (n, longest, shared) = (padding.sequences, padding.longest, shape.heads / shape.groups);
@@ -105,7 +105,7 @@ fn mixing(columns: Columns, scan: &Scan, padding: &Padding) -> Result<Tensor> {
     heads.reshape((n, longest, shape.heads, shape.states))
 }
 
-/// As [`crate::models::kernels::sigmoid::softplus`]: `ln(1 + e^x)` itself would round small values away.
+/// As [`crate::models::kernels::sigmoid::softplus`]: `ln(1 + e^x)` itself would lose small values to rounding.
 fn softplus(x: &Tensor) -> Result<Tensor> {
     let u = x.abs()?.neg()?.exp()?;
     let s = (&u / (&u + 2.0)?)?;

@@ -1,12 +1,12 @@
-//! What configurations are read as, and which are refused.
+//! How configurations are read, and which are refused.
 
 use super::arch::{Generation, MambaArch};
 use super::config;
-use crate::models::ModelError;
 use crate::models::config_reader::ConfigReader;
+use crate::models::error::ModelError;
 use serde_json::{Value, json};
 
-/// The configuration with some keys changed, or removed where they become null.
+/// The configuration with some keys changed, or treated as absent if they become null.
 fn read(mut config: Value, changes: &Value) -> Result<MambaArch, ModelError> {
     let object = config.as_object_mut().unwrap();
     object.extend(changes.as_object().unwrap().clone());
@@ -15,7 +15,7 @@ fn read(mut config: Value, changes: &Value) -> Result<MambaArch, ModelError> {
     arch.and_then(|arch| reader.finish().map(|()| arch))
 }
 
-/// Every key of a file on the Hub, those of the authors' own format among them.
+/// Every key of a file on the Hub, including those of the authors' own format.
 fn first() -> Value {
     json!({
         "model_type": "mamba", "vocab_size": 50280, "hidden_size": 768, "d_model": 768, "n_layer": 24,
@@ -60,7 +60,7 @@ fn a_file_of_the_hub_is_read_whole() {
         generation: Generation::Mamba { time_step_rank: 48 },
     };
     assert_eq!(arch, want);
-    // The rank follows from the hidden size where the file leaves it open, and duplicates may lack.
+    // The rank follows from the hidden size if the file does not set it, and duplicate keys may be absent.
     for rank in [json!(null), json!("auto")] {
         let changes = json!({"time_step_rank": rank, "d_model": null, "d_inner": null, "ssm_cfg": null});
         assert_eq!(read(first(), &changes).unwrap(), want);
@@ -99,9 +99,9 @@ fn what_would_change_the_mathematics_is_refused_by_name() {
         ("hidden_size", json!(null)),
         ("attn_layer_idx", json!([1])),
     ] {
-        let found = refused(first(), json!({ key: value }));
-        // A wrong `expand` shows in what it is multiplied to.
-        assert!(found == key || (key == "expand" && found == "intermediate_size"), "{key}: {found}");
+        let named = refused(first(), json!({ key: value }));
+        // A wrong `expand` is detected in its product.
+        assert!(named == key || (key == "expand" && named == "intermediate_size"), "{key}: {named}");
     }
     assert_eq!(refused(first(), json!({"ssm_cfg": {"d_state": 8}})), "ssm_cfg.d_state");
     assert_eq!(refused(first(), json!({"ssm_cfg": {"layer": "Mamba3"}})), "ssm_cfg.layer");

@@ -1,12 +1,13 @@
 //! BERT (Devlin et al. 2019) with the head it was pre-trained with.
 
-use super::{Blueprint, Network, Shape, widths};
-use crate::models::ModelError;
+use super::blueprint::{Blueprint, MaskedNetwork, widths};
+use super::shape::EncoderShape;
 use crate::models::config_reader::ConfigReader;
+use crate::models::error::ModelError;
 use candle_core::{Result, Tensor};
 use candle_transformers::models::bert::{BertForMaskedLM, Config, HiddenAct};
 
-impl Network for BertForMaskedLM {
+impl MaskedNetwork for BertForMaskedLM {
     fn logits(&self, ids: &Tensor) -> Result<Tensor> {
         self.forward(ids, &ids.zeros_like()?, None)
     }
@@ -18,7 +19,7 @@ pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, Mo
     config.must_be("add_cross_attention", false)?;
     let kind = config.text_or("position_embedding_type", "absolute")?;
     if kind != "absolute" {
-        return Err(config.fault("position_embedding_type", format!("`{kind}` is not supported, only `absolute`")));
+        return Err(config.error("position_embedding_type", format!("`{kind}` is not supported; supported: absolute")));
     }
     let tied = config.flag_or("tie_word_embeddings", true)?;
     let parsed = Config {
@@ -36,7 +37,8 @@ pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, Mo
         ..Config::default()
     };
     let narrowest = hidden_size.min(parsed.intermediate_size).min(parsed.vocab_size);
-    let shape = Shape { vocab_size: parsed.vocab_size, heads, context: parsed.max_position_embeddings, narrowest };
+    let shape =
+        EncoderShape { vocab_size: parsed.vocab_size, heads, context: parsed.max_position_embeddings, narrowest };
     Ok(Blueprint {
         shape,
         names: if tied { tied_names } else { untied_names },
@@ -50,11 +52,14 @@ fn activation(config: &mut ConfigReader) -> std::result::Result<HiddenAct, Model
         "gelu" => Ok(HiddenAct::Gelu),
         "gelu_new" | "gelu_pytorch_tanh" => Ok(HiddenAct::GeluApproximate),
         "relu" => Ok(HiddenAct::Relu),
-        other => Err(config.fault("hidden_act", format!("`{other}` is not supported"))),
+        other => Err(config.error(
+            "hidden_act",
+            format!("`{other}` is not supported; supported: gelu, gelu_new, gelu_pytorch_tanh, relu"),
+        )),
     }
 }
 
-/// The head's matrix is that of the embeddings; a copy that the file may hold is not read, as in transformers.
+/// The matrix of the head is that of the embeddings; a copy in the file is not read, as in transformers.
 fn tied_names(name: &str) -> Vec<String> {
     match name {
         "cls.predictions.decoder.weight" => vec!["bert.embeddings.word_embeddings.weight".into()],
@@ -62,7 +67,7 @@ fn tied_names(name: &str) -> Vec<String> {
     }
 }
 
-/// The head's bias has two names in transformers, of which a file may hold either.
+/// The bias of the head has two names in transformers; a file may contain either.
 fn untied_names(name: &str) -> Vec<String> {
     match name {
         "cls.predictions.decoder.bias" => vec!["cls.predictions.bias".into(), name.into()],

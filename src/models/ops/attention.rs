@@ -1,13 +1,13 @@
-//! Attention and the norms of queries and keys before it.
+//! Attention, and the norms of queries and keys before it.
 
-use super::{elements, elements_mut, wide};
+use super::elements::{elements, elements_mut, wide};
 use crate::models::kernels::attention::{self, AttentionShape, Visibility};
 use crate::models::kernels::rms_norm::rms_norm_columns;
 use crate::models::rotary::RotaryRows;
 use candle_core::{CpuStorage, CustomOp1, D, InplaceOp3, Layout, Result, Shape, Tensor};
 use std::ops::Range;
 
-/// Fused causal attention over qkv `[tokens, qkv_width]` to `[tokens, heads * head_dim]`; CPU only.
+/// Fused causal attention that maps qkv `[tokens, qkv_width]` to `[tokens, heads * head_dim]`; CPU only.
 pub fn fused_attention(
     qkv: &Tensor,
     sequences: &[Range<usize>],
@@ -15,17 +15,17 @@ pub fn fused_attention(
     visibility: Visibility,
     rotary: Option<&RotaryRows>,
 ) -> Result<Tensor> {
-    qkv.apply_op1_no_bwd(&Attention { sequences, shape, visibility, rotary })
+    qkv.apply_op1_no_bwd(&CausalAttention { sequences, shape, visibility, rotary })
 }
 
-struct Attention<'a> {
+struct CausalAttention<'a> {
     sequences: &'a [Range<usize>],
     shape: AttentionShape,
     visibility: Visibility,
     rotary: Option<&'a RotaryRows>,
 }
 
-impl CustomOp1 for Attention<'_> {
+impl CustomOp1 for CausalAttention<'_> {
     fn name(&self) -> &'static str {
         "causal-attention"
     }
@@ -39,7 +39,7 @@ impl CustomOp1 for Attention<'_> {
     }
 }
 
-/// RMS norms of queries and of keys, over segments as long as the weights.
+/// RMS norms of queries and of keys, over segments of the length of the weights.
 pub struct QueryKeyNorms {
     pub query: Tensor,
     pub key: Tensor,
@@ -52,7 +52,7 @@ impl QueryKeyNorms {
         qkv.inplace_op3(&self.query, &self.key, &NormaliseSegments { shape, eps: self.eps as f32 })
     }
 
-    /// The same for queries alone, in differentiable operations: x `[tokens, heads, head_dim]`.
+    /// Normalises queries only, in differentiable operations: x `[tokens, heads, head_dim]`.
     pub fn plain_queries(&self, x: &Tensor) -> Result<Tensor> {
         plain(x, &self.query, self.eps)
     }

@@ -1,6 +1,8 @@
-//! Projections.
+//! Linear projections.
 
-use super::{Form, Weight, elements, elements_mut, with_slice};
+use super::elements::{elements, elements_mut, with_slice};
+use super::form::Form;
+use super::weight::Weight;
 use crate::models::kernels::gemm as matrix;
 use crate::models::kernels::packed::Packed;
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, InplaceOp2, InplaceOp3, Layout, Result, Shape, Tensor, bail};
@@ -14,10 +16,10 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// x `[tokens, in]` to `[tokens, out]`.
+    /// Maps x `[tokens, in]` to `[tokens, out]`.
     ///
     /// # Errors
-    /// Where shapes do not fit together, or the device fails.
+    /// If shapes do not match, or the device fails.
     pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
             (Weight::Packed(packed), _) => x.apply_op1_no_bwd(&PackedProduct { packed, bias: self.bias.as_ref() }),
@@ -34,7 +36,7 @@ impl Linear {
     /// `residual + forward(x)`; the fused form writes into the storage of `residual`.
     ///
     /// # Errors
-    /// As [`Linear::forward`].
+    /// As for [`Linear::forward`].
     pub fn add_to(&self, residual: Tensor, x: &Tensor, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
             (Weight::Packed(packed), _) => {
@@ -54,12 +56,12 @@ impl Linear {
 fn product_shape(x: &Layout, [n, wk]: [usize; 2]) -> Result<[usize; 3]> {
     let (m, k) = x.shape().dims2()?;
     if k != wk {
-        bail!("linear: {:?} against {:?}", x.shape(), [n, wk])
+        bail!("linear: input {:?} and weights {:?} do not match", x.shape(), [n, wk])
     }
     Ok([m, n, k])
 }
 
-/// Rows of n elements that a thread takes at once: of about 64 KiB.
+/// Rows of n elements per task, about 64 KiB.
 fn rows_at_once(n: usize) -> usize {
     (16_384 / n.max(1)).max(1)
 }
@@ -67,7 +69,7 @@ fn rows_at_once(n: usize) -> usize {
 fn add_bias(out: &mut [f32], bias: &Tensor) -> Result<()> {
     with_slice(bias, |bias| {
         if !out.len().is_multiple_of(bias.len().max(1)) {
-            bail!("linear: a bias of {} for {} results", bias.len(), out.len())
+            bail!("linear: {} biases for {} results", bias.len(), out.len())
         }
         let rows = out.par_chunks_exact_mut(bias.len().max(1)).with_min_len(rows_at_once(bias.len()));
         rows.for_each(|row| row.iter_mut().zip(bias).for_each(|(o, b)| *o += b));
@@ -75,14 +77,14 @@ fn add_bias(out: &mut [f32], bias: &Tensor) -> Result<()> {
     })
 }
 
-/// Room for the results of a product of m rows: the bias where there is one, else zeros. Threads share the writing, which
-/// would keep all but one waiting.
-fn start(m: usize, n: usize, bias: Option<&Tensor>) -> Result<Vec<f32>> {
+/// Allocates the results of a product of m rows, initialised with the bias or with zeros. The writes are distributed
+/// over the threads, since otherwise all but one of them would wait.
+fn initial_results(m: usize, n: usize, bias: Option<&Tensor>) -> Result<Vec<f32>> {
     let filled = |row: &[f32]| {
         let mut out = Vec::with_capacity(m * n);
         let rows = out.spare_capacity_mut()[..m * n].par_chunks_exact_mut(n.max(1)).with_min_len(rows_at_once(n));
         rows.for_each(|out| out.iter_mut().zip(row).for_each(|(o, &value)| _ = o.write(value)));
-        // SAFETY: every row was written whole: `row` has n elements, and the rows are m.
+        // SAFETY: every row was written completely: `row` has n elements, and there are m rows.
         unsafe { out.set_len(m * n) };
         out
     };
@@ -90,7 +92,7 @@ fn start(m: usize, n: usize, bias: Option<&Tensor>) -> Result<Vec<f32>> {
         None => Ok(filled(&vec![0.0; n])),
         Some(bias) => with_slice(bias, |bias| {
             if bias.len() != n {
-                bail!("linear: a bias of {} for {n} outputs", bias.len())
+                bail!("linear: {} biases for {n} outputs", bias.len())
             }
             Ok(filled(bias))
         }),
@@ -109,7 +111,7 @@ impl CustomOp1 for PackedProduct<'_> {
 
     fn cpu_fwd(&self, x: &CpuStorage, xl: &Layout) -> Result<(CpuStorage, Shape)> {
         let [m, n, _] = product_shape(xl, self.packed.shape())?;
-        let mut out = start(m, n, self.bias)?;
+        let mut out = initial_results(m, n, self.bias)?;
         self.packed.multiply(&mut out, elements(x, xl)?, self.bias.is_some());
         Ok((CpuStorage::F32(out), Shape::from((m, n))))
     }
@@ -142,7 +144,7 @@ impl CustomOp2 for Project<'_> {
 
     fn cpu_fwd(&self, x: &CpuStorage, xl: &Layout, w: &CpuStorage, wl: &Layout) -> Result<(CpuStorage, Shape)> {
         let [m, n, k] = product_shape(xl, wl.shape().dims2()?.into())?;
-        let mut out = start(m, n, self.bias)?;
+        let mut out = initial_results(m, n, self.bias)?;
         let (x, w) = (elements(x, xl)?, elements(w, wl)?);
         matrix::linear(&mut out, x, w, [m, n, k], self.bias.is_some(), Parallelism::Rayon(0));
         Ok((CpuStorage::F32(out), Shape::from((m, n))))

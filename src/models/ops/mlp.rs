@@ -1,6 +1,7 @@
-//! What stands between the two products of an MLP.
+//! The activation between the two products of an MLP.
 
-use super::{Form, elements, elements_mut, wide};
+use super::elements::{elements, elements_mut, wide};
+use super::form::Form;
 use crate::models::arch::Activation;
 use crate::models::kernels::activation;
 use candle_core::{CpuStorage, CustomOp1, D, InplaceOp1, Layout, Result, Shape, Tensor};
@@ -13,10 +14,10 @@ pub fn activate(activation: Activation, x: Tensor, form: Form) -> Result<Tensor>
     }
 }
 
-/// x `[tokens, 2 inner]` to `activation(x[.., ..inner]) * x[.., inner..]`, `[tokens, inner]`.
+/// Maps x `[tokens, 2 inner]` to `activation(x[.., ..inner]) * x[.., inner..]`, `[tokens, inner]`.
 pub fn gate(activation: Activation, x: &Tensor, form: Form) -> Result<Tensor> {
     match form {
-        Form::Fused(_) => x.apply_op1_no_bwd(&Gate(activation)),
+        Form::Fused(_) => x.apply_op1_no_bwd(&GatedActivation(activation)),
         Form::Plain => {
             let (inner, wide_x) = (x.dim(D::Minus1)? / 2, wide(x)?);
             let gate = plain(activation, &wide_x.narrow(D::Minus1, 0, inner)?.contiguous()?)?;
@@ -45,9 +46,9 @@ impl InplaceOp1 for Activation {
     }
 }
 
-struct Gate(Activation);
+struct GatedActivation(Activation);
 
-impl CustomOp1 for Gate {
+impl CustomOp1 for GatedActivation {
     fn name(&self) -> &'static str {
         "gate"
     }

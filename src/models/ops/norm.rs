@@ -1,6 +1,7 @@
 //! Normalisation of rows.
 
-use super::{Form, elements, wide, with_slice};
+use super::elements::{elements, wide, with_slice};
+use super::form::Form;
 use crate::models::arch::NormKind;
 use crate::models::kernels::norm::layer_norm;
 use crate::models::kernels::rms_norm::rms_norm;

@@ -1,23 +1,24 @@
-//! Matrices of weights, as the products want them.
+//! Weight matrices in the form that products need.
 
-use super::{Form, Multiply, elements};
+use super::elements::elements;
+use super::form::{Form, Multiply};
 use crate::models::kernels::packed::{Isa, Matrix, Packed, Products};
 use candle_core::{CpuStorage, DType, Device, Result, Storage, Tensor, bail};
 
 /// Weights `[out, in]`.
 pub enum Weight {
-    /// As a tensor: for training, for GPUs, and where packing does not pay.
+    /// As a tensor: for training, for GPUs, and if packing does not pay off.
     Plain(Tensor),
-    /// Packed for the kernels of the CPU.
+    /// Packed for the CPU kernels.
     Packed(Packed),
 }
 
 impl Weight {
-    /// Brings a tensor `[out, in]` into the shape that a form multiplies by. f16 and bf16 stay what they are where they are
-    /// packed.
+    /// Converts a tensor `[out, in]` to the representation that a form multiplies by. f16 and bf16 keep their type when
+    /// they are packed.
     ///
     /// # Errors
-    /// Where it is no matrix on the form's device, or the machine lacks the form's instructions.
+    /// If it is not a matrix on the form's device, or the machine lacks the form's instructions.
     pub fn new(tensor: Tensor, form: Form) -> Result<Self> {
         match form {
             Form::Fused(Multiply::Packed(products, isa)) => pack(&tensor, products, isa).map(Self::Packed),
@@ -28,7 +29,7 @@ impl Weight {
     /// `[out, in]`
     ///
     /// # Errors
-    /// Where it is no matrix.
+    /// If it is not a matrix.
     pub fn dims(&self) -> Result<[usize; 2]> {
         match self {
             Self::Plain(tensor) => tensor.dims2().map(|(n, k)| [n, k]),
@@ -36,7 +37,8 @@ impl Weight {
         }
     }
 
-    /// The rows of these numbers, `[ids, in]`: an embedding, which many models share with the head. f32 in the fused form.
+    /// The rows with these ids, `[ids, in]`: for an embedding, which many models share with the head. f32 in the fused
+    /// form.
     pub fn pick(&self, ids: &Tensor, form: Form) -> Result<Tensor> {
         match self {
             Self::Plain(tensor) if form.is_fused() => tensor.index_select(ids, 0)?.to_dtype(DType::F32),
@@ -45,7 +47,7 @@ impl Weight {
                 let ids: Vec<u32> = ids.to_vec1()?;
                 let [n, k] = packed.shape();
                 if let Some(id) = ids.iter().find(|&&id| id as usize >= n) {
-                    bail!("row {id} of a matrix of {n} rows");
+                    bail!("row {id} is outside a matrix of {n} rows");
                 }
                 let mut rows = vec![0f32; ids.len() * k];
                 rows.chunks_exact_mut(k.max(1)).zip(&ids).for_each(|(row, &id)| packed.copy_row(row, id as usize));
@@ -54,10 +56,10 @@ impl Weight {
         }
     }
 
-    /// The tensor `[out, in]`, where it is one: in the plain form.
+    /// The tensor `[out, in]`, which exists in the plain form.
     ///
     /// # Errors
-    /// Where it is packed.
+    /// If it is packed.
     pub fn tensor(&self) -> Result<&Tensor> {
         match self {
             Self::Plain(tensor) => Ok(tensor),
@@ -68,7 +70,7 @@ impl Weight {
 
 fn pack(tensor: &Tensor, products: Products, isa: Isa) -> Result<Packed> {
     if !isa.runs(products) {
-        bail!("this machine does not have {isa:?} for {products:?} products");
+        bail!("this machine does not support {isa:?} for {products:?} products");
     }
     let (n, k) = tensor.dims2()?;
     let tensor = match products {

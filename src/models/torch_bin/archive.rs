@@ -1,54 +1,54 @@
-//! The zip around the pickle: where its entries lie in the file.
+//! The zip archive around the pickle: where its entries are in the file.
 
-use super::{TorchBinError, shown};
+use super::error::{TorchBinError, escaped};
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::ops::Range;
 use zip::read::{ArchiveOffset, Config};
 use zip::{CompressionMethod, ZipArchive};
 
-/// A state dict of 70 000 tensors needs less; instructions take memory, so there is a bound.
+/// A state dict of 70 000 tensors needs less; since instructions take memory, there is a limit.
 const LARGEST_PICKLE: usize = 8 << 20;
 
-/// Where the parts of the file are.
+/// The locations of the parts of the file.
 pub struct Archive {
     pub pickle: Range<usize>,
     /// The storages' bytes by key.
     pub storages: BTreeMap<String, Range<usize>>,
 }
 
-/// Reads the zip's directory.
+/// Reads the zip directory.
 pub fn open(file: &[u8]) -> Result<Archive, TorchBinError> {
     let entries = entries(file)?;
     let prefix = prefix(&entries)?;
     let within = |path: &str| entries.get(&format!("{prefix}/{path}"));
-    let fault = |path: &str, reason: &str| entry_fault(&format!("{prefix}/{path}"), reason);
+    let error = |path: &str, reason: &str| entry_error(&format!("{prefix}/{path}"), reason);
     if within("byteorder").is_some_and(|range| &file[range.clone()] != b"little") {
-        return Err(fault("byteorder", "weights in another byte order than little are not read"));
+        return Err(error("byteorder", "only little-endian weights are supported"));
     }
     let pickle = within("data.pkl").cloned().unwrap_or_default();
     if pickle.len() > LARGEST_PICKLE {
-        return Err(fault("data.pkl", "longer than any list of tensors"));
+        return Err(error("data.pkl", "exceeds the maximum of 8 MiB for a list of tensors"));
     }
     let data = format!("{prefix}/data/");
     let storages = entries.iter().filter_map(|(name, range)| Some((name.strip_prefix(&data)?.into(), range.clone())));
     Ok(Archive { pickle, storages: storages.collect() })
 }
 
-/// torch puts everything into one directory, named after the file it was first saved as.
+/// torch puts everything into one directory, named after the file that was first saved.
 fn prefix(entries: &BTreeMap<String, Range<usize>>) -> Result<String, TorchBinError> {
     let is_prefix = |name: &&str| !name.contains('/');
-    let mut found = entries.keys().filter_map(|name| name.strip_suffix("/data.pkl")).filter(is_prefix);
-    match (found.next(), found.next()) {
+    let mut prefixes = entries.keys().filter_map(|name| name.strip_suffix("/data.pkl")).filter(is_prefix);
+    match (prefixes.next(), prefixes.next()) {
         (Some(prefix), None) => Ok(prefix.to_owned()),
-        (None, _) => Err(TorchBinError::NotTorch("the zip holds no `data.pkl`".into())),
-        (Some(_), Some(second)) => Err(entry_fault(&format!("{second}/data.pkl"), "a second pickle")),
+        (None, _) => Err(TorchBinError::NotTorch("the zip contains no `data.pkl`".into())),
+        (Some(_), Some(second)) => Err(entry_error(&format!("{second}/data.pkl"), "only one pickle is supported")),
     }
 }
 
-/// The bytes of every entry, all within the file.
+/// The byte ranges of all entries, each within the file.
 fn entries(file: &[u8]) -> Result<BTreeMap<String, Range<usize>>, TorchBinError> {
-    // Without a search for an archive behind other data, a broken file is not read to its end.
+    // A broken file is not scanned to its end for an archive behind other data.
     let config = Config { archive_offset: ArchiveOffset::Known(0) };
     let mut archive = ZipArchive::with_config(config, Cursor::new(file)).map_err(not_torch)?;
     if archive.has_duplicate_names() {
@@ -64,18 +64,21 @@ fn entry(
 ) -> Result<(String, Range<usize>), TorchBinError> {
     let entry = archive.by_index_raw(index).map_err(not_torch)?;
     let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
-    let fault = |reason: &str| entry_fault(&name, reason);
+    let error = |reason: &str| entry_error(&name, reason);
     if entry.compression() != CompressionMethod::Stored {
-        return Err(fault(&format!("compressed ({}); torch stores its entries as they are", entry.compression())));
+        return Err(error(&format!(
+            "compressed ({}); only uncompressed entries are supported, as torch writes them",
+            entry.compression()
+        )));
     }
     if entry.encrypted() || entry.compressed_size() != entry.size() {
-        return Err(fault("encrypted, or of two sizes"));
+        return Err(error("encrypted, or with two different sizes"));
     }
     let range = entry.data_start().and_then(|start| {
         let end = start.checked_add(entry.size())?;
         Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     });
-    let range = range.filter(|range| range.end <= length).ok_or_else(|| fault("lies outside the file"))?;
+    let range = range.filter(|range| range.end <= length).ok_or_else(|| error("extends beyond the file"))?;
     Ok((name, range))
 }
 
@@ -83,6 +86,6 @@ fn not_torch(error: zip::result::ZipError) -> TorchBinError {
     TorchBinError::NotTorch(error.to_string())
 }
 
-fn entry_fault(name: &str, reason: &str) -> TorchBinError {
-    TorchBinError::Entry { name: shown(name), reason: reason.to_owned() }
+fn entry_error(name: &str, reason: &str) -> TorchBinError {
+    TorchBinError::Entry { name: escaped(name), reason: reason.to_owned() }
 }

@@ -1,8 +1,8 @@
-//! The elements of a view in row-major order.
+//! The elements of a strided view in row-major order.
 
 use std::borrow::Cow;
 
-/// `bytes` begin with the view's first element; every element lies within them.
+/// `bytes` starts with the view's first element and contains every element.
 pub fn row_major<'b>(bytes: &'b [u8], size: usize, shape: &[usize], strides: &[usize]) -> Cow<'b, [u8]> {
     let count: usize = shape.iter().product();
     if count == 0 || is_contiguous(shape, strides) {
@@ -11,8 +11,8 @@ pub fn row_major<'b>(bytes: &'b [u8], size: usize, shape: &[usize], strides: &[u
     let mut gathered = Vec::with_capacity(count * size);
     let mut index = vec![0; shape.len()];
     for _ in 0..count {
-        let at: usize = index.iter().zip(strides).map(|(i, s)| i * s).sum();
-        gathered.extend_from_slice(&bytes[at * size..][..size]);
+        let offset: usize = index.iter().zip(strides).map(|(i, s)| i * s).sum();
+        gathered.extend_from_slice(&bytes[offset * size..][..size]);
         advance(&mut index, shape);
     }
     Cow::Owned(gathered)
@@ -27,7 +27,7 @@ fn is_contiguous(shape: &[usize], strides: &[usize]) -> bool {
     })
 }
 
-/// The next index in row-major order; the first again after the last.
+/// The next index in row-major order; the first one after the last.
 fn advance(index: &mut [usize], shape: &[usize]) {
     for (position, dimension) in index.iter_mut().zip(shape).rev() {
         *position += 1;

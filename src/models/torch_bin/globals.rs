@@ -1,18 +1,18 @@
-//! The functions and classes that a pickle of tensors may name.
+//! The functions and classes that a pickle of tensors may refer to.
 
 use safetensors::Dtype;
 
-/// One that is known. Only these are ever "called", and by our own code.
+/// A supported function or class. "Calls" of these are implemented here; nothing else is ever called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Global {
     OrderedDict,
     RebuildTensor,
     RebuildParameter,
-    /// The class of a storage, which tells the type of its elements.
+    /// The class of a storage, which determines the type of its elements.
     Storage(Dtype),
 }
 
-/// What a module's name stands for, if it is allowed.
+/// The meaning of a qualified name, if it is supported.
 pub fn known(module: &str, name: &str) -> Option<Global> {
     match (module, name) {
         ("collections", "OrderedDict") => Some(Global::OrderedDict),

@@ -1,33 +1,33 @@
-//! The state of the machine that runs a pickle, and what its instructions do to the stack.
+//! The state of the machine that interprets a pickle, and the stack operations of its instructions.
 
-use super::reader::{Fault, Reader};
+use super::reader::{PickleReader, Reason};
 use super::value::{Id, Value};
 use std::collections::HashMap;
 
-/// No weight has more; the bound keeps one long shape from being copied into many tensors.
+/// No weight has more; the limit prevents one long shape from being copied into many tensors.
 const MOST_DIMENSIONS: usize = 8;
 
-pub const TOO_FEW: &str = "an instruction finds too few values";
+pub const TOO_FEW: &str = "an instruction needs more values than the stack has";
 
-/// Why the machine stops before the pickle's end.
+/// Why the machine stops before the end of the pickle.
 pub enum Stop {
-    Fault(Fault),
-    /// A function or class that is not allowed.
+    Reason(Reason),
+    /// A function or class that is not supported.
     Global(String),
 }
 
-impl<T: Into<Fault>> From<T> for Stop {
+impl<T: Into<Reason>> From<T> for Stop {
     fn from(reason: T) -> Self {
-        Self::Fault(reason.into())
+        Self::Reason(reason.into())
     }
 }
 
-/// What the instructions read and change.
+/// The state that instructions read and modify.
 pub struct Machine<'a> {
-    pub reader: Reader<'a>,
+    pub reader: PickleReader<'a>,
     pub values: Vec<Value<'a>>,
     pub stack: Vec<Id>,
-    /// How long the stack was at each MARK that is still open.
+    /// The stack length at each MARK that is still open.
     pub marks: Vec<usize>,
     pub memo: HashMap<u32, Id>,
 }
@@ -35,7 +35,7 @@ pub struct Machine<'a> {
 impl<'a> Machine<'a> {
     pub fn new(pickle: &'a [u8]) -> Self {
         Self {
-            reader: Reader::new(pickle),
+            reader: PickleReader::new(pickle),
             values: Vec::new(),
             stack: Vec::new(),
             marks: Vec::new(),
@@ -50,7 +50,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Where the values above the last mark begin; instructions that want no mark do not reach below it.
+    /// The index of the first value above the last mark; instructions that need no mark do not access values below it.
     pub fn floor(&self) -> usize {
         self.marks.last().copied().unwrap_or(0)
     }
@@ -78,32 +78,34 @@ impl<'a> Machine<'a> {
         &mut self.values[id as usize]
     }
 
-    pub fn text_of(&self, id: Id) -> Result<&'a str, Stop> {
+    pub fn expect_text(&self, id: Id) -> Result<&'a str, Stop> {
         match self.value(id) {
             Value::Text(text) => Ok(text),
-            other => Err(format!("{} instead of a text", other.kind()).into()),
+            other => Err(format!("expected a string, found {}", other.kind()).into()),
         }
     }
 
-    pub fn integer_of(&self, id: Id) -> Result<i64, Stop> {
+    pub fn expect_integer(&self, id: Id) -> Result<i64, Stop> {
         match self.value(id) {
             Value::Int(number) => Ok(*number),
-            other => Err(format!("{} instead of an integer", other.kind()).into()),
+            other => Err(format!("expected an integer, found {}", other.kind()).into()),
         }
     }
 
-    pub fn items(&self, id: Id) -> Result<&[Id], Stop> {
+    pub fn expect_tuple(&self, id: Id) -> Result<&[Id], Stop> {
         match self.value(id) {
             Value::Tuple(items) => Ok(items),
-            other => Err(format!("{} instead of a tuple", other.kind()).into()),
+            other => Err(format!("expected a tuple, found {}", other.kind()).into()),
         }
     }
 
     pub fn dimensions(&self, id: Id) -> Result<Vec<i64>, Stop> {
-        let items = self.items(id)?;
+        let items = self.expect_tuple(id)?;
         if items.len() > MOST_DIMENSIONS {
-            return Err(format!("a tensor of {} dimensions", items.len()).into());
+            return Err(
+                format!("a tensor of {} dimensions exceeds the maximum of {MOST_DIMENSIONS}", items.len()).into()
+            );
         }
-        items.iter().map(|&item| self.integer_of(item)).collect()
+        items.iter().map(|&item| self.expect_integer(item)).collect()
     }
 }

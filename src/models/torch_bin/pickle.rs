@@ -1,12 +1,12 @@
-//! The machine that a pickle is a program for, with the few instructions that `torch.save` needs for tensors (protocols 2
-//! to 4). Every instruction takes at least one byte of the file and makes at most one value, so memory is bounded.
+//! The interpreter of pickles, with the few instructions that `torch.save` needs for tensors (protocols 2 to 4). Every
+//! instruction takes at least one byte of the file and creates at most one value, so memory is bounded.
 
+use super::error::{TorchBinError, escaped};
 use super::globals::{Global, known};
 use super::machine::{Machine, Stop, TOO_FEW};
-use super::value::{Id, Storage, Value, View};
-use super::{TorchBinError, shown};
+use super::value::{Id, TorchStorage, TorchView, Value};
 
-/// What a pickle made.
+/// The result of a pickle.
 #[derive(Debug)]
 pub struct Pickle<'a> {
     values: Vec<Value<'a>>,
@@ -19,23 +19,23 @@ impl<'a> Pickle<'a> {
     }
 }
 
-/// Runs a pickle to its end.
+/// Interprets a pickle to its end.
 pub fn load(bytes: &[u8]) -> Result<Pickle<'_>, TorchBinError> {
     let mut machine = Machine::new(bytes);
     loop {
-        let at = machine.reader.at;
-        let fault = |stop| match stop {
-            Stop::Fault(reason) => TorchBinError::Pickle { at, reason: reason.into_owned() },
+        let position = machine.reader.position;
+        let error = |stop| match stop {
+            Stop::Reason(reason) => TorchBinError::Pickle { byte: position, reason: reason.into_owned() },
             Stop::Global(name) => TorchBinError::Global(name),
         };
-        if let Some(root) = machine.step().map_err(fault)? {
+        if let Some(root) = machine.step().map_err(error)? {
             return Ok(Pickle { values: machine.values, root });
         }
     }
 }
 
 impl<'a> Machine<'a> {
-    /// Does one instruction; the value of the whole pickle after the last.
+    /// Executes one instruction; returns the value of the whole pickle after the last one.
     fn step(&mut self) -> Result<Option<Id>, Stop> {
         match self.reader.byte()? {
             b'.' => return self.stop().map(Some),
@@ -77,23 +77,23 @@ impl<'a> Machine<'a> {
             b'Q' => self.storage()?,
             b'R' => self.reduce()?,
             b'b' => self.build()?,
-            other => return Err(format!("instruction 0x{other:02x} is none that tensors need").into()),
+            other => return Err(format!("instruction 0x{other:02x} is not supported in a file of weights").into()),
         }
         Ok(None)
     }
 
     fn stop(&mut self) -> Result<Id, Stop> {
         let root = self.pop()?;
-        if self.stack.is_empty() && self.marks.is_empty() && self.reader.at_end() {
+        if self.stack.is_empty() && self.marks.is_empty() && self.reader.is_at_end() {
             return Ok(root);
         }
-        Err("the pickle's end is not its last instruction, or leaves values behind".into())
+        Err("the pickle continues after its end, or leaves values on the stack".into())
     }
 
     fn protocol(&mut self) -> Result<(), Stop> {
         match self.reader.byte()? {
             2..=4 => Ok(()),
-            other => Err(format!("protocol {other} of pickle; 2 to 4 are read").into()),
+            other => Err(format!("pickle protocol {other} is not supported; supported are 2 to 4").into()),
         }
     }
 
@@ -107,11 +107,11 @@ impl<'a> Machine<'a> {
         self.push(Value::Int(number))
     }
 
-    /// An integer of up to eight bytes in two's complement; more belong to no shape.
+    /// An integer of up to eight bytes in two's complement; no shape needs more.
     fn long(&mut self) -> Result<i64, Stop> {
         let length = usize::from(self.reader.byte()?);
         if length > 8 {
-            return Err(format!("an integer of {length} bytes").into());
+            return Err(format!("an integer of {length} bytes exceeds the maximum of 8").into());
         }
         let bytes = self.reader.take(length)?;
         let filler = if bytes.last().is_some_and(|&b| b >= 0x80) { 0xff } else { 0 };
@@ -134,10 +134,11 @@ impl<'a> Machine<'a> {
             b'c' => (self.reader.line()?, self.reader.line()?),
             _ => {
                 let (name, module) = (self.pop()?, self.pop()?);
-                (self.text_of(module)?, self.text_of(name)?)
+                (self.expect_text(module)?, self.expect_text(name)?)
             }
         };
-        let global = known(module, name).ok_or_else(|| Stop::Global(format!("{}.{}", shown(module), shown(name))))?;
+        let global =
+            known(module, name).ok_or_else(|| Stop::Global(format!("{}.{}", escaped(module), escaped(name))))?;
         self.push(Value::Global(global))
     }
 
@@ -157,7 +158,7 @@ impl<'a> Machine<'a> {
             b'h' => self.reader.byte()?.into(),
             _ => u32::from_le_bytes(self.reader.array()?),
         };
-        let id = *self.memo.get(&index).ok_or_else(|| format!("nothing was memorized as {index}"))?;
+        let id = *self.memo.get(&index).ok_or_else(|| format!("the memo has no entry {index}"))?;
         self.stack.push(id);
         Ok(())
     }
@@ -169,7 +170,7 @@ impl<'a> Machine<'a> {
         self.push(Value::Tuple(items.into()))
     }
 
-    /// A tuple, list or dictionary of what is on the stack above the last mark.
+    /// A tuple, list or dictionary of the values on the stack above the last mark.
     fn collection(&mut self, code: u8) -> Result<(), Stop> {
         let items = self.pop_to_mark()?;
         let value = match code {
@@ -184,7 +185,7 @@ impl<'a> Machine<'a> {
         let top = self.top()?;
         match self.value_mut(top) {
             Value::List(list) => list.extend(items),
-            other => return Err(format!("items for {}, which is no list", other.kind()).into()),
+            other => return Err(format!("items are appended to {} instead of a list", other.kind()).into()),
         }
         Ok(())
     }
@@ -194,30 +195,30 @@ impl<'a> Machine<'a> {
         let top = self.top()?;
         match self.value_mut(top) {
             Value::Dict(dict) => dict.extend(pairs),
-            other => return Err(format!("keys for {}, which is no dictionary", other.kind()).into()),
+            other => return Err(format!("keys are set on {} instead of a dictionary", other.kind()).into()),
         }
         Ok(())
     }
 
-    /// BINPERSID: the tuple that stands for a storage.
+    /// BINPERSID: the tuple that represents a storage.
     fn storage(&mut self) -> Result<(), Stop> {
         let id = self.pop()?;
-        let storage = match self.items(id)? {
+        let storage = match self.expect_tuple(id)? {
             &[tag, class, key, _device, count] if matches!(self.value(tag), Value::Text("storage")) => {
                 let Value::Global(Global::Storage(dtype)) = *self.value(class) else {
-                    return Err("a storage whose class is no storage".into());
+                    return Err("a storage has an unsupported class".into());
                 };
-                Storage { dtype, key: self.text_of(key)?, count: self.integer_of(count)? }
+                TorchStorage { dtype, key: self.expect_text(key)?, count: self.expect_integer(count)? }
             }
-            _ => return Err("a persistent object that is no storage".into()),
+            _ => return Err("a persistent object is not a storage".into()),
         };
         self.push(Value::Storage(Box::new(storage)))
     }
 
-    /// REDUCE: the call of a function; only those of [`Global`] are known, and each is a few lines here.
+    /// REDUCE: the call of a function; only those of [`Global`] are supported, and each is implemented here.
     fn reduce(&mut self) -> Result<(), Stop> {
         let (arguments, function) = (self.pop()?, self.pop()?);
-        let arguments = self.items(arguments)?;
+        let arguments = self.expect_tuple(arguments)?;
         let result = match (self.value(function), arguments) {
             (Value::Global(Global::OrderedDict), []) => Value::Dict(Vec::new()),
             (Value::Global(Global::RebuildTensor), &[storage, offset, shape, strides, _gradient, hooks]) => {
@@ -226,20 +227,20 @@ impl<'a> Machine<'a> {
             }
             (Value::Global(Global::RebuildParameter), &[tensor, _gradient, hooks]) => {
                 self.no_hooks(hooks)?;
-                let Value::Tensor(view) = self.value(tensor) else { return Err("a parameter without a tensor".into()) };
+                let Value::Tensor(view) = self.value(tensor) else { return Err("a parameter has no tensor".into()) };
                 Value::Tensor(view.clone())
             }
-            (Value::Global(global), _) => return Err(format!("a call of {global:?} in an unknown form").into()),
-            (other, _) => return Err(format!("a call of {}", other.kind()).into()),
+            (Value::Global(global), _) => return Err(format!("a call of {global:?} has unsupported arguments").into()),
+            (other, _) => return Err(format!("{} is called", other.kind()).into()),
         };
         self.push(result)
     }
 
-    fn view(&self, storage: Id, offset: Id, shape: Id, strides: Id) -> Result<View<'a>, Stop> {
-        let Value::Storage(storage) = self.value(storage) else { return Err("a tensor without a storage".into()) };
-        Ok(View {
-            storage: Storage::clone(storage),
-            offset: self.integer_of(offset)?,
+    fn view(&self, storage: Id, offset: Id, shape: Id, strides: Id) -> Result<TorchView<'a>, Stop> {
+        let Value::Storage(storage) = self.value(storage) else { return Err("a tensor has no storage".into()) };
+        Ok(TorchView {
+            storage: TorchStorage::clone(storage),
+            offset: self.expect_integer(offset)?,
             shape: self.dimensions(shape)?,
             strides: self.dimensions(strides)?,
         })
@@ -249,26 +250,26 @@ impl<'a> Machine<'a> {
     fn no_hooks(&self, hooks: Id) -> Result<(), Stop> {
         match self.value(hooks) {
             Value::Dict(hooks) if hooks.is_empty() => Ok(()),
-            _ => Err("a tensor with hooks".into()),
+            _ => Err("a tensor has hooks".into()),
         }
     }
 
-    /// BUILD: attributes for the value below. An ordered dictionary may have some (torch's `_metadata`), which no tensor
-    /// depends on.
+    /// BUILD: sets attributes of the value below. An ordered dictionary may have some (torch's `_metadata`), which do
+    /// not affect tensors.
     fn build(&mut self) -> Result<(), Stop> {
         let state = self.pop()?;
         let top = self.top()?;
         match (self.value(top), self.value(state)) {
             (Value::Dict(_), Value::Dict(_)) => Ok(()),
-            (other, _) => Err(format!("attributes for {}", other.kind()).into()),
+            (other, _) => Err(format!("attributes are set on {}", other.kind()).into()),
         }
     }
 }
 
-/// Keys with their values.
+/// Groups keys with their values.
 fn pairs(items: &[Id]) -> Result<impl Iterator<Item = (Id, Id)>, Stop> {
     match items.as_chunks::<2>() {
         (pairs, []) => Ok(pairs.iter().map(|&[key, value]| (key, value))),
-        _ => Err("a key without a value".into()),
+        _ => Err("a key has no value".into()),
     }
 }

@@ -1,41 +1,45 @@
-//! From the pickle's values to tensors that are known to lie within the file.
+//! Converts the values of a pickle to tensors that are verified to be within the file.
 
 use super::archive::Archive;
+use super::error::{TorchBinError, escaped};
 use super::pickle::Pickle;
-use super::value::{Id, Storage, Value, View};
-use super::{StoredTensor, TorchBinError, shown, size_of_element};
+use super::stored_tensor::{StoredTensor, element_size};
+use super::value::{Id, TorchStorage, TorchView, Value};
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Keys under which programs save a state dict that stands alone.
+/// Keys under which programs save a state dict as the only entry.
 const WRAPPERS: [&str; 3] = ["state_dict", "model", "module"];
 
-/// The tensors of a state dict. It must hold nothing else: what is not understood may matter.
+/// The tensors of a state dict. It must contain nothing else: what is not understood may matter.
 pub fn tensors(pickle: &Pickle<'_>, archive: &Archive) -> Result<Vec<StoredTensor>, TorchBinError> {
     let mut names = HashSet::new();
     let mut tensors = Vec::new();
     for &(key, value) in state_dict(pickle)? {
         let Value::Text(name) = *pickle.value(key) else {
-            return Err(fault("(top level)", format!("{} as a key", pickle.value(key).kind())));
+            return Err(error(
+                "(top level)",
+                format!("expected a string as a key, found {}", pickle.value(key).kind()),
+            ));
         };
         if !names.insert(name) {
-            return Err(fault(name, "the name is there twice"));
+            return Err(error(name, "the name is listed twice"));
         }
         match pickle.value(value) {
             Value::Tensor(view) => {
-                tensors.push(tensor(name, view, archive).map_err(|reason| fault(name, reason))?);
+                tensors.push(tensor(name, view, archive).map_err(|reason| error(name, reason))?);
             }
-            other => return Err(fault(name, format!("{} where only tensors are expected", other.kind()))),
+            other => return Err(error(name, format!("expected a tensor, found {}", other.kind()))),
         }
     }
     Ok(tensors)
 }
 
-/// The dictionary of the tensors: the whole pickle, or what stands alone under a wrapper's key.
+/// The dictionary of the tensors: the whole pickle, or the only entry if its key is that of a wrapper.
 fn state_dict<'p>(pickle: &'p Pickle<'_>) -> Result<&'p [(Id, Id)], TorchBinError> {
     let Value::Dict(top) = pickle.value(pickle.root) else {
         let kind = pickle.value(pickle.root).kind();
-        return Err(fault("(top level)", format!("{kind} instead of a dictionary of tensors")));
+        return Err(error("(top level)", format!("expected a dictionary of tensors, found {kind}")));
     };
     match top.as_slice() {
         &[(key, value)] if matches!(pickle.value(key), Value::Text(name) if WRAPPERS.contains(name)) => {
@@ -48,37 +52,39 @@ fn state_dict<'p>(pickle: &'p Pickle<'_>) -> Result<&'p [(Id, Id)], TorchBinErro
     }
 }
 
-fn tensor(name: &str, view: &View<'_>, archive: &Archive) -> Result<StoredTensor, String> {
+fn tensor(name: &str, view: &TorchView<'_>, archive: &Archive) -> Result<StoredTensor, String> {
     let (count, bytes) = storage(&view.storage, archive)?;
-    let shape = sizes(&view.shape).ok_or_else(|| format!("shape {:?}", view.shape))?;
-    let strides = sizes(&view.strides).ok_or_else(|| format!("strides {:?}", view.strides))?;
+    let shape = sizes(&view.shape).ok_or_else(|| format!("shape {:?} is invalid", view.shape))?;
+    let strides = sizes(&view.strides).ok_or_else(|| format!("strides {:?} are invalid", view.strides))?;
     if shape.len() != strides.len() {
-        return Err(format!("shape {shape:?} has not as many dimensions as strides {strides:?}"));
+        return Err(format!("shape {shape:?} and strides {strides:?} have different numbers of dimensions"));
     }
-    let offset = usize::try_from(view.offset).map_err(|_| format!("offset {}", view.offset))?;
+    let offset = usize::try_from(view.offset).map_err(|_| format!("offset {} is invalid", view.offset))?;
     let end = end(offset, &shape, &strides).filter(|&end| end <= count);
     if end.is_none() {
-        return Err(format!("{shape:?} in steps of {strides:?} from {offset} leaves its storage of {count} elements"));
+        return Err(format!(
+            "shape {shape:?} with strides {strides:?} from offset {offset} exceeds its storage of {count} elements"
+        ));
     }
-    // A view may repeat what is stored; a few bytes could stand for any amount of memory.
+    // A view may repeat stored elements; a few bytes could then represent any amount of memory.
     if shape.iter().try_fold(1, |n: usize, &d| n.checked_mul(d)).is_none_or(|elements| elements > count) {
-        return Err(format!("{shape:?} is more than its storage of {count} elements"));
+        return Err(format!("shape {shape:?} has more elements than its storage of {count} elements"));
     }
     let dtype = view.storage.dtype;
-    let start = bytes.start + offset * size_of_element(dtype);
+    let start = bytes.start + offset * element_size(dtype);
     Ok(StoredTensor { name: name.to_owned(), dtype, shape, strides, data: start..bytes.end })
 }
 
-/// The elements of a storage and its bytes in the file, which agree.
-fn storage(storage: &Storage<'_>, archive: &Archive) -> Result<(usize, Range<usize>), String> {
-    let key = shown(storage.key);
+/// The number of elements of a storage and its bytes in the file, which must agree.
+fn storage(storage: &TorchStorage<'_>, archive: &Archive) -> Result<(usize, Range<usize>), String> {
+    let key = escaped(storage.key);
     let bytes = archive.storages.get(storage.key).ok_or_else(|| format!("there is no zip entry `data/{key}`"))?;
     let count = usize::try_from(storage.count).ok();
-    let declared = count.and_then(|count| count.checked_mul(size_of_element(storage.dtype)));
+    let declared = count.and_then(|count| count.checked_mul(element_size(storage.dtype)));
     match (count, declared) {
         (Some(count), Some(declared)) if declared == bytes.len() => Ok((count, bytes.clone())),
         _ => Err(format!(
-            "storage `data/{key}` has {} bytes, which is not {} elements of {:?}",
+            "storage `data/{key}` has {} bytes, which does not match {} elements of {:?}",
             bytes.len(),
             storage.count,
             storage.dtype
@@ -90,14 +96,14 @@ fn sizes(numbers: &[i64]) -> Option<Vec<usize>> {
     numbers.iter().map(|&number| usize::try_from(number).ok()).collect()
 }
 
-/// One more than the last element that a view touches; its offset where it has no elements.
+/// The index after the last element of a view; its offset if it has no elements.
 fn end(offset: usize, shape: &[usize], strides: &[usize]) -> Option<usize> {
     if shape.contains(&0) {
         return Some(offset);
     }
-    shape.iter().zip(strides).try_fold(offset, |at, (d, s)| at.checked_add((d - 1).checked_mul(*s)?))?.checked_add(1)
+    shape.iter().zip(strides).try_fold(offset, |end, (d, s)| end.checked_add((d - 1).checked_mul(*s)?))?.checked_add(1)
 }
 
-fn fault(name: &str, reason: impl Into<String>) -> TorchBinError {
-    TorchBinError::Tensor { name: shown(name), reason: reason.into() }
+fn error(name: &str, reason: impl Into<String>) -> TorchBinError {
+    TorchBinError::Tensor { name: escaped(name), reason: reason.into() }
 }

@@ -1,10 +1,10 @@
-//! The values a pickle makes. They refer to each other by number and lie in one list, so that neither nesting nor a value
-//! that holds itself needs recursion, and so that a value used twice is never copied.
+//! The values that a pickle creates. They refer to each other by number and are kept in one list, so that neither
+//! nesting nor a value that contains itself needs recursion, and so that a value used twice is never copied.
 
 use super::globals::Global;
 use safetensors::Dtype;
 
-/// The place of a value in the list of values.
+/// The index of a value in the list of values.
 pub type Id = u32;
 
 /// One value.
@@ -19,38 +19,38 @@ pub enum Value<'a> {
     List(Vec<Id>),
     Dict(Vec<(Id, Id)>),
     Global(Global),
-    Storage(Box<Storage<'a>>),
-    Tensor(Box<View<'a>>),
+    Storage(Box<TorchStorage<'a>>),
+    Tensor(Box<TorchView<'a>>),
 }
 
-/// The bytes that tensors lie in, as the pickle tells of them.
+/// The bytes that tensors are stored in, as described by the pickle.
 #[derive(Clone, Debug)]
-pub struct Storage<'a> {
+pub struct TorchStorage<'a> {
     pub dtype: Dtype,
-    /// The name of the zip's entry within `data/`.
+    /// The name of the zip entry within `data/`.
     pub key: &'a str,
-    /// Elements.
+    /// Number of elements.
     pub count: i64,
 }
 
-/// A tensor as the pickle tells of it; nothing is checked against the storage yet.
+/// A tensor as described by the pickle, not yet checked against its storage.
 #[derive(Clone, Debug)]
-pub struct View<'a> {
-    pub storage: Storage<'a>,
-    /// Elements of the storage before the first of the tensor.
+pub struct TorchView<'a> {
+    pub storage: TorchStorage<'a>,
+    /// Elements of the storage before the first one of the tensor.
     pub offset: i64,
     pub shape: Vec<i64>,
     pub strides: Vec<i64>,
 }
 
 impl Value<'_> {
-    /// For messages.
+    /// The kind of value, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::None => "None",
             Self::Bool => "a boolean",
             Self::Float | Self::Int(_) => "a number",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "a string",
             Self::Tuple(_) => "a tuple",
             Self::List(_) => "a list",
             Self::Dict(_) => "a dictionary",

@@ -14,7 +14,7 @@ pub use swap::Neighbor;
 use super::{Scorer, ScorerError, TextError};
 use crate::engine::{Class, Refusal, Request};
 use crate::methods::MOST_NEIGHBORS;
-use crate::models::masked::{Blank, Choice, Filled};
+use crate::models::masked::{Candidates, Filled, MaskedPosition};
 use crate::pool::Model;
 use crate::tokenizer::Words;
 use cache::Found;
@@ -111,15 +111,15 @@ impl Scorer {
         deadline: Option<Instant>,
     ) -> Result<Vec<Filled>, ScorerError> {
         // One more than needed, since one may turn out to be the original in another guise.
-        let choice = Choice { mask: words.mask(), allowed: Arc::clone(words.allowed()), best: CANDIDATES + 1 };
-        let choice = Arc::new(choice);
+        let candidates = Candidates { mask: words.mask(), allowed: Arc::clone(words.allowed()), best: CANDIDATES + 1 };
+        let candidates = Arc::new(candidates);
         let mut request = Request::new(model.id(), Arc::clone(&model.identity), class, deadline);
         let mut passes = Vec::new();
         for (_, step) in texts {
             if let Step::New(ids, sites) = step {
                 passes.extend(sites.iter().map(|site| {
-                    let (ids, choice) = (Arc::clone(ids), Arc::clone(&choice));
-                    request.fill(Blank { ids, position: site.position, choice })
+                    let (ids, candidates) = (Arc::clone(ids), Arc::clone(&candidates));
+                    request.fill(MaskedPosition { ids, position: site.position, candidates })
                 }));
             }
         }

@@ -1,11 +1,12 @@
-//! How much the numbers of an audit would vary with other samples of the same kind (Efron 1979).
+//! How much the statistics of an audit would vary with other samples of the same kind (Efron 1979).
 //!
-//! A replicate draws as many samples as there are, with replacement, and computes everything again; one that draws
-//! no sample of a class is discarded and counted. The draws depend on the seed, on the number of the replicate and on
-//! which samples have a score, and on nothing else: methods that score the same samples see the same draws, in
-//! whatever order they are listed and on however many threads.
+//! A replicate draws as many samples as there are, with replacement, and recomputes everything; a replicate without any
+//! sample of a class is discarded and counted. The draws depend only on the seed, on the number of the replicate and on
+//! which samples have a score: methods that score the same samples use the same draws, in whatever order they are
+//! listed and on any number of threads.
 
 mod cohort;
+mod column;
 mod draws;
 mod ranked;
 mod settings;
@@ -14,53 +15,36 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
+pub use column::{BootstrapColumn, ColumnBootstrap};
 pub use settings::Bootstrap;
 pub use summary::{BootstrapSummary, PairedBootstrap, Summary, TprSummary};
 
 use cohort::Cohort;
 use draws::Draws;
 
-/// The most samples that are resampled: a sample's index shares 32 bits with two flags.
+/// The maximum number of samples that are resampled: a sample's index shares 32 bits with two flags.
 const MOST_SAMPLES: usize = 1 << 30;
 
-/// The scores of one method.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BootstrapColumn<'a> {
-    /// One for each label. `None`, or a score that is not finite, is a sample that the method could not score.
-    pub scores: &'a [Option<f64>],
-    /// The column to compare this one with.
-    pub baseline: Option<usize>,
-}
-
-/// What the replicates of one column say.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ColumnBootstrap {
-    /// Over the samples that the column scores.
-    pub summary: BootstrapSummary,
-    /// Over the samples that the column and its baseline score; absent without a baseline, or if those samples are
-    /// of one class.
-    pub versus_baseline: Option<PairedBootstrap>,
-}
-
-/// Resamples `columns`, whose samples are members as `labels` says, and summarises each, in order.
+/// Resamples `columns`, where `labels` tells which samples are members, and summarises each column, in order.
 ///
 /// The true positive rates are those at `fpr_targets`, by the rule of [`super::Roc::tpr_at_fpr`] with the budget of the
-/// replicate's own non-members. Of more than 2^30 samples there are no replicates: all of them count as discarded.
-/// Stops early, with what there is, once it is not `wanted` any more. Runs on rayon's pool; O(n log n) for each column and O(n) for each of its replicates.
+/// replicate's own non-members. For more than 2^30 samples there are no replicates: all of them count as discarded.
+/// Stops early, with incomplete results, once `keep_going` returns false. Runs on rayon's pool; O(n log n) for each
+/// column and O(n) for each of its replicates.
 pub fn bootstrap(
     labels: &[bool],
     columns: &[BootstrapColumn],
     fpr_targets: &[f64],
     settings: &Bootstrap,
-    wanted: &dyn Fn() -> bool,
+    keep_going: &dyn Fn() -> bool,
 ) -> Vec<ColumnBootstrap> {
     let draws = Draws::Seeded { replicates: settings.replicates, seed: settings.seed };
-    resample(labels, columns, fpr_targets, settings.confidence, &draws, wanted)
+    resample(labels, columns, fpr_targets, settings.confidence, &draws, keep_going)
 }
 
-/// The same as [`bootstrap`] with replicates that are given: each is a list of indices of samples.
+/// Like [`bootstrap`] with given replicates, each of which is a list of sample indices.
 ///
-/// An index of a sample that a column does not score, or that there is not, draws nothing for that column.
+/// An index of a sample that a column does not score, or that does not exist, draws nothing for that column.
 pub fn bootstrap_listed(
     labels: &[bool],
     columns: &[BootstrapColumn],
@@ -77,18 +61,18 @@ fn resample(
     fpr_targets: &[f64],
     confidence: f64,
     draws: &Draws,
-    wanted: &dyn Fn() -> bool,
+    keep_going: &dyn Fn() -> bool,
 ) -> Vec<ColumnBootstrap> {
     let labels = if labels.len() > MOST_SAMPLES { &[] } else { labels };
     let mut results = vec![ColumnBootstrap::default(); columns.len()];
-    // One cohort after the other, so that the replicates of one alone are in memory.
+    // One cohort after another, so that only the replicates of one are in memory.
     for cohort in Cohort::all(labels, columns) {
-        let replicates = cohort.replicates(labels, columns, fpr_targets, draws, wanted);
-        for &column in cohort.summaries.iter().take_while(|_| wanted()) {
-            results[column].summary = replicates.summary(&cohort, column, fpr_targets, confidence);
+        let replicates = cohort.replicates(labels, columns, fpr_targets, draws, keep_going);
+        for &column in cohort.summaries.iter().take_while(|_| keep_going()) {
+            results[column].summary = replicates.summary(column, fpr_targets, confidence);
         }
-        for &(column, baseline) in cohort.pairs.iter().take_while(|_| wanted()) {
-            results[column].versus_baseline = replicates.paired(&cohort, column, baseline, confidence);
+        for &(column, baseline) in cohort.pairs.iter().take_while(|_| keep_going()) {
+            results[column].versus_baseline = replicates.paired(column, baseline, confidence);
         }
     }
     results

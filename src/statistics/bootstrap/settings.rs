@@ -1,21 +1,21 @@
-//! How a bootstrap is asked for.
+//! The settings of a bootstrap.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The most replicates of a bootstrap.
+/// The maximum number of replicates.
 const MOST_REPLICATES: usize = 100_000;
 
 /// How to resample the scores of an audit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bootstrap {
-    /// How often to draw the samples again, 1 to 100,000.
+    /// How often to resample, 1 to 100,000.
     #[schema(minimum = 1, maximum = 100_000)]
     pub replicates: usize,
     /// The same seed draws the same samples.
     pub seed: u64,
-    /// How much of the replicates an interval holds, between 0 and 1.
+    /// The share of the replicates within an interval, between 0 and 1.
     #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0)]
     pub confidence: f64,
 }
@@ -27,7 +27,7 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
-    /// What is wrong with the settings: the name of each field at fault, and why. Empty if all is well.
+    /// The invalid settings: the name of each field and the reason. Empty if all are valid.
     pub fn faults(&self) -> Vec<(&'static str, String)> {
         let mut faults = Vec::new();
         if !(1..=MOST_REPLICATES).contains(&self.replicates) {

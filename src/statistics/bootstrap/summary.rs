@@ -1,30 +1,29 @@
-//! What the replicates say together.
+//! The summary statistics of the replicates.
 
-use super::cohort::Cohort;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// How a number varies over the replicates.
+/// How a statistic varies over the replicates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Summary {
     pub mean: f64,
-    /// Of the replicates as a whole population: divided by their number, not by one less.
+    /// Population standard deviation of the replicates: divided by their number, not by one less.
     pub standard_deviation: f64,
-    /// Between the percentiles that leave out the same share on either side; 2.5 and 97.5 at a confidence of 0.95.
-    /// Linear between neighbouring replicates.
+    /// The percentiles that exclude the same share on either side; 2.5 and 97.5 at a confidence of 0.95. Interpolated
+    /// linearly between neighbouring replicates.
     pub interval: [f64; 2],
 }
 
-/// How the true positive rate at one bound varies over the replicates.
+/// How the true positive rate at one target varies over the replicates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct TprSummary {
-    /// The bound on the false positive rate.
+    /// The target of the false positive rate.
     pub fpr: f64,
     #[serde(flatten)]
     pub summary: Summary,
 }
 
-/// What the replicates say of one method.
+/// The bootstrap statistics of one method.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct BootstrapSummary {
     /// Area under the ROC curve; null if every replicate was discarded.
@@ -35,7 +34,7 @@ pub struct BootstrapSummary {
     pub discarded: usize,
 }
 
-/// What the replicates say of a method and its baseline, both computed from the same draws.
+/// The comparison of a method with its baseline, both computed from the same draws.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct PairedBootstrap {
     /// AUROC of the method minus AUROC of its baseline, over the samples that both score.
@@ -45,7 +44,7 @@ pub struct PairedBootstrap {
     pub p_value: Option<f64>,
     /// `r / N`.
     pub p_value_raw: Option<f64>,
-    /// Between the percentiles of the difference.
+    /// The percentiles of the difference.
     pub interval: Option<[f64; 2]>,
     /// Replicates that drew no member or no non-member.
     pub discarded: usize,
@@ -53,28 +52,32 @@ pub struct PairedBootstrap {
 
 /// The values of the replicates of one cohort: for each of its columns the AUROC, then the rate at each target.
 pub(super) struct Replicates {
-    /// `None` where a class was not drawn.
+    /// `None` if a class was not drawn.
     pub rows: Vec<Option<Box<[f64]>>>,
-    /// Of the samples as they are.
+    /// The values of the original samples.
     pub observed: Option<Box<[f64]>>,
+    /// The columns, in the order of their values in a row.
+    pub columns: Vec<usize>,
     pub targets: usize,
 }
 
 impl Replicates {
-    pub fn summary(&self, cohort: &Cohort, column: usize, fpr_targets: &[f64], confidence: f64) -> BootstrapSummary {
-        let first = self.first(cohort, column);
-        let at = |place: usize| summary(self.kept(|row| row[place]), confidence);
+    pub fn summary(&self, column: usize, fpr_targets: &[f64], confidence: f64) -> BootstrapSummary {
+        let first = self.first_value(column);
+        let summarise = |index: usize| summary(self.kept(|row| row[index]), confidence);
         let tpr_at_fpr = fpr_targets.iter().zip(first + 1..);
         BootstrapSummary {
-            auroc: at(first),
-            tpr_at_fpr: tpr_at_fpr.filter_map(|(&fpr, place)| Some(TprSummary { fpr, summary: at(place)? })).collect(),
+            auroc: summarise(first),
+            tpr_at_fpr: tpr_at_fpr
+                .filter_map(|(&fpr, index)| Some(TprSummary { fpr, summary: summarise(index)? }))
+                .collect(),
             discarded: self.discarded(),
         }
     }
 
-    pub fn paired(&self, cohort: &Cohort, column: usize, base: usize, confidence: f64) -> Option<PairedBootstrap> {
-        let (column, base) = (self.first(cohort, column), self.first(cohort, base));
-        // Both areas are whole numbers over the same whole number, so equal ones have a difference of exactly 0.
+    pub fn paired(&self, column: usize, base: usize, confidence: f64) -> Option<PairedBootstrap> {
+        let (column, base) = (self.first_value(column), self.first_value(base));
+        // Both areas are integers over the same integer, so equal ones have a difference of exactly 0.
         let delta = |row: &[f64]| row[column] - row[base];
         let deltas = self.kept(delta);
         let no_better = deltas.iter().filter(|&&delta| delta <= 0.0).count() as f64;
@@ -89,12 +92,12 @@ impl Replicates {
         })
     }
 
-    /// Where the values of a column begin in a row.
-    fn first(&self, cohort: &Cohort, column: usize) -> usize {
-        cohort.columns.iter().take_while(|&&at| at != column).count() * (1 + self.targets)
+    /// The index of a column's first value in a row.
+    fn first_value(&self, column: usize) -> usize {
+        self.columns.iter().take_while(|&&other| other != column).count() * (1 + self.targets)
     }
 
-    /// In the order of the replicates, so that sums are rounded alike whoever computed them.
+    /// In the order of the replicates, so that sums are rounded in the same way on any number of threads.
     fn kept(&self, value: impl Fn(&[f64]) -> f64) -> Vec<f64> {
         self.rows.iter().flatten().map(|row| value(row)).collect()
     }
@@ -104,22 +107,22 @@ impl Replicates {
     }
 }
 
-/// `None` of nothing.
+/// `None` if there are no values.
 fn summary(mut values: Vec<f64>, confidence: f64) -> Option<Summary> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
     values.sort_unstable_by(f64::total_cmp);
-    // A confidence that is no number leaves nothing out.
+    // A confidence of NaN excludes nothing.
     let tail = ((1.0 - confidence) / 2.0).max(0.0);
     let interval = [quantile(&values, tail)?, quantile(&values, 1.0 - tail)?];
     Some(Summary { mean, standard_deviation: variance.sqrt(), interval })
 }
 
-/// Where `share` of `ascending` lies below, linearly between neighbours: type 7 of Hyndman and Fan 1996.
+/// The value below which `share` of `ascending` lies, interpolated linearly: type 7 of Hyndman and Fan 1996.
 fn quantile(ascending: &[f64], share: f64) -> Option<f64> {
-    let place = share.clamp(0.0, 1.0) * ascending.len().checked_sub(1)? as f64;
-    let below = *ascending.get(place as usize)?;
-    let above = ascending.get(place as usize + 1).copied().unwrap_or(below);
-    Some(below + (above - below) * place.fract())
+    let position = share.clamp(0.0, 1.0) * ascending.len().checked_sub(1)? as f64;
+    let below = *ascending.get(position as usize)?;
+    let above = ascending.get(position as usize + 1).copied().unwrap_or(below);
+    Some(below + (above - below) * position.fract())
 }

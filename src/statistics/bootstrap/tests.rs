@@ -1,10 +1,10 @@
-//! An example worked by hand, and what holds for all samples.
+//! An example worked by hand, and properties that hold for all samples.
 
 use super::*;
-use crate::statistics::{Roc, Sample};
+use crate::statistics::{LabelledScore, Roc};
 use proptest::prelude::*;
 
-/// The example's numbers have 15 digits; sums of a few of them round less than this.
+/// The example's numbers have 15 digits; sums of a few of them have a smaller rounding error.
 const TOLERANCE: f64 = 1e-12;
 
 #[track_caller]
@@ -78,7 +78,7 @@ fn the_replicates_of_the_example_together() {
     let paired = results[1].versus_baseline.expect("both classes");
     assert_close(paired.delta, 0.270833333333333);
     assert_eq!((paired.p_value_raw, paired.p_value, paired.discarded), (Some(0.0), Some(0.2), 1));
-    // Percentiles of the differences .145833, .229167, .270833 and .4375 at places 0.075 and 2.925.
+    // Percentiles of the differences .145833, .229167, .270833 and .4375 at positions 0.075 and 2.925.
     let [low, high] = paired.interval.expect("both classes");
     assert_close(low, 0.145833333333333 + 0.075 * 0.083333333333333);
     assert_close(high, 0.270833333333333 + 0.925 * 0.166666666666667);
@@ -101,13 +101,13 @@ fn a_pair_is_compared_on_the_samples_that_both_score() {
     (tied[4], untied[8]) = (None, Some(f64::NAN));
     let columns = [alone(&tied), BootstrapColumn { scores: &untied, baseline: Some(0) }];
     let results = bootstrap_listed(&LABELS, &columns, &[], 0.95, &listed());
-    let shared = |scores: &[f64]| -> Vec<Sample> {
+    let shared = |scores: &[f64]| -> Vec<LabelledScore> {
         let both = (0..10).filter(|place| ![4, 8].contains(place));
-        both.map(|place| Sample { score: scores[place], member: LABELS[place] }).collect()
+        both.map(|place| LabelledScore { score: scores[place], member: LABELS[place] }).collect()
     };
     let [base, better] = [&TIED, &UNTIED].map(|scores| Roc::new(&shared(scores)).expect("both classes").auroc());
     assert_close(results[1].versus_baseline.expect("both classes").delta, better - base);
-    // Of 9 samples, on the same draws, as a column that was never longer.
+    // The same as for a column of 9 samples with the same draws.
     let kept: Vec<usize> = (0..10).filter(|&place| place != 4).collect();
     let labels: Vec<bool> = kept.iter().map(|&place| LABELS[place]).collect();
     let scores: Vec<Option<f64>> = kept.iter().map(|&place| tied[place]).collect();
@@ -118,7 +118,7 @@ fn a_pair_is_compared_on_the_samples_that_both_score() {
 }
 
 #[test]
-fn nothing_to_compare_is_null_and_never_nan() {
+fn missing_comparisons_are_null_and_never_nan() {
     let scores = all(&[1.0, 2.0, 3.0]);
     let settings = Bootstrap { replicates: 7, ..Bootstrap::default() };
     let unscored = vec![None; 3];
@@ -166,8 +166,9 @@ fn without_a_usable_confidence_the_interval_is_everything() {
 }
 
 #[test]
-fn discarded_replicates_are_as_many_as_chance_has_it() {
-    // Of two samples half of the replicates draw one twice; 20,000 vary by 71, this is five times that.
+fn discarded_replicates_occur_as_often_as_expected() {
+    // With two samples, half of the replicates draw one of them twice; 20,000 replicates vary by 71, and this is five
+    // times that.
     let settings = Bootstrap { replicates: 20_000, ..Bootstrap::default() };
     let summary = only(&[true, false], &all(&[2.0, 1.0]), &settings);
     assert!(summary.discarded.abs_diff(10_000) < 354, "{}", summary.discarded);
@@ -176,10 +177,12 @@ fn discarded_replicates_are_as_many_as_chance_has_it() {
 
 #[test]
 fn the_deviation_is_near_the_standard_error() {
-    // DeLong's estimate and the bootstrap's agree to a few percent at 400 samples; 10 % is far from a wrong divisor of n.
+    // DeLong's estimate and the bootstrap's agree within a few percent at 400 samples; 10 % is far from a wrong divisor
+    // of n.
     let scores: Vec<f64> = (0..400).map(|i| f64::from(i * 7919 % 401) + 80.0 * f64::from(i % 2)).collect();
     let labels: Vec<bool> = (0..400).map(|i| i % 2 == 1).collect();
-    let samples: Vec<Sample> = scores.iter().zip(&labels).map(|(&score, &member)| Sample { score, member }).collect();
+    let samples: Vec<LabelledScore> =
+        scores.iter().zip(&labels).map(|(&score, &member)| LabelledScore { score, member }).collect();
     let roc = Roc::new(&samples).expect("both classes");
     let error = roc.auroc_standard_error().expect("two of each class");
     let auroc = only(&labels, &all(&scores), &Bootstrap::default()).auroc.expect("both classes");
@@ -217,7 +220,7 @@ fn what_draws_depend_on() {
     assert_eq!(draw(&scores, 1), draw(&scores, 1));
     assert_ne!(draw(&scores, 1), draw(&scores, 2));
     assert_ne!(draw(&scores, 1), draw(&fewer, 1));
-    // The order of the columns, and which others there are, are not among it.
+    // They do not depend on the order of the columns, or on which other columns there are.
     let forward = bootstrap(&LABELS, &[alone(&scores), alone(&fewer)], &[], &Bootstrap::default(), &|| true);
     let backward = bootstrap(&LABELS, &[alone(&fewer), alone(&scores)], &[], &Bootstrap::default(), &|| true);
     assert_eq!([&forward[0], &forward[1]], [&backward[1], &backward[0]]);
@@ -226,8 +229,8 @@ fn what_draws_depend_on() {
 
 #[test]
 fn draws_are_those_of_chacha() {
-    // From ChaCha with 8 rounds and SHA-256 in Python: the seed in 8 bytes and a byte per sample, hashed, are the
-    // key; the replicate is the stream.
+    // Computed with ChaCha with 8 rounds and SHA-256 in Python: the key is the hash of the seed in 8 bytes and a byte
+    // per sample; the replicate is the stream.
     let scored: Vec<bool> = (0..25).map(|place| place != 20).collect();
     let places: Vec<u32> = (0..25).filter(|place| *place != 20).collect();
     let draws = Draws::Seeded { replicates: 1000, seed: 42 };
@@ -267,8 +270,8 @@ proptest! {
     #[test]
     fn a_replicate_is_the_curve_of_its_samples((labels, scores, list) in any_replicate(), fpr in 0.0..=1.0) {
         let drawn = list.iter().map(|&place| place as usize);
-        let samples: Vec<Sample> =
-            drawn.filter_map(|place| Some(Sample { score: scores[place]?, member: labels[place] })).collect();
+        let samples: Vec<LabelledScore> =
+            drawn.filter_map(|place| Some(LabelledScore { score: scores[place]?, member: labels[place] })).collect();
         let targets = [fpr, 0.5, 0.0, 1.0, fpr / 2.0, f64::NAN];
         let summary = bootstrap_listed(&labels, &[alone(&scores)], &targets, 0.95, &[list]).remove(0).summary;
         match Roc::new(&samples) {
@@ -298,12 +301,12 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_wanted_any_more_stops() {
-    let scores: Vec<Option<f64>> = LABELS.iter().enumerate().map(|(at, _)| Some(at as f64)).collect();
+fn a_cancelled_bootstrap_stops() {
+    let scores: Vec<Option<f64>> = LABELS.iter().enumerate().map(|(index, _)| Some(index as f64)).collect();
     let settings = Bootstrap { replicates: 100_000, ..Bootstrap::default() };
-    let asked = std::cell::Cell::new(0);
-    let once = || asked.replace(asked.get() + 1) == 0;
-    // Asked before the first block and before the second, and then no more than once for each kind of result.
+    let calls = std::cell::Cell::new(0);
+    let once = || calls.replace(calls.get() + 1) == 0;
+    // Called before the first block and before the second, and then at most once for each kind of result.
     assert_eq!(bootstrap(&LABELS, &[alone(&scores)], &[], &settings, &once)[0], ColumnBootstrap::default());
-    assert!((2..=4).contains(&asked.get()), "asked {} times", asked.get());
+    assert!((2..=4).contains(&calls.get()), "called {} times", calls.get());
 }

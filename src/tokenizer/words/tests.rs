@@ -1,5 +1,5 @@
-//! Words as each kind of tokenizer marks them. WordPiece is held against the goldens of masked models; the others are made
-//! here, of vocabularies that fit on a screen.
+//! Words as marked by each kind of tokenizer. WordPiece is compared with the goldens of masked models; the other
+//! tokenizers are built here, with small vocabularies.
 
 use super::*;
 use serde_json::{Map, Value, json};
@@ -17,15 +17,15 @@ fn wordpiece() -> Tokenizer {
 fn whole(tokenizer: &Tokenizer, text: &str) -> Vec<String> {
     let (words, encoded) = (tokenizer.words().unwrap(), tokenizer.encode(text).unwrap());
     let chars: Vec<char> = text.chars().collect();
-    let of_text = |position: usize| {
+    let text_at = |position: usize| {
         let (start, end) = encoded.offsets[position];
         chars[start..end].iter().collect::<String>().trim().to_owned()
     };
-    words.whole(&encoded.ids, &encoded.offsets).into_iter().map(of_text).collect()
+    words.whole(&encoded.ids, &encoded.offsets).into_iter().map(text_at).collect()
 }
 
-/// BPE that joins exactly these tokens, from all characters of `alphabet`, with some special tokens; the rest of the file is
-/// `parts`.
+/// A BPE tokenizer with exactly these tokens, all characters of `alphabet`, and some special tokens; the rest of the
+/// file is `parts`.
 fn bpe(alphabet: impl Iterator<Item = char>, tokens: &[&str], unknown: Option<&str>, parts: Value) -> Tokenizer {
     let (mut vocab, mut merges) = (Map::new(), Vec::new());
     let special = ["<s>", "<mask>", "<unk>"];
@@ -33,7 +33,7 @@ fn bpe(alphabet: impl Iterator<Item = char>, tokens: &[&str], unknown: Option<&s
         vocab.insert(token, json!(vocab.len()));
     }
     for token in tokens {
-        let ends: Vec<usize> = token.char_indices().map(|(at, c)| at + c.len_utf8()).collect();
+        let ends: Vec<usize> = token.char_indices().map(|(start, c)| start + c.len_utf8()).collect();
         for pair in ends.windows(2) {
             let (left, right, both) = (&token[..pair[0]], &token[pair[0]..pair[1]], &token[..pair[1]]);
             if !vocab.contains_key(both) {
@@ -65,7 +65,8 @@ fn byte_level(tokens: &[&str]) -> Tokenizer {
     bpe(alphabet.into_iter(), tokens, None, parts)
 }
 
-/// As LLaMA's and Gemma's: spaces are written by the normalizer, and nothing cuts the text before the merges.
+/// Like the tokenizers of LLaMA and Gemma: the normalizer replaces spaces, and nothing splits the text before the
+/// merges.
 fn replacing(tokens: &[&str]) -> Tokenizer {
     let alphabet = (' '..='~').filter(|c| *c != ' ').chain(['▁', 'é']);
     let normalizer = json!({ "type": "Replace", "pattern": { "String": " " }, "content": "▁" });
@@ -96,7 +97,7 @@ fn wordpiece_has_the_goldens_words() {
 }
 
 #[test]
-fn wordpiece_allows_what_is_no_piece_and_not_special() {
+fn wordpiece_allows_tokens_that_are_neither_pieces_nor_special() {
     let (tokenizer, words) = (wordpiece(), wordpiece().words().unwrap());
     let vocab = tokenizer.inner.get_vocab(true);
     assert_eq!(words.allowed().len(), vocab.len());
@@ -110,7 +111,8 @@ fn wordpiece_allows_what_is_no_piece_and_not_special() {
 #[test]
 fn wordpiece_words_in_many_scripts() {
     let tokenizer = wordpiece();
-    // Chinese characters are words each; marks and capitals are gone by then; what has no token is an unknown word.
+    // Every Chinese character is a word; accents and capitals have been normalized; a character without a token is an
+    // unknown word.
     assert_eq!(whole(&tokenizer, "都本, thé THE zzz ☂ and"), ["都", "本", ",", "thé", "THE", "zzz", "☂", "and"]);
     assert_eq!(whole(&tokenizer, "The [MASK] of [SEP] and[UNK]"), ["The", "of", "and", "[UNK]"]);
     assert!(whole(&tokenizer, "").is_empty());
@@ -118,9 +120,9 @@ fn wordpiece_words_in_many_scripts() {
     assert!(whole(&tokenizer, "[CLS][MASK] [SEP]").is_empty());
 }
 
-/// A piece that a text begins with is a piece all the same.
+/// A piece at the start of a text is still a piece.
 #[test]
-fn a_literal_piece_is_no_word() {
+fn a_literal_piece_is_not_a_word() {
     let mut file: Value = serde_json::from_slice(&golden("bert-mlm", "tokenizer.json")).unwrap();
     file["pre_tokenizer"] = json!({ "type": "WhitespaceSplit" });
     let tokenizer = Tokenizer::from_json(file.to_string().as_bytes()).unwrap();
@@ -131,16 +133,17 @@ fn a_literal_piece_is_no_word() {
 fn byte_level_words_begin_with_a_space_or_the_text() {
     let tokenizer =
         byte_level(&["The", "Ġfox", "es", "fox", "Ġdon", "'t", "ĠcafÃ©", "Ġ42", "æĹ¥", "Ġ(", "...", "ĠThe"]);
-    let found = whole(&tokenizer, "The fox foxes (fox) don't café... 42 421 fox\nfox  fox");
-    assert_eq!(found, ["The", "fox", "(", "fox", ")", "don", "'t", "café", "...", "42", "fox", "fox", "fox"]);
-    // A word that is several tokens, letters that meet without a space, parts of characters and white space are none.
+    let words = whole(&tokenizer, "The fox foxes (fox) don't café... 42 421 fox\nfox  fox");
+    assert_eq!(words, ["The", "fox", "(", "fox", ")", "don", "'t", "café", "...", "42", "fox", "fox", "fox"]);
+    // Words of several tokens, letters that meet without a space, parts of characters, and white space are not whole
+    // words.
     assert!(whole(&tokenizer, "foxfox zebra ☂ \n\n").is_empty());
     assert_eq!(whole(&tokenizer, "fox日 日"), ["日"], "its space is a token of its own");
     assert_eq!(whole(&tokenizer, "日<s>日<mask> fox"), ["日", "日", "fox"]);
 }
 
 #[test]
-fn byte_level_allows_what_begins_a_word() {
+fn byte_level_allows_tokens_that_begin_a_word() {
     let tokenizer = byte_level(&["fox", "Ġfox", "ĠcafÃ©", "Ġæ", "...", "ĠĠ"]);
     let words = tokenizer.words().unwrap();
     let allowed = |token: &str| words.allowed()[tokenizer.inner.token_to_id(token).unwrap() as usize];
@@ -159,7 +162,7 @@ fn byte_level_allows_what_begins_a_word() {
 fn sentencepiece_words_begin_with_its_space() {
     let tokens = ["▁The", "▁fox", "es", "fox", "▁don", "▁café", "▁42", "The"];
     let text = "The fox foxes (fox) don't café 42 421 日 fox, fox日 fox";
-    // `foxes`, `421` and the last letter of `fox日` continue what is before them.
+    // `foxes`, `421` and the last letter of `fox日` continue the previous token.
     let expected = ["The", "fox", "(", "fox", ")", "don", "'", "t", "café", "42", "日", "fox", ",", "fox"];
     assert_eq!(whole(&metaspace(&tokens), text), expected);
     assert_eq!(whole(&replacing(&tokens), text), expected);
@@ -173,7 +176,7 @@ fn sentencepiece_words_begin_with_its_space() {
 }
 
 #[test]
-fn bytes_that_stand_for_a_character_are_no_words() {
+fn byte_fallback_tokens_are_not_words() {
     let mut bytes: Vec<String> = (0..256).map(|byte| format!("<0x{byte:02X}>")).collect();
     bytes.push("▁a".into());
     let tokens: Map<String, Value> = ["<mask>", "<unk>", "▁", "a"]
@@ -197,27 +200,27 @@ fn bytes_that_stand_for_a_character_are_no_words() {
 }
 
 #[test]
-fn tokens_beyond_the_vocabulary_are_no_words() {
+fn tokens_beyond_the_vocabulary_are_not_words() {
     let words = wordpiece().words().unwrap();
     assert_eq!(words.whole(&[107, 4000, 107], &[(0, 3), (4, 5), (6, 9)]), [0, 2]);
     assert_eq!(words.text(4000), "");
-    // No part of the text, or the same part twice.
+    // Tokens without a range in the text, or with overlapping ranges.
     assert!(words.whole(&[107, 107, 107], &[(0, 0), (1, 3), (2, 4)]).is_empty());
     assert!(words.whole(&[], &[]).is_empty());
 }
 
 #[test]
-fn what_tells_nothing_of_words_is_refused() {
+fn tokenizers_that_do_not_mark_words_are_refused() {
     let refused = |file: &Value| {
         let tokenizer = Tokenizer::from_json(file.to_string().as_bytes()).unwrap();
         tokenizer.words().err().unwrap().to_string()
     };
     let causal = Tokenizer::from_json(&golden("gpt2", "tokenizer.json")).unwrap();
     let error = causal.words().err().unwrap().to_string();
-    assert_eq!(error, "tokenizer: there is no mask token, none of [\"[MASK]\", \"<mask>\"]");
+    assert_eq!(error, "tokenizer: there is no mask token; expected one of [\"[MASK]\", \"<mask>\"]");
     let words = json!({
         "version": "1.0", "added_tokens": [], "pre_tokenizer": { "type": "WhitespaceSplit" },
         "model": { "type": "BPE", "vocab": { "<mask>": 0, "a": 1 }, "merges": [] },
     });
-    assert!(refused(&words).contains("tells in no known way where words start"));
+    assert!(refused(&words).contains("does not mark the start of words in a known way"));
 }

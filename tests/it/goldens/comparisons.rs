@@ -2,7 +2,7 @@
 
 use super::audits::{MODELS, audit, label, labelled};
 use super::rig::{ROUNDING, results, serve};
-use pdr_audit::statistics::{Bootstrap, BootstrapColumn, Sample, auroc, bootstrap};
+use pdr_audit::statistics::{Bootstrap, BootstrapColumn, LabelledScore, auroc, bootstrap};
 use serde_json::{Value, json};
 
 /// The number of a report, or what it is a part of.
@@ -42,7 +42,7 @@ async fn a_method_with_weights_is_compared_with_itself_without() {
     let members: Vec<bool> = (0..texts.len()).map(label).collect();
     let area = |scores: &[Option<f64>]| {
         let scored =
-            scores.iter().zip(&members).filter_map(|(score, &member)| Some(Sample { score: (*score)?, member }));
+            scores.iter().zip(&members).filter_map(|(score, &member)| Some(LabelledScore { score: (*score)?, member }));
         auroc(&scored.collect::<Vec<_>>()).unwrap()
     };
     for (at, (label, baseline)) in [("decayed", labels[0]), ("recall", labels[1])].into_iter().enumerate() {

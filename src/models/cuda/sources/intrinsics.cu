@@ -1,9 +1,9 @@
-// What only an instruction of the GPU says. No header is included, so that NVRTC needs no include path.
+// Functions that need an instruction of the GPU. No header is included, so that NVRTC needs no include path.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// The larger of both; a NaN is passed on.
+// The larger of both; NaN is propagated.
 __device__ __forceinline__ float larger_or_nan(float a, float b) {
 #if __CUDA_ARCH__ >= 800
     float larger;
@@ -14,7 +14,7 @@ __device__ __forceinline__ float larger_or_nan(float a, float b) {
 #endif
 }
 
-// f16, given as its bits, in f32.
+// Converts f16, given as bits, to f32.
 __device__ __forceinline__ float from_f16(unsigned short bits) {
     float wide;
     asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(bits));

@@ -1,17 +1,17 @@
-// Each row of a tile of logits to what it says of the distribution: its maximum, the sum of weights e^(x - max), the
-// weighted mean of x - max, the weighted squares about that mean, and the logit of the token that came.
+// Reduces each row of a tile of logits to what describes its distribution: its maximum, the sum of weights e^(x - max),
+// the weighted mean of x - max, the weighted squares about that mean, and the logit of the observed token.
 //
-// One pass over memory. A thread takes 16 logits at a time into registers, reduces them in the three steps of the CPU's
-// kernel (maximum; weights and mean; squares about the mean) and joins that to what it has. Threads are joined by the same
-// update (Chan, Golub and LeVeque 1983). No two sums are ever subtracted: distances from a maximum are at most 0, so that
-// means are sums of one sign, and squares are sums of squares.
+// One pass over memory. A thread loads 16 logits at a time into registers, reduces them in the three steps of the CPU
+// kernel (maximum; weights and mean; squares about the mean) and joins the result to what it has. Threads are joined by
+// the same update (Chan, Golub and LeVeque 1983). Two sums are never subtracted: distances from a maximum are at most
+// 0, so that means are sums of one sign, and squares are sums of squares.
 
-// Distances from a maximum end at EXP_MIN, as on the CPU: all logits further away weigh the same next to nothing, and
-// 0 * inf cannot arise.
+// Distances from a maximum are clamped at EXP_MIN, as on the CPU: all logits below it have the same negligible weight,
+// and 0 * inf cannot arise.
 
-// The maximum of nothing, and of impossible tokens (-inf) alone: finite, so that distances from it are numbers.
+// The maximum of nothing, and of impossible tokens (-inf) only: finite, so that distances from it are numbers.
 #define LOWEST -3.402823466e+38f
-// Vectors of 16 bytes that a thread takes at once make so many logits.
+// Number of logits that a thread loads at once, in vectors of 16 bytes.
 #define AT_ONCE 16
 #define WHOLE_WARP 0xffffffffu
 
@@ -25,7 +25,7 @@ struct Part {
     float squares;
 };
 
-// Elements as they lie in memory.
+// Elements as they are stored in memory.
 struct F32 {
     float value;
 };
@@ -51,12 +51,12 @@ __device__ __forceinline__ void unpack(u32 word, float *x, Bf16) {
     x[1] = __uint_as_float(word & 0xffff0000u);
 }
 
-__device__ __forceinline__ Part nothing() {
+__device__ __forceinline__ Part empty() {
     Part part = {LOWEST, 0.0f, 0.0f, 0.0f};
     return part;
 }
 
-// Both parts as one. A NaN in either stays in the weight.
+// Joins two parts. A NaN in either stays in the weight.
 __device__ __forceinline__ Part join(Part a, Part b) {
     Part both;
     both.max = fmaxf(a.max, b.max);
@@ -67,9 +67,9 @@ __device__ __forceinline__ Part join(Part a, Part b) {
     float inverse = both.weight > 0.0f ? __fdividef(1.0f, both.weight) : 0.0f;
     float mean_a = a.mean + below_a, mean_b = b.mean + below_b;
     float share_a = weight_a * inverse, share_b = weight_b * inverse;
-    float apart = mean_b - mean_a;
+    float difference = mean_b - mean_a;
     both.mean = share_a * mean_a + share_b * mean_b;
-    both.squares = a.squares * scale_a + b.squares * scale_b + apart * apart * weight_a * share_b;
+    both.squares = a.squares * scale_a + b.squares * scale_b + difference * difference * weight_a * share_b;
     return both;
 }
 
@@ -96,13 +96,13 @@ __device__ __forceinline__ Part reduce(const float (&x)[COUNT]) {
     return part;
 }
 
-// One row, and what makes logits of the product.
+// One row, and what turns the product into logits.
 template <typename Element>
 struct Row {
     const Element *product;
     // By column, or null.
     const float *bias;
-    // Logits x become cap tanh(x / cap), unless it is 0.
+    // Logits x become cap tanh(x / cap), unless cap is 0.
     float cap, inverse_cap;
 
     __device__ __forceinline__ float capped(float x) const { return cap * tanhf(x * inverse_cap); }
@@ -118,22 +118,22 @@ struct Row {
         return reduce<1>(x);
     }
 
-    // VECTORS vectors, `apart` vectors from each other, the first of which starts at `column`.
+    // Reduces VECTORS vectors, `stride` vectors apart, the first of which starts at `column`.
     template <int VECTORS>
-    __device__ __forceinline__ Part some(u32 column, u32 apart) const {
-        const int each = 16 / sizeof(Element), of_word = 4 / sizeof(Element);
+    __device__ __forceinline__ Part some(u32 column, u32 stride) const {
+        const int each = 16 / sizeof(Element), per_word = 4 / sizeof(Element);
         float x[VECTORS * each];
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) {
-            uint4 words = __ldcs(reinterpret_cast<const uint4 *>(product + column + v * apart * each));
+            uint4 words = __ldcs(reinterpret_cast<const uint4 *>(product + column + v * stride * each));
             unpack(words.x, x + v * each, Element());
-            unpack(words.y, x + v * each + of_word, Element());
-            unpack(words.z, x + v * each + 2 * of_word, Element());
-            unpack(words.w, x + v * each + 3 * of_word, Element());
+            unpack(words.y, x + v * each + per_word, Element());
+            unpack(words.z, x + v * each + 2 * per_word, Element());
+            unpack(words.w, x + v * each + 3 * per_word, Element());
         }
         if (bias) {
 #pragma unroll
-            for (int i = 0; i < VECTORS * each; ++i) x[i] += bias[column + i / each * apart * each + i % each];
+            for (int i = 0; i < VECTORS * each; ++i) x[i] += bias[column + i / each * stride * each + i % each];
         }
         if (cap > 0.0f) {
 #pragma unroll
@@ -142,14 +142,15 @@ struct Row {
         return reduce(x);
     }
 
-    // What thread `lane` of `lanes` sees of the row.
+    // The part of the row that thread `lane` of `lanes` reduces.
     __device__ __forceinline__ Part share(u32 lane, u32 lanes, u32 columns) const {
         const u32 each = 16 / sizeof(Element), vectors = AT_ONCE / each;
-        // Rows start anywhere: the elements before the first whole vector and after the last are taken one by one.
+        // Rows have any alignment: the elements before the first whole vector and after the last are processed one by
+        // one.
         u32 past = (u32)(reinterpret_cast<u64>(product) % 16);
         u32 head = min(columns, (16 - past) % 16 / (u32)sizeof(Element));
         u32 whole = (columns - head) / each, tail = head + whole * each;
-        Part part = nothing();
+        Part part = empty();
         u32 v = lane;
         for (; v + (vectors - 1) * lanes < whole; v += vectors * lanes) {
             part = join(part, some<vectors>(head + v * each, lanes));
@@ -162,39 +163,40 @@ struct Row {
 };
 
 __device__ __forceinline__ Part join_warp(Part part) {
-    for (int apart = 16; apart > 0; apart /= 2) {
+    for (int offset = 16; offset > 0; offset /= 2) {
         Part other;
-        other.max = __shfl_xor_sync(WHOLE_WARP, part.max, apart);
-        other.weight = __shfl_xor_sync(WHOLE_WARP, part.weight, apart);
-        other.mean = __shfl_xor_sync(WHOLE_WARP, part.mean, apart);
-        other.squares = __shfl_xor_sync(WHOLE_WARP, part.squares, apart);
+        other.max = __shfl_xor_sync(WHOLE_WARP, part.max, offset);
+        other.weight = __shfl_xor_sync(WHOLE_WARP, part.weight, offset);
+        other.mean = __shfl_xor_sync(WHOLE_WARP, part.mean, offset);
+        other.squares = __shfl_xor_sync(WHOLE_WARP, part.squares, offset);
         part = join(part, other);
     }
     return part;
 }
 
-// Blocks are (lanes of a row, rows), lanes whole warps; `product` is [rows, columns], and column 0 is entry `first` of the
-// vocabulary. Of each row `out` gets max, weight, mean, squares and the target's logit, which is NaN where another tile
-// holds it.
+// Blocks are (lanes of a row, rows), where lanes are whole warps; `product` is [rows, columns], and column 0 is entry
+// `first` of the vocabulary. For each row, `out` receives maximum, weight, mean, squares and the target logit, which is
+// NaN if another tile holds it.
 template <typename Element>
 __device__ __forceinline__ void row_statistics(const Element *product, const float *bias, float cap,
                                                const u32 *targets, float *out, u32 rows, u32 columns, u32 first) {
-    __shared__ Part of_warps[THREADS / 32];
-    // Threads past the last row take it once more, so that all of them meet below; they write the same.
+    __shared__ Part warp_parts[THREADS / 32];
+    // Threads beyond the last row process it again, so that all of them reach the barrier below; they write the same
+    // values.
     u32 index = min(blockIdx.x * blockDim.y + threadIdx.y, rows - 1);
     Row<Element> row = {product + (u64)index * columns, bias, cap, 1.0f / cap};
     u32 lane = threadIdx.x, warps = blockDim.x / 32;
     Part part = join_warp(row.share(lane, blockDim.x, columns));
     if (warps > 1) {
-        Part *of_row = of_warps + threadIdx.y * warps;
-        if (lane % 32 == 0) of_row[lane / 32] = part;
+        Part *row_parts = warp_parts + threadIdx.y * warps;
+        if (lane % 32 == 0) row_parts[lane / 32] = part;
         __syncthreads();
-        part = join_warp(lane < warps ? of_row[lane] : nothing());
+        part = join_warp(lane < warps ? row_parts[lane] : empty());
     }
     if (lane != 0) return;
     float *result = out + (u64)index * 5;
     u32 target = targets[index] - first;
-    // Impossible tokens alone weigh nothing, unless a NaN is among them.
+    // Impossible tokens alone have no weight, unless there is a NaN among them.
     bool impossible = part.max == LOWEST;
     result[0] = impossible ? __uint_as_float(0xff800000u) : part.max;
     result[1] = impossible ? part.weight * 0.0f : part.weight;

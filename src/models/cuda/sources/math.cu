@@ -1,6 +1,6 @@
-// The nonlinearities of gates and time steps, by the formulas of the CPU's kernels; NaN stays NaN.
+// The nonlinearities of gates and time steps, with the formulas of the CPU kernels; NaN stays NaN.
 
-// e^x for x <= 0, held at EXP_MIN.
+// e^x for x <= 0, clamped at EXP_MIN.
 __device__ __forceinline__ float exp_nonpositive(float x) { return expf(x < EXP_MIN ? EXP_MIN : x); }
 
 // x / (1 + e^-x)
@@ -9,7 +9,8 @@ __device__ __forceinline__ float silu(float x) {
     return (x < 0.0f ? x * e : x) / (1.0f + e);
 }
 
-// ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|), the logarithm as 2 artanh s, so that small values keep all their digits.
+// ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|), with the logarithm as 2 artanh s, so that small values keep all their
+// digits.
 __device__ __forceinline__ float softplus(float x) {
     float u = exp_nonpositive(-fabsf(x)), s = u / (2.0f + u), square = s * s, series = 0.0f;
 #pragma unroll
@@ -17,7 +18,7 @@ __device__ __forceinline__ float softplus(float x) {
     return (x < 0.0f ? 0.0f : x) + 2.0f * s * series;
 }
 
-// The value within the limits, by comparisons, so that a NaN stays one.
+// The value clamped to the limits, by comparisons, so that NaN stays NaN.
 __device__ __forceinline__ float held(float value, float least, float most) {
     value = value < least ? least : value;
     return value > most ? most : value;

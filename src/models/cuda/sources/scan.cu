@@ -1,34 +1,34 @@
-// The selective scan, one pass over time; the same terms as the CPU's kernel. Per channel and state n:
-// h = e^(dt a) h + dt x b[n], and y = (sum_n c[n] h[n] + d x) silu(gate).
+// The selective scan, one pass over time, with the same terms as the CPU kernel. Per channel and state n: h = e^(dt a)
+// h + dt x b[n], and y = (sum_n c[n] h[n] + d x) silu(gate).
 //
-// A block takes one sequence through CHANNELS channels of one head, STEPS tokens at a time by way of shared memory. The
-// states of a channel stay in the registers of LANES neighbouring threads, PER_LANE in each (state n is with lane
-// n % LANES); each thread has as many channels as EACH says, which share what it reads of b and c.
-// Five blocks at least share a multiprocessor; without being told so the compiler spares registers until it spills.
+// A block processes one sequence for CHANNELS channels of one head, STEPS tokens at a time through shared memory. The
+// states of a channel stay in the registers of LANES neighbouring threads, PER_LANE in each (state n is in lane n %
+// LANES); each thread has EACH channels, which share its reads of b and c. At least five blocks share a multiprocessor;
+// without that launch bound, the compiler limits registers until it spills.
 
 #define PLACES (THREADS / LANES)
 #define CHANNELS (PLACES * EACH)
 #define PADDED (LANES * PER_LANE)
-// A time step of its own is read once for all of a thread's channels only if it has one channel.
-static_assert(PER_HEAD || EACH == 1, "channels with time steps of their own go one to a thread");
+// A time step per channel can be read once for all channels of a thread only if there is one channel.
+static_assert(PER_HEAD || EACH == 1, "with a time step per channel, a thread has one channel");
 #define WHOLE_WARP 0xffffffffu
 
-// Columns of a tensor [tokens, ..], by token.
+// Columns of a tensor [tokens, ..], indexed by token.
 struct Columns {
     const float *data;
     u64 stride;
-    __device__ __forceinline__ float at(u64 token, u32 column) const { return data[token * stride + column]; }
+    __device__ __forceinline__ float value(u64 token, u32 column) const { return data[token * stride + column]; }
 };
 
 struct Weights {
-    // Rates of decay, [STATES, channels], or [heads] where heads have time steps.
+    // Rates of decay, [STATES, channels], or [heads] if there is a time step per head.
     const float *a;
     // By channel, or by head.
     const float *d, *time_bias;
     float least, most;
 };
 
-// CHANNELS channels of a head, from `column` of the tensors on; `width` of them exist.
+// CHANNELS channels of a head, from `column` of the tensors; `width` of them exist.
 struct Block {
     u32 head, column, width;
 
@@ -47,17 +47,17 @@ struct Shared {
 };
 
 __device__ __forceinline__ float time_step(const Columns &steps, const Weights &weights, u64 token, u32 step) {
-    return held(softplus(steps.at(token, step) + weights.time_bias[step]), weights.least, weights.most);
+    return clamped(softplus(steps.value(token, step) + weights.time_bias[step]), weights.least, weights.most);
 }
 
-// Channels and states that do not exist are zeros, which change nothing elsewhere.
+// Channels and states that do not exist are zeros, which do not affect the others.
 __device__ __forceinline__ void load(Shared &shared, const Columns &x, const Columns &steps, const Columns &b,
                                      const Columns &c, const Weights &weights, const Block &block, u64 first,
                                      u32 count, u32 mixing) {
     for (u32 i = threadIdx.x; i < count * CHANNELS; i += THREADS) {
         u32 t = i / CHANNELS, channel = i % CHANNELS;
         bool exists = channel < block.width;
-        shared.x[t][channel] = exists ? x.at(first + t, block.column + channel) : 0.0f;
+        shared.x[t][channel] = exists ? x.value(first + t, block.column + channel) : 0.0f;
 #if !PER_HEAD
         shared.dt[t][channel] = exists ? time_step(steps, weights, first + t, block.step_of(channel)) : 0.0f;
 #endif
@@ -70,12 +70,12 @@ __device__ __forceinline__ void load(Shared &shared, const Columns &x, const Col
 #endif
     for (u32 i = threadIdx.x; i < count * PADDED; i += THREADS) {
         u32 t = i / PADDED, n = i % PADDED;
-        shared.b[t][n] = n < STATES ? b.at(first + t, mixing + n) : 0.0f;
-        shared.c[t][n] = n < STATES ? c.at(first + t, mixing + n) : 0.0f;
+        shared.b[t][n] = n < STATES ? b.value(first + t, mixing + n) : 0.0f;
+        shared.c[t][n] = n < STATES ? c.value(first + t, mixing + n) : 0.0f;
     }
 }
 
-// Moves this thread's states one token on, and reads them: y[e] is this lane's share of sum_n c[n] h[n].
+// Advances this thread's states by one token and reads them: y[e] is this lane's share of sum_n c[n] h[n].
 __device__ __forceinline__ void advance(float (&h)[EACH][PER_LANE], float (&y)[EACH], const float (&rates)[PER_LANE],
                                         const Shared &shared, u32 t, u32 lane, u32 place) {
     float inflow[EACH], dt = 0.0f;
@@ -112,23 +112,23 @@ __device__ __forceinline__ void store(float *out, const Shared &shared, const Co
         u32 t = i / CHANNELS, channel = i % CHANNELS, column = block.column + channel;
         if (channel < block.width) {
             float y = shared.y[t][channel] + weights.d[block.step_of(channel)] * shared.x[t][channel];
-            out[(first + t) * channels + column] = y * silu(gate.at(first + t, column));
+            out[(first + t) * channels + column] = y * silu(gate.value(first + t, column));
         }
     }
 }
 
-// `out` is [tokens, heads * head_dim]; `bounds` has the first token and the one past the last of every sequence, each of
-// which starts from an empty state. Block i has sequence i / (blocks of a sequence).
+// `out` is [tokens, heads * head_dim]; `bounds` has the first token of every sequence and the one after its last; each
+// sequence starts from an empty state. Block i processes sequence i / (blocks per sequence).
 extern "C" __global__ void __launch_bounds__(THREADS, 5)
     selective_scan(const float *x, u64 x_stride, const float *gate, u64 gate_stride, const float *time_steps,
                    u64 time_stride, const float *b, u64 b_stride, const float *c, u64 c_stride, const float *a,
                    const float *d, const float *time_bias, float least, float most, const u32 *bounds, float *out,
                    u32 heads, u32 head_dim, u32 groups) {
     __shared__ Shared shared;
-    u32 of_head = (head_dim + CHANNELS - 1) / CHANNELS, blocks = heads * of_head;
-    u32 sequence = blockIdx.x / blocks, head = blockIdx.x % blocks / of_head;
-    u32 first_of_head = blockIdx.x % of_head * CHANNELS;
-    Block block = {head, head * head_dim + first_of_head, min(head_dim - first_of_head, (u32)CHANNELS)};
+    u32 per_head_blocks = (head_dim + CHANNELS - 1) / CHANNELS, blocks = heads * per_head_blocks;
+    u32 sequence = blockIdx.x / blocks, head = blockIdx.x % blocks / per_head_blocks;
+    u32 first_channel = blockIdx.x % per_head_blocks * CHANNELS;
+    Block block = {head, head * head_dim + first_channel, min(head_dim - first_channel, (u32)CHANNELS)};
     u32 channels = heads * head_dim, mixing = head / (heads / groups) * STATES;
     Weights weights = {a, d, time_bias, least, most};
     Columns xs = {x, x_stride}, gates = {gate, gate_stride}, steps = {time_steps, time_stride};
@@ -154,15 +154,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
 #pragma unroll
             for (int e = 0; e < EACH; ++e) {
 #pragma unroll
-                for (int apart = LANES / 2; apart > 0; apart /= 2) {
-                    y[e] += __shfl_xor_sync(WHOLE_WARP, y[e], apart);
+                for (int offset = LANES / 2; offset > 0; offset /= 2) {
+                    y[e] += __shfl_xor_sync(WHOLE_WARP, y[e], offset);
                 }
                 if (lane == 0) shared.y[t][place + e * PLACES] = y[e];
             }
         }
         __syncthreads();
         store(out, shared, gates, weights, block, first, count, channels);
-        // The next tokens take the place of these.
+        // The next tokens overwrite the shared memory.
         __syncthreads();
     }
 }

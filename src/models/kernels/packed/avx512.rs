@@ -1,24 +1,25 @@
-//! Tiles in AVX-512: the sums of up to 8 rows and 48 columns stay in registers through a chain of k.
+//! Tiles in AVX-512: the sums of up to 8 rows and 48 columns stay in registers for a chain of k.
 //!
-//! They do so only where every access is by an index that unrolling makes a constant: one reference or iterator that
-//! outlives inlining puts them into memory at every step, at a fifth of the speed.
+//! This only works if every index is a constant after unrolling: a single reference or iterator that outlives inlining
+//! moves the sums to memory at every step, at a fifth of the speed.
 #![expect(clippy::needless_range_loop, reason = "see above")]
 
-use super::pack::{Element, LANES, Line, VECTORS};
+use super::blocking::{CHAIN, COLUMNS, ROWS, blocks};
+use super::pack::{Element, LANES, PackedLine, VECTORS};
 use super::rows::Values;
-use super::{CHAIN, COLUMNS, ROWS, Target, Tile, blocks};
+use super::tile::{Target, Tile};
 use std::arch::x86_64::*;
 use std::mem::transmute;
 use std::ops::Range;
 
 type Vectors = [__m512; VECTORS];
 
-/// Fills the results of a tile.
+/// Computes the results of a tile.
 ///
 /// # Safety
-/// As [`super::scalar::fill`]; and the machine has AVX-512F, and AVX512-BF16 where activations are pairs of bf16.
+/// As for [`super::scalar::fill`]; and the machine has AVX-512F, and AVX512-BF16 if activations are pairs of bf16.
 pub(super) unsafe fn fill(target: Target, tile: &Tile) {
-    // SAFETY: the caller's promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match tile.rows.len() {
             1 => sums::<1>(target, tile),
@@ -34,14 +35,14 @@ pub(super) unsafe fn fill(target: Target, tile: &Tile) {
 }
 
 /// # Safety
-/// As [`fill`], for a tile of R rows.
+/// As for [`fill`], for a tile of R rows.
 unsafe fn sums<const R: usize>(target: Target, tile: &Tile) {
     let (k, panel) = (tile.weights.k, tile.weights.panel(tile.panel));
     for steps in blocks(k, CHAIN) {
         let target = Target { accumulate: target.accumulate || steps.start > 0, ..target };
         prefetch::<R>(target);
         let lines = &panel[steps.start / 2 * tile.weights.element.lines_of_pair()..];
-        // SAFETY: the caller's promises; the slices are long enough, or their making panics.
+        // SAFETY: guaranteed by the caller; the slices are long enough, otherwise their creation panics.
         unsafe {
             match &tile.x.values {
                 Values::F32(x) => {
@@ -62,21 +63,21 @@ unsafe fn sums<const R: usize>(target: Target, tile: &Tile) {
     }
 }
 
-/// Asks for the lines that the results will be written to, while their sums are made.
+/// Prefetches the cache lines that the results will be written to while their sums are computed.
 #[inline(always)]
 fn prefetch<const R: usize>(target: Target) {
     for r in 0..R {
         for v in 0..VECTORS {
-            let at = target.out.0.wrapping_add(r * target.stride + v * LANES);
+            let address = target.out.0.wrapping_add(r * target.stride + v * LANES);
             // SAFETY: a prefetch touches no memory that could be seen, wherever it points.
-            unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast_const().cast()) };
+            unsafe { _mm_prefetch::<_MM_HINT_ET0>(address.cast_const().cast()) };
         }
     }
 }
 
-/// Neighbouring columns of R rows.
+/// Adjacent columns of R rows.
 struct Strip<'a, const R: usize, T> {
-    /// From the first element of the first row.
+    /// Starts with the first element of the first row.
     values: &'a [T],
     stride: usize,
     steps: usize,
@@ -90,24 +91,24 @@ impl<'a, const R: usize, T: Copy> Strip<'a, R, T> {
     }
 
     /// # Safety
-    /// r is less than R, and q less than the steps.
+    /// r is less than R, and q less than the number of steps.
     #[inline(always)]
-    unsafe fn at(&self, r: usize, q: usize) -> T {
-        // SAFETY: the caller's promise, and that of `new`.
+    unsafe fn get(&self, r: usize, q: usize) -> T {
+        // SAFETY: guaranteed by the caller and by `new`.
         unsafe { *self.values.get_unchecked(r * self.stride + q) }
     }
 }
 
-/// How weights become f32.
+/// How weights are converted to f32.
 trait Widen {
-    /// Lines of two steps of k.
+    /// Lines for two steps of k.
     const LINES: usize;
 
     /// The first of two steps of k, or the second.
     ///
     /// # Safety
     /// `lines` points to [`Self::LINES`] lines, and the machine has AVX-512F.
-    unsafe fn step<const SECOND: bool>(lines: *const Line) -> Vectors;
+    unsafe fn step<const SECOND: bool>(lines: *const PackedLine) -> Vectors;
 }
 
 struct F32;
@@ -118,9 +119,9 @@ impl Widen for F32 {
     const LINES: usize = 2 * VECTORS;
 
     #[inline(always)]
-    unsafe fn step<const SECOND: bool>(lines: *const Line) -> Vectors {
-        // SAFETY: the caller's promise.
-        let load = |at| unsafe { _mm512_load_ps(lines.add(at + if SECOND { VECTORS } else { 0 }).cast()) };
+    unsafe fn step<const SECOND: bool>(lines: *const PackedLine) -> Vectors {
+        // SAFETY: guaranteed by the caller.
+        let load = |line| unsafe { _mm512_load_ps(lines.add(line + if SECOND { VECTORS } else { 0 }).cast()) };
         [load(0), load(1), load(2)]
     }
 }
@@ -129,10 +130,10 @@ impl Widen for Bf16 {
     const LINES: usize = VECTORS;
 
     #[inline(always)]
-    unsafe fn step<const SECOND: bool>(lines: *const Line) -> Vectors {
-        // SAFETY: the caller's promise.
-        let widened = |at| unsafe {
-            let words = _mm512_load_si512(lines.add(at).cast());
+    unsafe fn step<const SECOND: bool>(lines: *const PackedLine) -> Vectors {
+        // SAFETY: guaranteed by the caller.
+        let widened = |line| unsafe {
+            let words = _mm512_load_si512(lines.add(line).cast());
             let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
             _mm512_castsi512_ps(if SECOND { _mm512_and_si512(words, upper) } else { _mm512_slli_epi32(words, 16) })
         };
@@ -144,10 +145,10 @@ impl Widen for F16 {
     const LINES: usize = VECTORS;
 
     #[inline(always)]
-    unsafe fn step<const SECOND: bool>(lines: *const Line) -> Vectors {
-        // SAFETY: the caller's promise.
-        let widened = |at| unsafe {
-            let words = _mm512_load_si512(lines.add(at).cast());
+    unsafe fn step<const SECOND: bool>(lines: *const PackedLine) -> Vectors {
+        // SAFETY: guaranteed by the caller.
+        let widened = |line| unsafe {
+            let words = _mm512_load_si512(lines.add(line).cast());
             _mm512_cvtph_ps(_mm512_cvtepi32_epi16(if SECOND { _mm512_srli_epi32(words, 16) } else { words }))
         };
         [widened(0), widened(1), widened(2)]
@@ -155,12 +156,12 @@ impl Widen for F16 {
 }
 
 /// # Safety
-/// As [`fill`]; and `lines` holds the steps of x.
+/// As for [`fill`]; and `lines` holds the steps of x.
 #[target_feature(enable = "avx512f")]
-unsafe fn f32_tile<const R: usize, W: Widen>(target: Target, x: &Strip<R, f32>, lines: &[Line], columns: usize) {
+unsafe fn f32_tile<const R: usize, W: Widen>(target: Target, x: &Strip<R, f32>, lines: &[PackedLine], columns: usize) {
     let mut sums = [[_mm512_setzero_ps(); VECTORS]; R];
     let mut lines = lines.as_ptr();
-    // SAFETY: every read is of row r < R at q < steps, or of the lines of q.
+    // SAFETY: every read is of row r < R at q < steps, or of the lines for q.
     unsafe {
         for q in (0..x.steps - x.steps % 2).step_by(2) {
             add(&mut sums, x, q, W::step::<false>(lines));
@@ -176,15 +177,15 @@ unsafe fn f32_tile<const R: usize, W: Widen>(target: Target, x: &Strip<R, f32>, 
     }
 }
 
-/// One step of k.
+/// Adds one step of k.
 ///
 /// # Safety
 /// q is less than the steps of x, and the machine has AVX-512F.
 #[inline(always)]
 unsafe fn add<const R: usize>(sums: &mut [Vectors; R], x: &Strip<R, f32>, q: usize, weights: Vectors) {
     for r in 0..R {
-        // SAFETY: the caller's promise.
-        let x = unsafe { _mm512_set1_ps(x.at(r, q)) };
+        // SAFETY: guaranteed by the caller.
+        let x = unsafe { _mm512_set1_ps(x.get(r, q)) };
         for v in 0..VECTORS {
             // SAFETY: as above.
             sums[r][v] = unsafe { _mm512_fmadd_ps(x, weights[v], sums[r][v]) };
@@ -193,18 +194,19 @@ unsafe fn add<const R: usize>(sums: &mut [Vectors; R], x: &Strip<R, f32>, q: usi
 }
 
 /// # Safety
-/// As [`f32_tile`], for steps of two.
+/// As for [`f32_tile`], for steps of two.
 #[target_feature(enable = "avx512f,avx512bf16")]
-unsafe fn bf16_tile<const R: usize>(target: Target, x: &Strip<R, u32>, lines: &[Line], columns: usize) {
+unsafe fn bf16_tile<const R: usize>(target: Target, x: &Strip<R, u32>, lines: &[PackedLine], columns: usize) {
     let mut sums = [[_mm512_setzero_ps(); VECTORS]; R];
     let lines = lines.as_ptr();
-    // SAFETY: as in `f32_tile`; any bits are bf16.
+    // SAFETY: as in `f32_tile`; any bit pattern is a valid bf16.
     unsafe {
         for pair in 0..x.steps {
-            let words = |at| transmute::<__m512i, __m512bh>(_mm512_load_si512(lines.add(pair * VECTORS + at).cast()));
+            let words =
+                |line| transmute::<__m512i, __m512bh>(_mm512_load_si512(lines.add(pair * VECTORS + line).cast()));
             let weights = [words(0), words(1), words(2)];
             for r in 0..R {
-                let x = transmute::<__m512i, __m512bh>(_mm512_set1_epi32(x.at(r, pair) as i32));
+                let x = transmute::<__m512i, __m512bh>(_mm512_set1_epi32(x.get(r, pair) as i32));
                 for v in 0..VECTORS {
                     sums[r][v] = _mm512_dpbf16_ps(sums[r][v], x, weights[v]);
                 }
@@ -219,19 +221,19 @@ unsafe fn bf16_tile<const R: usize>(target: Target, x: &Strip<R, u32>, lines: &[
 /// Writes the sums of row r.
 ///
 /// # Safety
-/// `columns` elements lie at row r of the target.
+/// `columns` elements are at row r of the target.
 #[inline(never)]
 #[target_feature(enable = "avx512f")]
 unsafe fn store(target: Target, r: usize, sums: Vectors, columns: usize) {
-    let wanted = (1u64 << columns.min(COLUMNS)) - 1;
+    let columns_mask = (1u64 << columns.min(COLUMNS)) - 1;
     for (v, sum) in sums.into_iter().enumerate() {
-        let mask = (wanted >> (v * LANES)) as __mmask16;
-        // Masked lanes are not touched, and the address of a vector without a wanted lane is never dereferenced.
-        let at = target.out.0.wrapping_add(r * target.stride + v * LANES);
-        // SAFETY: the caller's promise.
+        let mask = (columns_mask >> (v * LANES)) as __mmask16;
+        // Masked lanes are not accessed, and the address of a vector without an unmasked lane is never dereferenced.
+        let address = target.out.0.wrapping_add(r * target.stride + v * LANES);
+        // SAFETY: guaranteed by the caller.
         unsafe {
-            let sum = if target.accumulate { _mm512_add_ps(_mm512_maskz_loadu_ps(mask, at), sum) } else { sum };
-            _mm512_mask_storeu_ps(at, mask, sum);
+            let sum = if target.accumulate { _mm512_add_ps(_mm512_maskz_loadu_ps(mask, address), sum) } else { sum };
+            _mm512_mask_storeu_ps(address, mask, sum);
         }
     }
 }

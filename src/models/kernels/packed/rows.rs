@@ -1,10 +1,12 @@
-//! Activations as the kernels read them.
+//! Activations in the form that the kernels read.
 
-use super::{Packed, Products, ROWS};
+use super::blocking::ROWS;
+use super::isa::Products;
+use super::pack::Packed;
 use crate::models::kernels::simd::vectorised;
 use rayon::prelude::*;
 
-/// Rows of activations, ready to be multiplied with the weights they were made for.
+/// Rows of activations, prepared for multiplication with the weights they were created for.
 pub struct Rows<'a> {
     pub(super) values: Values<'a>,
     k: usize,
@@ -22,10 +24,10 @@ impl Packed {
     /// The rows of x `[m, k]`.
     ///
     /// # Panics
-    /// Where x is no whole number of rows: a mistake in this layer, not in a request.
+    /// If x is not a whole number of rows: an error of the caller, never of a request.
     pub fn rows<'a>(&self, x: &'a [f32]) -> Rows<'a> {
         let k = self.k.max(1);
-        assert!(x.len().is_multiple_of(k), "packed: {} values are no rows of {k}", x.len());
+        assert!(x.len().is_multiple_of(k), "packed: {} values are not whole rows of {k}", x.len());
         let values = match self.products {
             Products::F32 => Values::F32(x),
             Products::Bf16 => {
@@ -40,12 +42,12 @@ impl Packed {
 }
 
 impl Rows<'_> {
-    /// How many there are.
+    /// The number of rows.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether these rows were made for such weights.
+    /// Whether these rows were created for such weights.
     pub(super) fn fits(&self, weights: &Packed) -> bool {
         let kind = match self.values {
             Values::F32(_) => Products::F32,
@@ -55,7 +57,7 @@ impl Rows<'_> {
     }
 }
 
-/// The values of a row, rounded to bf16, two in a word; the last of an odd number stands beside zero.
+/// The values of a row, rounded to bf16, two in a word; the last one of an odd number is paired with zero.
 #[inline(always)]
 fn round_pairs(pairs: &mut [u32], row: &[f32]) {
     let (whole, rest) = row.as_chunks::<2>();
@@ -67,7 +69,7 @@ fn round_pairs(pairs: &mut [u32], row: &[f32]) {
     }
 }
 
-/// The bits of the nearest bf16, ties to even, as `half` has it but in a form that becomes vector instructions.
+/// The bits of the nearest bf16, ties to even, like `half` but in a form that the compiler vectorises.
 #[inline(always)]
 pub(super) fn rounded(x: f32) -> u32 {
     let bits = x.to_bits();

@@ -1,18 +1,19 @@
-//! The definition of the products, for any machine.
+//! The reference definition of the products, for any machine.
 
+use super::blocking::{CHAIN, blocks};
 use super::rows::Values;
-use super::{CHAIN, Target, Tile, blocks};
+use super::tile::{Target, Tile};
 use std::ops::Range;
 
-/// Fills the results of a tile.
+/// Computes the results of a tile.
 ///
 /// # Safety
-/// The rows and columns of the tile lie inside the allocation of `target`, and no other thread touches them.
+/// The rows and columns of the tile are inside the allocation of `target`, and no other thread accesses them.
 pub(super) unsafe fn fill(target: Target, tile: &Tile) {
     for (i, row) in tile.rows.clone().enumerate() {
         for column in 0..tile.columns {
-            // SAFETY: the caller's promise.
-            let out = unsafe { &mut *target.out.at(i * target.stride + column) };
+            // SAFETY: guaranteed by the caller.
+            let out = unsafe { &mut *target.out.add(i * target.stride + column) };
             for (chain, steps) in blocks(tile.weights.k, CHAIN).enumerate() {
                 let sum = match &tile.x.values {
                     Values::F32(x) => f32_sum(tile, &x[row * tile.weights.k..], steps, column),
@@ -28,8 +29,8 @@ fn f32_sum(tile: &Tile, row: &[f32], steps: Range<usize>, column: usize) -> f32 
     steps.fold(0.0, |sum, q| row[q].mul_add(weight(tile, column, q), sum))
 }
 
-/// As `vdpbf16ps` does it: subnormal numbers count as zero, and the sum is rounded after each product (which is exact in
-/// f32), the second of a pair first.
+/// As `vdpbf16ps` computes it: subnormal numbers are treated as zero, and the sum is rounded after each product (which
+/// is exact in f32), the second of a pair first.
 fn bf16_sum(tile: &Tile, row: &[u32], steps: Range<usize>, column: usize) -> f32 {
     let product = |q: usize| {
         let word = row[q / 2];
@@ -40,7 +41,7 @@ fn bf16_sum(tile: &Tile, row: &[u32], steps: Range<usize>, column: usize) -> f32
     pairs.fold(0.0, |sum, pair| normal(normal(sum + product(2 * pair + 1)) + product(2 * pair)))
 }
 
-/// A subnormal number counts as zero of its sign.
+/// A subnormal number is treated as zero of the same sign.
 fn normal(x: f32) -> f32 {
     if x.is_subnormal() { 0f32.copysign(x) } else { x }
 }

@@ -1,7 +1,8 @@
-//! Every kernel against the definition, and a row's bits against those it has among others.
+//! Every kernel against the definition, and the bits of a row alone against those it has among others.
 
+use super::blocking::{CHAIN, blocks};
 use super::*;
-use crate::models::kernels::simd::at_each_level;
+use crate::models::kernels::simd::{Level, at_each_level};
 use half::{bf16, f16};
 
 fn noise(len: usize, mut seed: u64) -> Vec<f32> {
@@ -12,7 +13,7 @@ fn noise(len: usize, mut seed: u64) -> Vec<f32> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Tiles with every number of rows, panels that are full, nearly so and nearly empty, odd k, chains of more than one.
+/// Tiles with every number of rows; full, nearly full and nearly empty panels; odd k; chains of more than one block.
 const SHAPES: [[usize; 3]; 9] = [
     [1, 48, 64],
     [2, 1, 1],
@@ -34,7 +35,7 @@ fn machine(products: Products) -> Isa {
     *Isa::available(products).last().unwrap()
 }
 
-/// The weights in each type, and as the f32 that they stand for.
+/// The weights in each type, and the f32 values that they represent.
 fn in_each_type(w: &[f32], check: impl Fn(&str, Matrix, &[f32])) {
     check("f32", Matrix::F32(w), w);
     let halves: Vec<f16> = w.iter().map(|&w| f16::from_f32(w)).collect();
@@ -87,8 +88,8 @@ fn a_row_has_the_same_bits_among_any_number_of_rows_and_threads() {
                 for (from, rows) in [(0, 1), (3, 1), (17, 2), (20, 3), (9, 5), (40, 31), (61, 65), (100, 110)] {
                     let mut some = start[from * n..(from + rows) * n].to_vec();
                     pool.install(|| packed.multiply(&mut some, &x[from * k..(from + rows) * k], true));
-                    let there = &all[from * n..(from + rows) * n];
-                    assert!(same(&some, there), "{products:?} n {n}, k {k}, rows {from}+{rows}, {threads} threads");
+                    let expected = &all[from * n..(from + rows) * n];
+                    assert!(same(&some, expected), "{products:?} n {n}, k {k}, rows {from}+{rows}, {threads} threads");
                 }
             }
         }
@@ -112,24 +113,25 @@ fn some_panels_give_what_all_of_them_give_there() {
     }
 }
 
-/// As the manuals define the instruction, on any processor that has it; also where products and sums are subnormal.
+/// As the manuals define the instruction, on any processor that has it; also if products and sums are subnormal.
 #[test]
 fn bf16_products_have_the_same_bits_on_every_path() {
     for [m, n, k] in SHAPES {
         for scale in [1.0, 2f32.powi(-64)] {
             let x: Vec<f32> = noise(m * k, 12).iter().map(|x| x * scale).collect();
             let w: Vec<bf16> = noise(n * k, 13).iter().map(|w| bf16::from_f32(w * scale)).collect();
-            let [there, defined] = [machine(Products::Bf16), Isa::Scalar].map(|isa| {
+            let [native, defined] = [machine(Products::Bf16), Isa::Scalar].map(|isa| {
                 let mut out = vec![0.0; m * n];
                 Packed::new(Matrix::Bf16(&w), [n, k], Products::Bf16, isa).multiply(&mut out, &x, false);
                 out
             });
-            assert!(same(&there, &defined), "{:?}, scale {scale}", [m, n, k]);
+            assert!(same(&native, &defined), "{:?}, scale {scale}", [m, n, k]);
         }
     }
 }
 
-/// Against f64 sums of the same rounded numbers. Chains of 512 sums in f32 lose about 1e-6 of the size of their terms.
+/// Against f64 sums of the same rounded numbers. Chains of 512 sums in f32 lose about 1e-6 of the magnitude of their
+/// terms.
 #[test]
 fn bf16_products_are_those_of_rounded_numbers_on_every_path() {
     let near = |x: f32| f64::from(bf16::from_f32(x).to_f32());
@@ -157,7 +159,7 @@ fn packing_pays_from_avx512_on_and_where_the_machine_has_it() {
     }
 }
 
-/// Rows of every length; a NaN stays one in every bit.
+/// Rows of every length; NaN keeps all its bits.
 #[test]
 fn activations_are_rounded_to_the_same_bits_at_every_level() {
     for k in 1..71 {
@@ -169,13 +171,13 @@ fn activations_are_rounded_to_the_same_bits_at_every_level() {
             noise(3 * k, 14).into_iter().zip(special.into_iter().cycle()).flat_map(<[f32; 2]>::from).collect();
         let rounded = || match packed.rows(&x).values {
             super::rows::Values::Pairs(pairs) => pairs,
-            super::rows::Values::F32(_) => panic!("bf16 products want bf16 rows"),
+            super::rows::Values::F32(_) => panic!("bf16 products need bf16 rows"),
         };
         let results = at_each_level(rounded);
         assert!(results.iter().all(|(_, pairs)| *pairs == results[0].1), "rows of {k}");
         let value = |row: usize, q: usize| (results[0].1[row * k.div_ceil(2) + q / 2] >> (16 * (q % 2))) as u16;
-        for (at, &x) in x.iter().enumerate() {
-            assert_eq!(value(at / k, at % k), bf16::from_f32(x).to_bits(), "{x} in a row of {k}");
+        for (index, &x) in x.iter().enumerate() {
+            assert_eq!(value(index / k, index % k), bf16::from_f32(x).to_bits(), "{x} in a row of {k}");
         }
     }
 }
@@ -212,12 +214,12 @@ fn nothing_hides_a_nan_or_an_infinity() {
 }
 
 #[test]
-fn packed_bytes_are_those_that_are_taken() {
+fn packed_bytes_is_the_size_of_packed_weights() {
     for [n, k] in [[1, 1], [48, 64], [49, 65], [200, 31]] {
         let (w, halves) = (vec![0f32; n * k], vec![bf16::ZERO; n * k]);
         let bytes = |packed: Packed| (0..packed.panels()).map(|p| size_of_val(packed.panel(p))).sum::<usize>();
-        let of = |matrix| bytes(Packed::new(matrix, [n, k], Products::F32, Isa::Scalar));
-        assert_eq!(of(Matrix::F32(&w)), packed_bytes([n, k], 4));
-        assert_eq!(of(Matrix::Bf16(&halves)), packed_bytes([n, k], 2));
+        let packed_size = |matrix| bytes(Packed::new(matrix, [n, k], Products::F32, Isa::Scalar));
+        assert_eq!(packed_size(Matrix::F32(&w)), packed_bytes([n, k], 4));
+        assert_eq!(packed_size(Matrix::Bf16(&halves)), packed_bytes([n, k], 2));
     }
 }

@@ -1,19 +1,22 @@
-//! Probabilities against transformers' (`expected.json` of the goldens), and checkpoints that are not as they should be.
+//! Probabilities compared with those of transformers (`expected.json` of the goldens), and invalid checkpoints.
 
 mod filling;
 
 use super::*;
-use crate::models::Loaded;
+use crate::models::LoadedModel;
 use crate::models::checkpoint::Checkpoint;
+use crate::models::error::ModelError;
 use crate::models::files::ModelFiles;
+use crate::models::model::MaskedLm;
 use candle_core::DType;
+use candle_core::Device;
 use safetensors::tensor::{SafeTensors, TensorView, serialize};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-type Model = Box<dyn MaskedLm>;
+type BoxedModel = Box<dyn MaskedLm>;
 
 const CONFIG: &str = "config.json";
 const SAFETENSORS: &str = "model.safetensors";
@@ -23,7 +26,8 @@ const MODERN: &str = "modernbert-mlm";
 /// Outputs of both heads.
 const VOCABULARY: usize = 420;
 
-/// Both sides compute in f32; they were seen to differ by 2e-6. A wrong epsilon, window or base of positions makes 1e-2.
+/// Both sides compute in f32; the observed difference is 2e-6. A wrong epsilon, window or base of positions causes
+/// 1e-2.
 const TOLERANCE: f64 = 1e-5;
 
 fn directory(name: &str) -> PathBuf {
@@ -34,14 +38,14 @@ fn json(name: &str, file: &str) -> Value {
     serde_json::from_slice(&std::fs::read(directory(name).join(file)).unwrap()).unwrap()
 }
 
-fn load(directory: &Path) -> Result<Model, ModelError> {
+fn load(directory: &Path) -> Result<BoxedModel, ModelError> {
     match Checkpoint::open(&ModelFiles::Directory(directory.into()))?.load(DType::F32, &Device::Cpu)? {
-        Loaded::Masked(model) => Ok(model),
-        Loaded::Causal(_) => panic!("not a masked model"),
+        LoadedModel::Masked(model) => Ok(model),
+        LoadedModel::Causal(_) => panic!("not a masked model"),
     }
 }
 
-fn golden(name: &str) -> (Model, Value) {
+fn golden(name: &str) -> (BoxedModel, Value) {
     (load(&directory(name)).unwrap(), json(name, "expected.json"))
 }
 
@@ -53,25 +57,26 @@ fn numbers<T: TryFrom<u64, Error: std::fmt::Debug>>(values: &Value) -> Vec<T> {
     values.as_array().unwrap().iter().map(|value| value.as_u64().unwrap().try_into().unwrap()).collect()
 }
 
-fn assert_close(found: f64, expected: &Value, what: &str) {
+fn assert_close(actual: f64, expected: &Value, what: &str) {
     let expected = expected.as_f64().unwrap();
-    assert!((found - expected).abs() < TOLERANCE, "{what}: {found} instead of {expected}");
+    assert!((actual - expected).abs() < TOLERANCE, "{what}: {actual} instead of {expected}");
 }
 
-/// Blanks at some positions of a sequence, for the `best` of the tokens that are `allowed`.
-fn blanks(ids: &[u32], positions: &[usize], mask: u32, allowed: &[bool], best: usize) -> Vec<Blank> {
-    let (ids, choice): (Arc<[u32]>, _) = (ids.into(), Arc::new(Choice { mask, allowed: allowed.into(), best }));
-    let blank = |position: &usize| Blank { ids: Arc::clone(&ids), position: *position, choice: Arc::clone(&choice) };
-    positions.iter().map(blank).collect()
+/// Masked positions of a sequence, with the `best` of the `allowed` tokens to be returned.
+fn masked_positions(ids: &[u32], positions: &[usize], mask: u32, allowed: &[bool], best: usize) -> Vec<MaskedPosition> {
+    let (ids, candidates): (Arc<[u32]>, _) = (ids.into(), Arc::new(Candidates { mask, allowed: allowed.into(), best }));
+    let masked =
+        |index: &usize| MaskedPosition { ids: Arc::clone(&ids), position: *index, candidates: Arc::clone(&candidates) };
+    positions.iter().map(masked).collect()
 }
 
-fn fill(model: &Model, blanks: &[Blank]) -> Result<Vec<Filled>, ModelError> {
-    model.fill(&blanks.iter().collect::<Vec<_>>())
+fn fill(model: &BoxedModel, positions: &[MaskedPosition]) -> Result<Vec<Filled>, ModelError> {
+    model.fill(&positions.iter().collect::<Vec<_>>())
 }
 
-/// The whole vocabulary in order of probability.
-fn everything(model: &Model, ids: &[u32], positions: &[usize], mask: u32) -> Result<Vec<Filled>, ModelError> {
-    fill(model, &blanks(ids, positions, mask, &[true; VOCABULARY], VOCABULARY))
+/// Predictions for the whole vocabulary, in order of probability.
+fn everything(model: &BoxedModel, ids: &[u32], positions: &[usize], mask: u32) -> Result<Vec<Filled>, ModelError> {
+    fill(model, &masked_positions(ids, positions, mask, &[true; VOCABULARY], VOCABULARY))
 }
 
 /// Whether a token is a whole word, by id: neither special nor a piece of a word.
@@ -86,15 +91,15 @@ fn words(name: &str) -> Vec<bool> {
     words
 }
 
-/// The original's probability and the best replacements at every position of every text.
+/// The probability of the original token and the best candidates at every position of every text.
 fn assert_golden(name: &str) {
     let (model, expected) = golden(name);
     for text in expected["texts"].as_array().unwrap() {
         let masked = text["masked"].as_array().unwrap();
         let positions: Vec<usize> = masked.iter().map(|m| m["position"].as_u64().unwrap() as usize).collect();
         assert!(!positions.is_empty());
-        let blanks = blanks(&numbers(&text["ids"]), &positions, mask(&expected), &words(name), 6);
-        for (masked, filled) in masked.iter().zip(fill(&model, &blanks).unwrap()) {
+        let masked_positions = masked_positions(&numbers(&text["ids"]), &positions, mask(&expected), &words(name), 6);
+        for (masked, filled) in masked.iter().zip(fill(&model, &masked_positions).unwrap()) {
             let what = format!("{name}, position {}", masked["position"]);
             assert_close(filled.p_original, &masked["p_original"], &what);
             let top = masked["top"].as_array().unwrap();
@@ -124,17 +129,17 @@ fn what_is_outside_the_model_is_refused() {
     assert!(refused(&[2, 420, 3], &[1]).contains("id 420 is outside the vocabulary of 420"));
     assert!(refused(&[2, 3], &[2]).contains("position 2 is outside the 2 tokens"));
     assert!(refused(&[], &[0]).contains("position 0 is outside the 0 tokens"));
-    assert!(refused(&[5; 65], &[0]).contains("65 tokens are more than the model's 64 positions"));
+    assert!(refused(&[5; 65], &[0]).contains("65 tokens exceed the model's 64 positions"));
     assert!(everything(&model, &[5; 64], &[63], 4).is_ok());
     assert!(everything(&model, &[5], &[0], 420).unwrap_err().to_string().contains("id 420 is outside"));
 }
 
-/// A golden with some keys of `config.json` replaced (removed where null) and its tensors changed.
+/// A golden with some keys of `config.json` replaced (removed if null) and its tensors changed.
 fn changed(
     name: &str,
     keys: Value,
     change: impl FnOnce(&mut HashMap<String, TensorView<'_>>),
-) -> Result<Model, ModelError> {
+) -> Result<BoxedModel, ModelError> {
     let mut config = json(name, "config.json");
     let object = config.as_object_mut().unwrap();
     for (key, value) in keys.as_object().unwrap() {
@@ -151,20 +156,20 @@ fn changed(
     load(directory.path())
 }
 
-fn with_keys(name: &str, keys: Value) -> Result<Model, ModelError> {
+fn with_keys(name: &str, keys: Value) -> Result<BoxedModel, ModelError> {
     changed(name, keys, |_| ())
 }
 
-/// Both give the same probabilities.
-fn assert_same(name: &str, model: &Model) {
+/// Asserts that the model gives the same probabilities as the golden.
+fn assert_same(name: &str, model: &BoxedModel) {
     let (golden, expected) = golden(name);
     let ids: Vec<u32> = numbers(&expected["texts"][0]["ids"]);
-    let of = |model: &Model| everything(model, &ids, &[1, 10], mask(&expected)).unwrap();
-    assert_eq!(of(model), of(&golden));
+    let predictions = |model: &BoxedModel| everything(model, &ids, &[1, 10], mask(&expected)).unwrap();
+    assert_eq!(predictions(model), predictions(&golden));
 }
 
 #[test]
-fn the_hubs_spelling_of_modernbert_is_read() {
+fn the_hubs_format_of_modernbert_is_read() {
     let hub = serde_json::json!({
         "rope_parameters": null, "layer_types": null, "norm_eps": null, "layer_norm_eps": 1e-5,
         "global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "reference_compile": null,
@@ -181,7 +186,7 @@ fn names_of_older_files_are_read() {
             let tensor = tensors.remove(&name).unwrap();
             tensors.insert(old, tensor);
         }
-        // A pooler and the copies of the tied head that older versions wrote; no text depends on them.
+        // A pooler and the copies of the tied head that older versions wrote; no prediction depends on them.
         let word = tensors["bert.embeddings.LayerNorm.beta"].clone();
         for name in ["bert.pooler.dense.bias", "cls.predictions.decoder.weight", "cls.seq_relationship.bias"] {
             tensors.insert(name.into(), word.clone());
@@ -249,8 +254,8 @@ fn keys_that_change_the_mathematics_are_refused() {
 
 #[test]
 fn tensors_are_those_of_the_configuration() {
-    let error = |result: Result<Model, ModelError>| result.err().unwrap().to_string();
-    // More layers than there are, as many as none could have: refused before room is made for them.
+    let error = |result: Result<BoxedModel, ModelError>| result.err().unwrap().to_string();
+    // More layers than there are, and more than any model has: refused before the layers are allocated.
     let layers = serde_json::json!({ "num_hidden_layers": 1u64 << 31, "layer_types": null });
     assert_eq!(error(with_keys(MODERN, layers)), "tensor `model.layers.3.attn_norm.weight`: missing");
     assert!(
@@ -259,7 +264,7 @@ fn tensors_are_those_of_the_configuration() {
     );
     assert!(error(with_keys(BERT, serde_json::json!({ "num_hidden_layers": 1 }))).contains("not part of the model"));
     assert!(
-        error(with_keys(BERT, serde_json::json!({ "vocab_size": 421 }))).contains("config.json asks for [421, 48]")
+        error(with_keys(BERT, serde_json::json!({ "vocab_size": 421 }))).contains("config.json requires [421, 48]")
     );
     for (name, missing) in [
         (BERT, "bert.encoder.layer.1.output.dense.bias"),
@@ -273,7 +278,7 @@ fn tensors_are_those_of_the_configuration() {
     let copied = |name: &str, from: &str, to: &str| {
         error(changed(name, serde_json::json!({}), |tensors| drop(tensors.insert(to.into(), tensors[from].clone()))))
     };
-    let stranger = "tensor `model.layers.0.attn_norm.weight`: not part of the model that config.json describes";
-    assert_eq!(copied(MODERN, "model.layers.1.attn_norm.weight", "model.layers.0.attn_norm.weight"), stranger);
+    let unused = "tensor `model.layers.0.attn_norm.weight`: not part of the model that config.json describes";
+    assert_eq!(copied(MODERN, "model.layers.1.attn_norm.weight", "model.layers.0.attn_norm.weight"), unused);
     assert!(copied(MODERN, "decoder.bias", "model.layers.1.attn_norm.weight").contains("shape [420]"));
 }

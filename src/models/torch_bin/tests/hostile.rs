@@ -1,18 +1,18 @@
-//! Pickles and files that want to run something, to take all memory, or to break the reader.
+//! Pickles and files that try to execute code, to exhaust memory, or to break the reader.
 
 use super::*;
 use std::time::{Duration, Instant};
 
 #[test]
-fn nothing_is_run() {
+fn nothing_is_executed() {
     let directory = tempfile::tempdir().unwrap();
     let witness = directory.path().join("witness");
     let command = format!("touch {}", witness.display());
     for module in ["os", "posix", "nt"] {
         let call = [format!("\x63{module}\nsystem\n(").into_bytes(), text(&command), b"tR".to_vec()].concat();
         let expected =
-            format!("refers to `{module}.system`, which a file of weights has no use for; nothing of it was run");
-        // As a value, as the whole pickle, and before a dictionary that is in order.
+            format!("refers to `{module}.system`, which is not supported in a file of weights; nothing was executed");
+        // As a value, as the whole pickle, and before a valid dictionary.
         assert_eq!(refusal(&dict(&[("a", call.clone())])), expected);
         assert_eq!(refusal(&[&b"\x80\x02"[..], &call, b"."].concat()), expected);
         assert_eq!(refusal(&[&b"\x80\x02"[..], &call, &dict(&[])[2..]].concat()), expected);
@@ -52,9 +52,12 @@ fn a_name_in_a_message_is_cut_and_escaped() {
 fn instructions_outside_the_subset_are_named() {
     for code in [b'0', b'1', b'2', b'P', b'i', b'o', b'I', b'L', b'S', b'T', b'U', b'V', 0x81, 0x82, 0x8b, 0x8f, 0x97] {
         let error = refusal(&[0x80, 2, b'}', code, b'.']);
-        assert_eq!(error, format!("data.pkl, byte 3: instruction 0x{code:02x} is none that tensors need"));
+        assert_eq!(error, format!("data.pkl, byte 3: instruction 0x{code:02x} is not supported in a file of weights"));
     }
-    assert_eq!(refusal(&[0x80, 5, b'}', b'.']), "data.pkl, byte 0: protocol 5 of pickle; 2 to 4 are read");
+    assert_eq!(
+        refusal(&[0x80, 5, b'}', b'.']),
+        "data.pkl, byte 0: pickle protocol 5 is not supported; supported are 2 to 4"
+    );
 }
 
 #[test]
@@ -90,26 +93,26 @@ fn instructions_do_not_reach_below_a_mark_or_an_empty_stack() {
         b"]Na.",
         b"}.N",
     ] {
-        assert!(read(&file_of(pickle)).is_err(), "{pickle:?}");
+        assert!(read(&build_file(pickle)).is_err(), "{pickle:?}");
     }
 }
 
 #[test]
-fn forms_of_calls_that_are_not_known_are_refused() {
+fn calls_with_unsupported_arguments_are_refused() {
     let view = tensor(4, 0, &[4], &[1]);
     let parameter = |tail: &[u8]| [b"ctorch._utils\n_rebuild_parameter\n(", &view[..], tail].concat();
-    assert!(read(&file_of(&dict(&[("a", parameter(b"\x88ccollections\nOrderedDict\n)RtR"))]))).is_ok());
+    assert!(read(&build_file(&dict(&[("a", parameter(b"\x88ccollections\nOrderedDict\n)RtR"))]))).is_ok());
     let hooked = [b"\x88}".to_vec(), text("hook"), b"NstR".to_vec()].concat();
     for (value, reason) in [
-        (parameter(b"\x88tR"), "RebuildParameter in an unknown form"),
-        (parameter(&hooked), "a tensor with hooks"),
-        (b"ccollections\nOrderedDict\nN\x85R".to_vec(), "OrderedDict in an unknown form"),
-        (b"ctorch\nFloatStorage\n)R".to_vec(), "Storage(F32) in an unknown form"),
-        (b"})R".to_vec(), "a call of a dictionary"),
-        (b"ccollections\nOrderedDict\nNR".to_vec(), "None instead of a tuple"),
-        (b")Q".to_vec(), "a persistent object that is no storage"),
-        (b"N}b".to_vec(), "attributes for None"),
-        (b"}Nb".to_vec(), "attributes for a dictionary"),
+        (parameter(b"\x88tR"), "RebuildParameter has unsupported arguments"),
+        (parameter(&hooked), "a tensor has hooks"),
+        (b"ccollections\nOrderedDict\nN\x85R".to_vec(), "OrderedDict has unsupported arguments"),
+        (b"ctorch\nFloatStorage\n)R".to_vec(), "Storage(F32) has unsupported arguments"),
+        (b"})R".to_vec(), "a dictionary is called"),
+        (b"ccollections\nOrderedDict\nNR".to_vec(), "expected a tuple, found None"),
+        (b")Q".to_vec(), "a persistent object is not a storage"),
+        (b"N}b".to_vec(), "attributes are set on None"),
+        (b"}Nb".to_vec(), "attributes are set on a dictionary"),
     ] {
         let error = refusal(&dict(&[("a", value)]));
         assert!(error.contains(reason), "{error}");
@@ -120,15 +123,15 @@ fn forms_of_calls_that_are_not_known_are_refused() {
 fn depth_and_size_take_neither_stack_nor_time() {
     let start = Instant::now();
     let million = |code: &[u8]| code.repeat(1_000_000);
-    // Tuples and lists within each other, and a list that holds itself.
+    // Tuples and lists nested in each other, and a list that contains itself.
     assert_eq!(refusal(&[b"\x80\x02)", &million(b"\x85")[..], b"."].concat()), TOP_TUPLE);
     assert_eq!(
         refusal(&[&million(b"]")[..], &[b'a'; 999_999], b"."].concat()),
-        "`(top level)`: a list instead of a dictionary of tensors"
+        "`(top level)`: expected a dictionary of tensors, found a list"
     );
     assert!(refusal(b"]q\x00h\x00a.").contains("a list"));
-    assert!(refusal(&dict(&[("a", b"}q\x00h\x00h\x00s".to_vec())])).contains("a dictionary where only tensors"));
-    // Each tuple holds the one before it twice: 2^100000 elements if any were copied.
+    assert!(refusal(&dict(&[("a", b"}q\x00h\x00h\x00s".to_vec())])).contains("expected a tensor, found a dictionary"));
+    // Each tuple contains the previous one twice: 2^100000 elements if any were copied.
     let doubled: Vec<u8> =
         (0..100_000u32).flat_map(|i| [b"r", &i.to_le_bytes()[..], b"j", &i.to_le_bytes(), b"\x86"].concat()).collect();
     assert_eq!(refusal(&[b"\x80\x02)", &doubled[..], b"."].concat()), TOP_TUPLE);
@@ -140,7 +143,7 @@ fn depth_and_size_take_neither_stack_nor_time() {
     assert!(start.elapsed() < Duration::from_secs(20), "took {:?}", start.elapsed());
 }
 
-const TOP_TUPLE: &str = "`(top level)`: a tuple instead of a dictionary of tensors";
+const TOP_TUPLE: &str = "`(top level)`: expected a dictionary of tensors, found a tuple";
 
 #[test]
 fn a_long_shape_that_many_tensors_share_is_refused() {
@@ -156,22 +159,22 @@ fn a_file_cut_anywhere_is_refused() {
     }
 }
 
-/// Whatever a byte becomes, reading ends, and what it gives lies within the file.
+/// Whatever a byte is changed to, reading terminates, and the result is within the file.
 #[test]
 fn no_changed_byte_breaks_the_reader() {
     for name in ["mixed.bin", "protocol4.bin"] {
         let original = fixture(name);
         let mut file = original.clone();
-        for at in 0..file.len() {
+        for index in 0..file.len() {
             for change in [0x01, 0x02, 0x10, 0x40, 0x80, 0xff] {
-                file[at] = original[at] ^ change;
+                file[index] = original[index] ^ change;
                 for tensor in read(&file).unwrap_or_default() {
                     assert!(tensor.data.end <= file.len());
                     let bytes = tensor.shape.iter().product::<usize>() * tensor.dtype.bitsize() / 8;
                     assert_eq!(tensor.elements(&file).len(), bytes);
                 }
             }
-            file[at] = original[at];
+            file[index] = original[index];
         }
     }
 }
@@ -179,12 +182,12 @@ fn no_changed_byte_breaks_the_reader() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(4096))]
 
-    /// Programs of known instructions, most of which make no sense.
+    /// Programs of supported instructions, most of them meaningless.
     #[test]
     fn no_program_breaks_the_reader(code in proptest::collection::vec(proptest::sample::select(CODES), 0..60)) {
         let pickle: Vec<u8> = code.concat();
-        let _ = read(&file_of(&pickle));
-        let _ = read(&file_of(&[pickle, b".".to_vec()].concat()));
+        let _ = read(&build_file(&pickle));
+        let _ = read(&build_file(&[pickle, b".".to_vec()].concat()));
     }
 }
 

@@ -1,16 +1,16 @@
-//! Tensors that do not lie within their storage, storages that are not in the zip, and zips that are not torch's.
+//! Tensors that exceed their storage, storages that are not in the zip, and zips that torch did not write.
 
 use super::*;
 
-/// What one tensor over a storage of four floats is refused with.
+/// The error for one tensor over a storage of four floats.
 fn refused(count: i64, offset: i64, shape: &[i64], strides: &[i64]) -> String {
     refusal(&dict(&[("a", tensor(count, offset, shape, strides))]))
 }
 
 #[test]
-fn a_tensor_lies_within_its_storage() {
+fn a_tensor_is_within_its_storage() {
     let fits = |offset, shape: &[i64], strides: &[i64]| {
-        let file = file_of(&dict(&[("a", tensor(4, offset, shape, strides))]));
+        let file = build_file(&dict(&[("a", tensor(4, offset, shape, strides))]));
         read(&file).map(|tensors| tensors[0].elements(&file).len())
     };
     assert_eq!(fits(0, &[4], &[1]), Ok(16));
@@ -29,57 +29,57 @@ fn a_tensor_lies_within_its_storage() {
         (0, &[2, 2], &[i64::MAX, i64::MAX]),
     ] {
         let error = refused(4, offset, shape, strides);
-        assert!(error.starts_with("`a`: ") && error.contains("leaves its storage of 4 elements"), "{error}");
+        assert!(error.starts_with("`a`: ") && error.contains("exceeds its storage of 4 elements"), "{error}");
     }
 }
 
 #[test]
 fn negative_numbers_and_unequal_ranks_are_refused() {
-    assert_eq!(refused(4, 0, &[-1], &[1]), "`a`: shape [-1]");
-    assert_eq!(refused(4, 0, &[1], &[-1]), "`a`: strides [-1]");
-    assert_eq!(refused(4, -1, &[1], &[1]), "`a`: offset -1");
-    assert!(refused(4, 0, &[1], &[1, 1]).contains("has not as many dimensions"));
-    assert!(refused(-4, 0, &[1], &[1]).contains("is not -4 elements"));
+    assert_eq!(refused(4, 0, &[-1], &[1]), "`a`: shape [-1] is invalid");
+    assert_eq!(refused(4, 0, &[1], &[-1]), "`a`: strides [-1] are invalid");
+    assert_eq!(refused(4, -1, &[1], &[1]), "`a`: offset -1 is invalid");
+    assert!(refused(4, 0, &[1], &[1, 1]).contains("different numbers of dimensions"));
+    assert!(refused(-4, 0, &[1], &[1]).contains("does not match -4 elements"));
 }
 
 #[test]
-fn a_few_bytes_do_not_stand_for_much_memory() {
+fn a_few_bytes_do_not_represent_much_memory() {
     for shape in [&[5][..], &[1 << 40], &[1 << 40, 1 << 40]] {
         let error = refused(4, 0, shape, &vec![0; shape.len()]);
-        assert!(error.contains("is more than its storage of 4 elements"), "{error}");
+        assert!(error.contains("more elements than its storage of 4 elements"), "{error}");
     }
-    assert!(refused(4, 0, &[i64::MAX, 3, 0], &[0, 0, 0]).contains("is more than its storage"));
+    assert!(refused(4, 0, &[i64::MAX, 3, 0], &[0, 0, 0]).contains("more elements than its storage"));
 }
 
 #[test]
-fn a_storage_has_the_size_that_the_pickle_tells() {
+fn a_storage_has_the_size_given_in_the_pickle() {
     for count in [3, 5, 1 << 62, i64::MAX] {
         let error = refused(count, 0, &[1], &[1]);
-        assert_eq!(error, format!("`a`: storage `data/0` has 16 bytes, which is not {count} elements of F32"));
+        assert_eq!(error, format!("`a`: storage `data/0` has 16 bytes, which does not match {count} elements of F32"));
     }
     let pickle = dict(&[("a", tensor(4, 0, &[4], &[1]))]);
-    let error = read(&zip_of(&[("x/data.pkl", &pickle), ("x/data/1", &[0; 16])])).unwrap_err();
+    let error = read(&build_zip(&[("x/data.pkl", &pickle), ("x/data/1", &[0; 16])])).unwrap_err();
     assert_eq!(error.to_string(), "`a`: there is no zip entry `data/0`");
 }
 
 #[test]
-fn a_name_stands_for_one_tensor() {
+fn a_name_refers_to_one_tensor() {
     let view = tensor(4, 0, &[4], &[1]);
-    assert_eq!(refusal(&dict(&[("a", view.clone()), ("a", view.clone())])), "`a`: the name is there twice");
+    assert_eq!(refusal(&dict(&[("a", view.clone()), ("a", view.clone())])), "`a`: the name is listed twice");
     let unnamed = [b"\x80\x02}(K\x01".to_vec(), view, b"u.".to_vec()].concat();
-    assert_eq!(refusal(&unnamed), "`(top level)`: a number as a key");
+    assert_eq!(refusal(&unnamed), "`(top level)`: expected a string as a key, found a number");
 }
 
 #[test]
 fn only_what_torch_saves_is_a_torch_file() {
     let pickle = dict(&[]);
-    let of = |entries: &[(&str, &[u8])]| read(&zip_of(entries)).unwrap_err().to_string();
-    assert!(of(&[]).contains("no `data.pkl`"));
-    assert!(of(&[("data.pkl", &pickle)]).contains("no `data.pkl`"));
-    assert!(of(&[("a/b/data.pkl", &pickle)]).contains("no `data.pkl`"));
-    assert!(of(&[("a/data.pkl", &pickle), ("b/data.pkl", &pickle)]).contains("a second pickle"));
-    assert!(of(&[("a/data.pkl", &pickle), ("a/byteorder", b"big")]).contains("byte order"));
-    assert!(of(&[("a/data.pkl", &vec![b'('; (8 << 20) + 1])]).contains("longer than any list of tensors"));
+    let error = |entries: &[(&str, &[u8])]| read(&build_zip(entries)).unwrap_err().to_string();
+    assert!(error(&[]).contains("no `data.pkl`"));
+    assert!(error(&[("data.pkl", &pickle)]).contains("no `data.pkl`"));
+    assert!(error(&[("a/b/data.pkl", &pickle)]).contains("no `data.pkl`"));
+    assert!(error(&[("a/data.pkl", &pickle), ("b/data.pkl", &pickle)]).contains("only one pickle is supported"));
+    assert!(error(&[("a/data.pkl", &pickle), ("a/byteorder", b"big")]).contains("little-endian"));
+    assert!(error(&[("a/data.pkl", &vec![b'('; (8 << 20) + 1])]).contains("exceeds the maximum of 8 MiB"));
     for other in
         [&b""[..], b"PK\x03\x04", b"\x80\x02}.", b"version https://git-lfs.github.com/spec/v1\n", &[0; 100_000]]
     {
@@ -87,34 +87,34 @@ fn only_what_torch_saves_is_a_torch_file() {
     }
 }
 
-/// Where the central directory's record of an entry begins.
+/// The start of an entry's record in the central directory.
 fn record(zip: &[u8], index: usize) -> usize {
     zip.windows(4).enumerate().filter(|(_, w)| *w == b"PK\x01\x02").nth(index).unwrap().0
 }
 
-/// A zip of one tensor whose record of the storage was changed at a place.
-fn changed(place: usize, bytes: &[u8]) -> String {
-    let mut zip = file_of(&dict(&[("a", tensor(4, 0, &[4], &[1]))]));
-    let at = record(&zip, 2) + place;
-    zip[at..at + bytes.len()].copy_from_slice(bytes);
+/// The error for a zip of one tensor with a change in the storage's record.
+fn changed(offset: usize, bytes: &[u8]) -> String {
+    let mut zip = build_file(&dict(&[("a", tensor(4, 0, &[4], &[1]))]));
+    let start = record(&zip, 2) + offset;
+    zip[start..start + bytes.len()].copy_from_slice(bytes);
     read(&zip).unwrap_err().to_string()
 }
 
 #[test]
-fn entries_lie_in_the_file_as_they_are() {
+fn entries_are_uncompressed_and_within_the_file() {
     assert!(changed(10, &8u16.to_le_bytes()).contains("zip entry `x/data/0`: compressed"));
     assert!(changed(8, &1u16.to_le_bytes()).contains("encrypted"));
-    assert!(changed(24, &17u32.to_le_bytes()).contains("of two sizes"));
+    assert!(changed(24, &17u32.to_le_bytes()).contains("two different sizes"));
     let sizes = |size: u32| [size.to_le_bytes(), size.to_le_bytes()].concat();
-    assert!(changed(20, &sizes(1 << 30)).contains("lies outside the file"));
-    assert!(changed(20, &sizes(15)).contains("has 15 bytes, which is not 4 elements"));
+    assert!(changed(20, &sizes(1 << 30)).contains("extends beyond the file"));
+    assert!(changed(20, &sizes(15)).contains("has 15 bytes, which does not match 4 elements"));
     assert!(changed(42, &(1u32 << 31).to_le_bytes()).contains("not a file of PyTorch weights"));
 }
 
-/// A zip64 directory that tells of 2^40 entries must not make room for them.
+/// A zip64 directory that claims 2^40 entries must not cause an allocation for them.
 #[test]
 fn a_directory_with_absurd_counts_is_refused() {
-    let mut zip = file_of(&dict(&[]));
+    let mut zip = build_file(&dict(&[]));
     let end = zip.windows(4).position(|w| w == b"PK\x05\x06").unwrap();
     zip.truncate(end);
     let mut record = b"PK\x06\x06".to_vec();
@@ -134,9 +134,9 @@ fn a_directory_with_absurd_counts_is_refused() {
 #[test]
 fn two_entries_of_one_name_are_refused() {
     let pickle = dict(&[("a", tensor(4, 0, &[4], &[1]))]);
-    let mut zip = zip_of(&[("x/data.pkl", &pickle), ("x/data/0", &[0; 16]), ("x/data/1", &[1; 16])]);
-    while let Some(at) = zip.windows(8).position(|w| w == b"x/data/1") {
-        zip[at + 7] = b'0';
+    let mut zip = build_zip(&[("x/data.pkl", &pickle), ("x/data/0", &[0; 16]), ("x/data/1", &[1; 16])]);
+    while let Some(start) = zip.windows(8).position(|w| w == b"x/data/1") {
+        zip[start + 7] = b'0';
     }
     assert!(read(&zip).unwrap_err().to_string().contains("the same name"));
 }

@@ -1,4 +1,4 @@
-//! Real files of torch, and files that mean harm.
+//! Files written by torch, and malicious files.
 
 mod hostile;
 mod limits;
@@ -17,8 +17,8 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(fixtures().join("torch").join(name)).unwrap()
 }
 
-/// A zip as torch lays it out.
-fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+/// A zip with the layout that torch uses.
+fn build_zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in entries {
         zip.start_file(name, SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored)).unwrap();
@@ -28,13 +28,13 @@ fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// A file with this pickle and one storage `0` of 16 bytes.
-fn file_of(pickle: &[u8]) -> Vec<u8> {
-    zip_of(&[("x/data.pkl", pickle), ("x/byteorder", b"little"), ("x/data/0", &[0; 16])])
+fn build_file(pickle: &[u8]) -> Vec<u8> {
+    build_zip(&[("x/data.pkl", pickle), ("x/byteorder", b"little"), ("x/data/0", &[0; 16])])
 }
 
-/// What a pickle is refused with.
+/// The error for a pickle.
 fn refusal(pickle: &[u8]) -> String {
-    read(&file_of(pickle)).unwrap_err().to_string()
+    read(&build_file(pickle)).unwrap_err().to_string()
 }
 
 fn text(text: &str) -> Vec<u8> {

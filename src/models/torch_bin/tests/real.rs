@@ -1,4 +1,4 @@
-//! Files that torch wrote, against what Python read from them.
+//! Files written by torch, compared with what Python read from them.
 
 use super::*;
 use safetensors::{Dtype, SafeTensors};
@@ -8,7 +8,7 @@ fn named<'t>(tensors: &'t [StoredTensor], name: &str) -> &'t StoredTensor {
     tensors.iter().find(|tensor| tensor.name == name).unwrap()
 }
 
-/// Every tensor of a file equals the one of `mixed.safetensors`, byte for byte.
+/// Asserts that every tensor of a file equals the one of `mixed.safetensors`, byte for byte.
 fn assert_mixed(name: &str) {
     let (file, safetensors) = (fixture(name), fixture("mixed.safetensors"));
     let (tensors, expected) = (read(&file).unwrap(), SafeTensors::deserialize(&safetensors).unwrap());
@@ -71,11 +71,11 @@ fn a_state_dict_may_stand_alone_under_a_key() {
 #[test]
 fn what_is_no_tensor_is_refused_by_its_key() {
     let error = read(&fixture("epoch.bin")).unwrap_err().to_string();
-    assert_eq!(error, "`epoch`: a number where only tensors are expected");
+    assert_eq!(error, "`epoch`: expected a tensor, found a number");
 }
 
 #[test]
-fn the_format_of_before_1_6_is_refused_with_the_way_out() {
+fn the_format_before_1_6_is_refused_with_a_remedy() {
     let error = read(&fixture("legacy.bin")).unwrap_err();
     assert_eq!(error, TorchBinError::Legacy);
     assert!(error.to_string().contains("safe_serialization=True"));

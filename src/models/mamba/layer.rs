@@ -1,68 +1,16 @@
-//! One layer: its tensors and the order of its steps. The steps themselves are in [`super::fused`], [`super::plain`] and
-//! [`super::gpu`].
+//! One layer: its tensors and the order of its steps. The steps themselves are in [`super::fused`], [`super::plain`]
+//! and [`super::gpu`].
 
 use super::arch::{Generation, MambaArch};
-use super::{fused, gpu, plain};
-use crate::models::ModelError;
-use crate::models::batch::PackedBatch;
-use crate::models::cuda::Scans;
-use crate::models::decoder::TensorSource;
-use crate::models::kernels::scan::ScanShape;
-use crate::models::layer::linear;
-use crate::models::ops::{Form, Linear, Multiply};
+use super::plan::MixerPlan;
+use super::steps::{Columns, Conv, RmsNorm, Scan, ScanColumns};
+use crate::models::error::ModelError;
+use crate::models::ops::{Form, Linear};
+use crate::models::source::{TensorSource, linear};
 use candle_core::{Result, Tensor};
 
-/// What every layer of one forward pass shares.
-pub enum Plan<'a> {
-    Fused {
-        batch: &'a PackedBatch,
-        positions: Vec<usize>,
-        multiply: Multiply,
-    },
-    Plain(plain::Padding),
-    /// The plain form, but for the convolution and the scan, for which there are kernels.
-    Gpu(gpu::Kernels<'a>),
-}
-
-/// RMS normalisation in groups of columns, with weight `[width]`.
-pub struct RmsNorm {
-    pub weight: Tensor,
-    pub groups: usize,
-    pub eps: f64,
-}
-
-/// The convolution: taps `[kernel, channels]`, the last one for the token itself, and bias `[channels]`.
-pub struct Conv {
-    pub taps: Tensor,
-    pub bias: Tensor,
-}
-
-/// What the scan has learnt, as [`crate::models::kernels::scan::ScanWeights`] describes it.
-pub struct Scan {
-    pub shape: ScanShape,
-    pub a: Tensor,
-    pub d: Tensor,
-    pub time_bias: Tensor,
-    pub time_limit: (f64, f64),
-}
-
-/// Columns of a tensor `[tokens, width]`, from `first` on; how many is said by who reads them.
-#[derive(Clone, Copy)]
-pub struct Columns<'a> {
-    pub tensor: &'a Tensor,
-    pub first: usize,
-}
-
-/// What the scan reads, as [`crate::models::kernels::scan::ScanInput`] describes it.
-pub struct ScanColumns<'a> {
-    pub x: Columns<'a>,
-    pub gate: Columns<'a>,
-    pub time_steps: Columns<'a>,
-    pub b: Columns<'a>,
-    pub c: Columns<'a>,
-}
-
-pub struct Layer {
+/// One layer of a Mamba model.
+pub struct MambaLayer {
     norm: RmsNorm,
     in_proj: Linear,
     conv: Conv,
@@ -77,62 +25,7 @@ enum Selection {
     Mamba2 { gated_norm: RmsNorm },
 }
 
-impl<'a> Plan<'a> {
-    /// For a batch whose first hidden states are `x`, with the kernels of a GPU where there are some.
-    pub fn new(form: Form, batch: &'a PackedBatch, scans: Option<&'a Scans>, x: &Tensor) -> Result<Self> {
-        Ok(match (form, scans) {
-            (Form::Fused(multiply), _) => Self::Fused { batch, positions: batch.positions(), multiply },
-            // Kernels know no gradients.
-            (Form::Plain, Some(scans)) if !x.track_op() => Self::Gpu(gpu::Kernels::new(scans, batch, x.device())?),
-            (Form::Plain, _) => Self::Plain(plain::Padding::new(batch, x.device())?),
-        })
-    }
-
-    fn form(&self) -> Form {
-        match self {
-            Self::Fused { multiply, .. } => Form::Fused(*multiply),
-            Self::Plain(_) | Self::Gpu(_) => Form::Plain,
-        }
-    }
-
-    fn conv(&self, x: Columns, conv: &Conv) -> Result<Tensor> {
-        match self {
-            Self::Fused { positions, .. } => fused::conv(x, conv, positions),
-            Self::Plain(padding) => plain::conv(x, conv, padding),
-            Self::Gpu(kernels) => kernels.conv(x, conv),
-        }
-    }
-
-    fn scan(&self, columns: &ScanColumns, scan: &Scan) -> Result<Tensor> {
-        match self {
-            Self::Fused { batch, .. } => fused::scan(columns, scan, &batch.sequences),
-            Self::Plain(padding) => plain::scan(columns, scan, padding),
-            Self::Gpu(kernels) => kernels.scan(columns, scan),
-        }
-    }
-}
-
-impl RmsNorm {
-    pub fn new(
-        name: &str,
-        width: usize,
-        groups: usize,
-        eps: f64,
-        source: TensorSource<'_>,
-    ) -> std::result::Result<Self, ModelError> {
-        Ok(Self { weight: source(&format!("{name}.weight"), &[width])?, groups, eps })
-    }
-
-    /// x `[tokens, width]`, normalised row by row and group by group.
-    pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
-        match form {
-            Form::Fused(_) => fused::rms_norm(x, self),
-            Form::Plain => plain::rms_norm(x, self),
-        }
-    }
-}
-
-impl Layer {
+impl MambaLayer {
     pub fn new(
         arch: &MambaArch,
         index: usize,
@@ -165,7 +58,7 @@ impl Layer {
     }
 
     /// `x + mixer(norm(x))`, `[tokens, hidden]`.
-    pub fn forward(&self, x: Tensor, arch: &MambaArch, plan: &Plan) -> Result<Tensor> {
+    pub fn forward(&self, x: Tensor, arch: &MambaArch, plan: &MixerPlan) -> Result<Tensor> {
         let form = plan.form();
         let projected = self.in_proj.forward(&self.norm.forward(&x, form)?, form)?;
         let from_projected = |first| Columns { tensor: &projected, first };
@@ -222,7 +115,7 @@ fn scan(
         Generation::Mamba { .. } => source(&name("A_log"), &[steps[0], shape.states])?.t()?.contiguous()?,
         Generation::Mamba2 { .. } => source(&name("A_log"), &steps)?,
     };
-    // A bias of the projection in Mamba, a parameter of its own in Mamba-2.
+    // A bias of the projection in Mamba, a separate parameter in Mamba-2.
     let time_bias = match arch.generation {
         Generation::Mamba { .. } => "time_proj.bias",
         Generation::Mamba2 { .. } => "dt_bias",

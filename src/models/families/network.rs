@@ -1,0 +1,58 @@
+//! The result of reading a configuration.
+
+use super::storage::Storage;
+use crate::models::arch::Arch;
+use crate::models::mamba::MambaArch;
+use crate::models::masked::Blueprint;
+
+/// What a configuration describes.
+pub struct ModelDescription {
+    /// The value of `model_type`.
+    pub model_type: &'static str,
+    pub network: Network,
+}
+
+/// The architecture of a model, and how its tensors are stored.
+pub enum Network {
+    Decoder(Arch, Storage),
+    Mamba(MambaArch, Storage),
+    Masked(Blueprint),
+}
+
+impl Network {
+    /// The number of outputs of the head.
+    pub fn vocab_size(&self) -> usize {
+        match self {
+            Self::Decoder(arch, _) => arch.sizes.vocab,
+            Self::Mamba(arch, _) => arch.vocab_size,
+            Self::Masked(blueprint) => blueprint.vocab_size(),
+        }
+    }
+
+    /// The maximum number of tokens in a text; `None` if there is no limit.
+    pub fn context(&self) -> Option<usize> {
+        match self {
+            Self::Decoder(arch, _) => Some(arch.sizes.context),
+            Self::Mamba(..) => None,
+            Self::Masked(blueprint) => Some(blueprint.context()),
+        }
+    }
+
+    /// Whether a tensor on disk is a matrix in the sense of [`Storage::is_matrix`].
+    pub fn is_matrix(&self, name: &str, shape: &[usize]) -> bool {
+        let positions = match self {
+            Self::Decoder(_, storage) | Self::Mamba(_, storage) => storage.candidates("positions.weight"),
+            Self::Masked(_) => return false,
+        };
+        shape.len() == 2 && name.ends_with(".weight") && !positions.iter().flatten().any(|table| table == name)
+    }
+
+    /// Whether a tensor on disk is not part of the model.
+    pub fn ignores(&self, name: &str) -> bool {
+        match self {
+            Self::Decoder(arch, storage) => storage.ignores(arch.head.tied, name),
+            Self::Mamba(arch, storage) => storage.ignores(arch.tied_head, name),
+            Self::Masked(blueprint) => blueprint.ignores(name),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Access to the elements of tensors, and operations that several others share.
+
+use candle_core::{CpuStorage, DType, Layout, Result, Storage, Tensor, bail};
+
+/// Converts a tensor to a type wide enough for sums: f32 for the half types, otherwise unchanged.
+pub fn wide(x: &Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::F16 | DType::BF16 => x.to_dtype(DType::F32),
+        _ => Ok(x.clone()),
+    }
+}
+
+/// `cap tanh(x / cap)` in differentiable operations.
+pub fn soft_cap(x: &Tensor, cap: f64) -> Result<Tensor> {
+    (x / cap)?.tanh()? * cap
+}
+
+/// Calls `read` with the contiguous f32 elements of a CPU tensor.
+pub fn with_slice<T>(tensor: &Tensor, read: impl FnOnce(&[f32]) -> Result<T>) -> Result<T> {
+    let (storage, layout) = tensor.storage_and_layout();
+    match &*storage {
+        Storage::Cpu(storage) => read(elements(storage, layout)?),
+        _ => bail!("a CPU kernel was given a tensor on another device"),
+    }
+}
+
+/// The contiguous f32 elements of a storage.
+pub fn elements<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
+    match (storage, layout.contiguous_offsets()) {
+        (CpuStorage::F32(values), Some((start, end))) => Ok(&values[start..end]),
+        _ => bail!("a CPU kernel needs contiguous f32 elements, got {:?} {layout:?}", dtype_of(storage)),
+    }
+}
+
+/// The contiguous f32 elements of a storage, for writing.
+pub fn elements_mut<'a>(storage: &'a mut CpuStorage, layout: &Layout) -> Result<&'a mut [f32]> {
+    let dtype = dtype_of(storage);
+    match (storage, layout.contiguous_offsets()) {
+        (CpuStorage::F32(values), Some((start, end))) => Ok(&mut values[start..end]),
+        _ => bail!("a CPU kernel needs contiguous f32 elements, got {dtype:?} {layout:?}"),
+    }
+}
+
+fn dtype_of(storage: &CpuStorage) -> DType {
+    candle_core::backend::BackendStorage::dtype(storage)
+}

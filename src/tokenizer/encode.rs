@@ -1,0 +1,74 @@
+//! Encodes texts as token ids.
+
+use super::error::TokenizerError;
+use std::sync::{Arc, OnceLock};
+use tokenizers::Tokenizer as HubTokenizer;
+
+/// A tokenizer, cheap to clone and safe to share between threads.
+#[derive(Clone)]
+pub struct Tokenizer {
+    pub(super) inner: Arc<HubTokenizer>,
+    pub(super) fingerprint: Arc<OnceLock<Result<String, TokenizerError>>>,
+}
+
+/// One text as ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    pub ids: Arc<[u32]>,
+    /// Start and end of each token in Unicode code points of the original text, as reported by the tokenizer.
+    pub offsets: Vec<(usize, usize)>,
+    /// The number of special tokens that the tokenizer added before the text.
+    pub specials_before: usize,
+}
+
+impl Encoded {
+    /// Whether there is a special token before the text.
+    pub fn bos_prepended(&self) -> bool {
+        self.specials_before > 0
+    }
+}
+
+impl Tokenizer {
+    /// Reads a `tokenizer.json`. Truncation and padding are disabled, so that no text is truncated silently.
+    ///
+    /// # Errors
+    /// If the `tokenizers` library cannot read the file.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, TokenizerError> {
+        let mut inner = HubTokenizer::from_bytes(bytes).map_err(|e| TokenizerError(e.to_string()))?;
+        inner.with_truncation(None).map_err(|e| TokenizerError(e.to_string()))?;
+        inner.with_padding(None);
+        Ok(Self { inner: Arc::new(inner), fingerprint: Arc::default() })
+    }
+
+    /// Encodes a text with the tokenizer's default special tokens.
+    ///
+    /// # Errors
+    /// If the tokenizer has no token for a part of the text.
+    pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
+        let encoding = self.inner.encode_char_offsets(text, true).map_err(|e| TokenizerError(e.to_string()))?;
+        Ok(Encoded {
+            ids: encoding.get_ids().into(),
+            offsets: encoding.get_offsets().to_vec(),
+            specials_before: encoding.get_special_tokens_mask().iter().take_while(|special| **special == 1).count(),
+        })
+    }
+
+    /// The ids of a text without the special tokens that the tokenizer adds.
+    ///
+    /// # Errors
+    /// As for [`Tokenizer::encode`].
+    pub fn plain_ids(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
+        let encoding = self.inner.encode_fast(text, false).map_err(|e| TokenizerError(e.to_string()))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The text of one token; U+FFFD if its bytes alone are not valid UTF-8.
+    pub fn piece(&self, id: u32) -> String {
+        self.inner.decode(&[id], false).unwrap_or_default()
+    }
+
+    /// One more than the largest id of the tokenizer.
+    pub fn id_bound(&self) -> usize {
+        self.inner.get_vocab(true).values().max().map_or(0, |&id| id as usize + 1)
+    }
+}
