@@ -1,6 +1,6 @@
 //! The scores of an audit's samples as lines of JSON or as CSV, written as they are sent.
 
-use crate::jobs::{AuditOutcome, Column, SampleScores};
+use crate::jobs::{AuditOutcome, Column, SampleId, SampleScores};
 use crate::scorer::TextError;
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
@@ -31,7 +31,7 @@ pub struct SampleLine<'a> {
     /// Place among the samples, from 0.
     index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
+    id: Option<&'a SampleId>,
     /// 1 for a member, 0 for a non-member; absent where the audit has no labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<u8>,
@@ -115,7 +115,7 @@ fn csv(outcome: &AuditOutcome, rows: Range<usize>) -> io::Result<Vec<u8>> {
 fn record(outcome: &AuditOutcome, line: SampleLine<'_>, row: &SampleScores) -> io::Result<Vec<String>> {
     let mut fields = vec![
         line.index.to_string(),
-        line.id.unwrap_or_default().to_owned(),
+        line.id.map_or(String::new(), SampleId::to_string),
         line.label.map_or(String::new(), |label| label.to_string()),
         line.group.unwrap_or_default().to_owned(),
         line.scored_tokens.to_string(),
@@ -137,7 +137,7 @@ fn line<'a>(outcome: &'a AuditOutcome, index: usize, row: &'a SampleScores) -> S
     let known = |label: &Arc<str>| listed(outcome).any(|(_, column)| *column.method.label == **label);
     SampleLine {
         index,
-        id: row.id.as_deref(),
+        id: row.id.as_ref(),
         label: row.member.map(u8::from),
         group: row.group.as_deref(),
         scored_tokens: row.scored_tokens,

@@ -2,11 +2,13 @@
 
 mod report;
 mod run;
+mod sample;
 mod spec;
 
 pub use report::*;
 pub use run::{AuditOutcome, Column, SampleScores, run};
-pub use spec::{AuditSpec, Metrics, Sample};
+pub use sample::{Label, MAX_GROUPS, Sample, SampleId, samples_error};
+pub use spec::{AuditSpec, Metrics};
 
 use crate::scorer::{Scorer, ScorerError};
 use serde::Serialize;
