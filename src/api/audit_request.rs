@@ -2,12 +2,12 @@
 
 use super::ApiState;
 use super::check::{self, Faults};
-use super::problem::Problem;
-use crate::jobs::{AuditSpec, Metrics, Sample, samples_error};
-use crate::methods::{LabelledMethod, MethodRequest};
+use super::problem::{Kind, Problem};
+use crate::jobs::{AuditSpec, MAX_SAMPLES, Metrics, Sample, samples_error};
+use crate::methods::{LabelledMethod, MAX_METHODS, MethodRequest};
 use crate::scorer::{Overflow, Plan};
 use crate::statistics::Bootstrap;
-use crate::wire::{Object, object_or_null};
+use crate::wire::{List, Object, TooMany, at_most, counted, object_or_null};
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -24,9 +24,11 @@ pub struct AuditRequest {
     model: Option<String>,
     /// The texts, all with a label or all without.
     #[schema(min_items = 1, value_type = Vec<Sample>)]
-    samples: Vec<Object<Sample>>,
+    #[serde(deserialize_with = "counted::<_, _, MAX_SAMPLES>")]
+    samples: List<Object<Sample>>,
     /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
     #[schema(max_items = 256)]
+    #[serde(default, deserialize_with = "at_most::<_, _, MAX_METHODS>")]
     methods: Option<Vec<MethodRequest>>,
     /// What to do with a text that is longer than the model's context: `error` if left out.
     overflow: Option<Overflow>,
@@ -43,7 +45,10 @@ impl AuditRequest {
     pub fn check(self, state: &ApiState) -> Result<AuditSpec, Problem> {
         let mut faults = Faults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        let samples: Vec<Sample> = self.samples.into_iter().map(|Object(sample)| sample).collect();
+        let samples = self.samples.map_err(|TooMany { count, limit }| {
+            Problem::new(Kind::TooLarge, format!("there are {count} samples; the limit of an audit is {limit}"))
+        })?;
+        let samples: Vec<Sample> = samples.into_iter().map(|Object(sample)| sample).collect();
         for (index, fault) in
             samples.iter().enumerate().filter_map(|(index, sample)| Some((index, sample.label_error()?)))
         {

@@ -26,6 +26,7 @@ mod prefer;
 mod problem;
 mod problems;
 mod score;
+mod score_request;
 
 use crate::config::{LimitSettings, Settings};
 use crate::jobs::Audits;
