@@ -24,6 +24,7 @@ const TOKENS: &str = "tokens";
 
 /// Texts to score, and how.
 #[derive(Debug, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ScoreRequest {
     /// Id of a configured model; may be left out where there is a default.
     #[schema(examples("demo"))]
