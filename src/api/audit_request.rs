@@ -2,15 +2,13 @@
 
 use super::ApiState;
 use super::check::{self, Faults};
-use super::problem::Problem;
-use crate::jobs::{AuditSpec, Metrics, Sample};
-use crate::methods::{LabelledMethod, MethodRequest};
+use super::problem::{Kind, Problem};
+use crate::jobs::{AuditSpec, MAX_SAMPLES, Metrics, Sample, samples_error};
+use crate::methods::{LabelledMethod, MAX_METHODS, MethodRequest};
 use crate::scorer::{Overflow, Plan};
 use crate::statistics::Bootstrap;
-use crate::wire::{Object, object_or_null};
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer};
-use std::fmt;
+use crate::wire::{List, Object, TooMany, at_most, counted, object_or_null};
+use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -25,80 +23,18 @@ pub struct AuditRequest {
     #[schema(examples("demo"))]
     model: Option<String>,
     /// The texts, all with a label or all without.
-    #[schema(min_items = 1)]
-    #[schema(value_type = Vec<SampleRequest>)]
-    samples: Vec<Object<SampleRequest>>,
+    #[schema(min_items = 1, value_type = Vec<Sample>)]
+    #[serde(deserialize_with = "counted::<_, _, MAX_SAMPLES>")]
+    samples: List<Object<Sample>>,
     /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
     #[schema(max_items = 256)]
+    #[serde(default, deserialize_with = "at_most::<_, _, MAX_METHODS>")]
     methods: Option<Vec<MethodRequest>>,
     /// What to do with a text that is longer than the model's context: `error` if left out.
     overflow: Option<Overflow>,
     /// Which statistics to report.
     #[serde(default, deserialize_with = "object_or_null")]
     metrics: Option<Metrics>,
-}
-
-/// One text.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with `text`, and perhaps `id`, `label`, `group` and `neighbors`")]
-pub struct SampleRequest {
-    /// Comes back with its scores; need not be unique.
-    id: Option<String>,
-    /// The text; `input` is accepted as another name of this field.
-    #[serde(alias = "input")]
-    text: String,
-    /// 1 for a text that is known to be in the training data, 0 for one that is known not to be.
-    #[schema(value_type = Option<u8>, minimum = 0, maximum = 1)]
-    label: Option<Label>,
-    /// What it is counted with, beside being counted with all.
-    group: Option<String>,
-    /// Texts that differ little from it, for the method `neighbor`.
-    #[schema(min_items = 1)]
-    neighbors: Option<Vec<String>>,
-}
-
-/// A number where 0 or 1 belongs; which of the two is looked at with all other faults.
-#[derive(Clone, Copy, Debug)]
-struct Label(f64);
-
-impl Label {
-    fn member(self) -> Option<bool> {
-        if self.0 == 1.0 {
-            Some(true)
-        } else if self.0 == 0.0 {
-            Some(false)
-        } else {
-            None
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Label {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct LabelVisitor;
-
-        impl Visitor<'_> for LabelVisitor {
-            type Value = Label;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the number 0 or 1")
-            }
-
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Label, E> {
-                Ok(Label(number as f64))
-            }
-
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Label, E> {
-                Ok(Label(number as f64))
-            }
-
-            fn visit_f64<E: Error>(self, number: f64) -> Result<Label, E> {
-                Ok(Label(number))
-            }
-        }
-
-        deserializer.deserialize_any(LabelVisitor)
-    }
 }
 
 impl AuditRequest {
@@ -109,16 +45,17 @@ impl AuditRequest {
     pub fn check(self, state: &ApiState) -> Result<AuditSpec, Problem> {
         let mut faults = Faults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        for (index, label) in
-            self.samples.iter().enumerate().filter_map(|(index, sample)| Some((index, sample.0.label?)))
+        let samples = self.samples.map_err(|TooMany { count, limit }| {
+            Problem::new(Kind::TooLarge, format!("there are {count} samples; the limit of an audit is {limit}"))
+        })?;
+        let samples: Vec<Sample> = samples.into_iter().map(|Object(sample)| sample).collect();
+        for (index, fault) in
+            samples.iter().enumerate().filter_map(|(index, sample)| Some((index, sample.label_error()?)))
         {
-            if label.member().is_none() {
-                faults.push(format!("/samples/{index}/label"), format!("the label is {}; it must be 0 or 1", label.0));
-            }
+            faults.push(format!("/samples/{index}/label"), fault);
         }
-        let samples: Vec<Sample> = self.samples.into_iter().map(|Object(sample)| sample.into()).collect();
         if faults.is_empty()
-            && let Some(fault) = AuditSpec::fault_of(&samples)
+            && let Some(fault) = samples_error(&samples)
         {
             faults.push("/samples", fault);
         }
@@ -135,13 +72,6 @@ impl AuditRequest {
         let plan =
             Plan { model: model.id.clone(), methods, overflow: self.overflow.unwrap_or_default(), tokens: false };
         Ok(AuditSpec { plan, samples, metrics })
-    }
-}
-
-impl From<SampleRequest> for Sample {
-    fn from(sample: SampleRequest) -> Self {
-        let SampleRequest { id, text, label, group, neighbors } = sample;
-        Self { id, text, member: label.and_then(Label::member), group, neighbors }
     }
 }
 

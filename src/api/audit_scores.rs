@@ -1,12 +1,14 @@
 //! The scores of an audit's samples as lines of JSON or as CSV, written as they are sent.
 
-use crate::jobs::{AuditOutcome, Column, SampleScores};
+use crate::jobs::{AuditOutcome, Column, SampleId, SampleScores};
 use crate::scorer::TextError;
+use crate::wire::inert;
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures::stream;
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +33,7 @@ pub struct SampleLine<'a> {
     /// Place among the samples, from 0.
     index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
+    id: Option<&'a SampleId>,
     /// 1 for a member, 0 for a non-member; absent where the audit has no labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<u8>,
@@ -102,8 +104,9 @@ fn ndjson(outcome: &AuditOutcome, rows: Range<usize>) -> io::Result<Vec<u8>> {
 fn csv(outcome: &AuditOutcome, rows: Range<usize>) -> io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     if rows.start == 0 {
-        let labels = listed(outcome).map(|(_, column)| &*column.method.label);
-        writer.write_record(LEADING.into_iter().chain(labels).chain(TRAILING))?;
+        let labels = listed(outcome).map(|(_, column)| inert(&column.method.label));
+        let (leading, trailing) = (LEADING.map(Cow::Borrowed), TRAILING.map(Cow::Borrowed));
+        writer.write_record(leading.into_iter().chain(labels).chain(trailing).map(|name| name.into_owned()))?;
     }
     for (index, row) in rows.clone().zip(&outcome.scores[rows]) {
         writer.write_record(record(outcome, line(outcome, index, row), row)?)?;
@@ -115,9 +118,9 @@ fn csv(outcome: &AuditOutcome, rows: Range<usize>) -> io::Result<Vec<u8>> {
 fn record(outcome: &AuditOutcome, line: SampleLine<'_>, row: &SampleScores) -> io::Result<Vec<String>> {
     let mut fields = vec![
         line.index.to_string(),
-        line.id.unwrap_or_default().to_owned(),
+        line.id.map_or(String::new(), written_id),
         line.label.map_or(String::new(), |label| label.to_string()),
-        line.group.unwrap_or_default().to_owned(),
+        inert(line.group.unwrap_or_default()).into_owned(),
         line.scored_tokens.to_string(),
         line.truncated.to_string(),
         line.windows.map_or(String::new(), |windows| windows.to_string()),
@@ -133,11 +136,19 @@ fn record(outcome: &AuditOutcome, line: SampleLine<'_>, row: &SampleScores) -> i
     Ok(fields)
 }
 
+/// The id; one that is a number is no formula.
+fn written_id(id: &SampleId) -> String {
+    match id {
+        SampleId::Text(text) => inert(text).into_owned(),
+        SampleId::Integer(integer) => integer.to_string(),
+    }
+}
+
 fn line<'a>(outcome: &'a AuditOutcome, index: usize, row: &'a SampleScores) -> SampleLine<'a> {
     let known = |label: &Arc<str>| listed(outcome).any(|(_, column)| *column.method.label == **label);
     SampleLine {
         index,
-        id: row.id.as_deref(),
+        id: row.id.as_ref(),
         label: row.member.map(u8::from),
         group: row.group.as_deref(),
         scored_tokens: row.scored_tokens,

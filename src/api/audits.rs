@@ -67,7 +67,9 @@ pub async fn submit(
     headers: HeaderMap,
     JsonBody(request): JsonBody<AuditRequest>,
 ) -> Result<Response, Problem> {
-    let spec = request.check(&state)?;
+    // Looking for texts that are audited and put before others hashes them all.
+    let checking = state.clone();
+    let spec = state.scorer.workers().run(move || request.check(&checking)).await??;
     check_fit(&state, &spec).await?;
     let mut audit = state.audits.submit(spec)?;
     let wait = prefer::wait(&headers);

@@ -6,27 +6,42 @@
 use super::ApiState;
 use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
+use crate::config::LimitSettings;
 use crate::wire::Object;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
-use serde_path_to_error::{Path, Segment};
+use serde_path_to_error::{Path, Segment, Track};
 use std::time::Instant;
 
 /// A JSON body as `T`.
 pub struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned + Send + 'static> FromRequest<ApiState> for JsonBody<T> {
+/// What a route reads out of a JSON body. Whatever serde can read by itself is read as an object.
+pub trait RequestBody: Sized {
+    /// Reads the body within the limits.
+    fn read<'de, D: Deserializer<'de>>(deserializer: D, limits: &LimitSettings) -> Result<Self, D::Error>;
+}
+
+impl<T: DeserializeOwned> RequestBody for T {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D, _limits: &LimitSettings) -> Result<Self, D::Error> {
+        Object::deserialize(deserializer).map(|Object(value)| value)
+    }
+}
+
+impl<T: RequestBody + Send + 'static> FromRequest<ApiState> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
         let deadline = Arrival::of(request.extensions()).deadline(state.request_timeout);
         let bytes = read(request, state.body_limit, deadline).await?;
         // A body of megabytes takes too long for the threads that answer everybody.
-        state.scorer.workers().run(move || parse(&bytes)).await?.map(Self)
+        let limits = state.limits.clone();
+        state.scorer.workers().run(move || parse(&bytes, &limits)).await?.map(Self)
     }
 }
 
@@ -95,7 +110,7 @@ fn too_slow() -> Problem {
 }
 
 /// From bytes to what the route takes.
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+fn parse<T: RequestBody>(bytes: &[u8], limits: &LimitSettings) -> Result<T, Problem> {
     let malformed = |detail: String| Problem::new(Kind::MalformedBody, detail);
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(malformed("the body is empty; it must be a JSON object".into()));
@@ -105,12 +120,11 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         malformed(format!("the body is not UTF-8 at line {line} column {column}"))
     })?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let (pointer, cause) = (pointer(error.path()), error.into_inner());
-        match cause.classify() {
-            Category::Data => Problem::fault(pointer, cause.to_string()),
-            Category::Syntax | Category::Eof | Category::Io => malformed(format!("the body is not JSON: {cause}")),
-        }
+    let mut track = Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(&mut deserializer, &mut track);
+    let value = T::read(tracked, limits).map_err(|cause| match cause.classify() {
+        Category::Data => Problem::fault(pointer(&track.path()), cause.to_string()),
+        Category::Syntax | Category::Eof | Category::Io => malformed(format!("the body is not JSON: {cause}")),
     })?;
     deserializer.end().map_err(|error| malformed(format!("the body goes on after its JSON: {error}")))?;
     Ok(value)
@@ -135,7 +149,7 @@ fn pointer(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Problem, parse, place};
+    use super::{LimitSettings, Problem, parse, place};
     use serde::Deserialize;
     use std::collections::BTreeMap;
 
@@ -147,7 +161,7 @@ mod tests {
     }
 
     fn fault(body: &str) -> Problem {
-        parse::<Body>(body.as_bytes()).unwrap_err()
+        parse::<Body>(body.as_bytes(), &LimitSettings::default()).unwrap_err()
     }
 
     #[test]

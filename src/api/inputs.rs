@@ -1,8 +1,10 @@
 //! The texts of a request to score, in each of their spellings.
 
+use crate::methods::MOST_NEIGHBORS;
 use crate::scorer::Input;
+use crate::wire::{ListSeed, TooMany, at_most};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use utoipa::ToSchema;
@@ -38,20 +40,12 @@ pub struct NamedText {
     /// The text to score.
     text: String,
     /// Texts that differ little from it, for the method `neighbor`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "at_most::<_, _, MOST_NEIGHBORS>")]
     #[schema(min_items = 1)]
     neighbors: Option<Vec<String>>,
 }
 
 impl Inputs {
-    /// How many texts there are.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::One(_) => 1,
-            Self::Many(texts) => texts.len(),
-        }
-    }
-
     /// The texts as the scorer takes them.
     pub fn into_list(self) -> Vec<Input> {
         match self {
@@ -70,37 +64,41 @@ impl From<TextInput> for Input {
     }
 }
 
-/// By hand, as for every value of several types here: a derived untagged enum would answer every mistake with "data did
-/// not match any variant" and not say where it is.
-impl<'de> Deserialize<'de> for Inputs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InputsVisitor;
+/// Reads [`Inputs`] of at most `limit` texts.
+///
+/// By hand, as for every value here that may be an object or a list: a derived untagged enum would answer every mistake with
+/// "data did not match any variant" and not say where it is, and serde-untagged would take malformed JSON within the list for a
+/// fault of type.
+pub struct InputsSeed {
+    /// The limit `limits.inputs`.
+    pub limit: usize,
+}
 
-        impl<'de> Visitor<'de> for InputsVisitor {
-            type Value = Inputs;
+impl<'de> DeserializeSeed<'de> for InputsSeed {
+    type Value = Result<Inputs, TooMany>;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, or a list of texts and of objects with `text` and perhaps `id` and `neighbors`")
-            }
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Inputs, E> {
-                Ok(Inputs::One(text.to_owned()))
-            }
+impl<'de> Visitor<'de> for InputsSeed {
+    type Value = Result<Inputs, TooMany>;
 
-            fn visit_string<E: Error>(self, text: String) -> Result<Inputs, E> {
-                Ok(Inputs::One(text))
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, or a list of texts and of objects with `text` and perhaps `id` and `neighbors`")
+    }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Inputs, A::Error> {
-                let mut texts = Vec::new();
-                while let Some(text) = list.next_element()? {
-                    texts.push(text);
-                }
-                Ok(Inputs::Many(texts))
-            }
-        }
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Ok(Inputs::One(text.to_owned())))
+    }
 
-        deserializer.deserialize_any(InputsVisitor)
+    fn visit_string<E: Error>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Ok(Inputs::One(text)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        ListSeed::new(self.limit).visit_seq(list).map(|texts| texts.map(Inputs::Many))
     }
 }
 

@@ -26,8 +26,9 @@ mod prefer;
 mod problem;
 mod problems;
 mod score;
+mod score_request;
 
-use crate::config::{Limits, Settings};
+use crate::config::{LimitSettings, Settings};
 use crate::jobs::Audits;
 use crate::scorer::Scorer;
 use crate::telemetry::{self, MetricsExporter};
@@ -47,7 +48,7 @@ pub struct ApiState {
     /// The audits, over the same scorer.
     pub audits: Audits,
     /// What one request may ask for. `limits.text` is kept by the scorer.
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// The largest request body, in bytes: `server.body_limit`.
     pub body_limit: u64,
     /// How long a request may take, from its arrival: `server.request_timeout`.

@@ -10,10 +10,11 @@ use super::{ApiState, answer};
 use crate::methods::{LabelledMethod, MethodRequest};
 use crate::pool::ModelInfo;
 use crate::scorer::{Bound, Input, Overflow, Plan, Scored, ScorerError, TextResult, Usage};
+use crate::wire::TooMany;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
 use utoipa::ToSchema;
@@ -22,22 +23,23 @@ use utoipa::ToSchema;
 const TOKENS: &str = "tokens";
 
 /// Texts to score, and how.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScoreRequest {
     /// Id of a configured model; may be left out where there is a default.
     #[schema(examples("demo"))]
-    model: Option<String>,
+    pub(super) model: Option<String>,
     /// The texts.
-    inputs: Inputs,
+    #[schema(value_type = Inputs)]
+    pub(super) inputs: Result<Inputs, TooMany>,
     /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
     #[schema(max_items = 256)]
-    methods: Option<Vec<MethodRequest>>,
+    pub(super) methods: Option<Vec<MethodRequest>>,
     /// What to do with a text that is longer than the model's context: `error` if left out.
-    overflow: Option<Overflow>,
+    pub(super) overflow: Option<Overflow>,
     /// `tokens` lists every token with what it adds to the scores.
     #[schema(examples("tokens"))]
-    details: Option<Vec<String>>,
+    pub(super) details: Option<Vec<String>>,
 }
 
 /// The scores.
@@ -75,7 +77,9 @@ pub async fn score(
     Extension(arrival): Extension<Arrival>,
     JsonBody(request): JsonBody<ScoreRequest>,
 ) -> Result<Response, Problem> {
-    let (plan, inputs) = request.check(&state)?;
+    // Looking for texts that are scored and put before others hashes them all: no work for the threads that answer everybody.
+    let checking = state.clone();
+    let (plan, inputs) = state.scorer.workers().run(move || request.check(&checking)).await??;
     let deadline = arrival.deadline(state.request_timeout);
     let work = run(&state, &plan, inputs, deadline);
     let (bound, scored) = match deadline {
@@ -103,15 +107,16 @@ impl ScoreRequest {
     fn check(self, state: &ApiState) -> Result<(Plan, Vec<Input>), Problem> {
         let mut faults = Faults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        let count = self.inputs.len();
-        if count > state.limits.inputs {
-            let detail = format!("there are {count} inputs; the limit `limits.inputs` is {}", state.limits.inputs);
-            return Err(Problem::new(Kind::TooLarge, detail));
-        }
-        if count == 0 {
+        let inputs = match self.inputs {
+            Ok(inputs) => inputs.into_list(),
+            Err(TooMany { count, limit }) => {
+                let detail = format!("there are {count} inputs; the limit `limits.inputs` is {limit}");
+                return Err(Problem::new(Kind::TooLarge, detail));
+            }
+        };
+        if inputs.is_empty() {
             faults.push("/inputs", "the list of inputs is empty: it takes at least one");
         }
-        let inputs = self.inputs.into_list();
         let neighbors = inputs.iter().all(|input| input.neighbors.is_some());
         let ids = state.scorer.pool().ids();
         let scope = state.scorer.scope(&ids, model.as_deref(), false, neighbors);

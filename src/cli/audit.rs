@@ -1,13 +1,12 @@
 //! `pdr-audit audit`: labelled NDJSON or CSV in, a report out.
 
-use super::{ScoringArgs, lines, progress, table};
-use crate::jobs::{self, AuditSpec, Metrics, Sample};
+use super::{ScoringArgs, progress, samples, table};
+use crate::jobs::{self, AuditSpec, Metrics};
 use crate::methods::faults_of_texts;
 use crate::statistics::Bootstrap;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use serde_json::Value;
-use std::io::{BufRead, IsTerminal, Write, stdout};
+use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,7 +43,7 @@ enum Format {
 /// Audits a file.
 pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     ensure!(args.fpr.iter().all(|fpr| (0.0..=1.0).contains(fpr)), "--fpr takes rates from 0 to 1");
-    let samples = read(&args.file)?;
+    let samples = samples::read(&args.file)?;
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
     let (_, scorer, plan) = args.scoring.start(config, true, neighbors).await?;
     let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
@@ -63,80 +62,11 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     let outcome = jobs::run(&scorer, spec, |done| bar.set_position(done as u64)).await.map_err(super::explained);
     super::finish(&scorer).await;
     let outcome = outcome?;
-    bar.finish_and_clear();
+    drop(bar);
     let default = if stdout().is_terminal() { Format::Table } else { Format::Json };
     match args.format.unwrap_or(default) {
         Format::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&outcome.report)?)?,
         Format::Table => write!(stdout().lock(), "{}", table::render(&outcome.report))?,
     }
     Ok(())
-}
-
-/// Reads all samples; a bad line is refused with its number, and nothing is audited.
-fn read(path: &Path) -> Result<Vec<Sample>> {
-    let cannot = || format!("cannot read {}", path.display());
-    let (reader, _) = lines::open(path).with_context(cannot)?;
-    let csv = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
-    let samples = if csv { read_csv(reader) } else { read_ndjson(reader) }.with_context(cannot)?;
-    match AuditSpec::fault_of(&samples) {
-        Some(fault) => bail!("{}: {fault}", path.display()),
-        None => Ok(samples),
-    }
-}
-
-fn read_ndjson(mut reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
-    let (mut samples, mut number) = (Vec::new(), 0);
-    while let Some(line) = lines::next(&mut *reader, &mut number, u64::MAX - 1)? {
-        let sample = line.and_then(|l| lines::parse(&l).map_err(|bad| bad.fault)).and_then(|line| {
-            let member = match line.others.get("label") {
-                None | Some(Value::Null) => None,
-                Some(label) => Some(member(label.as_f64()).ok_or_else(|| format!("`label` is {label}, not 0 or 1"))?),
-            };
-            let group = match line.others.get("group") {
-                None | Some(Value::Null) => None,
-                Some(Value::String(group)) => Some(group.clone()),
-                Some(other) => return Err(format!("`group` is {other}, not a string")),
-            };
-            Ok(Sample { id: line.id, text: line.text, member, group, neighbors: line.neighbors })
-        });
-        match sample {
-            Ok(sample) => samples.push(sample),
-            Err(fault) => bail!("line {number}: {fault}"),
-        }
-    }
-    Ok(samples)
-}
-
-fn read_csv(reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
-    let mut reader = csv::Reader::from_reader(reader);
-    let headers = reader.headers()?.clone();
-    let column = |name: &str| headers.iter().position(|h| h.trim() == name);
-    let Some(text) = column("text").or(column("input")) else { bail!("the header names no column `text` or `input`") };
-    let (label, id, group) = (column("label"), column("id"), column("group"));
-    let mut samples = Vec::new();
-    for record in reader.records() {
-        let record = record?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let field = |at: Option<usize>| at.and_then(|at| record.get(at)).filter(|f| !f.is_empty());
-        let member = match field(label).map(str::trim) {
-            None => None,
-            Some(label) => match member(label.parse().ok()) {
-                Some(member) => Some(member),
-                None => bail!("line {line}: `label` is {label:?}, not 0 or 1"),
-            },
-        };
-        let text = record.get(text).unwrap_or_default().to_owned();
-        let owned = |at| field(at).map(str::to_owned);
-        samples.push(Sample { id: owned(id), text, member, group: owned(group), neighbors: None });
-    }
-    Ok(samples)
-}
-
-/// 1 and 0, also as 1.0 and 0.0, which is what a column of a data frame may hold.
-fn member(label: Option<f64>) -> Option<bool> {
-    match label? {
-        0.0 => Some(false),
-        1.0 => Some(true),
-        _ => None,
-    }
 }

@@ -1,8 +1,9 @@
 //! The texts of a corpus, one after another and in bounded memory, whatever kind of file they stand in.
 
-use super::lines;
-use anyhow::{Context, Result, anyhow, bail};
-use std::io::{BufRead, Read};
+use super::lines::{self, Lines, Reader};
+use super::rows::{self, Record};
+use anyhow::{Context, Result, anyhow};
+use std::io::Read;
 use std::iter::from_fn;
 use std::path::Path;
 
@@ -18,8 +19,6 @@ pub struct Text {
     pub bytes: u64,
     pub text: String,
 }
-
-type Reader = Box<dyn BufRead + Send>;
 
 /// The texts of a file: of NDJSON (`.jsonl`, `.ndjson` or standard input) and CSV (`.csv`) those of the field `text` or
 /// `input`, of any other file the pieces of its text. A line or record may have `limit` bytes.
@@ -37,60 +36,22 @@ pub fn open(path: &Path, limit: u64) -> Result<Box<dyn Iterator<Item = Result<Te
     })
 }
 
-fn ndjson(mut reader: Reader, limit: u64) -> impl Iterator<Item = Result<Text>> {
-    let mut number = 0;
+fn ndjson(reader: Reader, limit: u64) -> impl Iterator<Item = Result<Text>> {
+    let mut lines = Lines::new(reader, limit);
     from_fn(move || {
-        let line = lines::next(&mut *reader, &mut number, limit).transpose()?;
+        let line = lines.next().transpose()?;
         let parsed = line.map_err(anyhow::Error::from).and_then(|line| {
             let line = line.map_err(|fault| anyhow!(fault))?;
-            let text = lines::parse(&line).map_err(|bad| anyhow!(bad.fault))?.text;
-            Ok(Text { line: number as u64, bytes: line.len() as u64, text })
+            let text = lines::parse(&line, &lines::TEXT).map_err(|bad| anyhow!(bad.fault))?.sample.text;
+            Ok(Text { line: lines.number(), bytes: line.len() as u64, text })
         });
-        Some(parsed.with_context(|| format!("line {number}")))
+        Some(parsed.with_context(|| format!("line {}", lines.number())))
     })
 }
 
 fn csv(reader: Reader, limit: u64) -> Result<impl Iterator<Item = Result<Text>>> {
-    let mut reader = csv::Reader::from_reader(Bounded { reader, limit, left: limit });
-    let headers = reader.headers()?;
-    let column = |name: &str| headers.iter().position(|header| header.trim() == name);
-    let Some(column) = column("text").or(column("input")) else {
-        bail!("the header names no column `text` or `input`")
-    };
-    let mut record = csv::StringRecord::new();
-    Ok(from_fn(move || {
-        let before = reader.position().clone();
-        reader.get_mut().left = limit;
-        match reader.read_record(&mut record) {
-            Ok(false) => None,
-            Ok(true) => {
-                let line = record.position().map_or(before.line(), csv::Position::line);
-                let text = record.get(column).unwrap_or_default().to_owned();
-                Some(Ok(Text { line, bytes: reader.position().byte() - before.byte(), text }))
-            }
-            Err(error) => Some(Err(error).with_context(|| format!("line {}", before.line()))),
-        }
-    }))
-}
-
-/// A quotation mark that is never closed would make one record of all that follows.
-struct Bounded {
-    reader: Reader,
-    limit: u64,
-    /// How much more may be read.
-    left: u64,
-}
-
-impl Read for Bounded {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if self.left == 0 {
-            let fault = format!("the record is longer than {} bytes (server.body_limit)", self.limit);
-            return Err(std::io::Error::other(fault));
-        }
-        let read = Read::take(&mut self.reader, self.left).read(buffer)?;
-        self.left -= read as u64;
-        Ok(read)
-    }
+    let text = |Record { line, bytes, row }| Text { line, bytes, text: row.text };
+    Ok(rows::read(reader, limit)?.map(move |record| record.map(text)))
 }
 
 /// Cuts a text into pieces that depend on it alone, not on how it comes.
@@ -194,31 +155,6 @@ mod tests {
             let error = plain(boxed(&bytes, 9)).collect::<Result<Vec<_>>>().unwrap_err();
             assert_eq!(error.to_string(), format!("line {line}: not UTF-8"));
         }
-    }
-
-    fn of_csv(text: &str, limit: u64) -> Result<Vec<(u64, String)>, String> {
-        let texts = csv(boxed(text.as_bytes(), 9), limit).and_then(|texts| texts.collect::<Result<Vec<_>>>());
-        texts.map(|all| all.into_iter().map(|text| (text.line, text.text)).collect()).map_err(|e| format!("{e:#}"))
-    }
-
-    #[test]
-    fn csv_has_a_column_of_texts() {
-        let text = "id,text\n1,\"two\nlines, a comma\"\n2,\n3,last";
-        let expected = [(2, "two\nlines, a comma"), (4, ""), (5, "last")];
-        assert_eq!(of_csv(text, 100).unwrap(), expected.map(|(line, text)| (line, text.to_owned())));
-        assert_eq!(of_csv("\u{feff}input\na\n", 100).unwrap(), [(2, "a".to_owned())]);
-        assert!(of_csv("id,body\n1,a\n", 100).unwrap_err().contains("no column `text` or `input`"));
-        assert!(of_csv("id,text\n1,a\n2\n", 100).unwrap_err().contains("line 3"));
-    }
-
-    #[test]
-    fn a_record_is_bounded() {
-        // Many records of that size are no fault.
-        let many = format!("text\n{}", "0123456789\n".repeat(5_000));
-        assert_eq!(of_csv(&many, 10_000).unwrap().len(), 5_000);
-        let unclosed = format!("text\na\n\"b\n{}", "0123456789\n".repeat(5_000));
-        let said = of_csv(&unclosed, 10_000).unwrap_err();
-        assert!(said.starts_with("line 3: ") && said.contains("longer than 10000 bytes"), "{said}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn run(args: CountTokensArgs, config: Option<&Path>) -> Result<()> {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(settings.engine.threads).build()?;
     let tally = Tally::new(tokenizer);
     threads.install(|| tally.add(shown(texts, &bar)))?;
-    bar.finish_and_clear();
+    drop(bar);
     let mut json = serde_json::to_vec(&tally.finish(model)?)?;
     json.push(b'\n');
     match args.output {

@@ -1,5 +1,6 @@
 //! Lines of NDJSON, bounded in length, read on a thread of their own.
 
+use crate::jobs::Sample;
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, stdin};
@@ -8,13 +9,15 @@ use std::path::Path;
 /// Some editors begin a file with it.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One text of a file, with the fields that came along.
+/// The fields of a line that is a text to score.
+pub const TEXT: [&str; 4] = ["text", "input", "id", "neighbors"];
+/// The fields of a line that is a sample to audit.
+pub const SAMPLE: [&str; 6] = ["text", "input", "id", "neighbors", "label", "group"];
+
+/// One text of a file, with all fields but the text as they were given.
 #[derive(Clone, Debug)]
-pub struct Line {
-    pub text: String,
-    pub id: Option<String>,
-    /// Texts that differ little from it; also among the others.
-    pub neighbors: Option<Vec<String>>,
+pub struct TextLine {
+    pub sample: Sample,
     pub others: Map<String, Value>,
 }
 
@@ -31,11 +34,14 @@ impl From<String> for BadLine {
     }
 }
 
-/// An opened input, with its size where it is known.
-pub type Opened = (Box<dyn BufRead + Send>, Option<u64>);
+/// A file, or standard input.
+pub type Reader = Box<dyn BufRead + Send>;
 
-/// Opens a file, or standard input for `-`.
-pub fn open(path: &Path) -> std::io::Result<Opened> {
+/// Opens a file, or standard input for `-`; with its size where it is known.
+///
+/// # Errors
+/// Where it cannot be opened.
+pub fn open(path: &Path) -> std::io::Result<(Reader, Option<u64>)> {
     if path == Path::new("-") {
         return Ok((Box::new(BufReader::new(stdin())), None));
     }
@@ -44,103 +50,130 @@ pub fn open(path: &Path) -> std::io::Result<Opened> {
     Ok((Box::new(BufReader::with_capacity(1 << 20, file)), Some(size)))
 }
 
-/// The next line that is not blank, without its end: its number from 1, and its bytes or what is wrong with it.
-///
-/// # Errors
-/// Where the input cannot be read.
-pub fn next(
-    reader: &mut dyn BufRead,
-    number: &mut usize,
+/// The lines of an input that are not blank.
+pub struct Lines {
+    reader: Reader,
+    number: u64,
+    /// The most bytes of a line.
     limit: u64,
-) -> std::io::Result<Option<Result<Vec<u8>, String>>> {
-    loop {
-        let mut line = Vec::new();
-        // One byte over the limit tells a line that is too long from one that just fits.
-        if Read::take(&mut *reader, limit.saturating_add(1)).read_until(b'\n', &mut line)? == 0 {
-            return Ok(None);
-        }
-        *number += 1;
-        let complete = line.last() == Some(&b'\n');
-        if !complete && line.len() as u64 > limit {
-            reader.skip_until(b'\n')?;
-            return Ok(Some(Err(format!("the line is longer than {limit} bytes (server.body_limit)"))));
-        }
-        if *number == 1 && line.starts_with(BYTE_ORDER_MARK) {
-            line.drain(..BYTE_ORDER_MARK.len());
-        }
-        if !line.trim_ascii().is_empty() {
-            return Ok(Some(Ok(line)));
+}
+
+impl Lines {
+    /// Lines of at most `limit` bytes.
+    pub fn new(reader: Reader, limit: u64) -> Self {
+        Self { reader, number: 0, limit }
+    }
+
+    /// The number of the last line, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next line that is not blank, or what is wrong with it.
+    ///
+    /// # Errors
+    /// Where the input cannot be read.
+    pub fn next(&mut self) -> std::io::Result<Option<Result<Vec<u8>, String>>> {
+        loop {
+            let mut line = Vec::new();
+            // One byte over the limit tells a line that is too long from one that just fits.
+            let most = self.limit.saturating_add(1);
+            if Read::take(&mut self.reader, most).read_until(b'\n', &mut line)? == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            let complete = line.last() == Some(&b'\n');
+            if !complete && line.len() as u64 > self.limit {
+                self.reader.skip_until(b'\n')?;
+                return Ok(Some(Err(format!("the line is longer than {} bytes (server.body_limit)", self.limit))));
+            }
+            if self.number == 1 && line.starts_with(BYTE_ORDER_MARK) {
+                line.drain(..BYTE_ORDER_MARK.len());
+            }
+            if !line.trim_ascii().is_empty() {
+                return Ok(Some(Ok(line)));
+            }
         }
     }
 }
 
-/// Reads one JSON object with `text` (or `input`) and perhaps `id`.
+/// Reads one JSON object as a sample of these fields; others are passed over, whatever they are.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn parse(line: &[u8]) -> Result<Line, BadLine> {
+pub fn parse(line: &[u8], fields: &[&str]) -> Result<TextLine, BadLine> {
     let value: Value = serde_json::from_slice(line).map_err(|e| format!("not JSON: {e}"))?;
     let Value::Object(mut others) = value else { return Err("not a JSON object".to_owned().into()) };
-    match text_and_id(&others).and_then(|found| Ok((found, neighbors(&others)?))) {
-        Err(fault) => Err(BadLine { fault: fault.to_owned(), others }),
-        Ok(((text, id), neighbors)) => {
-            for name in ["text", "input", "id"] {
+    let known = others.iter().filter(|(name, _)| fields.contains(&name.as_str()));
+    let known: Map<String, Value> = known.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let sample = if known.contains_key("text") && known.contains_key("input") {
+        Err("both `text` and `input`".to_owned())
+    } else {
+        serde_path_to_error::deserialize(Value::Object(known)).map_err(in_words)
+    };
+    match sample {
+        Ok(Sample { neighbors: Some(neighbors), .. }) if neighbors.is_empty() => {
+            Err(BadLine { fault: "`neighbors`: the list is empty; it takes at least one text".to_owned(), others })
+        }
+        Ok(sample) => {
+            for name in ["text", "input"] {
                 others.shift_remove(name);
             }
-            Ok(Line { text, id, neighbors, others })
+            Ok(TextLine { sample, others })
         }
+        Err(fault) => Err(BadLine { fault, others }),
     }
 }
 
-fn text_and_id(object: &Map<String, Value>) -> Result<(String, Option<String>), &'static str> {
-    let text = match (object.get("text"), object.get("input")) {
-        (Some(Value::String(text)), None) | (None, Some(Value::String(text))) => text.clone(),
-        (None, None) => return Err("no `text` (or `input`)"),
-        (Some(_), Some(_)) => return Err("both `text` and `input`"),
-        _ => return Err("`text` is not a string"),
-    };
-    match object.get("id") {
-        None | Some(Value::Null) => Ok((text, None)),
-        Some(Value::String(id)) => Ok((text, Some(id.clone()))),
-        Some(Value::Number(id)) => Ok((text, Some(id.to_string()))),
-        Some(_) => Err("`id` is neither a string nor a number"),
-    }
-}
-
-fn neighbors(object: &Map<String, Value>) -> Result<Option<Vec<String>>, &'static str> {
-    match object.get("neighbors") {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Array(texts)) if !texts.is_empty() => {
-            let texts = texts.iter().map(|text| text.as_str().map(str::to_owned));
-            texts.collect::<Option<Vec<String>>>().map(Some).ok_or("`neighbors` holds something else than strings")
-        }
-        Some(_) => Err("`neighbors` is no list of at least one string"),
+/// The fault with the field that has it.
+fn in_words(error: serde_path_to_error::Error<serde_json::Error>) -> String {
+    match error.path().to_string().as_str() {
+        "." => error.into_inner().to_string(),
+        path => format!("`{path}`: {}", error.inner()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::{Label, SampleId};
+    use serde_json::json;
 
     #[test]
     fn lines_are_bounded_and_blank_ones_skipped() {
         let text = b"one\n\n  \r\ntoo long a line\nlast";
-        let (mut reader, mut number) = (&text[..], 0);
+        let mut lines = Lines::new(Box::new(&text[..]), 5);
         let mut all = Vec::new();
-        while let Some(line) = next(&mut reader, &mut number, 5).unwrap() {
-            all.push((number, line.map(|l| String::from_utf8(l).unwrap().trim_end().to_owned()).ok()));
+        while let Some(line) = lines.next().unwrap() {
+            all.push((lines.number(), line.map(|l| String::from_utf8(l).unwrap().trim_end().to_owned()).ok()));
         }
         assert_eq!(all, [(1, Some("one".into())), (4, None), (5, Some("last".into()))]);
     }
 
     #[test]
     fn a_line_is_an_object_with_text() {
-        let line = parse(br#"{"input": "a", "id": 7, "label": 1}"#).unwrap();
-        assert_eq!((line.text.as_str(), line.id.as_deref()), ("a", Some("7")));
-        assert_eq!(line.others["label"], 1);
-        for bad in ["", "[]", "{}", r#"{"text": 1}"#, r#"{"text": "a", "input": "b"}"#, r#"{"text": "a", "id": []}"#] {
-            assert!(parse(bad.as_bytes()).is_err(), "{bad}");
+        let line = parse(br#"{"input": "a", "id": 7, "label": "any", "more": [1]}"#, &TEXT).unwrap();
+        assert_eq!(line.sample, Sample { id: Some(SampleId::Integer(7)), text: "a".into(), ..Sample::default() });
+        assert_eq!(Value::Object(line.others), json!({ "id": 7, "label": "any", "more": [1] }));
+        let line = parse(br#"{"text": "a", "label": 1, "group": "g", "more": 1}"#, &SAMPLE).unwrap();
+        let expected =
+            Sample { text: "a".into(), label: Some(Label::MEMBER), group: Some("g".into()), ..Sample::default() };
+        assert_eq!(line.sample, expected);
+        for (bad, words) in [
+            ("", "not JSON"),
+            ("[]", "not a JSON object"),
+            ("{}", "missing field `text`"),
+            (r#"{"text": 1}"#, "`text`: invalid type: integer `1`, expected a string"),
+            (r#"{"text": "a", "input": "b"}"#, "both `text` and `input`"),
+            (r#"{"text": "a", "id": []}"#, "`id`: invalid type: sequence, expected a string or an integer"),
+            (r#"{"text": "a", "neighbors": []}"#, "`neighbors`: the list is empty"),
+            (r#"{"text": "a", "neighbors": ["b", 1]}"#, "`neighbors[1]`"),
+            (r#"{"text": "a", "label": "1"}"#, "`label`"),
+        ] {
+            let said = parse(bad.as_bytes(), &SAMPLE).unwrap_err().fault;
+            assert!(said.contains(words), "{bad}: {said}");
         }
-        assert!(parse(b"{\"text\": \"\xff\"}").is_err());
+        assert!(parse(b"{\"text\": \"\xff\"}", &TEXT).is_err());
+        assert_eq!(parse(br#"{"text": 5, "id": "e"}"#, &TEXT).unwrap_err().others["id"], "e");
     }
 }

@@ -5,6 +5,8 @@ mod corpus;
 mod count_tokens;
 mod lines;
 mod progress;
+mod rows;
+mod samples;
 mod score;
 mod table;
 
@@ -147,7 +149,7 @@ impl ScoringArgs {
     fn methods(&self, scope: &Scope) -> Result<Vec<LabelledMethod>> {
         let Some(list) = &self.methods else { return Ok(default_methods()) };
         let requests = parse_list(list).context("--methods is not a JSON array of methods")?;
-        resolve(&requests, scope).map_err(|faults| of_methods(&faults))
+        resolve(&requests, scope).map_err(|faults| methods_error(&faults))
     }
 }
 
@@ -161,12 +163,12 @@ async fn finish(scorer: &Scorer) {
 /// An error of the scorer as the command line tells it.
 fn explained(error: ScorerError) -> anyhow::Error {
     match error {
-        ScorerError::Unfit(faults) => of_methods(&faults),
+        ScorerError::Unfit(faults) => methods_error(&faults),
         error => error.into(),
     }
 }
 
-fn of_methods(faults: &[Fault]) -> anyhow::Error {
+fn methods_error(faults: &[Fault]) -> anyhow::Error {
     let faults: Vec<String> = faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.detail)).collect();
     anyhow!("--methods: {}", faults.join("; ").trim_start())
 }

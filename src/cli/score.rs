@@ -1,7 +1,8 @@
 //! `pdr-audit score`: NDJSON in, NDJSON out, in order and in constant memory.
 
-use super::lines::{self, BadLine, Line};
+use super::lines::{self, BadLine, Lines, Reader, TextLine};
 use super::{ScoringArgs, progress};
+use crate::jobs::Sample;
 use crate::scorer::{Bound, IN_FLIGHT, Input, Plan, Scorer, ScorerError, TextError, TextResult};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -24,7 +25,7 @@ pub struct ScoreArgs {
 }
 
 /// What the reading thread hands over: a line or its fault, and how many bytes were read so far.
-type Item = (Result<Line, BadLine>, u64);
+type ReadLine = (Result<TextLine, BadLine>, u64);
 
 /// Scores a file.
 pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
@@ -37,7 +38,7 @@ pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
 }
 
 /// Scores the lines of `source`, the opened file and its size; those longer than `limit` bytes fail.
-async fn score(file: &Path, source: lines::Opened, limit: u64, scorer: &Scorer, plan: &Plan) -> Result<()> {
+async fn score(file: &Path, source: (Reader, Option<u64>), limit: u64, scorer: &Scorer, plan: &Plan) -> Result<()> {
     let (reader, size) = source;
     let bound = scorer.bind(plan).await.map_err(super::explained)?;
     let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
@@ -67,16 +68,16 @@ async fn score(file: &Path, source: lines::Opened, limit: u64, scorer: &Scorer, 
         }
     }
     out.flush()?;
-    bar.finish_and_clear();
+    drop(bar);
     reading.await?.with_context(|| format!("cannot read {}", file.display()))
 }
 
-fn read(mut reader: Box<dyn std::io::BufRead + Send>, limit: u64, sender: &mpsc::Sender<Item>) -> std::io::Result<()> {
-    let (mut number, mut bytes) = (0, 0);
-    while let Some(line) = lines::next(&mut *reader, &mut number, limit)? {
+fn read(reader: Reader, limit: u64, sender: &mpsc::Sender<ReadLine>) -> std::io::Result<()> {
+    let (mut lines, mut bytes) = (Lines::new(reader, limit), 0);
+    while let Some(line) = lines.next()? {
         bytes += line.as_ref().map_or(0, |l| l.len() as u64);
-        let line = line.map_err(BadLine::from).and_then(|l| lines::parse(&l));
-        let line = line.map_err(|bad| BadLine { fault: format!("line {number}: {}", bad.fault), ..bad });
+        let line = line.map_err(BadLine::from).and_then(|l| lines::parse(&l, &lines::TEXT));
+        let line = line.map_err(|bad| BadLine { fault: format!("line {}: {}", lines.number(), bad.fault), ..bad });
         if sender.blocking_send((line, bytes)).is_err() {
             // The other side has stopped, and says why.
             return Ok(());
@@ -90,11 +91,12 @@ async fn one(
     scorer: &Scorer,
     bound: &Arc<Bound>,
     index: usize,
-    (line, read): Item,
+    (line, read): ReadLine,
 ) -> Result<(Map<String, Value>, u64), ScorerError> {
     let (results, mut all) = match line {
-        Ok(Line { id, text, neighbors, others }) => {
-            (scorer.score_behind(bound, Input { id, text, neighbors }).await?.results, others)
+        // The id is among the other fields, as it was given.
+        Ok(TextLine { sample: Sample { text, neighbors, .. }, others }) => {
+            (scorer.score_behind(bound, Input { id: None, text, neighbors }).await?.results, others)
         }
         Err(BadLine { fault, others }) => (vec![TextResult::failed(TextError::whole("invalid_line", fault))], others),
     };

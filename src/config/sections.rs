@@ -1,174 +1,224 @@
-//! The keys of each section with their types and ranges.
+//! Every setting: its key, type, default and rule. What a rule cannot see of one value alone is in [`super::references`].
 
+use super::choices::{DeviceChoice, Dtype, LoadPolicy, LogFormat, Simd};
+use super::{rules, values};
+use bytesize::ByteSize;
+use garde::Validate;
+use serde::{Deserialize, Deserializer};
+use smart_default::SmartDefault;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::reader::{Item, Reader, Table};
-use super::{
-    ByteSize, Device, Dtype, Engine, Limits, Load, Log, LogFormat, Model, Server, Settings, Simd, Source, TokenCounts,
-};
+/// The id of the embedded model that is served where no model is configured.
+pub const DEMO: &str = "demo";
 
-/// More would be a mistake, and would keep the sum of now and a timeout from being a time.
-const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
+/// The id of the embedded model that is the reference of [`DEMO`].
+pub const DEMO_REFERENCE: &str = "demo-reference";
 
-/// Less would not keep long texts, of which one may take a 64th of it: 32,000 tokens.
-const LEAST_DISK_CACHE: u64 = 64 << 20;
-
-/// More would be a mistake.
-const MOST_THREADS: u64 = 1_024;
-
-/// Reads all sections.
-pub(super) fn read(reader: &mut Reader<'_>) -> Settings {
-    let mut settings = Settings::default();
-    let mut root = reader.root();
-    let table = reader.table(&mut root, "server");
-    server(reader, table, &mut settings.server);
-    let table = reader.table(&mut root, "engine");
-    engine(reader, table, &mut settings.engine);
-    let table = reader.table(&mut root, "limits");
-    limits(reader, table, &mut settings.limits);
-    let tables = reader.tables(&mut root, "models");
-    settings.models = tables.into_iter().map(|table| model(reader, table)).collect();
-    let tables = reader.tables(&mut root, "token_counts");
-    settings.token_counts = tables.into_iter().map(|table| token_counts(reader, table)).collect();
-    let table = reader.table(&mut root, "log");
-    log(reader, table, &mut settings.log);
-    reader.close(root);
-    settings
+/// All settings, checked.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct Settings {
+    /// `[server]`
+    #[garde(dive)]
+    pub server: ServerSettings,
+    /// `[engine]`
+    #[garde(dive)]
+    pub engine: EngineSettings,
+    /// `[limits]`
+    #[garde(dive)]
+    pub limits: LimitSettings,
+    /// `[[models]]`, in the order of the configuration; empty where the embedded models are to be served.
+    #[garde(dive)]
+    pub models: Vec<ModelSettings>,
+    /// `[[token_counts]]`, in the order of the configuration.
+    #[garde(dive)]
+    pub token_counts: Vec<TokenCountsSettings>,
+    /// `[log]`
+    #[garde(dive)]
+    pub log: LogSettings,
 }
 
-fn server(reader: &mut Reader<'_>, mut table: Table, server: &mut Server) {
-    reader.read(&mut table, "host", &mut server.host, |item| item.text());
-    reader.read(&mut table, "port", &mut server.port, |item| {
-        let port = item.whole(0..=u64::from(u16::MAX))?;
-        u16::try_from(port).map_err(|_| item.expected("a port"))
-    });
-    reader.read(&mut table, "body_limit", &mut server.body_limit, |item| item.size(1));
-    reader.read(&mut table, "request_timeout", &mut server.request_timeout, |item| item.duration(LONGEST_TIMEOUT));
-    reader.close(table);
+/// How the service listens.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct ServerSettings {
+    /// The name or address to listen on; an IPv6 address without brackets.
+    #[default = "127.0.0.1"]
+    #[garde(custom(rules::host))]
+    pub host: String,
+    /// The port to listen on; 0 lets the operating system choose.
+    #[default = 8080]
+    pub port: u16,
+    /// The largest request body.
+    #[default(ByteSize::mib(32))]
+    #[serde(deserialize_with = "values::size")]
+    #[garde(custom(rules::at_least(ByteSize::b(1))))]
+    pub body_limit: ByteSize,
+    /// How long a request may take.
+    #[default(Duration::from_secs(60))]
+    #[serde(deserialize_with = "values::duration")]
+    #[garde(custom(rules::timeout))]
+    pub request_timeout: Duration,
 }
 
-fn engine(reader: &mut Reader<'_>, mut table: Table, engine: &mut Engine) {
-    reader.read(&mut table, "device", &mut engine.device, device);
-    reader.read(&mut table, "dtype", &mut engine.dtype, dtype);
-    reader.read(&mut table, "simd", &mut engine.simd, simd);
-    reader.read(&mut table, "threads", &mut engine.threads, |item| count(item, 0..=MOST_THREADS));
-    reader.read(&mut table, "max_batch_tokens", &mut engine.max_batch_tokens, budget);
-    reader.read(&mut table, "calibrate", &mut engine.calibrate, |item| item.flag());
-    reader.read(&mut table, "max_queue_tokens", &mut engine.max_queue_tokens, budget);
-    reader.read(&mut table, "cache", &mut engine.cache, |item| item.size(0));
-    reader.read(&mut table, "disk_cache", &mut engine.disk_cache, |item| item.path().map(Some));
-    reader.read(&mut table, "disk_cache_limit", &mut engine.disk_cache_limit, |item| item.size(LEAST_DISK_CACHE));
-    reader.read(&mut table, "memory", &mut engine.memory, memory);
-    reader.read(&mut table, "default_model", &mut engine.default_model, |item| item.text().map(Some));
-    reader.close(table);
+/// How models run.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct EngineSettings {
+    /// Where they run.
+    #[default(DeviceChoice::Auto)]
+    pub device: DeviceChoice,
+    /// What they compute in.
+    #[default(Dtype::Auto)]
+    #[serde(deserialize_with = "values::name")]
+    pub dtype: Dtype,
+    /// What the kernels of the CPU run on.
+    #[default(Simd::Auto)]
+    #[serde(deserialize_with = "values::name")]
+    pub simd: Simd,
+    /// Threads that compute; 0 for as many as the machine has. More than 1,024 would be a mistake.
+    #[garde(custom(rules::within(0..=1_024)))]
+    pub threads: usize,
+    /// The token budget of a batch; none for one that suits the model and the device.
+    #[serde(deserialize_with = "values::count_or_auto")]
+    #[garde(inner(custom(rules::at_least(1))))]
+    pub max_batch_tokens: Option<usize>,
+    /// Whether that one is measured when a model is loaded for the first time.
+    #[default = true]
+    pub calibrate: bool,
+    /// How many tokens may be admitted and not yet answered; none for a number that suits the device.
+    #[serde(deserialize_with = "values::count_or_auto")]
+    #[garde(inner(custom(rules::at_least(1))))]
+    pub max_queue_tokens: Option<usize>,
+    /// The size of the cache of token statistics in memory; 0 turns it off.
+    #[default(ByteSize::mib(256))]
+    #[serde(deserialize_with = "values::size")]
+    pub cache: ByteSize,
+    /// The directory that keeps token statistics on disk; none for none. A relative path from the file counts from the
+    /// file's directory.
+    #[serde(deserialize_with = "values::optional_path")]
+    pub disk_cache: Option<PathBuf>,
+    /// What that directory may hold. Less than 64 MiB would not keep long texts, of which one may take a 64th of it: 32,000
+    /// tokens.
+    #[default(ByteSize::gib(4))]
+    #[serde(deserialize_with = "values::size")]
+    #[garde(custom(rules::at_least(ByteSize::mib(64))))]
+    pub disk_cache_limit: ByteSize,
+    /// What the models may take of each device; none for a part of what the device has.
+    #[serde(deserialize_with = "values::size_or_auto")]
+    #[garde(inner(custom(rules::at_least(ByteSize::b(1)))))]
+    pub memory: Option<ByteSize>,
+    /// The model of requests that name none; see [`Settings::default_model`].
+    pub default_model: Option<String>,
 }
 
-fn limits(reader: &mut Reader<'_>, mut table: Table, limits: &mut Limits) {
-    reader.read(&mut table, "inputs", &mut limits.inputs, |item| count(item, 1..=u64::MAX));
-    reader.read(&mut table, "text", &mut limits.text, |item| item.size(1));
-    reader.close(table);
+/// What one request may ask for.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitSettings {
+    /// The most texts in a request.
+    #[default = 10_000]
+    #[garde(custom(rules::at_least(1)))]
+    pub inputs: usize,
+    /// The longest text, in bytes of UTF-8.
+    #[default(ByteSize::mib(1))]
+    #[serde(deserialize_with = "values::size")]
+    #[garde(custom(rules::at_least(ByteSize::b(1))))]
+    pub text: ByteSize,
 }
 
-fn model(reader: &mut Reader<'_>, mut table: Table) -> Model {
-    let mut model = Model {
-        id: String::new(),
-        source: Source::default(),
-        revision: None,
-        devices: vec![Device::Auto],
-        dtype: Dtype::Auto,
-        reference: None,
-        load: Load::Eager,
-        pinned: false,
-    };
-    let has_id = reader.read(&mut table, "id", &mut model.id, |item| item.text());
-    let has_source = reader
-        .read(&mut table, "source", &mut model.source, |item| Ok(Source { path: item.path()?, text: item.text()? }));
-    reader.read(&mut table, "revision", &mut model.revision, |item| {
-        let revision = item.text().ok().filter(|revision| !revision.trim().is_empty());
-        revision.map(Some).ok_or_else(|| item.expected("a branch, tag or commit"))
-    });
-    reader.read(&mut table, "device", &mut model.devices, |item| item.one_or_more(device));
-    reader.read(&mut table, "dtype", &mut model.dtype, dtype);
-    reader.read(&mut table, "reference", &mut model.reference, |item| item.text().map(Some));
-    let loads = [("eager", Load::Eager), ("lazy", Load::Lazy)];
-    reader.read(&mut table, "load", &mut model.load, |item| item.choice(&loads));
-    reader.read(&mut table, "pinned", &mut model.pinned, |item| item.flag());
-    if !has_id {
-        reader.missing(&table, "id");
+/// A model to serve.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct ModelSettings {
+    /// The id by which requests name it; required.
+    #[garde(custom(rules::id))]
+    pub id: String,
+    /// Where its files come from; required.
+    #[garde(custom(|source: &ModelSource, context: &()| rules::path(&source.path, context)))]
+    pub source: ModelSource,
+    /// The branch, tag or commit of a repository on the Hub.
+    #[garde(inner(custom(rules::revision)))]
+    pub revision: Option<String>,
+    /// Where it runs: on one device, or on several that share its queue; [`DeviceChoice::Auto`]: on the engine's device.
+    #[default(vec![DeviceChoice::Auto])]
+    #[serde(deserialize_with = "values::devices")]
+    #[garde(custom(rules::devices))]
+    pub device: Vec<DeviceChoice>,
+    /// What it computes in; [`Dtype::Auto`]: in what the engine is set to.
+    #[default(Dtype::Auto)]
+    #[serde(deserialize_with = "values::name")]
+    pub dtype: Dtype,
+    /// The id of the model that it is compared with where a request names no other.
+    pub reference: Option<String>,
+    /// When it is loaded.
+    #[default(LoadPolicy::Eager)]
+    #[serde(deserialize_with = "values::name")]
+    pub load: LoadPolicy,
+    /// Whether it stays once it is loaded, where a lazy one makes room for others.
+    pub pinned: bool,
+}
+
+/// Where a model's files come from: a directory as transformers saves it or, where there is no such directory, a
+/// repository on the Hugging Face Hub.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelSource {
+    /// As it was written.
+    pub text: String,
+    /// As a path; a relative one from the file counts from the file's directory.
+    pub path: PathBuf,
+}
+
+impl<'de> Deserialize<'de> for ModelSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let path = values::relative_path(deserializer)?;
+        Ok(Self { text: path.original().to_string_lossy().into_owned(), path: path.relative() })
     }
-    if !has_source {
-        reader.missing(&table, "source");
-    }
-    reader.close(table);
-    model
 }
 
-fn token_counts(reader: &mut Reader<'_>, mut table: Table) -> TokenCounts {
-    let mut counts = TokenCounts::default();
-    let has_id = reader.read(&mut table, "id", &mut counts.id, |item| item.text());
-    let has_file = reader.read(&mut table, "file", &mut counts.file, |item| item.path());
-    if !has_id {
-        reader.missing(&table, "id");
-    }
-    if !has_file {
-        reader.missing(&table, "file");
-    }
-    reader.close(table);
-    counts
+/// Token counts of a reference corpus, as `pdr-audit count-tokens` writes them.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct TokenCountsSettings {
+    /// The id by which requests name them; required.
+    #[garde(custom(rules::id))]
+    pub id: String,
+    /// The file; a relative path from the configuration file counts from that file's directory. Required.
+    #[serde(deserialize_with = "values::path")]
+    #[garde(custom(rules::path))]
+    pub file: PathBuf,
 }
 
-fn log(reader: &mut Reader<'_>, mut table: Table, log: &mut Log) {
-    let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
-    reader.read(&mut table, "format", &mut log.format, |item| item.choice(&formats));
-    reader.read(&mut table, "level", &mut log.level, |item| {
-        let level = item.text()?;
-        match tracing_subscriber::EnvFilter::builder().parse(&level) {
-            Ok(_) if !level.trim().is_empty() => Ok(level),
-            _ => Err(item.expected("a filter as in \"info\" or \"warn,pdr_audit=debug\"")),
+/// What is logged.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct LogSettings {
+    /// How lines are written.
+    #[default(LogFormat::Text)]
+    #[serde(deserialize_with = "values::name")]
+    pub format: LogFormat,
+    /// What is logged, in the syntax of tracing-subscriber's `EnvFilter`; the variable `RUST_LOG` wins over it.
+    #[default = "info"]
+    #[garde(custom(rules::log_filter))]
+    pub level: String,
+}
+
+impl Settings {
+    /// The model of requests that name none: the configured default, or the only model, or the embedded one. None where
+    /// several models are configured and none of them is the default.
+    #[must_use]
+    pub fn default_model(&self) -> Option<&str> {
+        match (&self.engine.default_model, self.models.as_slice()) {
+            (Some(id), _) => Some(id),
+            (None, []) => Some(DEMO),
+            (None, [only]) => Some(&only.id),
+            (None, _) => None,
         }
-    });
-    reader.close(table);
-}
-
-/// `auto`, `cpu`, `cuda` or `cuda:N`.
-fn device(item: &Item<'_>) -> Result<Device, String> {
-    let expected = || item.expected("\"auto\", \"cpu\", \"cuda\" or \"cuda:N\"");
-    match item.text().map_err(|_| expected())?.as_str() {
-        "auto" => Ok(Device::Auto),
-        "cpu" => Ok(Device::Cpu),
-        "cuda" => Ok(Device::Cuda(0)),
-        other => {
-            let index = other.strip_prefix("cuda:").filter(|index| index.bytes().all(|byte| byte.is_ascii_digit()));
-            index.and_then(|index| index.parse().ok()).map(Device::Cuda).ok_or_else(expected)
-        }
     }
-}
-
-fn dtype(item: &Item<'_>) -> Result<Dtype, String> {
-    item.choice(&[("auto", Dtype::Auto), ("f32", Dtype::F32), ("f16", Dtype::F16), ("bf16", Dtype::Bf16)])
-}
-
-fn simd(item: &Item<'_>) -> Result<Simd, String> {
-    item.choice(&[("auto", Simd::Auto), ("avx512", Simd::Avx512), ("avx2", Simd::Avx2), ("scalar", Simd::Scalar)])
-}
-
-/// `auto` or a size.
-fn memory(item: &Item<'_>) -> Result<Option<ByteSize>, String> {
-    if item.text().is_ok_and(|text| text == "auto") {
-        return Ok(None);
-    }
-    item.size(1).map(Some)
-}
-
-/// `auto` or a number of tokens.
-fn budget(item: &Item<'_>) -> Result<Option<usize>, String> {
-    if item.text().is_ok_and(|text| text == "auto") {
-        return Ok(None);
-    }
-    count(item, 1..=u64::MAX).map(Some).map_err(|_| item.expected("\"auto\" or a whole number, at least 1"))
-}
-
-fn count(item: &Item<'_>, range: std::ops::RangeInclusive<u64>) -> Result<usize, String> {
-    let number = item.whole(range)?;
-    usize::try_from(number).map_err(|_| item.expected("a smaller number"))
 }

@@ -2,11 +2,13 @@
 
 mod report;
 mod run;
+mod sample;
 mod spec;
 
 pub use report::*;
 pub use run::{AuditOutcome, Column, SampleScores, run};
-pub use spec::{AuditSpec, Metrics, Sample};
+pub use sample::{Label, MAX_GROUPS, Sample, SampleId, samples_error};
+pub use spec::{AuditSpec, Metrics};
 
 use crate::scorer::{Scorer, ScorerError};
 use serde::Serialize;
@@ -28,6 +30,8 @@ pub const MAX_FINISHED: usize = 256;
 pub const MAX_SCORES: usize = 10_000_000;
 /// The most scores of all finished audits together.
 const MAX_KEPT_SCORES: usize = 4 * MAX_SCORES;
+/// The most samples of an audit; with any method, more would have more than [`MAX_SCORES`].
+pub const MAX_SAMPLES: usize = MAX_SCORES / (SCORES_OF_A_SAMPLE + 1);
 /// The most scores that the replicates of one bootstrap look at: about half a minute on two cores.
 pub const MAX_RESAMPLED: u64 = 40_000_000_000;
 /// The most numbers that the replicates of one bootstrap leave: half a GB.

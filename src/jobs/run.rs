@@ -1,7 +1,8 @@
 //! Runs one audit: every sample through the scorer, then the report. The service and the command line share it.
 
 use super::report::{self, AuditReport, Findings};
-use super::spec::{AuditSpec, Sample};
+use super::sample::{Sample, SampleId};
+use super::spec::AuditSpec;
 use crate::methods::{LabelledMethod, Weighting, dataset_weights};
 use crate::scorer::{Bound, IN_FLIGHT, Input, Scorer, ScorerError, TextError, TextResult, Usage};
 use crate::statistics::PositionProfile;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 /// The scores of one sample, one place for each column.
 #[derive(Clone, Debug)]
 pub struct SampleScores {
-    pub id: Option<String>,
+    pub id: Option<SampleId>,
     /// Whether the sample is a member, where that was said.
     pub member: Option<bool>,
     pub scored_tokens: usize,
@@ -93,7 +94,7 @@ impl Found {
     fn new(spec: &AuditSpec, columns: usize) -> Self {
         let row = |sample: &Sample| SampleScores {
             id: sample.id.clone(),
-            member: sample.member,
+            member: sample.is_member(),
             scored_tokens: 0,
             truncated: false,
             group: sample.group.clone(),

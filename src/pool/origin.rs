@@ -1,7 +1,7 @@
 //! Where the files of a configured model come from.
 
 use super::error::OpenError;
-use crate::config::{self, Settings, Source};
+use crate::config::{self, ModelSource, Settings};
 use crate::hub::{DownloadProgress, Hub, HubError, RepoId};
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::files::ModelFiles;
@@ -13,7 +13,7 @@ pub enum Origin {
     /// They are there, as a part of the program or otherwise.
     Files(ModelFiles),
     /// As the settings say: a directory or, where there is none of that name, a repository on the Hub.
-    Configured { source: Source, revision: Option<String> },
+    Configured { source: ModelSource, revision: Option<String> },
 }
 
 /// The files of a model, at hand.
@@ -34,7 +34,7 @@ impl Origin {
     }
 
     /// Where the files of this model come from.
-    pub fn configured(model: &config::Model) -> Self {
+    pub fn configured(model: &config::ModelSettings) -> Self {
         Self::Configured { source: model.source.clone(), revision: model.revision.clone() }
     }
 

@@ -109,7 +109,7 @@ fn caution(spec: &AuditSpec, findings: &Findings, rows: &[usize]) -> Vec<Warning
 fn digest(spec: &AuditSpec) -> String {
     let mut digest = Sha256::new();
     for sample in &spec.samples {
-        digest.update(match sample.member {
+        digest.update(match sample.is_member() {
             Some(true) => b"1",
             Some(false) => b"0",
             None => b"-",

@@ -5,6 +5,7 @@ mod methods;
 
 pub(super) use build::{Findings, build};
 
+use super::sample::SampleId;
 use super::spec::Metrics;
 use crate::methods::LabelledMethod;
 use crate::models::precision::Rounding;
@@ -51,7 +52,7 @@ pub struct Excluded {
     /// Place among the samples, from 0.
     pub index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
+    pub id: Option<SampleId>,
     /// Label of the method; absent where no method could run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]

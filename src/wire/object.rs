@@ -1,5 +1,4 @@
-//! How values that clients write are read where serde's derived code would take more than the document says: an object
-//! only as an object, though a list of its fields in order would do; a name only as a string.
+//! Objects, which must be written as objects: derived code would take a list of the fields in order as well.
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
@@ -39,19 +38,6 @@ pub fn object_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializ
     Option::<Object<T>>::deserialize(deserializer).map(|object| object.map(|Object(value)| value))
 }
 
-/// Reads one of a few values by its name, which must be a string.
-///
-/// # Errors
-/// Where there is no value of that name, listing those there are.
-pub fn by_name<T: Copy>(name: &str, known: &[(&str, T)]) -> Result<T, String> {
-    let found = known.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    found.ok_or_else(|| {
-        let given: String = name.chars().take(60).collect();
-        let known: Vec<String> = known.iter().map(|(known, _)| format!("`{known}`")).collect();
-        format!("unknown variant `{given}`, expected {}", known.join(" or "))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,11 +58,5 @@ mod tests {
         for bad in ["[1, null]", r#"{"a": 1, "inner": [2, null]}"#, "1", r#"{"a": 1, "b": 2}"#] {
             assert!(serde_json::from_str::<Object<Pair>>(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn names_are_known_or_listed() {
-        assert_eq!(by_name("b", &[("a", 1), ("b", 2)]), Ok(2));
-        assert_eq!(by_name("c", &[("a", 1), ("b", 2)]), Err("unknown variant `c`, expected `a` or `b`".to_owned()));
     }
 }

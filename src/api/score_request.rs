@@ -1,0 +1,73 @@
+//! Reads a request to score. By hand, since the number of inputs is bounded by a setting while the list is read, and derived
+//! code cannot be told of it.
+
+use super::extract::RequestBody;
+use super::inputs::InputsSeed;
+use super::score::ScoreRequest;
+use crate::config::LimitSettings;
+use crate::methods::{MAX_METHODS, MethodRequest};
+use crate::wire::BoundedList;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+
+/// The most details in a request; there are fewer kinds of them.
+const MAX_DETAILS: usize = 64;
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum Field {
+    Model,
+    Inputs,
+    Methods,
+    Overflow,
+    Details,
+}
+
+impl RequestBody for ScoreRequest {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D, limits: &LimitSettings) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ScoreRequestVisitor { inputs: limits.inputs })
+    }
+}
+
+struct ScoreRequestVisitor {
+    /// The limit `limits.inputs`.
+    inputs: usize,
+}
+
+impl<'de> Visitor<'de> for ScoreRequestVisitor {
+    type Value = ScoreRequest;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ScoreRequest, A::Error> {
+        let (mut model, mut inputs, mut overflow) = (None, None, None);
+        let mut methods: Option<Option<BoundedList<MethodRequest, MAX_METHODS>>> = None;
+        let mut details: Option<Option<BoundedList<String, MAX_DETAILS>>> = None;
+        while let Some(field) = map.next_key()? {
+            match field {
+                Field::Model if model.is_none() => model = Some(map.next_value()?),
+                Field::Inputs if inputs.is_none() => {
+                    inputs = Some(map.next_value_seed(InputsSeed { limit: self.inputs })?);
+                }
+                Field::Methods if methods.is_none() => methods = Some(map.next_value()?),
+                Field::Overflow if overflow.is_none() => overflow = Some(map.next_value()?),
+                Field::Details if details.is_none() => details = Some(map.next_value()?),
+                Field::Model => return Err(A::Error::duplicate_field("model")),
+                Field::Inputs => return Err(A::Error::duplicate_field("inputs")),
+                Field::Methods => return Err(A::Error::duplicate_field("methods")),
+                Field::Overflow => return Err(A::Error::duplicate_field("overflow")),
+                Field::Details => return Err(A::Error::duplicate_field("details")),
+            }
+        }
+        Ok(ScoreRequest {
+            model: model.flatten(),
+            inputs: inputs.ok_or_else(|| A::Error::missing_field("inputs"))?,
+            methods: methods.flatten().map(|methods| methods.0),
+            overflow: overflow.flatten(),
+            details: details.flatten().map(|details| details.0),
+        })
+    }
+}
