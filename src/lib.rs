@@ -19,7 +19,7 @@ pub mod engine;
 
 pub mod scorer;
 
-pub mod jobs;
+pub mod audits;
 
 pub mod api;
 

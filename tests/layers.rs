@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["methods", "models", "statistics", "tokenizer"],
     &["engine"],
     &["scorer"],
-    &["jobs"],
+    &["audits"],
     &["api"],
     &["app"],
     &["cli"],

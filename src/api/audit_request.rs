@@ -3,15 +3,12 @@
 use super::ApiState;
 use super::check::{self, Faults};
 use super::problem::Problem;
-use crate::jobs::{AuditSpec, Metrics, Sample};
-use crate::methods::{LabelledMethod, MethodRequest};
-use crate::scorer::{Overflow, Plan};
+use crate::audits::{AuditMetrics, AuditRequest, Sample, samples_error};
+use crate::methods::MethodRequest;
+use crate::scorer::Overflow;
 use crate::statistics::Bootstrap;
 use crate::wire::{Object, object_or_null};
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer};
-use std::fmt;
-use std::sync::Arc;
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 /// The most false-positive rates in a request.
@@ -20,14 +17,14 @@ const MAX_FPR_TARGETS: usize = 32;
 /// Samples to audit, and how.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with `samples`")]
-pub struct AuditRequest {
+#[schema(as = AuditRequest)]
+pub struct AuditBody {
     /// Id of a configured model; may be left out where there is a default.
     #[schema(examples("demo"))]
     model: Option<String>,
     /// The texts, all with a label or all without.
-    #[schema(min_items = 1)]
-    #[schema(value_type = Vec<SampleRequest>)]
-    samples: Vec<Object<SampleRequest>>,
+    #[schema(min_items = 1, value_type = Vec<Sample>)]
+    samples: Vec<Object<Sample>>,
     /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
     #[schema(max_items = 256)]
     methods: Option<Vec<MethodRequest>>,
@@ -35,115 +32,48 @@ pub struct AuditRequest {
     overflow: Option<Overflow>,
     /// Which statistics to report.
     #[serde(default, deserialize_with = "object_or_null")]
-    metrics: Option<Metrics>,
+    metrics: Option<AuditMetrics>,
 }
 
-/// One text.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with `text`, and perhaps `id`, `label`, `group` and `neighbors`")]
-pub struct SampleRequest {
-    /// Comes back with its scores; need not be unique.
-    id: Option<String>,
-    /// The text; `input` is accepted as another name of this field.
-    #[serde(alias = "input")]
-    text: String,
-    /// 1 for a text that is known to be in the training data, 0 for one that is known not to be.
-    #[schema(value_type = Option<u8>, minimum = 0, maximum = 1)]
-    label: Option<Label>,
-    /// What it is counted with, beside being counted with all.
-    group: Option<String>,
-    /// Texts that differ little from it, for the method `neighbor`.
-    #[schema(min_items = 1)]
-    neighbors: Option<Vec<String>>,
-}
-
-/// A number where 0 or 1 belongs; which of the two is looked at with all other faults.
-#[derive(Clone, Copy, Debug)]
-struct Label(f64);
-
-impl Label {
-    fn member(self) -> Option<bool> {
-        if self.0 == 1.0 {
-            Some(true)
-        } else if self.0 == 0.0 {
-            Some(false)
-        } else {
-            None
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Label {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct LabelVisitor;
-
-        impl Visitor<'_> for LabelVisitor {
-            type Value = Label;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the number 0 or 1")
-            }
-
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Label, E> {
-                Ok(Label(number as f64))
-            }
-
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Label, E> {
-                Ok(Label(number as f64))
-            }
-
-            fn visit_f64<E: Error>(self, number: f64) -> Result<Label, E> {
-                Ok(Label(number))
-            }
-        }
-
-        deserializer.deserialize_any(LabelVisitor)
-    }
-}
-
-impl AuditRequest {
+impl AuditBody {
     /// The audit, or everything that is wrong with the request.
     ///
     /// # Errors
     /// An unknown model, or all other faults.
-    pub fn check(self, state: &ApiState) -> Result<AuditSpec, Problem> {
+    pub fn check(self, state: &ApiState) -> Result<AuditRequest, Problem> {
         let mut faults = Faults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        for (index, label) in
-            self.samples.iter().enumerate().filter_map(|(index, sample)| Some((index, sample.0.label?)))
-        {
-            if label.member().is_none() {
-                faults.push(format!("/samples/{index}/label"), format!("the label is {}; it must be 0 or 1", label.0));
+        let samples: Vec<Sample> = self.samples.into_iter().map(|Object(sample)| sample).collect();
+        for (index, sample) in samples.iter().enumerate() {
+            if let Some(error) = sample.label_error() {
+                faults.push(format!("/samples/{index}/label"), error);
             }
         }
-        let samples: Vec<Sample> = self.samples.into_iter().map(|Object(sample)| sample.into()).collect();
         if faults.is_empty()
-            && let Some(fault) = AuditSpec::fault_of(&samples)
+            && let Some(fault) = samples_error(&samples)
         {
             faults.push("/samples", fault);
         }
         let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
         let scope = state.scorer.registry().scope(model.as_deref(), true, neighbors);
-        let methods: Arc<[LabelledMethod]> = check::methods(self.methods.as_deref(), &scope, &mut faults);
+        let methods = check::methods(self.methods.as_deref(), &scope, &mut faults);
         let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
         check::texts("/samples", texts, &methods, &mut faults);
         let metrics = self.metrics.unwrap_or_default();
         check_metrics(&metrics, &mut faults);
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
-        let plan = Plan { model, methods, overflow: self.overflow.unwrap_or_default(), tokens: false };
-        Ok(AuditSpec { plan, samples, metrics })
+        Ok(AuditRequest {
+            model: model.id().to_owned(),
+            methods: methods.to_vec(),
+            overflow: self.overflow.unwrap_or_default(),
+            metrics,
+            samples,
+        })
     }
 }
 
-impl From<SampleRequest> for Sample {
-    fn from(sample: SampleRequest) -> Self {
-        let SampleRequest { id, text, label, group, neighbors } = sample;
-        Self { id, text, member: label.and_then(Label::member), group, neighbors }
-    }
-}
-
-fn check_metrics(metrics: &Metrics, faults: &mut Faults) {
+fn check_metrics(metrics: &AuditMetrics, faults: &mut Faults) {
     for (field, detail) in metrics.bootstrap.iter().flat_map(Bootstrap::faults) {
         faults.push(format!("/metrics/bootstrap/{field}"), detail);
     }

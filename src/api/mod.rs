@@ -27,8 +27,8 @@ mod problem;
 mod problems;
 mod score;
 
+use crate::audits::Audits;
 use crate::config::{Limits, Settings};
-use crate::jobs::Audits;
 use crate::scorer::Scorer;
 use crate::telemetry::{self, Metrics};
 use axum::Router;

@@ -155,6 +155,7 @@ impl ScoreRequest {
         faults.finish()?;
         let overflow = self.overflow.unwrap_or_default();
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
+        let model = model.id().to_owned();
         Ok((Plan { model, methods, overflow, tokens }, inputs))
     }
 }

@@ -1,8 +1,9 @@
 //! `pdr-audit audit`: labelled NDJSON or CSV in, a report out.
 
 use super::{ScoringArgs, lines, progress, table};
-use crate::jobs::{self, AuditSpec, Metrics, Sample};
+use crate::audits::{self, AuditFailure, AuditMetrics, AuditRequest, Label, Sample, SampleId, samples_error};
 use crate::methods::faults_of_texts;
+use crate::scorer::Plan;
 use crate::statistics::Bootstrap;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -17,7 +18,7 @@ pub struct AuditArgs {
     /// `group`; `-` for NDJSON on standard input.
     file: PathBuf,
     /// False-positive rates at which to report the true-positive rate.
-    #[arg(long, value_name = "RATE", value_delimiter = ',', default_values_t = Metrics::default().fpr_targets)]
+    #[arg(long, value_name = "RATE", value_delimiter = ',', default_values_t = AuditMetrics::default().fpr_targets)]
     fpr: Vec<f64>,
     /// List the points of each ROC curve (JSON only).
     #[arg(long)]
@@ -30,13 +31,13 @@ pub struct AuditArgs {
     seed: u64,
     /// How to print the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<ReportFormat>,
     #[command(flatten)]
     scoring: ScoringArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Format {
+enum ReportFormat {
     Json,
     Table,
 }
@@ -57,19 +58,28 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     if let Some((_, fault)) = bootstrap.iter().flat_map(Bootstrap::faults).next() {
         bail!("--replicates: {fault}");
     }
-    let metrics = Metrics { fpr_targets: args.fpr, roc: args.roc, bootstrap };
+    let metrics = AuditMetrics { fpr_targets: args.fpr, roc: args.roc, bootstrap };
     let bar = progress::bar(Some(samples.len() as u64));
-    let spec = Arc::new(AuditSpec { plan, samples, metrics });
-    let outcome = jobs::run(&scorer, spec, |done| bar.set_position(done as u64)).await.map_err(super::explained);
-    super::finish(&scorer).await;
-    let outcome = outcome?;
+    let Plan { model, methods, overflow, .. } = plan;
+    let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics, samples };
+    let outcome = audits::run(Arc::new(request), &scorer, |done| bar.set_position(done as u64)).await;
     bar.finish_and_clear();
-    let default = if stdout().is_terminal() { Format::Table } else { Format::Json };
+    super::finish(&scorer).await;
+    let report = outcome.map_err(explained)?.report;
+    let default = if stdout().is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
     match args.format.unwrap_or(default) {
-        Format::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&outcome.report)?)?,
-        Format::Table => write!(stdout().lock(), "{}", table::render(&outcome.report))?,
+        ReportFormat::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&report)?)?,
+        ReportFormat::Table => write!(stdout().lock(), "{}", table::render(&report))?,
     }
     Ok(())
+}
+
+/// A failure of the audit as the command line tells it.
+fn explained(failure: AuditFailure) -> anyhow::Error {
+    match failure {
+        AuditFailure::Scorer(error) => super::explained(error),
+        failure => failure.into(),
+    }
 }
 
 /// Reads all samples; a bad line is refused with its number, and nothing is audited.
@@ -78,7 +88,7 @@ fn read(path: &Path) -> Result<Vec<Sample>> {
     let (reader, _) = lines::open(path).with_context(cannot)?;
     let csv = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
     let samples = if csv { read_csv(reader) } else { read_ndjson(reader) }.with_context(cannot)?;
-    match AuditSpec::fault_of(&samples) {
+    match samples_error(&samples) {
         Some(fault) => bail!("{}: {fault}", path.display()),
         None => Ok(samples),
     }
@@ -88,16 +98,16 @@ fn read_ndjson(mut reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
     let (mut samples, mut number) = (Vec::new(), 0);
     while let Some(line) = lines::next(&mut *reader, &mut number, u64::MAX - 1)? {
         let sample = line.and_then(|l| lines::parse(&l).map_err(|bad| bad.fault)).and_then(|line| {
-            let member = match line.others.get("label") {
+            let label = match line.others.get("label") {
                 None | Some(Value::Null) => None,
-                Some(label) => Some(member(label.as_f64()).ok_or_else(|| format!("`label` is {label}, not 0 or 1"))?),
+                Some(label) => Some(label_of(label.as_f64()).ok_or_else(|| format!("`label` is {label}, not 0 or 1"))?),
             };
             let group = match line.others.get("group") {
                 None | Some(Value::Null) => None,
                 Some(Value::String(group)) => Some(group.clone()),
                 Some(other) => return Err(format!("`group` is {other}, not a string")),
             };
-            Ok(Sample { id: line.id, text: line.text, member, group, neighbors: line.neighbors })
+            Ok(Sample { id: line.id.map(SampleId::Text), text: line.text, label, group, neighbors: line.neighbors })
         });
         match sample {
             Ok(sample) => samples.push(sample),
@@ -112,31 +122,27 @@ fn read_csv(reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
     let headers = reader.headers()?.clone();
     let column = |name: &str| headers.iter().position(|h| h.trim() == name);
     let Some(text) = column("text").or(column("input")) else { bail!("the header names no column `text` or `input`") };
-    let (label, id, group) = (column("label"), column("id"), column("group"));
+    let (labels, id, group) = (column("label"), column("id"), column("group"));
     let mut samples = Vec::new();
     for record in reader.records() {
         let record = record?;
         let line = record.position().map_or(0, csv::Position::line);
         let field = |at: Option<usize>| at.and_then(|at| record.get(at)).filter(|f| !f.is_empty());
-        let member = match field(label).map(str::trim) {
+        let label = match field(labels).map(str::trim) {
             None => None,
-            Some(label) => match member(label.parse().ok()) {
-                Some(member) => Some(member),
+            Some(label) => match label_of(label.parse().ok()) {
+                Some(label) => Some(label),
                 None => bail!("line {line}: `label` is {label:?}, not 0 or 1"),
             },
         };
         let text = record.get(text).unwrap_or_default().to_owned();
         let owned = |at| field(at).map(str::to_owned);
-        samples.push(Sample { id: owned(id), text, member, group: owned(group), neighbors: None });
+        samples.push(Sample { id: owned(id).map(SampleId::Text), text, label, group: owned(group), neighbors: None });
     }
     Ok(samples)
 }
 
 /// 1 and 0, also as 1.0 and 0.0, which is what a column of a data frame may hold.
-fn member(label: Option<f64>) -> Option<bool> {
-    match label? {
-        0.0 => Some(false),
-        1.0 => Some(true),
-        _ => None,
-    }
+fn label_of(number: Option<f64>) -> Option<Label> {
+    number.map(Label::new).filter(|label| label.is_member().is_some())
 }

@@ -140,7 +140,7 @@ impl ScoringArgs {
             OverflowArg::Truncate => Overflow::Truncate,
             OverflowArg::Window => Overflow::Window,
         };
-        let plan = Plan { model, methods: methods.into(), overflow, tokens: false };
+        let plan = Plan { model: model.id().to_owned(), methods: methods.into(), overflow, tokens: false };
         Ok((settings, scorer, plan))
     }
 

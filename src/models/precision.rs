@@ -6,7 +6,7 @@ use super::kernels::packed::Products;
 use super::ops::{Form, Multiply};
 use crate::config::Dtype as Wanted;
 use candle_core::DType;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// What the settings ask for; `auto` is f32 on the CPU, where it costs least, and on a GPU what most weights are stored in.
@@ -36,7 +36,7 @@ pub fn choose(wanted: Wanted, on_cpu: bool, checkpoint: &Checkpoint) -> Result<D
 /// How far numbers in a half type may be from those in f32: twice what was seen, on the CPU, in the checkpoints of every
 /// family that the tests have, which they hold to it; and, for AUROC, in a trained model with known members. A larger model
 /// may stray further.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Rounding {
     /// Of the log-probability of one token.
     #[schema(examples(0.36))]

@@ -6,13 +6,15 @@ use super::encodings::Encodings;
 use super::entry::Retry;
 use super::model::Model;
 use super::text::Overflow;
+use crate::engine::Refusal;
 use crate::methods::{Base, Fault, LabelledMethod, Reading, Texts, Unseen, View};
 use std::sync::Arc;
 
 /// How texts are to be scored.
 #[derive(Clone)]
 pub struct Plan {
-    pub model: Arc<super::Entry>,
+    /// Id of the model whose training data is asked about.
+    pub model: String,
     pub methods: Arc<[LabelledMethod]>,
     pub overflow: Overflow,
     /// Whether each result lists its tokens.
@@ -106,7 +108,8 @@ impl Scorer {
     /// [`ScorerError::Unopened`] for files that cannot be opened; [`ScorerError::Masked`] where the model does not continue
     /// texts; [`ScorerError::Unfit`] for methods that the models do not fit.
     pub async fn bind(&self, plan: &Plan) -> Result<Arc<Bound>, ScorerError> {
-        let target = plan.model.open(Retry::AfterPause).await?;
+        let entry = self.registry.find(Some(&plan.model)).map_err(|_| Refusal::UnknownModel(plan.model.clone()))?;
+        let target = entry.open(Retry::AfterPause).await?;
         if target.masked {
             return Err(ScorerError::Masked(target.id.clone()));
         }
@@ -177,6 +180,9 @@ impl Scorer {
             }
             Base::DcPdd { counts, .. } => {
                 let made = self.registry.token_counts(&counts.id).cloned();
+                if let Some(made) = &made {
+                    counts.table = Arc::clone(&made.table);
+                }
                 let target = Arc::clone(&binding.models[0]);
                 // The first look at a tokenizer takes a moment.
                 let fits = move || made.is_some_and(|made| made.fit(&target.tokenizer));

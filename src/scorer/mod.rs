@@ -8,6 +8,7 @@
 mod bound;
 mod encodings;
 mod entry;
+mod error;
 mod model;
 mod neighbors;
 mod origin;

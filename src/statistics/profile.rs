@@ -1,7 +1,7 @@
 //! How surprised the model is at each position of the texts: members, where it is less so, show at the start.
 
 use crate::token_stats::TokenStats;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Sums over the samples of an audit, by position and class.
@@ -24,7 +24,7 @@ struct Sums {
 }
 
 /// The first rows of a profile.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PositionRows {
     /// From position 1, without a gap.
     pub rows: Vec<PositionRow>,
@@ -33,7 +33,7 @@ pub struct PositionRows {
 }
 
 /// What the scored tokens at one position have in common; a class without tokens there is absent.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PositionRow {
     /// From 1, the first scored token.
     pub position: usize,
@@ -47,7 +47,7 @@ pub struct PositionRow {
 }
 
 /// Means over the tokens at one position, in nats.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PositionMeans {
     /// How many tokens there are.
     pub count: usize,

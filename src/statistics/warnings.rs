@@ -34,6 +34,8 @@ pub enum WarningCode {
     LabelConflict,
     /// Texts were cut to the model's context.
     TruncatedTexts,
+    /// Texts ran twice for weights by the entropy of the dataset, since the cache does not hold the statistics of all.
+    RepeatedPasses,
 }
 
 /// What the warnings look at in one sample.

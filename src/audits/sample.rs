@@ -1,0 +1,225 @@
+//! One text of an audit, as HTTP requests and files give it and as it is stored.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_untagged::UntaggedEnumVisitor;
+use std::collections::HashSet;
+use std::fmt;
+use utoipa::ToSchema;
+
+/// The most groups of an audit.
+pub const MAX_GROUPS: usize = 256;
+
+/// One text, labelled or not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with `text`, and perhaps `id`, `label`, `group` and `neighbors`")]
+#[schema(as = SampleRequest)]
+pub struct Sample {
+    /// Comes back with its scores; need not be unique.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<SampleId>,
+    /// The text; `input` is accepted as another name of this field.
+    #[serde(alias = "input")]
+    pub text: String,
+    /// 1 for a text that is known to be in the training data, 0 for one that is known not to be. Present in all samples of an
+    /// audit or in none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u8>, minimum = 0, maximum = 1)]
+    pub label: Option<Label>,
+    /// What it is counted with, beside being counted with all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Texts that differ little from it, for the method `neighbor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(min_items = 1)]
+    pub neighbors: Option<Vec<String>>,
+}
+
+/// The name that a client gives a text. It is returned as it was given: an integer stays an integer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum SampleId {
+    /// A string.
+    Text(String),
+    /// An integer.
+    Integer(i128),
+}
+
+/// A number where 0 or 1 belongs. Any number is read, so that [`Sample::label_error`] can be asked for all samples of a
+/// request, where a deserializer would stop at the first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Label(f64);
+
+impl Label {
+    /// The label of a member of the training data.
+    pub const MEMBER: Self = Self(1.0);
+    /// The label of a text that is not in the training data.
+    pub const NON_MEMBER: Self = Self(0.0);
+
+    /// A label from a number, as a file holds it; `1.0` is `1`.
+    #[must_use]
+    pub const fn new(number: f64) -> Self {
+        Self(number)
+    }
+
+    /// Whether the label is that of a member; none where it is neither 0 nor 1.
+    #[must_use]
+    pub fn is_member(self) -> Option<bool> {
+        match self {
+            Self::MEMBER => Some(true),
+            Self::NON_MEMBER => Some(false),
+            Self(_) => None,
+        }
+    }
+}
+
+impl Sample {
+    /// Whether the text is known to be in the training data; none where that is not known.
+    #[must_use]
+    pub fn is_member(&self) -> Option<bool> {
+        self.label.and_then(Label::is_member)
+    }
+
+    /// What is wrong with the label, in words.
+    #[must_use]
+    pub fn label_error(&self) -> Option<String> {
+        let label = self.label.filter(|label| label.is_member().is_none())?;
+        Some(format!("the label is {}; it must be 0 or 1", label.0))
+    }
+}
+
+/// What is wrong with samples as a whole, in words.
+#[must_use]
+pub fn samples_error(samples: &[Sample]) -> Option<String> {
+    let total = samples.len();
+    if total == 0 {
+        return Some("the list of samples is empty: it takes at least one".to_owned());
+    }
+    let labelled = samples.iter().filter(|sample| sample.label.is_some()).count();
+    let members = samples.iter().filter(|sample| sample.is_member() == Some(true)).count();
+    let non_members = labelled - members;
+    if labelled > 0
+        && let Some(first) = samples.iter().position(|sample| sample.label.is_none())
+    {
+        return Some(format!(
+            "{labelled} of {total} samples have a label, and sample {first} (from 0) has none: all must have one, or none"
+        ));
+    }
+    if labelled > 0 && (members == 0 || non_members == 0) {
+        return Some(format!(
+            "there are {members} members and {non_members} non-members; an audit takes both, or no labels"
+        ));
+    }
+    let groups: HashSet<&str> = samples.iter().filter_map(|sample| sample.group.as_deref()).collect();
+    let groups = groups.len();
+    (groups > MAX_GROUPS).then(|| format!("there are {groups} groups; an audit takes at most {MAX_GROUPS}"))
+}
+
+impl fmt::Display for SampleId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => formatter.write_str(text),
+            Self::Integer(integer) => integer.fmt(formatter),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SampleId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        UntaggedEnumVisitor::new()
+            .expecting("a string or an integer")
+            .string(|text| Ok(Self::Text(text.to_owned())))
+            .i128(|integer| Ok(Self::Integer(integer)))
+            .deserialize(deserializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Label {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        UntaggedEnumVisitor::new()
+            .expecting("the number 0 or 1")
+            .f64(|number| Ok(Self(number)))
+            .i64(|number| Ok(Self(number as f64)))
+            .u64(|number| Ok(Self(number as f64)))
+            .deserialize(deserializer)
+    }
+}
+
+/// The integers 0 and 1; any other number as it was given.
+impl Serialize for Label {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.is_member() {
+            Some(member) => serializer.serialize_u8(member.into()),
+            None => serializer.serialize_f64(self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_come_back_as_they_were_given() {
+        for json in [r#""a""#, r#""7""#, "7", "-1", "18446744073709551615"] {
+            let id: SampleId = serde_json::from_str(json).unwrap();
+            assert_eq!(serde_json::to_string(&id).unwrap(), json);
+            assert_eq!(id.to_string(), json.trim_matches('"'));
+        }
+        for json in ["1.5", "true", "[]", "{}", "1e30"] {
+            let error = serde_json::from_str::<SampleId>(json).unwrap_err().to_string();
+            assert!(error.contains("expected a string or an integer"), "{json}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_sample_survives_being_stored() {
+        let json = r#"{"id":7,"text":"a","label":1,"group":"g","neighbors":["b"]}"#;
+        let sample: Sample = serde_json::from_str(json).unwrap();
+        assert_eq!(sample.is_member(), Some(true));
+        assert_eq!(serde_json::to_string(&sample).unwrap(), json);
+        let sample: Sample = serde_json::from_str(r#"{"input":"a","label":null}"#).unwrap();
+        assert_eq!(serde_json::to_string(&sample).unwrap(), r#"{"text":"a"}"#);
+        for bad in [r#"{}"#, r#"{"text":"a","input":"b"}"#, r#"{"text":"a","more":1}"#, r#"{"text":"a","id":[]}"#] {
+            assert!(serde_json::from_str::<Sample>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn labels_are_zero_and_one_in_any_notation() {
+        let member = |json: &str| serde_json::from_str::<Label>(json).unwrap().is_member();
+        assert_eq!(
+            (member("1"), member("1.0"), member("0"), member("-0.0")),
+            (Some(true), Some(true), Some(false), Some(false))
+        );
+        let sample = |label| Sample { label: Some(Label::new(label)), ..Sample::default() };
+        assert_eq!((sample(1.0).label_error(), sample(0.0).label_error()), (None, None));
+        for label in [2.0, 0.5, -1.0, f64::NAN] {
+            assert!(sample(label).label_error().unwrap().ends_with("it must be 0 or 1"));
+        }
+        for json in [r#""1""#, "true", "[1]"] {
+            assert!(serde_json::from_str::<Label>(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn samples_have_labels_of_both_kinds_or_none() {
+        let samples = |labels: &[Option<f64>]| -> Vec<Sample> {
+            labels.iter().map(|label| Sample { label: label.map(Label::new), ..Sample::default() }).collect()
+        };
+        assert_eq!(samples_error(&samples(&[None, None])), None);
+        assert_eq!(samples_error(&samples(&[Some(1.0), Some(0.0)])), None);
+        for (labels, words) in [
+            (&[][..], "is empty"),
+            (&[Some(1.0), None], "1 of 2 samples have a label, and sample 1"),
+            (&[Some(1.0), Some(1.0)], "2 members and 0 non-members"),
+        ] {
+            let error = samples_error(&samples(labels)).unwrap();
+            assert!(error.contains(words), "{error}");
+        }
+        let groups = |count: usize| -> Vec<Sample> {
+            (0..count).map(|group| Sample { group: Some(group.to_string()), ..Sample::default() }).collect()
+        };
+        assert_eq!(samples_error(&groups(MAX_GROUPS)), None);
+        assert!(samples_error(&groups(MAX_GROUPS + 1)).unwrap().contains("at most 256"));
+    }
+}
