@@ -1,5 +1,5 @@
 //! Ranking and replacing, with the tokenizer and the probabilities of the goldens. What the models say is compared in
-//! `tests/neighbors.rs`.
+//! `tests/it/neighbors.rs`.
 
 use super::swap::{Site, Swap, rank, replaced, sites};
 use crate::models::masked::Filled;

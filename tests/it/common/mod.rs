@@ -1,0 +1,10 @@
+//! What several test modules share.
+
+pub mod alone;
+pub mod app;
+pub mod client;
+pub mod goldens;
+pub mod gpt2;
+pub mod hub_server;
+#[cfg(target_os = "linux")]
+pub mod resident;

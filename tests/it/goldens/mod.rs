@@ -1,0 +1,17 @@
+//! Every method through the front door, over the golden checkpoints: the scores of the reference implementations, and
+//! what has none there against a computation of its own in the test.
+
+mod audits;
+mod cases;
+mod comparisons;
+mod definition;
+mod neighbors;
+mod planning;
+mod prefixes;
+mod presets;
+mod properties;
+mod refusals;
+mod reproduced;
+mod rig;
+mod tokens;
+mod windows;

@@ -1,0 +1,33 @@
+//! The tests of the service from outside, in one program: every test program is linked anew, with all dependencies.
+//!
+//! A module tests a resource or a property. What needs a process of its own is run in a child process by
+//! [`common::alone`]. Tests of the kernels for GPUs are programs of their own, `tests/cuda/` for its feature and
+//! `tests/cuda_emulation/` for the C++ compiler that it needs.
+
+mod audits;
+mod checkpoints;
+mod cli;
+mod common;
+mod count_tokens;
+mod demo;
+#[cfg(unix)]
+mod disk_cache;
+mod dispatch;
+mod errors;
+mod goldens;
+mod gradients;
+mod hub;
+mod invariance;
+mod layers;
+mod limits;
+mod mamba;
+#[cfg(target_os = "linux")]
+mod memory;
+mod meta;
+mod neighbors;
+mod openapi;
+mod parity;
+#[cfg(target_os = "linux")]
+mod peak_memory;
+mod pool;
+mod score;

@@ -1,0 +1,92 @@
+//! Models, methods, health, metrics and documentation through the front door.
+
+use crate::common::alone::alone;
+use crate::common::app::App;
+use crate::common::client::send;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_are_listed_with_their_facts() {
+    let app = App::start().await;
+    let list = app.get("/v1/models").await.ok();
+    let models = list["models"].as_array().unwrap();
+    assert_eq!(models.iter().map(|model| &model["id"]).collect::<Vec<_>>(), ["tiny", "tiny-reference"]);
+    let tiny = &models[0];
+    assert_eq!((&tiny["state"], &tiny["default"], &tiny["load"]), (&json!("ready"), &json!(true), &json!("eager")));
+    assert_eq!((&tiny["architecture"], &tiny["context"]), (&json!("gpt_neox"), &json!(128)));
+    assert_eq!((&tiny["reference"], &models[1]["reference"]), (&json!("tiny-reference"), &Value::Null));
+    assert!(tiny["weight_bytes"].as_u64().unwrap() > 0 && tiny["vocab_size"].as_u64().unwrap() > 0);
+    assert_eq!(models[1]["default"], false);
+    assert_ne!(tiny["digest"], models[1]["digest"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn methods_are_listed_with_their_parameters() {
+    let app = App::start().await;
+    let catalogue = app.get("/v1/methods").await.ok();
+    let names: Vec<&Value> = catalogue["methods"].as_array().unwrap().iter().map(|method| &method["name"]).collect();
+    assert_eq!(names.len(), 12);
+    assert!(names.contains(&&json!("dc_pdd")));
+    assert_eq!(catalogue["decays"].as_array().unwrap().len(), 8);
+    assert_eq!(catalogue["presets"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_follows_the_facts() {
+    let app = App::start().await;
+    assert_eq!(app.get("/livez").await.ok()["status"], "alive");
+    let ready = app.get("/readyz").await.ok();
+    assert_eq!((&ready["ready"], &ready["draining"]), (&json!(true), &json!(false)));
+    assert_eq!(ready["device"]["alive"], true);
+    let engine = app.engine.clone();
+    tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO)).await.unwrap();
+    let problem = app.get("/readyz").await.problem(503);
+    assert_eq!((&problem["readiness"]["ready"], &problem["readiness"]["draining"]), (&json!(false), &json!(true)));
+    app.get("/livez").await.ok();
+    app.post("/v1/score", &json!({ "inputs": "Too late." })).await.problem(503);
+}
+
+#[test]
+fn metrics_are_there_before_the_first_request() {
+    // The requests of other tests are counted in the same series.
+    alone(|| Runtime::new().unwrap().block_on(look_at_the_metrics_first()));
+}
+
+async fn look_at_the_metrics_first() {
+    let app = App::start().await;
+    let metrics = app.get("/metrics").await;
+    assert_eq!((metrics.status, metrics.header("content-type")), (200, "text/plain; version=0.0.4; charset=utf-8"));
+    for series in [
+        "pdr_audit_http_requests_total{method=\"POST\",route=\"/v1/score\",status=\"200\"}",
+        "pdr_audit_http_requests_total{method=\"DELETE\",route=\"/v1/audits/{id}\",status=\"204\"}",
+        "pdr_audit_engine_requests_total",
+        "pdr_audit_http_request_duration_seconds_bucket",
+    ] {
+        assert!(metrics.text().contains(series), "{series} in {}", metrics.text());
+    }
+    let invented = Method::from_bytes(b"INVENTED").unwrap();
+    send(app.request(invented, "/livez/../secret/path")).await.problem(404);
+    let metrics = app.get("/metrics").await;
+    assert!(metrics.text().contains("{method=\"other\",route=\"unmatched\",status=\"404\"} 1"));
+    assert!(!metrics.text().contains("secret") && !metrics.text().contains("INVENTED"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_the_documentation_needs_no_other_host() {
+    let app = App::start().await;
+    for path in ["/docs", "/docs/"] {
+        let page = app.get(path).await;
+        assert_eq!(page.status, 200);
+        assert!(page.header("content-type").starts_with("text/html"), "{}", page.header("content-type"));
+        assert!(!page.text().contains("//"), "{}", page.text());
+        assert_eq!(page.text().contains("<base href=\"docs/\">"), path == "/docs");
+    }
+    for file in ["swagger-ui.css", "index.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js"] {
+        assert_eq!(app.get(&format!("/docs/{file}")).await.status, 200, "{file}");
+    }
+    let start = app.get("/docs/swagger-initializer.js").await;
+    assert!(start.text().contains("\"/openapi.json\"") && !start.text().contains("://"), "{}", start.text());
+}
