@@ -100,7 +100,9 @@ fn read_ndjson(mut reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
         let sample = line.and_then(|l| lines::parse(&l).map_err(|bad| bad.fault)).and_then(|line| {
             let label = match line.others.get("label") {
                 None | Some(Value::Null) => None,
-                Some(label) => Some(label_of(label.as_f64()).ok_or_else(|| format!("`label` is {label}, not 0 or 1"))?),
+                Some(label) => {
+                    Some(self::label(label.as_f64()).ok_or_else(|| format!("`label` is {label}, not 0 or 1"))?)
+                }
             };
             let group = match line.others.get("group") {
                 None | Some(Value::Null) => None,
@@ -130,7 +132,7 @@ fn read_csv(reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
         let field = |at: Option<usize>| at.and_then(|at| record.get(at)).filter(|f| !f.is_empty());
         let label = match field(labels).map(str::trim) {
             None => None,
-            Some(label) => match label_of(label.parse().ok()) {
+            Some(label) => match self::label(label.parse().ok()) {
                 Some(label) => Some(label),
                 None => bail!("line {line}: `label` is {label:?}, not 0 or 1"),
             },
@@ -143,6 +145,6 @@ fn read_csv(reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
 }
 
 /// 1 and 0, also as 1.0 and 0.0, which is what a column of a data frame may hold.
-fn label_of(number: Option<f64>) -> Option<Label> {
+fn label(number: Option<f64>) -> Option<Label> {
     number.map(Label::new).filter(|label| label.is_member().is_some())
 }
