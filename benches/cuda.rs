@@ -9,7 +9,7 @@
 
 use anyhow::{Context, Result, ensure};
 use candle_core::{DType, Device, Tensor};
-use pdr_audit::config::Device as Wanted;
+use pdr_audit::config::DeviceChoice as Wanted;
 use pdr_audit::models::batch::PackedBatch;
 use pdr_audit::models::cuda::{RowStatistics, Rows, ScanInput, ScanPlaces, Scans};
 use pdr_audit::models::device::ComputeDevice;

@@ -4,7 +4,7 @@ mod budgets;
 
 use crate::api;
 use crate::audits::Audits;
-use crate::config::{self, Load, Settings};
+use crate::config::{self, LoadPolicy, Settings};
 use crate::engine::{Calibration, DeviceSlot, DiskCache, Engine, EngineSettings};
 use crate::hub::{Hub, HubError};
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
@@ -75,7 +75,7 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Opt
     let (mut devices, declared) = declare(settings)?;
     for device in &mut devices {
         let share = (device.memory as f64 * MEMORY_SHARE) as u64;
-        device.memory = settings.engine.memory.map_or(share, config::ByteSize::as_u64);
+        device.memory = settings.engine.memory.map_or(share, |memory| memory.as_u64());
     }
     let engine = EngineSettings {
         max_queue_tokens: settings.engine.max_queue_tokens.unwrap_or_else(|| queue_tokens(&devices)),
@@ -127,9 +127,9 @@ fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declared>)> {
     }
     for model in &settings.models {
         let mut places = Vec::new();
-        for &device in &model.devices {
+        for &device in &model.device {
             let at = match device {
-                config::Device::Auto => main,
+                config::DeviceChoice::Auto => main,
                 device => place(&mut devices, device).with_context(|| format!("model `{}`", model.id))?,
             };
             if !places.contains(&at) {
@@ -144,7 +144,7 @@ fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declared>)> {
             origin: Origin::configured(model),
             dtype: if model.dtype == config::Dtype::Auto { settings.engine.dtype } else { model.dtype },
             reference: model.reference.clone(),
-            eager: model.load == Load::Eager,
+            eager: model.load == LoadPolicy::Eager,
             pinned: model.pinned,
             places,
         });
@@ -153,11 +153,11 @@ fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declared>)> {
 }
 
 /// The index of a device among those in use; opened now if it is not there yet.
-fn place(devices: &mut Vec<ComputeDevice>, wanted: config::Device) -> Result<usize> {
+fn place(devices: &mut Vec<ComputeDevice>, wanted: config::DeviceChoice) -> Result<usize> {
     let name = match wanted {
-        config::Device::Auto => None,
-        config::Device::Cpu => Some("cpu".to_owned()),
-        config::Device::Cuda(index) => Some(format!("cuda:{index}")),
+        config::DeviceChoice::Auto => None,
+        config::DeviceChoice::Cpu => Some("cpu".to_owned()),
+        config::DeviceChoice::Cuda(index) => Some(format!("cuda:{index}")),
     };
     if let Some(at) = devices.iter().position(|known| Some(&known.name) == name.as_ref()) {
         return Ok(at);
@@ -167,7 +167,7 @@ fn place(devices: &mut Vec<ComputeDevice>, wanted: config::Device) -> Result<usi
 }
 
 fn device_slot(settings: &Settings, device: &ComputeDevice, directory: Option<&Path>) -> DeviceSlot {
-    let config::Engine { max_batch_tokens, calibrate, threads, .. } = settings.engine;
+    let config::EngineSettings { max_batch_tokens, calibrate, threads, .. } = settings.engine;
     let budgets = budgets(device);
     let calibrated = calibrate && max_batch_tokens.is_none();
     let trimmed = device.clone();

@@ -28,7 +28,7 @@ mod problems;
 mod score;
 
 use crate::audits::Audits;
-use crate::config::{Limits, Settings};
+use crate::config::{LimitSettings, Settings};
 use crate::scorer::Scorer;
 use crate::telemetry::{self, Metrics};
 use axum::Router;
@@ -47,7 +47,7 @@ pub struct ApiState {
     /// The audits, over the same scorer.
     pub audits: Audits,
     /// What one request may ask for. `limits.text` is kept by the scorer.
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// The largest request body, in bytes: `server.body_limit`.
     pub body_limit: u64,
     /// How long a request may take, from its arrival: `server.request_timeout`.

@@ -1,8 +1,12 @@
-//! Settings that are one of a few words.
+//! Settings that are one of a few names.
+
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
 
 /// Where models run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Device {
+pub enum DeviceChoice {
     /// On the first GPU that the program can use, else on the CPU.
     Auto,
     /// On the CPU.
@@ -12,7 +16,8 @@ pub enum Device {
 }
 
 /// What models compute in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Dtype {
     /// On the CPU single precision, on a GPU what the weights are stored in.
     Auto,
@@ -25,7 +30,8 @@ pub enum Dtype {
 }
 
 /// Vector instructions that the kernels of the CPU run on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Simd {
     /// The most that the machine has.
     Auto,
@@ -38,8 +44,9 @@ pub enum Simd {
 }
 
 /// When a model is loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Load {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoadPolicy {
     /// At start; the service is not ready before.
     Eager,
     /// By the first request.
@@ -47,10 +54,38 @@ pub enum Load {
 }
 
 /// How log lines are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// For people.
     Text,
     /// One JSON object a line.
     Json,
+}
+
+impl<'de> Deserialize<'de> for DeviceChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let index = |name: &str| {
+            name.strip_prefix("cuda:").filter(|index| index.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+        };
+        match name.as_str() {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            "cuda" => Ok(Self::Cuda(0)),
+            other => index(other).map(Self::Cuda).ok_or_else(|| {
+                D::Error::invalid_value(Unexpected::Str(other), &"\"auto\", \"cpu\", \"cuda\" or \"cuda:N\"")
+            }),
+        }
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => formatter.write_str("auto"),
+            Self::Cpu => formatter.write_str("cpu"),
+            Self::Cuda(index) => write!(formatter, "cuda:{index}"),
+        }
+    }
 }

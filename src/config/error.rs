@@ -22,17 +22,14 @@ pub enum ConfigError {
         /// What the parser says, with line and column.
         problem: String,
     },
-    /// The sources cannot be made one.
-    #[error("the configuration cannot be merged: {0}")]
-    Merge(String),
-    /// Keys or values are at fault; these are all of them.
+    /// Keys or values are invalid; these are all of them.
     #[error("{}", list(.0))]
-    Invalid(Vec<Fault>),
+    Invalid(Vec<SettingFault>),
 }
 
 /// One thing wrong with one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct SettingFault {
     /// The key with its section, as in `server.port` or `models[0].id`.
     pub key: String,
     /// What is wrong.
@@ -41,7 +38,7 @@ pub struct Fault {
     pub origin: Option<String>,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SettingFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "`{}`: {}", self.key, self.problem)?;
         match &self.origin {
@@ -51,7 +48,7 @@ impl fmt::Display for Fault {
     }
 }
 
-fn list(faults: &[Fault]) -> String {
+fn list(faults: &[SettingFault]) -> String {
     let lines: String = faults.iter().map(|fault| format!("\n  {fault}")).collect();
     format!("the configuration is invalid:{lines}")
 }

@@ -1,105 +1,162 @@
-//! The sources of the settings, merged into one tree of which every value knows where it came from.
+//! The sources of the settings: layers of keys and values, of which the later wins and every value knows where it came from.
 
+use super::error::{ConfigError, SettingFault};
+use figment::providers::{Format, Toml};
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile, Provider};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use figment::providers::{Format, Toml};
-use figment::value::{Dict, Map, Value};
-use figment::{Figment, Metadata, Profile, Provider};
-
-use super::{ConfigError, Fault, Overrides};
-
-/// What the names of variables begin with; two underscores also stand between their parts.
+/// What the names of variables begin with; two underscores also separate their parts.
 const PREFIX: &str = "PDR_AUDIT__";
 const SEPARATOR: &str = "__";
 
-/// All sources as one.
+/// What the command line sets; it wins over all other sources.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--host`
+    pub host: Option<String>,
+    /// `--port`
+    pub port: Option<u16>,
+}
+
+/// All sources, the last of which wins. Arrays are replaced as a whole.
+#[derive(Default)]
 pub(super) struct Sources {
-    figment: Figment,
-    /// The tree.
-    pub(super) root: Value,
-    /// The unparsed text of variables by their keys: a model may well be called `1e3`.
-    pub(super) variables: BTreeMap<String, String>,
+    layers: Vec<Layer>,
     /// What is wrong with the sources themselves.
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<SettingFault>,
+}
+
+/// One source: its values and where they come from.
+#[derive(Clone)]
+struct Layer {
+    metadata: Metadata,
+    values: Dict,
+    /// The dotted key and the unparsed text of a variable: a model may well be called `1e3`.
+    text: Option<(String, String)>,
 }
 
 impl Sources {
-    /// Merges the file, the environment and the flags; the later wins, arrays are replaced as a whole.
-    pub(super) fn merge(
+    /// Reads the file, the environment and the flags, in the order in which they win.
+    pub(super) fn read(
         file: Option<(&Path, &str)>,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
         overrides: &Overrides,
     ) -> Result<Self, ConfigError> {
-        let mut figment = Figment::new();
-        let mut faults = Vec::new();
+        let mut sources = Self::default();
         if let Some((path, text)) = file {
-            let dict = Toml::from_str(text)
+            let values = Toml::from_str(text)
                 .map_err(|error| ConfigError::Syntax { path: path.to_owned(), problem: error.to_string() })?;
             let metadata = Metadata::from(format!("the file {}", path.display()), path);
-            figment = figment.merge(Source { metadata, dict });
+            sources.layers.push(Layer { metadata, values, text: None });
         }
+        sources.add_environment(environment);
+        if let Some(host) = &overrides.host {
+            sources.add("the flag --host".to_owned(), "server.host", Value::from(host.as_str()), None);
+        }
+        if let Some(port) = overrides.port {
+            sources.add("the flag --port".to_owned(), "server.port", Value::from(port), None);
+        }
+        Ok(sources)
+    }
 
-        // In the order of keys, so that of `A` and `A__B` the narrower is merged later and wins.
+    fn add_environment(&mut self, environment: impl IntoIterator<Item = (OsString, OsString)>) {
+        // In the order of keys, so that of `A` and `A__B` the narrower comes later and wins.
         let mut variables = BTreeMap::new();
-        let mut names = BTreeMap::new();
         for (name, value) in environment {
             let Some(key) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
             let key = key.to_ascii_lowercase().replace(SEPARATOR, ".");
             let origin = format!("the environment variable {}", name.display());
             match value.into_string() {
                 Ok(text) => {
-                    names.insert(key.clone(), origin);
-                    variables.insert(key, text);
+                    variables.insert(key, (origin, text));
                 }
                 Err(_) => {
-                    faults.push(Fault { key, problem: "expected text in UTF-8".to_owned(), origin: Some(origin) })
+                    let problem = "expected text in UTF-8".to_owned();
+                    self.faults.push(SettingFault { key, problem, origin: Some(origin) });
                 }
             }
         }
-        for (key, text) in &variables {
-            let name = names.remove(key).unwrap_or_default();
-            figment = figment.merge(Source { metadata: Metadata::named(name), dict: nest(key, parse(text)) });
+        for (key, (origin, text)) in variables {
+            self.add(origin, &key, parse(&text), Some((key.clone(), text)));
         }
-
-        if let Some(host) = &overrides.host {
-            let dict = nest("server.host", Value::from(host.as_str()));
-            figment = figment.merge(Source { metadata: Metadata::named("the flag --host"), dict });
-        }
-        if let Some(port) = overrides.port {
-            let dict = nest("server.port", Value::from(port));
-            figment = figment.merge(Source { metadata: Metadata::named("the flag --port"), dict });
-        }
-        let root = figment.find_value("").map_err(|error| ConfigError::Merge(error.to_string()))?;
-        Ok(Self { figment, root, variables, faults })
     }
 
-    /// Where a value came from.
-    pub(super) fn origin(&self, value: &Value) -> Option<String> {
-        self.figment.get_metadata(value.tag()).map(|metadata| metadata.name.to_string())
+    fn add(&mut self, origin: String, key: &str, value: Value, text: Option<(String, String)>) {
+        self.layers.push(Layer { metadata: Metadata::named(origin), values: nest(key, value), text });
     }
 
-    /// The file that a value came from.
-    pub(super) fn file(&self, value: &Value) -> Option<&Path> {
-        self.figment.get_metadata(value.tag())?.source.as_ref()?.file_path()
+    /// All layers as one.
+    pub(super) fn figment(&self) -> Figment {
+        self.layers.iter().fold(Figment::new(), Figment::merge)
+    }
+
+    /// Takes the text of the variable that gave `path` its value for what it is, where that was read as a number or the like.
+    /// Says whether there was one.
+    pub(super) fn read_as_text(&mut self, path: &[String]) -> bool {
+        let key = path.join(".");
+        let is_meant = |layer: &&mut Layer| layer.text.as_ref().is_some_and(|(of, _)| *of == key);
+        let Some(layer) = self.layers.iter_mut().rev().find(is_meant) else { return false };
+        let Some((key, text)) = layer.text.take() else { return false };
+        layer.values = nest(&key, Value::from(text));
+        true
+    }
+
+    /// Forgets the values at `path`, so that what else is wrong shows. Says whether there were any.
+    pub(super) fn remove(&mut self, path: &[String]) -> bool {
+        self.layers.iter_mut().fold(false, |removed, layer| remove(&mut layer.values, path) | removed)
+    }
+
+    /// Where the value of a key came from, and whether there is one; where there is none, where its table came from.
+    pub(super) fn origin(&self, key: &str) -> (Option<String>, bool) {
+        let figment = self.figment();
+        let Ok(root) = figment.find_value("") else { return (None, false) };
+        let (mut value, mut exists) = (&root, true);
+        for part in key.split(['.', '[', ']']).filter(|part| !part.is_empty()) {
+            let child = match value {
+                Value::Dict(_, values) => values.get(part),
+                Value::Array(_, values) => part.parse().ok().and_then(|index: usize| values.get(index)),
+                _ => None,
+            };
+            match child {
+                Some(child) => value = child,
+                None => {
+                    exists = false;
+                    break;
+                }
+            }
+        }
+        (figment.get_metadata(value.tag()).map(|metadata| metadata.name.to_string()), exists)
     }
 }
 
-/// One source: a tree and where it came from.
-struct Source {
-    metadata: Metadata,
-    dict: Dict,
-}
-
-impl Provider for Source {
+impl Provider for Layer {
     fn metadata(&self) -> Metadata {
         self.metadata.clone()
     }
 
     fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
-        Ok(Profile::Default.collect(self.dict.clone()))
+        Ok(Profile::Default.collect(self.values.clone()))
     }
+}
+
+/// Removes the value at `path`; an array of which an element is meant goes as a whole, since the others would move.
+fn remove(values: &mut Dict, path: &[String]) -> bool {
+    let Some((key, rest)) = path.split_first() else { return false };
+    let removed = match (values.get_mut(key), rest) {
+        (Some(Value::Dict(_, inner)), [_, ..]) => return remove(inner, rest),
+        (Some(Value::Array(_, elements)), [index, rest @ ..]) if !rest.is_empty() => {
+            match index.parse().ok().and_then(|index: usize| elements.get_mut(index)) {
+                Some(Value::Dict(_, inner)) => return remove(inner, rest),
+                _ => return false,
+            }
+        }
+        (Some(Value::Array(..)), _) | (Some(_), []) => values.remove(key),
+        _ => None,
+    };
+    removed.is_some()
 }
 
 /// The tree that holds only `value`, at the dotted `key`.

@@ -1,7 +1,7 @@
 //! The devices that models run on.
 
 use super::ModelError;
-use crate::config::Device as Wanted;
+use crate::config::DeviceChoice as Wanted;
 use candle_core::Device;
 
 /// A device that works.

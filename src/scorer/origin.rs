@@ -1,6 +1,6 @@
 //! Where the files of a configured model come from.
 
-use crate::config::{self, Settings, Source};
+use crate::config::{self, ModelSource, Settings};
 use crate::hub::{Hub, HubError, Progress, RepoId};
 use crate::models::ModelError;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
@@ -13,7 +13,7 @@ pub enum Origin {
     /// They are there, as a part of the program or otherwise.
     Files(ModelFiles),
     /// As the settings say: a directory or, where there is none of that name, a repository on the Hub.
-    Configured { source: Source, revision: Option<String> },
+    Configured { source: ModelSource, revision: Option<String> },
 }
 
 /// The files of a model, at hand.
@@ -60,7 +60,7 @@ impl Origin {
     }
 
     /// Where the settings say that this model's files come from.
-    pub fn configured(model: &config::Model) -> Self {
+    pub fn configured(model: &config::ModelSettings) -> Self {
         Self::Configured { source: model.source.clone(), revision: model.revision.clone() }
     }
 

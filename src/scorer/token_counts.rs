@@ -114,8 +114,8 @@ impl Counts {
 ///
 /// # Errors
 /// [`CountsError`] with the id and file of the first that cannot be used.
-pub fn load_token_counts(settings: &[config::TokenCounts]) -> Result<Vec<Arc<Counts>>, CountsError> {
-    let load = |config::TokenCounts { id, file }: &config::TokenCounts| match Counts::load(id, file) {
+pub fn load_token_counts(settings: &[config::TokenCountsSettings]) -> Result<Vec<Arc<Counts>>, CountsError> {
+    let load = |config::TokenCountsSettings { id, file }: &config::TokenCountsSettings| match Counts::load(id, file) {
         Ok(counts) => Ok(Arc::new(counts)),
         Err(fault) => Err(CountsError { id: id.clone(), file: file.clone(), fault }),
     };
@@ -199,7 +199,7 @@ mod tests {
             std::fs::write(&path, content).unwrap();
             path
         };
-        let declared = |id: &str, file: &Path| config::TokenCounts { id: id.to_owned(), file: file.to_owned() };
+        let declared = |id: &str, file: &Path| config::TokenCountsSettings { id: id.to_owned(), file: file.to_owned() };
         let good = file("good.json", &good().to_string());
         let counts = load_token_counts(&[declared("b", &good), declared("a", &good)]).unwrap();
         let registry = Registry::new(Vec::new(), None).with_token_counts(counts);

@@ -8,7 +8,7 @@ mod programs;
 mod row_statistics;
 
 use candle_core::Device;
-use pdr_audit::config::Device as Wanted;
+use pdr_audit::config::DeviceChoice as Wanted;
 use pdr_audit::models::device::ComputeDevice;
 use pdr_audit::token_stats::TokenStats;
 

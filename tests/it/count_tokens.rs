@@ -1,6 +1,6 @@
 //! `pdr-audit count-tokens` as a user sees it, against counts made here with the crate's own tokenizer.
 
-use pdr_audit::config::{Settings, TokenCounts};
+use pdr_audit::config::{Settings, TokenCountsSettings};
 use pdr_audit::tokenizer::Tokenizer;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -173,7 +173,7 @@ fn what_was_written_can_be_configured() {
     assert!(directory.count(&arguments, &ndjson(&TEXTS)).status.success());
     let file = directory.0.path().join("counts.json");
     let mut settings = Settings::default();
-    settings.token_counts.push(TokenCounts { id: "mine".into(), file: file.clone() });
+    settings.token_counts.push(TokenCountsSettings { id: "mine".into(), file: file.clone() });
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
     let scorer = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub(), None).unwrap();

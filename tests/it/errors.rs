@@ -199,7 +199,7 @@ async fn faults_of_samples_are_pointed_at() {
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_are_named() {
     let app = App::with(|settings| {
-        settings.server.body_limit = ByteSize::bytes(2_000_000);
+        settings.server.body_limit = ByteSize::b(2_000_000);
         settings.engine.max_queue_tokens = Some(100);
     })
     .await;
@@ -220,7 +220,7 @@ async fn limits_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_over_the_limit_are_refused_however_they_come() {
-    let app = App::with(|settings| settings.server.body_limit = ByteSize::bytes(100)).await;
+    let app = App::with(|settings| settings.server.body_limit = ByteSize::b(100)).await;
     let head = "POST /v1/score HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n";
     let chunked = format!("{head}transfer-encoding: chunked\r\n\r\n96\r\n{}\r\n0\r\n\r\n", "a".repeat(150));
     let waiting = format!("{head}content-length: 99999999\r\nexpect: 100-continue\r\n\r\n");
@@ -237,7 +237,7 @@ async fn bodies_over_the_limit_are_refused_however_they_come() {
 async fn time_is_bounded() {
     let app = App::with(|settings| {
         settings.server.request_timeout = Duration::from_millis(200);
-        settings.engine.cache = ByteSize::bytes(0);
+        settings.engine.cache = ByteSize::b(0);
     })
     .await;
     let head = "POST /v1/score HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n";

@@ -6,7 +6,7 @@ use crate::common::app::{App, golden};
 use crate::common::goldens;
 use crate::common::gpt2::Gpt2;
 use crate::common::resident;
-use pdr_audit::config::{Device, Model, Settings, Source};
+use pdr_audit::config::{DeviceChoice, ModelSettings, ModelSource, Settings};
 use serde_json::json;
 use std::path::Path;
 use tokio::runtime::Runtime;
@@ -29,10 +29,10 @@ async fn load_and_unload() {
     let directory = tempfile::tempdir().unwrap();
     write_model(directory.path());
     let path = directory.path().to_owned();
-    let big = Model { source: Source { text: "big".into(), path }, ..golden("big", "gpt2") };
+    let big = ModelSettings { source: ModelSource { text: "big".into(), path }, ..golden("big", "gpt2") };
     let mut settings = Settings::default();
-    settings.engine.device = Device::Cpu;
-    settings.models = vec![Model { load: pdr_audit::config::Load::Lazy, ..big }];
+    settings.engine.device = DeviceChoice::Cpu;
+    settings.models = vec![ModelSettings { load: pdr_audit::config::LoadPolicy::Lazy, ..big }];
     let app = App::start_as_it_is(&settings).await;
     let request = json!({ "inputs": "The quick brown fox jumps over the lazy dog." });
     // Once round, so that what the process keeps for good is there before anything is measured.

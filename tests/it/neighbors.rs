@@ -3,7 +3,7 @@
 use crate::common::app::golden;
 use crate::common::goldens::directory;
 use pdr_audit::app::start_scorer;
-use pdr_audit::config::{Device, Model as Configured, Settings};
+use pdr_audit::config::{DeviceChoice, ModelSettings as Configured, Settings};
 use pdr_audit::engine::{Class, Refusal};
 use pdr_audit::hub::Hub;
 use pdr_audit::scorer::{Generated, Model, Retry, Scorer, ScorerError, TextError};
@@ -21,10 +21,10 @@ const TOLERANCE: f64 = 1e-5;
 
 fn scorer(change: impl FnOnce(&mut Settings)) -> Scorer {
     let mut settings = Settings::default();
-    settings.engine.device = Device::Cpu;
+    settings.engine.device = DeviceChoice::Cpu;
     settings.engine.threads = 1;
     settings.engine.max_batch_tokens = Some(128);
-    let lazy = |name: &str| Configured { load: pdr_audit::config::Load::Lazy, ..golden(name, name) };
+    let lazy = |name: &str| Configured { load: pdr_audit::config::LoadPolicy::Lazy, ..golden(name, name) };
     settings.models = [BERT, MODERN, CAUSAL].map(lazy).into();
     change(&mut settings);
     start_scorer(&settings, Hub::from_environment(|_| None), None).unwrap()

@@ -4,39 +4,39 @@ use crate::common::app::{App, golden};
 use crate::common::goldens::{directory, expected};
 use crate::common::hub_server::{COMMIT, HubServer, REPO};
 use candle_core::DType;
-use pdr_audit::config::{ByteSize, Device, Load, Model, Settings, Source};
+use pdr_audit::config::{ByteSize, DeviceChoice, LoadPolicy, ModelSettings, ModelSource, Settings};
 use pdr_audit::hub::Hub;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
-use pdr_audit::models::footprint::Load::Batch;
+use pdr_audit::models::footprint::LoadPolicy::Batch;
 use pdr_audit::models::ops::Form;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-fn settings(models: Vec<Model>) -> Settings {
+fn settings(models: Vec<ModelSettings>) -> Settings {
     let mut settings = Settings::default();
-    settings.engine.device = Device::Cpu;
+    settings.engine.device = DeviceChoice::Cpu;
     settings.engine.threads = 1;
     settings.engine.calibrate = false;
     settings.models = models;
     settings
 }
 
-fn lazy(model: Model) -> Model {
-    Model { load: Load::Lazy, ..model }
+fn lazy(model: ModelSettings) -> ModelSettings {
+    ModelSettings { load: LoadPolicy::Lazy, ..model }
 }
 
 /// Bytes that so many tokens take beside the weights, by the estimate that the service goes by.
 fn activations(name: &str, tokens: usize) -> u64 {
     let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
-    let form = Form::inference(&candle_core::Device::Cpu, DType::F32);
+    let form = Form::inference(&candle_core::DeviceChoice::Cpu, DType::F32);
     checkpoint.activation_bytes(form, DType::F32, Batch)(tokens)
 }
 
 /// A model whose files are in a directory of its own.
-fn in_directory(id: &str, path: PathBuf) -> Model {
-    Model { source: Source { text: path.display().to_string(), path }, ..golden(id, "gpt2") }
+fn in_directory(id: &str, path: PathBuf) -> ModelSettings {
+    ModelSettings { source: ModelSource { text: path.display().to_string(), path }, ..golden(id, "gpt2") }
 }
 
 fn copy(name: &str, to: &Path) -> PathBuf {
@@ -83,7 +83,7 @@ fn reference_loss(name: &str) -> f64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn five_models_are_listed_and_the_lazy_one_is_loaded_by_its_first_request() {
     let names = ["gptneox-parallel", "llama-gqa", "mamba", "gpt2", "opt-post-proj"];
-    let mut models: Vec<Model> = names.iter().map(|name| golden(name, name)).collect();
+    let mut models: Vec<ModelSettings> = names.iter().map(|name| golden(name, name)).collect();
     models[4] = lazy(models[4].clone());
     let app = App::start_as_it_is(&settings(models)).await;
     app.engine.wait_until_loaded().await.unwrap();
@@ -208,7 +208,7 @@ async fn lazy_models_make_room_for_each_other_within_the_budget() {
     let mut tight = settings.clone();
     // Two of the three fit beside a batch of eight tokens, the third does not.
     let batch = names.map(|name| activations(name, 8)).into_iter().max().unwrap();
-    tight.engine.memory = Some(ByteSize::bytes(batch + sizes[0] + sizes[1].max(sizes[2])));
+    tight.engine.memory = Some(ByteSize::b(batch + sizes[0] + sizes[1].max(sizes[2])));
     let app = App::start_as_it_is(&tight).await;
     app.score(&request("gpt2")).await;
     app.score(&request("gptj")).await;
@@ -222,7 +222,7 @@ async fn lazy_models_make_room_for_each_other_within_the_budget() {
     assert!(device["memory_used_bytes"].as_u64() <= device["memory_budget_bytes"].as_u64(), "{device}");
 
     let mut small = settings.clone();
-    small.engine.memory = Some(ByteSize::bytes(100_000));
+    small.engine.memory = Some(ByteSize::b(100_000));
     let app = App::start_as_it_is(&small).await;
     app.post("/v1/score", &request("gpt2")).await.problem(503);
     let reason = until(&app, "gpt2", "failed").await["reason"].as_str().unwrap().to_owned();
@@ -234,7 +234,7 @@ async fn lazy_models_make_room_for_each_other_within_the_budget() {
 async fn a_text_beyond_the_memory_of_the_device_fails_alone() {
     let mut settings = settings(vec![golden("mamba", "mamba")]);
     // Room for the weights, which are less than a MiB, and some hundred tokens.
-    settings.engine.memory = Some(ByteSize::bytes((1 << 20) + activations("mamba", 100)));
+    settings.engine.memory = Some(ByteSize::b((1 << 20) + activations("mamba", 100)));
     let app = App::start_as_it_is(&settings).await;
     let inputs = json!([TEXT, "word ".repeat(20_000)]);
     let answer = app.score(&json!({ "inputs": inputs, "methods": ["loss"] })).await;
@@ -286,9 +286,9 @@ fn hub(home: &Path, server: &HubServer, offline: bool) -> Hub {
     Hub::from_environment(variable).unwrap()
 }
 
-fn from_hub(id: &str, repository: &str) -> Model {
-    let source = Source { text: repository.to_owned(), path: PathBuf::from("/nowhere").join(repository) };
-    Model { source, revision: Some("main".into()), ..lazy(golden(id, "gpt2")) }
+fn from_hub(id: &str, repository: &str) -> ModelSettings {
+    let source = ModelSource { text: repository.to_owned(), path: PathBuf::from("/nowhere").join(repository) };
+    ModelSettings { source, revision: Some("main".into()), ..lazy(golden(id, "gpt2")) }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -136,7 +136,7 @@ async fn a_bad_text_fails_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_clients_at_once_get_what_one_would_get_alone() {
     // Without a cache every text is computed anew, among ever other neighbours.
-    let app = App::with(|settings| settings.engine.cache = ByteSize::bytes(0)).await;
+    let app = App::with(|settings| settings.engine.cache = ByteSize::b(0)).await;
     let words = ["the", "committee", "3.14", "Zürich", "\u{1f680}", "met", "again", "quietly"];
     let text = |client: usize| {
         let count = 2 + client * 7 % 40;

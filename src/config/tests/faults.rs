@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn faults(file: &str, environment: &[(&str, &str)]) -> Vec<Fault> {
+fn faults(file: &str, environment: &[(&str, &str)]) -> Vec<SettingFault> {
     match load(file, environment) {
         Err(ConfigError::Invalid(faults)) => faults,
         other => panic!("expected faults, got {other:?}"),
@@ -61,11 +61,11 @@ fn wrong_types_and_ranges_are_named() {
         ("[server]\nport = 65536", "server.port", "got 65536"),
         ("[server]\nport = -1", "server.port", "got -1"),
         ("[server]\nport = 80.5", "server.port", "got 80.5"),
-        ("[server]\nbody_limit = 0", "server.body_limit", "at least 1B, got 0"),
+        ("[server]\nbody_limit = 0", "server.body_limit", "at least 1 B, got 0 B"),
         ("[server]\nbody_limit = -5", "server.body_limit", "got -5"),
-        ("[server]\nbody_limit = \"1.5MiB\"", "server.body_limit", "got \"1.5MiB\""),
+        ("[server]\nbody_limit = \"1,5MiB\"", "server.body_limit", "got \"1,5MiB\""),
         ("[server]\nrequest_timeout = 0", "server.request_timeout", "more than 0"),
-        ("[server]\nrequest_timeout = \"25h\"", "server.request_timeout", "at most 24 hours, got \"25h\""),
+        ("[server]\nrequest_timeout = \"25h\"", "server.request_timeout", "at most 24 hours, got 90000s"),
         ("[server]\nrequest_timeout = true", "server.request_timeout", "got true"),
         ("[server]\nrequest_timeout = \"1 day\"", "server.request_timeout", "ms, s, m or h"),
         ("[engine]\ndevice = \"gpu\"", "engine.device", "\"cuda:N\", got \"gpu\""),
@@ -73,24 +73,24 @@ fn wrong_types_and_ranges_are_named() {
         ("[engine]\ndevice = \"cuda:\"", "engine.device", "got \"cuda:\""),
         ("[engine]\ndtype = \"f64\"", "engine.dtype", "\"f16\" or \"bf16\", got \"f64\""),
         ("[engine]\nsimd = \"sse\"", "engine.simd", "\"avx2\" or \"scalar\", got \"sse\""),
-        ("[engine]\nmemory = 0", "engine.memory", "at least 1B"),
-        ("[engine]\nmemory = \"most\"", "engine.memory", "GiB, got \"most\""),
+        ("[engine]\nmemory = 0", "engine.memory", "at least 1 B"),
+        ("[engine]\nmemory = \"most\"", "engine.memory", "GiB), got \"most\""),
         ("[[models]]\nid = \"a\"\nsource = \"a\"\ndevice = []", "models[0].device", "at least one"),
         ("[[models]]\nid = \"a\"\nsource = \"a\"\ndevice = [\"cpu\", \"cpu\"]", "models[0].device", "twice"),
-        ("[[models]]\nid = \"a\"\nsource = \"a\"\ndevice = [\"cpu\", 1]", "models[0].device", "got 1"),
+        ("[[models]]\nid = \"a\"\nsource = \"a\"\ndevice = [\"cpu\", 1]", "models[0].device[1]", "got 1"),
         ("[[models]]\nid = \"a\"\nsource = \"a\"\npinned = \"yes\"", "models[0].pinned", "true or false, got \"yes\""),
         ("[[models]]\nid = \"a\"\nsource = \"a\"\nrevision = \"\"", "models[0].revision", "expected a branch"),
         ("[engine]\nthreads = 1025", "engine.threads", "from 0 to 1024"),
         ("[engine]\nmax_batch_tokens = 0", "engine.max_batch_tokens", "at least 1, got 0"),
         ("[engine]\ncalibrate = \"off\"", "engine.calibrate", "true or false"),
         ("[engine]\nmax_queue_tokens = \"many\"", "engine.max_queue_tokens", "\"auto\" or a whole number"),
-        ("[engine]\ncache = \"lots\"", "engine.cache", "GiB, got \"lots\""),
+        ("[engine]\ncache = \"lots\"", "engine.cache", "GiB), got \"lots\""),
         ("[engine]\ndisk_cache = 1.5", "engine.disk_cache", "expected a string"),
         ("[engine]\ndisk_cache = \"\"", "engine.disk_cache", "expected a path"),
         ("[engine]\ndisk_cache_limit = \"1MiB\"", "engine.disk_cache_limit", "at least"),
         ("[engine]\ncache = [1]", "engine.cache", "got an array"),
         ("[limits]\ninputs = 0", "limits.inputs", "at least 1, got 0"),
-        ("[limits]\ntext = \"0B\"", "limits.text", "at least 1B"),
+        ("[limits]\ntext = \"0B\"", "limits.text", "at least 1 B"),
         ("[log]\nformat = \"xml\"", "log.format", "expected \"text\" or \"json\", got \"xml\""),
         ("[log]\nlevel = \"a=b=c\"", "log.level", "got \"a=b=c\""),
         ("[log]\nlevel = \" \"", "log.level", "got \" \""),
@@ -168,6 +168,6 @@ fn all_faults_are_reported_at_once() {
         assert!(error.contains(&format!("\n  `{key}`: ")), "{key} in {error}");
     }
     assert!(error.contains("(from the file /etc/pdr-audit/config.toml)"), "{error}");
-    assert!(error.contains("`limits.inputs`: expected a whole number, at least 1, got 0"), "{error}");
+    assert!(error.contains("`limits.inputs`: expected at least 1, got 0"), "{error}");
     assert!(error.contains("(from the environment variable PDR_AUDIT__LIMITS__INPUTS)"), "{error}");
 }

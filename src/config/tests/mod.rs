@@ -20,16 +20,16 @@ fn nothing_given_means_the_documented_defaults() {
     let settings = Settings::from_sources(None, [], &Overrides::default()).unwrap();
     assert_eq!(settings, Settings::default());
     assert_eq!((settings.server.host.as_str(), settings.server.port), ("127.0.0.1", 8080));
-    assert_eq!(settings.server.body_limit, ByteSize::bytes(32 << 20));
+    assert_eq!(settings.server.body_limit, ByteSize::b(32 << 20));
     assert_eq!(settings.server.request_timeout, Duration::from_secs(60));
-    assert_eq!((settings.engine.device, settings.engine.dtype), (Device::Auto, Dtype::Auto));
+    assert_eq!((settings.engine.device, settings.engine.dtype), (DeviceChoice::Auto, Dtype::Auto));
     assert_eq!(settings.engine.simd, Simd::Auto);
-    assert_eq!((settings.engine.threads, settings.engine.cache), (0, ByteSize::bytes(256 << 20)));
+    assert_eq!((settings.engine.threads, settings.engine.cache), (0, ByteSize::b(256 << 20)));
     assert_eq!(settings.engine.disk_cache, None);
-    assert_eq!(settings.engine.disk_cache_limit, ByteSize::bytes(4 << 30));
+    assert_eq!(settings.engine.disk_cache_limit, ByteSize::b(4 << 30));
     assert_eq!((settings.engine.max_batch_tokens, settings.engine.max_queue_tokens), (None, None));
     assert!(settings.engine.calibrate);
-    assert_eq!((settings.limits.inputs, settings.limits.text), (10_000, ByteSize::bytes(1 << 20)));
+    assert_eq!((settings.limits.inputs, settings.limits.text), (10_000, ByteSize::b(1 << 20)));
     assert_eq!((settings.log.format, settings.log.level.as_str()), (LogFormat::Text, "info"));
     assert!(settings.models.is_empty());
     assert_eq!(settings.default_model(), Some(DEMO));
@@ -84,47 +84,47 @@ fn every_key_can_come_from_the_file() {
         "#,
         &[],
     );
-    let model = |id: &str, text: &str, path: &str| Model {
+    let model = |id: &str, text: &str, path: &str| ModelSettings {
         id: id.to_owned(),
-        source: Source { text: text.to_owned(), path: PathBuf::from(path) },
+        source: ModelSource { text: text.to_owned(), path: PathBuf::from(path) },
         revision: None,
-        devices: vec![Device::Auto],
+        device: vec![DeviceChoice::Auto],
         dtype: Dtype::Auto,
         reference: None,
-        load: Load::Eager,
+        load: LoadPolicy::Eager,
         pinned: false,
     };
-    let counts = |id: &str, file: &str| TokenCounts { id: id.to_owned(), file: PathBuf::from(file) };
+    let counts = |id: &str, file: &str| TokenCountsSettings { id: id.to_owned(), file: PathBuf::from(file) };
     let expected = Settings {
-        server: Server {
+        server: ServerSettings {
             host: "::1".to_owned(),
             port: 0,
-            body_limit: ByteSize::bytes(1_000),
+            body_limit: ByteSize::b(1_000),
             request_timeout: Duration::from_millis(500),
         },
-        engine: Engine {
-            device: Device::Cuda(1),
+        engine: EngineSettings {
+            device: DeviceChoice::Cuda(1),
             dtype: Dtype::F32,
             simd: Simd::Avx2,
             threads: 4,
             max_batch_tokens: Some(2_048),
             calibrate: false,
             max_queue_tokens: Some(100_000),
-            cache: ByteSize::bytes(0),
+            cache: ByteSize::b(0),
             disk_cache: Some(PathBuf::from("/etc/pdr-audit/statistics")),
-            disk_cache_limit: ByteSize::bytes(64 << 20),
-            memory: Some(ByteSize::bytes(2_000_000_000)),
+            disk_cache_limit: ByteSize::b(64 << 20),
+            memory: Some(ByteSize::b(2_000_000_000)),
             default_model: Some("a".to_owned()),
         },
-        limits: Limits { inputs: 1, text: ByteSize::bytes(2_000) },
+        limits: LimitSettings { inputs: 1, text: ByteSize::b(2_000) },
         models: vec![
-            Model {
-                devices: vec![Device::Cuda(0), Device::Cpu],
+            ModelSettings {
+                device: vec![DeviceChoice::Cuda(0), DeviceChoice::Cpu],
                 reference: Some("b_2.x-Y".to_owned()),
                 ..model("a", "models/a", "/etc/pdr-audit/models/a")
             },
-            Model {
-                load: Load::Lazy,
+            ModelSettings {
+                load: LoadPolicy::Lazy,
                 pinned: true,
                 revision: Some("v1.0".to_owned()),
                 dtype: Dtype::Bf16,
@@ -132,7 +132,7 @@ fn every_key_can_come_from_the_file() {
             },
         ],
         token_counts: vec![counts("c4", "/etc/pdr-audit/counts/c4.json"), counts("a", "/counts/a.json")],
-        log: Log { format: LogFormat::Json, level: "warn,pdr_audit=debug".to_owned() },
+        log: LogSettings { format: LogFormat::Json, level: "warn,pdr_audit=debug".to_owned() },
     };
     assert_eq!(settings.unwrap(), expected);
 }
@@ -168,17 +168,17 @@ fn every_key_can_come_from_the_environment() {
     )
     .unwrap();
     assert_eq!((settings.server.host.as_str(), settings.server.port), ("0.0.0.0", 9000));
-    assert_eq!(settings.server.body_limit, ByteSize::mebibytes(1));
+    assert_eq!(settings.server.body_limit, ByteSize::mib(1));
     assert_eq!(settings.server.request_timeout, Duration::from_secs(5));
-    assert_eq!((settings.engine.device, settings.engine.dtype), (Device::Cuda(0), Dtype::F32));
+    assert_eq!((settings.engine.device, settings.engine.dtype), (DeviceChoice::Cuda(0), Dtype::F32));
     assert_eq!(settings.engine.simd, Simd::Scalar);
     assert_eq!((settings.engine.threads, settings.engine.max_batch_tokens), (2, Some(512)));
     assert!(!settings.engine.calibrate);
-    assert_eq!((settings.engine.max_queue_tokens, settings.engine.cache), (None, ByteSize::bytes(0)));
+    assert_eq!((settings.engine.max_queue_tokens, settings.engine.cache), (None, ByteSize::b(0)));
     assert_eq!(settings.engine.default_model.as_deref(), Some("70"));
-    assert_eq!((settings.limits.inputs, settings.limits.text), (6, ByteSize::bytes(1_024)));
+    assert_eq!((settings.limits.inputs, settings.limits.text), (6, ByteSize::b(1_024)));
     assert_eq!(settings.models[0].source.path, Path::new("m/a"));
-    assert_eq!((settings.models[1].reference.as_deref(), settings.models[1].load), (Some("70"), Load::Lazy));
+    assert_eq!((settings.models[1].reference.as_deref(), settings.models[1].load), (Some("70"), LoadPolicy::Lazy));
     assert_eq!((settings.token_counts.len(), settings.token_counts[0].id.as_str()), (1, "c4"));
     assert_eq!(settings.token_counts[0].file, Path::new("c4.json"));
     assert_eq!((settings.log.format, settings.log.level.as_str()), (LogFormat::Json, "[request]=debug"));
@@ -196,7 +196,7 @@ fn the_later_source_wins() {
     let overrides = Overrides { host: None, port: Some(3) };
     let settings = Settings::from_sources(Some((Path::new(FILE), file)), environment.clone(), &overrides).unwrap();
     assert_eq!((settings.server.host.as_str(), settings.server.port), ("b", 3));
-    assert_eq!(settings.server.body_limit, ByteSize::bytes(7));
+    assert_eq!(settings.server.body_limit, ByteSize::b(7));
     assert_eq!(settings.models.iter().map(|model| model.id.as_str()).collect::<Vec<_>>(), ["e"]);
     assert!(load(file, &[("PDR_AUDIT__MODELS", "[]")]).unwrap().models.is_empty());
 

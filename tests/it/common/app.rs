@@ -5,7 +5,7 @@ use super::goldens::directory;
 use pdr_audit::api::{self, ApiState};
 use pdr_audit::app::start_scorer;
 use pdr_audit::audits::Audits;
-use pdr_audit::config::{self, Device, Dtype, Load, Model, Settings, Source};
+use pdr_audit::config::{self, DeviceChoice, Dtype, LoadPolicy, ModelSettings, ModelSource, Settings};
 use pdr_audit::engine::Engine;
 use pdr_audit::hub::{Hub, HubError};
 use pdr_audit::telemetry::Metrics;
@@ -51,14 +51,14 @@ impl App {
     /// With other settings.
     pub async fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings::default();
-        settings.engine = config::Engine {
+        settings.engine = config::EngineSettings {
             default_model: Some(TINY.into()),
-            device: Device::Cpu,
+            device: DeviceChoice::Cpu,
             threads: 1,
             max_batch_tokens: Some(512),
             ..settings.engine
         };
-        let tiny = Model { reference: Some(REFERENCE.to_owned()), ..golden(TINY, GOLDEN) };
+        let tiny = ModelSettings { reference: Some(REFERENCE.to_owned()), ..golden(TINY, GOLDEN) };
         settings.models = vec![tiny, golden(REFERENCE, "gptneox-sequential")];
         change(&mut settings);
         let app = Self::start_as_it_is(&settings).await;
@@ -98,16 +98,16 @@ impl App {
 }
 
 /// A golden model, loaded at start.
-pub fn golden(id: &str, golden: &str) -> Model {
+pub fn golden(id: &str, golden: &str) -> ModelSettings {
     let path = directory(golden);
-    Model {
+    ModelSettings {
         id: id.to_owned(),
-        source: Source { text: path.display().to_string(), path },
+        source: ModelSource { text: path.display().to_string(), path },
         revision: None,
-        devices: vec![Device::Cpu],
+        device: vec![DeviceChoice::Cpu],
         dtype: Dtype::Auto,
         reference: None,
-        load: Load::Eager,
+        load: LoadPolicy::Eager,
         pinned: false,
     }
 }

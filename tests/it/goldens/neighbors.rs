@@ -112,7 +112,7 @@ async fn a_text_without_neighbours_fails_for_that_method_alone() {
 async fn no_neighbours_are_made_of_a_text_that_cannot_be_scored() {
     let mut settings = settings(&["gpt2", GENERATOR]);
     settings.engine.max_queue_tokens = Some(600);
-    settings.limits.text = ByteSize::bytes(400);
+    settings.limits.text = ByteSize::b(400);
     let app = App::start_as_it_is(&settings).await;
     let method = json!({ "name": "neighbor", "generator": { "model": GENERATOR, "count": 4 }, "label": "generated" });
     // Forty words to the mask model, and more tokens than the target takes; and one beyond the limit of a text.

@@ -66,7 +66,7 @@ fn input(text: &str) -> Value {
 /// Without a cache, so that every request computes anew.
 async fn start() -> App {
     let mut settings = settings(&MODELS);
-    settings.engine.cache = ByteSize::bytes(0);
+    settings.engine.cache = ByteSize::b(0);
     // Several batches for most requests.
     settings.engine.max_batch_tokens = Some(64);
     App::start_as_it_is(&settings).await

@@ -3,7 +3,7 @@
 use crate::common::app::{App, golden};
 use crate::common::goldens::{directory, expected};
 use candle_core::{DType, Device as CandleDevice};
-use pdr_audit::config::{Device, Load, Model, Settings};
+use pdr_audit::config::{DeviceChoice, LoadPolicy, ModelSettings, Settings};
 use pdr_audit::models::CausalLm;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
@@ -19,7 +19,7 @@ pub const ROUNDING: f64 = 1e-11;
 /// numbers were made with, where that is among them too.
 pub fn settings(names: &[&str]) -> Settings {
     let mut settings = Settings::default();
-    settings.engine.device = Device::Cpu;
+    settings.engine.device = DeviceChoice::Cpu;
     settings.engine.threads = 1;
     settings.engine.max_batch_tokens = Some(2048);
     settings.engine.default_model = names.first().map(|&name| name.to_owned());
@@ -27,9 +27,9 @@ pub fn settings(names: &[&str]) -> Settings {
     settings
 }
 
-fn model(name: &str, names: &[&str]) -> Model {
+fn model(name: &str, names: &[&str]) -> ModelSettings {
     let reference = reference(name).filter(|reference| names.contains(&reference.as_str()));
-    Model { reference, load: Load::Lazy, ..golden(name, name) }
+    ModelSettings { reference, load: LoadPolicy::Lazy, ..golden(name, name) }
 }
 
 /// The golden that the reference scores of another were made with.

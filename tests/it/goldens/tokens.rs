@@ -2,7 +2,7 @@
 
 use super::rig::{assert_same, code, column, mean, results, score, serve, settings, texts, tokenizer};
 use crate::common::app::App;
-use pdr_audit::config::TokenCounts;
+use pdr_audit::config::TokenCountsSettings;
 use pdr_audit::scorer::{CountsFile, FORMAT};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -129,7 +129,7 @@ async fn surp_is_what_the_tokens_say() {
 }
 
 /// Some tokens often, some seldom, most never: a corpus of the golden's own first texts.
-pub fn counts(name: &str, directory: &Path) -> (TokenCounts, Vec<u64>) {
+pub fn counts(name: &str, directory: &Path) -> (TokenCountsSettings, Vec<u64>) {
     let tokenizer = tokenizer(name);
     let mut counts = vec![0u64; tokenizer.id_bound()];
     let corpus = &texts(name)[..4];
@@ -148,7 +148,7 @@ pub fn counts(name: &str, directory: &Path) -> (TokenCounts, Vec<u64>) {
     };
     let file = directory.join(format!("{name}.json"));
     std::fs::write(&file, serde_json::to_vec(&made).unwrap()).unwrap();
-    (TokenCounts { id: format!("counts of {name}"), file }, counts)
+    (TokenCountsSettings { id: format!("counts of {name}"), file }, counts)
 }
 
 #[tokio::test(flavor = "multi_thread")]

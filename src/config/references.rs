@@ -1,0 +1,60 @@
+//! What must hold between settings: ids are unique, and models named elsewhere exist.
+
+use super::error::SettingFault;
+use super::rules;
+use super::sections::{DEMO, DEMO_REFERENCE, Settings};
+use std::collections::BTreeMap;
+
+/// Each key at fault with what is wrong. `faults` are those of the values alone.
+pub(super) fn errors(settings: &Settings, faults: &[SettingFault]) -> Vec<(String, String)> {
+    let mut errors = Vec::new();
+    // Where an id could not be read nothing can be said of names: it may be the one that is meant.
+    let is_of_an_id = |key: &str| key.starts_with("models") && (!key.contains('.') || key.ends_with(".id"));
+    if !faults.iter().any(|fault| is_of_an_id(&fault.key)) {
+        check_names(settings, &mut errors);
+    }
+    check_unique("models", settings.models.iter().map(|model| model.id.as_str()), &mut errors);
+    check_unique("token_counts", settings.token_counts.iter().map(|counts| counts.id.as_str()), &mut errors);
+    errors
+}
+
+/// Checks that each of a section's ids names one thing.
+fn check_unique<'s>(section: &str, ids: impl Iterator<Item = &'s str>, errors: &mut Vec<(String, String)>) {
+    let mut first_uses: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, id) in ids.enumerate().filter(|(_, id)| rules::is_id(id)) {
+        match first_uses.get(id) {
+            Some(first) => {
+                errors.push((
+                    format!("{section}[{index}].id"),
+                    format!("{id:?} is the id of {section}[{first}] already"),
+                ));
+            }
+            None => {
+                first_uses.insert(id, index);
+            }
+        }
+    }
+}
+
+/// Checks that models named elsewhere exist.
+fn check_names(settings: &Settings, errors: &mut Vec<(String, String)>) {
+    let ids: Vec<&str> = match settings.models.as_slice() {
+        [] => vec![DEMO, DEMO_REFERENCE],
+        models => models.iter().map(|model| model.id.as_str()).collect(),
+    };
+    let unknown = |id: &str| format!("{id:?} is no configured model; configured: {}", ids.join(", "));
+    if let Some(id) = &settings.engine.default_model
+        && !ids.contains(&id.as_str())
+    {
+        errors.push(("engine.default_model".to_owned(), unknown(id)));
+    }
+    for (index, model) in settings.models.iter().enumerate() {
+        let Some(reference) = &model.reference else { continue };
+        let key = format!("models[{index}].reference");
+        if *reference == model.id {
+            errors.push((key, "a model cannot be its own reference".to_owned()));
+        } else if !ids.contains(&reference.as_str()) {
+            errors.push((key, unknown(reference)));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What values must be that have the right type; what is said of a value ends with the value.
+
+use super::choices::DeviceChoice;
+use garde::{Error, Result};
+use std::fmt::{Debug, Display};
+use std::net::Ipv6Addr;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::time::Duration;
+
+/// More would be a mistake, and would keep the sum of now and a timeout from being a time.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
+
+/// The longest id.
+const LONGEST_ID: usize = 100;
+
+fn expect<V: Debug + ?Sized>(holds: bool, what: impl Display, value: &V) -> Result {
+    if holds { Ok(()) } else { Err(Error::new(format!("expected {what}, got {value:?}"))) }
+}
+
+/// For numbers and sizes.
+pub(super) fn at_least<T: PartialOrd + Display>(least: T) -> impl FnOnce(&T, &()) -> Result {
+    move |value, ()| expect(*value >= least, format_args!("at least {least}"), &format_args!("{value}"))
+}
+
+pub(super) fn within<T: PartialOrd + Display>(range: RangeInclusive<T>) -> impl FnOnce(&T, &()) -> Result {
+    move |value, ()| {
+        let what = format_args!("a number from {} to {}", range.start(), range.end());
+        expect(range.contains(value), what, &format_args!("{value}"))
+    }
+}
+
+pub(super) fn timeout(timeout: &Duration, (): &()) -> Result {
+    let holds = !timeout.is_zero() && *timeout <= LONGEST_TIMEOUT;
+    expect(holds, "more than 0 and at most 24 hours", timeout)
+}
+
+/// A host name, or an address as it stands in no URL.
+pub(super) fn host(host: &str, (): &()) -> Result {
+    let is_name = host.chars().all(|character| !character.is_whitespace() && !"/:[]".contains(character));
+    let holds = !host.is_empty() && (is_name || host.parse::<Ipv6Addr>().is_ok());
+    expect(holds, "a host name or an address without port and brackets", host)
+}
+
+/// An id, which requests name in paths of the API, where `.` and `..` mean something else.
+pub(super) fn id(id: &str, (): &()) -> Result {
+    expect(is_id(id), format_args!("1 to {LONGEST_ID} of the characters A-Z a-z 0-9 . _ -"), id)
+}
+
+pub(super) fn is_id(id: &str) -> bool {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_legal) && id != "." && id != ".."
+}
+
+pub(super) fn path(path: &Path, (): &()) -> Result {
+    expect(!path.as_os_str().is_empty(), "a path", path)
+}
+
+pub(super) fn revision(revision: &str, (): &()) -> Result {
+    expect(!revision.trim().is_empty(), "a branch, tag or commit", revision)
+}
+
+pub(super) fn log_filter(level: &str, (): &()) -> Result {
+    let parsed = tracing_subscriber::EnvFilter::builder().parse(level);
+    let holds = parsed.is_ok() && !level.trim().is_empty();
+    expect(holds, "a filter as in \"info\" or \"warn,pdr_audit=debug\"", level)
+}
+
+/// At least one device, and none twice.
+pub(super) fn devices(devices: &[DeviceChoice], (): &()) -> Result {
+    let repeated = devices.iter().enumerate().find(|(index, device)| devices[..*index].contains(device));
+    match repeated {
+        Some((_, device)) => Err(Error::new(format!("{device} is listed twice"))),
+        None if devices.is_empty() => Err(Error::new("expected at least one device, got an empty list")),
+        None => Ok(()),
+    }
+}

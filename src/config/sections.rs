@@ -1,0 +1,224 @@
+//! Every setting: its key, type, default and rule. What a rule cannot see of one value alone is in [`super::references`].
+
+use super::choices::{DeviceChoice, Dtype, LoadPolicy, LogFormat, Simd};
+use super::{rules, values};
+use bytesize::ByteSize;
+use garde::Validate;
+use serde::{Deserialize, Deserializer};
+use smart_default::SmartDefault;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The id of the embedded model that is served where no model is configured.
+pub const DEMO: &str = "demo";
+
+/// The id of the embedded model that is the reference of [`DEMO`].
+pub const DEMO_REFERENCE: &str = "demo-reference";
+
+/// All settings, checked.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct Settings {
+    /// `[server]`
+    #[garde(dive)]
+    pub server: ServerSettings,
+    /// `[engine]`
+    #[garde(dive)]
+    pub engine: EngineSettings,
+    /// `[limits]`
+    #[garde(dive)]
+    pub limits: LimitSettings,
+    /// `[[models]]`, in the order of the configuration; empty where the embedded models are to be served.
+    #[garde(dive)]
+    pub models: Vec<ModelSettings>,
+    /// `[[token_counts]]`, in the order of the configuration.
+    #[garde(dive)]
+    pub token_counts: Vec<TokenCountsSettings>,
+    /// `[log]`
+    #[garde(dive)]
+    pub log: LogSettings,
+}
+
+/// How the service listens.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct ServerSettings {
+    /// The name or address to listen on; an IPv6 address without brackets.
+    #[default = "127.0.0.1"]
+    #[garde(custom(rules::host))]
+    pub host: String,
+    /// The port to listen on; 0 lets the operating system choose.
+    #[default = 8080]
+    pub port: u16,
+    /// The largest request body.
+    #[default(ByteSize::mib(32))]
+    #[serde(deserialize_with = "values::size")]
+    #[garde(custom(rules::at_least(ByteSize::b(1))))]
+    pub body_limit: ByteSize,
+    /// How long a request may take.
+    #[default(Duration::from_secs(60))]
+    #[serde(deserialize_with = "values::duration")]
+    #[garde(custom(rules::timeout))]
+    pub request_timeout: Duration,
+}
+
+/// How models run.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct EngineSettings {
+    /// Where they run.
+    #[default(DeviceChoice::Auto)]
+    pub device: DeviceChoice,
+    /// What they compute in.
+    #[default(Dtype::Auto)]
+    #[serde(deserialize_with = "values::name")]
+    pub dtype: Dtype,
+    /// What the kernels of the CPU run on.
+    #[default(Simd::Auto)]
+    #[serde(deserialize_with = "values::name")]
+    pub simd: Simd,
+    /// Threads that compute; 0 for as many as the machine has. More than 1,024 would be a mistake.
+    #[garde(custom(rules::within(0..=1_024)))]
+    pub threads: usize,
+    /// The token budget of a batch; none for one that suits the model and the device.
+    #[serde(deserialize_with = "values::count_or_auto")]
+    #[garde(inner(custom(rules::at_least(1))))]
+    pub max_batch_tokens: Option<usize>,
+    /// Whether that one is measured when a model is loaded for the first time.
+    #[default = true]
+    pub calibrate: bool,
+    /// How many tokens may be admitted and not yet answered; none for a number that suits the device.
+    #[serde(deserialize_with = "values::count_or_auto")]
+    #[garde(inner(custom(rules::at_least(1))))]
+    pub max_queue_tokens: Option<usize>,
+    /// The size of the cache of token statistics in memory; 0 turns it off.
+    #[default(ByteSize::mib(256))]
+    #[serde(deserialize_with = "values::size")]
+    pub cache: ByteSize,
+    /// The directory that keeps token statistics on disk; none for none. A relative path from the file counts from the
+    /// file's directory.
+    #[serde(deserialize_with = "values::optional_path")]
+    pub disk_cache: Option<PathBuf>,
+    /// What that directory may hold. Less than 64 MiB would not keep long texts, of which one may take a 64th of it: 32,000
+    /// tokens.
+    #[default(ByteSize::gib(4))]
+    #[serde(deserialize_with = "values::size")]
+    #[garde(custom(rules::at_least(ByteSize::mib(64))))]
+    pub disk_cache_limit: ByteSize,
+    /// What the models may take of each device; none for a part of what the device has.
+    #[serde(deserialize_with = "values::size_or_auto")]
+    #[garde(inner(custom(rules::at_least(ByteSize::b(1)))))]
+    pub memory: Option<ByteSize>,
+    /// The model of requests that name none; see [`Settings::default_model`].
+    pub default_model: Option<String>,
+}
+
+/// What one request may ask for.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitSettings {
+    /// The most texts in a request.
+    #[default = 10_000]
+    #[garde(custom(rules::at_least(1)))]
+    pub inputs: usize,
+    /// The longest text, in bytes of UTF-8.
+    #[default(ByteSize::mib(1))]
+    #[serde(deserialize_with = "values::size")]
+    #[garde(custom(rules::at_least(ByteSize::b(1))))]
+    pub text: ByteSize,
+}
+
+/// A model to serve.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct ModelSettings {
+    /// The id by which requests name it; required.
+    #[garde(custom(rules::id))]
+    pub id: String,
+    /// Where its files come from; required.
+    #[garde(custom(|source: &ModelSource, context: &()| rules::path(&source.path, context)))]
+    pub source: ModelSource,
+    /// The branch, tag or commit of a repository on the Hub.
+    #[garde(inner(custom(rules::revision)))]
+    pub revision: Option<String>,
+    /// Where it runs: on one device, or on several that share its queue; [`DeviceChoice::Auto`]: on the engine's device.
+    #[default(vec![DeviceChoice::Auto])]
+    #[serde(deserialize_with = "values::devices")]
+    #[garde(custom(rules::devices))]
+    pub device: Vec<DeviceChoice>,
+    /// What it computes in; [`Dtype::Auto`]: in what the engine is set to.
+    #[default(Dtype::Auto)]
+    #[serde(deserialize_with = "values::name")]
+    pub dtype: Dtype,
+    /// The id of the model that it is compared with where a request names no other.
+    pub reference: Option<String>,
+    /// When it is loaded.
+    #[default(LoadPolicy::Eager)]
+    #[serde(deserialize_with = "values::name")]
+    pub load: LoadPolicy,
+    /// Whether it stays once it is loaded, where a lazy one makes room for others.
+    pub pinned: bool,
+}
+
+/// Where a model's files come from: a directory as transformers saves it or, where there is no such directory, a
+/// repository on the Hugging Face Hub.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelSource {
+    /// As it was written.
+    pub text: String,
+    /// As a path; a relative one from the file counts from the file's directory.
+    pub path: PathBuf,
+}
+
+impl<'de> Deserialize<'de> for ModelSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let path = values::relative_path(deserializer)?;
+        Ok(Self { text: path.original().to_string_lossy().into_owned(), path: path.relative() })
+    }
+}
+
+/// Token counts of a reference corpus, as `pdr-audit count-tokens` writes them.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct TokenCountsSettings {
+    /// The id by which requests name them; required.
+    #[garde(custom(rules::id))]
+    pub id: String,
+    /// The file; a relative path from the configuration file counts from that file's directory. Required.
+    #[serde(deserialize_with = "values::path")]
+    #[garde(custom(rules::path))]
+    pub file: PathBuf,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct LogSettings {
+    /// How lines are written.
+    #[default(LogFormat::Text)]
+    #[serde(deserialize_with = "values::name")]
+    pub format: LogFormat,
+    /// What is logged, in the syntax of tracing-subscriber's `EnvFilter`; the variable `RUST_LOG` wins over it.
+    #[default = "info"]
+    #[garde(custom(rules::log_filter))]
+    pub level: String,
+}
+
+impl Settings {
+    /// The model of requests that name none: the configured default, or the only model, or the embedded one. None where
+    /// several models are configured and none of them is the default.
+    #[must_use]
+    pub fn default_model(&self) -> Option<&str> {
+        match (&self.engine.default_model, self.models.as_slice()) {
+            (Some(id), _) => Some(id),
+            (None, []) => Some(DEMO),
+            (None, [only]) => Some(&only.id),
+            (None, _) => None,
+        }
+    }
+}
