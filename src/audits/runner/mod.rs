@@ -212,3 +212,6 @@ impl Jobs {
         self.all.values().for_each(|job| job.cancel.cancel());
     }
 }
+
+#[cfg(test)]
+mod tests;
