@@ -36,7 +36,7 @@ impl<S: Send + Sync> FromRequestParts<S> for AuditId {
 /// Submit an audit.
 ///
 /// Scores all samples behind interactive work and reports how well each method tells members from non-members. Without
-/// labels it is a scoring job.
+/// labels it is a scoring job. Four audits run at once; the others are queued in the order of their submission.
 #[utoipa::path(
     post,
     path = "/v1/audits",
@@ -127,7 +127,9 @@ pub async fn get(
 /// The scores of an audit's samples.
 ///
 /// One line a sample, in order. CSV has the columns index, id, label, group, scored_tokens, truncated and windows, one for each
-/// method under its label, then alpha_used, which is empty or a JSON object, and errors, which is empty or a JSON array.
+/// method under its label, then alpha_used, which is empty or a JSON object, and errors, which is empty or a JSON array. In CSV an
+/// id, group or label that begins with `=`, `+`, `-`, `@`, a tab or a carriage return, which a spreadsheet would take for a formula,
+/// has an apostrophe before it.
 #[utoipa::path(
     get,
     path = "/v1/audits/{id}/scores",

@@ -8,7 +8,7 @@ use pdr_audit::config::{ByteSize, DeviceChoice, LoadPolicy, ModelSettings, Model
 use pdr_audit::hub::Hub;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
-use pdr_audit::models::footprint::LoadPolicy::Batch;
+use pdr_audit::models::footprint::Load::Batch;
 use pdr_audit::models::ops::Form;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn lazy(model: ModelSettings) -> ModelSettings {
 /// Bytes that so many tokens take beside the weights, by the estimate that the service goes by.
 fn activations(name: &str, tokens: usize) -> u64 {
     let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
-    let form = Form::inference(&candle_core::DeviceChoice::Cpu, DType::F32);
+    let form = Form::inference(&candle_core::Device::Cpu, DType::F32);
     checkpoint.activation_bytes(form, DType::F32, Batch)(tokens)
 }
 

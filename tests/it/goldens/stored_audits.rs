@@ -47,7 +47,7 @@ fn methods() -> Value {
         { "label": "recall", "name": "recall", "prefix": ["It rained.", "A river."], "align": "official" },
         { "label": "con_recall", "name": "con_recall", "non_members": ["Snow."], "members": ["Sun."], "gamma": 0.7 },
         { "label": "gap_k", "name": "gap_k", "k": 0.2, "window": 4 },
-        { "label": "surp", "name": "surp", "k": 0.4, "max_entropy": 2.0 },
+        { "label": "surp", "name": "surp", "k": 0.4, "max_entropy": 50.0 },
         { "label": "dc_pdd", "name": "dc_pdd", "counts": format!("counts of {MODEL}"), "a": 0.02 },
         { "label": "slope", "name": "loss", "pdr": { "decay": "slope", "normalize": false } },
     ])
@@ -146,7 +146,7 @@ fn many() -> Value {
     let sample =
         |at: usize| json!({ "text": format!("{at} is the number of this sample, and {at} again"), "label": at % 2 });
     let by_entropy = json!({ "name": "loss", "pdr": { "decay": "entropy_dataset" } });
-    json!({ "samples": (0..3_000).map(sample).collect::<Vec<_>>(), "methods": ["min_k", by_entropy] })
+    json!({ "samples": (0..1_500).map(sample).collect::<Vec<_>>(), "methods": ["min_k", by_entropy] })
 }
 
 /// The results of an audit of many samples whose model is unloaded and loaded when so many samples are done.
@@ -185,7 +185,7 @@ async fn reloaded_at(samples: &[u64]) -> Value {
 async fn a_reload_in_the_middle_of_an_audit_is_waited_for() {
     let undisturbed = reloaded_at(&[]).await;
     // In the first round, and in the second.
-    let reloaded = reloaded_at(&[300, 2_000]).await;
+    let reloaded = reloaded_at(&[200, 1_000]).await;
     assert_eq!(undisturbed["samples"]["excluded"], json!([]));
     assert_eq!(reloaded, undisturbed);
 }
