@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// One audit.
-pub struct Job {
+pub struct AuditJob {
     done: AtomicUsize,
     /// Memory that its results take or will take, counted in scores.
     pub cost: usize,
@@ -22,7 +22,7 @@ pub struct Job {
     state: watch::Sender<AuditSnapshot>,
 }
 
-impl Job {
+impl AuditJob {
     /// A queued audit of `total` samples.
     pub fn new(total: usize, cost: usize) -> Self {
         let state = watch::Sender::new(AuditSnapshot::new(total));

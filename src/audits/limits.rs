@@ -60,8 +60,8 @@ mod tests {
 
     /// 1,000 samples in so many groups; 0 for none.
     fn request(groups: usize, replicates: usize) -> AuditRequest {
-        let group = |at: usize| (groups > 0).then(|| (at % groups).to_string());
-        let sample = |at: usize| Sample { text: at.to_string(), group: group(at), ..Sample::default() };
+        let group = |number: usize| (groups > 0).then(|| (number % groups).to_string());
+        let sample = |number: usize| Sample { text: number.to_string(), group: group(number), ..Sample::default() };
         let bootstrap = Some(Bootstrap { replicates, ..Bootstrap::default() });
         AuditRequest {
             model: "demo".to_owned(),

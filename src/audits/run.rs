@@ -7,7 +7,7 @@ use super::report::{AuditReport, build_report};
 use super::request::AuditRequest;
 use super::results::{AuditModel, AuditResults, SampleScores};
 use super::sample::Sample;
-use super::scoring::{Binding, Round, is_of_one_text};
+use super::scoring::{BoundRequest, Round, is_of_one_text};
 use crate::engine::Stats;
 use crate::methods::{LabelledMethod, Weighting, dataset_weights};
 use crate::scorer::{IN_FLIGHT, Input, Scored, Scorer, ScorerError, TextError, Usage};
@@ -50,8 +50,8 @@ async fn score_samples(
     scorer: &Scorer,
     progress: impl Fn(usize),
 ) -> Result<AuditResults, AuditFailure> {
-    let binding = Binding::new(scorer, request).await?;
-    let mut scores = Scores::new(&request.samples, columns(&binding.bound.methods));
+    let binding = BoundRequest::new(scorer, request).await?;
+    let mut scores = ScoreTable::new(&request.samples, columns(&binding.bound.methods));
     let methods = scores.columns.iter().map(|column| column.method.clone());
     let (later, first): (Vec<_>, Vec<_>) = methods.partition(needs_entropies);
     let rounds = if later.is_empty() { 1 } else { 2 };
@@ -89,19 +89,19 @@ fn needs_entropies(method: &LabelledMethod) -> bool {
 }
 
 /// The scores of all samples, as far as they are known.
-struct Scores<'a> {
+struct ScoreTable<'a> {
     samples: &'a [Sample],
     columns: Vec<Column>,
     rows: Vec<SampleScores>,
 }
 
-impl<'a> Scores<'a> {
+impl<'a> ScoreTable<'a> {
     fn new(samples: &'a [Sample], columns: Vec<Column>) -> Self {
         let rows = samples.iter().map(|sample| SampleScores::unknown(sample, columns.len())).collect();
         Self { samples, columns, rows }
     }
 
-    /// Scores every sample by the methods of one round, keeps the scores in their columns, and gives `add` the statistics of
+    /// ScoreTable every sample by the methods of one round, keeps the scores in their columns, and gives `add` the statistics of
     /// each sample once. What one sample fails of is an error of that sample, unless all fail.
     async fn round(
         &mut self,

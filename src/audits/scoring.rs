@@ -10,7 +10,7 @@ use crate::scorer::{Bound, Input, Plan, Scored, Scorer, ScorerError};
 use std::sync::Arc;
 
 /// A request whose models are open.
-pub struct Binding<'a> {
+pub struct BoundRequest<'a> {
     scorer: &'a Scorer,
     plan: Plan,
     pub bound: Arc<Bound>,
@@ -20,13 +20,13 @@ pub struct Binding<'a> {
 
 /// Some of the methods, on all texts.
 pub struct Round<'a> {
-    binding: &'a Binding<'a>,
+    request: &'a BoundRequest<'a>,
     methods: Vec<LabelledMethod>,
     dataset_weights: Arc<[f64]>,
     bound: Arc<Bound>,
 }
 
-impl<'a> Binding<'a> {
+impl<'a> BoundRequest<'a> {
     /// Opens what the request names.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl<'a> Binding<'a> {
     /// A round of these methods; `dataset_weights` are those of `entropy_dataset`, where they are known.
     pub fn round(&'a self, methods: Vec<LabelledMethod>, dataset_weights: Arc<[f64]>) -> Round<'a> {
         let bound = Arc::new(self.bound.only(methods.clone(), Arc::clone(&dataset_weights)));
-        Round { binding: self, methods, dataset_weights, bound }
+        Round { request: self, methods, dataset_weights, bound }
     }
 
     /// The request bound anew, after a model was reloaded: to the same files, or it is no use.
@@ -61,7 +61,7 @@ impl Round<'_> {
     /// # Errors
     /// [`AuditFailure`]; see [`is_of_one_text`].
     pub async fn score(&self, input: Input) -> Result<Scored, AuditFailure> {
-        match self.binding.scorer.score_behind(&self.bound, input.clone()).await {
+        match self.request.scorer.score_behind(&self.bound, input.clone()).await {
             Err(error) if error.is_retryable() || failed_to_run(&error) => {
                 tracing::debug!(%error, "a text of an audit is scored again");
                 until_final(|| self.score_anew(input.clone())).await
@@ -71,9 +71,9 @@ impl Round<'_> {
     }
 
     async fn score_anew(&self, input: Input) -> Result<Scored, AuditFailure> {
-        let bound = self.binding.bind_again().await?;
+        let bound = self.request.bind_again().await?;
         let bound = Arc::new(bound.only(self.methods.clone(), Arc::clone(&self.dataset_weights)));
-        Ok(self.binding.scorer.score_behind(&bound, input).await?)
+        Ok(self.request.scorer.score_behind(&bound, input).await?)
     }
 }
 

@@ -129,7 +129,7 @@ fn read_csv(reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
     for record in reader.records() {
         let record = record?;
         let line = record.position().map_or(0, csv::Position::line);
-        let field = |at: Option<usize>| at.and_then(|at| record.get(at)).filter(|f| !f.is_empty());
+        let field = |place: Option<usize>| place.and_then(|place| record.get(place)).filter(|f| !f.is_empty());
         let label = match field(labels).map(str::trim) {
             None => None,
             Some(label) => match self::label(label.parse().ok()) {
@@ -138,7 +138,7 @@ fn read_csv(reader: Box<dyn BufRead + Send>) -> Result<Vec<Sample>> {
             },
         };
         let text = record.get(text).unwrap_or_default().to_owned();
-        let owned = |at| field(at).map(str::to_owned);
+        let owned = |place| field(place).map(str::to_owned);
         samples.push(Sample { id: owned(id).map(SampleId::Text), text, label, group: owned(group), neighbors: None });
     }
     Ok(samples)

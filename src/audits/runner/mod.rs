@@ -2,7 +2,7 @@
 //! live in memory.
 
 use super::error::{AuditError, AuditFailure};
-use super::job::Job;
+use super::job::AuditJob;
 use super::limits::{MAX_SCORES, check_cost};
 use super::request::AuditRequest;
 use super::run::{AuditOutcome, run};
@@ -28,22 +28,23 @@ const MAX_FINISHED: usize = 256;
 const MAX_KEPT_SCORES: usize = 4 * MAX_SCORES;
 
 /// Runs a request, and tells the function how many samples are done.
-type Work = dyn Fn(Arc<AuditRequest>, Box<dyn Fn(usize) + Send + Sync>) -> BoxFuture<'static, Outcome> + Send + Sync;
-type Outcome = Result<AuditOutcome, AuditFailure>;
+type RunAudit =
+    dyn Fn(Arc<AuditRequest>, Box<dyn Fn(usize) + Send + Sync>) -> BoxFuture<'static, RunResult> + Send + Sync;
+type RunResult = Result<AuditOutcome, AuditFailure>;
 
 /// All audits; cheap to clone.
 #[derive(Clone)]
 pub struct Audits {
-    work: Arc<Work>,
-    jobs: Arc<Mutex<Jobs>>,
+    work: Arc<RunAudit>,
+    jobs: Arc<Mutex<AuditQueue>>,
     tasks: TaskTracker,
 }
 
 #[derive(Default)]
-struct Jobs {
-    all: BTreeMap<Uuid, Arc<Job>>,
+struct AuditQueue {
+    all: BTreeMap<Uuid, Arc<AuditJob>>,
     /// Those that wait for their turn, the first one first.
-    queue: VecDeque<(Arc<Job>, AuditRequest)>,
+    queue: VecDeque<(Arc<AuditJob>, AuditRequest)>,
     running: usize,
     draining: bool,
 }
@@ -58,7 +59,7 @@ impl Audits {
     }
 
     fn running(
-        work: impl Fn(Arc<AuditRequest>, Box<dyn Fn(usize) + Send + Sync>) -> BoxFuture<'static, Outcome>
+        work: impl Fn(Arc<AuditRequest>, Box<dyn Fn(usize) + Send + Sync>) -> BoxFuture<'static, RunResult>
         + Send
         + Sync
         + 'static,
@@ -72,7 +73,7 @@ impl Audits {
     /// Those of [`check_cost`], [`AuditError::Full`] or [`AuditError::Draining`].
     pub fn submit(&self, request: AuditRequest) -> Result<AuditSnapshot, AuditError> {
         let cost = check_cost(&request)?;
-        let job = Arc::new(Job::new(request.samples.len(), cost));
+        let job = Arc::new(AuditJob::new(request.samples.len(), cost));
         let snapshot = job.snapshot();
         let mut jobs = self.lock();
         if jobs.draining {
@@ -139,7 +140,7 @@ impl Audits {
     }
 
     /// Starts what is queued, as far as there is room.
-    fn start_queued(&self, jobs: &mut Jobs) {
+    fn start_queued(&self, jobs: &mut AuditQueue) {
         while jobs.running < MAX_RUNNING
             && let Some((job, request)) = jobs.queue.pop_front()
         {
@@ -156,23 +157,23 @@ impl Audits {
     }
 
     /// Runs one audit to its end, whatever that is. A panic is the end of this audit alone.
-    async fn perform(&self, job: &Arc<Job>, request: AuditRequest) {
+    async fn perform(&self, job: &Arc<AuditJob>, request: AuditRequest) {
         let progress = Arc::clone(job);
         let work = async { (self.work)(Arc::new(request), Box::new(move |done| progress.advance(done))).await };
         let ended = job.cancel.run_until_cancelled(AssertUnwindSafe(work).catch_unwind()).await;
         job.finish(ended.map(|ended| ended.unwrap_or_else(|payload| Err(AuditFailure::panicked(&*payload)))));
     }
 
-    fn job(&self, id: Uuid) -> Option<Arc<Job>> {
+    fn job(&self, id: Uuid) -> Option<Arc<AuditJob>> {
         self.lock().all.get(&id).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Jobs> {
+    fn lock(&self) -> MutexGuard<'_, AuditQueue> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Jobs {
+impl AuditQueue {
     /// Forgets the oldest finished audits until one more may be kept.
     fn make_room(&mut self) -> Result<(), AuditError> {
         let finished = self.all.iter().filter(|(_, job)| job.is_final());
@@ -194,7 +195,7 @@ impl Jobs {
     }
 
     /// Takes an audit from the queue, or asks it to stop where it runs. Both under the lock, so that none starts in between.
-    fn stop(&mut self, job: &Arc<Job>) {
+    fn stop(&mut self, job: &Arc<AuditJob>) {
         match self.queue.iter().position(|(queued, _)| Arc::ptr_eq(queued, job)) {
             Some(place) => {
                 self.queue.remove(place);

@@ -11,13 +11,13 @@ use tokio::sync::Semaphore;
 const SOON: Duration = Duration::from_secs(20);
 
 /// Audits whose work notes the model of the request, waits for leave, and fails.
-struct Rig {
+struct TestAudits {
     audits: Audits,
     started: Arc<Mutex<Vec<String>>>,
     leave: Arc<Semaphore>,
 }
 
-fn rig() -> Rig {
+fn test_audits() -> TestAudits {
     let (started, leave) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Semaphore::new(0)));
     let (noted, waited_for) = (Arc::clone(&started), Arc::clone(&leave));
     let audits = Audits::running(move |request, progress| {
@@ -31,7 +31,7 @@ fn rig() -> Rig {
         }
         .boxed()
     });
-    Rig { audits, started, leave }
+    TestAudits { audits, started, leave }
 }
 
 fn request(model: &str) -> AuditRequest {
@@ -44,7 +44,7 @@ fn request(model: &str) -> AuditRequest {
     }
 }
 
-impl Rig {
+impl TestAudits {
     fn submit(&self, model: &str) -> Uuid {
         self.audits.submit(request(model)).unwrap().id
     }
@@ -73,7 +73,7 @@ impl Rig {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_few_run_and_the_others_wait_in_order() {
-    let rig = rig();
+    let rig = test_audits();
     let ids: Vec<Uuid> = (0..MAX_RUNNING + 4).map(|number| rig.submit(&number.to_string())).collect();
     rig.started(MAX_RUNNING).await;
     let statuses: Vec<AuditStatus> = ids.iter().map(|&id| rig.status(id)).collect();
@@ -101,7 +101,7 @@ async fn a_few_run_and_the_others_wait_in_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_audit_makes_room_for_the_next() {
-    let rig = rig();
+    let rig = test_audits();
     let ids: Vec<Uuid> = (0..MAX_RUNNING + 1).map(|number| rig.submit(&number.to_string())).collect();
     rig.started(MAX_RUNNING).await;
     assert_eq!(rig.audits.cancel(ids[0]).await.unwrap().status, AuditStatus::Cancelled);
@@ -110,7 +110,7 @@ async fn a_cancelled_audit_makes_room_for_the_next() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_fails_its_audit_alone() {
-    let rig = rig();
+    let rig = test_audits();
     let sound = rig.submit("sound");
     // More than run at once: each must give its place back.
     let broken: Vec<Uuid> = (0..2 * MAX_RUNNING).map(|_| rig.submit("broken")).collect();
@@ -126,7 +126,7 @@ async fn a_panic_fails_its_audit_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_cancels_what_runs_and_what_waits() {
-    let rig = rig();
+    let rig = test_audits();
     let ids: Vec<Uuid> = (0..2 * MAX_RUNNING).map(|number| rig.submit(&number.to_string())).collect();
     rig.started(MAX_RUNNING).await;
     tokio::time::timeout(SOON, rig.audits.shutdown()).await.expect("all end");
@@ -137,7 +137,7 @@ async fn a_shutdown_cancels_what_runs_and_what_waits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_unfinished_are_limited_and_only_the_finished_are_forgotten() {
-    let rig = rig();
+    let rig = test_audits();
     let ids: Vec<Uuid> = (0..MAX_UNFINISHED).map(|number| rig.submit(&number.to_string())).collect();
     let refused = rig.audits.submit(request("one more")).map(|snapshot| snapshot.status);
     assert_eq!(refused, Err(AuditError::Full(MAX_UNFINISHED)));
