@@ -3,10 +3,10 @@
 mod budgets;
 
 use crate::api;
+use crate::audits::Audits;
 use crate::config::{self, LoadPolicy, Settings};
 use crate::engine::{Calibration, DeviceSlot, DiskCache, Engine, EngineSettings};
 use crate::hub::{Hub, HubError};
-use crate::jobs::Audits;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
 use crate::models::kernels::simd;

@@ -20,7 +20,7 @@ pub mod pool;
 
 pub mod scorer;
 
-pub mod jobs;
+pub mod audits;
 
 pub mod api;
 

@@ -3,13 +3,12 @@
 use super::ApiState;
 use super::check::{self, Faults};
 use super::problem::{Kind, Problem};
-use crate::jobs::{AuditSpec, MAX_SAMPLES, Metrics, Sample, samples_error};
-use crate::methods::{LabelledMethod, MAX_METHODS, MethodRequest};
-use crate::scorer::{Overflow, Plan};
+use crate::audits::{AuditMetrics, AuditRequest, MAX_SAMPLES, Sample, samples_error};
+use crate::methods::{MAX_METHODS, MethodRequest};
+use crate::scorer::Overflow;
 use crate::statistics::Bootstrap;
 use crate::wire::{List, Object, TooMany, at_most, counted, object_or_null};
 use serde::Deserialize;
-use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// The most false-positive rates in a request.
@@ -18,7 +17,8 @@ const MAX_FPR_TARGETS: usize = 32;
 /// Samples to audit, and how.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with `samples`")]
-pub struct AuditRequest {
+#[schema(as = AuditRequest)]
+pub struct AuditBody {
     /// Id of a configured model; may be left out where there is a default.
     #[schema(examples("demo"))]
     model: Option<String>,
@@ -34,25 +34,25 @@ pub struct AuditRequest {
     overflow: Option<Overflow>,
     /// Which statistics to report.
     #[serde(default, deserialize_with = "object_or_null")]
-    metrics: Option<Metrics>,
+    metrics: Option<AuditMetrics>,
 }
 
-impl AuditRequest {
+impl AuditBody {
     /// The audit, or everything that is wrong with the request.
     ///
     /// # Errors
     /// An unknown model, or all other faults.
-    pub fn check(self, state: &ApiState) -> Result<AuditSpec, Problem> {
+    pub fn check(self, state: &ApiState) -> Result<AuditRequest, Problem> {
         let mut faults = Faults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let samples = self.samples.map_err(|TooMany { count, limit }| {
             Problem::new(Kind::TooLarge, format!("there are {count} samples; the limit of an audit is {limit}"))
         })?;
         let samples: Vec<Sample> = samples.into_iter().map(|Object(sample)| sample).collect();
-        for (index, fault) in
-            samples.iter().enumerate().filter_map(|(index, sample)| Some((index, sample.label_error()?)))
-        {
-            faults.push(format!("/samples/{index}/label"), fault);
+        for (index, sample) in samples.iter().enumerate() {
+            if let Some(error) = sample.label_error() {
+                faults.push(format!("/samples/{index}/label"), error);
+            }
         }
         if faults.is_empty()
             && let Some(fault) = samples_error(&samples)
@@ -62,20 +62,24 @@ impl AuditRequest {
         let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
         let ids = state.scorer.pool().ids();
         let scope = state.scorer.scope(&ids, model.as_deref(), true, neighbors);
-        let methods: Arc<[LabelledMethod]> = check::methods(self.methods.as_deref(), &scope, &mut faults);
+        let methods = check::methods(self.methods.as_deref(), &scope, &mut faults);
         let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
         check::texts("/samples", texts, &methods, &mut faults);
         let metrics = self.metrics.unwrap_or_default();
         check_metrics(&metrics, &mut faults);
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
-        let plan =
-            Plan { model: model.id.clone(), methods, overflow: self.overflow.unwrap_or_default(), tokens: false };
-        Ok(AuditSpec { plan, samples, metrics })
+        Ok(AuditRequest {
+            model: model.id.clone(),
+            methods: methods.to_vec(),
+            overflow: self.overflow.unwrap_or_default(),
+            metrics,
+            samples,
+        })
     }
 }
 
-fn check_metrics(metrics: &Metrics, faults: &mut Faults) {
+fn check_metrics(metrics: &AuditMetrics, faults: &mut Faults) {
     for (field, detail) in metrics.bootstrap.iter().flat_map(Bootstrap::faults) {
         faults.push(format!("/metrics/bootstrap/{field}"), detail);
     }

@@ -1,6 +1,6 @@
 //! The scores of an audit's samples as lines of JSON or as CSV, written as they are sent.
 
-use crate::jobs::{AuditOutcome, Column, SampleId, SampleScores};
+use crate::audits::{AuditOutcome, AuditResults, SampleId, SampleScores};
 use crate::scorer::TextError;
 use crate::wire::inert;
 use axum::body::Body;
@@ -22,7 +22,7 @@ const TRAILING: [&str; 2] = ["alpha_used", "errors"];
 
 /// How the lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+enum ScoresFormat {
     Ndjson,
     Csv,
 }
@@ -62,21 +62,21 @@ pub struct SampleLine<'a> {
 pub fn respond(outcome: Arc<AuditOutcome>, headers: &HeaderMap) -> Response {
     let format = preferred(headers);
     let media = match format {
-        Format::Ndjson => "application/x-ndjson",
-        Format::Csv => "text/csv; charset=utf-8",
+        ScoresFormat::Ndjson => "application/x-ndjson",
+        ScoresFormat::Csv => "text/csv; charset=utf-8",
     };
-    let rows = outcome.scores.len();
+    let rows = outcome.results.rows.len();
     // The header of CSV is part of the first chunk, so there is one even without rows.
     let chunks = (0..rows.max(1)).step_by(CHUNK).map(move |start| start..rows.min(start + CHUNK));
     let written = chunks.map(move |rows| match format {
-        Format::Ndjson => ndjson(&outcome, rows),
-        Format::Csv => csv(&outcome, rows),
+        ScoresFormat::Ndjson => ndjson(&outcome.results, rows),
+        ScoresFormat::Csv => csv(&outcome.results, rows),
     });
     ([(header::CONTENT_TYPE, media)], Body::from_stream(stream::iter(written))).into_response()
 }
 
 /// CSV where the client lists it and does not like lines of JSON better.
-fn preferred(headers: &HeaderMap) -> Format {
+fn preferred(headers: &HeaderMap) -> ScoresFormat {
     let lines = headers.get_all(header::ACCEPT).into_iter().filter_map(|line| line.to_str().ok());
     let (mut csv, mut ndjson) = (0.0, 0.0);
     for range in lines.flat_map(|line| line.split(',')) {
@@ -89,45 +89,46 @@ fn preferred(headers: &HeaderMap) -> Format {
             _ => {}
         }
     }
-    if csv > 0.0 && csv >= ndjson { Format::Csv } else { Format::Ndjson }
+    if csv > 0.0 && csv >= ndjson { ScoresFormat::Csv } else { ScoresFormat::Ndjson }
 }
 
-fn ndjson(outcome: &AuditOutcome, rows: Range<usize>) -> io::Result<Vec<u8>> {
+fn ndjson(results: &AuditResults, rows: Range<usize>) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
-    for (index, row) in rows.clone().zip(&outcome.scores[rows]) {
-        serde_json::to_writer(&mut lines, &line(outcome, index, row))?;
+    for (index, row) in rows.clone().zip(&results.rows[rows]) {
+        serde_json::to_writer(&mut lines, &line(results, index, row))?;
         lines.push(b'\n');
     }
     Ok(lines)
 }
 
-fn csv(outcome: &AuditOutcome, rows: Range<usize>) -> io::Result<Vec<u8>> {
+fn csv(results: &AuditResults, rows: Range<usize>) -> io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     if rows.start == 0 {
-        let labels = listed(outcome).map(|(_, column)| inert(&column.method.label));
-        let (leading, trailing) = (LEADING.map(Cow::Borrowed), TRAILING.map(Cow::Borrowed));
-        writer.write_record(leading.into_iter().chain(labels).chain(trailing).map(|name| name.into_owned()))?;
+        let fixed = |names: &'static [&str]| names.iter().map(|name| Cow::Borrowed(*name));
+        let labels = results.listed().map(|(_, column)| inert(&column.method.label));
+        let header = fixed(&LEADING).chain(labels).chain(fixed(&TRAILING));
+        writer.write_record(header.map(|name| name.into_owned()))?;
     }
-    for (index, row) in rows.clone().zip(&outcome.scores[rows]) {
-        writer.write_record(record(outcome, line(outcome, index, row), row)?)?;
+    for (index, row) in rows.clone().zip(&results.rows[rows]) {
+        writer.write_record(record(results, line(results, index, row), row)?)?;
     }
     writer.into_inner().map_err(|error| error.into_error())
 }
 
 /// The fields of one sample; a score that is missing is empty.
-fn record(outcome: &AuditOutcome, line: SampleLine<'_>, row: &SampleScores) -> io::Result<Vec<String>> {
+fn record(results: &AuditResults, line: SampleLine<'_>, row: &SampleScores) -> io::Result<Vec<String>> {
     let mut fields = vec![
         line.index.to_string(),
-        line.id.map_or(String::new(), written_id),
+        line.id.map_or(String::new(), csv_id),
         line.label.map_or(String::new(), |label| label.to_string()),
         inert(line.group.unwrap_or_default()).into_owned(),
         line.scored_tokens.to_string(),
         line.truncated.to_string(),
         line.windows.map_or(String::new(), |windows| windows.to_string()),
     ];
-    for (at, _) in listed(outcome) {
+    for (place, _) in results.listed() {
         // In the digits of JSON, so that both formats hold the same number.
-        fields.push(row.scores[at].map_or(Ok(String::new()), |score| serde_json::to_string(&score))?);
+        fields.push(row.scores[place].map_or(Ok(String::new()), |score| serde_json::to_string(&score))?);
     }
     let alphas: serde_json::Map<String, serde_json::Value> =
         line.alpha_used.iter().map(|(label, alpha)| ((*label).to_owned(), (*alpha).into())).collect();
@@ -136,16 +137,16 @@ fn record(outcome: &AuditOutcome, line: SampleLine<'_>, row: &SampleScores) -> i
     Ok(fields)
 }
 
-/// The id; one that is a number is no formula.
-fn written_id(id: &SampleId) -> String {
+/// An id as a field of CSV; an integer is no formula, negative or not.
+fn csv_id(id: &SampleId) -> String {
     match id {
         SampleId::Text(text) => inert(text).into_owned(),
-        SampleId::Integer(integer) => integer.to_string(),
+        SampleId::Integer(_) => id.to_string(),
     }
 }
 
-fn line<'a>(outcome: &'a AuditOutcome, index: usize, row: &'a SampleScores) -> SampleLine<'a> {
-    let known = |label: &Arc<str>| listed(outcome).any(|(_, column)| *column.method.label == **label);
+fn line<'a>(results: &'a AuditResults, index: usize, row: &'a SampleScores) -> SampleLine<'a> {
+    let known = |label: &Arc<str>| results.listed().any(|(_, column)| *column.method.label == **label);
     SampleLine {
         index,
         id: row.id.as_ref(),
@@ -155,14 +156,12 @@ fn line<'a>(outcome: &'a AuditOutcome, index: usize, row: &'a SampleScores) -> S
         truncated: row.truncated,
         windows: row.windows,
         alpha_used: row.alpha_used.iter().map(|(label, alpha)| (&**label, *alpha)).collect(),
-        scores: listed(outcome).filter_map(|(at, column)| Some((&*column.method.label, row.scores[at]?))).collect(),
+        scores: results
+            .listed()
+            .filter_map(|(place, column)| Some((&*column.method.label, row.scores[place]?)))
+            .collect(),
         errors: row.errors.iter().filter(|error| error.label.as_ref().is_none_or(known)).collect(),
     }
-}
-
-/// The columns that the request lists; the others are baselines for comparison.
-fn listed(outcome: &AuditOutcome) -> impl Iterator<Item = (usize, &Column)> {
-    outcome.columns.iter().enumerate().filter(|(_, column)| column.listed)
 }
 
 fn as_map<S: Serializer>(scores: &[(&str, f64)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -171,24 +170,24 @@ fn as_map<S: Serializer>(scores: &[(&str, f64)], serializer: S) -> Result<S::Ok,
 
 #[cfg(test)]
 mod tests {
-    use super::{Format, preferred};
+    use super::{ScoresFormat, preferred};
     use axum::http::{HeaderMap, HeaderValue, header};
 
     #[test]
     fn csv_is_for_those_who_ask_for_it() {
         let cases = [
-            ("text/csv", Format::Csv),
-            ("Text/CSV; charset=utf-8", Format::Csv),
-            ("text/csv;q=0.5, application/x-ndjson;q=0.4", Format::Csv),
-            ("text/csv;q=0.5, application/x-ndjson", Format::Ndjson),
-            ("text/csv;q=0", Format::Ndjson),
-            ("*/*", Format::Ndjson),
-            ("text/html", Format::Ndjson),
+            ("text/csv", ScoresFormat::Csv),
+            ("Text/CSV; charset=utf-8", ScoresFormat::Csv),
+            ("text/csv;q=0.5, application/x-ndjson;q=0.4", ScoresFormat::Csv),
+            ("text/csv;q=0.5, application/x-ndjson", ScoresFormat::Ndjson),
+            ("text/csv;q=0", ScoresFormat::Ndjson),
+            ("*/*", ScoresFormat::Ndjson),
+            ("text/html", ScoresFormat::Ndjson),
         ];
         for (accept, format) in cases {
             let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
             assert_eq!(preferred(&headers), format, "{accept}");
         }
-        assert_eq!(preferred(&HeaderMap::new()), Format::Ndjson);
+        assert_eq!(preferred(&HeaderMap::new()), ScoresFormat::Ndjson);
     }
 }

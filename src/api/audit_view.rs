@@ -1,7 +1,7 @@
 //! How clients see an audit.
 
 use super::problem::{Problem, ProblemBody};
-use crate::jobs::{AuditOutcome, AuditReport, Snapshot, Status};
+use crate::audits::{AuditOutcome, AuditReport, AuditSnapshot, AuditStatus};
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use time::OffsetDateTime;
@@ -24,8 +24,8 @@ pub struct Audit {
 pub struct AuditSummary {
     #[schema(examples("01994b5e-6f0a-7d1c-9d0b-3f2d1c0b9a87"))]
     id: String,
-    status: Status,
-    progress: Progress,
+    status: AuditStatus,
+    progress: AuditProgress,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
     #[serde(with = "time::serde::rfc3339::option")]
@@ -38,7 +38,8 @@ pub struct AuditSummary {
 
 /// How far an audit is.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
-pub struct Progress {
+#[schema(as = Progress)]
+pub struct AuditProgress {
     /// Samples done.
     done: usize,
     /// All samples.
@@ -53,18 +54,18 @@ pub struct AuditList {
 
 impl Audit {
     /// The audit for the request of this id.
-    pub fn new(snapshot: Snapshot, request_id: &str) -> Self {
+    pub fn new(snapshot: AuditSnapshot, request_id: &str) -> Self {
         Self { results: snapshot.outcome.clone(), summary: AuditSummary::new(&snapshot, request_id) }
     }
 }
 
 impl AuditSummary {
-    fn new(snapshot: &Snapshot, request_id: &str) -> Self {
+    fn new(snapshot: &AuditSnapshot, request_id: &str) -> Self {
         let error = |cause| Problem::from(cause).body(&location(snapshot.id), request_id);
         Self {
             id: snapshot.id.to_string(),
             status: snapshot.status,
-            progress: Progress { done: snapshot.done, total: snapshot.total },
+            progress: AuditProgress { done: snapshot.done, total: snapshot.total },
             created_at: snapshot.created_at,
             started_at: snapshot.started_at,
             finished_at: snapshot.finished_at,
@@ -75,7 +76,7 @@ impl AuditSummary {
 
 impl AuditList {
     /// The audits for the request of this id.
-    pub fn new(snapshots: &[Snapshot], request_id: &str) -> Self {
+    pub fn new(snapshots: &[AuditSnapshot], request_id: &str) -> Self {
         Self { audits: snapshots.iter().map(|snapshot| AuditSummary::new(snapshot, request_id)).collect() }
     }
 }

@@ -1,6 +1,6 @@
 //! `/v1/audits`: submitted, looked at, cancelled, deleted.
 
-use super::audit_request::AuditRequest;
+use super::audit_request::AuditBody;
 use super::audit_scores::{self, SampleLine};
 use super::audit_view::{Audit, AuditList, location};
 use super::extract::JsonBody;
@@ -8,8 +8,8 @@ use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use super::problems::{LookProblems, StateProblems, SubmitProblems};
 use super::{ApiState, answer, prefer};
-use crate::jobs::{AuditError, AuditSpec};
-use crate::scorer::ScorerError;
+use crate::audits::{AuditError, AuditRequest};
+use crate::scorer::{Plan, ScorerError};
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -36,7 +36,7 @@ impl<S: Send + Sync> FromRequestParts<S> for AuditId {
 /// Submit an audit.
 ///
 /// Scores all samples behind interactive work and reports how well each method tells members from non-members. Without
-/// labels it is a scoring job.
+/// labels it is a scoring job. Four audits run at once; the others are queued in the order of their submission.
 #[utoipa::path(
     post,
     path = "/v1/audits",
@@ -44,7 +44,7 @@ impl<S: Send + Sync> FromRequestParts<S> for AuditId {
     tag = "audits",
     params(("Prefer" = Option<String>, Header,
         description = "`wait=N` waits up to N seconds, at most 600, for the audit to finish", example = "wait=60")),
-    request_body(content = AuditRequest, example = json!({
+    request_body(content = AuditBody, example = json!({
         "samples": [
             { "id": "m", "text": "It was the best of times, it was the worst of times.", "label": 1 },
             { "id": "n", "text": "The committee met again on a rainy Tuesday.", "label": 0 }
@@ -65,13 +65,13 @@ pub async fn submit(
     State(state): State<ApiState>,
     Extension(arrival): Extension<Arrival>,
     headers: HeaderMap,
-    JsonBody(request): JsonBody<AuditRequest>,
+    JsonBody(body): JsonBody<AuditBody>,
 ) -> Result<Response, Problem> {
     // Looking for texts that are audited and put before others hashes them all.
     let checking = state.clone();
-    let spec = state.scorer.workers().run(move || request.check(&checking)).await??;
-    check_fit(&state, &spec).await?;
-    let mut audit = state.audits.submit(spec)?;
+    let request = state.scorer.workers().run(move || body.check(&checking)).await??;
+    check_fit(&state, &request).await?;
+    let mut audit = state.audits.submit(request)?;
     let wait = prefer::wait(&headers);
     if let Some(seconds) = wait {
         let waited = state.audits.wait(audit.id, Duration::from_secs(seconds)).await;
@@ -89,8 +89,8 @@ pub async fn submit(
 }
 
 /// Refuses methods that the models do not fit, where the models are open by now; otherwise the audit finds out.
-async fn check_fit(state: &ApiState, spec: &AuditSpec) -> Result<(), Problem> {
-    match tokio::time::timeout(FIT_TIME, state.scorer.bind(&spec.plan)).await {
+async fn check_fit(state: &ApiState, request: &AuditRequest) -> Result<(), Problem> {
+    match tokio::time::timeout(FIT_TIME, state.scorer.bind(&Plan::from(request))).await {
         Ok(Err(error @ (ScorerError::Unfit(_) | ScorerError::Masked(_)))) => Err(error.into()),
         _ => Ok(()),
     }
@@ -129,7 +129,9 @@ pub async fn get(
 /// The scores of an audit's samples.
 ///
 /// One line a sample, in order. CSV has the columns index, id, label, group, scored_tokens, truncated and windows, one for each
-/// method under its label, then alpha_used, which is empty or a JSON object, and errors, which is empty or a JSON array.
+/// method under its label, then alpha_used, which is empty or a JSON object, and errors, which is empty or a JSON array. In CSV an
+/// id, group or label that begins with `=`, `+`, `-`, `@`, a tab or a carriage return, which a spreadsheet would take for a formula,
+/// has an apostrophe before it.
 #[utoipa::path(
     get,
     path = "/v1/audits/{id}/scores",

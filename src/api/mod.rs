@@ -28,8 +28,8 @@ mod problems;
 mod score;
 mod score_request;
 
+use crate::audits::Audits;
 use crate::config::{LimitSettings, Settings};
-use crate::jobs::Audits;
 use crate::scorer::Scorer;
 use crate::telemetry::{self, MetricsExporter};
 use axum::Router;

@@ -3,8 +3,8 @@
 //! A handler returns a [`Problem`]; its response carries it unrendered, and the outermost middleware writes the body,
 //! for only there is the request's id known for every response. Causes inside the service are logged and not sent.
 
+use crate::audits::{AuditError, AuditFailure};
 use crate::engine::{EngineError, Refusal};
-use crate::jobs::AuditError;
 use crate::methods::Fault;
 use crate::pool::{FindError, LoadError, UnknownModel, UnloadError};
 use crate::scorer::ScorerError;
@@ -286,10 +286,22 @@ impl From<AuditError> for Problem {
         let kind = match error {
             AuditError::NotFound => Kind::NotFound,
             AuditError::Finished | AuditError::Unfinished => Kind::Conflict,
-            AuditError::TooLarge(_) | AuditError::TooOften(_) | AuditError::TooMany(_) => Kind::TooLarge,
-            AuditError::Full | AuditError::Draining => Kind::Unavailable,
+            AuditError::TooManyScores { .. } | AuditError::TooManyDraws { .. } | AuditError::TooManyNumbers { .. } => {
+                Kind::TooLarge
+            }
+            AuditError::Full(_) | AuditError::Draining => Kind::Unavailable,
         };
         Self::new(kind, error.to_string())
+    }
+}
+
+impl From<&AuditFailure> for Problem {
+    fn from(failure: &AuditFailure) -> Self {
+        match failure {
+            AuditFailure::Scorer(error) => error.into(),
+            AuditFailure::ModelChanged(_) => Self::new(Kind::Conflict, failure.to_string()),
+            AuditFailure::ForeignResults | AuditFailure::Panicked(_) => Self::internal(failure),
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! `pdr-audit audit`: labelled NDJSON or CSV in, a report out.
 
 use super::{ScoringArgs, progress, samples, table};
-use crate::jobs::{self, AuditSpec, Metrics};
+use crate::audits::{self, AuditFailure, AuditMetrics, AuditRequest};
 use crate::methods::faults_of_texts;
+use crate::scorer::Plan;
 use crate::statistics::Bootstrap;
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -16,7 +17,7 @@ pub struct AuditArgs {
     /// `group`; `-` for NDJSON on standard input.
     file: PathBuf,
     /// False-positive rates at which to report the true-positive rate.
-    #[arg(long, value_name = "RATE", value_delimiter = ',', default_values_t = Metrics::default().fpr_targets)]
+    #[arg(long, value_name = "RATE", value_delimiter = ',', default_values_t = AuditMetrics::default().fpr_targets)]
     fpr: Vec<f64>,
     /// List the points of each ROC curve (JSON only).
     #[arg(long)]
@@ -29,13 +30,13 @@ pub struct AuditArgs {
     seed: u64,
     /// How to print the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<ReportFormat>,
     #[command(flatten)]
     scoring: ScoringArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Format {
+enum ReportFormat {
     Json,
     Table,
 }
@@ -56,17 +57,26 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     if let Some((_, fault)) = bootstrap.iter().flat_map(Bootstrap::faults).next() {
         bail!("--replicates: {fault}");
     }
-    let metrics = Metrics { fpr_targets: args.fpr, roc: args.roc, bootstrap };
+    let metrics = AuditMetrics { fpr_targets: args.fpr, roc: args.roc, bootstrap };
     let bar = progress::bar(Some(samples.len() as u64));
-    let spec = Arc::new(AuditSpec { plan, samples, metrics });
-    let outcome = jobs::run(&scorer, spec, |done| bar.set_position(done as u64)).await.map_err(super::explained);
-    super::finish(&scorer).await;
-    let outcome = outcome?;
+    let Plan { model, methods, overflow, .. } = plan;
+    let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics, samples };
+    let outcome = audits::run(Arc::new(request), &scorer, |done| bar.set_position(done as u64)).await;
     drop(bar);
-    let default = if stdout().is_terminal() { Format::Table } else { Format::Json };
+    super::finish(&scorer).await;
+    let report = outcome.map_err(explained)?.report;
+    let default = if stdout().is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
     match args.format.unwrap_or(default) {
-        Format::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&outcome.report)?)?,
-        Format::Table => write!(stdout().lock(), "{}", table::render(&outcome.report))?,
+        ReportFormat::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&report)?)?,
+        ReportFormat::Table => write!(stdout().lock(), "{}", table::render(&report))?,
     }
     Ok(())
+}
+
+/// A failure of the audit as the command line tells it.
+fn explained(failure: AuditFailure) -> anyhow::Error {
+    match failure {
+        AuditFailure::Scorer(error) => super::explained(error),
+        failure => failure.into(),
+    }
 }

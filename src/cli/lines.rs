@@ -1,6 +1,6 @@
 //! Lines of NDJSON, bounded in length, read on a thread of their own.
 
-use crate::jobs::Sample;
+use crate::audits::Sample;
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, stdin};
@@ -136,7 +136,7 @@ fn in_words(error: serde_path_to_error::Error<serde_json::Error>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::{Label, SampleId};
+    use crate::audits::{Label, SampleId};
     use serde_json::json;
 
     #[test]

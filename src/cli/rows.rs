@@ -1,7 +1,7 @@
 //! Records of CSV with a header, bounded in length.
 
 use super::lines::Reader;
-use crate::jobs::{Label, Sample, SampleId};
+use crate::audits::{Label, Sample, SampleId};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use std::io::Read;

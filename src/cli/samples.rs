@@ -1,7 +1,7 @@
 //! The samples of a file to audit.
 
 use super::{lines, rows};
-use crate::jobs::{Sample, samples_error};
+use crate::audits::{Sample, samples_error};
 use anyhow::{Context, Result, anyhow, bail};
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use super::lines::{self, BadLine, Lines, Reader, TextLine};
 use super::{ScoringArgs, progress};
-use crate::jobs::Sample;
+use crate::audits::Sample;
 use crate::scorer::{Bound, IN_FLIGHT, Input, Plan, Scorer, ScorerError, TextError, TextResult};
 use anyhow::{Context, Result};
 use clap::Args;

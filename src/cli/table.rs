@@ -1,6 +1,6 @@
 //! An audit's report for people.
 
-use crate::jobs::{AuditReport, MethodFindings};
+use crate::audits::{AuditReport, MethodFindings};
 use std::fmt::Write;
 
 /// One line a method, then the same for each group, then the warnings.
@@ -60,8 +60,8 @@ fn row(label: &str, findings: &MethodFindings, targets: &[f64], width: usize) ->
     let separation = findings.separation.as_ref();
     let (auroc, error) = (separation.and_then(|s| s.auroc), separation.and_then(|s| s.auroc_standard_error));
     let mut out = format!("{:width$}  {:>6}  {:>6}", label, number(auroc), number(error));
-    for at in 0..targets.len() {
-        let point = separation.and_then(|s| s.tpr_at_fpr.get(at));
+    for place in 0..targets.len() {
+        let point = separation.and_then(|s| s.tpr_at_fpr.get(place));
         let _ = write!(out, "  {:>10}", number(point.map(|point| point.tpr)));
     }
     let versus = findings.versus_baseline.as_ref().map(|versus| {

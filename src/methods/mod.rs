@@ -32,6 +32,7 @@ mod resolve;
 mod scope;
 mod score;
 mod slope;
+mod stored;
 mod texts;
 mod texts_fit;
 mod token_counts;

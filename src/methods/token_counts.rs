@@ -33,6 +33,11 @@ impl TokenCounts {
         }
     }
 
+    /// Stands for counts that are known by their id alone.
+    pub(super) fn unbound() -> Self {
+        Self { counts: Vec::new(), tokens: 0 }
+    }
+
     /// How many tokens the corpus has.
     pub fn tokens(&self) -> u64 {
         self.tokens

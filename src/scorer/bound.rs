@@ -5,13 +5,13 @@ use super::ScorerError;
 use super::encodings::Encodings;
 use super::text::Overflow;
 use crate::methods::{Base, Fault, LabelledMethod, Reading, Texts, Unseen, View};
-use crate::pool::{Model, Retry};
+use crate::pool::{Model, ModelInfo, Retry};
 use std::sync::Arc;
 
 /// How texts are to be scored.
 #[derive(Clone)]
 pub struct Plan {
-    /// The id of the model whose training data is asked about.
+    /// Id of the model whose training data is asked about.
     pub model: String,
     pub methods: Arc<[LabelledMethod]>,
     pub overflow: Overflow,
@@ -48,6 +48,12 @@ impl Bound {
     pub fn place_of(&self, id: &str) -> Result<usize, ScorerError> {
         let place = self.models.iter().position(|model| model.id() == id);
         place.ok_or_else(|| ScorerError::Internal(format!("the model `{id}` of a method was not bound")))
+    }
+
+    /// What is said of every model that takes part: the one asked about, the reference models, and those that make
+    /// neighbours.
+    pub fn infos(&self) -> Vec<ModelInfo> {
+        self.models.iter().chain(&self.generators).map(|model| model.info.clone()).collect()
     }
 
     /// The ids of what is put before a text.
@@ -180,6 +186,9 @@ impl Scorer {
             }
             Base::DcPdd { counts, .. } => {
                 let made = self.token_counts(&counts.id).cloned();
+                if let Some(made) = &made {
+                    counts.table = Arc::clone(&made.table);
+                }
                 let target = Arc::clone(&binding.models[0]);
                 // The first look at a tokenizer takes a moment.
                 let fits = move || made.is_some_and(|made| made.fit(&target.tokenizer));

@@ -7,6 +7,7 @@
 
 mod bound;
 mod encodings;
+mod error;
 mod neighbors;
 mod passes;
 mod result;

@@ -5,7 +5,7 @@ use super::text::{Overflow, Prepared};
 use crate::engine::Stats;
 use crate::methods::{self, Explanation, LabelledMethod, Seen, Surroundings, TextStats, View};
 use crate::token_stats::TokenStats;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -64,14 +64,14 @@ impl TextResult {
 }
 
 /// Why a text, or one method of it, has no score.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TextError {
     /// The method concerned; absent when no method could run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub label: Option<Arc<str>>,
     /// `too_short`, `too_long`, `untokenizable`, `zero_denominator`, `zero_weight`, `nothing_selected`, `non_finite`,
-    /// `no_neighbors` or `in_prefix`.
+    /// `no_neighbors`, `in_prefix` or, in an audit, `model_failed`.
     #[schema(value_type = String)]
     pub code: Cow<'static, str>,
     /// The fault in words.
@@ -116,7 +116,7 @@ pub struct TokenDetail {
 }
 
 /// What a request cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// Tokens scored.
     pub tokens: usize,

@@ -2,7 +2,7 @@
 //! start.
 
 use crate::token_stats::TokenStats;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Sums over the samples of an audit, by position and class.
@@ -25,7 +25,7 @@ struct Sums {
 }
 
 /// The first rows of a profile.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PositionRows {
     /// From position 1, without gaps.
     pub rows: Vec<PositionRow>,
@@ -34,7 +34,7 @@ pub struct PositionRows {
 }
 
 /// The means of the scored tokens at one position; a class without tokens there is absent.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PositionRow {
     /// From 1, the first scored token.
     pub position: usize,
@@ -48,7 +48,7 @@ pub struct PositionRow {
 }
 
 /// Means over the tokens at one position, in nats.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PositionMeans {
     /// The number of tokens.
     pub count: usize,

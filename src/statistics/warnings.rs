@@ -34,6 +34,8 @@ pub enum WarningCode {
     LabelConflict,
     /// Texts were truncated to the model's context.
     TruncatedTexts,
+    /// Texts ran twice for weights by the entropy of the dataset, since the cache does not hold the statistics of all.
+    RepeatedPasses,
 }
 
 /// The properties of one sample that warnings depend on.

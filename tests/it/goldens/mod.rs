@@ -13,5 +13,6 @@ mod properties;
 mod refusals;
 mod reproduced;
 mod rig;
+mod stored_audits;
 mod tokens;
 mod windows;

@@ -1,30 +1,31 @@
-//! What the scores of some samples say of each method: pure.
+//! What the scores of some samples say of each method.
 
-use super::{MethodFindings, Separation, VersusBaseline};
-use crate::jobs::run::{Column, SampleScores};
-use crate::jobs::spec::Metrics;
+use super::findings::{MethodFindings, Separation, VersusBaseline};
+use crate::audits::columns::Column;
+use crate::audits::request::AuditMetrics;
+use crate::audits::results::SampleScores;
 use crate::methods::LabelledMethod;
 use crate::statistics::{BootstrapColumn, ColumnBootstrap, LabelledScore, Roc, auroc, bootstrap};
 
 /// The scores of samples by method.
-pub struct Table<'a> {
+pub struct Comparison<'a> {
     columns: &'a [Column],
-    metrics: &'a Metrics,
+    metrics: &'a AuditMetrics,
     /// Of each sample; none of an unlabelled one, and then of no other.
     labels: Vec<bool>,
     /// By method and sample.
     scores: Vec<Vec<Option<f64>>>,
 }
 
-impl<'a> Table<'a> {
-    /// The table of these samples, all of them labelled or none.
-    pub fn new(columns: &'a [Column], metrics: &'a Metrics, rows: &[&SampleScores]) -> Self {
-        let of = |at: usize| rows.iter().map(|row| row.scores[at]).collect();
+impl<'a> Comparison<'a> {
+    /// The comparison on these samples, all of them labelled or none.
+    pub fn new(columns: &'a [Column], metrics: &'a AuditMetrics, rows: &[&SampleScores]) -> Self {
+        let scores = |place: usize| rows.iter().map(|row| row.scores[place]).collect();
         Self {
             columns,
             metrics,
             labels: rows.iter().filter_map(|row| row.member).collect(),
-            scores: (0..columns.len()).map(of).collect(),
+            scores: (0..columns.len()).map(scores).collect(),
         }
     }
 
@@ -32,7 +33,7 @@ impl<'a> Table<'a> {
     pub fn findings(&self, wanted: &dyn Fn() -> bool) -> Vec<(&'a LabelledMethod, MethodFindings)> {
         let resampled = self.resampled(wanted);
         let listed = self.columns.iter().enumerate().filter(|(_, column)| column.listed);
-        listed.map(|(at, column)| (&column.method, self.finding(at, resampled.get(at)))).collect()
+        listed.map(|(place, column)| (&column.method, self.finding(place, resampled.get(place)))).collect()
     }
 
     fn is_labelled(&self) -> bool {
@@ -47,20 +48,20 @@ impl<'a> Table<'a> {
         bootstrap(&self.labels, &columns.collect::<Vec<_>>(), &self.metrics.fpr_targets, settings, wanted)
     }
 
-    fn finding(&self, at: usize, resampled: Option<&ColumnBootstrap>) -> MethodFindings {
-        let roc = Roc::new(&self.samples(at, |_| true)).ok();
+    fn finding(&self, place: usize, resampled: Option<&ColumnBootstrap>) -> MethodFindings {
+        let roc = Roc::new(&self.samples(place, |_| true)).ok();
         MethodFindings {
-            scored: self.scores[at].iter().flatten().count(),
+            scored: self.scores[place].iter().flatten().count(),
             separation: self.is_labelled().then(|| self.separation(roc.as_ref())),
             bootstrap: resampled.map(|resampled| resampled.summary.clone()),
-            versus_baseline: self.columns[at].baseline.and_then(|base| self.versus(at, base, resampled)),
+            versus_baseline: self.columns[place].baseline.and_then(|base| self.versus(place, base, resampled)),
             roc: roc.filter(|_| self.metrics.roc).map(|roc| roc.points()),
         }
     }
 
     /// The samples that the method scores, of those for which `taken` holds.
-    fn samples(&self, at: usize, taken: impl Fn(usize) -> bool) -> Vec<LabelledScore> {
-        let scored = self.labels.iter().zip(&self.scores[at]).enumerate();
+    fn samples(&self, place: usize, taken: impl Fn(usize) -> bool) -> Vec<LabelledScore> {
+        let scored = self.labels.iter().zip(&self.scores[place]).enumerate();
         scored
             .filter_map(|(row, (&member, score))| {
                 Some(LabelledScore { score: (*score)?, member }).filter(|_| taken(row))
@@ -81,9 +82,9 @@ impl<'a> Table<'a> {
     }
 
     /// Against the column `base`, on the samples that both score.
-    fn versus(&self, at: usize, base: usize, resampled: Option<&ColumnBootstrap>) -> Option<VersusBaseline> {
-        let both = |row: usize| self.scores[at][row].is_some() && self.scores[base][row].is_some();
-        let delta = auroc(&self.samples(at, both)).ok()? - auroc(&self.samples(base, both)).ok()?;
+    fn versus(&self, place: usize, base: usize, resampled: Option<&ColumnBootstrap>) -> Option<VersusBaseline> {
+        let both = |row: usize| self.scores[place][row].is_some() && self.scores[base][row].is_some();
+        let delta = auroc(&self.samples(place, both)).ok()? - auroc(&self.samples(base, both)).ok()?;
         let paired = resampled.and_then(|resampled| resampled.versus_baseline);
         Some(VersusBaseline {
             baseline: self.columns[base].method.label.to_string(),

@@ -1,0 +1,104 @@
+//! What one audit may ask for, known before it is accepted.
+
+use super::columns::columns;
+use super::error::AuditError;
+use super::request::AuditRequest;
+use std::collections::HashSet;
+
+/// The most scores of one audit, samples times methods (and baselines); some 160 MB.
+pub const MAX_SCORES: usize = 10_000_000;
+/// The most scores that the replicates of one audit look at: about half a minute on two cores.
+const MAX_DRAWS: u64 = 40_000_000_000;
+/// The most numbers that the replicates of one bootstrap leave: half a GB. Groups are resampled one after the other, so they
+/// add nothing.
+const MAX_NUMBERS: u64 = 1 << 26;
+/// What a sample costs beside its scores, counted in scores: texts, ids and errors.
+const SCORES_OF_A_SAMPLE: usize = 16;
+/// The most samples of an audit; with any method, more would have more than [`MAX_SCORES`].
+pub const MAX_SAMPLES: usize = MAX_SCORES / (SCORES_OF_A_SAMPLE + 1);
+/// What a group's results cost for each method and each rate reported, counted in scores: the rate, its interval and what the
+/// replicates say of it.
+const SCORES_OF_A_RATE: usize = 8;
+
+/// How much memory the audit's results take, counted in scores.
+///
+/// # Errors
+/// [`AuditError::TooManyScores`], [`AuditError::TooManyDraws`] or [`AuditError::TooManyNumbers`].
+pub fn check_cost(request: &AuditRequest) -> Result<usize, AuditError> {
+    let columns = columns(&request.methods).len();
+    let samples = request.samples.len();
+    let grouped = request.samples.iter().filter_map(|sample| sample.group.as_deref());
+    let (groups, grouped) = (grouped.clone().collect::<HashSet<&str>>().len(), grouped.count());
+    // The true-positive rates, and the AUROC.
+    let rates = 1 + request.metrics.fpr_targets.len();
+
+    let of_groups = groups.saturating_mul(columns).saturating_mul(rates).saturating_mul(SCORES_OF_A_RATE);
+    let scores = samples.saturating_mul(columns + SCORES_OF_A_SAMPLE).saturating_add(of_groups);
+    if scores > MAX_SCORES {
+        return Err(AuditError::TooManyScores { scores, limit: MAX_SCORES });
+    }
+    let replicates = request.metrics.bootstrap.as_ref().map_or(0, |bootstrap| bootstrap.replicates as u64);
+    let replicated = replicates.saturating_mul(columns as u64);
+    let looked_at = samples.saturating_add(grouped).saturating_add(groups.saturating_mul(rates));
+    let draws = replicated.saturating_mul(looked_at as u64);
+    if draws > MAX_DRAWS {
+        return Err(AuditError::TooManyDraws { draws, limit: MAX_DRAWS });
+    }
+    let numbers = replicated.saturating_mul(rates as u64);
+    if numbers > MAX_NUMBERS {
+        return Err(AuditError::TooManyNumbers { numbers, limit: MAX_NUMBERS });
+    }
+    Ok(scores)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audits::request::AuditMetrics;
+    use crate::audits::sample::Sample;
+    use crate::methods::default_methods;
+    use crate::scorer::Overflow;
+    use crate::statistics::Bootstrap;
+
+    /// 1,000 samples in so many groups; 0 for none.
+    fn request(groups: usize, replicates: usize) -> AuditRequest {
+        let group = |number: usize| (groups > 0).then(|| (number % groups).to_string());
+        let sample = |number: usize| Sample { text: number.to_string(), group: group(number), ..Sample::default() };
+        let bootstrap = Some(Bootstrap { replicates, ..Bootstrap::default() });
+        AuditRequest {
+            model: "demo".to_owned(),
+            methods: default_methods(),
+            overflow: Overflow::Error,
+            metrics: AuditMetrics { bootstrap, ..AuditMetrics::default() },
+            samples: (0..1_000).map(sample).collect(),
+        }
+    }
+
+    #[test]
+    fn groups_count_in_the_bounds() {
+        // Eight methods, the baselines among them, and four rates.
+        assert_eq!(check_cost(&request(0, 1)), Ok(1_000 * (8 + 16)));
+        assert_eq!(check_cost(&request(10, 1)), Ok(1_000 * (8 + 16) + 10 * 8 * 4 * 8));
+        let draws = |groups| match check_cost(&AuditRequest {
+            // A hundred times the samples, so that the draws are over the limit before the numbers are.
+            samples: request(groups, 0).samples.iter().cycle().take(100_000).cloned().collect(),
+            ..request(groups, 100_000)
+        }) {
+            Err(AuditError::TooManyDraws { draws, .. }) => draws,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(draws(0), 100_000 * 8 * 100_000);
+        assert_eq!(draws(10), 100_000 * 8 * (2 * 100_000 + 10 * 4));
+    }
+
+    #[test]
+    fn an_audit_within_the_bounds_is_over_them_with_groups() {
+        // 8 methods, 40,000 replicates: 100,000 samples are at most 40e9 draws alone, and twice that in groups.
+        let sized = |groups| AuditRequest {
+            samples: request(groups, 0).samples.iter().cycle().take(100_000).cloned().collect(),
+            ..request(groups, 40_000)
+        };
+        assert!(check_cost(&sized(0)).is_ok());
+        assert!(matches!(check_cost(&sized(3)), Err(AuditError::TooManyDraws { .. })));
+    }
+}

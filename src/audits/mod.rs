@@ -1,0 +1,42 @@
+//! Audits: labelled samples in, a report out of how well each method tells members of the training data from others.
+//!
+//! An [`AuditRequest`] is plain data: what is stored is what is run. [`run`] scores its samples and leaves
+//! [`AuditResults`], which are plain data too; [`build_report`] is a pure function of the two. [`Audits`] keeps the audits of
+//! a service: it queues them, runs a few at a time, and answers where each stands.
+//!
+//! Invariants:
+//!
+//! - an audit is deterministic: the same request on the same model gives the same report, bit for bit, but for the part of
+//!   its `usage` that the caches decide. So running a request again is how an interrupted audit resumes: the cache of
+//!   statistics answers what ran before;
+//! - an error of one sample does not end the others;
+//! - a model that is reloaded while an audit runs is waited for.
+
+mod columns;
+mod error;
+mod job;
+mod limits;
+mod ordered_profile;
+mod report;
+mod request;
+mod results;
+mod retry;
+mod run;
+mod runner;
+mod sample;
+mod scoring;
+mod status;
+
+pub use columns::Column;
+pub use error::{AuditError, AuditFailure};
+pub use limits::MAX_SAMPLES;
+pub use report::{
+    AuditReport, Excluded, ExpandedRequest, GroupMethod, GroupReport, MethodFindings, MethodReport, OtherModel,
+    Provenance, SampleCounts, Separation, VersusBaseline, build_report,
+};
+pub use request::{AuditMetrics, AuditRequest};
+pub use results::{AuditResults, SampleScores};
+pub use run::{AuditOutcome, run};
+pub use runner::Audits;
+pub use sample::{Label, MAX_GROUPS, Sample, SampleId, samples_error};
+pub use status::{AuditSnapshot, AuditStatus};

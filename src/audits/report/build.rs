@@ -1,0 +1,113 @@
+//! From the results of an audit to its report.
+
+use super::cautions::{cautions, cautions_of_run};
+use super::comparison::Comparison;
+use super::document::{AuditReport, Excluded, GroupMethod, GroupReport, MethodReport, SampleCounts};
+use super::provenance::provenance;
+use crate::audits::error::AuditFailure;
+use crate::audits::request::AuditRequest;
+use crate::audits::results::{AuditResults, SampleScores};
+use crate::audits::sample::Sample;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Puts the report together; it is of no use once it is not `wanted` any more.
+///
+/// # Errors
+/// [`AuditFailure::ForeignResults`] where the results are not those of the request.
+pub fn build_report(
+    request: &AuditRequest,
+    results: &AuditResults,
+    wanted: &dyn Fn() -> bool,
+) -> Result<AuditReport, AuditFailure> {
+    if !fit(request, results) {
+        return Err(AuditFailure::ForeignResults);
+    }
+    let everyone: Vec<usize> = (0..results.rows.len()).collect();
+    let group = |(group, rows): (&str, Vec<usize>)| group_report(request, results, group, &rows, wanted);
+    let mut warnings = cautions(request, results, &everyone);
+    warnings.extend(cautions_of_run(results));
+    Ok(AuditReport {
+        samples: SampleCounts {
+            total: results.rows.len(),
+            members: count(results, &everyone, true),
+            non_members: count(results, &everyone, false),
+            excluded: excluded(results),
+        },
+        methods: (compare(request, results, &everyone).findings(wanted).into_iter())
+            .map(|(method, findings)| MethodReport { method: method.clone(), findings })
+            .collect(),
+        groups: groups(&request.samples).into_iter().map(group).collect(),
+        position_profile: results.profile.rows.clone(),
+        positions_left_out: results.profile.left_out,
+        warnings,
+        usage: results.usage,
+        provenance: provenance(request, results),
+    })
+}
+
+/// Whether there is a row for each sample, a score for each column, and a column for each baseline.
+fn fit(request: &AuditRequest, results: &AuditResults) -> bool {
+    let columns = results.columns.len();
+    results.rows.len() == request.samples.len()
+        && results.rows.iter().all(|row| row.scores.len() == columns)
+        && results.columns.iter().all(|column| column.baseline.is_none_or(|baseline| baseline < columns))
+}
+
+fn group_report(
+    request: &AuditRequest,
+    results: &AuditResults,
+    group: &str,
+    rows: &[usize],
+    wanted: &dyn Fn() -> bool,
+) -> GroupReport {
+    GroupReport {
+        group: group.to_owned(),
+        total: rows.len(),
+        members: count(results, rows, true),
+        non_members: count(results, rows, false),
+        methods: (compare(request, results, rows).findings(wanted).into_iter())
+            .map(|(method, findings)| GroupMethod { label: Arc::clone(&method.label), findings })
+            .collect(),
+        warnings: cautions(request, results, rows),
+    }
+}
+
+/// The methods on some of the samples.
+fn compare<'a>(request: &'a AuditRequest, results: &'a AuditResults, rows: &[usize]) -> Comparison<'a> {
+    let rows: Vec<&SampleScores> = rows.iter().map(|&row| &results.rows[row]).collect();
+    Comparison::new(&results.columns, &request.metrics, &rows)
+}
+
+fn count(results: &AuditResults, rows: &[usize], member: bool) -> usize {
+    rows.iter().filter(|row| results.rows[**row].member == Some(member)).count()
+}
+
+/// The groups in the order in which they appear, each with its samples.
+fn groups(samples: &[Sample]) -> Vec<(&str, Vec<usize>)> {
+    let (mut groups, mut places) = (Vec::<(&str, Vec<usize>)>::new(), HashMap::new());
+    for (row, sample) in samples.iter().enumerate() {
+        let Some(group) = sample.group.as_deref() else { continue };
+        let place = *places.entry(group).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some((_, rows)) => rows.push(row),
+            None => groups.push((group, vec![row])),
+        }
+    }
+    groups
+}
+
+fn excluded(results: &AuditResults) -> Vec<Excluded> {
+    let labels: HashSet<&str> = results.listed().map(|(_, column)| &*column.method.label).collect();
+    let listed = |label: &Option<Arc<str>>| label.as_ref().is_none_or(|label| labels.contains(&**label));
+    let entries = results.rows.iter().enumerate().flat_map(|(index, sample)| {
+        let errors = sample.errors.iter().filter(|error| listed(&error.label));
+        errors.map(move |error| Excluded {
+            index,
+            id: sample.id.clone(),
+            label: error.label.clone(),
+            code: error.code.clone(),
+        })
+    });
+    entries.collect()
+}

@@ -1,0 +1,103 @@
+//! Where the numbers of a report come from.
+
+use crate::audits::request::{AuditMetrics, AuditRequest};
+use crate::audits::results::AuditResults;
+use crate::audits::sample::Sample;
+use crate::methods::LabelledMethod;
+use crate::models::precision::Rounding;
+use crate::pool::ModelInfo;
+use crate::scorer::Overflow;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+/// What is needed to do the same again.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Provenance {
+    pub model: String,
+    pub model_digest: String,
+    pub tokenizer_digest: String,
+    pub dtype: String,
+    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounding: Option<Rounding>,
+    pub device: String,
+    /// The commit of a model from the Hub.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The other models that took part: reference models and those that made neighbours.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub other_models: Vec<OtherModel>,
+    pub program_version: String,
+    /// SHA-256 over the samples in order: of each its label (`1`, `0` or `-`), the bytes of its text as 64 bits
+    /// (little-endian), and the text.
+    pub dataset_digest: String,
+    /// The request with its defaults filled in.
+    pub request: ExpandedRequest,
+}
+
+/// A model that took part beside the one asked about.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct OtherModel {
+    pub model: String,
+    pub model_digest: String,
+    pub tokenizer_digest: String,
+    pub dtype: String,
+    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounding: Option<Rounding>,
+}
+
+/// The request of an audit with its defaults filled in, without the samples.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ExpandedRequest {
+    pub methods: Vec<LabelledMethod>,
+    pub overflow: Overflow,
+    pub metrics: AuditMetrics,
+}
+
+/// The provenance of these results.
+pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance {
+    let AuditResults { model, other_models, .. } = results;
+    let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, device, commit } = model.clone();
+    Provenance {
+        model: id,
+        model_digest: digest,
+        tokenizer_digest,
+        dtype,
+        rounding,
+        device,
+        commit,
+        other_models: other_models.iter().map(OtherModel::from).collect(),
+        program_version: env!("CARGO_PKG_VERSION").into(),
+        dataset_digest: dataset_digest(&request.samples),
+        request: ExpandedRequest {
+            methods: results.listed().map(|(_, column)| column.method.clone()).collect(),
+            overflow: request.overflow,
+            metrics: request.metrics.clone(),
+        },
+    }
+}
+
+impl From<&ModelInfo> for OtherModel {
+    fn from(model: &ModelInfo) -> Self {
+        let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, .. } = model.clone();
+        Self { model: id, model_digest: digest, tokenizer_digest, dtype, rounding }
+    }
+}
+
+fn dataset_digest(samples: &[Sample]) -> String {
+    let mut digest = Sha256::new();
+    for sample in samples {
+        digest.update(match sample.is_member() {
+            Some(true) => b"1",
+            Some(false) => b"0",
+            None => b"-",
+        });
+        digest.update((sample.text.len() as u64).to_le_bytes());
+        digest.update(&sample.text);
+    }
+    let hex: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}

@@ -1,0 +1,56 @@
+//! An audit as it is asked for, stored and run.
+
+use super::sample::Sample;
+use crate::methods::LabelledMethod;
+use crate::scorer::{Overflow, Plan};
+use crate::statistics::Bootstrap;
+use crate::wire::object_or_null;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A whole audit, as plain data: methods are resolved, and models are named by id.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditRequest {
+    /// Id of the model whose training data is asked about.
+    pub model: String,
+    /// What to compute, every parameter included.
+    pub methods: Vec<LabelledMethod>,
+    /// What to do with a text that is longer than the model's context.
+    pub overflow: Overflow,
+    /// Which statistics to report.
+    pub metrics: AuditMetrics,
+    /// The texts, in which [`samples_error`](super::samples_error) finds no fault.
+    pub samples: Vec<Sample>,
+}
+
+/// Which statistics to report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(as = Metrics)]
+pub struct AuditMetrics {
+    /// False-positive rates at which to report the true-positive rate, each in [0, 1].
+    pub fpr_targets: Vec<f64>,
+    /// Whether to list the points of the ROC curve.
+    pub roc: bool,
+    /// How to draw the samples anew, so that it shows how the numbers vary; null for not at all.
+    #[serde(deserialize_with = "object_or_null")]
+    pub bootstrap: Option<Bootstrap>,
+}
+
+impl From<&AuditRequest> for Plan {
+    fn from(request: &AuditRequest) -> Self {
+        Self {
+            model: request.model.clone(),
+            methods: request.methods.as_slice().into(),
+            overflow: request.overflow,
+            tokens: false,
+        }
+    }
+}
+
+impl Default for AuditMetrics {
+    fn default() -> Self {
+        Self { fpr_targets: vec![0.005, 0.01, 0.05], roc: false, bootstrap: Some(Bootstrap::default()) }
+    }
+}

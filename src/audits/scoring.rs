@@ -1,0 +1,90 @@
+//! The texts of an audit through the scorer, whatever becomes of the model meanwhile.
+
+use super::error::AuditFailure;
+use super::request::AuditRequest;
+use super::retry::until_final;
+use crate::engine::EngineError;
+use crate::methods::LabelledMethod;
+use crate::pool::ModelInfo;
+use crate::scorer::{Bound, Input, Plan, Scored, Scorer, ScorerError};
+use std::sync::Arc;
+
+/// A request whose models are open.
+pub struct BoundRequest<'a> {
+    scorer: &'a Scorer,
+    plan: Plan,
+    pub bound: Arc<Bound>,
+    /// What all scores of the audit come from.
+    models: Vec<ModelInfo>,
+}
+
+/// Some of the methods, on all texts.
+pub struct Round<'a> {
+    request: &'a BoundRequest<'a>,
+    methods: Vec<LabelledMethod>,
+    dataset_weights: Arc<[f64]>,
+    bound: Arc<Bound>,
+}
+
+impl<'a> BoundRequest<'a> {
+    /// Opens what the request names.
+    ///
+    /// # Errors
+    /// [`AuditFailure::Scorer`].
+    pub async fn new(scorer: &'a Scorer, request: &AuditRequest) -> Result<Self, AuditFailure> {
+        let plan = Plan::from(request);
+        let bound = until_final(|| async { Ok(scorer.bind(&plan).await?) }).await?;
+        Ok(Self { scorer, plan, models: bound.infos(), bound })
+    }
+
+    /// A round of these methods; `dataset_weights` are those of `entropy_dataset`, where they are known.
+    pub fn round(&'a self, methods: Vec<LabelledMethod>, dataset_weights: Arc<[f64]>) -> Round<'a> {
+        let bound = Arc::new(self.bound.only(methods.clone(), Arc::clone(&dataset_weights)));
+        Round { request: self, methods, dataset_weights, bound }
+    }
+
+    /// The request bound anew, after a model was reloaded: to the same files, or it is no use.
+    async fn bind_again(&self) -> Result<Arc<Bound>, AuditFailure> {
+        let bound = self.scorer.bind(&self.plan).await?;
+        let models = bound.infos();
+        match self.models.iter().zip(&models).find(|(before, now)| before != now) {
+            Some((changed, _)) => Err(AuditFailure::ModelChanged(changed.id.clone())),
+            None => Ok(bound),
+        }
+    }
+}
+
+impl Round<'_> {
+    /// Scores one text, behind interactive work. A model that is being reloaded is waited for; one that fails on the text is
+    /// asked once more, for another text of its batch may have been at fault.
+    ///
+    /// # Errors
+    /// [`AuditFailure`]; see [`is_of_one_text`].
+    pub async fn score(&self, input: Input) -> Result<Scored, AuditFailure> {
+        match self.request.scorer.score_behind(&self.bound, input.clone()).await {
+            Err(error) if error.is_retryable() || failed_to_run(&error) => {
+                tracing::debug!(%error, "a text of an audit is scored again");
+                until_final(|| self.score_anew(input.clone())).await
+            }
+            scored => Ok(scored?),
+        }
+    }
+
+    async fn score_anew(&self, input: Input) -> Result<Scored, AuditFailure> {
+        let bound = self.request.bind_again().await?;
+        let bound = Arc::new(bound.only(self.methods.clone(), Arc::clone(&self.dataset_weights)));
+        Ok(self.request.scorer.score_behind(&bound, input).await?)
+    }
+}
+
+/// Whether an error of [`Round::score`] concerns this text alone, as far as one text can tell.
+pub fn is_of_one_text(failure: &AuditFailure) -> bool {
+    match failure {
+        AuditFailure::Scorer(error) => failed_to_run(error),
+        AuditFailure::ModelChanged(_) | AuditFailure::ForeignResults | AuditFailure::Panicked(_) => false,
+    }
+}
+
+fn failed_to_run(error: &ScorerError) -> bool {
+    matches!(error, ScorerError::Failed(EngineError::ModelFailed(_)))
+}
