@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Retry};
 use super::token_counts::Counts;
-use crate::methods::{NamedCounts, Scope};
+use crate::methods::Scope;
 use std::sync::Arc;
 
 /// All configured models.
@@ -66,10 +66,7 @@ impl Registry {
     pub fn scope<'a>(&'a self, model: Option<&'a Entry>, audit: bool, neighbors: bool) -> Scope<'a> {
         let models = self.models.iter().map(|model| model.id()).collect();
         let reference = model.and_then(|model| model.declared.reference.as_deref());
-        let named =
-            |counts: &Arc<Counts>| NamedCounts { id: counts.id.as_str().into(), table: Arc::clone(&counts.table) };
-        let counts = self.token_counts.iter().map(named).collect();
-        Scope { models, reference, counts, audit, neighbors }
+        Scope { models, reference, token_counts: self.token_counts_ids().collect(), audit, neighbors }
     }
 
     /// The id of the default model.

@@ -3,10 +3,10 @@
 use super::bound::Bound;
 use super::passes::{Batch, Slot, join};
 use super::result::{self, Answered};
-use super::text::{Made, Prepared};
+use super::text::{GeneratedNeighbors, Prepared};
 use super::{Input, MAX_DETAIL_BYTES, Scored, Scorer, ScorerError, TextResult, Usage};
 use crate::engine::{Class, Output, Stats, Ticket, Work};
-use crate::methods::{LabelledMethod, Unseen, View};
+use crate::methods::{AuxiliaryPass, AuxiliaryPassError, LabelledMethod};
 use crate::telemetry::names;
 use std::sync::Arc;
 use std::time::Instant;
@@ -45,11 +45,13 @@ impl Scorer {
         let mut prepared = self.workers.map(inputs, move |input| Prepared::new(input, &for_text)).await?;
         check_detail(bound, &prepared)?;
         let mut cost = Usage::default();
-        if !bound.views.is_empty() {
-            let made = self.make_neighbors(bound, &prepared, class, deadline, &mut cost).await?;
+        if !bound.passes.is_empty() {
+            let generated = self.generate_neighbors(bound, &prepared, class, deadline, &mut cost).await?;
             let for_text = Arc::clone(bound);
-            let with_views = move |(text, made): (Prepared, Vec<Made>)| text.with_views(&made, &for_text);
-            prepared = self.workers.map(prepared.into_iter().zip(made).collect(), with_views).await?;
+            let plan = move |(text, generated): (Prepared, Vec<GeneratedNeighbors>)| {
+                text.with_auxiliary_passes(&generated, &for_text)
+            };
+            prepared = self.workers.map(prepared.into_iter().zip(generated).collect(), plan).await?;
         }
         let mut batch = Batch::new(bound.models.len());
         let planned: Vec<Planned> = prepared.into_iter().map(|text| Planned::new(text, &mut batch)).collect();
@@ -59,25 +61,29 @@ impl Scorer {
 
     /// The neighbours of every text by every generator of the methods; adds what they cost. None are made of a text that
     /// has failed already.
-    async fn make_neighbors(
+    async fn generate_neighbors(
         &self,
         bound: &Bound,
         prepared: &[Prepared],
         class: Class,
         deadline: Option<Instant>,
         cost: &mut Usage,
-    ) -> Result<Vec<Vec<Made>>, ScorerError> {
-        let mut made = vec![Vec::new(); prepared.len()];
-        let sound: Vec<usize> = (0..prepared.len()).filter(|&at| prepared[at].error.is_none()).collect();
-        for view in &bound.views {
-            let View::Neighbors(Some(generator)) = view else { continue };
-            let Some(model) = bound.generators.iter().find(|model| model.id == *generator.model) else { continue };
-            let texts = sound.iter().map(|&at| prepared[at].input.text.as_str().into()).collect();
-            let found = self.neighbors(model, texts, generator.count, class, deadline).await?;
-            for (&at, found) in sound.iter().zip(found) {
-                let neighbors = found.map_err(|error| Unseen { code: error.code, detail: error.detail });
-                made[at].push((
-                    view.clone(),
+    ) -> Result<Vec<Vec<GeneratedNeighbors>>, ScorerError> {
+        let mut all = vec![Vec::new(); prepared.len()];
+        let sound: Vec<usize> = (0..prepared.len()).filter(|&index| prepared[index].error.is_none()).collect();
+        for pass in &bound.passes {
+            let AuxiliaryPass::Neighbors(Some(generator)) = pass else { continue };
+            let model = bound.generators.iter().find(|model| model.id == *generator.model);
+            let model = model.ok_or_else(|| {
+                ScorerError::Internal(format!("the generator `{}` was not opened with the methods", generator.model))
+            })?;
+            let texts = sound.iter().map(|&index| prepared[index].input.text.as_str().into()).collect();
+            let generated = self.neighbors(model, texts, generator.count, class, deadline).await?;
+            for (&index, generated) in sound.iter().zip(generated) {
+                let neighbors =
+                    generated.map_err(|error| AuxiliaryPassError { code: error.code, detail: error.detail });
+                all[index].push((
+                    pass.clone(),
                     neighbors.map(|generated| {
                         cost.forward_passes += generated.forward_passes;
                         cost.cached_passes += generated.cached_passes;
@@ -86,7 +92,7 @@ impl Scorer {
                 ));
             }
         }
-        Ok(made)
+        Ok(all)
     }
 
     /// Runs every model's sequences. What one model refuses is taken back from the others.
@@ -145,31 +151,31 @@ impl Scorer {
 struct Planned {
     text: Prepared,
     own: Vec<Slot>,
-    views: Vec<(View, Slots)>,
+    auxiliary: Vec<(AuxiliaryPass, Slots)>,
 }
 
-/// Where each sequence of a view will be, or why there is none.
-type Slots = Result<Vec<Vec<Slot>>, Unseen>;
+/// Where each sequence of an auxiliary pass will be, or why there is none.
+type Slots = Result<Vec<Vec<Slot>>, AuxiliaryPassError>;
 
 impl Planned {
     fn new(mut text: Prepared, batch: &mut Batch) -> Self {
         let own = batch.add(std::mem::take(&mut text.own));
-        let mut views = Vec::with_capacity(text.views.len());
-        for (view, sequences) in text.views.drain(..) {
+        let mut auxiliary = Vec::with_capacity(text.auxiliary.len());
+        for (pass, sequences) in text.auxiliary.drain(..) {
             let slots = sequences.map(|sequences| sequences.into_iter().map(|one| batch.add(one)).collect());
-            views.push((view, slots));
+            auxiliary.push((pass, slots));
         }
-        Self { text, own, views }
+        Self { text, own, auxiliary }
     }
 
     /// The text with its statistics out of the answers of all models.
     fn answered(self, index: usize, answers: &[Vec<Stats>]) -> Answered {
-        let seen = |slots: Vec<Vec<Slot>>| slots.iter().map(|slots| join(slots, answers)).collect();
-        let views = self.views.into_iter().map(|(view, slots)| (view, slots.map(seen)));
+        let joined = |slots: Vec<Vec<Slot>>| slots.iter().map(|slots| join(slots, answers)).collect();
+        let auxiliary = self.auxiliary.into_iter().map(|(pass, slots)| (pass, slots.map(joined)));
         Answered {
             index,
             stats: join(&self.own, answers),
-            views: views.collect(),
+            auxiliary: auxiliary.collect(),
             passes: self.own.len(),
             text: self.text,
         }
