@@ -4,6 +4,7 @@ mod auxiliary_passes;
 mod presets;
 mod properties;
 mod requests;
+mod stored;
 mod worked_examples;
 
 use super::con_recall::ConRecall;
