@@ -54,10 +54,10 @@ impl Batch {
 
 /// The statistics of one sequence from the answers of all models.
 pub fn join(slots: &[Slot], answers: &[Vec<Stats>]) -> Stats {
-    let of =
+    let answer =
         |&(model, index, skip): &Slot| -> Option<(&Stats, usize)> { Some((answers.get(model)?.get(index)?, skip)) };
     match slots {
-        [slot] if slot.2 == 0 => of(slot).map(|(stats, _)| Arc::clone(stats)).unwrap_or_default(),
-        slots => slots.iter().filter_map(of).flat_map(|(stats, skip)| stats.iter().skip(skip).copied()).collect(),
+        [slot] if slot.2 == 0 => answer(slot).map(|(stats, _)| Arc::clone(stats)).unwrap_or_default(),
+        slots => slots.iter().filter_map(answer).flat_map(|(stats, skip)| stats.iter().skip(skip).copied()).collect(),
     }
 }

@@ -211,16 +211,17 @@ fn details(answered: &Answered, summary: &TextStats, bound: &Bound) -> Vec<Token
     let explained: Vec<(Arc<str>, Explanation)> = bound.methods.iter().filter_map(explain).collect();
     let detail = |(position, (&id, &(start, end))): (usize, (&u32, &(usize, usize)))| {
         // The token at position t has the statistics t - 1: the first is never scored.
-        let at = position.checked_sub(1);
-        let stats = at.and_then(|at| summary.tokens.get(at));
+        let index = position.checked_sub(1);
+        let stats = index.and_then(|index| summary.tokens.get(index));
         let number = |field: fn(&TokenStats) -> f64| stats.map(field).filter(|x| x.is_finite());
         let numbers = |list: fn(&Explanation) -> &[f64]| {
-            let of = |(label, explanation): &(Arc<str>, Explanation)| {
-                Some((Arc::clone(label), *list(explanation).get(at?)?))
+            let entry = |(label, explanation): &(Arc<str>, Explanation)| {
+                Some((Arc::clone(label), *list(explanation).get(index?)?))
             };
-            explained.iter().filter_map(of).collect()
+            explained.iter().filter_map(entry).collect()
         };
-        let selected = |explanation: &Explanation| at.and_then(|at| explanation.selected.get(at)) == Some(&true);
+        let selected =
+            |explanation: &Explanation| index.and_then(|index| explanation.selected.get(index)) == Some(&true);
         TokenDetail {
             text: bound.models[0].tokenizer.piece(id),
             offset: [start, end],

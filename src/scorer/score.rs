@@ -150,7 +150,7 @@ impl Scorer {
 /// A text whose passes are in a batch.
 struct Planned {
     text: Prepared,
-    own: Vec<Slot>,
+    passes: Vec<Slot>,
     auxiliary: Vec<(AuxiliaryPass, Slots)>,
 }
 
@@ -159,13 +159,13 @@ type Slots = Result<Vec<Vec<Slot>>, AuxiliaryPassError>;
 
 impl Planned {
     fn new(mut text: Prepared, batch: &mut Batch) -> Self {
-        let own = batch.add(std::mem::take(&mut text.own));
+        let passes = batch.add(std::mem::take(&mut text.passes));
         let mut auxiliary = Vec::with_capacity(text.auxiliary.len());
         for (pass, sequences) in text.auxiliary.drain(..) {
             let slots = sequences.map(|sequences| sequences.into_iter().map(|one| batch.add(one)).collect());
             auxiliary.push((pass, slots));
         }
-        Self { text, own, auxiliary }
+        Self { text, passes, auxiliary }
     }
 
     /// The text with its statistics out of the answers of all models.
@@ -174,9 +174,9 @@ impl Planned {
         let auxiliary = self.auxiliary.into_iter().map(|(pass, slots)| (pass, slots.map(joined)));
         Answered {
             index,
-            stats: join(&self.own, answers),
+            stats: join(&self.passes, answers),
             auxiliary: auxiliary.collect(),
-            passes: self.own.len(),
+            passes: self.passes.len(),
             text: self.text,
         }
     }

@@ -33,7 +33,7 @@ pub struct Prepared {
     pub ids: Arc<[u32]>,
     pub error: Option<TextError>,
     /// The text's own passes.
-    pub own: Sequence,
+    pub passes: Sequence,
     /// The auxiliary passes of its methods.
     pub auxiliary: Vec<(AuxiliaryPass, Sequences)>,
 }
@@ -73,8 +73,8 @@ impl Prepared {
             let error = Some(TextError::whole("too_short", detail));
             return Self { truncated, encoded: Some(encoded), ids, error, ..Self::bare(input) };
         }
-        let own = sequence(0, &ids, bound.models[0].longest);
-        Self { truncated, encoded: Some(encoded), ids, own, ..Self::bare(input) }
+        let passes = sequence(0, &ids, bound.models[0].longest);
+        Self { truncated, encoded: Some(encoded), ids, passes, ..Self::bare(input) }
     }
 
     fn failed(input: Input, error: TextError) -> Self {
@@ -83,7 +83,7 @@ impl Prepared {
 
     fn bare(input: Input) -> Self {
         let ids = Arc::new([]);
-        Self { input, truncated: false, encoded: None, ids, error: None, own: Vec::new(), auxiliary: Vec::new() }
+        Self { input, truncated: false, encoded: None, ids, error: None, passes: Vec::new(), auxiliary: Vec::new() }
     }
 }
 
