@@ -5,6 +5,7 @@ use super::method::Method;
 use super::method_object::MethodObject;
 use super::pdr::{Pdr, PdrRequest};
 use super::range::Fraction;
+use super::reference::Tokenization;
 use super::registry::{BaseMethod, MethodName};
 use super::resolve::entry::RequestEntry;
 use super::schema::Parameters;
@@ -114,26 +115,31 @@ impl Serialize for LabelledMethod {
     }
 }
 
-/// What is read of a serialised method. `extension` and `note` follow from the rest.
+/// What is read of a serialised method. `extension` follows from the rest; the note says that the reference model has
+/// another tokenization.
 #[derive(Deserialize)]
 struct Stored {
     label: Arc<str>,
     #[serde(rename = "extension", default)]
     _extension: IgnoredAny,
-    #[serde(rename = "note", default)]
-    _note: IgnoredAny,
+    note: Option<IgnoredAny>,
     #[serde(flatten)]
     object: MethodObject,
 }
 
 impl<'de> Deserialize<'de> for LabelledMethod {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Stored { label, object, .. } = Stored::deserialize(deserializer)?;
+        let Stored { label, object, note, .. } = Stored::deserialize(deserializer)?;
         let mut faults = Faults::default();
         let entry = RequestEntry { object: &object, pointer: "", name_alone: false, scope: None };
         let mut methods = entry.methods(&mut faults);
         match (methods.pop(), methods.is_empty(), faults.into_vec().first()) {
-            (Some((_, method)), true, None) => Ok(LabelledMethod { label, method, origin: None }),
+            (Some((_, mut method)), true, None) => {
+                if let (Some(_), BaseMethod::Ref(reference)) = (note, &mut method.base) {
+                    reference.tokenization = Tokenization::Separate;
+                }
+                Ok(LabelledMethod { label, method, origin: None })
+            }
             (_, _, Some(fault)) => Err(D::Error::custom(format!("{}: {}", fault.pointer, fault.detail))),
             (_, _, None) => Err(D::Error::custom("a stored method is one method, not several")),
         }

@@ -20,8 +20,8 @@ pub struct Ref {
     /// Id of the reference model.
     #[schema(value_type = String)]
     pub reference: Arc<str>,
-    /// Which ids the reference model scores. It follows from the two models, so it is settled when they are opened, and
-    /// is no part of a stored method.
+    /// Which ids the reference model scores. It follows from the two models, so it is settled when they are opened; a
+    /// stored method tells by its note.
     #[serde(skip)]
     pub tokenization: Tokenization,
 }

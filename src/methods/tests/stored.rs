@@ -1,7 +1,7 @@
 //! Methods that are stored and read back.
 
 use super::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn read_back(method: &LabelledMethod) -> LabelledMethod {
     let stored = serde_json::to_string(method).expect("JSON");
@@ -75,12 +75,9 @@ fn a_parameter_has_one_type_and_a_method_sweeps_over_one() {
 
 #[test]
 fn a_stored_method_tells_what_a_reader_must_know() {
-    let separate = Ref { reference: "r".into(), tokenization: Tokenization::Separate };
-    let stored = serde_json::to_value(LabelledMethod::from(Method::new(separate))).expect("JSON");
+    let separate = Method::new(Ref { reference: "r".into(), tokenization: Tokenization::Separate });
+    let stored = serde_json::to_value(LabelledMethod::from(separate.clone())).expect("JSON");
     assert!(stored["note"].as_str().is_some_and(|note| note.contains("another tokenization")));
-    let read: LabelledMethod = serde_json::from_value::<LabelledMethod>(stored).expect("a method");
-    // Which ids the reference model scores is settled anew, with the models at hand.
-    assert_eq!(read.method, Method::new(Ref { reference: "r".into(), tokenization: Tokenization::Shared }));
-    let echo: Value = serde_json::to_value(&read).expect("JSON");
-    assert_eq!(echo, json!({ "label": "ref(reference=r)", "name": "ref", "reference": "r" }));
+    let read: LabelledMethod = serde_json::from_value(stored).expect("a method");
+    assert_eq!(read.method, separate);
 }
