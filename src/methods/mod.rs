@@ -30,6 +30,7 @@ mod labelled;
 mod limits;
 mod loss;
 mod lowercase;
+mod max_k;
 mod method;
 mod method_object;
 mod min_k;

@@ -129,6 +129,7 @@ registry! {
     neighbor::Neighbor,
     min_k::MinK,
     min_k_plus_plus::MinKPlusPlus,
+    max_k::MaxK,
     recall::Recall,
     con_recall::ConRecall,
     gap_k::GapK,
