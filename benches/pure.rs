@@ -1,7 +1,7 @@
 //! Benchmarks of the pure parts: scores, explanations, AUROC, the bootstrap. `cargo bench --bench pure`.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use pdr_audit::methods::{Surroundings, TextStats, default_methods, explain, score, zlib_bytes};
+use pdr_audit::methods::{TextStats, WeightContext, default_methods, explain, score, zlib_bytes};
 use pdr_audit::statistics::{Bootstrap, BootstrapColumn, LabelledScore, PositionProfile, Roc, bootstrap};
 use pdr_audit::token_stats::TokenStats;
 use std::hint::black_box;
@@ -18,8 +18,8 @@ fn noise(count: usize) -> impl Iterator<Item = f64> {
 fn methods(c: &mut Criterion) {
     let stats = |x: f64| TokenStats { lp: -10.0 * x, mu: -5.0 - x, var: 1.0 + x, max_lp: -0.1 * x };
     let tokens: Vec<TokenStats> = noise(90).map(stats).collect();
-    let around = Surroundings { text: "", dataset: &[] };
-    let text = TextStats { tokens: &tokens, ids: &[], zlib_bytes: 300, views: &[], around };
+    let context = WeightContext { text: "", dataset: &[] };
+    let text = TextStats { tokens: &tokens, ids: &[], zlib_bytes: &|| 300, passes: &[], token_counts: &[], context };
     let methods = default_methods();
     c.bench_function("score/8 methods, 90 tokens", |b| {
         b.iter(|| methods.iter().filter_map(|m| score(&m.method, black_box(&text)).ok()).sum::<f64>());

@@ -3,7 +3,7 @@
 use crate::data::Split;
 use anyhow::{Context, Result};
 use candle_core::{DType, Device};
-use pdr_audit::methods::{Surroundings, TextStats, default_methods, score, zlib_bytes};
+use pdr_audit::methods::{TextStats, WeightContext, default_methods, score, zlib_bytes};
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
 use pdr_audit::statistics::{LabelledScore, Roc};
@@ -26,8 +26,8 @@ pub fn print_table(id: &str, directory: &Path, split: &Split) -> Result<()> {
     for method in default_methods() {
         let mut samples = Vec::with_capacity(texts.len());
         for (zlib_bytes, tokens, member) in &texts {
-            let around = Surroundings { text: "", dataset: &[] };
-            let text = TextStats { tokens, ids: &[], zlib_bytes: *zlib_bytes, views: &[], around };
+            let (context, zlib_bytes) = (WeightContext { text: "", dataset: &[] }, || *zlib_bytes);
+            let text = TextStats { tokens, ids: &[], zlib_bytes: &zlib_bytes, passes: &[], token_counts: &[], context };
             samples.push(LabelledScore { score: score(&method.method, &text)?, member: *member });
         }
         let roc = Roc::new(&samples)?;

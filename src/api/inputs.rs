@@ -1,6 +1,6 @@
 //! The texts of a request to score, in each of their spellings.
 
-use crate::methods::MOST_NEIGHBORS;
+use crate::methods::MAX_NEIGHBORS;
 use crate::scorer::Input;
 use crate::wire::{ListSeed, TooMany, at_most};
 use serde::de::value::MapAccessDeserializer;
@@ -40,7 +40,7 @@ pub struct NamedText {
     /// The text to score.
     text: String,
     /// Texts that differ little from it, for the method `neighbor`.
-    #[serde(default, deserialize_with = "at_most::<_, _, MOST_NEIGHBORS>")]
+    #[serde(default, deserialize_with = "at_most::<_, _, MAX_NEIGHBORS>")]
     #[schema(min_items = 1)]
     neighbors: Option<Vec<String>>,
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/methods`: what can be computed.
+//! `GET /v1/methods`: the catalogue of methods.
 
 use crate::methods::{Catalogue, catalogue};
 use axum::Json;

@@ -1,6 +1,6 @@
 //! One text of an audit, as HTTP requests and files give it and as it is stored.
 
-use crate::methods::MOST_NEIGHBORS;
+use crate::methods::MAX_NEIGHBORS;
 use crate::wire::at_most;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
@@ -31,7 +31,7 @@ pub struct Sample {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Texts that differ little from it, for the method `neighbor`.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "at_most::<_, _, MOST_NEIGHBORS>")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "at_most::<_, _, MAX_NEIGHBORS>")]
     #[schema(min_items = 1)]
     pub neighbors: Option<Vec<String>>,
 }

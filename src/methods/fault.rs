@@ -1,6 +1,8 @@
 //! What is wrong with a request's methods.
 
+use super::limits::MAX_QUOTED_CHARS;
 use serde::Serialize;
+use std::fmt::Display;
 use utoipa::ToSchema;
 
 /// One fault of a request, and where it is.
@@ -15,5 +17,53 @@ pub struct Fault {
 impl Fault {
     pub(super) fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Fault {
         Fault { pointer: pointer.into(), detail: detail.into() }
+    }
+
+    /// A name that is none of the known ones. A long name is not repeated in full.
+    pub(super) fn unknown<T: Display>(
+        kind: &str,
+        name: &str,
+        known: impl IntoIterator<Item = T>,
+        pointer: impl Into<String>,
+    ) -> Fault {
+        let mut quoted: String = name.chars().take(MAX_QUOTED_CHARS).collect();
+        if quoted.len() < name.len() {
+            quoted.push_str("...");
+        }
+        let known: Vec<String> = known.into_iter().map(|name| name.to_string()).collect();
+        Fault::new(pointer, format!("unknown {kind} `{quoted}`, known are {}", known.join(", ")))
+    }
+}
+
+/// The faults of a request so far.
+#[derive(Debug, Default)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// Keeps a fault, unless it is known: each method of a sweep has the same ones.
+    pub fn push(&mut self, fault: Fault) {
+        if !self.0.contains(&fault) {
+            self.0.push(fault);
+        }
+    }
+
+    /// What was checked, or `None` and its fault kept.
+    pub fn keep<T>(&mut self, checked: Result<T, Fault>) -> Option<T> {
+        checked.map_err(|fault| self.push(fault)).ok()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them.
+    pub fn into_vec(self) -> Vec<Fault> {
+        self.0
     }
 }

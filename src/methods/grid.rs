@@ -1,26 +1,34 @@
 //! A number, or a list of them to sweep over.
 
+use super::capped_list::{CappedList, ListVisitor};
+use super::limits::MAX_METHODS;
+use super::schema_parts::described;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
-use utoipa::ToSchema;
+use std::marker::PhantomData;
+use utoipa::openapi::schema::OneOfBuilder;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// The values of a parameter: one, or several that make a method each.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Grid {
     /// One value.
     One(f64),
     /// A sweep over at least one value.
-    Many(Vec<f64>),
+    Many(CappedList<f64, MAX_METHODS>),
 }
 
 impl Grid {
-    /// The values, each with where it stands in the request behind the parameter's own pointer: nothing or `/2`.
+    /// The values, at most [`MAX_METHODS`], each with its place behind the parameter's own pointer: nothing or `/2`.
     pub(super) fn values(&self) -> Vec<(f64, String)> {
         match self {
             Grid::One(value) => vec![(*value, String::new())],
-            Grid::Many(values) => values.iter().enumerate().map(|(index, v)| (*v, format!("/{index}"))).collect(),
+            Grid::Many(values) => {
+                values.kept().iter().enumerate().map(|(index, v)| (*v, format!("/{index}"))).collect()
+            }
         }
     }
 
@@ -28,12 +36,25 @@ impl Grid {
     pub(super) fn len(&self) -> usize {
         match self {
             Grid::One(_) => 1,
-            Grid::Many(values) => values.len(),
+            Grid::Many(values) => values.total(),
         }
     }
 }
 
-/// By hand, as for every value of several types: a derived untagged enum would not say what is wrong and where.
+impl PartialSchema for Grid {
+    fn schema() -> RefOr<Schema> {
+        let description = "The values of a parameter: one, or several that make a method each.";
+        OneOfBuilder::new()
+            .item(described(f64::schema(), "One value."))
+            .item(described(Vec::<f64>::schema(), "A sweep over at least one value."))
+            .description(Some(description))
+            .into()
+    }
+}
+
+impl ToSchema for Grid {}
+
+/// Written by hand, as for every value of several types: a derived untagged enum would not say what is wrong and where.
 impl<'de> Deserialize<'de> for Grid {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct GridVisitor;
@@ -57,12 +78,8 @@ impl<'de> Deserialize<'de> for Grid {
                 Ok(Grid::One(value as f64))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Grid, A::Error> {
-                let mut values = Vec::new();
-                while let Some(value) = list.next_element()? {
-                    values.push(value);
-                }
-                Ok(Grid::Many(values))
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Grid, A::Error> {
+                ListVisitor(PhantomData).visit_seq(list).map(Grid::Many)
             }
         }
 

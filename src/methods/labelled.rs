@@ -1,37 +1,67 @@
 //! A method under the label that its scores are reported by.
 
-use super::base::{Align, Base, Reading};
+use super::fault::Faults;
 use super::method::Method;
-use super::name::MethodName;
-use super::pdr::{Pdr, Spelt};
+use super::method_object::MethodObject;
+use super::pdr::{Pdr, PdrRequest};
 use super::range::Fraction;
-use super::request::PdrRequest;
-use super::texts::Texts;
-use super::view::Generator;
-use serde::{Serialize, Serializer};
+use super::reference::Tokenization;
+use super::registry::{BaseMethod, MethodName};
+use super::resolve::entry::RequestEntry;
+use super::schema::Parameters;
+use super::{loss::Loss, min_k::MinK, min_k_plus_plus::MinKPlusPlus, zlib::Zlib};
+use serde::de::{Error, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 /// A method and its label, unique within a request.
 ///
-/// Serialises as the echo of the request: every parameter, defaults included.
-#[derive(Clone, Debug, PartialEq)]
+/// Serialises as a request for it: every parameter, defaults included, with what a reader must know of it. Read back, it is
+/// the same method, checked as a request is.
+#[derive(Clone, Debug)]
 pub struct LabelledMethod {
     /// The key of this method's scores.
     pub label: Arc<str>,
     /// What is computed.
     pub method: Method,
-    /// Place in the request's list of what it was made from, from 0.
+    /// Where a request asks for it; `None` for a default method and for one that was stored. No part of what it is: it is
+    /// neither stored nor compared.
+    pub origin: Option<RequestOrigin>,
+}
+
+/// The entry of a request's list of methods that asks for a method.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestOrigin {
+    /// Place in the list, from 0.
     pub place: usize,
-    /// Whether that is a preset.
-    pub of_preset: bool,
+    /// Whether the entry is a preset.
+    pub preset: bool,
+}
+
+impl PartialEq for LabelledMethod {
+    fn eq(&self, other: &LabelledMethod) -> bool {
+        self.label == other.label && self.method == other.method
+    }
+}
+
+impl LabelledMethod {
+    /// JSON pointer, relative to the list of methods, to a field of the entry that asks for it; of a preset, to its name.
+    /// Without such an entry it is the whole list.
+    pub fn pointer(&self, field: &str) -> String {
+        match self.origin {
+            Some(RequestOrigin { place, preset: true }) => format!("/{place}/preset"),
+            Some(RequestOrigin { place, preset: false }) => format!("/{place}/{field}"),
+            None => String::new(),
+        }
+    }
 }
 
 impl From<Method> for LabelledMethod {
     /// Under the label made from name and parameters.
     fn from(method: Method) -> LabelledMethod {
-        LabelledMethod { label: method.label().into(), method, place: 0, of_preset: false }
+        LabelledMethod { label: method.label().into(), method, origin: None }
     }
 }
 
@@ -39,8 +69,8 @@ impl From<Method> for LabelledMethod {
 /// linear decay.
 pub fn default_methods() -> Vec<LabelledMethod> {
     let k = Fraction::FIFTH;
-    let bases = [Base::Loss, Base::Zlib, Base::MinK { k }, Base::MinKPlusPlus { k }];
-    let with = |pdr: Option<Pdr>| bases.clone().map(|base| Method { pdr, ..base.into() });
+    let bases: [BaseMethod; 4] = [Loss.into(), Zlib.into(), MinK { k }.into(), MinKPlusPlus { k }.into()];
+    let with = |pdr: Option<Pdr>| bases.clone().map(|base| Method { pdr, ..Method::new(base) });
     with(None).into_iter().chain(with(Some(Pdr::LINEAR))).map(LabelledMethod::from).collect()
 }
 
@@ -53,14 +83,14 @@ struct Echo<'a> {
     name: MethodName,
     /// The parameters of this method.
     #[serde(flatten)]
-    parameters: Parameters<'a>,
+    #[schema(value_type = Parameters)]
+    parameters: &'a BaseMethod,
     /// First share of the scored tokens, if the rest is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncate: Option<Fraction>,
     /// Weights, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<PdrRequest>)]
-    pdr: Option<Spelt>,
+    pdr: Option<PdrRequest>,
     /// `true` where the combination goes beyond the PDR paper, else absent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
@@ -70,104 +100,49 @@ struct Echo<'a> {
     note: Option<&'static str>,
 }
 
-/// The parameters of all methods; each has its own.
-#[derive(Default, Serialize, ToSchema)]
-#[serde(default)]
-struct Parameters<'a> {
-    /// Share of tokens selected.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    k: Option<Fraction>,
-    /// Id of the reference model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reference: Option<&'a str>,
-    /// What makes the neighbours, if they do not come with the texts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generator: Option<&'a Generator>,
-    /// Non-members that are put before the text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<String>>)]
-    prefix: Option<&'a Texts>,
-    /// Which tokens of the text count.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    align: Option<Align>,
-    /// Non-members that are put before the text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<String>>)]
-    non_members: Option<&'a Texts>,
-    /// Members that are put before the text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<String>>)]
-    members: Option<&'a Texts>,
-    /// Weight of what members do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gamma: Option<f64>,
-    /// Tokens in a moving average.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    window: Option<usize>,
-    /// Entropy below which the model is sure, in nats.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_entropy: Option<f64>,
-    /// Name of the token counts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    counts: Option<&'a str>,
-    /// The most that a token contributes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    a: Option<f64>,
-}
-
-impl<'a> Parameters<'a> {
-    fn of(base: &'a Base) -> Parameters<'a> {
-        let with = Parameters { k: base.k(), ..Parameters::default() };
-        match base {
-            Base::Ref { reference, .. } => Parameters { reference: Some(reference), ..with },
-            Base::Neighbor { generator } => Parameters { generator: generator.as_ref(), ..with },
-            Base::Recall { prefix, align } => Parameters { prefix: Some(prefix), align: Some(*align), ..with },
-            Base::ConRecall { non_members, members, gamma } => {
-                Parameters { non_members: Some(non_members), members: Some(members), gamma: Some(*gamma), ..with }
-            }
-            Base::GapK { window, .. } => Parameters { window: Some(*window), ..with },
-            Base::Surp { max_entropy, .. } => Parameters { max_entropy: Some(*max_entropy), ..with },
-            Base::DcPdd { counts, a } => Parameters { counts: Some(&counts.id), a: Some(*a), ..with },
-            Base::Loss | Base::Zlib | Base::Lowercase | Base::MinK { .. } | Base::MinKPlusPlus { .. } => with,
-        }
-    }
-}
-
-fn note(base: &Base) -> Option<&'static str> {
-    matches!(base, Base::Ref { reading: Reading::OwnIds, .. }).then_some(
-        "the reference model has another tokenization: the difference of the two mean log-probabilities, each over \
-         its own tokens",
-    )
-}
-
-impl LabelledMethod {
-    /// JSON pointer, relative to the list of methods, to a field that this was made from; of a preset, to its name.
-    pub fn pointer(&self, field: &str) -> String {
-        format!("/{}/{}", self.place, if self.of_preset { "preset" } else { field })
-    }
-
-    /// The texts that it puts before those to score, by the field of the request that holds them.
-    pub fn texts_before(&self) -> Vec<(&'static str, &Texts)> {
-        match &self.method.base {
-            Base::Recall { prefix, .. } => vec![("prefix", prefix)],
-            Base::ConRecall { non_members, members, .. } => vec![("non_members", non_members), ("members", members)],
-            _ => Vec::new(),
-        }
-    }
-}
-
 impl Serialize for LabelledMethod {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Echo {
             label: &self.label,
             name: self.method.name(),
-            parameters: Parameters::of(&self.method.base),
+            parameters: &self.method.base,
             truncate: self.method.truncate,
-            pdr: self.method.pdr.map(|pdr| Spelt { pdr, selects: self.method.name().selects_then_weights() }),
+            pdr: self.method.pdr.map(|pdr| pdr.to_request(self.method.selects())),
             extension: self.method.extension(),
-            note: note(&self.method.base),
+            note: self.method.base.note(),
         }
         .serialize(serializer)
+    }
+}
+
+/// What is read of a serialised method. `extension` follows from the rest; the note says that the reference model has
+/// another tokenization.
+#[derive(Deserialize)]
+struct Stored {
+    label: Arc<str>,
+    #[serde(rename = "extension", default)]
+    _extension: IgnoredAny,
+    note: Option<IgnoredAny>,
+    #[serde(flatten)]
+    object: MethodObject,
+}
+
+impl<'de> Deserialize<'de> for LabelledMethod {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Stored { label, object, note, .. } = Stored::deserialize(deserializer)?;
+        let mut faults = Faults::default();
+        let entry = RequestEntry { object: &object, pointer: "", name_alone: false, scope: None };
+        let mut methods = entry.methods(&mut faults);
+        match (methods.pop(), methods.is_empty(), faults.into_vec().first()) {
+            (Some((_, mut method)), true, None) => {
+                if let (Some(_), BaseMethod::Ref(reference)) = (note, &mut method.base) {
+                    reference.tokenization = Tokenization::Separate;
+                }
+                Ok(LabelledMethod { label, method, origin: None })
+            }
+            (_, _, Some(fault)) => Err(D::Error::custom(format!("{}: {}", fault.pointer, fault.detail))),
+            (_, _, None) => Err(D::Error::custom("a stored method is one method, not several")),
+        }
     }
 }
 

@@ -1,29 +1,29 @@
-//! A method with its parameters.
+//! A method with its parameters, truncation and weights.
 
-use super::base::Base;
-use super::name::{Decayed, MethodName};
+use super::auxiliary_pass::AuxiliaryPass;
+use super::definition::PdrPolicy;
 use super::pdr::Pdr;
 use super::range::Fraction;
+use super::registry::{BaseMethod, MethodName};
+use super::texts::Texts;
 
 /// A method with all its parameters. Every value of this type can be scored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Method {
     /// What is computed.
-    pub base: Base,
+    pub base: BaseMethod,
     /// Only this first share of the scored tokens is looked at; `None`: all of them.
     pub truncate: Option<Fraction>,
     /// Weights by position or entropy; `None`: every token weighs the same.
     pub pdr: Option<Pdr>,
 }
 
-impl From<Base> for Method {
-    /// Whole text, no decay.
-    fn from(base: Base) -> Method {
-        Method { base, truncate: None, pdr: None }
-    }
-}
-
 impl Method {
+    /// A method of the whole text, without weights.
+    pub fn new(base: impl Into<BaseMethod>) -> Method {
+        Method { base: base.into(), truncate: None, pdr: None }
+    }
+
     /// Its name.
     pub fn name(&self) -> MethodName {
         self.base.name()
@@ -36,12 +36,31 @@ impl Method {
 
     /// Whether this goes beyond what the PDR paper evaluates.
     pub fn extension(&self) -> bool {
-        self.pdr.is_some() && self.name().decayed() == Decayed::Extension
+        self.pdr.is_some()
+            && match self.name().definition().pdr {
+                PdrPolicy::Accepted { published, .. } => !published,
+                PdrPolicy::Refused(_) => false,
+            }
     }
 
-    /// Whether the score reads [`TextStats::zlib_bytes`](super::TextStats::zlib_bytes).
-    pub fn needs_zlib(&self) -> bool {
-        matches!(self.base, Base::Zlib)
+    /// Whether it selects tokens by their values and weights them, so that `select` means something.
+    pub fn selects(&self) -> bool {
+        match self.name().definition().pdr {
+            PdrPolicy::Accepted { selects, .. } => selects,
+            PdrPolicy::Refused(_) => false,
+        }
+    }
+
+    /// The prefixes that it puts before the text to score, by the field of the request that holds them.
+    pub fn prefixes(&self) -> Vec<(&'static str, Texts)> {
+        let prefix = |(field, pass)| match pass {
+            AuxiliaryPass::Prefixed(texts) => Some((field, texts)),
+            AuxiliaryPass::Lowercase
+            | AuxiliaryPass::Reference(_)
+            | AuxiliaryPass::ReferenceTokenization(_)
+            | AuxiliaryPass::Neighbors(_) => None,
+        };
+        self.base.passes().into_iter().filter_map(prefix).collect()
     }
 
     /// A label from name and parameters, the same for equal methods and different for different ones:

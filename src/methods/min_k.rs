@@ -1,33 +1,41 @@
-//! Methods that look at the least likely tokens: Min-K% (Shi et al. 2024) and Min-K%++ (Zhang et al. 2024).
+//! Min-K% (Shi et al. 2024): the mean log-probability of the least likely tokens.
 
-/// Indices of the `k` lowest of `values`, in ascending order of index; all of them if there are no more than `k`.
-///
-/// Ordered by (value, index), both ascending: a decay makes visible which of two equal values was taken.
-pub(super) fn lowest(values: &[f64], k: usize) -> Vec<usize> {
-    let mut indices: Vec<usize> = (0..values.len()).collect();
-    if k < indices.len() {
-        indices.select_nth_unstable_by(k, |&a, &b| values[a].total_cmp(&values[b]).then(a.cmp(&b)));
-        indices.truncate(k);
-        indices.sort_unstable();
-    }
-    indices
+use super::access::Access;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
+use super::parameters::{AnyParameter, K_FIFTH, Reader};
+use super::range::Fraction;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Mean of the lowest share `k` of the log-probabilities.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct MinK {
+    /// Share of tokens selected.
+    pub k: Fraction,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::lowest;
+impl MethodDefinition for MinK {
+    const DESCRIPTION: MethodDescription = MethodDescription {
+        summary: "Mean log-probability of the least likely tokens.",
+        formula: "mean of the max(1, floor(k n)) lowest lp_t",
+        needs: &[Access::LogProbabilities],
+        further_passes: "none",
+        source: "Shi et al. 2024, arXiv:2310.16789",
+    };
+    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&K_FIFTH];
+    const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: true, text_alone: true };
 
-    #[test]
-    fn lowest_values_in_order_of_position() {
-        let values = [-2.3, -0.7, -5.1, -0.05, -1.9, -3.4, -0.3, -6.2, -0.9, -1.1];
-        assert_eq!(lowest(&values, 2), [2, 7]);
-        assert_eq!(lowest(&values, 3), [2, 5, 7]);
-        assert_eq!(lowest(&values, 10), (0..10).collect::<Vec<_>>());
-        assert_eq!(lowest(&values, 11), (0..10).collect::<Vec<_>>());
+    fn read(reader: &mut Reader) -> Option<Self> {
+        Some(MinK { k: reader.read(&K_FIFTH)? })
     }
 
-    #[test]
-    fn of_equal_values_the_earlier_is_taken() {
-        assert_eq!(lowest(&[-5.0, -1.0, -5.0, -5.0, -0.1], 2), [0, 2]);
+    fn label_parts(&self) -> Vec<(&'static str, String)> {
+        vec![("k", self.k.to_string())]
+    }
+
+    fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
+        let values = log_probabilities(input.tokens()?)?;
+        input.sum_of_selected(&values, |values| lowest(values, self.k.count(values.len()))).map(Outcome::Sum)
     }
 }

@@ -76,18 +76,18 @@ impl Fraction {
 
     /// How many of `n` tokens the share is: `max(1, int(n * ratio))`, as the reference implementation of
     /// Min-K%++ computes it. In `f64` throughout: an `f32` ratio gives another count for 0.7 and 0.9.
-    pub fn of(self, n: usize) -> usize {
+    pub fn count(self, n: usize) -> usize {
         ((n as f64 * self.0) as usize).max(1)
     }
 }
 
 /// A number as labels write it: its digits, with an exponent where there would be many zeros.
-pub(super) fn short(number: f64) -> String {
+pub(super) fn format_number(number: f64) -> String {
     if number == 0.0 || (1e-5..1e16).contains(&number.abs()) { number.to_string() } else { format!("{number:e}") }
 }
 
 impl fmt::Display for Fraction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&short(self.0))
+        f.write_str(&format_number(self.0))
     }
 }

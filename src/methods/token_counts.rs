@@ -1,6 +1,17 @@
-//! How often each token stands in a reference corpus.
+//! How often each token occurs in a reference corpus.
 
-/// Counts of the tokens of a corpus, and what they say of a token's frequency.
+use std::sync::Arc;
+
+/// Token counts under the id that the settings give them.
+#[derive(Clone, Debug)]
+pub struct NamedCounts {
+    /// The id.
+    pub id: Arc<str>,
+    /// The counts.
+    pub table: Arc<TokenCounts>,
+}
+
+/// Counts of the tokens of a corpus, and the token frequencies that follow from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenCounts {
     /// By token id; as many as the tokenizer has ids.
@@ -9,7 +20,7 @@ pub struct TokenCounts {
     tokens: u64,
 }
 
-/// Counts that no frequency can be taken from.
+/// Why counts give no frequencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenCountsError {
     /// No token was seen.
@@ -33,11 +44,6 @@ impl TokenCounts {
         }
     }
 
-    /// Stands for counts that are known by their id alone.
-    pub(super) fn unbound() -> Self {
-        Self { counts: Vec::new(), tokens: 0 }
-    }
-
     /// How many tokens the corpus has.
     pub fn tokens(&self) -> u64 {
         self.tokens
@@ -46,7 +52,7 @@ impl TokenCounts {
     /// The frequency of a token, smoothed as by DC-PDD (Zhang et al. 2024): `(count + 1) / (N + V)` with N tokens in the
     /// corpus and V entries in the table. It is above 0 and at most 1; an id beyond the table was never seen.
     pub fn frequency(&self, id: u32) -> f64 {
-        let count = usize::try_from(id).ok().and_then(|at| self.counts.get(at)).copied().unwrap_or(0);
+        let count = usize::try_from(id).ok().and_then(|index| self.counts.get(index)).copied().unwrap_or(0);
         (count as f64 + 1.0) / (self.tokens as f64 + self.counts.len() as f64)
     }
 }

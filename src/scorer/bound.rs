@@ -3,8 +3,10 @@
 use super::Scorer;
 use super::ScorerError;
 use super::encodings::Encodings;
-use super::text::Overflow;
-use crate::methods::{Base, Fault, LabelledMethod, Reading, Texts, Unseen, View};
+use super::overflow::Overflow;
+use crate::methods::{
+    AuxiliaryPass, AuxiliaryPassError, BaseMethod, Fault, LabelledMethod, NamedCounts, Texts, Tokenization,
+};
 use crate::pool::{Model, ModelInfo, Retry};
 use std::sync::Arc;
 
@@ -26,11 +28,13 @@ pub struct Bound {
     pub models: Vec<Arc<Model>>,
     /// The masked models that make neighbours.
     pub generators: Vec<Arc<Model>>,
-    /// The methods, each reference model's reading settled.
+    /// The methods; which ids each reference model scores is settled.
     pub methods: Arc<[LabelledMethod]>,
-    /// What the methods look at beside each text, each once.
-    pub views: Vec<View>,
-    /// The ids of what is put before texts.
+    /// The auxiliary passes of the methods, each once.
+    pub passes: Vec<AuxiliaryPass>,
+    /// The token counts that the methods name.
+    pub token_counts: Arc<[NamedCounts]>,
+    /// The ids of the prefixes.
     prefixes: Vec<Prefix>,
     pub overflow: Overflow,
     pub tokens: bool,
@@ -41,26 +45,20 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The place of a model among those that continue texts.
-    ///
-    /// # Errors
-    /// [`ScorerError::Internal`]: every reference model of the methods was put there when they were bound.
-    pub fn place_of(&self, id: &str) -> Result<usize, ScorerError> {
-        let place = self.models.iter().position(|model| model.id() == id);
-        place.ok_or_else(|| ScorerError::Internal(format!("the model `{id}` of a method was not bound")))
-    }
-
     /// What is said of every model that takes part: the one asked about, the reference models, and those that make
     /// neighbours.
     pub fn infos(&self) -> Vec<ModelInfo> {
         self.models.iter().chain(&self.generators).map(|model| model.info.clone()).collect()
     }
 
-    /// The ids of what is put before a text.
-    pub(super) fn prefix(&self, texts: &Texts) -> Result<&[u32], Unseen> {
+    /// The ids of a prefix.
+    pub(super) fn prefix(&self, texts: &Texts) -> Result<&[u32], AuxiliaryPassError> {
         match self.prefixes.iter().find(|(known, _)| known == texts) {
             Some((_, ids)) => ids.as_deref().map_err(Clone::clone),
-            None => Ok(&[]),
+            None => {
+                let detail = "internal error: a prefix of the methods was not tokenized".to_owned();
+                Err(AuxiliaryPassError { code: "internal".into(), detail })
+            }
         }
     }
 
@@ -80,7 +78,7 @@ impl Bound {
 
     /// The same for some of the methods, with the weights that the audit's texts have in common.
     pub fn only(&self, methods: Vec<LabelledMethod>, dataset_weights: Arc<[f64]>) -> Self {
-        Self { views: views(&methods), methods: methods.into(), dataset_weights, ..self.clone() }
+        Self { passes: passes(&methods), methods: methods.into(), dataset_weights, ..self.clone() }
     }
 }
 
@@ -98,14 +96,15 @@ pub(super) fn too_large(text: &str, limit: u64) -> Option<String> {
     (bytes as u64 > limit).then(|| format!("{bytes} bytes; the limit `limits.text` is {limit}"))
 }
 
-fn views(methods: &[LabelledMethod]) -> Vec<View> {
-    let mut views = Vec::new();
-    for view in methods.iter().flat_map(|method| method.method.base.views()) {
-        if !views.contains(&view) {
-            views.push(view);
+/// The auxiliary passes of the methods, each once.
+fn passes(methods: &[LabelledMethod]) -> Vec<AuxiliaryPass> {
+    let mut passes = Vec::new();
+    for (_, pass) in methods.iter().flat_map(|method| method.method.base.passes()) {
+        if !passes.contains(&pass) {
+            passes.push(pass);
         }
     }
-    views
+    passes
 }
 
 impl Scorer {
@@ -119,7 +118,7 @@ impl Scorer {
         if target.masked {
             return Err(ScorerError::Masked(target.id().to_owned()));
         }
-        let mut binding = Binding { models: vec![target], generators: Vec::new(), faults: Vec::new() };
+        let mut binding = Binding::new(target);
         let mut methods = plan.methods.to_vec();
         for method in &mut methods {
             self.bind_method(method, &mut binding).await?;
@@ -127,10 +126,10 @@ impl Scorer {
         if !binding.faults.is_empty() {
             return Err(ScorerError::Unfit(binding.faults));
         }
-        let Binding { models, generators, .. } = binding;
-        let views = views(&methods);
-        let prefixes = views.iter().filter_map(|view| match view {
-            View::After(texts) => Some(texts.clone()),
+        let Binding { models, generators, token_counts, .. } = binding;
+        let passes = passes(&methods);
+        let prefixes = passes.iter().filter_map(|pass| match pass {
+            AuxiliaryPass::Prefixed(texts) => Some(texts.clone()),
             _ => None,
         });
         let target = Arc::clone(&models[0]);
@@ -142,7 +141,8 @@ impl Scorer {
         refuse_empty(&methods, &prefixes)?;
         Ok(Arc::new(Bound {
             prefixes,
-            views,
+            passes,
+            token_counts: token_counts.into(),
             models,
             generators,
             methods: methods.into(),
@@ -154,58 +154,79 @@ impl Scorer {
         }))
     }
 
+    /// Opens what one method names and checks that it fits.
     async fn bind_method(&self, method: &mut LabelledMethod, binding: &mut Binding) -> Result<(), ScorerError> {
-        let (place, weighted) = (method.clone(), method.method.pdr.is_some());
-        match &mut method.method.base {
-            Base::Ref { reference, reading } => {
-                let model = self.opened(reference, &binding.models).await?;
-                if model.masked {
-                    let detail =
-                        format!("model `{reference}` is a masked model, which gives no probabilities of texts");
-                    binding.fault(place.pointer("reference"), detail);
-                } else if !self.same_tokens(&binding.models[0], &model).await? {
-                    *reading = Reading::OwnIds;
-                    if weighted {
-                        let detail = format!(
-                            "the reference model `{reference}` has another tokenization, so that tokens cannot be compared \
-                             one by one: without `pdr` the difference of the means is there"
-                        );
-                        binding.fault(place.pointer("pdr"), detail);
+        for (field, pass) in method.method.base.passes() {
+            match pass {
+                AuxiliaryPass::Lowercase | AuxiliaryPass::Neighbors(None) => {}
+                AuxiliaryPass::Reference(id) | AuxiliaryPass::ReferenceTokenization(id) => {
+                    self.bind_reference(method, field, &id, binding).await?;
+                }
+                AuxiliaryPass::Neighbors(Some(generator)) => {
+                    let model = self.opened(&generator.model, &binding.generators).await?;
+                    if !model.masked {
+                        let id = &generator.model;
+                        let detail = format!("model `{id}` is a causal model; neighbours are made by a masked model");
+                        binding.fault(method.pointer(&format!("{field}/model")), detail);
+                    }
+                    Binding::add(&mut binding.generators, model);
+                }
+                AuxiliaryPass::Prefixed(texts) => {
+                    for (index, text) in texts.as_slice().iter().enumerate() {
+                        if let Some(detail) = too_large(text, self.text_limit) {
+                            let pointer = method.pointer(&format!("{field}/{index}"));
+                            binding.fault(pointer, format!("the text has {detail}"));
+                        }
                     }
                 }
-                Binding::add(&mut binding.models, model);
             }
-            Base::Neighbor { generator: Some(generator) } => {
-                let model = self.opened(&generator.model, &binding.generators).await?;
-                if !model.masked {
-                    let detail =
-                        format!("model `{}` continues texts; neighbours are made by a masked model", generator.model);
-                    binding.fault(place.pointer("generator/model"), detail);
-                }
-                Binding::add(&mut binding.generators, model);
-            }
-            Base::DcPdd { counts, .. } => {
-                let made = self.token_counts(&counts.id).cloned();
-                if let Some(made) = &made {
-                    counts.table = Arc::clone(&made.table);
-                }
-                let target = Arc::clone(&binding.models[0]);
-                // The first look at a tokenizer takes a moment.
-                let fits = move || made.is_some_and(|made| made.fit(&target.tokenizer));
-                if !self.workers.run(fits).await? {
-                    let detail =
-                        format!("the token counts `{}` were made with another tokenizer than the model's", counts.id);
-                    binding.fault(place.pointer("counts"), detail);
-                }
-            }
-            _ => {}
         }
-        for (field, texts) in place.texts_before() {
-            for (index, text) in texts.as_slice().iter().enumerate() {
-                if let Some(detail) = too_large(text, self.text_limit) {
-                    binding.fault(place.pointer(&format!("{field}/{index}")), format!("the text has {detail}"));
-                }
+        self.bind_token_counts(method, binding).await
+    }
+
+    /// Opens a reference model and settles which ids it scores.
+    async fn bind_reference(
+        &self,
+        method: &mut LabelledMethod,
+        field: &str,
+        id: &str,
+        binding: &mut Binding,
+    ) -> Result<(), ScorerError> {
+        let model = self.opened(id, &binding.models).await?;
+        if model.masked {
+            let detail = format!("model `{id}` is a masked model, which gives no probabilities of texts");
+            binding.fault(method.pointer(field), detail);
+        } else if !self.same_tokens(&binding.models[0], &model).await? {
+            let BaseMethod::Ref(reference) = &mut method.method.base else {
+                let label = &method.label;
+                return Err(ScorerError::Internal(format!("`{label}` compares tokens with another tokenization")));
+            };
+            reference.tokenization = Tokenization::Separate;
+            if method.method.pdr.is_some() {
+                let detail = format!(
+                    "the reference model `{id}` has another tokenization, so that tokens cannot be compared one by one; \
+                     without `pdr`, the difference of the two means can be computed"
+                );
+                binding.fault(method.pointer("pdr"), detail);
             }
+        }
+        Binding::add(&mut binding.models, model);
+        Ok(())
+    }
+
+    /// Finds the token counts that a method names, and checks that they are of the target's tokens.
+    async fn bind_token_counts(&self, method: &LabelledMethod, binding: &mut Binding) -> Result<(), ScorerError> {
+        let Some(id) = method.method.base.token_counts() else { return Ok(()) };
+        let counts = self.token_counts(id).cloned();
+        let counts = counts.ok_or_else(|| ScorerError::Internal(format!("there are no token counts `{id}`")))?;
+        let (known, target) = (Arc::clone(&counts), Arc::clone(&binding.models[0]));
+        // The first look at a tokenizer takes a moment.
+        if !self.workers.run(move || known.fit(&target.tokenizer)).await? {
+            let detail = format!("the token counts `{id}` were made with another tokenizer than the model's");
+            binding.fault(method.pointer("counts"), detail);
+        }
+        if binding.token_counts.iter().all(|known| *known.id != *id) {
+            binding.token_counts.push(NamedCounts { id: id.into(), table: Arc::clone(&counts.table) });
         }
         Ok(())
     }
@@ -230,31 +251,36 @@ impl Scorer {
 }
 
 /// Texts that are put before others, and their ids.
-type Prefix = (Texts, Result<Vec<u32>, Unseen>);
+type Prefix = (Texts, Result<Vec<u32>, AuxiliaryPassError>);
 
 /// A prefix without a token changes nothing: a ratio of 1 would be no finding.
 fn refuse_empty(methods: &[LabelledMethod], prefixes: &[Prefix]) -> Result<(), ScorerError> {
     let is_empty =
         |texts: &Texts| prefixes.iter().any(|(known, ids)| known == texts && ids.as_ref().is_ok_and(Vec::is_empty));
     let faults = methods.iter().flat_map(|method| {
-        let empty = method.texts_before().into_iter().filter(|(_, texts)| is_empty(texts));
+        let empty = method.method.prefixes().into_iter().filter(|(_, texts)| is_empty(texts));
         empty.map(|(field, _)| Fault {
             pointer: method.pointer(field),
-            detail: "the texts have no token, so nothing would stand before those to score".to_owned(),
+            detail: "the texts have no token, so the prefix would be empty".to_owned(),
         })
     });
     let faults: Vec<Fault> = faults.collect();
     if faults.is_empty() { Ok(()) } else { Err(ScorerError::Unfit(faults)) }
 }
 
-/// What was found so far.
+/// What the methods name, as far as they were looked at.
 struct Binding {
     models: Vec<Arc<Model>>,
     generators: Vec<Arc<Model>>,
+    token_counts: Vec<NamedCounts>,
     faults: Vec<Fault>,
 }
 
 impl Binding {
+    fn new(target: Arc<Model>) -> Self {
+        Self { models: vec![target], generators: Vec::new(), token_counts: Vec::new(), faults: Vec::new() }
+    }
+
     fn fault(&mut self, pointer: String, detail: String) {
         let fault = Fault { pointer, detail };
         // A sweep finds the same fault for each of its methods.
@@ -271,11 +297,13 @@ impl Binding {
 }
 
 /// The ids of texts one after the other, no special token between them.
-fn prefix(model: &Model, texts: &Texts) -> Result<Vec<u32>, Unseen> {
+fn prefix(model: &Model, texts: &Texts) -> Result<Vec<u32>, AuxiliaryPassError> {
     let ids = texts.as_slice().iter().map(|text| model.tokenizer.plain_ids(text));
     let ids: Result<Vec<Vec<u32>>, _> = ids.collect();
-    ids.map(|ids| ids.concat())
-        .map_err(|error| Unseen { code: "untokenizable".into(), detail: format!("a text of the prefix: {error}") })
+    ids.map(|ids| ids.concat()).map_err(|error| {
+        let detail = format!("a text of the prefix: {error}");
+        AuxiliaryPassError { code: "untokenizable".into(), detail }
+    })
 }
 
 #[cfg(test)]

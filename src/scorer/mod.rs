@@ -9,6 +9,7 @@ mod bound;
 mod encodings;
 mod error;
 mod neighbors;
+mod overflow;
 mod passes;
 mod result;
 mod scope;
@@ -21,8 +22,9 @@ mod workers;
 pub use bound::{Bound, Plan};
 use encodings::Encodings;
 pub use neighbors::{Generated, Neighbor};
+pub use overflow::Overflow;
 pub use result::{TextError, TextResult, TokenDetail, Usage};
-pub use text::{Input, Overflow};
+pub use text::Input;
 pub use token_counts::{Counts, CountsError, CountsFault, CountsFile, FORMAT, load_token_counts};
 pub use workers::Workers;
 

@@ -1,12 +1,14 @@
 //! The answer for one text, as the API and the command line give it.
 
 use super::bound::Bound;
-use super::text::{Overflow, Prepared};
+use super::overflow::Overflow;
+use super::text::Prepared;
 use crate::engine::Stats;
-use crate::methods::{self, Explanation, LabelledMethod, Seen, Surroundings, TextStats, View};
+use crate::methods::{self, AuxiliaryPass, AuxiliaryStats, Explanation, LabelledMethod, TextStats, WeightContext};
 use crate::token_stats::TokenStats;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -147,14 +149,17 @@ pub struct Answered {
     pub stats: Stats,
     /// Forward passes over the text itself.
     pub passes: usize,
-    pub views: Vec<(View, Seen)>,
+    /// The statistics of the auxiliary passes.
+    pub auxiliary: Vec<(AuxiliaryPass, AuxiliaryStats)>,
 }
 
 /// Computes all methods of one text, and lists its tokens where that was asked for.
 pub fn build(answered: Answered, bound: &Bound) -> TextResult {
     let (mut scores, mut alpha_used) = (Scores::new(), Scores::new());
     let mut errors: Vec<TextError> = answered.text.error.iter().cloned().collect();
-    let summary = answered.summary(bound);
+    let zlib_bytes = OnceCell::new();
+    let zlib_bytes = || *zlib_bytes.get_or_init(|| methods::zlib_bytes(&answered.text.input.text));
+    let summary = answered.summary(bound, &zlib_bytes);
     if errors.is_empty() {
         for method in bound.methods.iter() {
             match methods::score(&method.method, &summary) {
@@ -184,16 +189,15 @@ pub fn build(answered: Answered, bound: &Bound) -> TextResult {
 }
 
 impl Answered {
-    fn summary<'a>(&'a self, bound: &'a Bound) -> TextStats<'a> {
-        let needs_zlib = bound.methods.iter().any(|method| method.method.needs_zlib());
-        let text = &self.text.input.text;
+    fn summary<'a>(&'a self, bound: &'a Bound, zlib_bytes: &'a dyn Fn() -> usize) -> TextStats<'a> {
         TextStats {
             tokens: &self.stats,
             // The first id is never scored.
             ids: self.text.ids.get(1..).unwrap_or_default(),
-            zlib_bytes: if needs_zlib { methods::zlib_bytes(text) } else { 0 },
-            views: &self.views,
-            around: Surroundings { text, dataset: &bound.dataset_weights },
+            zlib_bytes,
+            passes: &self.auxiliary,
+            token_counts: &bound.token_counts,
+            context: WeightContext { text: &self.text.input.text, dataset: &bound.dataset_weights },
         }
     }
 }
@@ -207,16 +211,17 @@ fn details(answered: &Answered, summary: &TextStats, bound: &Bound) -> Vec<Token
     let explained: Vec<(Arc<str>, Explanation)> = bound.methods.iter().filter_map(explain).collect();
     let detail = |(position, (&id, &(start, end))): (usize, (&u32, &(usize, usize)))| {
         // The token at position t has the statistics t - 1: the first is never scored.
-        let at = position.checked_sub(1);
-        let stats = at.and_then(|at| summary.tokens.get(at));
+        let index = position.checked_sub(1);
+        let stats = index.and_then(|index| summary.tokens.get(index));
         let number = |field: fn(&TokenStats) -> f64| stats.map(field).filter(|x| x.is_finite());
         let numbers = |list: fn(&Explanation) -> &[f64]| {
-            let of = |(label, explanation): &(Arc<str>, Explanation)| {
-                Some((Arc::clone(label), *list(explanation).get(at?)?))
+            let entry = |(label, explanation): &(Arc<str>, Explanation)| {
+                Some((Arc::clone(label), *list(explanation).get(index?)?))
             };
-            explained.iter().filter_map(of).collect()
+            explained.iter().filter_map(entry).collect()
         };
-        let selected = |explanation: &Explanation| at.and_then(|at| explanation.selected.get(at)) == Some(&true);
+        let selected =
+            |explanation: &Explanation| index.and_then(|index| explanation.selected.get(index)) == Some(&true);
         TokenDetail {
             text: bound.models[0].tokenizer.piece(id),
             offset: [start, end],

@@ -2,25 +2,23 @@
 
 use super::Scorer;
 use super::token_counts::Counts;
-use crate::methods::{NamedCounts, Scope};
+use crate::methods::Scope;
 use crate::pool::Declaration;
 use std::sync::Arc;
 
 impl Scorer {
     /// What methods may refer to in a request for a model; `models` are the ids of all that there are.
     pub fn scope<'a>(
-        &self,
+        &'a self,
         models: &'a [Arc<str>],
         model: Option<&'a Declaration>,
         audit: bool,
         neighbors: bool,
     ) -> Scope<'a> {
-        let named =
-            |counts: &Arc<Counts>| NamedCounts { id: counts.id.as_str().into(), table: Arc::clone(&counts.table) };
         Scope {
             models: models.iter().map(|id| &**id).collect(),
             reference: model.and_then(|model| model.reference.as_deref()),
-            counts: self.token_counts.iter().map(named).collect(),
+            token_counts: self.token_counts.iter().map(|counts| counts.id.as_str()).collect(),
             audit,
             neighbors,
         }

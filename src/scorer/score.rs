@@ -3,10 +3,10 @@
 use super::bound::Bound;
 use super::passes::RequestedSequence;
 use super::result::{self, Answered};
-use super::text::{Made, Prepared};
+use super::text::{GeneratedNeighbors, Prepared};
 use super::{Input, MAX_DETAIL_BYTES, Scored, Scorer, ScorerError, TextResult, Usage};
 use crate::engine::{Class, PendingRequest, Request, Stats};
-use crate::methods::{LabelledMethod, Unseen, View};
+use crate::methods::{AuxiliaryPass, AuxiliaryPassError, LabelledMethod};
 use crate::pool::Model;
 use crate::telemetry::names;
 use std::sync::Arc;
@@ -46,11 +46,13 @@ impl Scorer {
         let mut prepared = self.workers.map(inputs, move |input| Prepared::new(input, &for_text)).await?;
         check_detail(bound, &prepared)?;
         let mut cost = Usage::default();
-        if !bound.views.is_empty() {
-            let made = self.make_neighbors(bound, &prepared, class, deadline, &mut cost).await?;
+        if !bound.passes.is_empty() {
+            let generated = self.generate_neighbors(bound, &prepared, class, deadline, &mut cost).await?;
             let for_text = Arc::clone(bound);
-            let with_views = move |(text, made): (Prepared, Vec<Made>)| text.with_views(&made, &for_text);
-            prepared = self.workers.map(prepared.into_iter().zip(made).collect(), with_views).await?;
+            let plan = move |(text, generated): (Prepared, Vec<GeneratedNeighbors>)| {
+                text.with_auxiliary_passes(&generated, &for_text)
+            };
+            prepared = self.workers.map(prepared.into_iter().zip(generated).collect(), plan).await?;
         }
         let request = |model: &Arc<Model>| Request::new(model.id(), Arc::clone(&model.identity), class, deadline);
         let mut requests: Vec<Request> = bound.models.iter().map(request).collect();
@@ -61,25 +63,29 @@ impl Scorer {
 
     /// The neighbours of every text by every generator of the methods; adds what they cost. None are made of a text that
     /// has failed already.
-    async fn make_neighbors(
+    async fn generate_neighbors(
         &self,
         bound: &Bound,
         prepared: &[Prepared],
         class: Class,
         deadline: Option<Instant>,
         cost: &mut Usage,
-    ) -> Result<Vec<Vec<Made>>, ScorerError> {
-        let mut made = vec![Vec::new(); prepared.len()];
-        let sound: Vec<usize> = (0..prepared.len()).filter(|&at| prepared[at].error.is_none()).collect();
-        for view in &bound.views {
-            let View::Neighbors(Some(generator)) = view else { continue };
-            let Some(model) = bound.generators.iter().find(|model| *model.id() == *generator.model) else { continue };
-            let texts = sound.iter().map(|&at| prepared[at].input.text.as_str().into()).collect();
-            let found = self.neighbors(model, texts, generator.count, class, deadline).await?;
-            for (&at, found) in sound.iter().zip(found) {
-                let neighbors = found.map_err(|error| Unseen { code: error.code, detail: error.detail });
-                made[at].push((
-                    view.clone(),
+    ) -> Result<Vec<Vec<GeneratedNeighbors>>, ScorerError> {
+        let mut all = vec![Vec::new(); prepared.len()];
+        let sound: Vec<usize> = (0..prepared.len()).filter(|&index| prepared[index].error.is_none()).collect();
+        for pass in &bound.passes {
+            let AuxiliaryPass::Neighbors(Some(generator)) = pass else { continue };
+            let model = bound.generators.iter().find(|model| *model.id() == *generator.model);
+            let model = model.ok_or_else(|| {
+                ScorerError::Internal(format!("the generator `{}` was not opened with the methods", generator.model))
+            })?;
+            let texts = sound.iter().map(|&index| prepared[index].input.text.as_str().into()).collect();
+            let generated = self.neighbors(model, texts, generator.count, class, deadline).await?;
+            for (&index, generated) in sound.iter().zip(generated) {
+                let neighbors =
+                    generated.map_err(|error| AuxiliaryPassError { code: error.code, detail: error.detail });
+                all[index].push((
+                    pass.clone(),
                     neighbors.map(|generated| {
                         cost.forward_passes += generated.forward_passes;
                         cost.cached_passes += generated.cached_passes;
@@ -88,7 +94,7 @@ impl Scorer {
                 ));
             }
         }
-        Ok(made)
+        Ok(all)
     }
 
     /// Runs the requests of all models, and adds what they cost. What one model refuses is taken back from the others.
@@ -134,33 +140,33 @@ impl Scorer {
 struct RequestedText {
     text: Prepared,
     own: RequestedSequence,
-    views: Vec<(View, Result<Vec<RequestedSequence>, Unseen>)>,
+    auxiliary: Vec<(AuxiliaryPass, Result<Vec<RequestedSequence>, AuxiliaryPassError>)>,
 }
 
 impl RequestedText {
     fn new(mut text: Prepared, requests: &mut [Request]) -> Self {
-        let own = RequestedSequence::new(std::mem::take(&mut text.own), requests);
-        let mut views = Vec::with_capacity(text.views.len());
-        for (view, sequences) in text.views.drain(..) {
+        let own = RequestedSequence::new(std::mem::take(&mut text.passes), requests);
+        let mut auxiliary = Vec::with_capacity(text.auxiliary.len());
+        for (pass, sequences) in text.auxiliary.drain(..) {
             let mut requested = |sequence| RequestedSequence::new(sequence, requests);
-            views.push((view, sequences.map(|sequences| sequences.into_iter().map(&mut requested).collect())));
+            auxiliary.push((pass, sequences.map(|sequences| sequences.into_iter().map(&mut requested).collect())));
         }
-        Self { text, own, views }
+        Self { text, own, auxiliary }
     }
 
     /// The text with its statistics, once the requests are answered.
     fn answered(self, index: usize) -> Result<Answered, ScorerError> {
-        let mut views = Vec::with_capacity(self.views.len());
-        for (view, sequences) in self.views {
+        let mut auxiliary = Vec::with_capacity(self.auxiliary.len());
+        for (pass, sequences) in self.auxiliary {
             let stats = |sequences: Vec<RequestedSequence>| sequences.iter().map(RequestedSequence::stats).collect();
-            let seen = match sequences.map(stats) {
+            let stats = match sequences.map(stats) {
                 Ok(Ok(stats)) => Ok(stats),
                 Ok(Err(error)) => return Err(error),
-                Err(unseen) => Err(unseen),
+                Err(error) => Err(error),
             };
-            views.push((view, seen));
+            auxiliary.push((pass, stats));
         }
-        Ok(Answered { index, stats: self.own.stats()?, views, passes: self.own.passes(), text: self.text })
+        Ok(Answered { index, stats: self.own.stats()?, auxiliary, passes: self.own.passes(), text: self.text })
     }
 }
 

@@ -3,12 +3,9 @@
 use super::TextError;
 use super::bound::{Bound, too_large, too_long};
 use super::passes::{PlannedPass, Sequence, sequence};
-use crate::methods::{Unseen, View};
+use crate::methods::{AuxiliaryPass, AuxiliaryPassError};
 use crate::tokenizer::Encoded;
-use crate::wire::by_name;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use utoipa::ToSchema;
 
 /// A text to score.
 #[derive(Clone, Debug, Default)]
@@ -20,33 +17,11 @@ pub struct Input {
     pub neighbors: Option<Vec<String>>,
 }
 
-/// What to do with a text that is longer than the model's context.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case", try_from = "String")]
-pub enum Overflow {
-    /// The text fails with `too_long`.
-    #[default]
-    Error,
-    /// The first tokens that fit are scored, special tokens counted, and the result says `truncated`.
-    Truncate,
-    /// The text is read in windows of the context, each starting half a window later; every token is scored once, with
-    /// the most context that a window gives it, and positions run on over the whole text.
-    Window,
-}
+/// The neighbours that a masked model generated for a text, or why there are none.
+pub type GeneratedNeighbors = (AuxiliaryPass, Result<Vec<String>, AuxiliaryPassError>);
 
-impl TryFrom<String> for Overflow {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        by_name(&name, &[("error", Overflow::Error), ("truncate", Overflow::Truncate), ("window", Overflow::Window)])
-    }
-}
-
-/// The neighbours that a masked model made of a text, or why it made none.
-pub type Made = (View, Result<Vec<String>, Unseen>);
-
-/// The sequences of a view, or why there are none.
-type Sequences = Result<Vec<Sequence>, Unseen>;
+/// The sequences of an auxiliary pass, or why there are none.
+type Sequences = Result<Vec<Sequence>, AuxiliaryPassError>;
 
 /// A text with its ids, or with the reason why it cannot be scored.
 pub struct Prepared {
@@ -58,9 +33,9 @@ pub struct Prepared {
     pub ids: Arc<[u32]>,
     pub error: Option<TextError>,
     /// The text's own passes.
-    pub own: Sequence,
-    /// What its methods look at besides.
-    pub views: Vec<(View, Sequences)>,
+    pub passes: Sequence,
+    /// The auxiliary passes of its methods.
+    pub auxiliary: Vec<(AuxiliaryPass, Sequences)>,
 }
 
 impl Prepared {
@@ -75,14 +50,14 @@ impl Prepared {
         }
     }
 
-    /// Plans what the methods look at besides, unless the text has failed. `generated` are the neighbours that masked
-    /// models made of it.
-    pub fn with_views(mut self, generated: &[Made], bound: &Bound) -> Self {
+    /// Plans the auxiliary passes of the methods, unless the text has failed. `generated` are the neighbours that masked
+    /// models generated for it.
+    pub fn with_auxiliary_passes(mut self, generated: &[GeneratedNeighbors], bound: &Bound) -> Self {
         let Some(encoded) = self.encoded.as_ref().filter(|_| self.error.is_none()) else { return self };
         let specials = encoded.specials_before;
         let truncated = self.truncated;
-        let about = About { input: &self.input, ids: &self.ids, specials, truncated, generated, bound };
-        self.views = bound.views.iter().map(|view| (view.clone(), about.sequences(view))).collect();
+        let planner = PassPlanner { input: &self.input, ids: &self.ids, specials, truncated, generated, bound };
+        self.auxiliary = bound.passes.iter().map(|pass| (pass.clone(), planner.sequences(pass))).collect();
         self
     }
 
@@ -98,8 +73,8 @@ impl Prepared {
             let error = Some(TextError::whole("too_short", detail));
             return Self { truncated, encoded: Some(encoded), ids, error, ..Self::bare(input) };
         }
-        let own = sequence(0, &ids, bound.models[0].longest);
-        Self { truncated, encoded: Some(encoded), ids, own, ..Self::bare(input) }
+        let passes = sequence(0, &ids, bound.models[0].longest);
+        Self { truncated, encoded: Some(encoded), ids, passes, ..Self::bare(input) }
     }
 
     fn failed(input: Input, error: TextError) -> Self {
@@ -108,12 +83,12 @@ impl Prepared {
 
     fn bare(input: Input) -> Self {
         let ids = Arc::new([]);
-        Self { input, truncated: false, encoded: None, ids, error: None, own: Vec::new(), views: Vec::new() }
+        Self { input, truncated: false, encoded: None, ids, error: None, passes: Vec::new(), auxiliary: Vec::new() }
     }
 }
 
-/// What views are made of.
-struct About<'a> {
+/// What auxiliary passes are made of.
+struct PassPlanner<'a> {
     input: &'a Input,
     /// The ids that are scored.
     ids: &'a Arc<[u32]>,
@@ -121,79 +96,84 @@ struct About<'a> {
     specials: usize,
     /// Whether the text was cut, so that what is made of it may be cut as well.
     truncated: bool,
-    generated: &'a [Made],
+    generated: &'a [GeneratedNeighbors],
     bound: &'a Bound,
 }
 
-impl About<'_> {
-    fn sequences(&self, view: &View) -> Sequences {
-        match view {
-            View::Lowercase => Ok(vec![self.encoded(0, &self.input.text.to_lowercase(), "lower-cased text")?]),
-            View::Reference(id) => Ok(vec![self.fitted(self.place(id)?, self.ids, "text")?]),
-            View::OwnReference(id) => Ok(vec![self.encoded(self.place(id)?, &self.input.text, "text")?]),
-            View::Neighbors(None) => match &self.input.neighbors {
+impl PassPlanner<'_> {
+    fn sequences(&self, pass: &AuxiliaryPass) -> Sequences {
+        match pass {
+            AuxiliaryPass::Lowercase => {
+                Ok(vec![self.encoded(0, &self.input.text.to_lowercase(), "lower-cased text")?])
+            }
+            AuxiliaryPass::Reference(id) => Ok(vec![self.fitted(self.model(id)?, self.ids, "text")?]),
+            AuxiliaryPass::ReferenceTokenization(id) => {
+                Ok(vec![self.encoded(self.model(id)?, &self.input.text, "text")?])
+            }
+            AuxiliaryPass::Neighbors(None) => match &self.input.neighbors {
                 Some(neighbors) => self.neighbors(neighbors),
-                None => Err(unseen("no_neighbors", "the text comes without neighbours, and nothing makes them")),
+                None => Err(failed("no_neighbors", "the text comes without neighbours, and nothing makes them")),
             },
-            View::Neighbors(Some(_)) => {
-                let made = self.generated.iter().find(|(made, _)| made == view).map(|(_, neighbors)| neighbors);
-                match made {
+            AuxiliaryPass::Neighbors(Some(_)) => {
+                let generated = self.generated.iter().find(|(known, _)| known == pass).map(|(_, neighbors)| neighbors);
+                match generated {
                     Some(Ok(neighbors)) => self.neighbors(neighbors),
-                    Some(Err(unseen)) => Err(unseen.clone()),
-                    None => Err(unseen("no_neighbors", "the text has no neighbours")),
+                    Some(Err(error)) => Err(error.clone()),
+                    None => Err(failed("internal", "internal error: no neighbours were generated for the text")),
                 }
             }
-            View::After(texts) => {
+            AuxiliaryPass::Prefixed(texts) => {
                 if texts.as_slice().contains(&self.input.text) {
-                    return Err(unseen("in_prefix", "the text itself is among those that are put before it"));
+                    return Err(failed("in_prefix", "the text itself is among those of the prefix"));
                 }
-                Ok(vec![self.after(self.bound.prefix(texts)?)?])
+                Ok(vec![self.prefixed(self.bound.prefix(texts)?)?])
             }
         }
     }
 
-    /// The place of a model that a method names.
-    fn place(&self, id: &str) -> Result<usize, Unseen> {
-        self.bound.place_of(id).map_err(|error| unseen("internal", error.to_string()))
+    /// The index of a model that the methods name, which was opened with them.
+    fn model(&self, id: &str) -> Result<usize, AuxiliaryPassError> {
+        let index = self.bound.models.iter().position(|model| model.id() == id);
+        index.ok_or_else(|| failed("internal", format!("internal error: model `{id}` was not opened with the methods")))
     }
 
     fn neighbors(&self, texts: &[String]) -> Sequences {
         if texts.is_empty() {
-            return Err(unseen("no_neighbors", "the text has no neighbours"));
+            return Err(failed("no_neighbors", "the text has no neighbours"));
         }
         let numbered = texts.iter().enumerate();
         numbered.map(|(index, text)| self.encoded(0, text, &format!("neighbour {index}"))).collect()
     }
 
     /// Another text, by a model in its own ids.
-    fn encoded(&self, model: usize, text: &str, what: &str) -> Result<Sequence, Unseen> {
+    fn encoded(&self, model: usize, text: &str, what: &str) -> Result<Sequence, AuxiliaryPassError> {
         let Bound { encodings, models, text_limit, .. } = self.bound;
         if let Some(detail) = too_large(text, *text_limit) {
-            return Err(unseen("too_long", format!("the {what} has {detail}")));
+            return Err(failed("too_long", format!("the {what} has {detail}")));
         }
         let encoded = encodings.encode(&models[model], text);
-        let encoded = encoded.map_err(|error| unseen("untokenizable", format!("the {what}: {error}")))?;
+        let encoded = encoded.map_err(|error| failed("untokenizable", format!("the {what}: {error}")))?;
         let fitting = self.bound.fit(model, &encoded.ids, self.truncated);
-        let ids = fitting.map_err(|detail| unseen("too_long", format!("the {what} has {detail}")))?;
+        let ids = fitting.map_err(|detail| failed("too_long", format!("the {what} has {detail}")))?;
         if ids.len() < 2 {
-            return Err(unseen("too_short", format!("the {what} has {} token(s); at least 2 are needed", ids.len())));
+            return Err(failed("too_short", format!("the {what} has {} token(s); at least 2 are needed", ids.len())));
         }
         Ok(sequence(model, &ids, models[model].longest))
     }
 
     /// Ids as they are: in windows if that was asked for, but never cut, since the text itself was not.
-    fn fitted(&self, model: usize, ids: &Arc<[u32]>, what: &str) -> Result<Sequence, Unseen> {
+    fn fitted(&self, model: usize, ids: &Arc<[u32]>, what: &str) -> Result<Sequence, AuxiliaryPassError> {
         let fitting = self.bound.fit(model, ids, false);
-        let ids = fitting.map_err(|detail| unseen("too_long", format!("the {what} has {detail}")))?;
+        let ids = fitting.map_err(|detail| failed("too_long", format!("the {what} has {detail}")))?;
         Ok(sequence(model, &ids, self.bound.models[model].longest))
     }
 
     /// The text after a prefix: one pass, for the prefix must be seen by every token.
-    fn after(&self, prefix: &[u32]) -> Result<Sequence, Unseen> {
+    fn prefixed(&self, prefix: &[u32]) -> Result<Sequence, AuxiliaryPassError> {
         let (model, tokens) = (&self.bound.models[0], prefix.len() + self.ids.len());
         if tokens > model.longest {
             let detail = too_long(tokens, model);
-            return Err(unseen("too_long", format!("the text with its prefix has {detail}")));
+            return Err(failed("too_long", format!("the text with its prefix has {detail}")));
         }
         let (specials, text) = self.ids.split_at(self.specials.min(self.ids.len()));
         let ids: Arc<[u32]> = [specials, prefix, text].concat().into();
@@ -203,6 +183,6 @@ impl About<'_> {
     }
 }
 
-fn unseen(code: &'static str, detail: impl Into<String>) -> Unseen {
-    Unseen { code: code.into(), detail: detail.into() }
+fn failed(code: &'static str, detail: impl Into<String>) -> AuxiliaryPassError {
+    AuxiliaryPassError { code: code.into(), detail: detail.into() }
 }

@@ -2,7 +2,7 @@
 
 use crate::common::goldens::{CAUSAL, STATS, directory, expected, numbers, stats_columns};
 use candle_core::{DType, Device};
-use pdr_audit::methods::{self, MethodRequest, Scope, Surroundings, TextStats};
+use pdr_audit::methods::{self, MethodRequest, Scope, TextStats, WeightContext};
 use pdr_audit::models::CausalLm;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
@@ -112,9 +112,10 @@ fn compare_scores(golden: &str, want: &Value, text: &str, stats: &[TokenStats], 
     let text = TextStats {
         tokens: stats,
         ids: &[],
-        zlib_bytes: methods::zlib_bytes(text),
-        views: &[],
-        around: Surroundings { text, dataset: &[] },
+        zlib_bytes: &|| methods::zlib_bytes(text),
+        passes: &[],
+        token_counts: &[],
+        context: WeightContext { text, dataset: &[] },
     };
     for (request, want) in wanted_scores(&want["scores"]) {
         // Null where the reference divides 0 by 0; our answers there are settled by unit tests of the methods.

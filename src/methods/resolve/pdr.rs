@@ -1,20 +1,22 @@
 //! What a request says of weights.
 
-use super::super::decay::{Curve, Decay};
-use super::super::name::{Decayed, MethodName};
-use super::super::pdr::{Pdr, Select};
-use super::super::request::PdrRequest;
-use super::super::weighting::{Weighting, WeightingName};
-use super::{Fault, Faults, One, unknown};
+use super::entry::RequestEntry;
+use crate::methods::definition::PdrPolicy;
+use crate::methods::fault::{Fault, Faults};
+use crate::methods::pdr::{Curve, Decay, Pdr, PdrRequest, Select, Weighting, WeightingName};
+use crate::methods::registry::MethodName;
+use strum::VariantArray;
 
-impl One<'_> {
+impl RequestEntry<'_> {
     /// One for each value of `alpha`; one without weights where none are asked for. `name` is that of the method, if
     /// it has one.
     pub(super) fn weights(&self, name: Option<MethodName>, faults: &mut Faults) -> Option<Vec<Option<Pdr>>> {
         let Some(request) = &self.object.pdr else { return Some(vec![None]) };
-        let found = faults.0.len();
-        let weighting = WeightingName::from_name(&request.decay)
-            .ok_or_else(|| unknown("decay", &request.decay, &WeightingName::ALL, &self.pointer("decay")));
+        let faults_before = faults.len();
+        let weighting = request
+            .decay
+            .parse()
+            .map_err(|_| Fault::unknown("decay", &request.decay, WeightingName::VARIANTS, self.pdr_pointer("decay")));
         let weighting = faults.keep(weighting);
         if let Some(name) = name {
             self.check_method(name, request, weighting, faults);
@@ -30,11 +32,11 @@ impl One<'_> {
                 ..Pdr::new(weighting)
             })
         };
-        (faults.0.len() == found).then(|| weightings.into_iter().map(with).collect())
+        (faults.len() == faults_before).then(|| weightings.into_iter().map(with).collect())
     }
 
-    fn pointer(&self, field: &str) -> String {
-        format!("{}/pdr/{field}", self.at)
+    fn pdr_pointer(&self, field: &str) -> String {
+        format!("{}/pdr/{field}", self.pointer)
     }
 
     /// Whether such weights make sense on the method.
@@ -45,25 +47,28 @@ impl One<'_> {
         weighting: Option<WeightingName>,
         faults: &mut Faults,
     ) {
-        if let Decayed::Refused(reason) = name.decayed() {
-            faults.0.push(Fault::new(format!("{}/pdr", self.at), format!("`{name}` takes no weights: {reason}")));
-            return;
-        }
-        if request.select == Some(Select::Before) && !name.selects_then_weights() {
+        let (selects, text_alone) = match name.definition().pdr {
+            PdrPolicy::Accepted { selects, text_alone, .. } => (selects, text_alone),
+            PdrPolicy::Refused(reason) => {
+                faults.push(self.fault("pdr", format!("`{name}` takes no weights: {reason}")));
+                return;
+            }
+        };
+        if request.select == Some(Select::Before) && !selects {
             let detail = format!("`select` is `before`, but `{name}` does not select tokens");
-            faults.0.push(Fault::new(self.pointer("select"), detail));
+            faults.push(Fault::new(self.pdr_pointer("select"), detail));
         }
         if weighting == Some(WeightingName::EntropyDataset) {
-            let detail = if !self.scope.audit {
+            let detail = if self.scope.is_some_and(|scope| !scope.audit) {
                 "`entropy_dataset` is made of all texts of an audit, and needs one; `entropy_sample` needs the text alone".to_owned()
-            } else if !name.weights_the_text_alone() {
+            } else if !text_alone {
                 format!(
                     "`entropy_dataset` belongs to the positions of the audit's texts, and `{name}` weights others too"
                 )
             } else {
                 return;
             };
-            faults.0.push(Fault::new(self.pointer("decay"), detail));
+            faults.push(Fault::new(self.pdr_pointer("decay"), detail));
         }
     }
 
@@ -71,14 +76,16 @@ impl One<'_> {
         let family = self.family(request, weighting, faults);
         if request.seed.is_some() && weighting != WeightingName::Random {
             let detail = format!("`{weighting}` draws nothing and takes no seed");
-            faults.0.push(Fault::new(self.pointer("seed"), detail));
+            faults.push(Fault::new(self.pdr_pointer("seed"), detail));
         }
         let seed = request.seed.unwrap_or_default();
         match weighting {
             WeightingName::EntropySample => vec![Weighting::EntropySample],
             WeightingName::EntropyDataset => vec![Weighting::EntropyDataset],
             WeightingName::Slope => vec![Weighting::Slope],
-            WeightingName::Decay(_) => self.curves(request, family, faults).into_iter().map(Weighting::Decay).collect(),
+            WeightingName::Linear | WeightingName::Exponential | WeightingName::Polynomial => {
+                self.curves(request, family, faults).into_iter().map(Weighting::Decay).collect()
+            }
             WeightingName::Reverse => {
                 self.curves(request, family, faults).into_iter().map(Weighting::Reverse).collect()
             }
@@ -94,19 +101,18 @@ impl One<'_> {
     fn family(&self, request: &PdrRequest, weighting: WeightingName, faults: &mut Faults) -> Option<Decay> {
         if !weighting.takes_alpha() && request.alpha.is_some() {
             let detail = format!("`{weighting}` makes its own weights and takes no alpha");
-            faults.0.push(Fault::new(self.pointer("alpha"), detail));
+            faults.push(Fault::new(self.pdr_pointer("alpha"), detail));
         }
         match (&request.family, weighting) {
             (Some(family), weighting) if weighting.takes_family() => {
-                let found = Decay::from_name(family);
-                faults.keep(found.ok_or_else(|| unknown("family", family, &Decay::ALL, &self.pointer("family"))))
+                let known = || Fault::unknown("family", family, Decay::VARIANTS, self.pdr_pointer("family"));
+                faults.keep(family.parse().map_err(|_| known()))
             }
             (Some(_), weighting) => {
                 let detail = format!("`{weighting}` takes no family; `reverse` and `random` do");
-                faults.keep(Err(Fault::new(self.pointer("family"), detail)))
+                faults.keep(Err(Fault::new(self.pdr_pointer("family"), detail)))
             }
-            (None, WeightingName::Decay(family)) => Some(family),
-            (None, _) => Some(Decay::Linear),
+            (None, weighting) => Some(weighting.decay().unwrap_or(Decay::Linear)),
         }
     }
 
@@ -115,17 +121,17 @@ impl One<'_> {
         let Some(alphas) = &request.alpha else {
             let range = range.map_or(String::new(), |range| format!(" in {range}"));
             let detail = format!("alpha is missing: `{}` takes a number{range}", request.decay);
-            faults.0.push(Fault::new(self.pointer("alpha"), detail));
+            faults.push(Fault::new(self.pdr_pointer("alpha"), detail));
             return Vec::new();
         };
         if alphas.len() == 0 {
-            faults.0.push(Fault::new(self.pointer("alpha"), "the list of values is empty"));
+            faults.push(Fault::new(self.pdr_pointer("alpha"), "the list of values is empty"));
         }
         let Some(family) = family else { return Vec::new() };
-        let curve = |(alpha, at): (f64, String)| {
+        let curve = |(alpha, below): (f64, String)| {
             faults.keep(Curve::new(family, alpha).ok_or_else(|| {
                 let detail = format!("alpha is {alpha:?}, outside {} for {family} decay", family.alpha_range());
-                Fault::new(format!("{}{at}", self.pointer("alpha")), detail)
+                Fault::new(format!("{}{below}", self.pdr_pointer("alpha")), detail)
             }))
         };
         alphas.values().into_iter().filter_map(curve).collect()

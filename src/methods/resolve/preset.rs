@@ -1,31 +1,35 @@
 //! What a request says of a preset.
 
-use super::super::method::Method;
-use super::super::presets::{LENGTHS, Preset, PresetName};
-use super::super::request::MethodObject;
-use super::{Fault, Faults, One, unknown};
+use super::entry::RequestEntry;
+use crate::methods::fault::{Fault, Faults};
+use crate::methods::method::Method;
+use crate::methods::method_object::MethodObject;
+use crate::methods::neighbor::GENERATOR;
+use crate::methods::presets::{LENGTHS, Preset, PresetName};
+use crate::methods::reference::REFERENCE;
+use strum::VariantArray;
 
-impl One<'_> {
+impl RequestEntry<'_> {
     /// The methods of the preset that it names.
     pub(super) fn preset(&self, faults: &mut Faults) -> Option<Vec<Method>> {
         let object = self.object;
-        self.not_of_a_preset(faults);
-        let found = faults.0.len();
+        self.refuse_parameters(faults);
+        let faults_before = faults.len();
         let given = object.preset.as_deref().unwrap_or_default();
-        let at = format!("{}/preset", self.at);
-        let name = PresetName::from_name(given).ok_or_else(|| unknown("preset", given, &PresetName::ALL, &at));
-        let name = faults.keep(name);
-        let generator = object.generator.as_ref().map(|generator| self.generator(generator)).transpose();
-        let generator = faults.keep(generator);
+        let unknown = |_| Fault::unknown("preset", given, PresetName::VARIANTS, format!("{}/preset", self.pointer));
+        let name = faults.keep(given.parse().map_err(unknown));
+        let generator = self.reader(0, faults).read(&GENERATOR);
         let preset = match name {
             Some(PresetName::PaperWikimia) => {
-                let (length, reference) = (faults.keep(self.length()), faults.keep(self.reference()));
+                let length = faults.keep(self.length());
+                let reference = self.reader(0, faults).read(&REFERENCE);
                 length.zip(reference).map(|(length, reference)| Preset::PaperWikimia { length, reference })
             }
             Some(PresetName::PaperMimir) => {
-                for (field, given) in [("length", object.length.is_some()), ("reference", object.reference.is_some())] {
+                let reference = object.parameters.contains_key(REFERENCE.name);
+                for (field, given) in [("length", object.length.is_some()), (REFERENCE.name, reference)] {
                     if given {
-                        faults.0.push(self.fault(field, format!("`paper_mimir` takes no {field}")));
+                        faults.push(self.fault(field, format!("`paper_mimir` takes no {field}")));
                     }
                 }
                 Some(Preset::PaperMimir)
@@ -34,9 +38,9 @@ impl One<'_> {
         };
         let neighbors = match generator? {
             Some(generator) => Some(Some(generator)),
-            None => self.scope.neighbors.then_some(None),
+            None => self.scope.is_some_and(|scope| scope.neighbors).then_some(None),
         };
-        preset.filter(|_| faults.0.len() == found).map(|preset| preset.methods(neighbors))
+        preset.filter(|_| faults.len() == faults_before).map(|preset| preset.methods(neighbors))
     }
 
     fn length(&self) -> Result<usize, Fault> {
@@ -49,27 +53,19 @@ impl One<'_> {
     }
 
     /// A preset sets its methods' parameters itself.
-    fn not_of_a_preset(&self, faults: &mut Faults) {
-        let MethodObject { name, k, truncate, pdr, label, prefix, align, .. } = self.object;
-        let MethodObject { non_members, members, gamma, window, max_entropy, counts, a, .. } = self.object;
-        let given = [
+    fn refuse_parameters(&self, faults: &mut Faults) {
+        let MethodObject { name, truncate, pdr, label, parameters, preset: _, length: _ } = self.object;
+        let common = [
             ("name", name.is_some()),
-            ("k", k.is_some()),
             ("truncate", truncate.is_some()),
             ("pdr", pdr.is_some()),
             ("label", label.is_some()),
-            ("prefix", prefix.is_some()),
-            ("align", align.is_some()),
-            ("non_members", non_members.is_some()),
-            ("members", members.is_some()),
-            ("gamma", gamma.is_some()),
-            ("window", window.is_some()),
-            ("max_entropy", max_entropy.is_some()),
-            ("counts", counts.is_some()),
-            ("a", a.is_some()),
         ];
-        for (field, _) in given.into_iter().filter(|(_, given)| *given) {
-            faults.0.push(self.fault(field, format!("a preset takes no `{field}`")));
+        let common = common.into_iter().filter(|(_, given)| *given).map(|(field, _)| field);
+        let taken = [REFERENCE.name, GENERATOR.name];
+        let parameters = parameters.keys().copied().filter(|field| !taken.contains(field));
+        for field in common.chain(parameters) {
+            faults.push(self.fault(field, format!("a preset takes no `{field}`")));
         }
     }
 }

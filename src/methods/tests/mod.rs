@@ -1,11 +1,23 @@
 //! Tests of the methods as a whole.
 
+mod auxiliary_passes;
 mod presets;
 mod properties;
 mod requests;
-mod views;
+mod stored;
 mod worked_examples;
 
+use super::con_recall::ConRecall;
+use super::dc_pdd::DcPdd;
+use super::gap_k::GapK;
+use super::loss::Loss;
+use super::lowercase::Lowercase;
+use super::min_k::MinK;
+use super::min_k_plus_plus::MinKPlusPlus;
+use super::neighbor::Neighbor;
+use super::recall::{Align, Recall};
+use super::surp::Surp;
+use super::zlib::Zlib;
 use super::*;
 use crate::token_stats::TokenStats;
 
@@ -14,31 +26,32 @@ fn tokens(lps: &[f64]) -> Vec<TokenStats> {
     lps.iter().map(|&lp| TokenStats { lp, mu: f64::NAN, var: f64::NAN, max_lp: f64::NAN }).collect()
 }
 
-/// A text of these tokens that compresses to 51 bytes, with nothing made of it.
+/// A text of these tokens that compresses to 51 bytes, without auxiliary passes.
 fn text(tokens: &[TokenStats]) -> TextStats<'_> {
     TextStats {
         tokens,
         ids: &[],
-        zlib_bytes: 51,
-        views: &[],
-        around: Surroundings { text: "The quick brown fox jumps over the lazy dog.", dataset: &[] },
+        zlib_bytes: &|| 51,
+        passes: &[],
+        token_counts: &[],
+        context: WeightContext { text: "The quick brown fox jumps over the lazy dog.", dataset: &[] },
     }
 }
 
 fn loss() -> Method {
-    Base::Loss.into()
+    Method::new(Loss)
 }
 
 fn zlib() -> Method {
-    Base::Zlib.into()
+    Method::new(Zlib)
 }
 
 fn min_k(k: f64) -> Method {
-    Base::MinK { k: fraction(k) }.into()
+    Method::new(MinK { k: fraction(k) })
 }
 
 fn min_k_plus_plus(k: f64) -> Method {
-    Base::MinKPlusPlus { k: fraction(k) }.into()
+    Method::new(MinKPlusPlus { k: fraction(k) })
 }
 
 fn fraction(value: f64) -> Fraction {

@@ -89,8 +89,9 @@ fn a_preset_and_the_list_around_it_may_share_methods() {
     let requests = json!(["loss", { "preset": "paper_mimir" }, { "preset": "paper_wikimia", "length": 64 }, "zlib"]);
     let requests: Vec<MethodRequest> = serde_json::from_value(requests).expect("requests");
     let methods = resolve(&requests, &scope()).expect("methods");
-    let of = |place: usize| methods.iter().filter(|method| method.place == place).count();
+    let place = |method: &LabelledMethod| method.origin.expect("an origin").place;
+    let count = |wanted: usize| methods.iter().filter(|method| place(method) == wanted).count();
     // The second preset shares the baselines, the slopes, LPDR and the exponential decay of loss and min_k.
-    assert_eq!([of(0), of(1), of(2), of(3)], [1, 16, 22 - 2 - 3 * 3 - 2, 0]);
-    assert!(methods[5].of_preset && methods[5].pointer("pdr") == "/1/preset");
+    assert_eq!([count(0), count(1), count(2), count(3)], [1, 16, 22 - 2 - 3 * 3 - 2, 0]);
+    assert!(methods[5].pointer("pdr") == "/1/preset");
 }

@@ -105,9 +105,9 @@ fn weights_from_entropies() {
     let longer = [&entropies[..], &[0.1]].concat();
     for dataset in [&entropies[..], &longer] {
         let weights = dataset_weights(dataset.to_vec());
-        let around = Surroundings { dataset: &weights, ..text(&tokens).around };
+        let context = WeightContext { dataset: &weights, ..text(&tokens).context };
         let dataset = weighted(loss(), Weighting::EntropyDataset);
-        let got = score(&dataset, &TextStats { around, ..text(&tokens) }).expect("a score");
+        let got = score(&dataset, &TextStats { context, ..text(&tokens) }).expect("a score");
         assert_close(got, -1.37175);
     }
 }
@@ -128,9 +128,9 @@ fn reversed_and_straight_weights_add_up() {
         for alpha in [0.1, 0.5, 1.0] {
             let linear = curve(Decay::Linear, alpha);
             let tokens = tokens(&vec![-1.0; n]);
-            let around = text(&tokens).around;
-            let straight = Weighting::Decay(linear).weights(&tokens, &around);
-            let reversed = Weighting::Reverse(linear).weights(&tokens, &around);
+            let context = text(&tokens).context;
+            let straight = Weighting::Decay(linear).weights(&tokens, &context);
+            let reversed = Weighting::Reverse(linear).weights(&tokens, &context);
             for (straight, reversed) in straight.iter().zip(reversed) {
                 assert_close(straight + reversed, 2.0 - alpha);
             }
@@ -219,19 +219,23 @@ fn methods_from_logits() {
     check(decayed(method(), Decay::Exponential, 0.02), -2.44393051471202);
     check(decayed(method(), Decay::Polynomial, 2.0), -0.059403478398398);
     check(before(decayed(method(), Decay::Linear, 1.0)), -0.551313521265556);
-    let gap_k = |k| Base::GapK { k: fraction(k), window: 3 }.into();
+    let gap_k = |k| Method::new(GapK { k: fraction(k), window: 3 });
     check(gap_k(0.4), -2.05357099968391);
     check(gap_k(0.2), -2.05357099968391);
     // Of fewer tokens than a window has, each stands for itself.
     let two = TextStats { tokens: &tokens[..2], ..text };
     assert_close(score(&gap_k(0.2), &two).expect("a score"), -1.27351209340481);
-    check(Base::Surp { k: fraction(0.6), max_entropy: 1.0 }.into(), -2.31570555887131);
-    let nothing = Base::Surp { k: fraction(0.6), max_entropy: 0.1 }.into();
+    check(Method::new(Surp { k: fraction(0.6), max_entropy: 1.0 }), -2.31570555887131);
+    let nothing = Method::new(Surp { k: fraction(0.6), max_entropy: 0.1 });
     assert_eq!(score(&nothing, &text), Err(ScoreError::NothingSelected));
     let table = std::sync::Arc::new(TokenCounts::new(vec![50, 30, 15, 5]).expect("counts"));
-    let dc_pdd = |a| Base::DcPdd { counts: NamedCounts { id: "c".into(), table: table.clone() }, a }.into();
+    let token_counts = [NamedCounts { id: "c".into(), table }];
+    let dc_pdd = |a| Method::new(DcPdd { counts: "c".into(), a });
+    // Without its counts it has no score, not another one.
+    let bare = TextStats { ids: &rows.map(|(_, target)| target as u32), ..text };
+    assert!(matches!(score(&dc_pdd(0.01), &bare), Err(ScoreError::Internal(_))));
     let ids = rows.map(|(_, target)| target as u32);
-    let text = TextStats { ids: &ids, ..text };
+    let text = TextStats { ids: &ids, token_counts: &token_counts, ..text };
     assert_close(score(&dc_pdd(0.01), &text).expect("a score"), 0.01);
     assert_close(score(&dc_pdd(1.0), &text).expect("a score"), 0.411838913146167);
 }
@@ -251,6 +255,6 @@ fn the_share_is_cut_off_in_double_precision() {
         (1, 1e-300, 1),
         (7, 1.0, 7),
     ] {
-        assert_eq!(fraction(ratio).of(n), count, "n = {n}, ratio = {ratio}");
+        assert_eq!(fraction(ratio).count(n), count, "n = {n}, ratio = {ratio}");
     }
 }

@@ -13,7 +13,7 @@ pub use swap::Neighbor;
 
 use super::{Scorer, ScorerError, TextError};
 use crate::engine::{Class, Refusal, Request};
-use crate::methods::MOST_NEIGHBORS;
+use crate::methods::MAX_NEIGHBORS;
 use crate::models::masked::{Candidates, Filled, MaskedPosition};
 use crate::pool::Model;
 use crate::tokenizer::Words;
@@ -93,7 +93,7 @@ impl Scorer {
             Step::Known(found) => generated(&words, &text, &found, count, (0, found.passes)),
             Step::New(_, sites) => {
                 // As many as anybody may ask for: the best are the first of them.
-                let swaps = swap::rank(&text, &sites, &filled, &words, MOST_NEIGHBORS);
+                let swaps = swap::rank(&text, &sites, &filled, &words, MAX_NEIGHBORS);
                 let found = known.insert(&text, Found { swaps, passes: sites.len() });
                 generated(&words, &text, &found, count, (found.passes, 0))
             }

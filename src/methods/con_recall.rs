@@ -1,0 +1,84 @@
+//! Con-ReCall (Wang et al. 2025): as ReCaLL, contrasting a prefix of non-members with one of members.
+
+use super::access::Access;
+use super::auxiliary_pass::AuxiliaryPass;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::formula::{FormulaInput, Outcome, ScoreError};
+use super::parameters::{AnyParameter, Number, Parameter, PrefixTexts, Reader};
+use super::range::{Range, format_number};
+use super::texts::Texts;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// As recall, less what a prefix of members does.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct ConRecall {
+    /// Non-members that are put before the text.
+    #[schema(value_type = Vec<String>)]
+    pub non_members: Texts,
+    /// Members that are put before the text.
+    #[schema(value_type = Vec<String>)]
+    pub members: Texts,
+    /// Weight of what members do.
+    pub gamma: f64,
+}
+
+static NON_MEMBERS: Parameter<PrefixTexts> = Parameter {
+    name: "non_members",
+    kind: PrefixTexts,
+    summary: "non-members that are put before the text.",
+    description: "Non-members that are put before the text",
+};
+
+static MEMBERS: Parameter<PrefixTexts> = Parameter {
+    name: "members",
+    kind: PrefixTexts,
+    summary: "members that are put before the text.",
+    description: "Members that are put before the text",
+};
+
+static GAMMA: Parameter<Number> = Parameter {
+    name: "gamma",
+    kind: Number { range: Range::from_zero(), default: 0.5 },
+    summary: "weight of what members do.",
+    description: "Weight of what members do to the text.",
+};
+
+impl MethodDefinition for ConRecall {
+    const DESCRIPTION: MethodDescription = MethodDescription {
+        summary: "As recall, contrasting a prefix of non-members with one of members; every token of the text counts after a prefix.",
+        formula: "(mean lp(x given non-members) - gamma mean lp(x given members)) / mean lp(x)",
+        needs: &[Access::LogProbabilities, Access::Text, Access::KnownTexts],
+        further_passes: "2, of each prefix and the text",
+        source: "Con-ReCall: Wang et al. 2025, arXiv:2409.03363",
+    };
+    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&NON_MEMBERS, &MEMBERS, &GAMMA];
+    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: false };
+
+    fn read(reader: &mut Reader) -> Option<Self> {
+        let (non_members, members) = (reader.read(&NON_MEMBERS), reader.read(&MEMBERS));
+        let gamma = reader.read(&GAMMA);
+        Some(ConRecall { non_members: non_members?, members: members?, gamma: gamma? })
+    }
+
+    fn label_parts(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("non_members", self.non_members.short_digest()),
+            ("members", self.members.short_digest()),
+            ("gamma", format_number(self.gamma)),
+        ]
+    }
+
+    fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
+        vec![
+            (NON_MEMBERS.name, AuxiliaryPass::Prefixed(self.non_members.clone())),
+            (MEMBERS.name, AuxiliaryPass::Prefixed(self.members.clone())),
+        ]
+    }
+
+    fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
+        let prefixed = |texts: &Texts| input.mean_of(input.sequence(&AuxiliaryPass::Prefixed(texts.clone()))?);
+        let (non_members, members) = (prefixed(&self.non_members)?, prefixed(&self.members)?);
+        Ok(Outcome::Value((non_members - self.gamma * members) / input.denominator()?))
+    }
+}

@@ -1,0 +1,42 @@
+//! The lowercase ratio (Carlini et al. 2021): the log-probability of the lower-cased text over that of the text.
+
+use super::access::Access;
+use super::auxiliary_pass::AuxiliaryPass;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::formula::{FormulaInput, Outcome, ScoreError};
+use super::parameters::{AnyParameter, Reader};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Mean log-probability of the lower-cased text over that of the text.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct Lowercase;
+
+impl MethodDefinition for Lowercase {
+    const DESCRIPTION: MethodDescription = MethodDescription {
+        summary: "Mean log-probability of the lower-cased text over that of the text.",
+        formula: "mean lp(lower-cased text) / mean lp(text)",
+        needs: &[Access::LogProbabilities, Access::Text],
+        further_passes: "1, of the lower-cased text",
+        source: "Carlini et al. 2021, arXiv:2012.07805",
+    };
+    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[];
+    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: false };
+
+    fn read(_: &mut Reader) -> Option<Self> {
+        Some(Lowercase)
+    }
+
+    fn label_parts(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
+        vec![("name", AuxiliaryPass::Lowercase)]
+    }
+
+    fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
+        let lower = input.mean_of(input.sequence(&AuxiliaryPass::Lowercase)?)?;
+        Ok(Outcome::Value(lower / input.denominator()?))
+    }
+}

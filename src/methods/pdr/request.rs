@@ -1,0 +1,32 @@
+//! Weights as a client writes them. Names and ranges are checked when the request is resolved.
+
+use super::select::Select;
+use crate::methods::grid::Grid;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Weights by position or entropy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PdrRequest {
+    /// Name of the decay, or of an ablation.
+    #[schema(examples("linear"))]
+    pub decay: String,
+    /// `reverse` and `random`: whose weights they reorder; linear if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples("linear"))]
+    pub family: Option<String>,
+    /// How fast the weights fall; its range depends on the decay, and ablations by entropy or slope take none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples(1.0))]
+    pub alpha: Option<Grid>,
+    /// `random`: the same seed gives a text the same order; 0 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Whether a method that selects does so by the raw values (`after`) or by the weighted ones (`before`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub select: Option<Select>,
+    /// Divide by the sum of the weights instead of the number of tokens.
+    #[serde(default)]
+    pub normalize: bool,
+}

@@ -1,0 +1,24 @@
+//! When tokens are selected: before or after they are weighted.
+
+use crate::wire::by_name;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// When a method that selects tokens does so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", try_from = "String")]
+pub enum Select {
+    /// By the raw values, which are weighted after that: PDR.
+    #[default]
+    After,
+    /// By the weighted values: an ablation.
+    Before,
+}
+
+impl TryFrom<String> for Select {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        by_name(&name, &[("after", Select::After), ("before", Select::Before)])
+    }
+}

@@ -1,0 +1,85 @@
+//! ReCaLL (Xie et al. 2024): how much a prefix of non-members changes the text's log-probability.
+
+use super::access::Access;
+use super::auxiliary_pass::AuxiliaryPass;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::formula::{FormulaInput, Outcome, ScoreError};
+use super::parameters::{AnyParameter, Choice, Parameter, PrefixTexts, Reader};
+use super::texts::Texts;
+use serde::Serialize;
+use std::marker::PhantomData;
+use strum::{Display, EnumString, VariantNames};
+use utoipa::ToSchema;
+
+/// Mean log-probability after a prefix over that without it.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct Recall {
+    /// Non-members that are put before the text.
+    #[schema(value_type = Vec<String>)]
+    pub prefix: Texts,
+    /// Which tokens of the text count.
+    pub align: Align,
+}
+
+/// Which tokens of a text count once a prefix has given its first token a probability too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Display, EnumString, VariantNames, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Align {
+    /// Only those that have a probability without the prefix.
+    #[default]
+    Shared,
+    /// All, as the authors' code has it.
+    Official,
+}
+
+static PREFIX: Parameter<PrefixTexts> = Parameter {
+    name: "prefix",
+    kind: PrefixTexts,
+    summary: "non-members that are put before the text.",
+    description: "Non-members that are put before the text",
+};
+
+static ALIGN: Parameter<Choice<Align>> = Parameter {
+    name: "align",
+    kind: Choice(PhantomData),
+    summary: "which tokens count.",
+    description: "`official` counts every token of the text after the prefix, `shared` those that have a \
+                  log-probability without it too, which the first has not.",
+};
+
+impl MethodDefinition for Recall {
+    const DESCRIPTION: MethodDescription = MethodDescription {
+        summary: "How much a prefix of non-members changes the text's log-probability.",
+        formula: "mean lp(x given prefix) / mean lp(x)",
+        needs: &[Access::LogProbabilities, Access::Text, Access::KnownTexts],
+        further_passes: "1, of prefix and text",
+        source: "ReCaLL: Xie et al. 2024, arXiv:2406.15968",
+    };
+    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&PREFIX, &ALIGN];
+    const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: false };
+
+    fn read(reader: &mut Reader) -> Option<Self> {
+        let (prefix, align) = (reader.read(&PREFIX), reader.read(&ALIGN));
+        Some(Recall { prefix: prefix?, align: align? })
+    }
+
+    fn label_parts(&self) -> Vec<(&'static str, String)> {
+        vec![("prefix", self.prefix.short_digest()), ("align", self.align.to_string())]
+    }
+
+    fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
+        vec![(PREFIX.name, AuxiliaryPass::Prefixed(self.prefix.clone()))]
+    }
+
+    fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
+        let tokens = input.sequence(&AuxiliaryPass::Prefixed(self.prefix.clone()))?;
+        // A token that has a probability only because of the prefix is at the front.
+        let first = match self.align {
+            Align::Shared => tokens.len().saturating_sub(input.text.tokens.len()),
+            Align::Official => 0,
+        };
+        let prefixed = input.mean_of(&tokens[first..])?;
+        Ok(Outcome::Value(prefixed / input.denominator()?))
+    }
+}

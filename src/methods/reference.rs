@@ -1,0 +1,135 @@
+//! The reference attack: the log-probability of the text, less what a reference model gives it.
+
+use super::access::Access;
+use super::auxiliary_pass::AuxiliaryPass;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::fault::Fault;
+use super::formula::{FormulaInput, Outcome, ScoreError, finite};
+use super::parameters::{
+    AnyParameter, Kind, Parameter, ParameterEntry, ParameterType, ParameterValue, Place, Reader, ValueType,
+};
+use super::schema_parts::Schemas;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// Mean log-probability minus that of a reference model.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct Ref {
+    /// Id of the reference model.
+    #[schema(value_type = String)]
+    pub reference: Arc<str>,
+    /// Which ids the reference model scores. It follows from the two models, so it is settled when they are opened; a
+    /// stored method tells by its note.
+    #[serde(skip)]
+    pub tokenization: Tokenization,
+}
+
+/// Which token ids of a text the reference model scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tokenization {
+    /// It has the target's tokenization and is given the target's ids: token by token a difference.
+    #[default]
+    Shared,
+    /// It has another one and is given ids of its own: only the means can be compared.
+    Separate,
+}
+
+/// The parameter `reference`.
+pub static REFERENCE: Parameter<ReferenceModel> = Parameter {
+    name: "reference",
+    kind: ReferenceModel,
+    summary: "id of the reference model; the one that the settings give the model if left out.",
+    description: "Id of the reference model; the one that the settings give the model if left out.",
+};
+
+/// The id of a reference model; where none is given, the one that the settings give the target model.
+#[derive(Debug)]
+pub struct ReferenceModel;
+
+impl Kind for ReferenceModel {
+    type Value = Arc<str>;
+    const VALUE_TYPE: ValueType = ValueType::String;
+
+    fn read(&self, place: &Place) -> Result<Arc<str>, Fault> {
+        match (place.value, place.scope.and_then(|scope| scope.reference)) {
+            (Some(ParameterValue::String(id)), _) => place.model(id, ""),
+            (Some(other), _) => Err(place.wrong_type(other, "the id of a model")),
+            (None, Some(id)) => Ok(id.into()),
+            (None, None) => {
+                Err(place.fault("no reference model: name one as `reference`, or give the model one in the settings"))
+            }
+        }
+    }
+
+    fn entry(&self, name: &'static str, description: &str) -> ParameterEntry {
+        ParameterEntry::optional(name, ParameterType::String, description)
+    }
+
+    fn schema(&self, _: &mut Schemas) -> RefOr<Schema> {
+        String::schema()
+    }
+}
+
+impl MethodDefinition for Ref {
+    const DESCRIPTION: MethodDescription = MethodDescription {
+        summary: "As loss, less what a reference model gives the same tokens.",
+        formula: "mean_t (lp_t - lp_ref_t); with another tokenization mean lp - mean lp_ref, each over its own tokens",
+        needs: &[Access::LogProbabilities, Access::ReferenceModel],
+        further_passes: "1, by the reference model",
+        source: "Carlini et al. 2021, arXiv:2012.07805",
+    };
+    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&REFERENCE];
+    const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: false, text_alone: true };
+
+    fn read(reader: &mut Reader) -> Option<Self> {
+        Some(Ref { reference: reader.read(&REFERENCE)?, tokenization: Tokenization::Shared })
+    }
+
+    fn label_parts(&self) -> Vec<(&'static str, String)> {
+        vec![("reference", self.reference.to_string())]
+    }
+
+    fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
+        vec![(REFERENCE.name, self.pass())]
+    }
+
+    fn note(&self) -> Option<&'static str> {
+        match self.tokenization {
+            Tokenization::Shared => None,
+            Tokenization::Separate => Some(
+                "the reference model has another tokenization: the difference of the two mean log-probabilities, each \
+                 over its own tokens",
+            ),
+        }
+    }
+
+    fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
+        match self.tokenization {
+            Tokenization::Shared => {
+                let tokens = input.tokens()?;
+                let reference = input.sequence(&self.pass())?;
+                if reference.len() < tokens.len() {
+                    return Err(ScoreError::Internal("the reference model scored fewer tokens than the text has"));
+                }
+                let differences = tokens.iter().zip(reference).map(|(token, reference)| token.lp - reference.lp);
+                input.sum(&finite(differences)?).map(Outcome::Sum)
+            }
+            Tokenization::Separate => {
+                let reference = input.mean_of(input.sequence(&self.pass())?)?;
+                Ok(Outcome::Value(input.mean()? - reference))
+            }
+        }
+    }
+}
+
+impl Ref {
+    fn pass(&self) -> AuxiliaryPass {
+        let reference = Arc::clone(&self.reference);
+        match self.tokenization {
+            Tokenization::Shared => AuxiliaryPass::Reference(reference),
+            Tokenization::Separate => AuxiliaryPass::ReferenceTokenization(reference),
+        }
+    }
+}

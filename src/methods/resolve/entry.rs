@@ -1,0 +1,138 @@
+//! One entry of a request's list of methods.
+
+use crate::methods::fault::{Fault, Faults};
+use crate::methods::grid::Grid;
+use crate::methods::method::Method;
+use crate::methods::method_object::{MethodObject, all_parameters};
+use crate::methods::parameters::{ParameterValue, Reader};
+use crate::methods::pdr::Pdr;
+use crate::methods::presets::PresetName;
+use crate::methods::range::{Fraction, format_number};
+use crate::methods::registry::{BaseMethod, MethodName};
+use crate::methods::scope::Scope;
+use strum::VariantArray;
+
+/// One entry of the list, and where it is.
+pub struct RequestEntry<'a> {
+    pub object: &'a MethodObject,
+    /// Pointer to the entry.
+    pub pointer: &'a str,
+    /// Whether the entry is a name alone.
+    pub name_alone: bool,
+    /// What the request may refer to; `None` for a method that was stored, whose names were checked before.
+    pub scope: Option<&'a Scope<'a>>,
+}
+
+impl<'a> RequestEntry<'a> {
+    /// Its methods with their labels; none where there is a fault.
+    pub fn methods(&self, faults: &mut Faults) -> Vec<(String, Method)> {
+        if self.object.preset.is_some() {
+            let methods = self.preset(faults).unwrap_or_default();
+            return methods.into_iter().map(|method| (method.label(), method)).collect();
+        }
+        self.swept(faults).unwrap_or_default()
+    }
+
+    /// The methods of an entry that names one. Everything is checked before the first `?`, so that no fault hides another.
+    fn swept(&self, faults: &mut Faults) -> Option<Vec<(String, Method)>> {
+        if self.object.length.is_some() {
+            faults.push(self.fault("length", "`length` belongs to a preset"));
+        }
+        let name = faults.keep(self.name());
+        let bases = name.and_then(|name| self.bases(name, faults));
+        let truncate = faults.keep(self.truncate());
+        let weights = self.weights(name, faults);
+        let (bases, truncate, weights) = (bases?, truncate?, weights?);
+        let mut methods = Vec::with_capacity(bases.len() * weights.len());
+        for (swept, base) in &bases {
+            for &pdr in &weights {
+                let method = Method { base: base.clone(), truncate, pdr };
+                let alpha = pdr.filter(|_| weights.len() > 1).and_then(swept_alpha);
+                let label = match &self.object.label {
+                    None => method.label(),
+                    Some(label) => with_parts(label, swept.iter().cloned().chain(alpha).collect()),
+                };
+                methods.push((label, method));
+            }
+        }
+        Some(methods)
+    }
+
+    fn name(&self) -> Result<MethodName, Fault> {
+        let Some(name) = &self.object.name else {
+            return Err(Fault::new(self.pointer, "missing field `name`, or `preset`"));
+        };
+        let pointer = if self.name_alone { self.pointer.to_owned() } else { format!("{}/name", self.pointer) };
+        if name.parse::<PresetName>().is_ok() {
+            let detail = format!("`{name}` is a preset; to ask for it, write {{ \"preset\": \"{name}\", ... }}");
+            return Err(Fault::new(pointer, detail));
+        }
+        name.parse().map_err(|_| Fault::unknown("method", name, MethodName::VARIANTS, pointer))
+    }
+
+    fn truncate(&self) -> Result<Option<Fraction>, Fault> {
+        let fraction = |share| {
+            let detail = || format!("truncate is {share:?}, outside {}", Fraction::RANGE);
+            Fraction::new(share).ok_or_else(|| self.fault("truncate", detail()))
+        };
+        self.object.truncate.map(fraction).transpose()
+    }
+
+    /// The method for each value of the parameter that is swept, with that value as labels write it where there are
+    /// several; or the one method.
+    fn bases(&self, name: MethodName, faults: &mut Faults) -> Option<Vec<(Option<String>, BaseMethod)>> {
+        let (definition, faults_before) = (name.definition(), faults.len());
+        let takes = |field: &str| definition.parameters.iter().any(|parameter| parameter.name() == field);
+        for parameter in all_parameters() {
+            let field = parameter.name();
+            if let Some(value) = self.object.parameters.get(field).filter(|_| !takes(field)) {
+                let detail = format!("`{field}` is {value}, but `{name}` takes no such parameter");
+                faults.push(self.fault(field, detail));
+            }
+        }
+        let sweep = self.object.parameters.iter().find_map(|(field, value)| match value {
+            ParameterValue::Grid(grid @ Grid::Many(_)) if takes(field) => Some((field, grid.values())),
+            _ => None,
+        });
+        let (field, values) = sweep.map_or(("", Vec::new()), |(field, values)| (*field, values));
+        let bases: Vec<(Option<String>, Option<BaseMethod>)> = (0..values.len().max(1))
+            .map(|index| {
+                let swept = values.get(index).filter(|_| values.len() > 1);
+                let swept = swept.map(|(value, _)| format!("{field}={}", format_number(*value)));
+                (swept, (definition.read)(&mut self.reader(index, faults)))
+            })
+            .collect();
+        let bases = bases.into_iter().map(|(swept, base)| Some((swept, base?))).collect::<Option<Vec<_>>>();
+        bases.filter(|_| faults.len() == faults_before)
+    }
+
+    /// Reads parameters of this entry; `sweep` says which value of a list.
+    pub fn reader<'f>(&'f self, sweep: usize, faults: &'f mut Faults) -> Reader<'f>
+    where
+        'a: 'f,
+    {
+        Reader {
+            given: &self.object.parameters,
+            entry: self.pointer,
+            name_alone: self.name_alone,
+            scope: self.scope,
+            sweep,
+            faults,
+        }
+    }
+
+    /// A fault of a field.
+    pub fn fault(&self, field: &str, detail: impl Into<String>) -> Fault {
+        Fault::new(format!("{}/{field}", self.pointer), detail)
+    }
+}
+
+/// The alpha of a sweep, as labels write it.
+fn swept_alpha(pdr: Pdr) -> Option<String> {
+    pdr.weighting.curve().map(|curve| format!("alpha={}", format_number(curve.alpha())))
+}
+
+/// A label that a client gave to several methods, with what tells them apart.
+fn with_parts(label: &str, parts: Vec<String>) -> String {
+    if parts.is_empty() { label.to_owned() } else { format!("{label}({})", parts.join(",")) }
+}

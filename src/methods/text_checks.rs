@@ -1,0 +1,56 @@
+//! What methods ask of the texts that they are to score.
+
+use super::auxiliary_pass::AuxiliaryPass;
+use super::fault::Fault;
+use super::labelled::LabelledMethod;
+use super::limits::MAX_NEIGHBORS;
+use std::collections::HashMap;
+
+/// One text and the neighbours that come with it, if any do.
+pub type TextAndNeighbors<'a> = (&'a str, Option<&'a [String]>);
+
+/// What is wrong with texts for these methods: neighbours that are missing or none, and texts of a prefix that are
+/// themselves to be scored. `texts_pointer` points at the list of texts, and `methods_pointer` at that of the methods.
+pub fn faults_of_texts<'a>(
+    texts: impl Iterator<Item = TextAndNeighbors<'a>>,
+    texts_pointer: &str,
+    methods: &[LabelledMethod],
+    methods_pointer: &str,
+) -> Vec<Fault> {
+    let bases = || methods.iter().map(|method| &method.method);
+    let needs_neighbors =
+        bases().flat_map(|method| method.base.passes()).any(|(_, pass)| pass == AuxiliaryPass::Neighbors(None));
+    let has_prefixes = bases().any(|method| !method.prefixes().is_empty());
+    let (mut faults, mut places) = (Vec::new(), HashMap::new());
+    for (index, (text, neighbors)) in texts.enumerate() {
+        if has_prefixes {
+            places.entry(text).or_insert(index);
+        }
+        let detail = match neighbors {
+            Some([]) => "the list of neighbours is empty".to_owned(),
+            Some(many) if many.len() > MAX_NEIGHBORS => {
+                format!("there are {} neighbours; a text takes at most {MAX_NEIGHBORS}", many.len())
+            }
+            None if needs_neighbors => {
+                "the method `neighbor` has no generator, and the text comes without neighbours".to_owned()
+            }
+            Some(_) | None => continue,
+        };
+        faults.push(Fault::new(format!("{texts_pointer}/{index}/neighbors"), detail));
+    }
+    // A sweep has the same texts in each of its methods.
+    let place = |method: &LabelledMethod| method.origin.map(|origin| origin.place);
+    let swept = methods.chunk_by(|a, b| place(a) == place(b));
+    for method in swept.filter_map(<[LabelledMethod]>::first) {
+        for (field, texts) in method.method.prefixes() {
+            for (index, text) in texts.as_slice().iter().enumerate() {
+                let Some(place) = places.get(text.as_str()) else { continue };
+                let pointer = format!("{methods_pointer}{}", method.pointer(&format!("{field}/{index}")));
+                let detail =
+                    format!("the text is also scored, as {texts_pointer}/{place}, so the prefix would contain it");
+                faults.push(Fault::new(pointer, detail));
+            }
+        }
+    }
+    faults
+}

@@ -1,0 +1,27 @@
+//! What happens to a text that is longer than the context of the model.
+
+use crate::wire::by_name;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What to do with a text that is longer than the model's context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", try_from = "String")]
+pub enum Overflow {
+    /// The text fails with `too_long`.
+    #[default]
+    Error,
+    /// The first tokens that fit are scored, special tokens counted, and the result says `truncated`.
+    Truncate,
+    /// The text is read in windows of the context, each starting half a window later; every token is scored once, with
+    /// the most context that a window gives it, and positions run on over the whole text.
+    Window,
+}
+
+impl TryFrom<String> for Overflow {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        by_name(&name, &[("error", Overflow::Error), ("truncate", Overflow::Truncate), ("window", Overflow::Window)])
+    }
+}
