@@ -172,7 +172,7 @@ struct Arguments {
     }
     static char *start(std::vector<u64> &words) {
         uintptr_t address = reinterpret_cast<uintptr_t>(words.data());
-        return reinterpret_cast<char *>((at + 15) / 16 * 16);
+        return reinterpret_cast<char *>((address + 15) / 16 * 16);
     }
     template <typename T>
     T *pointer() {

@@ -31,7 +31,7 @@ fn lazy(model: ModelSettings) -> ModelSettings {
 fn activations(name: &str, tokens: usize) -> u64 {
     let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
     let form = Form::inference(&candle_core::Device::Cpu, DType::F32);
-    checkpoint.activation_bytes(form, DType::F32, Batch, rayon::current_num_threads())(tokens)
+    checkpoint.activation_bytes(form, DType::F32, Batch, 1)(tokens)
 }
 
 /// A model whose files are in a directory of its own.

@@ -70,7 +70,7 @@ impl Weight {
 
 fn pack(tensor: &Tensor, products: Products, isa: Isa) -> Result<Packed> {
     if !isa.runs(products) {
-        bail!("this machine does not support {isa:?} for {products:?} products");
+        bail!("this machine does not have {isa:?} for {products:?} products");
     }
     let (n, k) = tensor.dims2()?;
     let tensor = match products {

@@ -19,7 +19,7 @@ __device__ __forceinline__ float softplus(float x) {
 }
 
 // The value clamped to the limits, by comparisons, so that NaN stays NaN.
-__device__ __forceinline__ float held(float value, float least, float most) {
+__device__ __forceinline__ float clamped(float value, float least, float most) {
     value = value < least ? least : value;
     return value > most ? most : value;
 }
