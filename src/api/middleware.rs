@@ -103,7 +103,7 @@ async fn observe(request: Request, next: Next) -> Response {
     let arrival = Arrival::of(request.extensions());
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let span = tracing::info_span!("request", id = arrival.id(), method = %request.method(), path = %arrival.path);
-    let mut meter = Meter::new(method_name(request.method()), route, arrival.at);
+    let mut meter = RequestMeter::new(method_name(request.method()), route, arrival.at);
     async move {
         let response = next.run(request).await;
         meter.status = Some(response.status());
@@ -115,21 +115,21 @@ async fn observe(request: Request, next: Next) -> Response {
 }
 
 /// Counts one request when dropped, so that one whose client went away counts too, and none counts twice.
-struct Meter {
+struct RequestMeter {
     method: &'static str,
     route: String,
     since: Instant,
     status: Option<StatusCode>,
 }
 
-impl Meter {
+impl RequestMeter {
     fn new(method: &'static str, route: String, since: Instant) -> Self {
         metrics::gauge!(names::HTTP_IN_FLIGHT).increment(1.0);
         Self { method, route, since, status: None }
     }
 }
 
-impl Drop for Meter {
+impl Drop for RequestMeter {
     fn drop(&mut self) {
         metrics::gauge!(names::HTTP_IN_FLIGHT).decrement(1.0);
         // 499 is what proxies write where the client closed the connection before the answer.

@@ -1,6 +1,6 @@
 //! The texts of a corpus, one after another and in bounded memory, whatever kind of file they stand in.
 
-use super::lines::{self, Lines, Reader};
+use super::lines::{self, InputReader, Lines};
 use super::rows::{self, Record};
 use anyhow::{Context, Result, anyhow};
 use std::io::Read;
@@ -36,7 +36,7 @@ pub fn open(path: &Path, limit: u64) -> Result<Box<dyn Iterator<Item = Result<Te
     })
 }
 
-fn ndjson(reader: Reader, limit: u64) -> impl Iterator<Item = Result<Text>> {
+fn ndjson(reader: InputReader, limit: u64) -> impl Iterator<Item = Result<Text>> {
     let mut lines = Lines::new(reader, limit);
     from_fn(move || {
         let line = lines.next().transpose()?;
@@ -49,13 +49,13 @@ fn ndjson(reader: Reader, limit: u64) -> impl Iterator<Item = Result<Text>> {
     })
 }
 
-fn csv(reader: Reader, limit: u64) -> Result<impl Iterator<Item = Result<Text>>> {
+fn csv(reader: InputReader, limit: u64) -> Result<impl Iterator<Item = Result<Text>>> {
     let text = |Record { line, bytes, row }| Text { line, bytes, text: row.text };
     Ok(rows::read(reader, limit)?.map(move |record| record.map(text)))
 }
 
 /// Cuts a text into pieces that depend on it alone, not on how it comes.
-fn plain(mut reader: Reader) -> impl Iterator<Item = Result<Text>> {
+fn plain(mut reader: InputReader) -> impl Iterator<Item = Result<Text>> {
     let (mut pending, mut line, mut first) = (Vec::new(), 1, true);
     from_fn(move || {
         if let Err(error) = Read::take(&mut reader, (PIECE - pending.len()) as u64).read_to_end(&mut pending) {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use std::io::BufReader;
 
-    fn boxed(bytes: &[u8], capacity: usize) -> Reader {
+    fn boxed(bytes: &[u8], capacity: usize) -> InputReader {
         Box::new(BufReader::with_capacity(capacity, std::io::Cursor::new(bytes.to_vec())))
     }
 

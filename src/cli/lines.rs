@@ -35,13 +35,13 @@ impl From<String> for BadLine {
 }
 
 /// A file, or standard input.
-pub type Reader = Box<dyn BufRead + Send>;
+pub type InputReader = Box<dyn BufRead + Send>;
 
 /// Opens a file, or standard input for `-`; with its size where it is known.
 ///
 /// # Errors
 /// Where it cannot be opened.
-pub fn open(path: &Path) -> std::io::Result<(Reader, Option<u64>)> {
+pub fn open(path: &Path) -> std::io::Result<(InputReader, Option<u64>)> {
     if path == Path::new("-") {
         return Ok((Box::new(BufReader::new(stdin())), None));
     }
@@ -52,7 +52,7 @@ pub fn open(path: &Path) -> std::io::Result<(Reader, Option<u64>)> {
 
 /// The lines of an input that are not blank.
 pub struct Lines {
-    reader: Reader,
+    reader: InputReader,
     number: u64,
     /// The most bytes of a line.
     limit: u64,
@@ -60,7 +60,7 @@ pub struct Lines {
 
 impl Lines {
     /// Lines of at most `limit` bytes.
-    pub fn new(reader: Reader, limit: u64) -> Self {
+    pub fn new(reader: InputReader, limit: u64) -> Self {
         Self { reader, number: 0, limit }
     }
 

@@ -1,6 +1,6 @@
 //! Records of CSV with a header, bounded in length.
 
-use super::lines::Reader;
+use super::lines::InputReader;
 use crate::audits::{Label, Sample, SampleId};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -29,7 +29,7 @@ pub struct Record {
 ///
 /// # Errors
 /// Where the header has no column of texts; what cannot be read later is an item of the iterator and names its line.
-pub fn read(reader: Reader, limit: u64) -> Result<impl Iterator<Item = Result<Record>>> {
+pub fn read(reader: InputReader, limit: u64) -> Result<impl Iterator<Item = Result<Record>>> {
     let mut reader = csv::Reader::from_reader(Bounded { reader, limit, left: limit });
     let headers = columns(reader.headers()?)?;
     let mut record = csv::StringRecord::new();
@@ -73,7 +73,7 @@ impl TryFrom<Row> for Sample {
 
 /// A quotation mark that is never closed would make one record of all that follows.
 struct Bounded {
-    reader: Reader,
+    reader: InputReader,
     limit: u64,
     /// How much more may be read.
     left: u64,

@@ -1,6 +1,6 @@
 //! `pdr-audit score`: NDJSON in, NDJSON out, in order and in constant memory.
 
-use super::lines::{self, BadLine, Lines, Reader, TextLine};
+use super::lines::{self, BadLine, InputReader, Lines, TextLine};
 use super::{ScoringArgs, progress};
 use crate::audits::Sample;
 use crate::scorer::{Bound, IN_FLIGHT, Input, Plan, Scorer, ScorerError, TextError, TextResult};
@@ -38,7 +38,13 @@ pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
 }
 
 /// Scores the lines of `source`, the opened file and its size; those longer than `limit` bytes fail.
-async fn score(file: &Path, source: (Reader, Option<u64>), limit: u64, scorer: &Scorer, plan: &Plan) -> Result<()> {
+async fn score(
+    file: &Path,
+    source: (InputReader, Option<u64>),
+    limit: u64,
+    scorer: &Scorer,
+    plan: &Plan,
+) -> Result<()> {
     let (reader, size) = source;
     let bound = scorer.bind(plan).await.map_err(super::explained)?;
     let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
@@ -72,7 +78,7 @@ async fn score(file: &Path, source: (Reader, Option<u64>), limit: u64, scorer: &
     reading.await?.with_context(|| format!("cannot read {}", file.display()))
 }
 
-fn read(reader: Reader, limit: u64, sender: &mpsc::Sender<ReadLine>) -> std::io::Result<()> {
+fn read(reader: InputReader, limit: u64, sender: &mpsc::Sender<ReadLine>) -> std::io::Result<()> {
     let (mut lines, mut bytes) = (Lines::new(reader, limit), 0);
     while let Some(line) = lines.next()? {
         bytes += line.as_ref().map_or(0, |l| l.len() as u64);

@@ -24,14 +24,14 @@ pub struct Overrides {
 /// All sources, the last of which wins. Arrays are replaced as a whole.
 #[derive(Default)]
 pub(super) struct Sources {
-    layers: Vec<Layer>,
+    layers: Vec<SourceLayer>,
     /// What is wrong with the sources themselves.
     pub(super) faults: Vec<SettingFault>,
 }
 
 /// One source: its values and where they come from.
 #[derive(Clone)]
-struct Layer {
+struct SourceLayer {
     metadata: Metadata,
     values: Dict,
     /// The dotted key and the unparsed text of a variable: a model may well be called `1e3`.
@@ -50,7 +50,7 @@ impl Sources {
             let values = Toml::from_str(text)
                 .map_err(|error| ConfigError::Syntax { path: path.to_owned(), problem: error.to_string() })?;
             let metadata = Metadata::from(format!("the file {}", path.display()), path);
-            sources.layers.push(Layer { metadata, values, text: None });
+            sources.layers.push(SourceLayer { metadata, values, text: None });
         }
         sources.add_environment(environment);
         if let Some(host) = &overrides.host {
@@ -85,7 +85,7 @@ impl Sources {
     }
 
     fn add(&mut self, origin: String, key: &str, value: Value, text: Option<(String, String)>) {
-        self.layers.push(Layer { metadata: Metadata::named(origin), values: nest(key, value), text });
+        self.layers.push(SourceLayer { metadata: Metadata::named(origin), values: nest(key, value), text });
     }
 
     /// All layers as one.
@@ -97,7 +97,7 @@ impl Sources {
     /// Says whether there was one.
     pub(super) fn read_as_text(&mut self, path: &[String]) -> bool {
         let key = path.join(".");
-        let is_meant = |layer: &&mut Layer| layer.text.as_ref().is_some_and(|(of, _)| *of == key);
+        let is_meant = |layer: &&mut SourceLayer| layer.text.as_ref().is_some_and(|(of, _)| *of == key);
         let Some(layer) = self.layers.iter_mut().rev().find(is_meant) else { return false };
         let Some((key, text)) = layer.text.take() else { return false };
         layer.values = nest(&key, Value::from(text));
@@ -132,7 +132,7 @@ impl Sources {
     }
 }
 
-impl Provider for Layer {
+impl Provider for SourceLayer {
     fn metadata(&self) -> Metadata {
         self.metadata.clone()
     }
