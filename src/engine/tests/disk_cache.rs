@@ -31,7 +31,7 @@ async fn what_an_earlier_engine_ran_is_answered_without_a_forward_pass() {
             let work = rig.engine.recall(work).await;
             let output = rig.engine.submit_when_room(work).await.unwrap().wait().await.unwrap();
             assert_eq!((output.forward_passes, output.cached_passes), (0, 2));
-            assert_eq!(stats(&output)[2], fake_stats("m", &ids(first, 30)));
+            assert_eq!(stats(&output)[0], fake_stats("m", &ids(first, 30)));
             let from_memory = if cache_bytes > 0 { 2.0 * round as f64 } else { 0.0 };
             assert_eq!(rig.metric("cache_hits_total{model=m,tier=memory}"), from_memory);
             assert_eq!(rig.metric("cache_hits_total{model=m,tier=disk}"), 2.0 * (round + 1) as f64 - from_memory);

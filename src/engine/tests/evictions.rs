@@ -119,8 +119,7 @@ async fn out_of_memory_at_load_evicts_and_tries_again() {
     // The books say that there is room for all; the device has it when two are gone.
     let copies = Arc::new({
         let (m, n) = (m.clone(), n.clone());
-        // Each of the two has a clone of its own in here.
-        move || m.copies() + n.copies() - 2
+        move || m.copies() + n.copies()
     });
     let greedy = Script::new("o").takes(1, 0).on_load(move || match copies() {
         0 => Ok(()),

@@ -42,7 +42,7 @@ pub struct Script {
     /// What is loaded in its place.
     loader: Option<Loader>,
     forwards: Arc<Mutex<Vec<Forward>>>,
-    alive: Arc<()>,
+    copies: Arc<AtomicUsize>,
 }
 
 /// A model as it is declared, and what its files are; none where they cannot be opened.
@@ -82,7 +82,7 @@ impl Script {
             on_open: Arc::new(|| Ok(())),
             loader: None,
             forwards: Arc::default(),
-            alive: Arc::default(),
+            copies: Arc::default(),
         }
     }
 
@@ -146,9 +146,6 @@ impl Script {
     /// What its files say.
     pub fn opened(&self, devices: &[usize]) -> Arc<Model> {
         let (script, per_token) = (self.clone(), self.bytes_per_token);
-        // The load hook must not count as a loaded copy.
-        let alive = Arc::downgrade(&self.alive);
-        let script = Self { alive: Arc::default(), ..script };
         let info = ModelInfo {
             id: self.id.to_owned(),
             digest: format!("sha256:{}", self.id),
@@ -176,8 +173,7 @@ impl Script {
                     return loader(device);
                 }
                 (script.on_load)(device)?;
-                let alive = alive.upgrade().unwrap_or_default();
-                let running = Running { device, script: Script { alive, ..script.clone() } };
+                let running = Running::new(script.clone(), device);
                 Ok(if script.masked {
                     LoadedModel::Masked(Box::new(running))
                 } else {
@@ -191,7 +187,7 @@ impl Script {
 
     /// How many copies of it are in memory.
     pub fn copies(&self) -> usize {
-        Arc::strong_count(&self.alive) - 1
+        self.copies.load(Ordering::SeqCst)
     }
 
     /// The forward passes so far, each with its sequences.
@@ -228,6 +224,19 @@ fn demo_tokenizer() -> Tokenizer {
 struct Running {
     script: Script,
     device: usize,
+}
+
+impl Running {
+    fn new(script: Script, device: usize) -> Self {
+        script.copies.fetch_add(1, Ordering::SeqCst);
+        Self { script, device }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.script.copies.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl CausalLm for Running {

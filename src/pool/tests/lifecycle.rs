@@ -143,7 +143,8 @@ fn requests_wait_after_a_failure_and_people_do_not() {
     load(&mut lifecycle, 0, Err("no memory"));
     assert_eq!(lifecycle.pause(Instant::now()), Some("no memory"));
     assert_eq!(lifecycle.pause(Instant::now() + 2 * SECOND), None);
-    let (_, mut loaded) = order(&mut lifecycle);
+    let (fetch, mut loaded) = order(&mut lifecycle);
+    lifecycle.finish_fetch(&fetch.unwrap(), Ok(model("a")), Instant::now(), SECOND);
     assert_eq!(lifecycle.pause(Instant::now()), None, "an order forgets the failure");
     assert!(loaded.try_recv().is_err(), "it waits for both devices");
 }
