@@ -5,7 +5,7 @@ mod budgets;
 use crate::api;
 use crate::audits::Audits;
 use crate::config::{self, LoadPolicy, Settings};
-use crate::engine::{Calibration, DeviceSlot, DiskCache, Engine, EngineSettings};
+use crate::engine::{Calibration, DeviceSlot, DiskCache, Engine, EngineOptions};
 use crate::hub::{Hub, HubError};
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
@@ -78,7 +78,7 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Opt
         let share = (device.memory as f64 * MEMORY_SHARE) as u64;
         device.memory = settings.engine.memory.map_or(share, |memory| memory.as_u64());
     }
-    let engine = EngineSettings {
+    let engine = EngineOptions {
         max_queue_tokens: settings.engine.max_queue_tokens.unwrap_or_else(|| queue_tokens(&devices)),
         cache_bytes: settings.engine.cache.as_u64() / TEXTS_OF_CACHE * (TEXTS_OF_CACHE - 1),
         disk_cache: settings.engine.disk_cache.clone().map(|directory| {
@@ -137,15 +137,15 @@ fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declaration>)
     for model in &settings.models {
         let mut places = Vec::new();
         for &device in &model.device {
-            let at = match device {
+            let index = match device {
                 config::DeviceChoice::Auto => main,
                 device => place(&mut devices, device).with_context(|| format!("model `{}`", model.id))?,
             };
-            if !places.contains(&at) {
-                places.push(at);
+            if !places.contains(&index) {
+                places.push(index);
             }
         }
-        if places.iter().any(|&at| devices[at].device.is_cpu()) && places.len() > 1 {
+        if places.iter().any(|&index| devices[index].device.is_cpu()) && places.len() > 1 {
             bail!("model `{}`: replicas on the CPU and on a GPU would not give the same scores", model.id);
         }
         declared.push(Declaration {
@@ -169,8 +169,8 @@ fn place(devices: &mut Vec<ComputeDevice>, wanted: config::DeviceChoice) -> Resu
         config::DeviceChoice::Cpu => Some("cpu".to_owned()),
         config::DeviceChoice::Cuda(index) => Some(format!("cuda:{index}")),
     };
-    if let Some(at) = devices.iter().position(|known| Some(&known.name) == name.as_ref()) {
-        return Ok(at);
+    if let Some(index) = devices.iter().position(|known| Some(&known.name) == name.as_ref()) {
+        return Ok(index);
     }
     devices.push(ComputeDevice::open(wanted)?);
     Ok(devices.len() - 1)

@@ -1,7 +1,7 @@
 //! What a client asks of an audit, and what is wrong with it.
 
 use super::ApiState;
-use super::check::{self, Faults};
+use super::check::{self, RequestFaults};
 use super::problem::{Kind, Problem};
 use crate::audits::{AuditMetrics, AuditRequest, MAX_SAMPLES, Sample, samples_error};
 use crate::methods::{MAX_METHODS, MethodRequest};
@@ -43,7 +43,7 @@ impl AuditBody {
     /// # Errors
     /// An unknown model, or all other faults.
     pub fn check(self, state: &ApiState) -> Result<AuditRequest, Problem> {
-        let mut faults = Faults::default();
+        let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let samples = self.samples.map_err(|TooMany { count, limit }| {
             Problem::new(Kind::TooLarge, format!("there are {count} samples; the limit of an audit is {limit}"))
@@ -79,7 +79,7 @@ impl AuditBody {
     }
 }
 
-fn check_metrics(metrics: &AuditMetrics, faults: &mut Faults) {
+fn check_metrics(metrics: &AuditMetrics, faults: &mut RequestFaults) {
     for (field, detail) in metrics.bootstrap.iter().flat_map(Bootstrap::faults) {
         faults.push(format!("/metrics/bootstrap/{field}"), detail);
     }

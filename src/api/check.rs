@@ -11,14 +11,14 @@ use std::sync::Arc;
 /// The most faults that are listed; the rest is counted.
 const MAX_LISTED: usize = 100;
 
-/// The faults found so far.
+/// The faults resolved so far.
 #[derive(Default)]
-pub struct Faults {
+pub struct RequestFaults {
     listed: Vec<PointedFault>,
     total: usize,
 }
 
-impl Faults {
+impl RequestFaults {
     /// Notes a fault.
     pub fn push(&mut self, pointer: impl Into<String>, detail: impl Into<String>) {
         self.keep(PointedFault { pointer: pointer.into(), detail: detail.into() });
@@ -49,7 +49,11 @@ impl Faults {
 ///
 /// # Errors
 /// Where there is no model of that name.
-pub fn model(state: &ApiState, id: Option<&str>, faults: &mut Faults) -> Result<Option<Arc<Declaration>>, Problem> {
+pub fn model(
+    state: &ApiState,
+    id: Option<&str>,
+    faults: &mut RequestFaults,
+) -> Result<Option<Arc<Declaration>>, Problem> {
     match state.scorer.pool().find(id) {
         Ok(model) => Ok(Some(model)),
         Err(error @ FindError::NoDefault { .. }) => {
@@ -61,13 +65,17 @@ pub fn model(state: &ApiState, id: Option<&str>, faults: &mut Faults) -> Result<
 }
 
 /// The methods of a request, or the default ones.
-pub fn methods(requested: Option<&[MethodRequest]>, scope: &Scope, faults: &mut Faults) -> Arc<[LabelledMethod]> {
+pub fn methods(
+    requested: Option<&[MethodRequest]>,
+    scope: &Scope,
+    faults: &mut RequestFaults,
+) -> Arc<[LabelledMethod]> {
     let Some(requested) = requested else { return default_methods().into() };
-    let found = resolve(requested, scope).unwrap_or_else(|found| {
-        found.into_iter().for_each(|fault| faults.keep(fault.into()));
+    let resolved = resolve(requested, scope).unwrap_or_else(|resolved| {
+        resolved.into_iter().for_each(|fault| faults.keep(fault.into()));
         Vec::new()
     });
-    found.into()
+    resolved.into()
 }
 
 /// What is wrong with the texts, at `at` in the body, for these methods.
@@ -75,7 +83,7 @@ pub fn texts<'a>(
     at: &str,
     texts: impl Iterator<Item = TextAndNeighbors<'a>>,
     methods: &[LabelledMethod],
-    faults: &mut Faults,
+    faults: &mut RequestFaults,
 ) {
     for fault in faults_of_texts(texts, at, methods, "/methods") {
         faults.push(fault.pointer, fault.detail);

@@ -37,7 +37,7 @@ impl<T: RequestBody + Send + 'static> FromRequest<ApiState> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
-        let deadline = Arrival::of(request.extensions()).deadline(state.request_timeout);
+        let deadline = Arrival::from_extensions(request.extensions()).deadline(state.request_timeout);
         let bytes = read(request, state.body_limit, deadline).await?;
         // A body of megabytes takes too long for the threads that answer everybody.
         let limits = state.limits.clone();

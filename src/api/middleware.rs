@@ -39,7 +39,7 @@ impl Arrival {
     }
 
     /// The arrival noted on a request.
-    pub fn of(extensions: &Extensions) -> Self {
+    pub fn from_extensions(extensions: &Extensions) -> Self {
         // It is noted on every request; one that it is not noted on arrives now.
         let nameless = || Self { at: Instant::now(), id: "".into(), path: "".into() };
         extensions.get().cloned().unwrap_or_else(nameless)
@@ -100,7 +100,7 @@ fn render(problem: &Problem, arrival: &Arrival, response: Response) -> Response 
 
 /// Logs and counts the request.
 async fn observe(request: Request, next: Next) -> Response {
-    let arrival = Arrival::of(request.extensions());
+    let arrival = Arrival::from_extensions(request.extensions());
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let span = tracing::info_span!("request", id = arrival.id(), method = %request.method(), path = %arrival.path);
     let mut meter = RequestMeter::new(method_name(request.method()), route, arrival.at);

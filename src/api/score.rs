@@ -1,6 +1,6 @@
 //! `POST /v1/score`: texts in, scores out, while the client waits.
 
-use super::check::{self, Faults};
+use super::check::{self, RequestFaults};
 use super::extract::JsonBody;
 use super::inputs::Inputs;
 use super::middleware::Arrival;
@@ -105,7 +105,7 @@ async fn run(
 impl ScoreRequest {
     /// The request as the scorer takes it, or everything that is wrong with it.
     fn check(self, state: &ApiState) -> Result<(Plan, Vec<Input>), Problem> {
-        let mut faults = Faults::default();
+        let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let inputs = match self.inputs {
             Ok(inputs) => inputs.into_list(),
@@ -131,7 +131,7 @@ impl ScoreRequest {
     }
 }
 
-fn wants_tokens(details: &[String], faults: &mut Faults) -> bool {
+fn wants_tokens(details: &[String], faults: &mut RequestFaults) -> bool {
     for (index, detail) in details.iter().enumerate().filter(|(_, detail)| *detail != TOKENS) {
         let given: String = detail.chars().take(60).collect();
         faults.push(format!("/details/{index}"), format!("unknown detail `{given}`, known is {TOKENS}"));

@@ -16,7 +16,7 @@ const MAX_DETAILS: usize = 64;
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
-enum Field {
+enum ScoreField {
     Model,
     Inputs,
     Methods,
@@ -48,18 +48,18 @@ impl<'de> Visitor<'de> for ScoreRequestVisitor {
         let mut details: Option<Option<BoundedList<String, MAX_DETAILS>>> = None;
         while let Some(field) = map.next_key()? {
             match field {
-                Field::Model if model.is_none() => model = Some(map.next_value()?),
-                Field::Inputs if inputs.is_none() => {
+                ScoreField::Model if model.is_none() => model = Some(map.next_value()?),
+                ScoreField::Inputs if inputs.is_none() => {
                     inputs = Some(map.next_value_seed(InputsSeed { limit: self.inputs })?);
                 }
-                Field::Methods if methods.is_none() => methods = Some(map.next_value()?),
-                Field::Overflow if overflow.is_none() => overflow = Some(map.next_value()?),
-                Field::Details if details.is_none() => details = Some(map.next_value()?),
-                Field::Model => return Err(A::Error::duplicate_field("model")),
-                Field::Inputs => return Err(A::Error::duplicate_field("inputs")),
-                Field::Methods => return Err(A::Error::duplicate_field("methods")),
-                Field::Overflow => return Err(A::Error::duplicate_field("overflow")),
-                Field::Details => return Err(A::Error::duplicate_field("details")),
+                ScoreField::Methods if methods.is_none() => methods = Some(map.next_value()?),
+                ScoreField::Overflow if overflow.is_none() => overflow = Some(map.next_value()?),
+                ScoreField::Details if details.is_none() => details = Some(map.next_value()?),
+                ScoreField::Model => return Err(A::Error::duplicate_field("model")),
+                ScoreField::Inputs => return Err(A::Error::duplicate_field("inputs")),
+                ScoreField::Methods => return Err(A::Error::duplicate_field("methods")),
+                ScoreField::Overflow => return Err(A::Error::duplicate_field("overflow")),
+                ScoreField::Details => return Err(A::Error::duplicate_field("details")),
             }
         }
         Ok(ScoreRequest {

@@ -159,13 +159,13 @@ mod tests {
 
     #[test]
     fn ndjson_names_the_line_at_fault() {
-        let of = |text: &str| -> Result<Vec<(u64, String)>> {
+        let words_in = |text: &str| -> Result<Vec<(u64, String)>> {
             ndjson(boxed(text.as_bytes(), 9), 40).map(|text| text.map(|text| (text.line, text.text))).collect()
         };
         let good = "{\"text\": \"a\"}\n\n{\"input\": \"b\", \"id\": 1}\n";
-        assert_eq!(of(good).unwrap(), [(1, "a".to_owned()), (3, "b".to_owned())]);
+        assert_eq!(words_in(good).unwrap(), [(1, "a".to_owned()), (3, "b".to_owned())]);
         for bad in ["nonsense", "{}", "{\"text\": 1}", &format!("{{\"text\": \"{}\"}}", "x".repeat(40))] {
-            let said = format!("{:#}", of(&format!("{good}{bad}\n")).unwrap_err());
+            let said = format!("{:#}", words_in(&format!("{good}{bad}\n")).unwrap_err());
             assert!(said.starts_with("line 4: "), "{said}");
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::device;
 use super::error::{EngineError, StartError};
-use super::settings::{DeviceSlot, EngineSettings};
+use super::settings::{DeviceSlot, EngineOptions};
 use super::shared::Shared;
 use super::status::EngineStatus;
 use crate::pool::{ModelState, Pool};
@@ -16,15 +16,15 @@ use crate::pool::{ModelState, Pool};
 /// When the last handle is gone, the device threads finish what is queued and end on their own;
 /// [`Engine::shutdown`] is the way to wait for that.
 #[derive(Debug, Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(Arc<EngineInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct EngineInner {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Drop for Inner {
+impl Drop for EngineInner {
     fn drop(&mut self) {
         self.shared.finish_behind();
     }
@@ -36,10 +36,10 @@ impl Engine {
     ///
     /// # Errors
     /// [`StartError`] where the operating system refuses the threads.
-    pub fn start(pool: Pool, devices: Vec<DeviceSlot>, settings: EngineSettings) -> Result<Self, StartError> {
+    pub fn start(pool: Pool, devices: Vec<DeviceSlot>, settings: EngineOptions) -> Result<Self, StartError> {
         let shared = Arc::new(Shared::new(pool, &devices, &settings));
         // Where a later thread cannot be had, dropping this ends the earlier ones.
-        let inner = Inner { shared, threads: Mutex::default() };
+        let inner = EngineInner { shared, threads: Mutex::default() };
         for (index, slot) in devices.into_iter().enumerate() {
             let thread = device::spawn(index, slot, Arc::clone(&inner.shared))?;
             inner.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);

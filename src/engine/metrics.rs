@@ -19,7 +19,7 @@ use crate::telemetry::names;
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumCount, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
-pub(super) enum Outcome {
+pub(super) enum RequestOutcome {
     Ok,
     Cancelled,
     UnknownModel,
@@ -35,7 +35,7 @@ pub(super) enum Outcome {
     DeadlineExceeded,
 }
 
-impl From<&Refusal> for Outcome {
+impl From<&Refusal> for RequestOutcome {
     fn from(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::UnknownModel(_) => Self::UnknownModel,
@@ -52,7 +52,7 @@ impl From<&Refusal> for Outcome {
     }
 }
 
-impl From<&EngineError> for Outcome {
+impl From<&EngineError> for RequestOutcome {
     fn from(error: &EngineError) -> Self {
         match error {
             EngineError::DeadlineExceeded => Self::DeadlineExceeded,
@@ -176,7 +176,7 @@ impl DiskMetrics {
 /// The series of the engine that belong to no model.
 #[derive(Debug)]
 pub(super) struct EngineMetrics {
-    requests: PerClass<[Counter; Outcome::COUNT]>,
+    requests: PerClass<[Counter; RequestOutcome::COUNT]>,
     pub(super) queue_tokens: PerClass<Gauge>,
     pub(super) queue_seconds: PerClass<Histogram>,
     /// About how many bytes the cache in memory holds.
@@ -196,7 +196,7 @@ impl EngineMetrics {
         Self {
             requests: PerClass::new(|class| {
                 std::array::from_fn(|index| {
-                    let outcome: &'static str = Outcome::VARIANTS[index].into();
+                    let outcome: &'static str = RequestOutcome::VARIANTS[index].into();
                     zero(counter!(names::ENGINE_REQUESTS, "class" => label(class), "outcome" => outcome))
                 })
             }),
@@ -241,17 +241,17 @@ fn zero(counter: Counter) -> Counter {
 pub(super) struct RequestGuard {
     metrics: Arc<EngineMetrics>,
     class: Class,
-    outcome: Outcome,
+    outcome: RequestOutcome,
 }
 
 impl RequestGuard {
     /// A request that counts as cancelled until something else is known.
     pub(super) fn new(metrics: Arc<EngineMetrics>, class: Class) -> Self {
-        Self { metrics, class, outcome: Outcome::Cancelled }
+        Self { metrics, class, outcome: RequestOutcome::Cancelled }
     }
 
     /// Ends the request.
-    pub(super) fn settle(mut self, outcome: Outcome) {
+    pub(super) fn settle(mut self, outcome: RequestOutcome) {
         self.outcome = outcome;
     }
 }

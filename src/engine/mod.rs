@@ -48,5 +48,5 @@ pub use error::{EngineError, Refusal, StartError};
 pub use handle::Engine;
 pub use pending::{Answered, PendingRequest};
 pub use request::{Pass, Request, Stats};
-pub use settings::{Calibration, DeviceSlot, DiskCache, EngineSettings, KnownBudgets};
+pub use settings::{Calibration, DeviceSlot, DiskCache, EngineOptions, KnownBudgets};
 pub use status::{DeviceStatus, EngineStatus, ModelActivity};

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout_at;
 
 use super::error::EngineError;
-use super::metrics::{Outcome, RequestGuard};
+use super::metrics::{RequestGuard, RequestOutcome};
 use super::request::{Pass, Request};
 use super::shared::Shared;
 
@@ -81,7 +81,7 @@ impl PendingRequest {
                 None => self.failure = Some(EngineError::DeadlineExceeded),
             }
         }
-        let outcome = self.failure.as_ref().map_or(Outcome::Ok, Outcome::from);
+        let outcome = self.failure.as_ref().map_or(RequestOutcome::Ok, RequestOutcome::from);
         if let Some(guard) = self.guard.take() {
             guard.settle(outcome);
         }

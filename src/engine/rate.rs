@@ -12,7 +12,7 @@ const RATE_LIFETIME: Duration = Duration::from_secs(300);
 /// A model's speed, averaged exponentially over its batches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rate {
-    tokens_per_second: f64,
+    value: f64,
     measured: Instant,
 }
 
@@ -30,14 +30,14 @@ impl Rate {
             return before;
         }
         let seen = tokens as f64 / took.as_secs_f64();
-        let tokens_per_second =
-            before.and_then(|rate| rate.at(now)).map_or(seen, |old| old + RATE_WEIGHT * (seen - old));
-        Some(Self { tokens_per_second, measured: now })
+        let value =
+            before.and_then(|rate| rate.tokens_per_second(now)).map_or(seen, |old| old + RATE_WEIGHT * (seen - old));
+        Some(Self { value, measured: now })
     }
 
     /// Tokens per second, unless the measurement is too old to be relied on.
-    pub(super) fn at(self, now: Instant) -> Option<f64> {
-        (now.saturating_duration_since(self.measured) < RATE_LIFETIME).then_some(self.tokens_per_second)
+    pub(super) fn tokens_per_second(self, now: Instant) -> Option<f64> {
+        (now.saturating_duration_since(self.measured) < RATE_LIFETIME).then_some(self.value)
     }
 }
 

@@ -38,7 +38,7 @@ impl ModelRecord {
 
     /// Its speed on one device in tokens per second; none where it was not measured lately.
     pub(super) fn tokens_per_second(&self, now: Instant) -> Option<f64> {
-        self.lock().rate?.at(now)
+        self.lock().rate?.tokens_per_second(now)
     }
 
     /// When a load or a forward pass of it last ended.

@@ -64,7 +64,7 @@ impl fmt::Debug for DeviceSlot {
 
 /// How the engine runs, whatever its devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EngineSettings {
+pub struct EngineOptions {
     /// How many interactive tokens may be admitted and not yet answered.
     pub max_queue_tokens: usize,
     /// The size of the cache in memory, in bytes; 0 turns it off.

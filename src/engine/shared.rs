@@ -13,7 +13,7 @@ use super::metrics::EngineMetrics;
 use super::queue::{Gate, QueuedPass};
 use super::record::{ModelRecord, Records};
 use super::scheduler::{Holdings, Scheduler, Seat, Step};
-use super::settings::{DeviceSlot, EngineSettings};
+use super::settings::{DeviceSlot, EngineOptions};
 use super::status::{DeviceStatus, EngineStatus, Facts, ModelActivity};
 use crate::pool::{Ended, Lifecycle, Models, Pool};
 
@@ -33,7 +33,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(pool: Pool, devices: &[DeviceSlot], settings: &EngineSettings) -> Self {
+    pub(super) fn new(pool: Pool, devices: &[DeviceSlot], settings: &EngineOptions) -> Self {
         let metrics = EngineMetrics::new(devices);
         let records = Records::new(devices.iter().map(|device| device.name.clone()).collect());
         for status in pool.status() {

@@ -60,7 +60,7 @@ pub struct EngineStatus {
 
 /// What is known of one device.
 #[derive(Debug)]
-pub(super) struct DeviceFacts {
+pub(super) struct DeviceState {
     pub(super) alive: bool,
     pub(super) lost: Option<String>,
     pub(super) busy_since: Option<Instant>,
@@ -69,7 +69,7 @@ pub(super) struct DeviceFacts {
 /// What the device threads know.
 #[derive(Debug)]
 pub(super) struct Facts {
-    pub(super) devices: Vec<DeviceFacts>,
+    pub(super) devices: Vec<DeviceState>,
     pub(super) last_ok: Option<Instant>,
     pub(super) last_error: Option<(Instant, String)>,
     /// The first loss of a device.
@@ -79,7 +79,7 @@ pub(super) struct Facts {
 impl Facts {
     /// The facts before any device thread has done anything.
     pub(super) fn new(devices: usize) -> Self {
-        let device = |_| DeviceFacts { alive: true, lost: None, busy_since: None };
+        let device = |_| DeviceState { alive: true, lost: None, busy_since: None };
         Self { devices: (0..devices).map(device).collect(), last_ok: None, last_error: None, lost: None }
     }
 

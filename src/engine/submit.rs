@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::error::{EngineError, Refusal};
 use super::handle::Engine;
-use super::metrics::{Outcome, RequestGuard};
+use super::metrics::{RequestGuard, RequestOutcome};
 use super::pending::{PendingRequest, before};
 use super::queue::{Closed, Holder, NotAdmitted, Permit, QueuedPass, judge_time, time_ahead};
 use super::rate::time_for;
@@ -46,7 +46,7 @@ impl Engine {
         let (permits, checked) = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => {
-                guard.settle(Outcome::from(&refusal));
+                guard.settle(RequestOutcome::from(&refusal));
                 return Err(refusal);
             }
         };
@@ -72,7 +72,7 @@ impl Engine {
         let checked = match check(shared, &request) {
             Ok(checked) => checked,
             Err(refusal) => {
-                guard.settle(Outcome::from(&refusal));
+                guard.settle(RequestOutcome::from(&refusal));
                 return Err(refusal);
             }
         };

@@ -5,7 +5,8 @@ use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
 use super::parameters::{
-    AnyParameter, Kind, Number, Parameter, ParameterEntry, ParameterType, ParameterValue, Place, Reader, ValueType,
+    AnyParameter, Number, Parameter, ParameterEntry, ParameterKind, ParameterType, ParameterValue, Place, Reader,
+    ValueType,
 };
 use super::range::{Range, format_number};
 use super::schema_parts::Schemas;
@@ -43,7 +44,7 @@ static A: Parameter<Number> = Parameter {
 #[derive(Debug)]
 pub struct CountsId;
 
-impl Kind for CountsId {
+impl ParameterKind for CountsId {
     type Value = Arc<str>;
     const VALUE_TYPE: ValueType = ValueType::String;
 

@@ -118,7 +118,7 @@ impl Serialize for LabelledMethod {
 /// What is read of a serialised method. `extension` follows from the rest; the note says that the reference model has
 /// another tokenization.
 #[derive(Deserialize)]
-struct Stored {
+struct StoredMethod {
     label: Arc<str>,
     #[serde(rename = "extension", default)]
     _extension: IgnoredAny,
@@ -129,7 +129,7 @@ struct Stored {
 
 impl<'de> Deserialize<'de> for LabelledMethod {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Stored { label, object, note, .. } = Stored::deserialize(deserializer)?;
+        let StoredMethod { label, object, note, .. } = StoredMethod::deserialize(deserializer)?;
         let mut faults = Faults::default();
         let entry = RequestEntry { object: &object, pointer: "", name_alone: false, scope: None };
         let mut methods = entry.methods(&mut faults);

@@ -9,7 +9,8 @@ use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::generator::{Generator, GeneratorRequest};
 use super::limits::MAX_NEIGHBORS;
 use super::parameters::{
-    AnyParameter, Integer, Kind, Parameter, ParameterEntry, ParameterType, ParameterValue, Place, Reader, ValueType,
+    AnyParameter, Integer, Parameter, ParameterEntry, ParameterKind, ParameterType, ParameterValue, Place, Reader,
+    ValueType,
 };
 use super::schema_parts::{Schemas, schema_reference};
 use serde::Serialize;
@@ -38,7 +39,7 @@ pub struct MaskedModel {
     count: Integer,
 }
 
-impl Kind for MaskedModel {
+impl ParameterKind for MaskedModel {
     type Value = Option<Generator>;
     const VALUE_TYPE: ValueType = ValueType::Generator;
 

@@ -6,7 +6,7 @@ use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
 use super::parameters::{
-    AnyParameter, Kind, Parameter, ParameterEntry, ParameterType, ParameterValue, Place, Reader, ValueType,
+    AnyParameter, Parameter, ParameterEntry, ParameterKind, ParameterType, ParameterValue, Place, Reader, ValueType,
 };
 use super::schema_parts::Schemas;
 use serde::Serialize;
@@ -48,7 +48,7 @@ pub static REFERENCE: Parameter<ReferenceModel> = Parameter {
 #[derive(Debug)]
 pub struct ReferenceModel;
 
-impl Kind for ReferenceModel {
+impl ParameterKind for ReferenceModel {
     type Value = Arc<str>;
     const VALUE_TYPE: ValueType = ValueType::String;
 

@@ -7,10 +7,11 @@ use std::time::Instant;
 use super::declaration::Declaration;
 use super::error::{AddError, Ended, FindError, LeaseError, LoadError, OpenError};
 use super::lease::Lease;
-use super::lifecycle::{Lifecycle, ModelState};
+use super::lifecycle::Lifecycle;
 use super::model::Model;
 use super::models::Models;
 use super::signal::Signal;
+use super::state::ModelState;
 use crate::hub::DownloadProgress;
 
 /// Opens the files of a model: what is declared, what was open before, and how far the download is. Called on a thread that
@@ -20,9 +21,9 @@ pub type Opener =
 
 /// The models that there are. Clones are handles of the same pool.
 #[derive(Clone, Debug)]
-pub struct Pool(Arc<Inner>);
+pub struct Pool(Arc<PoolInner>);
 
-struct Inner {
+struct PoolInner {
     models: Mutex<Models>,
     signal: Arc<Signal>,
     default: Option<String>,
@@ -51,7 +52,7 @@ impl Pool {
     pub fn new(devices: usize, default: Option<String>, opener: Opener) -> Self {
         let signal = Arc::new(Signal::default());
         let models = Mutex::new(Models::new(devices, Arc::clone(&signal)));
-        Self(Arc::new(Inner { models, signal, default, opener }))
+        Self(Arc::new(PoolInner { models, signal, default, opener }))
     }
 
     /// Declares a model. Its files are closed until somebody needs them.
@@ -156,7 +157,7 @@ impl From<&Lifecycle> for ModelStatus {
     }
 }
 
-impl fmt::Debug for Inner {
+impl fmt::Debug for PoolInner {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Pool").field("default", &self.default).finish_non_exhaustive()
     }

@@ -7,12 +7,12 @@ use super::signal::Signal;
 
 /// How many leases of a model there are.
 #[derive(Debug)]
-pub(super) struct Usage {
+pub(super) struct LeaseCount {
     leases: AtomicUsize,
     signal: Arc<Signal>,
 }
 
-impl Usage {
+impl LeaseCount {
     pub(super) fn new(signal: Arc<Signal>) -> Self {
         Self { leases: AtomicUsize::new(0), signal }
     }
@@ -26,11 +26,11 @@ impl Usage {
 /// The right to have work run by a model. While a lease is held the model is neither dropped by an unload nor opened anew;
 /// it may be evicted, and is then loaded again.
 #[derive(Debug)]
-pub struct Lease(Arc<Usage>);
+pub struct Lease(Arc<LeaseCount>);
 
 impl Lease {
     /// Only to be called under the pool's lock.
-    pub(super) fn new(usage: &Arc<Usage>) -> Self {
+    pub(super) fn new(usage: &Arc<LeaseCount>) -> Self {
         usage.leases.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(usage))
     }

@@ -26,79 +26,14 @@ use tokio::sync::oneshot;
 
 use super::declaration::Declaration;
 use super::error::{LoadError, OpenError};
-use super::lease::{Lease, Usage};
+use super::lease::{Lease, LeaseCount};
 use super::model::Model;
 use super::signal::Signal;
+use super::state::{Fetch, FilesState, ModelFailure, ModelState, Replica, Retry};
 use crate::hub::DownloadProgress;
 
 /// A failed opening is not tried again by requests before this long, so that a broken model costs the others little.
 const LEAST_PAUSE: Duration = Duration::from_secs(1);
-
-/// Where a model stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ModelState {
-    /// Its files have not been opened.
-    Closed,
-    /// Its files are being downloaded or read.
-    Fetching,
-    /// Its files are open, and no device holds it; the next request loads it.
-    Opened,
-    /// It is being loaded, or waits for its turn.
-    Loading,
-    /// At least one device holds it.
-    Ready,
-    /// It is being unloaded: admitted requests are finished, new ones are refused.
-    Draining,
-    /// The last attempt to open or to load it failed, for this reason; a later request tries again.
-    Failed(String),
-}
-
-/// Whether a failure of a moment ago is tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
-    /// Not before its pause is over.
-    AfterPause,
-    /// At once.
-    Now,
-}
-
-/// Where a model stands on one of its devices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Replica {
-    /// It is not there, and nobody has asked for it.
-    Absent,
-    /// It is to be loaded when the device comes to it.
-    Ordered,
-    Loading,
-    Resident,
-}
-
-/// The files of a model.
-#[derive(Debug)]
-enum Files {
-    Closed,
-    /// They are being opened.
-    Fetching(Fetch),
-    Opened(Arc<Model>),
-}
-
-/// One attempt to open the files of a model.
-#[derive(Debug, Clone)]
-pub(super) struct Fetch {
-    /// How far the download is; also the identity of the attempt.
-    pub(super) progress: Arc<DownloadProgress>,
-    /// What was open before: it stays where its files have not changed.
-    pub(super) previous: Option<Arc<Model>>,
-}
-
-/// Why a model is not there.
-#[derive(Debug)]
-enum Failure {
-    /// Its files could not be opened.
-    Open { error: OpenError, retry_at: Option<Instant> },
-    /// No device could load it.
-    Load { reason: String, retry_at: Option<Instant> },
-}
 
 /// Who waits for the end of a load.
 pub(super) type LoadWaiter = oneshot::Sender<Result<(), LoadError>>;
@@ -110,16 +45,16 @@ pub(super) type UnloadWaiter = oneshot::Sender<()>;
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     declaration: Arc<Declaration>,
-    files: Files,
+    files: FilesState,
     /// By device.
     replicas: Vec<(usize, Replica)>,
-    failure: Option<Failure>,
+    failure: Option<ModelFailure>,
     /// Whether readiness waits for it: it is eager, and nobody has unloaded it by hand.
     awaited: bool,
     draining: bool,
     /// Whether it goes for good once it is drained.
     removed: bool,
-    usage: Arc<Usage>,
+    usage: Arc<LeaseCount>,
     loaded_at: Option<Instant>,
     load_waiters: Vec<LoadWaiter>,
     unload_waiters: Vec<UnloadWaiter>,
@@ -128,13 +63,13 @@ pub(crate) struct Lifecycle {
 impl Lifecycle {
     pub(super) fn new(declaration: Declaration, signal: Arc<Signal>) -> Self {
         Self {
-            files: Files::Closed,
+            files: FilesState::Closed,
             replicas: declaration.devices.iter().map(|device| (*device, Replica::Absent)).collect(),
             failure: None,
             awaited: declaration.eager,
             draining: false,
             removed: false,
-            usage: Arc::new(Usage::new(signal)),
+            usage: Arc::new(LeaseCount::new(signal)),
             loaded_at: None,
             load_waiters: Vec::new(),
             unload_waiters: Vec::new(),
@@ -154,10 +89,10 @@ impl Lifecycle {
             ModelState::Loading
         } else {
             match (&self.files, &self.failure) {
-                (Files::Fetching(_), _) => ModelState::Fetching,
+                (FilesState::Fetching(_), _) => ModelState::Fetching,
                 (_, Some(failure)) => ModelState::Failed(failure.reason()),
-                (Files::Opened(_), None) => ModelState::Opened,
-                (Files::Closed, None) => ModelState::Closed,
+                (FilesState::Opened(_), None) => ModelState::Opened,
+                (FilesState::Closed, None) => ModelState::Closed,
             }
         }
     }
@@ -169,23 +104,23 @@ impl Lifecycle {
     /// The model, where its files are open.
     pub(crate) fn model(&self) -> Option<&Arc<Model>> {
         match &self.files {
-            Files::Opened(model) => Some(model),
-            Files::Fetching(_) | Files::Closed => None,
+            FilesState::Opened(model) => Some(model),
+            FilesState::Fetching(_) | FilesState::Closed => None,
         }
     }
 
     /// How far its download is, while its files are being opened.
     pub(super) fn progress(&self) -> Option<&Arc<DownloadProgress>> {
         match &self.files {
-            Files::Fetching(fetch) => Some(&fetch.progress),
-            Files::Opened(_) | Files::Closed => None,
+            FilesState::Fetching(fetch) => Some(&fetch.progress),
+            FilesState::Opened(_) | FilesState::Closed => None,
         }
     }
 
     /// Why the last attempt to open it failed, where that is where it stands.
     pub(super) fn open_error(&self) -> Option<&OpenError> {
         match (&self.files, &self.failure) {
-            (Files::Closed, Some(Failure::Open { error, .. })) => Some(error),
+            (FilesState::Closed, Some(ModelFailure::Open { error, .. })) => Some(error),
             _ => None,
         }
     }
@@ -246,7 +181,7 @@ impl Lifecycle {
     /// Why requests are not to load it at `now`: that failed a moment ago.
     pub(crate) fn pause(&self, now: Instant) -> Option<&str> {
         match &self.failure {
-            Some(Failure::Load { reason, retry_at: Some(retry_at) }) if now < *retry_at => {
+            Some(ModelFailure::Load { reason, retry_at: Some(retry_at) }) if now < *retry_at => {
                 (!self.any(Replica::Resident)).then_some(reason)
             }
             _ => None,
@@ -258,28 +193,28 @@ impl Lifecycle {
     /// Begins to open the files for a request, unless that is done, under way, or failed a moment ago.
     pub(super) fn fetch(&mut self, retry: Retry, now: Instant) -> Option<Fetch> {
         let waits = match &self.failure {
-            Some(Failure::Open { retry_at: Some(retry_at), .. }) => retry == Retry::AfterPause && now < *retry_at,
+            Some(ModelFailure::Open { retry_at: Some(retry_at), .. }) => retry == Retry::AfterPause && now < *retry_at,
             _ => false,
         };
-        (matches!(self.files, Files::Closed) && !waits && !self.removed).then(|| self.begin_fetch(None))
+        (matches!(self.files, FilesState::Closed) && !waits && !self.removed).then(|| self.begin_fetch(None))
     }
 
     /// Begins to open the files for a load by hand, which is to see what has changed on disk. Nothing happens while a device
     /// holds the model or a request has work for it: then it stays what it is.
     pub(super) fn refresh(&mut self) -> Option<Fetch> {
         match &self.files {
-            Files::Closed => Some(self.begin_fetch(None)),
-            Files::Opened(model) if self.is_absent() && !self.is_in_use() => {
+            FilesState::Closed => Some(self.begin_fetch(None)),
+            FilesState::Opened(model) if self.is_absent() && !self.is_in_use() => {
                 let previous = Arc::clone(model);
                 Some(self.begin_fetch(Some(previous)))
             }
-            Files::Opened(_) | Files::Fetching(_) => None,
+            FilesState::Opened(_) | FilesState::Fetching(_) => None,
         }
     }
 
     fn begin_fetch(&mut self, previous: Option<Arc<Model>>) -> Fetch {
         let fetch = Fetch { progress: Arc::default(), previous };
-        self.files = Files::Fetching(fetch.clone());
+        self.files = FilesState::Fetching(fetch.clone());
         fetch
     }
 
@@ -297,16 +232,16 @@ impl Lifecycle {
         }
         match result {
             Ok(model) => {
-                (self.files, self.failure) = (Files::Opened(model), None);
+                (self.files, self.failure) = (FilesState::Opened(model), None);
                 let wanted = self.awaited || !self.load_waiters.is_empty();
                 if wanted && !self.draining {
                     self.order_all();
                 }
             }
             Err(error) => {
-                self.files = Files::Closed;
+                self.files = FilesState::Closed;
                 self.tell_loaders(&Err(LoadError::Failed(error.to_string())));
-                self.failure = Some(Failure::Open { error, retry_at: now.checked_add(took.max(LEAST_PAUSE)) });
+                self.failure = Some(ModelFailure::Open { error, retry_at: now.checked_add(took.max(LEAST_PAUSE)) });
             }
         }
     }
@@ -356,7 +291,7 @@ impl Lifecycle {
             }
             Err(reason) => {
                 self.set(device, Replica::Absent);
-                self.failure = Some(Failure::Load { reason, retry_at: now.checked_add(took) });
+                self.failure = Some(ModelFailure::Load { reason, retry_at: now.checked_add(took) });
             }
         }
         self.tell_if_settled();
@@ -456,15 +391,6 @@ impl Lifecycle {
     fn set(&mut self, device: usize, to: Replica) {
         if let Some((_, replica)) = self.replicas.iter_mut().find(|(index, _)| *index == device) {
             *replica = to;
-        }
-    }
-}
-
-impl Failure {
-    fn reason(&self) -> String {
-        match self {
-            Self::Open { error, .. } => error.to_string(),
-            Self::Load { reason, .. } => reason.clone(),
         }
     }
 }

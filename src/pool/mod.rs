@@ -27,6 +27,7 @@ mod models;
 mod open;
 mod origin;
 mod signal;
+mod state;
 
 #[cfg(test)]
 mod tests;
@@ -36,7 +37,7 @@ pub use error::{AddError, Ended, FindError, LeaseError, LoadError, OpenError, Un
 pub use handle::{ModelStatus, Opener, Pool};
 pub use lease::Lease;
 pub(crate) use lifecycle::Lifecycle;
-pub use lifecycle::{ModelState, Retry};
 pub use model::{ActivationBytes, Loader, Model, ModelInfo};
 pub(crate) use models::Models;
 pub use origin::{LocatedFiles, Origin};
+pub use state::{ModelState, Retry};

@@ -8,9 +8,10 @@ use indexmap::IndexMap;
 use super::declaration::Declaration;
 use super::error::{AddError, Ended, LeaseError, LoadError, OpenError, UnknownModel};
 use super::lease::Lease;
-use super::lifecycle::{Fetch, Lifecycle, LoadWaiter, Retry, UnloadWaiter};
+use super::lifecycle::{Lifecycle, LoadWaiter, UnloadWaiter};
 use super::model::Model;
 use super::signal::Signal;
+use super::state::{Fetch, Retry};
 
 /// The models of a pool. What the lock of the pool guards.
 #[derive(Debug)]

@@ -8,8 +8,9 @@ use std::time::Instant;
 use super::declaration::Declaration;
 use super::error::{OpenError, UnknownModel};
 use super::handle::Pool;
-use super::lifecycle::{Fetch, Lifecycle, Retry};
+use super::lifecycle::Lifecycle;
 use super::model::Model;
+use super::state::{Fetch, Retry};
 
 impl Pool {
     /// Starts to open every model that is eager or at hand: a fault in its files shows at once, and so does its digest. What

@@ -10,16 +10,16 @@ use std::sync::Arc;
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 
 /// The tokenizer's digest and the text's.
-type Key = (Arc<str>, [u8; 32]);
+type EncodingKey = (Arc<str>, [u8; 32]);
 
 /// Encodes texts, or remembers how; cheap to clone.
 #[derive(Clone)]
-pub struct Encodings(Option<Cache<Key, Arc<Encoded>>>);
+pub struct Encodings(Option<Cache<EncodingKey, Arc<Encoded>>>);
 
 impl Encodings {
     /// A cache that holds about `bytes`; 0 turns it off.
     pub fn new(bytes: u64) -> Self {
-        let weigh = |_: &Key, encoded: &Arc<Encoded>| {
+        let weigh = |_: &EncodingKey, encoded: &Arc<Encoded>| {
             let bytes = size_of_val(&*encoded.ids) + size_of_val(&*encoded.offsets);
             u32::try_from(bytes + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
         };

@@ -15,16 +15,18 @@ mod result;
 mod scope;
 mod score;
 mod text;
+mod text_error;
 mod token_counts;
 mod windows;
 mod workers;
 
 pub use bound::{Bound, Plan};
 use encodings::Encodings;
-pub use neighbors::{Generated, Neighbor};
+pub use neighbors::{Generated, GeneratedNeighbor};
 pub use overflow::Overflow;
-pub use result::{TextError, TextResult, TokenDetail, Usage};
+pub use result::{TextResult, TokenDetail, Usage};
 pub use text::Input;
+pub use text_error::TextError;
 pub use token_counts::{Counts, CountsError, CountsFault, CountsFile, FORMAT, load_token_counts};
 pub use workers::Workers;
 
@@ -47,7 +49,7 @@ pub struct Scorer {
     workers: Workers,
     encodings: Encodings,
     /// Swaps that were found before.
-    swaps: neighbors::Cache,
+    substitutions: neighbors::SubstitutionCache,
     /// The most bytes of a text, `limits.text`.
     text_limit: u64,
 }
@@ -98,8 +100,9 @@ impl Scorer {
         text_limit: u64,
     ) -> Self {
         // Ids and offsets take twice the room of what is kept of neighbours.
-        let (encodings, swaps) = (Encodings::new(cache_bytes / 3 * 2), neighbors::Cache::new(cache_bytes / 3));
-        Self { engine, token_counts: token_counts.into(), workers, encodings, swaps, text_limit }
+        let (encodings, substitutions) =
+            (Encodings::new(cache_bytes / 3 * 2), neighbors::SubstitutionCache::new(cache_bytes / 3));
+        Self { engine, token_counts: token_counts.into(), workers, encodings, substitutions, text_limit }
     }
 
     /// The models.

@@ -3,11 +3,11 @@
 use super::bound::Bound;
 use super::overflow::Overflow;
 use super::text::Prepared;
+use super::text_error::TextError;
 use crate::engine::Stats;
 use crate::methods::{self, AuxiliaryPass, AuxiliaryStats, Explanation, LabelledMethod, TextStats, WeightContext};
 use crate::token_stats::TokenStats;
 use serde::{Deserialize, Serialize, Serializer};
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -62,28 +62,6 @@ impl TextResult {
             errors: vec![error],
             tokens: None,
         }
-    }
-}
-
-/// Why a text, or one method of it, has no score.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TextError {
-    /// The method concerned; absent when no method could run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub label: Option<Arc<str>>,
-    /// `too_short`, `too_long`, `untokenizable`, `zero_denominator`, `zero_weight`, `nothing_selected`, `non_finite`,
-    /// `no_neighbors`, `in_prefix` or, in an audit, `model_failed`.
-    #[schema(value_type = String)]
-    pub code: Cow<'static, str>,
-    /// The fault in words.
-    pub detail: String,
-}
-
-impl TextError {
-    /// An error that concerns the whole text.
-    pub fn whole(code: &'static str, detail: String) -> Self {
-        Self { label: None, code: code.into(), detail }
     }
 }
 
@@ -142,7 +120,7 @@ fn as_map<S: Serializer>(scores: &Scores, serializer: S) -> Result<S::Ok, S::Err
 }
 
 /// A text that has been through the models.
-pub struct Answered {
+pub struct AnsweredText {
     pub index: usize,
     pub text: Prepared,
     /// Of its own tokens; none where it could not be run.
@@ -154,7 +132,7 @@ pub struct Answered {
 }
 
 /// Computes all methods of one text, and lists its tokens where that was asked for.
-pub fn build(answered: Answered, bound: &Bound) -> TextResult {
+pub fn build(answered: AnsweredText, bound: &Bound) -> TextResult {
     let (mut scores, mut alpha_used) = (Scores::new(), Scores::new());
     let mut errors: Vec<TextError> = answered.text.error.iter().cloned().collect();
     let zlib_bytes = OnceCell::new();
@@ -188,7 +166,7 @@ pub fn build(answered: Answered, bound: &Bound) -> TextResult {
     }
 }
 
-impl Answered {
+impl AnsweredText {
     fn summary<'a>(&'a self, bound: &'a Bound, zlib_bytes: &'a dyn Fn() -> usize) -> TextStats<'a> {
         TextStats {
             tokens: &self.stats,
@@ -202,7 +180,7 @@ impl Answered {
     }
 }
 
-fn details(answered: &Answered, summary: &TextStats, bound: &Bound) -> Vec<TokenDetail> {
+fn details(answered: &AnsweredText, summary: &TextStats, bound: &Bound) -> Vec<TokenDetail> {
     let Some(encoded) = &answered.text.encoded else { return Vec::new() };
     let explain = |method: &LabelledMethod| {
         let explanation = methods::explain(&method.method, summary).ok().flatten();

@@ -2,7 +2,7 @@
 
 use super::bound::Bound;
 use super::passes::RequestedSequence;
-use super::result::{self, Answered};
+use super::result::{self, AnsweredText};
 use super::text::{GeneratedNeighbors, Prepared};
 use super::{Input, MAX_DETAIL_BYTES, Scored, Scorer, ScorerError, TextResult, Usage};
 use crate::engine::{Class, PendingRequest, Request, Stats};
@@ -139,23 +139,24 @@ impl Scorer {
 /// A text whose passes are part of requests.
 struct RequestedText {
     text: Prepared,
-    own: RequestedSequence,
+    /// The text itself.
+    itself: RequestedSequence,
     auxiliary: Vec<(AuxiliaryPass, Result<Vec<RequestedSequence>, AuxiliaryPassError>)>,
 }
 
 impl RequestedText {
     fn new(mut text: Prepared, requests: &mut [Request]) -> Self {
-        let own = RequestedSequence::new(std::mem::take(&mut text.passes), requests);
+        let itself = RequestedSequence::new(std::mem::take(&mut text.passes), requests);
         let mut auxiliary = Vec::with_capacity(text.auxiliary.len());
         for (pass, sequences) in text.auxiliary.drain(..) {
             let mut requested = |sequence| RequestedSequence::new(sequence, requests);
             auxiliary.push((pass, sequences.map(|sequences| sequences.into_iter().map(&mut requested).collect())));
         }
-        Self { text, own, auxiliary }
+        Self { text, itself, auxiliary }
     }
 
     /// The text with its statistics, once the requests are answered.
-    fn answered(self, index: usize) -> Result<Answered, ScorerError> {
+    fn answered(self, index: usize) -> Result<AnsweredText, ScorerError> {
         let mut auxiliary = Vec::with_capacity(self.auxiliary.len());
         for (pass, sequences) in self.auxiliary {
             let stats = |sequences: Vec<RequestedSequence>| sequences.iter().map(RequestedSequence::stats).collect();
@@ -166,7 +167,13 @@ impl RequestedText {
             };
             auxiliary.push((pass, stats));
         }
-        Ok(Answered { index, stats: self.own.stats()?, auxiliary, passes: self.own.passes(), text: self.text })
+        Ok(AnsweredText {
+            index,
+            stats: self.itself.stats()?,
+            auxiliary,
+            passes: self.itself.passes(),
+            text: self.text,
+        })
     }
 }
 

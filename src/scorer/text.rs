@@ -1,8 +1,8 @@
 //! One text on its way to the models: checked, tokenized, cut if the request allows it.
 
-use super::TextError;
 use super::bound::{Bound, too_large, too_long};
 use super::passes::{PlannedPass, Sequence, sequence};
+use super::text_error::TextError;
 use crate::methods::{AuxiliaryPass, AuxiliaryPassError};
 use crate::tokenizer::Encoded;
 use std::sync::Arc;

@@ -59,8 +59,8 @@ pub enum CountsFault {
     #[error("is not what `pdr-audit count-tokens` writes: {0}")]
     Json(#[from] serde_json::Error),
     /// It is of another format or version.
-    #[error("`format` is {found}, not \"{FORMAT}\"")]
-    Format { found: String },
+    #[error("`format` is {format}, not \"{FORMAT}\"")]
+    Format { format: String },
     /// There are counts for ids that no tokenizer gives.
     #[error("`counts` has {0} entries; no tokenizer has more than {MOST_IDS} ids")]
     Ids(usize),
@@ -88,9 +88,9 @@ impl Counts {
             format: serde_json::Value,
         }
         // First of all: a file of another version may have other keys.
-        let found = serde_json::from_slice::<Head>(bytes)?.format;
-        if found != FORMAT {
-            return Err(CountsFault::Format { found: found.to_string() });
+        let format = serde_json::from_slice::<Head>(bytes)?.format;
+        if format != FORMAT {
+            return Err(CountsFault::Format { format: format.to_string() });
         }
         let CountsFile { tokenizer, tokens, counts, .. } = serde_json::from_slice(bytes)?;
         if counts.len() > MOST_IDS {

@@ -5,8 +5,8 @@
 /// # Errors
 /// Where there is no value of that name, listing those there are.
 pub fn by_name<T: Copy>(name: &str, known: &[(&str, T)]) -> Result<T, String> {
-    let found = known.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    found.ok_or_else(|| {
+    let value = known.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    value.ok_or_else(|| {
         let given: String = name.chars().take(60).collect();
         let known: Vec<String> = known.iter().map(|(known, _)| format!("`{known}`")).collect();
         format!("unknown variant `{given}`, expected {}", known.join(" or "))

@@ -154,7 +154,7 @@ async fn requests_that_cannot_run_say_why() {
     let text = "Rain fell all night, and the river rose.";
     let causal = open(&scorer, CAUSAL).await;
     let error = ask(&scorer, &causal, &[text], Class::Interactive).await.unwrap_err();
-    assert_eq!(error.to_string(), "model `gpt2` is no masked model, so it fills no blanks");
+    assert_eq!(error.to_string(), "model `gpt2` is a causal model, which fills no masked positions");
     let bert = open(&scorer, BERT).await;
     // Six copies of 21 tokens; an audit's are fed in.
     let six = "The quick brown fox jumps over the lazy dog.";

@@ -14,16 +14,20 @@ fn names(directory: &Path) -> Vec<OsString> {
 
 #[test]
 fn the_variables_say_where() {
-    let of = |vars: &[(&str, &str)]| {
+    let directory_for = |vars: &[(&str, &str)]| {
         directory(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
     };
     let home = ("HOME", "/home/u");
-    assert_eq!(of(&[home]), Some("/home/u/.cache/pdr-audit/batch-budgets".into()));
-    assert_eq!(of(&[("XDG_CACHE_HOME", "/c"), home]), Some("/c/pdr-audit/batch-budgets".into()));
-    assert_eq!(of(&[("XDG_CACHE_HOME", "c"), home]), of(&[home]), "relative ones are to be passed over");
-    assert_eq!(of(&[("XDG_CACHE_HOME", ""), home]), of(&[home]));
-    assert_eq!(of(&[("HOME", "")]), None);
-    assert_eq!(of(&[]), None);
+    assert_eq!(directory_for(&[home]), Some("/home/u/.cache/pdr-audit/batch-budgets".into()));
+    assert_eq!(directory_for(&[("XDG_CACHE_HOME", "/c"), home]), Some("/c/pdr-audit/batch-budgets".into()));
+    assert_eq!(
+        directory_for(&[("XDG_CACHE_HOME", "c"), home]),
+        directory_for(&[home]),
+        "relative ones are to be passed over"
+    );
+    assert_eq!(directory_for(&[("XDG_CACHE_HOME", ""), home]), directory_for(&[home]));
+    assert_eq!(directory_for(&[("HOME", "")]), None);
+    assert_eq!(directory_for(&[]), None);
 }
 
 #[test]
@@ -105,8 +109,8 @@ fn many_may_write_at_once() {
             scope.spawn(move || {
                 for _ in 0..20 {
                     ours.keep("model", tokens);
-                    let found = ours.find("model");
-                    assert!(found.is_some_and(|found| budgets.contains(&found)), "{found:?}");
+                    let known = ours.find("model");
+                    assert!(known.is_some_and(|known| budgets.contains(&known)), "{known:?}");
                 }
             });
         }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::files::{Batch, Fault, Files, Folder};
+use super::files::{Batch, DiskFault, Files, Folder};
 use super::record::{decode, encode, encoded_len, key};
 use crate::engine::metrics::DiskMetrics;
 use crate::engine::request::Stats;
@@ -87,7 +87,7 @@ impl Disk {
         }
     }
 
-    fn try_open(settings: &DiskCache, metrics: &DiskMetrics) -> Result<Self, Fault> {
+    fn try_open(settings: &DiskCache, metrics: &DiskMetrics) -> Result<Self, DiskFault> {
         let folder = Folder::take(&settings.directory)?;
         let files = folder.open()?;
         metrics.bytes.set(folder.bytes().1 as f64);
@@ -180,7 +180,7 @@ impl Store {
         identity: &str,
         wanted: impl Iterator<Item = (&'a Arc<[u32]>, T)>,
         mut take: impl FnMut(T, &Arc<[u32]>, Stats, bool),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DiskFault> {
         let state = self.read_state();
         let Ok(files) = &state.files else { return Ok(()) };
         if self.damaged.load(Ordering::Relaxed) {
@@ -202,10 +202,10 @@ impl Store {
         Ok(())
     }
 
-    fn note_read_fault(&self, fault: &Fault) {
+    fn note_read_fault(&self, fault: &DiskFault) {
         self.metrics.read_errors.increment(1);
         self.warn(fault, "the cache on disk cannot be read");
-        if matches!(fault, Fault::Damaged(_)) {
+        if matches!(fault, DiskFault::Damaged(_)) {
             self.damaged.store(true, Ordering::Relaxed);
         }
     }
@@ -231,10 +231,10 @@ impl Store {
         false
     }
 
-    fn note_write_fault(&self, fault: &Fault) {
+    fn note_write_fault(&self, fault: &DiskFault) {
         self.metrics.write_errors.increment(1);
         self.warn(fault, "the cache on disk cannot be written");
-        if matches!(fault, Fault::Damaged(_)) {
+        if matches!(fault, DiskFault::Damaged(_)) {
             self.damaged.store(true, Ordering::Relaxed);
         } else {
             self.pause();
@@ -258,7 +258,7 @@ impl Store {
     }
 
     /// Whether the batch was written, which it is not while the cache pauses.
-    fn write(&self, batch: &Batch) -> Result<bool, Fault> {
+    fn write(&self, batch: &Batch) -> Result<bool, DiskFault> {
         self.make_usable()?;
         let full = {
             let state = self.read_state();
@@ -275,7 +275,7 @@ impl Store {
     }
 
     /// Lets the oldest go.
-    fn turn(&self) -> Result<(), Fault> {
+    fn turn(&self) -> Result<(), DiskFault> {
         let mut state = self.write_state();
         if let State { folder: Some(folder), files: Ok(files) } = &mut *state {
             folder.turn(files)?;
@@ -285,7 +285,7 @@ impl Store {
     }
 
     /// Drops the files where they are damaged, and opens them again where they paused for long enough.
-    fn make_usable(&self) -> Result<(), Fault> {
+    fn make_usable(&self) -> Result<(), DiskFault> {
         let damaged = self.damaged.load(Ordering::Relaxed);
         let waits = match &self.read_state().files {
             Ok(_) => !damaged,

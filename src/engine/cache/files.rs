@@ -7,7 +7,7 @@
 //!
 //! - a commit is whole or not there, after `kill -9` too; redb says which without reading the whole file;
 //! - a file that cannot be understood is deleted: all of it can be computed again, and aside it would still take room;
-//! - whatever a damaged file makes redb do, a panic too, is a [`Fault`].
+//! - whatever a damaged file makes redb do, a panic too, is a [`DiskFault`].
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata, TryLockError};
@@ -17,21 +17,21 @@ use std::path::{Path, PathBuf};
 
 use redb::{Builder, Database, Error, ReadOnlyTable, ReadableDatabase, TableDefinition, TableError, TableHandle};
 
-use super::record::{Key, STAMP};
+use super::record::{RecordKey, STAMP};
 
 const YOUNG: &str = "statistics.redb";
 const OLD: &str = "statistics.old.redb";
 const LOCK: &str = "lock";
 
 const META: TableDefinition<&str, &str> = TableDefinition::new("meta");
-const STATISTICS: TableDefinition<&Key, &[u8]> = TableDefinition::new("statistics");
+const STATISTICS: TableDefinition<&RecordKey, &[u8]> = TableDefinition::new("statistics");
 
 /// What redb keeps of a file's pages; the operating system keeps the rest.
 const PAGE_CACHE_BYTES: usize = 16 << 20;
 
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum DiskFault {
     /// They are not what was written, and will not be.
     #[error("{0}")]
     Damaged(String),
@@ -41,7 +41,7 @@ pub(super) enum Fault {
 }
 
 /// Values by key, to be written at once.
-pub(super) type Batch = BTreeMap<Key, Vec<u8>>;
+pub(super) type Batch = BTreeMap<RecordKey, Vec<u8>>;
 
 /// The directory, which belongs to this process alone until this is dropped.
 #[derive(Debug)]
@@ -59,11 +59,11 @@ pub(super) struct Files {
 
 /// The files as they were at one moment, for several look-ups.
 pub(super) struct Snapshot {
-    tables: Vec<ReadOnlyTable<&'static Key, &'static [u8]>>,
+    tables: Vec<ReadOnlyTable<&'static RecordKey, &'static [u8]>>,
 }
 
 /// A value, and whether the file it is in is the next to go.
-pub(super) type Found = (Vec<u8>, bool);
+pub(super) type StoredValue = (Vec<u8>, bool);
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -74,24 +74,24 @@ impl Drop for Folder {
 
 impl Folder {
     /// Makes the directory where it is missing, and takes it for this process.
-    pub(super) fn take(path: &Path) -> Result<Self, Fault> {
+    pub(super) fn take(path: &Path) -> Result<Self, DiskFault> {
         std::fs::create_dir_all(path)?;
         let lock = File::options().write(true).create(true).truncate(false).open(path.join(LOCK))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), lock }),
-            Err(TryLockError::WouldBlock) => Err(Fault::Unavailable("another process uses it".to_owned())),
+            Err(TryLockError::WouldBlock) => Err(DiskFault::Unavailable("another process uses it".to_owned())),
             Err(TryLockError::Error(error)) => Err(error.into()),
         }
     }
 
     /// Opens the files, each anew where it is missing or cannot be understood.
-    pub(super) fn open(&self) -> Result<Files, Fault> {
+    pub(super) fn open(&self) -> Result<Files, DiskFault> {
         let old = if self.old().try_exists()? { Some(open_or_begin_anew(&self.old())?) } else { None };
         Ok(Files { young: open_or_begin_anew(&self.young())?, old })
     }
 
     /// Deletes the files. None may be open.
-    pub(super) fn clear(&self) -> Result<(), Fault> {
+    pub(super) fn clear(&self) -> Result<(), DiskFault> {
         for path in [self.young(), self.old()] {
             remove(&path)?;
         }
@@ -99,7 +99,7 @@ impl Folder {
     }
 
     /// Makes the young file the old one, and begins a new one.
-    pub(super) fn turn(&self, files: &mut Files) -> Result<(), Fault> {
+    pub(super) fn turn(&self, files: &mut Files) -> Result<(), DiskFault> {
         close(files.old.take());
         std::fs::rename(self.young(), self.old())?;
         let young = open_or_begin_anew(&self.young())?;
@@ -131,7 +131,7 @@ impl Files {
     }
 
     /// Writes the batch. It is on the disk when this returns.
-    pub(super) fn put(&self, batch: &Batch) -> Result<(), Fault> {
+    pub(super) fn put(&self, batch: &Batch) -> Result<(), DiskFault> {
         guarded(|| {
             let mut transaction = self.young.begin_write()?;
             // Else opening the file after a crash would read all of it.
@@ -147,7 +147,7 @@ impl Files {
     }
 
     /// What the files hold now.
-    pub(super) fn snapshot(&self) -> Result<Snapshot, Fault> {
+    pub(super) fn snapshot(&self) -> Result<Snapshot, DiskFault> {
         let files = [Some(&self.young), self.old.as_ref()].into_iter().flatten();
         guarded(|| {
             let tables = files.map(|file| Ok(file.begin_read()?.open_table(STATISTICS)?));
@@ -158,7 +158,7 @@ impl Files {
 
 impl Snapshot {
     /// The value of a key.
-    pub(super) fn get(&self, key: &Key) -> Result<Option<Found>, Fault> {
+    pub(super) fn get(&self, key: &RecordKey) -> Result<Option<StoredValue>, DiskFault> {
         guarded(|| {
             for (age, table) in self.tables.iter().enumerate() {
                 if let Some(value) = table.get(key)? {
@@ -171,9 +171,9 @@ impl Snapshot {
 }
 
 /// Opens a file; one that is damaged or of another version is deleted first.
-fn open_or_begin_anew(path: &Path) -> Result<Database, Fault> {
+fn open_or_begin_anew(path: &Path) -> Result<Database, DiskFault> {
     match open(path) {
-        Err(Fault::Damaged(reason)) => {
+        Err(DiskFault::Damaged(reason)) => {
             tracing::warn!(file = %path.display(), reason, "the cache on disk is dropped and begun anew");
             remove(path)?;
             open(path)
@@ -183,7 +183,7 @@ fn open_or_begin_anew(path: &Path) -> Result<Database, Fault> {
 }
 
 /// Opens a file, makes it where it is missing, and checks that it is one of ours.
-fn open(path: &Path) -> Result<Database, Fault> {
+fn open(path: &Path) -> Result<Database, DiskFault> {
     guarded(|| {
         let database = Builder::new().set_cache_size(PAGE_CACHE_BYTES).create(path)?;
         let transaction = database.begin_read()?;
@@ -222,7 +222,7 @@ fn begin(database: &Database) -> Result<(), Error> {
     Ok(transaction.commit()?)
 }
 
-fn remove(path: &Path) -> Result<(), Fault> {
+fn remove(path: &Path) -> Result<(), DiskFault> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
@@ -230,14 +230,14 @@ fn remove(path: &Path) -> Result<(), Fault> {
 }
 
 /// What redb does, with its panics as faults.
-fn guarded<T>(act: impl FnOnce() -> Result<T, Error>) -> Result<T, Fault> {
+fn guarded<T>(act: impl FnOnce() -> Result<T, Error>) -> Result<T, DiskFault> {
     match catch_unwind(AssertUnwindSafe(act)) {
-        Ok(result) => result.map_err(Fault::from),
-        Err(_) => Err(Fault::Damaged("reading it panicked".to_owned())),
+        Ok(result) => result.map_err(DiskFault::from),
+        Err(_) => Err(DiskFault::Damaged("reading it panicked".to_owned())),
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for DiskFault {
     fn from(error: Error) -> Self {
         match error {
             Error::Io(error) => error.into(),
@@ -251,7 +251,7 @@ impl From<Error> for Fault {
     }
 }
 
-impl From<std::io::Error> for Fault {
+impl From<std::io::Error> for DiskFault {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             // So redb calls a file that is none of its own, and one that is cut short.

@@ -10,7 +10,7 @@ use crate::token_stats::TokenStats;
 pub(super) const STAMP: &str = concat!("pdr-audit statistics 1 of ", env!("NUMERICS"));
 
 /// What a sequence is filed under.
-pub(super) type Key = [u8; 32];
+pub(super) type RecordKey = [u8; 32];
 
 const COUNT_BYTES: usize = size_of::<u64>();
 const ENTRY_BYTES: usize = 4 * size_of::<f64>();
@@ -28,7 +28,7 @@ pub(super) enum Damage {
 }
 
 /// SHA-256 over the stamp, the model's identity and the ids, each with its length before it.
-pub(super) fn key(identity: &str, ids: &[u32]) -> Key {
+pub(super) fn key(identity: &str, ids: &[u32]) -> RecordKey {
     let mut hash = Sha256::new();
     for text in [STAMP, identity] {
         hash.update((text.len() as u64).to_le_bytes());
@@ -48,7 +48,7 @@ pub(super) fn encoded_len(entries: usize) -> usize {
 
 /// The number of entries, the entries with `lp`, `mu`, `var` and `max_lp` each, all little endian, and the SHA-256 of the
 /// key and all of that: so a value under the key of another is damaged as well.
-pub(super) fn encode(key: &Key, stats: &[TokenStats]) -> Vec<u8> {
+pub(super) fn encode(key: &RecordKey, stats: &[TokenStats]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(encoded_len(stats.len()));
     bytes.extend((stats.len() as u64).to_le_bytes());
     for TokenStats { lp, mu, var, max_lp } in stats {
@@ -61,7 +61,7 @@ pub(super) fn encode(key: &Key, stats: &[TokenStats]) -> Vec<u8> {
 }
 
 /// The statistics of a sequence of `ids` ids, bit for bit as they were.
-pub(super) fn decode(key: &Key, ids: usize, bytes: &[u8]) -> Result<Stats, Damage> {
+pub(super) fn decode(key: &RecordKey, ids: usize, bytes: &[u8]) -> Result<Stats, Damage> {
     let (body, sum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(Damage::Length)?;
     let (count, entries) = body.split_first_chunk::<COUNT_BYTES>().ok_or(Damage::Length)?;
     let (entries, rest) = entries.as_chunks::<ENTRY_BYTES>();
@@ -86,7 +86,7 @@ fn entry(bytes: &[u8; ENTRY_BYTES]) -> TokenStats {
     TokenStats { lp, mu, var, max_lp }
 }
 
-fn checksum(key: &Key, body: &[u8]) -> [u8; CHECKSUM_BYTES] {
+fn checksum(key: &RecordKey, body: &[u8]) -> [u8; CHECKSUM_BYTES] {
     Sha256::new().chain_update(key).chain_update(body).finalize().into()
 }
 

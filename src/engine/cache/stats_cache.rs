@@ -7,13 +7,13 @@ use moka::sync::Cache;
 use super::disk::Disk;
 use crate::engine::metrics::DiskMetrics;
 use crate::engine::request::{Answer, Pass, Stats};
-use crate::engine::settings::EngineSettings;
+use crate::engine::settings::EngineOptions;
 
 /// Roughly what an entry costs besides its ids and statistics: the key, two reference counts, moka's bookkeeping.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct StatsKey {
     identity: Arc<str>,
     ids: Arc<[u32]>,
 }
@@ -21,17 +21,17 @@ struct Key {
 /// The cache; either part of it may be missing.
 #[derive(Debug)]
 pub(in crate::engine) struct StatsCache {
-    memory: Option<Cache<Key, Stats>>,
+    memory: Option<Cache<StatsKey, Stats>>,
     disk: Option<Disk>,
 }
 
 impl StatsCache {
     /// Makes the memory's part and opens the disk's.
-    pub(in crate::engine) fn new(settings: &EngineSettings, metrics: DiskMetrics) -> Self {
+    pub(in crate::engine) fn new(settings: &EngineOptions, metrics: DiskMetrics) -> Self {
         let memory = (settings.cache_bytes > 0).then(|| {
             Cache::builder()
                 .max_capacity(settings.cache_bytes)
-                .weigher(|key: &Key, stats: &Stats| {
+                .weigher(|key: &StatsKey, stats: &Stats| {
                     let bytes = size_of_val(&*key.ids) + size_of_val(&**stats);
                     u32::try_from(bytes + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
                 })
@@ -44,7 +44,7 @@ impl StatsCache {
     pub(in crate::engine) fn answer(&self, identity: &Arc<str>, pass: &Pass) -> bool {
         let stats = self.memory.as_ref().and_then(|memory| {
             let ids = pass.input().sequence()?;
-            memory.get(&Key::new(identity, ids))
+            memory.get(&StatsKey::new(identity, ids))
         });
         let is_known = stats.is_some();
         if let Some(stats) = stats {
@@ -94,17 +94,17 @@ impl StatsCache {
     }
 
     fn holds(&self, identity: &Arc<str>, ids: &Arc<[u32]>) -> bool {
-        self.memory.as_ref().is_some_and(|memory| memory.contains_key(&Key::new(identity, ids)))
+        self.memory.as_ref().is_some_and(|memory| memory.contains_key(&StatsKey::new(identity, ids)))
     }
 
     fn keep(&self, identity: &Arc<str>, ids: &Arc<[u32]>, stats: &Stats) {
         if let Some(memory) = &self.memory {
-            memory.insert(Key::new(identity, ids), Arc::clone(stats));
+            memory.insert(StatsKey::new(identity, ids), Arc::clone(stats));
         }
     }
 }
 
-impl Key {
+impl StatsKey {
     fn new(identity: &Arc<str>, ids: &Arc<[u32]>) -> Self {
         Self { identity: Arc::clone(identity), ids: Arc::clone(ids) }
     }

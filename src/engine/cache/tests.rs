@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
 use super::StatsCache;
-use super::files::{Fault, Folder};
+use super::files::{DiskFault, Folder};
 use crate::engine::metrics::DiskMetrics;
-use crate::engine::{Class, DiskCache, EngineSettings, Pass, Request, Stats};
+use crate::engine::{Class, DiskCache, EngineOptions, Pass, Request, Stats};
 use crate::token_stats::TokenStats;
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -19,7 +19,7 @@ const MEBIBYTE: u64 = 1 << 20;
 /// A cache of nothing but the disk.
 fn open(directory: &Path, limit: u64) -> StatsCache {
     let disk_cache = Some(DiskCache { directory: directory.to_owned(), limit });
-    let settings = EngineSettings { max_queue_tokens: 1, cache_bytes: 0, disk_cache };
+    let settings = EngineOptions { max_queue_tokens: 1, cache_bytes: 0, disk_cache };
     StatsCache::new(&settings, DiskMetrics::new())
 }
 
@@ -52,7 +52,7 @@ fn pass(ids: &Arc<[u32]>) -> Arc<Pass> {
     Request::new("m", identity("m"), Class::Batch, None).score(ids)
 }
 
-/// Whether the sequence is found. What is found must be right.
+/// Whether the sequence is kept. What is kept must be right.
 fn finds(cache: &StatsCache, name: &str, ids: &Arc<[u32]>) -> bool {
     let pass = pass(ids);
     // Nothing is scored of a single id, so there is nothing to find.
@@ -148,13 +148,13 @@ fn a_flipped_byte_anywhere_never_gives_wrong_statistics() {
         bad[at] ^= 0x55;
         std::fs::write(&file, bad).unwrap();
         let cache = open(directory.path(), 64 * MEBIBYTE);
-        let found = (0..100).filter(|n| finds(&cache, "m", &ids(*n, 50))).count();
-        missed += usize::from(found < 100);
-        all += usize::from(found == 100);
+        let kept = (0..100).filter(|n| finds(&cache, "m", &ids(*n, 50))).count();
+        missed += usize::from(kept < 100);
+        all += usize::from(kept == 100);
         // At the latest the next write drops what cannot be read, and then all is well again.
         insert(&cache, "m", &ids(1000, 50));
         cache.close();
-        assert!(finds(&open(directory.path(), 64 * MEBIBYTE), "m", &ids(1000, 50)), "byte {at}, {found} found");
+        assert!(finds(&open(directory.path(), 64 * MEBIBYTE), "m", &ids(1000, 50)), "byte {at}, {kept} kept");
     }
     assert!(missed > 20 && all > 20, "{missed} files with damage that matters, {all} without");
 }
@@ -252,7 +252,7 @@ fn what_is_too_large_is_dropped() {
 fn two_folders_of_one_path_exclude_each_other() {
     let directory = tempdir().unwrap();
     let first = Folder::take(directory.path()).unwrap();
-    assert!(matches!(Folder::take(directory.path()), Err(Fault::Unavailable(_))));
+    assert!(matches!(Folder::take(directory.path()), Err(DiskFault::Unavailable(_))));
     drop(first);
     assert!(Folder::take(directory.path()).is_ok());
 }

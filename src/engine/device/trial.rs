@@ -84,15 +84,15 @@ impl Trial<'_> {
         };
 
         let fastest = readings.iter().map(|reading| reading.pass.speed()).fold(0.0, f64::max);
-        let found = readings.iter().find(|reading| reading.pass.speed() >= fastest * (1.0 - TOLERANCE));
-        let (found, top) = (found.map_or(0, |found| found.budget), readings.last());
-        let levelled_off = top.is_some_and(|top| found < top.budget);
-        let is_known = levelled_off || end == End::Top || (end == End::Failure && found > 0);
+        let best = readings.iter().find(|reading| reading.pass.speed() >= fastest * (1.0 - TOLERANCE));
+        let (best, top) = (best.map_or(0, |best| best.budget), readings.last());
+        let levelled_off = top.is_some_and(|top| best < top.budget);
+        let is_known = levelled_off || end == End::Top || (end == End::Failure && best > 0);
         let speed = top.map_or(warm_up, |top| top.pass).speed();
         let tokens = match end {
-            _ if is_known => found,
+            _ if is_known => best,
             End::Failure => warm_up.tokens,
-            End::Top | End::Time | End::Memory => self.guess(speed, found),
+            End::Top | End::Time | End::Memory => self.guess(speed, best),
         };
         let holds_to = match end {
             End::Failure => 0,

@@ -71,7 +71,7 @@ pub(in crate::engine) enum NotAdmitted {
 
 /// One class's window, in tokens.
 #[derive(Debug)]
-struct Window {
+struct AdmissionWindow {
     permits: Arc<Semaphore>,
     size: u32,
     /// What the limit is called.
@@ -81,7 +81,7 @@ struct Window {
     gauge: Gauge,
 }
 
-impl Window {
+impl AdmissionWindow {
     fn new(size: usize, name: &'static str, gauge: Gauge) -> Self {
         // The semaphore counts in `u32`; four billion queued tokens are without limit.
         let size = u32::try_from(size).unwrap_or(u32::MAX).max(1);
@@ -135,7 +135,7 @@ impl Drop for Permit {
 /// The windows of both classes and what they have let in.
 #[derive(Debug)]
 pub(in crate::engine) struct Gate {
-    windows: PerClass<Window>,
+    windows: PerClass<AdmissionWindow>,
 }
 
 impl Gate {
@@ -147,7 +147,7 @@ impl Gate {
                 Class::Interactive => (max_queue_tokens, "queue"),
                 Class::Batch => (batch_window, "window of batch work"),
             };
-            Window::new(size, name, gauges.get(class).clone())
+            AdmissionWindow::new(size, name, gauges.get(class).clone())
         };
         Self { windows: PerClass::new(window) }
     }

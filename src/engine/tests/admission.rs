@@ -13,13 +13,13 @@ const SECOND: Duration = Duration::from_secs(1);
 fn the_speed_is_averaged_and_forgotten() {
     let now = Instant::now();
     let first = Rate::observe(None, 100, 100, SECOND, now).unwrap();
-    assert_eq!(first.at(now), Some(100.0));
+    assert_eq!(first.tokens_per_second(now), Some(100.0));
     let second = Rate::observe(Some(first), 100, 100, SECOND / 2, now).unwrap();
-    assert_eq!(second.at(now), Some(125.0));
-    assert_eq!(second.at(now + 3600 * SECOND), None);
+    assert_eq!(second.tokens_per_second(now), Some(125.0));
+    assert_eq!(second.tokens_per_second(now + 3600 * SECOND), None);
     // What is forgotten does not count in the next average either.
     let third = Rate::observe(Some(second), 100, 100, 2 * SECOND, now + 3600 * SECOND).unwrap();
-    assert_eq!(third.at(now + 3600 * SECOND), Some(50.0));
+    assert_eq!(third.tokens_per_second(now + 3600 * SECOND), Some(50.0));
     // A small batch measures fixed costs.
     assert_eq!(Rate::observe(None, 49, 100, SECOND, now), None);
     assert_eq!(Rate::observe(Some(first), 100, 100, Duration::ZERO, now), Some(first));
@@ -45,7 +45,7 @@ fn time_is_judged_where_it_is_known() {
 #[tokio::test]
 async fn too_large_is_not_busy_and_names_the_limit() {
     let script = Script::new("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let refusal = rig.engine.submit(client(vec![ids(1, 600), ids(2, 401)])).unwrap_err();
     assert_eq!(refusal.to_string(), "1001 tokens exceed the queue of 1000 tokens");
     let refusal = rig.engine.submit(client(vec![ids(1, 5001)])).unwrap_err();
@@ -60,7 +60,7 @@ async fn too_large_is_not_busy_and_names_the_limit() {
 #[tokio::test]
 async fn a_request_is_admitted_whole_or_not_at_all() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let first = rig.engine.submit(client(vec![ids(1, 600)])).unwrap();
     latch.reached().await;
     // Two of the three would fit.
@@ -113,7 +113,7 @@ async fn what_cannot_be_done_in_time_is_refused() {
 #[tokio::test]
 async fn a_passed_deadline_ends_the_wait_and_the_forward_pass_never_comes() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.reached().await;
     let mut late = client(vec![ids(2, 10), ids(3, 10)]);
@@ -133,7 +133,7 @@ async fn a_passed_deadline_ends_the_wait_and_the_forward_pass_never_comes() {
 #[tokio::test]
 async fn an_unwaited_ticket_hears_of_its_deadline_too() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.reached().await;
     let mut late = client(vec![ids(2, 10)]);
@@ -149,7 +149,7 @@ async fn an_unwaited_ticket_hears_of_its_deadline_too() {
 #[tokio::test]
 async fn a_dropped_ticket_is_never_run_and_frees_its_room() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.reached().await;
     drop(rig.engine.submit(client(vec![ids(2, 10), ids(3, 900)])).unwrap());

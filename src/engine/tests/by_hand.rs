@@ -139,7 +139,7 @@ async fn an_unload_finishes_what_is_queued_and_returns_the_memory() {
 #[tokio::test]
 async fn a_request_that_is_being_fed_is_finished_before_its_model_goes() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let engine = rig.engine.clone();
     let sequences = (1..=20).map(|n| ids(n, 100)).collect();
     let feeding = tokio::spawn(async move { engine.submit_when_room(audit(sequences)).await });
@@ -157,7 +157,7 @@ async fn a_request_that_is_being_fed_is_finished_before_its_model_goes() {
 #[tokio::test]
 async fn an_unload_does_not_wait_for_what_nobody_wants() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let first = rig.engine.submit(client(vec![ids(1, 100)])).unwrap();
     latch.reached().await;
     drop(rig.engine.submit(client(vec![ids(2, 100)])).unwrap());

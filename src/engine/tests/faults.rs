@@ -22,7 +22,7 @@ fn tight(limit: usize) -> Script {
 #[tokio::test]
 async fn out_of_memory_halves_the_batch_and_lowers_the_budget() {
     let script = tight(30);
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let sequences: Vec<_> = (1..=12).map(|n| ids(n, 10)).collect();
     let output = rig.engine.submit(client(sequences.clone())).unwrap().wait().await.unwrap();
     let expected: Vec<_> = sequences.iter().map(|ids| fake_stats("m", ids)).collect();
@@ -46,7 +46,7 @@ async fn a_sequence_that_does_not_fit_fails_its_request_alone() {
             inner.run(0, sequences).map(drop)
         }
     });
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.reached().await;
     let fits = rig.engine.submit(client(vec![ids(2, 10)])).unwrap();
@@ -68,7 +68,7 @@ async fn a_panic_or_an_error_costs_that_batch_and_no_more() {
         14 => Err(ModelError::Tensor { name: "h".to_owned(), reason: "shape".to_owned() }),
         _ => Ok(()),
     });
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let run = async |first| {
         let ticket = rig.engine.submit(client(vec![ids(first, 10)])).unwrap();
         ticket.wait().await
@@ -96,7 +96,7 @@ async fn an_answer_of_the_wrong_shape_is_no_answer() {
         }
     }
     let script = Script::new("m").loading(Arc::new(|_| Ok(crate::models::LoadedModel::Causal(Box::new(Short)))));
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let ticket = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     assert!(matches!(ticket.wait().await, Err(EngineError::ModelFailed(_))));
 }
@@ -109,7 +109,7 @@ async fn a_lost_device_is_lost_for_all_and_for_ever() {
         inner.pass();
         Err(ModelError::Device("fell off the bus".to_owned()))
     });
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     rig.engine.wait_until_loaded().await.unwrap();
     let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.reached().await;
@@ -204,7 +204,7 @@ async fn a_failed_load_fails_those_that_wait_and_is_tried_again() {
 async fn an_audit_of_a_broken_model_stops_feeding() {
     let script =
         Script::new("m").on_forward(|_| Err(ModelError::Config { key: "k".to_owned(), reason: "bad".to_owned() }));
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let sequences = (1..=1000).map(|n| ids(n, 100)).collect();
     let ticket = rig.engine.submit_when_room(audit(sequences)).await.unwrap();
     assert!(matches!(ticket.wait().await, Err(EngineError::ModelFailed(_))));

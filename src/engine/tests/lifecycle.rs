@@ -19,7 +19,7 @@ async fn start_does_not_wait_for_the_models() {
         inner.pass();
         Ok(())
     });
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     latch.reached().await;
     let status = rig.engine.status();
     assert_eq!(rig.state(0), ModelState::Loading);
@@ -48,7 +48,7 @@ async fn models_compute_on_threads_of_their_own() {
 #[tokio::test]
 async fn health_is_read_and_not_asked() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     rig.engine.wait_until_loaded().await.unwrap();
     assert!(rig.engine.status().busy_since.is_none());
     let stuck = rig.engine.submit(client(vec![ids(1, 1000)])).unwrap();
@@ -78,7 +78,7 @@ async fn an_eager_model_that_cannot_be_loaded_is_reported() {
 
 #[tokio::test]
 async fn every_series_is_there_before_the_first_request() {
-    let rig = Rig::of(&Script::new("m"));
+    let rig = Rig::with(&Script::new("m"));
     for series in [
         "requests_total{class=interactive,outcome=ok}",
         "requests_total{class=batch,outcome=cancelled}",
@@ -102,7 +102,7 @@ async fn every_series_is_there_before_the_first_request() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_finishes_what_is_queued() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let tickets: Vec<_> = (1..=5).map(|n| rig.engine.submit(client(vec![ids(n, 100)])).unwrap()).collect();
     latch.reached().await;
     let engine = rig.engine.clone();
@@ -127,7 +127,7 @@ async fn shutdown_finishes_what_is_queued() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_gives_up_what_is_not_done_in_time() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let first = rig.engine.submit(client(vec![ids(1, 100)])).unwrap();
     let second = rig.engine.submit(client(vec![ids(2, 100)])).unwrap();
     latch.reached().await;
@@ -153,7 +153,7 @@ async fn shutdown_gives_up_what_is_not_done_in_time() {
 #[tokio::test]
 async fn without_handles_the_queue_is_served_to_its_end() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let tickets: Vec<_> = (1..=3).map(|n| rig.engine.submit(client(vec![ids(n, 100)])).unwrap()).collect();
     latch.reached().await;
     drop(rig);

@@ -20,3 +20,5 @@ mod recorder;
 mod requests;
 mod rig;
 mod scheduling;
+mod script;
+mod wait;

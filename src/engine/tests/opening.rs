@@ -42,7 +42,7 @@ async fn a_load_by_hand_opens_what_is_closed() {
 
 #[tokio::test]
 async fn a_model_that_is_not_declared_is_unknown_to_all() {
-    let rig = Rig::of(&Script::new("m"));
+    let rig = Rig::with(&Script::new("m"));
     let pool = rig.engine.pool();
     assert!(matches!(pool.open("x", Retry::Now).await, Err(OpenError::UnknownModel(error)) if error == unknown()));
     assert_eq!(pool.load("x").await, Err(LoadError::UnknownModel(unknown())));
@@ -55,7 +55,7 @@ async fn a_model_that_is_not_declared_is_unknown_to_all() {
 #[tokio::test]
 async fn a_model_without_a_device_or_an_id_of_its_own_cannot_be_declared() {
     let script = Script::new("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     for devices in [vec![], vec![1], vec![0, 0]] {
         let mut declaration = script.model(true).declaration;
         (declaration.id, declaration.devices) = ("n".to_owned(), devices.clone());

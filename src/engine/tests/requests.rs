@@ -23,7 +23,7 @@ fn equal_sequences_are_one_pass() {
 #[tokio::test]
 async fn answers_come_in_the_order_of_the_request() {
     let script = Script::new("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     // Lengths that fill batches out of order: some pass over others.
     let sequences: Vec<_> = (1..=20).map(|n| ids(n, 2 + (n as usize * 37) % 90)).collect();
     assert!(sequences.iter().map(|ids| ids.len()).sum::<usize>() > 900);
@@ -43,7 +43,7 @@ async fn answers_come_in_the_order_of_the_request() {
 #[tokio::test]
 async fn a_sequence_above_the_budget_runs_alone() {
     let script = Script::new("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let sequences = vec![ids(1, 10), ids(2, 500), ids(3, 10)];
     let output = rig.engine.submit(client(sequences)).unwrap().wait().await.unwrap();
     assert_eq!(stats(&output)[1].len(), 499);
@@ -53,7 +53,7 @@ async fn a_sequence_above_the_budget_runs_alone() {
 #[tokio::test]
 async fn too_short_for_statistics_is_answered_without_a_forward_pass() {
     let script = Script::new("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let output = rig.engine.submit(client(vec![ids(1, 1), ids(1, 0)])).unwrap().wait().await;
     let output = output.unwrap();
     assert!(stats(&output).iter().all(|stats| stats.is_empty()));
@@ -66,7 +66,7 @@ async fn too_short_for_statistics_is_answered_without_a_forward_pass() {
 #[tokio::test]
 async fn equal_sequences_run_once_and_take_room_once() {
     let script = Script::new("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     // Ten times 300 tokens would be refused.
     let sequences = vec![ids(1, 300); 10];
     let output = rig.engine.submit(client(sequences)).unwrap().wait().await.unwrap();
@@ -124,7 +124,7 @@ async fn the_cache_is_bounded_in_bytes() {
 #[tokio::test]
 async fn audits_are_fed_in_whatever_their_size() {
     let script = Script::new("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     // 400 tokens are the window; one sequence alone is above it, and the whole far above.
     let sequences: Vec<_> = (1..=50).map(|n| ids(n, if n == 7 { 900 } else { 90 })).collect();
     assert!(rig.engine.submit(audit(sequences.clone())).is_err());

@@ -6,7 +6,7 @@ use crate::engine::Class;
 #[tokio::test]
 async fn a_batch_grows_while_the_device_is_busy() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.reached().await;
     let waiting: Vec<_> = (2..=9).map(|n| rig.engine.submit(client(vec![ids(n, 20)])).unwrap()).collect();
@@ -21,7 +21,7 @@ async fn a_batch_grows_while_the_device_is_busy() {
 #[tokio::test]
 async fn a_client_overtakes_an_audit() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let first = rig.engine.submit(audit(vec![ids(1, 90)])).unwrap();
     latch.reached().await;
     let rest = rig.engine.submit(audit(vec![ids(2, 90), ids(3, 90)])).unwrap();
@@ -37,7 +37,7 @@ async fn a_client_overtakes_an_audit() {
 #[tokio::test]
 async fn clients_do_not_starve_an_audit() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.reached().await;
     let audit = rig.engine.submit(audit(vec![ids(1000, 90)])).unwrap();
@@ -74,7 +74,7 @@ async fn models_take_turns_by_age() {
 #[tokio::test]
 async fn an_audit_holds_no_more_than_its_window() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let engine = rig.engine.clone();
     let sequences = (1..=20).map(|n| ids(n, 100)).collect();
     let feeding = tokio::spawn(async move { engine.submit_when_room(audit(sequences)).await });
@@ -90,7 +90,7 @@ async fn an_audit_holds_no_more_than_its_window() {
 #[tokio::test]
 async fn an_audit_given_up_while_it_is_fed_leaves_nothing() {
     let (script, latch) = latched("m");
-    let rig = Rig::of(&script);
+    let rig = Rig::with(&script);
     let engine = rig.engine.clone();
     let sequences = (1..=20).map(|n| ids(n, 100)).collect();
     let feeding = tokio::spawn(async move { engine.submit_when_room(audit(sequences)).await });

@@ -1,7 +1,7 @@
 //! A parameter that is one of a few names.
 
 use super::entry::{ParameterEntry, ParameterType};
-use super::kind::{Kind, Place};
+use super::kind::{ParameterKind, Place};
 use super::value::{ParameterValue, ValueType};
 use crate::methods::fault::Fault;
 use crate::methods::schema_parts::{Schemas, schema_reference};
@@ -16,7 +16,7 @@ use utoipa::openapi::{RefOr, Schema};
 #[derive(Debug)]
 pub struct Choice<T>(pub PhantomData<T>);
 
-impl<T: FromStr + VariantNames + Default + Display + ToSchema + Debug + Sync> Kind for Choice<T> {
+impl<T: FromStr + VariantNames + Default + Display + ToSchema + Debug + Sync> ParameterKind for Choice<T> {
     type Value = T;
     const VALUE_TYPE: ValueType = ValueType::String;
 

@@ -22,7 +22,7 @@ pub struct Parameter<K> {
 }
 
 /// The type of a parameter with the values that it accepts and its default.
-pub trait Kind: Debug + Sync {
+pub trait ParameterKind: Debug + Sync {
     /// What a value of it is once it was checked.
     type Value;
 
@@ -56,7 +56,7 @@ pub trait AnyParameter: Debug + Sync {
     fn schema(&self, schemas: &mut Schemas) -> RefOr<Schema>;
 }
 
-impl<K: Kind> AnyParameter for Parameter<K> {
+impl<K: ParameterKind> AnyParameter for Parameter<K> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -96,7 +96,7 @@ pub struct Reader<'a> {
 
 impl Reader<'_> {
     /// The value of a parameter, or its default; `None` where it is at fault.
-    pub fn read<K: Kind>(&mut self, parameter: &Parameter<K>) -> Option<K::Value> {
+    pub fn read<K: ParameterKind>(&mut self, parameter: &Parameter<K>) -> Option<K::Value> {
         let place = Place {
             name: parameter.name,
             value: self.given.get(parameter.name),

@@ -1,7 +1,7 @@
 //! Parameters that are numbers.
 
 use super::entry::{ParameterEntry, ParameterType};
-use super::kind::{Kind, Parameter, Place};
+use super::kind::{Parameter, ParameterKind, Place};
 use super::value::{ParameterValue, ValueType};
 use crate::methods::fault::Fault;
 use crate::methods::grid::Grid;
@@ -32,7 +32,7 @@ pub struct Share {
     pub default: Fraction,
 }
 
-impl Kind for Share {
+impl ParameterKind for Share {
     type Value = Fraction;
     const VALUE_TYPE: ValueType = ValueType::Grid;
 
@@ -71,7 +71,7 @@ pub struct Number {
     pub default: f64,
 }
 
-impl Kind for Number {
+impl ParameterKind for Number {
     type Value = f64;
     const VALUE_TYPE: ValueType = ValueType::Number;
 
@@ -112,7 +112,7 @@ impl Integer {
     }
 }
 
-impl Kind for Integer {
+impl ParameterKind for Integer {
     type Value = usize;
     const VALUE_TYPE: ValueType = ValueType::Integer;
 

@@ -1,7 +1,7 @@
 //! A parameter that holds the texts of a prefix.
 
 use super::entry::{ParameterEntry, ParameterType};
-use super::kind::{Kind, Place};
+use super::kind::{ParameterKind, Place};
 use super::value::{ParameterValue, ValueType};
 use crate::methods::fault::Fault;
 use crate::methods::limits::MAX_PREFIX_TEXTS;
@@ -14,7 +14,7 @@ use utoipa::openapi::{RefOr, Schema};
 #[derive(Debug)]
 pub struct PrefixTexts;
 
-impl Kind for PrefixTexts {
+impl ParameterKind for PrefixTexts {
     type Value = Texts;
     const VALUE_TYPE: ValueType = ValueType::Strings;
 

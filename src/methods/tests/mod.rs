@@ -5,6 +5,7 @@ mod presets;
 mod properties;
 mod requests;
 mod stored;
+mod values;
 mod worked_examples;
 
 use super::con_recall::ConRecall;

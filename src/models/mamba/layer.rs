@@ -14,13 +14,13 @@ pub struct MambaLayer {
     norm: RmsNorm,
     in_proj: Linear,
     conv: Conv,
-    selection: Selection,
+    selection: MambaSelection,
     scan: Scan,
     out_proj: Linear,
 }
 
 /// Where time steps, b and c come from.
-enum Selection {
+enum MambaSelection {
     Mamba { x_proj: Linear, time_proj: Linear },
     Mamba2 { gated_norm: RmsNorm },
 }
@@ -38,12 +38,12 @@ impl MambaLayer {
             Generation::Mamba { time_step_rank } => {
                 let x_width = time_step_rank + 2 * arch.state_size;
                 let x_proj = linear(&name("x_proj"), [x_width, inner], false, form, source)?;
-                Selection::Mamba {
+                MambaSelection::Mamba {
                     x_proj,
                     time_proj: linear(&name("time_proj"), [inner, time_step_rank], false, form, source)?,
                 }
             }
-            Generation::Mamba2 { groups, .. } => Selection::Mamba2 {
+            Generation::Mamba2 { groups, .. } => MambaSelection::Mamba2 {
                 gated_norm: RmsNorm::new(&name("gated_norm"), inner, groups, arch.norm_eps, source)?,
             },
         };
@@ -64,7 +64,7 @@ impl MambaLayer {
         let from_projected = |first| Columns { tensor: &projected, first };
         let inner = arch.intermediate_size;
         let mixed = match &self.selection {
-            Selection::Mamba { x_proj, time_proj } => {
+            MambaSelection::Mamba { x_proj, time_proj } => {
                 let convolved = plan.conv(from_projected(0), &self.conv)?;
                 let selected = x_proj.forward(&convolved, form)?;
                 let [_, rank] = time_proj.weight.dims()?;
@@ -78,7 +78,7 @@ impl MambaLayer {
                 };
                 plan.scan(&columns, &self.scan)?
             }
-            Selection::Mamba2 { gated_norm } => {
+            MambaSelection::Mamba2 { gated_norm } => {
                 let convolved = plan.conv(from_projected(inner), &self.conv)?;
                 let from_convolved = |first| Columns { tensor: &convolved, first };
                 let columns = ScanColumns {

@@ -7,9 +7,10 @@ use tokio::sync::oneshot::{self, Receiver};
 
 use crate::config::Dtype;
 use crate::models::demo::DEMO;
-use crate::pool::lifecycle::{Fetch, Lifecycle, ModelState, Retry};
+use crate::pool::lifecycle::Lifecycle;
 use crate::pool::model::{Model, ModelInfo};
 use crate::pool::signal::Signal;
+use crate::pool::state::{Fetch, ModelState, Retry};
 use crate::pool::{Declaration, LoadError, OpenError, Origin, UnknownModel};
 
 const SECOND: Duration = Duration::from_secs(1);

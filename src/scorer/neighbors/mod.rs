@@ -1,15 +1,15 @@
 //! Neighbours of a text: the same text with one word replaced by what a masked model finds most likely in its place.
 //!
 //! Each whole word of the text is masked in turn, in a copy of its own; what the model would put there becomes a list of
-//! swaps, the best of which make the neighbours. The same model, text and count always give the same ones.
+//! substitutions, the best of which make the neighbours. The same model, text and count always give the same ones.
 
 mod cache;
-mod swap;
+mod substitution;
 #[cfg(test)]
 mod tests;
 
-pub use cache::Cache;
-pub use swap::Neighbor;
+pub use cache::SubstitutionCache;
+pub use substitution::GeneratedNeighbor;
 
 use super::{Scorer, ScorerError, TextError};
 use crate::engine::{Class, Refusal, Request};
@@ -17,11 +17,11 @@ use crate::methods::MAX_NEIGHBORS;
 use crate::models::masked::{Candidates, Filled, MaskedPosition};
 use crate::pool::Model;
 use crate::tokenizer::Words;
-use cache::Found;
+use cache::Substitutions;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
-use swap::{Site, replaced};
+use substitution::{Site, replaced};
 
 /// How many replacements are considered at each word.
 const CANDIDATES: usize = 6;
@@ -30,7 +30,7 @@ const CANDIDATES: usize = 6;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generated {
     /// The best first.
-    pub neighbors: Vec<Neighbor>,
+    pub neighbors: Vec<GeneratedNeighbor>,
     /// Masked copies of the text that ran through the model.
     pub forward_passes: usize,
     /// Masked copies whose outcome was remembered.
@@ -38,14 +38,14 @@ pub struct Generated {
 }
 
 /// A text on its way.
-enum Step {
+enum Preparation {
     Failed(TextError),
-    Known(Arc<Found>),
+    Known(Arc<Substitutions>),
     /// Its ids and the words to mask.
     New(Arc<[u32]>, Vec<Site>),
 }
 
-impl Step {
+impl Preparation {
     /// The words to mask.
     fn sites(&self) -> &[Site] {
         match self {
@@ -74,28 +74,28 @@ impl Scorer {
         let Some(words) = mask_model.words.clone() else {
             return Err(Refusal::WrongKind { model: mask_model.id().to_owned(), masked: false }.into());
         };
-        let known = self.swaps.of(mask_model);
+        let known = self.substitutions.for_model(mask_model);
         let (texts, places) = distinct(texts);
         let (model, before) = (Arc::clone(mask_model), known.clone());
         let begin = move |text| {
-            let step = before.get(&text).map_or_else(|| prepare(&model, &text), Step::Known);
+            let step = before.get(&text).map_or_else(|| prepare(&model, &text), Preparation::Known);
             (text, step)
         };
         let begun = self.workers.map(texts, begin).await?;
         let mut filled = self.fill(mask_model, &words, &begun, class, deadline).await?.into_iter();
-        let own = |(text, step): (Arc<str>, Step)| {
+        let with_answers = |(text, step): (Arc<str>, Preparation)| {
             let filled: Vec<Filled> = filled.by_ref().take(step.sites().len()).collect();
             (text, step, filled)
         };
-        let parts: Vec<_> = begun.into_iter().map(own).collect();
-        let finish = move |(text, step, filled): (Arc<str>, Step, Vec<Filled>)| match step {
-            Step::Failed(error) => Err(error),
-            Step::Known(found) => generated(&words, &text, &found, count, (0, found.passes)),
-            Step::New(_, sites) => {
+        let parts: Vec<_> = begun.into_iter().map(with_answers).collect();
+        let finish = move |(text, step, filled): (Arc<str>, Preparation, Vec<Filled>)| match step {
+            Preparation::Failed(error) => Err(error),
+            Preparation::Known(ranked) => generated(&words, &text, &ranked, count, (0, ranked.passes)),
+            Preparation::New(_, sites) => {
                 // As many as anybody may ask for: the best are the first of them.
-                let swaps = swap::rank(&text, &sites, &filled, &words, MAX_NEIGHBORS);
-                let found = known.insert(&text, Found { swaps, passes: sites.len() });
-                generated(&words, &text, &found, count, (found.passes, 0))
+                let substitutions = substitution::rank(&text, &sites, &filled, &words, MAX_NEIGHBORS);
+                let ranked = known.insert(&text, Substitutions { substitutions, passes: sites.len() });
+                generated(&words, &text, &ranked, count, (ranked.passes, 0))
             }
         };
         Ok(repeated(self.workers.map(parts, finish).await?, &places))
@@ -106,7 +106,7 @@ impl Scorer {
         &self,
         model: &Model,
         words: &Words,
-        texts: &[(Arc<str>, Step)],
+        texts: &[(Arc<str>, Preparation)],
         class: Class,
         deadline: Option<Instant>,
     ) -> Result<Vec<Filled>, ScorerError> {
@@ -116,7 +116,7 @@ impl Scorer {
         let mut request = Request::new(model.id(), Arc::clone(&model.identity), class, deadline);
         let mut passes = Vec::new();
         for (_, step) in texts {
-            if let Step::New(ids, sites) = step {
+            if let Preparation::New(ids, sites) = step {
                 passes.extend(sites.iter().map(|site| {
                     let (ids, candidates) = (Arc::clone(ids), Arc::clone(&candidates));
                     request.fill(MaskedPosition { ids, position: site.position, candidates })
@@ -150,22 +150,22 @@ fn distinct(texts: Vec<Arc<str>>) -> (Vec<Arc<str>>, Vec<usize>) {
 }
 
 /// What was found for each text, in every place of that text; what it cost is in the first alone.
-fn repeated(found: Vec<Result<Generated, TextError>>, places: &[usize]) -> Vec<Result<Generated, TextError>> {
-    let mut seen = vec![false; found.len()];
-    let at = |&place: &usize| {
+fn repeated(distinct: Vec<Result<Generated, TextError>>, places: &[usize]) -> Vec<Result<Generated, TextError>> {
+    let mut seen = vec![false; distinct.len()];
+    let in_place = |&place: &usize| {
         let again = std::mem::replace(&mut seen[place], true);
-        found[place].clone().map(|generated| match again {
+        distinct[place].clone().map(|generated| match again {
             true => Generated { forward_passes: 0, cached_passes: 0, ..generated },
             false => generated,
         })
     };
-    places.iter().map(at).collect()
+    places.iter().map(in_place).collect()
 }
 
-fn prepare(model: &Model, text: &str) -> Step {
+fn prepare(model: &Model, text: &str) -> Preparation {
     let encoded = match model.tokenizer.encode(text) {
         Ok(encoded) => encoded,
-        Err(error) => return Step::Failed(TextError::whole("untokenizable", error.to_string())),
+        Err(error) => return Preparation::Failed(TextError::whole("untokenizable", error.to_string())),
     };
     let (tokens, longest) = (encoded.ids.len(), model.longest);
     if tokens > longest {
@@ -174,32 +174,32 @@ fn prepare(model: &Model, text: &str) -> Step {
             None => format!("the device has memory for {longest}"),
         };
         let detail = format!("the text has {tokens} tokens for the mask model `{}`; {limit}", model.id());
-        return Step::Failed(TextError::whole("too_long", detail));
+        return Preparation::Failed(TextError::whole("too_long", detail));
     }
-    let sites = model.words.as_ref().map_or_else(Vec::new, |words| swap::sites(text, &encoded, words));
+    let sites = model.words.as_ref().map_or_else(Vec::new, |words| substitution::sites(text, &encoded, words));
     if sites.is_empty() {
         let detail = format!("the text has no whole word that the mask model `{}` could replace", model.id());
-        return Step::Failed(TextError::whole("no_neighbors", detail));
+        return Preparation::Failed(TextError::whole("no_neighbors", detail));
     }
-    Step::New(encoded.ids, sites)
+    Preparation::New(encoded.ids, sites)
 }
 
 fn generated(
     words: &Words,
     text: &str,
-    found: &Found,
+    ranked: &Substitutions,
     count: usize,
     (forward_passes, cached_passes): (usize, usize),
 ) -> Result<Generated, TextError> {
-    if found.swaps.is_empty() {
+    if ranked.substitutions.is_empty() {
         let detail = "the mask model gives no replacement of any word of the text".to_owned();
         return Err(TextError::whole("no_neighbors", detail));
     }
-    let neighbors = found.swaps.iter().take(count).map(|swap| Neighbor {
-        score: swap.score,
-        position: swap.position,
-        id: swap.id,
-        text: replaced(text, &swap.bytes, &words.text(swap.id)),
+    let neighbors = ranked.substitutions.iter().take(count).map(|substitution| GeneratedNeighbor {
+        score: substitution.score,
+        position: substitution.position,
+        id: substitution.id,
+        text: replaced(text, &substitution.bytes, &words.text(substitution.id)),
     });
     Ok(Generated { neighbors: neighbors.collect(), forward_passes, cached_passes })
 }

@@ -1,7 +1,7 @@
 //! Ranking and replacing, with the tokenizer and the probabilities of the goldens. What the models say is compared in
 //! `tests/it/neighbors.rs`.
 
-use super::swap::{Site, Swap, rank, replaced, sites};
+use super::substitution::{Site, Substitution, rank, replaced, sites};
 use crate::models::masked::Filled;
 use crate::tokenizer::{Tokenizer, Words};
 use serde_json::{Value, json};
@@ -46,10 +46,10 @@ fn the_goldens_probabilities_rank_as_they_do_there() {
                     Filled { p_original: masked["p_original"].as_f64().unwrap(), best }
                 })
                 .collect();
-            let swaps = rank(text, &sites_of(text), &filled, &words, 25);
-            let neighbors = swaps.iter().map(|swap| {
-                let text = replaced(text, &swap.bytes, &words.text(swap.id));
-                json!({ "score": swap.score, "position": swap.position, "id": swap.id, "text": text })
+            let substitutions = rank(text, &sites_of(text), &filled, &words, 25);
+            let neighbors = substitutions.iter().map(|substitution| {
+                let text = replaced(text, &substitution.bytes, &words.text(substitution.id));
+                json!({ "score": substitution.score, "position": substitution.position, "id": substitution.id, "text": text })
             });
             assert_eq!(Value::Array(neighbors.collect()), case["neighbors"], "{name}: {text}");
         }
@@ -60,8 +60,8 @@ fn the_goldens_probabilities_rank_as_they_do_there() {
 fn sites_are_bytes_of_the_text() {
     // Characters of two to four bytes stand before and among the words; 🚀 has a token, é is an e to the tokenizer.
     let text = "都—thé 😀 “the” 🚀.";
-    let found: Vec<&str> = sites_of(text).into_iter().map(|site| &text[site.bytes]).collect();
-    assert_eq!(found, ["都", "—", "thé", "😀", "“", "the", "”", "🚀", "."]);
+    let words: Vec<&str> = sites_of(text).into_iter().map(|site| &text[site.bytes]).collect();
+    assert_eq!(words, ["都", "—", "thé", "😀", "“", "the", "”", "🚀", "."]);
     assert!(sites_of("").is_empty());
     assert!(sites_of("[SEP] [MASK]").is_empty());
 }
@@ -80,13 +80,13 @@ fn white_space_stays() {
     let words = tokenizer.words().unwrap();
     let text = "é a  é";
     let sites = sites(text, &tokenizer.encode(text).unwrap(), &words);
-    let found: Vec<_> = sites.iter().map(|site| (site.position, &text[site.bytes.clone()])).collect();
-    assert_eq!(found, [(0, "é"), (1, "a"), (3, "é")]);
+    let places: Vec<_> = sites.iter().map(|site| (site.position, &text[site.bytes.clone()])).collect();
+    assert_eq!(places, [(0, "é"), (1, "a"), (3, "é")]);
     let neighbors: Vec<String> = sites.iter().map(|site| replaced(text, &site.bytes, &words.text(5))).collect();
     assert_eq!(neighbors, ["a a  é", "é a  é", "é a  a"]);
     // The same letter with and without a space before it is the same word: no neighbour comes of it.
-    let swaps = rank(text, &sites, &[filled(0.0, &[(6, 0.5), (5, 0.1)])], &words, 25);
-    assert_eq!(swaps.iter().map(|swap| swap.id).collect::<Vec<_>>(), [5]);
+    let substitutions = rank(text, &sites, &[filled(0.0, &[(6, 0.5), (5, 0.1)])], &words, 25);
+    assert_eq!(substitutions.iter().map(|substitution| substitution.id).collect::<Vec<_>>(), [5]);
 }
 
 #[test]
@@ -94,13 +94,15 @@ fn swaps_are_ordered_by_score_position_and_id() {
     let (_, words) = wordpiece();
     let text = "the the the";
     let sites = sites_of(text);
-    let of = |swaps: Vec<Swap>| swaps.into_iter().map(|swap| (swap.position, swap.id)).collect::<Vec<_>>();
+    let places = |substitutions: Vec<Substitution>| {
+        substitutions.into_iter().map(|substitution| (substitution.position, substitution.id)).collect::<Vec<_>>()
+    };
     let all =
         [filled(0.5, &[(30, 0.25), (31, 0.125)]), filled(0.0, &[(33, 0.5), (32, 0.5)]), filled(0.0, &[(34, 0.9)])];
     let ranked = rank(text, &sites, &all, &words, 25);
-    assert_eq!(ranked.iter().map(|swap| swap.score).collect::<Vec<_>>(), [0.9, 0.5, 0.5, 0.5, 0.25]);
-    assert_eq!(of(ranked), [(3, 34), (1, 30), (2, 32), (2, 33), (1, 31)]);
-    assert_eq!(of(rank(text, &sites, &all, &words, 2)), [(3, 34), (1, 30)]);
+    assert_eq!(ranked.iter().map(|substitution| substitution.score).collect::<Vec<_>>(), [0.9, 0.5, 0.5, 0.5, 0.25]);
+    assert_eq!(places(ranked), [(3, 34), (1, 30), (2, 32), (2, 33), (1, 31)]);
+    assert_eq!(places(rank(text, &sites, &all, &words, 2)), [(3, 34), (1, 30)]);
     assert!(rank(text, &sites, &all, &words, 0).is_empty());
     assert!(rank("", &[], &[], &words, 25).is_empty());
 }
@@ -122,12 +124,12 @@ fn what_is_no_number_is_left_out() {
 
 #[test]
 fn the_cache_is_bounded_in_bytes() {
-    use super::cache::{Cache, Found};
+    use super::cache::{SubstitutionCache, Substitutions};
     const MOST_BYTES: u64 = 32 << 20;
-    let part = Cache::new(MOST_BYTES).part("model");
+    let part = SubstitutionCache::new(MOST_BYTES).part("model");
     let texts: Vec<Arc<str>> = (0..100).map(|n| format!("{n} {}", "x".repeat(1 << 20)).into()).collect();
     for text in &texts {
-        part.insert(text, Found { swaps: Vec::new(), passes: 1 });
+        part.insert(text, Substitutions { substitutions: Vec::new(), passes: 1 });
     }
     part.settle();
     let kept = texts.iter().filter(|text| part.get(text).is_some()).count();

@@ -1,4 +1,4 @@
-//! Swaps of a single word: where they can be made, which are the best, and the text with one of them made.
+//! Substitutions of a single word: where they can be made, which are the best, and the text with one of them made.
 
 use super::CANDIDATES;
 use crate::models::masked::Filled;
@@ -16,7 +16,7 @@ pub struct Site {
 
 /// A word and what replaces it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Swap {
+pub struct Substitution {
     pub score: f64,
     /// The position of the token that is replaced.
     pub position: usize,
@@ -28,7 +28,7 @@ pub struct Swap {
 
 /// A text with one word replaced.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Neighbor {
+pub struct GeneratedNeighbor {
     /// `p / (1 - p_original)`, with the probabilities of the replacement and of the original in its place.
     pub score: f64,
     /// The position of the token that was replaced, of the mask model's tokenizer.
@@ -53,23 +53,23 @@ pub fn sites(text: &str, encoded: &Encoded, words: &Words) -> Vec<Site> {
     words.whole(&encoded.ids, &encoded.offsets).into_iter().filter_map(site).collect()
 }
 
-/// The `count` best swaps, ties by position, then by id. A word that the model is certain of has no score to compare and is
+/// The `count` best substitutions, ties by position, then by id. A word that the model is certain of has no score to compare and is
 /// left out; so is a replacement that is written as the original is, and what is not a number.
-pub fn rank(text: &str, sites: &[Site], filled: &[Filled], words: &Words, count: usize) -> Vec<Swap> {
-    let at_site = |(site, filled): (&Site, &Filled)| -> Vec<Swap> {
+pub fn rank(text: &str, sites: &[Site], filled: &[Filled], words: &Words, count: usize) -> Vec<Substitution> {
+    let at_site = |(site, filled): (&Site, &Filled)| -> Vec<Substitution> {
         let original = &text[site.bytes.clone()];
         let changes = filled.best.iter().filter(|(id, _)| words.text(*id) != original).take(CANDIDATES);
-        let swap = |(id, p): &(u32, f64)| {
+        let substitution = |(id, p): &(u32, f64)| {
             let (score, bytes) = (p / (1.0 - filled.p_original), site.bytes.clone());
-            Swap { score, position: site.position, id: *id, bytes }
+            Substitution { score, position: site.position, id: *id, bytes }
         };
-        changes.map(swap).collect()
+        changes.map(substitution).collect()
     };
-    let mut swaps: Vec<Swap> = sites.iter().zip(filled).flat_map(at_site).collect();
-    swaps.retain(|swap| swap.score.is_finite());
-    swaps.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| (a.position, a.id).cmp(&(b.position, b.id))));
-    swaps.truncate(count);
-    swaps
+    let mut substitutions: Vec<Substitution> = sites.iter().zip(filled).flat_map(at_site).collect();
+    substitutions.retain(|substitution| substitution.score.is_finite());
+    substitutions.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| (a.position, a.id).cmp(&(b.position, b.id))));
+    substitutions.truncate(count);
+    substitutions
 }
 
 /// The text with some of its bytes replaced.

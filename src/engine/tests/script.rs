@@ -1,0 +1,316 @@
+//! Fake models whose every forward pass is recorded and scripted.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+
+use super::wait::{eventually, lock};
+use crate::config::Dtype;
+use crate::engine::Stats;
+use crate::models::demo::DEMO;
+use crate::models::masked::{Filled, MaskedPosition};
+use crate::models::{CausalLm, LoadedModel, MaskedLm, ModelError};
+use crate::pool::{Declaration, Loader, Model, ModelInfo, Opener, Origin};
+use crate::token_stats::TokenStats;
+use crate::tokenizer::Tokenizer;
+
+/// What happens before a forward pass on a device: it may wait, fail or panic.
+type Hook = Arc<dyn Fn(usize, &[&[u32]]) -> Result<(), ModelError> + Send + Sync>;
+
+/// What happens before a load to a device.
+type LoadHook = Arc<dyn Fn(usize) -> Result<(), ModelError> + Send + Sync>;
+
+/// What happens before the files are opened.
+type OpenHook = Arc<dyn Fn() -> Result<(), ModelError> + Send + Sync>;
+
+/// A forward pass: on which device, with which sequences.
+type Forward = (usize, Vec<Vec<u32>>);
+
+/// A model in the rig's hands. Clones are the same one.
+#[derive(Clone)]
+pub struct Script {
+    id: &'static str,
+    pub masked: bool,
+    weight_bytes: u64,
+    bytes_per_token: u64,
+    on_forward: Hook,
+    on_load: LoadHook,
+    on_open: OpenHook,
+    /// What is loaded in its place.
+    loader: Option<Loader>,
+    forwards: Arc<Mutex<Vec<Forward>>>,
+    copies: Arc<AtomicUsize>,
+}
+
+/// A model as it is declared, and what its files are; none where they cannot be opened.
+pub struct Declared {
+    pub declaration: Declaration,
+    pub script: Script,
+    /// Whether its files are open before the engine starts.
+    pub opened: bool,
+}
+
+impl Declared {
+    pub fn pinned(mut self) -> Self {
+        self.declaration.pinned = true;
+        self
+    }
+
+    pub fn on(mut self, devices: &[usize]) -> Self {
+        self.declaration.devices = devices.to_vec();
+        self
+    }
+
+    pub fn unopened(mut self) -> Self {
+        self.opened = false;
+        self
+    }
+}
+
+impl Script {
+    pub fn new(id: &'static str) -> Self {
+        Self {
+            id,
+            masked: false,
+            weight_bytes: 0,
+            bytes_per_token: 0,
+            on_forward: Arc::new(|_, _| Ok(())),
+            on_load: Arc::new(|_| Ok(())),
+            on_open: Arc::new(|| Ok(())),
+            loader: None,
+            forwards: Arc::default(),
+            copies: Arc::default(),
+        }
+    }
+
+    /// A masked model instead of a causal one.
+    pub fn masked(mut self) -> Self {
+        self.masked = true;
+        self
+    }
+
+    /// What it takes of a device: weights, and activations per token.
+    pub fn takes(mut self, weight_bytes: u64, bytes_per_token: u64) -> Self {
+        (self.weight_bytes, self.bytes_per_token) = (weight_bytes, bytes_per_token);
+        self
+    }
+
+    pub fn on_forward(self, hook: impl Fn(&[&[u32]]) -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
+        self.on_forward_of(move |_, sequences| hook(sequences))
+    }
+
+    pub fn on_forward_of(
+        mut self,
+        hook: impl Fn(usize, &[&[u32]]) -> Result<(), ModelError> + Send + Sync + 'static,
+    ) -> Self {
+        self.on_forward = Arc::new(hook);
+        self
+    }
+
+    pub fn on_open(mut self, hook: impl Fn() -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
+        self.on_open = Arc::new(hook);
+        self
+    }
+
+    pub fn on_load(self, hook: impl Fn() -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
+        self.on_load_of(move |_| hook())
+    }
+
+    pub fn on_load_of(mut self, hook: impl Fn(usize) -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
+        self.on_load = Arc::new(hook);
+        self
+    }
+
+    /// Declared for the first device, and opened.
+    pub fn model(&self, eager: bool) -> Declared {
+        let declaration = Declaration {
+            id: self.id.to_owned(),
+            origin: Origin::Files(DEMO),
+            dtype: Dtype::Auto,
+            reference: None,
+            eager,
+            pinned: false,
+            devices: vec![0],
+        };
+        Declared { declaration, script: self.clone(), opened: true }
+    }
+
+    /// The same, but this is loaded.
+    pub fn loading(&self, loader: Loader) -> Self {
+        Self { loader: Some(loader), ..self.clone() }
+    }
+
+    /// What its files say.
+    pub fn opened(&self, devices: &[usize]) -> Arc<Model> {
+        let (script, per_token) = (self.clone(), self.bytes_per_token);
+        let info = ModelInfo {
+            id: self.id.to_owned(),
+            digest: format!("sha256:{}", self.id),
+            tokenizer_digest: "sha256:demo".to_owned(),
+            dtype: "f32".to_owned(),
+            rounding: None,
+            device: "fake".to_owned(),
+            commit: None,
+        };
+        Arc::new(Model {
+            identity: format!("sha256:{}", self.id).into(),
+            tokenizer: demo_tokenizer(),
+            tokenizer_digest: info.tokenizer_digest.as_str().into(),
+            info,
+            context: Some(5000),
+            longest: 5000,
+            vocab_size: 100_000,
+            masked: self.masked,
+            words: None,
+            architecture: "script",
+            weight_bytes: self.weight_bytes,
+            activation_bytes: Arc::new(move |tokens| per_token * tokens as u64),
+            load: Arc::new(move |device| {
+                if let Some(loader) = &script.loader {
+                    return loader(device);
+                }
+                (script.on_load)(device)?;
+                let running = Running::new(script.clone(), device);
+                Ok(if script.masked {
+                    LoadedModel::Masked(Box::new(running))
+                } else {
+                    LoadedModel::Causal(Box::new(running))
+                })
+            }),
+            devices: devices.to_vec(),
+            stamp: DEMO.stamp().unwrap(),
+        })
+    }
+
+    /// How many copies of it are in memory.
+    pub fn copies(&self) -> usize {
+        self.copies.load(Ordering::SeqCst)
+    }
+
+    /// The forward passes so far, each with its sequences.
+    pub fn forwards(&self) -> Vec<Vec<Vec<u32>>> {
+        lock(&self.forwards).iter().map(|(_, batch)| batch.clone()).collect()
+    }
+
+    /// The first id of every sequence, per forward pass.
+    pub fn firsts(&self) -> Vec<Vec<u32>> {
+        let first = |(_, batch): &Forward| batch.iter().map(|ids| ids[0]).collect();
+        lock(&self.forwards).iter().map(first).collect()
+    }
+
+    /// How many forward passes ran on the device.
+    pub fn forwards_on(&self, device: usize) -> usize {
+        lock(&self.forwards).iter().filter(|(on, _)| *on == device).count()
+    }
+
+    pub fn run(&self, device: usize, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+        let batch = sequences.iter().map(|ids| ids.to_vec()).collect();
+        lock(&self.forwards).push((device, batch));
+        (self.on_forward)(device, sequences)?;
+        Ok(sequences.iter().map(|ids| fake_stats(self.id, ids).to_vec()).collect())
+    }
+}
+
+fn demo_tokenizer() -> Tokenizer {
+    static TOKENIZER: OnceLock<Tokenizer> = OnceLock::new();
+    let open = || Origin::Files(DEMO).tokenizer(Err(&crate::hub::HubError::Cancelled)).unwrap();
+    TOKENIZER.get_or_init(open).clone()
+}
+
+/// A loaded copy.
+struct Running {
+    script: Script,
+    device: usize,
+}
+
+impl Running {
+    fn new(script: Script, device: usize) -> Self {
+        script.copies.fetch_add(1, Ordering::SeqCst);
+        Self { script, device }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.script.copies.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl CausalLm for Running {
+    fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+        self.script.run(self.device, sequences)
+    }
+}
+
+impl MaskedLm for Running {
+    fn fill(&self, blanks: &[&MaskedPosition]) -> Result<Vec<Filled>, ModelError> {
+        let sequences: Vec<&[u32]> = blanks.iter().map(|blank| &*blank.ids).collect();
+        self.script.run(self.device, &sequences)?;
+        Ok(blanks.iter().map(|blank| fake_filled(self.script.id, blank)).collect())
+    }
+}
+
+/// What the fake model puts into a blank: it depends on the model, on all ids and on the place.
+pub fn fake_filled(model: &str, blank: &MaskedPosition) -> Filled {
+    let stats = fake_stats(model, &blank.ids);
+    let p_original = stats.last().map_or(0.0, |stats| stats.lp) + blank.position as f64;
+    Filled { p_original, best: vec![(blank.position as u32, p_original)] }
+}
+
+/// What the fake model says of a sequence: every entry depends on the model and on all ids up to it.
+pub fn fake_stats(model: &str, ids: &[u32]) -> Stats {
+    let salt = model.bytes().map(f64::from).sum::<f64>();
+    let mut seen = salt;
+    let stats = ids.iter().map(|id| {
+        seen = seen * 0.5 + f64::from(*id);
+        TokenStats { lp: -seen, mu: -seen - 1.0, var: 0.25, max_lp: -0.5 }
+    });
+    let stats: Vec<_> = stats.collect();
+    stats.into_iter().skip(1).collect()
+}
+
+/// Holds the device thread until it is opened.
+#[derive(Default)]
+pub struct Latch {
+    state: Mutex<(usize, bool)>,
+    changed: Condvar,
+}
+
+impl Latch {
+    pub fn pass(&self) {
+        let mut state = lock(&self.state);
+        state.0 += 1;
+        while !state.1 {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub fn open(&self) {
+        lock(&self.state).1 = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the device thread stands before the latch.
+    pub async fn reached(&self) {
+        eventually(|| lock(&self.state).0 > 0).await;
+    }
+}
+
+/// A model that stands before the latch in every forward pass until it is opened.
+pub fn latched(id: &'static str) -> (Script, Arc<Latch>) {
+    let latch = Arc::new(Latch::default());
+    let inner = Arc::clone(&latch);
+    let script = Script::new(id).on_forward(move |_| {
+        inner.pass();
+        Ok(())
+    });
+    (script, latch)
+}
+
+/// Opens models by their scripts.
+pub fn opener(scripts: Vec<Script>) -> Opener {
+    Arc::new(move |declaration, _, _| {
+        let script = scripts.iter().find(|script| script.id == declaration.id).expect("a script");
+        (script.on_open)()?;
+        Ok(script.opened(&declaration.devices))
+    })
+}

@@ -1,0 +1,83 @@
+//! What the state of a model is made of.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::error::OpenError;
+use super::model::Model;
+use crate::hub::DownloadProgress;
+
+/// Where a model stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelState {
+    /// Its files have not been opened.
+    Closed,
+    /// Its files are being downloaded or read.
+    Fetching,
+    /// Its files are open, and no device holds it; the next request loads it.
+    Opened,
+    /// It is being loaded, or waits for its turn.
+    Loading,
+    /// At least one device holds it.
+    Ready,
+    /// It is being unloaded: admitted requests are finished, new ones are refused.
+    Draining,
+    /// The last attempt to open or to load it failed, for this reason; a later request tries again.
+    Failed(String),
+}
+
+/// Whether a failure of a moment ago is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Not before its pause is over.
+    AfterPause,
+    /// At once.
+    Now,
+}
+
+/// Where a model stands on one of its devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Replica {
+    /// It is not there, and nobody has asked for it.
+    Absent,
+    /// It is to be loaded when the device comes to it.
+    Ordered,
+    Loading,
+    Resident,
+}
+
+/// The files of a model.
+#[derive(Debug)]
+pub(super) enum FilesState {
+    Closed,
+    /// They are being opened.
+    Fetching(Fetch),
+    Opened(Arc<Model>),
+}
+
+/// One attempt to open the files of a model.
+#[derive(Debug, Clone)]
+pub(super) struct Fetch {
+    /// How far the download is; also the identity of the attempt.
+    pub(super) progress: Arc<DownloadProgress>,
+    /// What was open before: it stays where its files have not changed.
+    pub(super) previous: Option<Arc<Model>>,
+}
+
+/// Why a model is not there.
+#[derive(Debug)]
+pub(super) enum ModelFailure {
+    /// Its files could not be opened.
+    Open { error: OpenError, retry_at: Option<Instant> },
+    /// No device could load it.
+    Load { reason: String, retry_at: Option<Instant> },
+}
+
+impl ModelFailure {
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Open { error, .. } => error.to_string(),
+            Self::Load { reason, .. } => reason.clone(),
+        }
+    }
+}
