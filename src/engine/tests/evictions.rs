@@ -174,6 +174,35 @@ async fn batches_shrink_to_what_fits_beside_the_weights_and_grow_back() {
     assert_eq!(run().await, [6, 6]);
 }
 
+/// Two models share memory for one, and the oldest work alternates between them: a device that has loaded one stays with it
+/// for a turn, so there are few loads, and both are served.
+#[tokio::test]
+async fn models_that_share_memory_for_one_take_turns_and_not_batches() {
+    let load = || std::thread::sleep(std::time::Duration::from_millis(100));
+    let slow = |id| {
+        Script::new(id).takes(60, 0).on_load(move || {
+            load();
+            Ok(())
+        })
+    };
+    let (m, n) = (slow("m"), slow("n"));
+    let rig = Rig::new(vec![m.model(false), n.model(false)], memory(100));
+    let requests: Vec<_> = (0..40_u32)
+        .map(|number| {
+            let model = ["m", "n"][number as usize % 2];
+            rig.engine.submit(work(model, Class::Interactive, vec![ids(number, 20)])).unwrap()
+        })
+        .collect();
+    for request in requests {
+        request.wait().await.unwrap();
+    }
+    // Without turns each of the eight batches needs a load of its own; with them the batches of a turn take no time.
+    let loads = |id| rig.metric(&format!("model_loads_total{{model={id},outcome=ok}}"));
+    let (m, n) = (loads("m"), loads("n"));
+    assert!(m >= 1.0 && n >= 1.0 && m + n <= 4.0, "{m} and {n} loads");
+    rig.assert_idle().await;
+}
+
 /// Three models of which two fit, asked for in turn by many: each answer is right, and the books balance.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn models_that_crowd_each_other_out_all_answer() {

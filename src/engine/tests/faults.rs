@@ -61,6 +61,43 @@ async fn a_sequence_that_does_not_fit_fails_its_request_alone() {
     rig.assert_idle().await;
 }
 
+/// One batch of many clients, in which one sequence makes the forward pass fail.
+#[tokio::test]
+async fn a_failing_sequence_fails_alone_among_other_clients_in_its_batch() {
+    for panics in [true, false] {
+        let latch = Arc::new(super::rig::Latch::default());
+        let inner = Arc::clone(&latch);
+        let script = Script::new("m").on_forward(move |sequences| {
+            if sequences.iter().any(|ids| ids[0] == 99) {
+                inner.pass();
+            }
+            match sequences.iter().any(|ids| ids[0] == 13) {
+                true if panics => panic!("unlucky"),
+                true => Err(ModelError::Tensor { name: "h".to_owned(), reason: "shape".to_owned() }),
+                false => Ok(()),
+            }
+        });
+        let rig = Rig::with(&script);
+        let first = rig.engine.submit(client(vec![ids(99, 10)])).unwrap();
+        latch.reached().await;
+        let requests: Vec<_> =
+            (10..18).map(|first| (first, rig.engine.submit(client(vec![ids(first, 10)])).unwrap())).collect();
+        latch.open();
+        first.wait().await.unwrap();
+        for (first, request) in requests {
+            match request.wait().await {
+                Ok(output) => assert_eq!(stats(&output), [fake_stats("m", &ids(first, 10))]),
+                Err(error) => assert!(first == 13 && matches!(error, EngineError::ModelFailed(_)), "{first}: {error}"),
+            }
+        }
+        // Eight together, then the half with the thirteenth, and so on.
+        let sizes: Vec<usize> = script.forwards().iter().map(Vec::len).collect();
+        assert_eq!(sizes, [1, 8, 4, 2, 2, 1, 1, 4]);
+        assert_eq!(rig.metric("out_of_memory_halvings_total{model=m}"), 0.0);
+        rig.assert_idle().await;
+    }
+}
+
 #[tokio::test]
 async fn a_panic_or_an_error_costs_that_batch_and_no_more() {
     let script = Script::new("m").on_forward(|sequences| match sequences[0][0] {
