@@ -5,8 +5,8 @@
 //!
 //! - the files of `src/models`: Rust without comments, blank space, documentation and tests (see `build/rust_code.rs`), others
 //!   as they are;
-//! - `Cargo.lock`, that is the libraries called;
-//! - the compiler's version, the target, the level of optimisation, the compiler's flags and the features.
+//! - `Cargo.lock` and the dependencies in `Cargo.toml`, that is the libraries called and their features;
+//! - the compiler's version, the target and its features, the level of optimisation, the compiler's flags and the features.
 
 #[path = "build/rust_code.rs"]
 mod rust_code;
@@ -23,14 +23,17 @@ const MODELS: &str = "src/models";
 /// The libraries that they call.
 const LIBRARIES: &str = "Cargo.lock";
 
+/// Names the features of the libraries.
+const MANIFEST: &str = "Cargo.toml";
+
 /// What cargo says about this build. A feature is a variable of its own.
-const VARIABLES: [&str; 3] = ["TARGET", "OPT_LEVEL", "CARGO_ENCODED_RUSTFLAGS"];
+const VARIABLES: [&str; 4] = ["TARGET", "CARGO_CFG_TARGET_FEATURE", "OPT_LEVEL", "CARGO_ENCODED_RUSTFLAGS"];
 
 /// Every enabled feature is a variable that begins so.
 const FEATURE: &str = "CARGO_FEATURE_";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for source in ["build.rs", "build", MODELS, LIBRARIES] {
+    for source in ["build.rs", "build", MODELS, LIBRARIES, MANIFEST] {
         println!("cargo:rerun-if-changed={source}");
     }
     for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
@@ -48,14 +51,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     stamp.add(LIBRARIES, &fs::read(LIBRARIES)?);
+    stamp.add(MANIFEST, dependencies(&fs::read_to_string(MANIFEST)?).as_bytes());
     stamp.add("rustc", &Command::new(env::var_os("RUSTC").ok_or("RUSTC is unset")?).arg("-V").output()?.stdout);
-    let mut features: Vec<_> = env::vars().map(|(name, _)| name).filter(|name| name.starts_with(FEATURE)).collect();
+    let mut features: Vec<_> = env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| name.starts_with(FEATURE))
+        .collect();
     features.sort();
     for variable in VARIABLES.into_iter().chain(features.iter().map(String::as_str)) {
-        stamp.add(variable, env::var(variable)?.as_bytes());
+        // Not every target has features of its own.
+        stamp.add(variable, env::var_os(variable).unwrap_or_default().as_encoded_bytes());
     }
     println!("cargo:rustc-env=NUMERICS={}", stamp.hex());
     Ok(())
+}
+
+/// The lines of a manifest's table of dependencies, without comments.
+fn dependencies(manifest: &str) -> String {
+    let lines = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    lines.take_while(|line| !line.starts_with('[')).filter(|line| !line.starts_with('#')).collect()
 }
 
 /// The files of a directory in the order of their paths, without those of tests: `tests.rs`, and all in `tests/`.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The most faults that are listed; the rest is counted.
 const MAX_LISTED: usize = 100;
 
-/// The faults resolved so far.
+/// The faults noted so far.
 #[derive(Default)]
 pub struct RequestFaults {
     listed: Vec<PointedFault>,

@@ -1,4 +1,4 @@
-//! What the service says no with: RFC 9457 problems. No other file knows a status code of a failure.
+//! Error responses: RFC 9457 problem details. Only this file maps failures to status codes.
 //!
 //! A handler returns a [`Problem`]; its response carries it unrendered, and the outermost middleware writes the body,
 //! for only there is the request's id known for every response. Causes inside the service are logged and not sent.
@@ -6,7 +6,7 @@
 use crate::audits::{AuditError, AuditFailure};
 use crate::engine::{EngineError, Refusal};
 use crate::methods::Fault;
-use crate::pool::{FindError, LoadError, UnknownModel, UnloadError};
+use crate::pool::{FindError, LoadError, OpenError, UnknownModel, UnloadError};
 use crate::scorer::ScorerError;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -217,7 +217,7 @@ impl From<&EngineError> for Problem {
     fn from(error: &EngineError) -> Self {
         match error {
             EngineError::DeadlineExceeded => Self::deadline(),
-            EngineError::ModelFailed(reason) => Self::failed("model", reason),
+            EngineError::ModelFailed(reason) | EngineError::LoadFailed(reason) => Self::failed("model", reason),
             EngineError::DeviceLost(reason) => Self::failed("device", reason),
             EngineError::ShuttingDown => Self::new(Kind::Unavailable, error.to_string()),
         }
@@ -227,6 +227,7 @@ impl From<&EngineError> for Problem {
 impl From<&ScorerError> for Problem {
     fn from(error: &ScorerError) -> Self {
         match error {
+            ScorerError::Unopened(OpenError::UnknownModel(error)) => error.clone().into(),
             ScorerError::Unopened(error) => Self::failed("model", &error.to_string()),
             ScorerError::Masked(_) => Self::fault("/model", error.to_string()),
             ScorerError::Unfit(faults) => {

@@ -6,8 +6,8 @@
 //!
 //! Invariants:
 //!
-//! - an audit is deterministic: the same request on the same model gives the same report, bit for bit, but for the part of
-//!   its `usage` that the caches decide. So running a request again is how an interrupted audit resumes: the cache of
+//! - an audit is deterministic: the same request on the same model gives the same report, bit for bit, but for what the
+//!   caches decide: a part of its `usage` and the warning `repeated_passes`. So running a request again is how an interrupted audit resumes: the cache of
 //!   statistics answers what ran before;
 //! - an error of one sample does not end the others;
 //! - a model that is reloaded while an audit runs is waited for.

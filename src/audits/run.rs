@@ -101,15 +101,16 @@ impl<'a> ScoreTable<'a> {
         Self { samples, columns, rows }
     }
 
-    /// ScoreTable every sample by the methods of one round, keeps the scores in their columns, and gives `add` the statistics of
-    /// each sample once. What one sample fails of is an error of that sample, unless all fail.
+    /// Scores every sample by the methods of one round, keeps the scores in their columns, and gives `add` the statistics of
+    /// each sample once. What one sample fails of is an error of that sample, unless as many as run at a time fail before
+    /// any is scored, or all do.
     async fn round(
         &mut self,
         round: &Round<'_>,
         mut add: impl FnMut(usize, &Stats),
         progress: impl Fn(usize),
     ) -> Result<Usage, AuditFailure> {
-        let (mut usage, mut done, mut scored, mut failure) = (Usage::default(), 0, 0, None);
+        let (mut usage, mut done, mut scored, mut failed, mut failure) = (Usage::default(), 0, 0, 0, None);
         let samples = self.samples;
         let one = |rows: Vec<usize>| async move {
             let Sample { text, neighbors, .. } = &samples[rows[0]];
@@ -128,6 +129,10 @@ impl<'a> ScoreTable<'a> {
                 Err(error) if is_of_one_text(&error) => {
                     tracing::error!(sample = rows[0], %error, "the model failed on a sample of an audit");
                     self.fail(&rows, &mut add);
+                    failed += 1;
+                    if scored == 0 && failed == IN_FLIGHT {
+                        return Err(error);
+                    }
                     failure = Some(error);
                 }
                 Err(error) => return Err(error),

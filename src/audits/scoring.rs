@@ -56,7 +56,7 @@ impl<'a> BoundRequest<'a> {
 
 impl Round<'_> {
     /// Scores one text, behind interactive work. A model that is being reloaded is waited for; one that fails on the text is
-    /// asked once more, for another text of its batch may have been at fault.
+    /// asked once more.
     ///
     /// # Errors
     /// [`AuditFailure`]; see [`is_of_one_text`].

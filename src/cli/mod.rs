@@ -64,7 +64,8 @@ struct ScoringArgs {
     /// Model to score with; by default the configured default.
     #[arg(long)]
     model: Option<String>,
-    /// A JSON array as in a request, or names separated by commas; by default every method, plain and with linear PDR.
+    /// A JSON array as in a request, or names separated by commas; by default loss, zlib, min_k and
+    /// min_k_plus_plus, plain and with linear PDR.
     #[arg(long, value_name = "METHODS")]
     methods: Option<String>,
     /// What to do with texts longer than the model's context.

@@ -53,7 +53,16 @@ fn columns(headers: &csv::StringRecord) -> Result<csv::StringRecord> {
     let Some(text) = ["text", "input"].into_iter().find(|wanted| names().any(|name| name == *wanted)) else {
         bail!("the header names no column `text` or `input`")
     };
-    Ok(names().map(|name| if name == text { "text" } else { name }).collect())
+    // Of two columns of one name the first is read.
+    let is_repeated = |place: usize, name: &str| names().take(place).any(|earlier| earlier == name);
+    let read_as = |(place, name)| match name {
+        name if is_repeated(place, name) => "",
+        name if name == text => "text",
+        // Only one of the two is the text.
+        "text" | "input" => "",
+        name => name,
+    };
+    Ok(names().enumerate().map(read_as).collect())
 }
 
 impl TryFrom<Row> for Sample {

@@ -67,9 +67,12 @@ pub enum EngineError {
     /// The request's deadline passed.
     #[error("the deadline passed")]
     DeadlineExceeded,
-    /// The model could not be loaded, or its forward pass failed.
+    /// Its forward pass failed.
     #[error("the model failed: {0}")]
     ModelFailed(String),
+    /// The model could not be loaded.
+    #[error("the model failed to load: {0}")]
+    LoadFailed(String),
     /// The device is lost; only a new process can help.
     #[error("the device is lost: {0}")]
     DeviceLost(String),

@@ -80,7 +80,7 @@ impl Engine {
         let mut missing = false;
         for (id, model) in self.pool().lock().iter() {
             if let (true, ModelState::Failed(reason)) = (model.is_missing(), model.state()) {
-                return Some(Err(EngineError::ModelFailed(format!("{id}: {reason}"))));
+                return Some(Err(EngineError::LoadFailed(format!("{id}: {reason}"))));
             }
             missing |= model.is_missing();
         }

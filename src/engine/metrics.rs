@@ -56,7 +56,7 @@ impl From<&EngineError> for RequestOutcome {
     fn from(error: &EngineError) -> Self {
         match error {
             EngineError::DeadlineExceeded => Self::DeadlineExceeded,
-            EngineError::ModelFailed(_) => Self::ModelFailed,
+            EngineError::ModelFailed(_) | EngineError::LoadFailed(_) => Self::ModelFailed,
             EngineError::DeviceLost(_) => Self::DeviceLost,
             EngineError::ShuttingDown => Self::ShuttingDown,
         }

@@ -93,8 +93,11 @@ impl Records {
         self.records.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
-    /// Forgets the models for which `is_there` does not hold.
-    pub(super) fn retain(&self, is_there: impl Fn(&str) -> bool) {
+    /// Forgets the models for which `is_there` does not hold, where there are more records than these `models`.
+    pub(super) fn retain(&self, models: usize, is_there: impl Fn(&str) -> bool) {
+        if self.records.read().unwrap_or_else(PoisonError::into_inner).len() <= models {
+            return;
+        }
         self.records.write().unwrap_or_else(PoisonError::into_inner).retain(|id, _| is_there(id));
     }
 }

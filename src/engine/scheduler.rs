@@ -9,9 +9,9 @@
 //!    loaded by the first device that comes to it.
 //!
 //! Where two models share memory that only has room for one, the oldest work alternates between them, and every batch would
-//! cost a load. So a device that has loaded a model stays with the models that it holds for [`STAY`] times as long as the
-//! load took, as long as they have work and the other model has no room beside them: at most one part in `STAY` + 1 of its
-//! time goes into loading, and nobody waits for more than that turn.
+//! cost a load. So a device that had to evict a model to load another stays with the models that it holds for [`STAY`] times
+//! as long as the load took: while a model that could be evicted has work as urgent as the work that leads, and the model of
+//! the latter has no room beside them. A client never waits for the turn of an audit.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,8 +51,8 @@ impl Seat {
         Self { device, turn: Turn::new(max_batch_tokens), stays_until: None }
     }
 
-    /// Notes that a load has ended that took so long.
-    pub(super) fn note_load(&mut self, now: Instant, took: Duration) {
+    /// Notes that a load has ended that took so long and for which another model was evicted.
+    pub(super) fn note_exchange(&mut self, now: Instant, took: Duration) {
         self.stays_until = took.checked_mul(STAY).and_then(|stay| now.checked_add(stay));
     }
 }
@@ -137,13 +137,17 @@ impl Scheduler {
         let is_resident = |model: &str| models.get(model).is_some_and(|model| model.is_resident(seat.device));
         let lead = self.queue.lead(&seat.turn, may_run)?;
         let stays = seat.stays_until.is_some_and(|until| now < until);
-        if stays && !is_resident(&lead.model) {
-            let model = models.get(&lead.model).and_then(|model| model.model());
-            if model.is_some_and(|model| !holdings.has_room_for(model)) {
-                return self.queue.lead(&seat.turn, is_resident).or(Some(lead));
-            }
+        let model = models.get(&lead.model).and_then(|model| model.model());
+        let is_crowded_out = |model: &Arc<Model>| !is_resident(&lead.model) && !holdings.has_room_for(model);
+        if !stays || !model.is_some_and(is_crowded_out) {
+            return Some(lead);
         }
-        Some(lead)
+        let is_at_stake =
+            |id: &str| is_resident(id) && models.get(id).is_some_and(|model| !model.declaration().stays());
+        let urgent = |other: &Lead| other.class <= lead.class;
+        let has_a_claim = self.queue.lead(&seat.turn, is_at_stake).is_some_and(|other| urgent(&other));
+        let resident = self.queue.lead(&seat.turn, is_resident).filter(|other| has_a_claim && urgent(other));
+        resident.or(Some(lead))
     }
 
     /// Ends loading. Where it failed and no other replica is there or to come, all that wait for the model share its
@@ -168,7 +172,7 @@ impl Scheduler {
 
     fn fail_waiting(&mut self, model: &str, reason: &str) {
         for pass in self.queue.extract_model(model) {
-            pass.fail(EngineError::ModelFailed(reason.to_owned()));
+            pass.fail(EngineError::LoadFailed(reason.to_owned()));
         }
     }
 

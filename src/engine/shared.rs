@@ -109,14 +109,16 @@ impl Shared {
         let mut scheduler = self.lock();
         let mut models = self.pool.lock();
         let step = scheduler.step(&mut models, seat, holdings, Instant::now());
-        let drained = models.finish_drains();
+        let drained = models.drained();
         for id in &drained {
+            // Counted first: who hears of it finds it counted.
             if let Some(record) = self.records.find(id) {
                 record.metrics.unloads.increment(1);
             }
         }
+        models.finish_drains();
+        self.records.retain(models.len(), |id| models.get(id).is_some());
         if !drained.is_empty() {
-            self.records.retain(|id| models.get(id).is_some());
             self.pool.signal().raise();
         }
         step

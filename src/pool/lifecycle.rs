@@ -101,11 +101,12 @@ impl Lifecycle {
         &self.declaration
     }
 
-    /// The model, where its files are open.
+    /// The model, where its files are open; while a load by hand looks whether they have changed, the one of before.
     pub(crate) fn model(&self) -> Option<&Arc<Model>> {
         match &self.files {
             FilesState::Opened(model) => Some(model),
-            FilesState::Fetching(_) | FilesState::Closed => None,
+            FilesState::Fetching(fetch) => fetch.previous.as_ref(),
+            FilesState::Closed => None,
         }
     }
 
@@ -230,6 +231,10 @@ impl Lifecycle {
         if !is_this {
             return;
         }
+        // A request that came meanwhile has ids for the files of before, so the model stays what it was; where its files have
+        // changed, loading it fails and says so.
+        let kept = fetch.previous.as_ref().filter(|_| self.is_in_use() || !self.is_absent());
+        let result = kept.map_or(result, |previous| Ok(Arc::clone(previous)));
         match result {
             Ok(model) => {
                 (self.files, self.failure) = (FilesState::Opened(model), None);
@@ -252,7 +257,7 @@ impl Lifecycle {
     /// device has loaded the model or failed to.
     pub(super) fn order(&mut self, waiter: LoadWaiter) {
         self.load_waiters.push(waiter);
-        if self.model().is_some() {
+        if matches!(self.files, FilesState::Opened(_)) {
             self.order_all();
             self.tell_if_settled();
         }
@@ -363,6 +368,10 @@ impl Lifecycle {
     }
 
     fn tell_if_settled(&mut self) {
+        if !self.any(Replica::Absent) && !self.is_coming() {
+            // A failure of before was made good.
+            self.failure = None;
+        }
         if !self.is_coming() {
             let outcome = self.failure.as_ref().map_or(Ok(()), |failure| Err(LoadError::Failed(failure.reason())));
             self.tell_loaders(&outcome);

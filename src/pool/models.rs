@@ -34,6 +34,10 @@ impl Models {
         self.entries.iter()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(crate) fn get(&self, id: &str) -> Option<&Lifecycle> {
         self.entries.get(id)
     }
@@ -109,11 +113,15 @@ impl Models {
         Ok(())
     }
 
-    /// Ends every draining that is done, and takes removed models out; gives the ids of all of these.
-    pub(crate) fn finish_drains(&mut self) -> Vec<Arc<str>> {
+    /// The models whose draining is done.
+    pub(crate) fn drained(&self) -> Vec<Arc<str>> {
         let drained = self.entries.iter().filter(|(_, lifecycle)| lifecycle.is_drained());
-        let drained: Vec<Arc<str>> = drained.map(|(id, _)| Arc::clone(id)).collect();
-        for id in &drained {
+        drained.map(|(id, _)| Arc::clone(id)).collect()
+    }
+
+    /// Ends every draining that is done, and takes removed models out.
+    pub(crate) fn finish_drains(&mut self) {
+        for id in &self.drained() {
             let Some(lifecycle) = self.entries.get_mut(id) else { continue };
             if lifecycle.is_removed() {
                 // Taken out first: who hears of it finds the id free.
@@ -124,7 +132,6 @@ impl Models {
                 lifecycle.finish_drain();
             }
         }
-        drained
     }
 
     /// The model, and a lease of it for a request whose token ids were made for this `identity`; or why it is refused.

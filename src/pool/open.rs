@@ -29,8 +29,13 @@ impl Pool {
     /// # Errors
     /// Why the files cannot be opened.
     pub async fn open(&self, id: &str, retry: Retry) -> Result<Arc<Model>, OpenError> {
-        self.begin(id, retry);
-        self.signal().wait_for(|| self.opened(id)).await
+        let mut retry = Some(retry);
+        let attempt = || {
+            // Asked again after every change: an unload, or a removal and another model of this id, may leave it closed.
+            self.begin(id, retry.take().unwrap_or(Retry::AfterPause));
+            self.opened(id)
+        };
+        self.signal().wait_for(attempt).await
     }
 
     /// How an attempt to open the model ended; none while it is under way.
@@ -42,8 +47,9 @@ impl Pool {
     }
 
     fn begin(&self, id: &str, retry: Retry) {
-        let fetch = self.change(|models| models.fetch(id, retry, Instant::now()));
+        let fetch = self.lock().fetch(id, retry, Instant::now());
         if let Some(fetch) = fetch {
+            self.signal().raise();
             self.spawn(id, fetch);
         }
     }

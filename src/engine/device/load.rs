@@ -22,7 +22,8 @@ impl Device<'_> {
     pub(super) fn load(&mut self, id: &Arc<str>, model: Arc<Model>) -> ControlFlow<()> {
         let started = Instant::now();
         let record = self.shared.record(id, &model.devices);
-        let loaded = catch_unwind(AssertUnwindSafe(|| self.try_load(id, &model)));
+        let mut evicted = false;
+        let loaded = catch_unwind(AssertUnwindSafe(|| self.try_load(id, &model, &mut evicted)));
         let loaded = loaded.unwrap_or_else(|panic| Err(format!("loading panicked: {}", panic_message(&*panic))));
         let result = loaded.map(|loaded| {
             let wanted = self.residents.max_batch_tokens;
@@ -39,13 +40,18 @@ impl Device<'_> {
             return ControlFlow::Break(());
         }
         self.fit_batches();
+        if evicted && result.is_ok() {
+            self.seat.note_exchange(Instant::now(), started.elapsed());
+        }
         self.report(id, &record, started, result);
         ControlFlow::Continue(())
     }
 
-    fn try_load(&mut self, id: &str, model: &Model) -> Result<models::LoadedModel, String> {
+    /// `evicted` tells whether another model went for it.
+    fn try_load(&mut self, id: &str, model: &Model, evicted: &mut bool) -> Result<models::LoadedModel, String> {
         for victim in self.room_for(id, model)? {
             self.evict(&victim);
+            *evicted = true;
         }
         loop {
             match (model.load)(self.seat.device) {
@@ -56,6 +62,7 @@ impl Device<'_> {
                         eviction_order(residents).first().map(|first| Arc::clone(&ids[*first]))
                     });
                     self.evict(&order.ok_or_else(|| error.to_string())?);
+                    *evicted = true;
                 }
                 Err(error) => return Err(error.to_string()),
             }
@@ -82,7 +89,6 @@ impl Device<'_> {
                 self.shared.facts().last_error = Some((now, reason.clone()));
             }
         }
-        self.seat.note_load(now, took);
         self.show_memory();
         let device = self.seat.device;
         self.shared.change(|scheduler, models| scheduler.finish_load(models, id, device, result, now, took));

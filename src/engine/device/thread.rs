@@ -128,6 +128,10 @@ impl<'a> Device<'a> {
     /// Runs a batch, in as many parts as its failures ask for.
     fn serve(&mut self, id: &Arc<str>, batch: Vec<QueuedPass>) -> ControlFlow<()> {
         let Some(resident) = self.residents.models.get_mut(id) else {
+            tracing::error!(model = &**id, "internal error: a batch came for a model that the device does not hold");
+            for pass in batch {
+                pass.fail(EngineError::ModelFailed("internal error: the device does not hold it".to_owned()));
+            }
             return ControlFlow::Continue(());
         };
         let shared = self.shared;

@@ -11,7 +11,7 @@ use crate::engine::class::{Class, PerClass};
 pub(in crate::engine) struct Lead {
     /// The id of its model.
     pub(in crate::engine) model: Arc<str>,
-    class: Class,
+    pub(in crate::engine) class: Class,
     batch_waits: bool,
 }
 
@@ -86,6 +86,10 @@ impl<T> Queue<T> {
     ) -> Vec<T> {
         let Some(waiting) = self.models.get_mut(model) else { return Vec::new() };
         let waiting = waiting.get_mut(class);
+        // In the common case nothing is wanted, and nothing moves.
+        if !waiting.iter().any(|candidate| wanted(&candidate.entry)) {
+            return Vec::new();
+        }
         let (extracted, kept): (Vec<_>, Vec<_>) = waiting.drain(..).partition(|candidate| wanted(&candidate.entry));
         waiting.extend(kept);
         self.tidy(model);

@@ -84,7 +84,7 @@ async fn a_failed_load_is_tried_again_by_hand_at_once_and_by_requests_after_the_
     let waiting = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     latch.open();
     assert_eq!(again.await.unwrap(), Err(LoadError::Failed(failed())));
-    assert_eq!(waiting.wait().await, Err(EngineError::ModelFailed(failed())));
+    assert_eq!(waiting.wait().await, Err(EngineError::LoadFailed(failed())));
     assert_eq!(attempts.load(Ordering::SeqCst), 2);
 
     // And requests, after it.

@@ -62,7 +62,7 @@ async fn a_model_without_room_is_refused_with_numbers_and_nobody_goes() {
     }
     let reason = "needs 30.0 MiB (30.0 MiB of weights and at least 0.0 MiB to run) and the device has 32.0 MiB, \
                   of which pinned models hold 3.0 MiB (`pinned` 3.0 MiB)";
-    assert_eq!(rig.ask("big").await, Err(EngineError::ModelFailed(reason.to_owned())));
+    assert_eq!(rig.ask("big").await, Err(EngineError::LoadFailed(reason.to_owned())));
     assert_eq!(rig.engine.pool().load("big").await, Err(LoadError::Failed(reason.to_owned())));
     assert_eq!(rig.state(3), ModelState::Failed(reason.to_owned()));
     assert_eq!(rig.states(), "rrrf");

@@ -213,7 +213,7 @@ async fn a_failed_load_fails_those_that_wait_and_is_tried_again() {
     first.wait().await.unwrap();
     let reason = "model.safetensors: not there".to_owned();
     for ticket in waiting {
-        assert_eq!(ticket.wait().await, Err(EngineError::ModelFailed(reason.clone())));
+        assert_eq!(ticket.wait().await, Err(EngineError::LoadFailed(reason.clone())));
     }
     assert_eq!(rig.metric("model_loads_total{model=n,outcome=failed}"), 1.0);
     assert_eq!(rig.state(1), ModelState::Failed(reason));
@@ -225,7 +225,7 @@ async fn a_failed_load_fails_those_that_wait_and_is_tried_again() {
         match rig.engine.submit(lazy_work(4)) {
             Ok(ticket) => match ticket.wait().await {
                 Ok(output) => break output,
-                Err(EngineError::ModelFailed(reason)) => last = reason,
+                Err(EngineError::LoadFailed(reason)) => last = reason,
                 Err(error) => panic!("{error}"),
             },
             Err(Refusal::ModelFailed(_)) => tokio::task::yield_now().await,

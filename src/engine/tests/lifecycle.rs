@@ -70,7 +70,7 @@ async fn an_eager_model_that_cannot_be_loaded_is_reported() {
     let sources = vec![Script::new("m").model(true), broken.model(true)];
     let rig = Rig::new(sources, settings());
     let reason = "n: config.json: key `rope_scaling`: not understood".to_owned();
-    assert_eq!(rig.engine.wait_until_loaded().await, Err(EngineError::ModelFailed(reason)));
+    assert_eq!(rig.engine.wait_until_loaded().await, Err(EngineError::LoadFailed(reason)));
     assert!(!rig.engine.is_ready());
     // The others serve all the same.
     rig.engine.submit(client(vec![ids(1, 10)])).unwrap().wait().await.unwrap();

@@ -82,7 +82,7 @@ async fn an_eager_model_that_cannot_be_opened_is_not_ready_and_a_retry_heals_it(
     let reason = "model.safetensors: moved".to_owned();
     assert_eq!(rig.state(0), ModelState::Failed(reason.clone()));
     assert!(!rig.engine.is_ready());
-    let failed = EngineError::ModelFailed(format!("m: {reason}"));
+    let failed = EngineError::LoadFailed(format!("m: {reason}"));
     assert_eq!(rig.engine.wait_until_loaded().await, Err(failed));
     assert_eq!(rig.engine.pool().load("m").await, Err(LoadError::Failed(reason)));
     broken.store(false, Ordering::SeqCst);

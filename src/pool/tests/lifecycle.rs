@@ -178,9 +178,15 @@ fn files_are_opened_anew_only_while_nobody_uses_them() {
     drop(lease);
     let fetch = lifecycle.refresh().unwrap();
     assert!(Arc::ptr_eq(fetch.previous.as_ref().unwrap(), &first), "so that unchanged files are not read again");
-    assert!(lifecycle.model().is_none());
+    assert!(Arc::ptr_eq(lifecycle.model().unwrap(), &first), "requests go on meanwhile");
     lifecycle.finish_fetch(&fetch, Ok(model("b")), Instant::now(), SECOND);
     assert_eq!(lifecycle.model().unwrap().info.digest, "b");
+    // A request that came while the files were read keeps the model what it was.
+    let fetch = lifecycle.refresh().unwrap();
+    let lease = lifecycle.lease();
+    lifecycle.finish_fetch(&fetch, Ok(model("c")), Instant::now(), SECOND);
+    assert_eq!(lifecycle.model().unwrap().info.digest, "b");
+    drop(lease);
 }
 
 #[test]

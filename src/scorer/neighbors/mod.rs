@@ -101,7 +101,7 @@ impl Scorer {
         Ok(repeated(self.workers.map(parts, finish).await?, &places))
     }
 
-    /// Fills the blanks of all new texts, one after another.
+    /// Fills the masked positions of all new texts, one after another.
     async fn fill(
         &self,
         model: &Model,
