@@ -53,10 +53,10 @@ impl Service {
         let metrics = MetricsExporter::install()?;
         let scorer = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub(), None)?;
         scorer.engine().wait_until_loaded().await?;
-        let model = scorer.registry().find(None)?;
-        let scope: Scope = scorer.registry().scope(Some(&model), false, false);
+        let (ids, model) = (scorer.pool().ids(), scorer.pool().find(None)?);
+        let scope: Scope = scorer.scope(&ids, Some(&model), false, false);
         let methods = resolve(&parse_list(METHODS)?, &scope).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
-        let plan = Plan { model, methods: methods.into(), overflow: Overflow::Error, tokens: false };
+        let plan = Plan { model: model.id.clone(), methods: methods.into(), overflow: Overflow::Error, tokens: false };
         let state = ApiState::new(scorer.clone(), Audits::new(scorer.clone()), metrics, &settings);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/v1/score", listener.local_addr()?);

@@ -14,7 +14,7 @@ const MAX_DRAWS: u64 = 40_000_000_000;
 const MAX_NUMBERS: u64 = 1 << 26;
 /// What a sample costs beside its scores, counted in scores: texts, ids and errors.
 const SCORES_OF_A_SAMPLE: usize = 16;
-/// The most samples of an audit; with any method, more would have more than [`MAX_SCORES`].
+/// The most samples of an audit; with any method, more would have more than `MAX_SCORES`.
 pub const MAX_SAMPLES: usize = MAX_SCORES / (SCORES_OF_A_SAMPLE + 1);
 /// What a group's results cost for each method and each rate reported, counted in scores: the rate, its interval and what the
 /// replicates say of it.

@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn the_bits_do_not_depend_on_the_order_of_arrival() {
         let sample = |row: usize| Sample {
-            label: Some(if row % 3 == 0 { Label::MEMBER } else { Label::NON_MEMBER }),
+            label: Some(if row.is_multiple_of(3) { Label::MEMBER } else { Label::NON_MEMBER }),
             ..Sample::default()
         };
         let samples: Vec<Sample> = (0..500).map(sample).collect();

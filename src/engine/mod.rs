@@ -4,11 +4,11 @@
 //! One thread per device loads, runs and drops all models of that device; everything else only talks to them through a
 //! queue that they share. A request passes four rooms:
 //!
-//! 1. [`cache`]: passes that ran before are answered without a forward pass;
-//! 2. [`queue`]: the rest is let in whole or refused, by tokens and by the time it would take, and waits by age;
-//! 3. [`scheduler`]: whenever a device is free it takes the oldest work that it may run as a batch; there is no waiting for
+//! 1. `cache`: passes that ran before are answered without a forward pass;
+//! 2. `queue`: the rest is let in whole or refused, by tokens and by the time it would take, and waits by age;
+//! 3. `scheduler`: whenever a device is free it takes the oldest work that it may run as a batch; there is no waiting for
 //!    more, for a batch grows while the device is busy;
-//! 4. [`device`]: the batch runs, and each answer is written into its pass.
+//! 4. `device`: the batch runs, and each answer is written into its pass.
 //!
 //! Which models there are, and where each of them stands, is known to the [`Pool`](crate::pool::Pool); the device threads
 //! look there for what they are to load or drop.

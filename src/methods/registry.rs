@@ -35,7 +35,7 @@ macro_rules! registry {
         #[serde(rename_all = "snake_case")]
         #[strum(serialize_all = "snake_case")]
         pub enum MethodName {
-            $(#[doc = concat!("[`", stringify!($Method), "`](super::", stringify!($module), "::", stringify!($Method), ").")]
+            $(#[doc = concat!("The method of the module `", stringify!($module), "`.")]
             $Method,)*
         }
 

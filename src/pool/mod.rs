@@ -1,6 +1,6 @@
 //! Which models there are, and where each of them stands.
 //!
-//! A model is declared under an id, when the service starts or while it runs, and from then on a [`lifecycle`] says where
+//! A model is declared under an id, when the service starts or while it runs, and from then on a `lifecycle` says where
 //! it stands; that module has the table of all transitions, who causes them and who waits for them. Everybody works on the
 //! same state, behind one lock:
 //!

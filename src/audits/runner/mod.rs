@@ -70,7 +70,7 @@ impl Audits {
     /// Accepts an audit. It runs as soon as it is its turn.
     ///
     /// # Errors
-    /// Those of [`check_cost`], [`AuditError::Full`] or [`AuditError::Draining`].
+    /// Those of `check_cost`, [`AuditError::Full`] or [`AuditError::Draining`].
     pub fn submit(&self, request: AuditRequest) -> Result<AuditSnapshot, AuditError> {
         let cost = check_cost(&request)?;
         let job = Arc::new(AuditJob::new(request.samples.len(), cost));

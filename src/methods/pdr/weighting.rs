@@ -34,7 +34,7 @@ pub enum Weighting {
 pub struct WeightContext<'a> {
     /// The raw text.
     pub text: &'a str,
-    /// The weights of [`Weighting::EntropyDataset`], by position, as [`dataset_weights`] gives them; empty outside of an
+    /// The weights of [`Weighting::EntropyDataset`], by position, as `dataset_weights` computes them; empty outside of an
     /// audit.
     pub dataset: &'a [f64],
 }
