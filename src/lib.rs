@@ -15,8 +15,9 @@ pub mod models;
 pub mod statistics;
 pub mod tokenizer;
 
-pub mod engine;
 pub mod pool;
+
+pub mod engine;
 
 pub mod scorer;
 

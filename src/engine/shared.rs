@@ -124,8 +124,8 @@ impl Shared {
         step
     }
 
-    /// Has the device threads finish what is queued, until then at most, and waits for that. What has not started by
-    /// then is dropped.
+    /// Tells the device threads to finish the queue, and waits for them until the moment given. What has not started by then
+    /// is dropped.
     pub(super) fn finish(&self, until: Option<Instant>) {
         self.pool.end(Ended::ShuttingDown);
         self.change(|scheduler, _| scheduler.finish());
@@ -143,7 +143,7 @@ impl Shared {
         }
     }
 
-    /// Has the device threads finish what is queued and end.
+    /// Tells the device threads to finish the queue and end.
     pub(super) fn finish_behind(&self) {
         self.pool.end(Ended::ShuttingDown);
         self.change(|scheduler, _| scheduler.finish());

@@ -1,4 +1,4 @@
-//! Work that a model has: while there is any, it stays what it is.
+//! Leases: a model that is leased is neither unloaded nor opened anew.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ impl LeaseCount {
 pub struct Lease(Arc<LeaseCount>);
 
 impl Lease {
-    /// Only to be called under the pool's lock.
+    /// The first lease of a model is only to be taken under the pool's lock.
     pub(super) fn new(usage: &Arc<LeaseCount>) -> Self {
         usage.leases.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(usage))

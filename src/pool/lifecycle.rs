@@ -4,13 +4,14 @@
 //! |---|---|---|
 //! | closed | fetching | the start (eager models and those at hand), the first request that names it, a load by hand |
 //! | fetching | opened, failed | the thread that reads the files |
-//! | opened | fetching | a load by hand, which looks whether the files have changed |
+//! | opened | fetching | a load by hand, which looks whether the files have changed; requests go on with those of before |
 //! | opened | loading | a device thread: the model is eager, a load by hand ordered it, or a request waits for it |
 //! | loading | ready, failed | the device thread that loads it |
 //! | ready | opened | a device thread that evicts it for another model |
 //! | any | draining | an unload or a removal by hand: new requests are refused, admitted ones are finished |
 //! | draining | opened, closed, or gone | the device thread that drops the last replica after the last request |
 //! | failed | fetching, loading | as closed and opened; by requests only after a pause, by hand at once |
+//! | loading | opened | the end of the service, before the load has begun |
 //!
 //! Openers wait for opened or failed, loads by hand for ready or failed, unloads by hand for the end of draining, requests in
 //! the queue for ready or failed, and readiness for every eager model to be ready.

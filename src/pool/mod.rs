@@ -10,7 +10,8 @@
 //!
 //! Invariants:
 //!
-//! - an id names one model at a time: it is free again only when nothing of the model that had it is left;
+//! - an id names one model at a time: it is free again when no device holds the model and no request uses it; a download that
+//!   still runs then is stopped, and what comes of it is ignored;
 //! - a model's files are opened anew only while no device holds it and no request has work for it, so the token ids of a
 //!   request always belong to the weights that they run through;
 //! - the lock is never held while files are read, a model loads or a forward pass runs;
