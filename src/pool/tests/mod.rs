@@ -1,3 +1,5 @@
-//! The state machine of a model, transition by transition; the pool as a whole is tested with the engine.
+//! The state machine of a model, transition by transition, and the opening of files; the pool as a whole is tested with the
+//! engine.
 
 mod lifecycle;
+mod open;
