@@ -119,6 +119,7 @@ impl Shared {
         models.finish_drains();
         self.records.retain(models.len(), |id| models.get(id).is_some());
         if !drained.is_empty() {
+            self.gate.retain(|id| models.get(id).is_some());
             self.pool.signal().raise();
         }
         step

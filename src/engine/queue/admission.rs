@@ -1,14 +1,15 @@
-//! Who may queue: tokens are admitted by a semaphore per class, before the queue, so that the queue itself needs no
+//! Who may queue: tokens are admitted by semaphores, before the queue, so that the queue itself needs no
 //! bound.
 //!
 //! Invariants: a request is admitted whole or not at all; every admitted pass holds its [`Permit`] until it is answered or
 //! dropped, and what the permit holds (tokens of the window, counts, the lease of the model) goes back with it, whoever drops
-//! it. The two classes have windows of their own, so audits can never keep a client out.
+//! it. Batch work has windows of its own, so audits can never keep a client out.
 //!
 //! A closed gate stays closed: the engine drains, or its device is lost.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use metrics::Gauge;
@@ -21,8 +22,8 @@ use crate::engine::record::ModelRecord;
 use crate::engine::settings::DeviceSlot;
 use crate::pool::Lease;
 
-/// The window of batch work, in budgets of a forward pass on every device: enough that no device ever waits for the next
-/// texts of an audit, and little enough that an audit holds no more than it needs.
+/// The window of batch work of a model, in budgets of a forward pass on every device: enough that no device ever waits for
+/// the next texts of an audit, and little enough that an audit holds no more than it needs.
 const BATCH_WINDOW: usize = 4;
 
 /// Bounds of the advice when to retry: clients that come back at once only ask again, and an estimate is an estimate.
@@ -69,29 +70,34 @@ pub(in crate::engine) enum NotAdmitted {
     Closed,
 }
 
-/// One class's window, in tokens.
+/// So many tokens that may be admitted and not yet answered.
 #[derive(Debug)]
 struct AdmissionWindow {
     permits: Arc<Semaphore>,
     size: u32,
-    /// What the limit is called.
-    name: &'static str,
     /// Tokens admitted and not yet answered.
-    tokens: Arc<AtomicUsize>,
+    tokens: AtomicUsize,
     gauge: Gauge,
 }
 
 impl AdmissionWindow {
-    fn new(size: usize, name: &'static str, gauge: Gauge) -> Self {
+    fn new(size: usize, gauge: Gauge) -> Self {
         // The semaphore counts in `u32`; four billion queued tokens are without limit.
         let size = u32::try_from(size).unwrap_or(u32::MAX).max(1);
-        Self { permits: Arc::new(Semaphore::new(size as usize)), size, name, tokens: Arc::default(), gauge }
+        Self { permits: Arc::new(Semaphore::new(size as usize)), size, tokens: AtomicUsize::new(0), gauge }
     }
 
     /// What a sequence of `tokens` costs: one longer than the window takes all of it.
     fn cost(&self, tokens: usize) -> u32 {
         u32::try_from(tokens).unwrap_or(u32::MAX).min(self.size)
     }
+}
+
+/// The windows of batch work, by model.
+#[derive(Debug, Default)]
+struct BatchWindows {
+    by_model: HashMap<Arc<str>, Arc<AdmissionWindow>>,
+    closed: bool,
 }
 
 /// Whose work is admitted: the model's record, and its lease for as long as the work lasts.
@@ -111,14 +117,27 @@ impl Holder {
 #[derive(Debug)]
 pub(in crate::engine) struct Permit {
     _permits: OwnedSemaphorePermit,
+    window: Arc<AdmissionWindow>,
     holder: Holder,
     class: Class,
     tokens: usize,
-    admitted: Arc<AtomicUsize>,
-    gauge: Gauge,
 }
 
 impl Permit {
+    /// Only for tokens whose `permits` were taken from the window.
+    fn new(
+        permits: OwnedSemaphorePermit,
+        window: Arc<AdmissionWindow>,
+        holder: Holder,
+        class: Class,
+        tokens: usize,
+    ) -> Self {
+        holder.record.queued(class).fetch_add(tokens, Ordering::Relaxed);
+        window.tokens.fetch_add(tokens, Ordering::Relaxed);
+        window.gauge.increment(tokens as f64);
+        Self { _permits: permits, window, holder, class, tokens }
+    }
+
     pub(in crate::engine) fn class(&self) -> Class {
         self.class
     }
@@ -127,37 +146,65 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.holder.record.queued(self.class).fetch_sub(self.tokens, Ordering::Relaxed);
-        self.admitted.fetch_sub(self.tokens, Ordering::Relaxed);
-        self.gauge.decrement(self.tokens as f64);
+        self.window.tokens.fetch_sub(self.tokens, Ordering::Relaxed);
+        self.window.gauge.decrement(self.tokens as f64);
     }
 }
 
-/// The windows of both classes and what they have let in.
+/// The windows and what they have let in.
 #[derive(Debug)]
 pub(in crate::engine) struct Gate {
-    windows: PerClass<AdmissionWindow>,
+    /// One for all models: a client waits for whatever is before it.
+    interactive: Arc<AdmissionWindow>,
+    /// One for each model, so that an audit of one model never takes the room of another's, and a device that has loaded a
+    /// model finds work for it as long as there is some.
+    batch: Mutex<BatchWindows>,
+    batch_size: usize,
+    batch_gauge: Gauge,
 }
 
 impl Gate {
     pub(in crate::engine) fn new(max_queue_tokens: usize, devices: &[DeviceSlot], gauges: &PerClass<Gauge>) -> Self {
         let widest = devices.iter().map(DeviceSlot::largest_budget).max().unwrap_or(1);
-        let batch_window = widest.saturating_mul(devices.len()).saturating_mul(BATCH_WINDOW);
-        let window = |class| {
-            let (size, name) = match class {
-                Class::Interactive => (max_queue_tokens, "queue"),
-                Class::Batch => (batch_window, "window of batch work"),
-            };
-            AdmissionWindow::new(size, name, gauges.get(class).clone())
-        };
-        Self { windows: PerClass::new(window) }
+        Self {
+            interactive: Arc::new(AdmissionWindow::new(max_queue_tokens, gauges.get(Class::Interactive).clone())),
+            batch: Mutex::default(),
+            batch_size: widest.saturating_mul(devices.len()).saturating_mul(BATCH_WINDOW),
+            batch_gauge: gauges.get(Class::Batch).clone(),
+        }
+    }
+
+    fn batch(&self) -> MutexGuard<'_, BatchWindows> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The window of the class for a model.
+    fn window(&self, class: Class, model: &Arc<str>) -> Arc<AdmissionWindow> {
+        match class {
+            Class::Interactive => Arc::clone(&self.interactive),
+            Class::Batch => {
+                let mut batch = self.batch();
+                let closed = batch.closed;
+                let window = batch.by_model.entry(Arc::clone(model)).or_insert_with(|| {
+                    let window = AdmissionWindow::new(self.batch_size, self.batch_gauge.clone());
+                    if closed {
+                        window.permits.close();
+                    }
+                    Arc::new(window)
+                });
+                Arc::clone(window)
+            }
+        }
     }
 
     /// Refuses a request of so many tokens if it exceeds the whole window of its class.
     pub(in crate::engine) fn judge_size(&self, class: Class, requested: usize) -> Result<(), Refusal> {
-        let window = self.windows.get(class);
-        let allowed = window.size as usize;
+        let (allowed, limit) = match class {
+            Class::Interactive => (self.interactive.size as usize, "queue"),
+            Class::Batch => (self.batch_size, "window of batch work"),
+        };
         if requested > allowed {
-            return Err(Refusal::TooLarge { limit: window.name, allowed, requested });
+            return Err(Refusal::TooLarge { limit, allowed, requested });
         }
         Ok(())
     }
@@ -171,56 +218,57 @@ impl Gate {
         lengths: &[usize],
         ahead: Duration,
     ) -> Result<Vec<Permit>, NotAdmitted> {
+        let window = self.window(class, &holder.record.id);
         let requested: usize = lengths.iter().sum();
         let permits = u32::try_from(requested).unwrap_or(u32::MAX);
-        let semaphore = Arc::clone(&self.windows.get(class).permits);
-        let mut all = semaphore.try_acquire_many_owned(permits).map_err(|error| match error {
+        let mut all = Arc::clone(&window.permits).try_acquire_many_owned(permits).map_err(|error| match error {
             TryAcquireError::Closed => NotAdmitted::Closed,
             TryAcquireError::NoPermits => NotAdmitted::Full(busy(ahead)),
         })?;
         // All parts come out of the whole, so none is ever missing.
         let permits = lengths.iter().filter_map(|&tokens| {
             let permits = all.split(tokens)?;
-            Some(self.permit(permits, class, holder.clone(), tokens))
+            Some(Permit::new(permits, Arc::clone(&window), holder.clone(), class, tokens))
         });
         Ok(permits.collect())
     }
 
-    /// Lets in one pass as soon as its class's window has room for it, in order of asking.
+    /// Lets in one pass as soon as its window has room for it, in order of asking.
     pub(in crate::engine) async fn admit_when_room(
         &self,
         class: Class,
         holder: &Holder,
         tokens: usize,
     ) -> Result<Permit, Closed> {
-        let window = self.windows.get(class);
+        let window = self.window(class, &holder.record.id);
         let permits = Arc::clone(&window.permits).acquire_many_owned(window.cost(tokens)).await.map_err(|_| Closed)?;
-        Ok(self.permit(permits, class, holder.clone(), tokens))
-    }
-
-    fn permit(&self, permits: OwnedSemaphorePermit, class: Class, holder: Holder, tokens: usize) -> Permit {
-        let window = self.windows.get(class);
-        holder.record.queued(class).fetch_add(tokens, Ordering::Relaxed);
-        window.tokens.fetch_add(tokens, Ordering::Relaxed);
-        window.gauge.increment(tokens as f64);
-        let (admitted, gauge) = (Arc::clone(&window.tokens), window.gauge.clone());
-        Permit { _permits: permits, holder, class, tokens, admitted, gauge }
+        Ok(Permit::new(permits, window, holder.clone(), class, tokens))
     }
 
     /// Tokens of the class admitted and not yet answered.
     pub(in crate::engine) fn tokens(&self, class: Class) -> usize {
-        self.windows.get(class).tokens.load(Ordering::Relaxed)
+        let tokens = |window: &AdmissionWindow| window.tokens.load(Ordering::Relaxed);
+        match class {
+            Class::Interactive => tokens(&self.interactive),
+            Class::Batch => self.batch().by_model.values().map(|window| tokens(window)).sum(),
+        }
+    }
+
+    /// Forgets the windows of models for which `is_there` does not hold.
+    pub(in crate::engine) fn retain(&self, is_there: impl Fn(&str) -> bool) {
+        self.batch().by_model.retain(|id, _| is_there(id));
     }
 
     /// Lets nobody in from now on, and wakes those who wait.
     pub(in crate::engine) fn close(&self) {
-        for window in self.windows.iter() {
-            window.permits.close();
-        }
+        self.interactive.permits.close();
+        let mut batch = self.batch();
+        batch.closed = true;
+        batch.by_model.values().for_each(|window| window.permits.close());
     }
 
     pub(in crate::engine) fn is_closed(&self) -> bool {
-        self.windows.iter().all(|window| window.permits.is_closed())
+        self.interactive.permits.is_closed()
     }
 }
 

@@ -203,6 +203,37 @@ async fn models_that_share_memory_for_one_take_turns_and_not_batches() {
     rig.assert_idle().await;
 }
 
+/// The same for two audits, whose work is fed in as there is room.
+#[tokio::test]
+async fn audits_of_models_that_share_memory_for_one_take_turns() {
+    let slow = |id| {
+        let sleep = |millis| std::thread::sleep(std::time::Duration::from_millis(millis));
+        let script = Script::new(id).takes(60, 0).on_load(move || {
+            sleep(100);
+            Ok(())
+        });
+        // Long enough for the next texts to be fed in meanwhile.
+        script.on_forward(move |_| {
+            sleep(5);
+            Ok(())
+        })
+    };
+    let (m, n) = (slow("m"), slow("n"));
+    let rig = Rig::new(vec![m.model(false), n.model(false)], memory(100));
+    let run = async |model: &str| {
+        // Five windows of 400 tokens.
+        let sequences = (0..100).map(|number| ids(number, 20)).collect();
+        let pending = rig.engine.submit_when_room(work(model, Class::Batch, sequences)).await.unwrap();
+        pending.wait().await.unwrap();
+    };
+    tokio::join!(run("m"), run("n"));
+    let loads = |id| rig.metric(&format!("model_loads_total{{model={id},outcome=ok}}"));
+    let (m, n) = (loads("m"), loads("n"));
+    // Without turns each of the forty batches may need a load of its own; a turn is long enough for twenty of them.
+    assert!(m >= 1.0 && n >= 1.0 && m + n <= 12.0, "{m} and {n} loads");
+    rig.assert_idle().await;
+}
+
 /// Three models of which two fit, asked for in turn by many: each answer is right, and the books balance.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn models_that_crowd_each_other_out_all_answer() {
