@@ -1,4 +1,4 @@
-//! Waiting out what passes by itself.
+//! Retries with backoff: what succeeds later by itself is tried again.
 
 use super::error::AuditFailure;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The texts of an audit through the scorer, whatever becomes of the model meanwhile.
+//! Scores the texts of an audit, and waits for a model that is being reloaded.
 
 use super::error::AuditFailure;
 use super::request::AuditRequest;
@@ -43,7 +43,7 @@ impl<'a> BoundRequest<'a> {
         Round { request: self, methods, dataset_weights, bound }
     }
 
-    /// The request bound anew, after a model was reloaded: to the same files, or it is no use.
+    /// The request bound anew, after a model was reloaded: this fails if its files have changed.
     async fn bind_again(&self) -> Result<Arc<Bound>, AuditFailure> {
         let bound = self.scorer.bind(&self.plan).await?;
         let models = bound.infos();

@@ -68,7 +68,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListSeed<T> {
     }
 }
 
-/// For a field that is a list of which whoever reads it tells that it is too long.
+/// Reads a field that is a bounded list; the caller reports that it is too long.
 ///
 /// # Errors
 /// Where it is no list, and those of its elements.
