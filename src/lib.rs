@@ -23,6 +23,8 @@ pub mod scorer;
 
 pub mod audits;
 
+pub mod samples;
+
 pub mod api;
 
 pub mod app;

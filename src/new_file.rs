@@ -37,6 +37,19 @@ impl NewFile {
     /// Errors of the file system; in that case `target` is unchanged.
     pub fn write(mut self, content: &[u8]) -> std::io::Result<()> {
         self.file.write_all(content)?;
+        self.complete()
+    }
+
+    /// The file to write to; it has its name only once it is complete.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Moves the file to `target`.
+    ///
+    /// # Errors
+    /// Errors of the file system; in that case `target` is unchanged.
+    pub fn complete(self) -> std::io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.partial, &self.target)
     }

@@ -55,7 +55,7 @@ impl AuditBody {
             }
         }
         if faults.is_empty()
-            && let Some(fault) = samples_error(&samples)
+            && let Some(fault) = samples_error(samples.iter())
         {
             faults.push("/samples", fault);
         }

@@ -2,11 +2,16 @@
 
 use crate::methods::MAX_NEIGHBORS;
 use crate::wire::at_most;
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
 use std::collections::HashSet;
 use std::fmt;
+use std::str::FromStr;
 use utoipa::ToSchema;
+
+/// What a label may be.
+const LABELS: &str = "0 or 1, true or false, \"member\" or \"non-member\"";
 
 /// The most groups of an audit.
 pub const MAX_GROUPS: usize = 256;
@@ -22,8 +27,8 @@ pub struct Sample {
     /// The text; `input` is accepted as another name of this field.
     #[serde(alias = "input")]
     pub text: String,
-    /// 1 for a text that is known to be in the training data, 0 for one that is known not to be. Present in all samples of an
-    /// audit or in none.
+    /// 1 for a text that is known to be in the training data, 0 for one that is known not to be; `true` and `false`, `"1"` and
+    /// `"0"`, `"member"` and `"non-member"` are understood as well. Present in all samples of an audit or in none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u8>, minimum = 0, maximum = 1)]
     pub label: Option<Label>,
@@ -85,22 +90,30 @@ impl Sample {
     #[must_use]
     pub fn label_error(&self) -> Option<String> {
         let label = self.label.filter(|label| label.is_member().is_none())?;
-        Some(format!("the label is {}; it must be 0 or 1", label.0))
+        Some(format!("the label is {}; it must be {LABELS}", label.0))
     }
 }
 
 /// What is wrong with samples as a whole, in words.
 #[must_use]
-pub fn samples_error(samples: &[Sample]) -> Option<String> {
-    let total = samples.len();
+pub fn samples_error<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<String> {
+    let (mut total, mut members, mut non_members, mut unlabelled) = (0, 0, 0, None);
+    let mut groups = HashSet::new();
+    for sample in samples {
+        match sample.is_member() {
+            Some(true) => members += 1,
+            Some(false) => non_members += 1,
+            None => unlabelled = unlabelled.or(Some(total)),
+        }
+        groups.extend(sample.group.as_deref());
+        total += 1;
+    }
+    let labelled = members + non_members;
     if total == 0 {
         return Some("the list of samples is empty: it takes at least one".to_owned());
     }
-    let labelled = samples.iter().filter(|sample| sample.label.is_some()).count();
-    let members = samples.iter().filter(|sample| sample.is_member() == Some(true)).count();
-    let non_members = labelled - members;
     if labelled > 0
-        && let Some(first) = samples.iter().position(|sample| sample.label.is_none())
+        && let Some(first) = unlabelled
     {
         return Some(format!(
             "{labelled} of {total} samples have a label, and sample {first} (from 0) has none: all must have one, or none"
@@ -111,7 +124,6 @@ pub fn samples_error(samples: &[Sample]) -> Option<String> {
             "there are {members} members and {non_members} non-members; an audit takes both, or no labels"
         ));
     }
-    let groups: HashSet<&str> = samples.iter().filter_map(|sample| sample.group.as_deref()).collect();
     let groups = groups.len();
     (groups > MAX_GROUPS).then(|| format!("there are {groups} groups; an audit takes at most {MAX_GROUPS}"))
 }
@@ -138,11 +150,30 @@ impl<'de> Deserialize<'de> for SampleId {
 impl<'de> Deserialize<'de> for Label {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         UntaggedEnumVisitor::new()
-            .expecting("the number 0 or 1")
+            .expecting(LABELS)
+            .bool(|member| Ok(if member { Self::MEMBER } else { Self::NON_MEMBER }))
+            .string(|text| text.parse().map_err(Error::custom))
             .f64(|number| Ok(Self(number)))
             .i64(|number| Ok(Self(number as f64)))
             .u64(|number| Ok(Self(number as f64)))
             .deserialize(deserializer)
+    }
+}
+
+/// The ways in which files write a label: a number, `true`, `false`, `member`, `non-member`, in upper or lower case.
+impl FromStr for Label {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let plain = text.trim().to_ascii_lowercase();
+        match plain.as_str() {
+            "true" | "member" => Ok(Self::MEMBER),
+            "false" | "non-member" | "non_member" | "nonmember" => Ok(Self::NON_MEMBER),
+            number => {
+                let label = number.parse().map(Self).ok().filter(|label| label.is_member().is_some());
+                label.ok_or_else(|| format!("the label is {text:?}; it must be {LABELS}"))
+            }
+        }
     }
 }
 
@@ -196,9 +227,12 @@ mod tests {
         let sample = |label| Sample { label: Some(Label::new(label)), ..Sample::default() };
         assert_eq!((sample(1.0).label_error(), sample(0.0).label_error()), (None, None));
         for label in [2.0, 0.5, -1.0, f64::NAN] {
-            assert!(sample(label).label_error().unwrap().ends_with("it must be 0 or 1"));
+            assert!(sample(label).label_error().unwrap().contains("it must be 0 or 1"));
         }
-        for json in [r#""1""#, "true", "[1]"] {
+        for (json, expected) in [(r#""1""#, true), ("true", true), (r#""Non-Member""#, false), (r#"" 0.0 ""#, false)] {
+            assert_eq!(member(json), Some(expected), "{json}");
+        }
+        for json in [r#""yes""#, r#""2""#, r#""NaN""#, "[1]", r#""""#] {
             assert!(serde_json::from_str::<Label>(json).is_err(), "{json}");
         }
     }
@@ -208,20 +242,20 @@ mod tests {
         let samples = |labels: &[Option<f64>]| -> Vec<Sample> {
             labels.iter().map(|label| Sample { label: label.map(Label::new), ..Sample::default() }).collect()
         };
-        assert_eq!(samples_error(&samples(&[None, None])), None);
-        assert_eq!(samples_error(&samples(&[Some(1.0), Some(0.0)])), None);
+        assert_eq!(samples_error(samples(&[None, None]).iter()), None);
+        assert_eq!(samples_error(samples(&[Some(1.0), Some(0.0)]).iter()), None);
         for (labels, words) in [
             (&[][..], "is empty"),
             (&[Some(1.0), None], "1 of 2 samples have a label, and sample 1"),
             (&[Some(1.0), Some(1.0)], "2 members and 0 non-members"),
         ] {
-            let error = samples_error(&samples(labels)).unwrap();
+            let error = samples_error(samples(labels).iter()).unwrap();
             assert!(error.contains(words), "{error}");
         }
         let groups = |count: usize| -> Vec<Sample> {
             (0..count).map(|group| Sample { group: Some(group.to_string()), ..Sample::default() }).collect()
         };
-        assert_eq!(samples_error(&groups(MAX_GROUPS)), None);
-        assert!(samples_error(&groups(MAX_GROUPS + 1)).unwrap().contains("at most 256"));
+        assert_eq!(samples_error(groups(MAX_GROUPS).iter()), None);
+        assert!(samples_error(groups(MAX_GROUPS + 1).iter()).unwrap().contains("at most 256"));
     }
 }

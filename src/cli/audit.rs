@@ -1,11 +1,14 @@
-//! `pdr-audit audit`: labelled NDJSON or CSV in, a report out.
+//! `pdr-audit audit`: samples in, a report out.
 
-use super::{ScoringArgs, progress, samples, table};
-use crate::audits::{self, AuditFailure, AuditMetrics, AuditRequest};
+use super::input::InputArgs;
+use super::progress::Progress;
+use super::{ScoringArgs, audit_scores, samples, table};
+use crate::audits::{self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest};
 use crate::methods::faults_of_texts;
+use crate::new_file::NewFile;
 use crate::scorer::Plan;
 use crate::statistics::Bootstrap;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -13,9 +16,11 @@ use std::sync::Arc;
 
 #[derive(Args)]
 pub struct AuditArgs {
-    /// NDJSON, or CSV with a header if it ends in `.csv`: `text` (or `input`), `label` (0 or 1), perhaps `id` and
-    /// `group`; `-` for NDJSON on standard input.
-    file: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
+    /// Column or field of the labels; by default `label`.
+    #[arg(long, value_name = "NAME")]
+    label_column: Option<String>,
     /// False-positive rates at which to report the true-positive rate.
     #[arg(long, value_name = "RATE", value_delimiter = ',', default_values_t = AuditMetrics::default().fpr_targets)]
     fpr: Vec<f64>,
@@ -31,6 +36,10 @@ pub struct AuditArgs {
     /// How to print the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
+    /// Where to write the scores of each sample, with the threshold of each false-positive rate and whether the score reaches it:
+    /// as CSV or Parquet where the name ends so and else as NDJSON.
+    #[arg(long, value_name = "FILE")]
+    scores: Option<PathBuf>,
     #[command(flatten)]
     scoring: ScoringArgs,
 }
@@ -44,7 +53,12 @@ enum ReportFormat {
 /// Audits a file.
 pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     ensure!(args.fpr.iter().all(|fpr| (0.0..=1.0).contains(fpr)), "--fpr takes rates from 0 to 1");
-    let samples = samples::read(&args.file)?;
+    if let Some(target) = &args.scores {
+        // A place that cannot be written is found now rather than after hours.
+        drop(NewFile::create(target).with_context(|| format!("cannot write {}", target.display()))?);
+    }
+    let read = samples::read(&args.input, &args.input.options(None, true, args.label_column.clone()))?;
+    let (samples, others): (Vec<_>, Vec<_>) = read.into_iter().map(|read| (read.sample, read.others)).unzip();
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
     let (_, scorer, plan) = args.scoring.start(config, true, neighbors).await?;
     let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
@@ -58,17 +72,21 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
         bail!("--replicates: {fault}");
     }
     let metrics = AuditMetrics { fpr_targets: args.fpr, roc: args.roc, bootstrap };
-    let bar = progress::bar(Some(samples.len() as u64));
+    let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let Plan { model, methods, overflow, .. } = plan;
     let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics, samples };
-    let outcome = audits::run(Arc::new(request), &scorer, |done| bar.set_position(done as u64)).await;
-    drop(bar);
+    let show = |done: usize| progress.show(Some(done as u64), format!("{done} of {total} samples"));
+    let outcome = audits::run(Arc::new(request), &scorer, show).await;
+    drop(progress);
     super::finish(&scorer).await;
-    let report = outcome.map_err(explained)?.report;
+    let AuditOutcome { report, results } = outcome.map_err(explained)?;
+    if let Some(target) = &args.scores {
+        audit_scores::write(target, &report, &results, others)?;
+    }
     let default = if stdout().is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
     match args.format.unwrap_or(default) {
         ReportFormat::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&report)?)?,
-        ReportFormat::Table => write!(stdout().lock(), "{}", table::render(&report))?,
+        ReportFormat::Table => write!(stdout().lock(), "{}", table::render(&report, &results))?,
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! The texts of a corpus, one after another and in bounded memory, whatever kind of file they stand in.
 
-use super::lines::{self, InputReader, Lines};
-use super::rows::{self, Record};
+use crate::samples::{Columns, Input, Place, ReadOptions, Record, records};
 use anyhow::{Context, Result, anyhow};
 use std::io::Read;
 use std::iter::from_fn;
@@ -10,52 +9,49 @@ use std::path::Path;
 /// The most bytes of a piece of plain text. Four times as many take half as long again, in time and in memory.
 const PIECE: usize = 16 << 10;
 
+/// Some editors begin a file with it.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The extensions of files that hold samples; other files are plain text.
+const SAMPLES: [&str; 6] = ["jsonl", "ndjson", "json", "csv", "tsv", "parquet"];
+
 /// A text, or a piece of one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Text {
-    /// Where it begins, from 1.
-    pub line: u64,
+    /// Where it begins.
+    pub place: Place,
     /// How much of the file it took.
     pub bytes: u64,
     pub text: String,
 }
 
-/// The texts of a file: of NDJSON (`.jsonl`, `.ndjson` or standard input) and CSV (`.csv`) those of the field `text` or
-/// `input`, of any other file the pieces of its text. A line or record may have `limit` bytes.
+/// The texts of a file: of one that holds samples, or of standard input, those of the field `text` or `input`; of any other
+/// file the pieces of its text. A record may have `limit` bytes.
 ///
 /// # Errors
-/// Where the file cannot be opened; what cannot be read later is an item of the iterator and names its line.
+/// Where the file cannot be opened; what cannot be read later is an item of the iterator and names its place.
 pub fn open(path: &Path, limit: u64) -> Result<Box<dyn Iterator<Item = Result<Text>> + Send>> {
-    let (reader, _) = lines::open(path)?;
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    Ok(match extension.to_ascii_lowercase().as_str() {
-        "jsonl" | "ndjson" => Box::new(ndjson(reader, limit)),
-        _ if path == Path::new("-") => Box::new(ndjson(reader, limit)),
-        "csv" => Box::new(csv(reader, limit)?),
-        _ => Box::new(plain(reader)),
+    let input = Input::open(path)?;
+    Ok(match path == Path::new("-") || SAMPLES.contains(&input.extension()) {
+        true => Box::new(of_samples(input, limit)?),
+        false => Box::new(plain(input)),
     })
 }
 
-fn ndjson(reader: InputReader, limit: u64) -> impl Iterator<Item = Result<Text>> {
-    let mut lines = Lines::new(reader, limit);
-    from_fn(move || {
-        let line = lines.next().transpose()?;
-        let parsed = line.map_err(anyhow::Error::from).and_then(|line| {
-            let line = line.map_err(|fault| anyhow!(fault))?;
-            let text = lines::parse(&line, &lines::TEXT).map_err(|bad| anyhow!(bad.fault))?.sample.text;
-            Ok(Text { line: lines.number(), bytes: line.len() as u64, text })
-        });
-        Some(parsed.with_context(|| format!("line {}", lines.number())))
-    })
-}
-
-fn csv(reader: InputReader, limit: u64) -> Result<impl Iterator<Item = Result<Text>>> {
-    let text = |Record { line, bytes, row }| Text { line, bytes, text: row.text };
-    Ok(rows::read(reader, limit)?.map(move |record| record.map(text)))
+fn of_samples(input: Input, limit: u64) -> Result<impl Iterator<Item = Result<Text>> + Send> {
+    let options = ReadOptions { limit: Some(limit), ..ReadOptions::default() };
+    let mut read = 0;
+    Ok(records(input, &options)?.map(move |record| {
+        let Record { place, position, fields } = record?;
+        let sample = fields.and_then(|fields| Columns::default().sample(fields).map_err(|bad| bad.fault));
+        let text = sample.map_err(|fault| anyhow!("{place}: {fault}"))?.sample.text;
+        let bytes = position.saturating_sub(std::mem::replace(&mut read, position));
+        Ok(Text { place, bytes, text })
+    }))
 }
 
 /// Cuts a text into pieces that depend on it alone, not on how it comes.
-fn plain(mut reader: InputReader) -> impl Iterator<Item = Result<Text>> {
+fn plain(mut reader: impl Read) -> impl Iterator<Item = Result<Text>> {
     let (mut pending, mut line, mut first) = (Vec::new(), 1, true);
     from_fn(move || {
         if let Err(error) = Read::take(&mut reader, (PIECE - pending.len()) as u64).read_to_end(&mut pending) {
@@ -67,13 +63,13 @@ fn plain(mut reader: InputReader) -> impl Iterator<Item = Result<Text>> {
         let rest = pending.split_off(cut(&pending));
         let mut piece = std::mem::replace(&mut pending, rest);
         let bytes = piece.len() as u64;
-        if std::mem::take(&mut first) && piece.starts_with(lines::BYTE_ORDER_MARK) {
-            piece.drain(..lines::BYTE_ORDER_MARK.len());
+        if std::mem::take(&mut first) && piece.starts_with(BYTE_ORDER_MARK) {
+            piece.drain(..BYTE_ORDER_MARK.len());
         }
         let begins = line;
         line += line_ends(&piece);
         Some(match String::from_utf8(piece) {
-            Ok(text) => Ok(Text { line: begins, bytes, text }),
+            Ok(text) => Ok(Text { place: Place::Line(begins), bytes, text }),
             Err(error) => {
                 let valid = error.utf8_error().valid_up_to();
                 Err(anyhow!("line {}: not UTF-8", begins + line_ends(&error.as_bytes()[..valid])))
@@ -104,8 +100,8 @@ mod tests {
     use super::*;
     use std::io::BufReader;
 
-    fn boxed(bytes: &[u8], capacity: usize) -> InputReader {
-        Box::new(BufReader::with_capacity(capacity, std::io::Cursor::new(bytes.to_vec())))
+    fn boxed(bytes: &[u8], capacity: usize) -> impl Read + Send + 'static {
+        BufReader::with_capacity(capacity, std::io::Cursor::new(bytes.to_vec()))
     }
 
     fn pieces(bytes: &[u8], capacity: usize) -> Vec<Text> {
@@ -119,7 +115,7 @@ mod tests {
         assert_eq!(expected.len(), lines.len().div_ceil(PIECE));
         let mut line = 1;
         for (at, piece) in expected.iter().enumerate() {
-            assert_eq!(piece.line, line);
+            assert_eq!(piece.place, Place::Line(line));
             line += line_ends(piece.text.as_bytes());
             assert!(piece.text.ends_with('\n') && piece.text.len() <= PIECE);
             // Full but for a part of a line.
@@ -137,7 +133,7 @@ mod tests {
         let words = "word ".repeat(PIECE / 4);
         let cut = pieces(words.as_bytes(), 1 << 20);
         assert_eq!(cut.iter().map(|piece| piece.text.as_str()).collect::<String>(), words);
-        assert!(cut.iter().skip(1).all(|piece| piece.text.starts_with(" word") && piece.line == 1));
+        assert!(cut.iter().skip(1).all(|piece| piece.text.starts_with(" word") && piece.place == Place::Line(1)));
 
         // Three bytes a character, which do not divide a piece.
         let wide = "語".repeat(PIECE);
@@ -149,7 +145,7 @@ mod tests {
     #[test]
     fn plain_text_begins_after_its_mark_and_is_utf_8() {
         assert_eq!(pieces(b"", 9), []);
-        assert_eq!(pieces(b"\xef\xbb\xbfa\nb", 9), [Text { line: 1, bytes: 6, text: "a\nb".into() }]);
+        assert_eq!(pieces(b"\xef\xbb\xbfa\nb", 9), [Text { place: Place::Line(1), bytes: 6, text: "a\nb".into() }]);
         for (before, line) in [(0, 1), (3, 4), (PIECE, PIECE + 1)] {
             let bytes = ["\n".repeat(before).as_bytes(), b"ab\xffc\n"].concat();
             let error = plain(boxed(&bytes, 9)).collect::<Result<Vec<_>>>().unwrap_err();
@@ -158,12 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn ndjson_names_the_line_at_fault() {
-        let words_in = |text: &str| -> Result<Vec<(u64, String)>> {
-            ndjson(boxed(text.as_bytes(), 9), 40).map(|text| text.map(|text| (text.line, text.text))).collect()
+    fn a_fault_names_its_line() {
+        let words_in = |text: &str| -> Result<Vec<(Place, String)>> {
+            let input = Input::from_reader(boxed(text.as_bytes(), 9), "jsonl").unwrap();
+            of_samples(input, 40)?.map(|text| text.map(|text| (text.place, text.text))).collect()
         };
         let good = "{\"text\": \"a\"}\n\n{\"input\": \"b\", \"id\": 1}\n";
-        assert_eq!(words_in(good).unwrap(), [(1, "a".to_owned()), (3, "b".to_owned())]);
+        assert_eq!(words_in(good).unwrap(), [(Place::Line(1), "a".to_owned()), (Place::Line(3), "b".to_owned())]);
         for bad in ["nonsense", "{}", "{\"text\": 1}", &format!("{{\"text\": \"{}\"}}", "x".repeat(40))] {
             let said = format!("{:#}", words_in(&format!("{good}{bad}\n")).unwrap_err());
             assert!(said.starts_with("line 4: "), "{said}");

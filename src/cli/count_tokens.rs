@@ -1,8 +1,8 @@
 //! `pdr-audit count-tokens`: a corpus in, how often each token stands in it out. In constant memory, on all cores.
 
 use super::corpus::{self, Text};
-use super::progress;
-use crate::config::{LogFormat, Overrides, Settings};
+use super::progress::Progress;
+use crate::config::{LogFormat, ModelFlags, Overrides, Settings};
 use crate::new_file::NewFile;
 use crate::pool::Origin;
 use crate::scorer::{CountsFile, FORMAT};
@@ -10,7 +10,6 @@ use crate::tokenizer::Tokenizer;
 use crate::{app, telemetry};
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
-use indicatif::ProgressBar;
 use rayon::prelude::*;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -18,11 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[derive(Args)]
 pub struct CountTokensArgs {
-    /// NDJSON (`.jsonl`, `.ndjson`) or CSV with a header (`.csv`) with `text` (or `input`), any other file as plain text; `-`
-    /// for NDJSON on standard input.
+    /// NDJSON (`.jsonl`, `.ndjson`), a JSON array (`.json`), CSV with a header (`.csv`, `.tsv`) or Parquet (`.parquet`), with
+    /// `text` (or `input`); any other file as plain text; any of them compressed with gzip or zstd; `-` for samples on standard
+    /// input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Model whose tokenizer counts; by default the configured default.
+    /// Model whose tokenizer counts: the id of a configured model, a directory, or a repository on the Hub as in
+    /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
     #[arg(long)]
     model: Option<String>,
     /// Where to write the counts; by default to standard output.
@@ -32,20 +33,21 @@ pub struct CountTokensArgs {
 
 /// Counts the tokens of files. A fault in any of them is an error, and nothing is written.
 pub fn run(args: CountTokensArgs, config: Option<&Path>) -> Result<()> {
-    let settings = Settings::load(config, &Overrides::default())?;
+    let flags = ModelFlags { models: args.model.into_iter().collect(), ..ModelFlags::default() };
+    let (settings, named) = Settings::load(config, &Overrides::default())?.with_models(&flags)?;
     telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
-    let bar = progress::bar(size(&args.files)?);
+    let progress = Progress::new(size(&args.files)?);
     if let Some(output) = &args.output {
         // A place that cannot be written is found now rather than after hours.
         drop(new_file(output)?);
     }
-    let (model, tokenizer) = tokenizer(&settings, args.model.as_deref())?;
+    let (model, tokenizer) = tokenizer(&settings, named.first().map(String::as_str))?;
     let limit = settings.server.body_limit.as_u64();
     let texts = args.files.iter().flat_map(|file| texts(file, limit));
     let threads = rayon::ThreadPoolBuilder::new().num_threads(settings.engine.threads).build()?;
     let tally = Tally::new(tokenizer);
-    threads.install(|| tally.add(shown(texts, &bar)))?;
-    drop(bar);
+    threads.install(|| tally.add(shown(texts, &progress)))?;
+    drop(progress);
     let mut json = serde_json::to_vec(&tally.finish(model)?)?;
     json.push(b'\n');
     match args.output {
@@ -90,11 +92,11 @@ fn texts(file: &Path, limit: u64) -> impl Iterator<Item = Result<(&Path, Text)>>
 /// The same texts, while a bar shows how many there were.
 fn shown<'t>(
     texts: impl Iterator<Item = Result<(&'t Path, Text)>> + Send,
-    bar: &ProgressBar,
+    progress: &Progress,
 ) -> impl Iterator<Item = Result<(&'t Path, Text)>> + Send {
     (1u64..).zip(texts).map(move |(number, text)| {
-        bar.inc(text.as_ref().map_or(0, |(_, text)| text.bytes));
-        bar.set_message(format!("{number} texts"));
+        progress.inc(text.as_ref().map_or(0, |(_, text)| text.bytes));
+        progress.show(None, format!("{number} texts"));
         text
     })
 }
@@ -115,8 +117,8 @@ impl Tally {
     /// Counts the tokens of texts on all threads; one thread at a time takes the next text.
     fn add<'t>(&self, texts: impl Iterator<Item = Result<(&'t Path, Text)>> + Send) -> Result<()> {
         texts.par_bridge().try_for_each(|text| {
-            let (file, Text { line, text, .. }) = text?;
-            let place = || format!("{}: the text at line {line}", file.display());
+            let (file, Text { place, text, .. }) = text?;
+            let place = || format!("{}: the text at {place}", file.display());
             for id in self.tokenizer.plain_ids(&text).with_context(place)? {
                 let count = self.counts.get(id as usize);
                 count.ok_or_else(|| anyhow!("the tokenizer gives the unknown id {id}"))?.fetch_add(1, Relaxed);

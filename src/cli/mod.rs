@@ -1,25 +1,31 @@
 //! The command line: `serve` (the default), `score`, `audit`, `count-tokens`, `openapi`. Results go to stdout, all else to stderr.
 
 mod audit;
+mod audit_scores;
 mod corpus;
 mod count_tokens;
-mod lines;
+mod export;
+mod input;
+mod partial;
 mod progress;
-mod rows;
 mod samples;
 mod score;
 mod table;
+mod tally;
 
-use crate::config::{LogFormat, Overrides, Settings};
+use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
 use crate::methods::{Fault, LabelledMethod, Scope, default_methods, parse_list, resolve};
 use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
 use crate::{api, app, telemetry};
 use anyhow::{Context, Result, anyhow, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
+use strum::VariantNames;
 
 /// Tells whether a text was in a language model's pre-training data.
 #[derive(Parser)]
@@ -38,10 +44,10 @@ struct Cli {
 enum Command {
     /// Serve over HTTP (the default).
     Serve(ServeArgs),
-    /// Score the texts of an NDJSON file, one result a line.
-    Score(score::ScoreArgs),
-    /// Audit a model with labelled texts (NDJSON or CSV) and report how well each method tells members from others.
-    Audit(audit::AuditArgs),
+    /// Score the texts of a file, one result a line.
+    Score(Box<score::ScoreArgs>),
+    /// Audit a model with labelled texts and report how well each method tells members from others.
+    Audit(Box<audit::AuditArgs>),
     /// Count the tokens of a reference corpus, for methods that compare with how frequent a token is in general.
     CountTokens(count_tokens::CountTokensArgs),
     /// Print the OpenAPI document.
@@ -56,14 +62,40 @@ struct ServeArgs {
     /// Port to listen on; 0 lets the system choose.
     #[arg(long)]
     port: Option<u16>,
+    /// Model to serve: the id of a configured model, a directory, or a repository on the Hub as in
+    /// `EleutherAI/pythia-160m@REVISION`. May be given several times; the first is the default model.
+    #[arg(long, value_name = "MODEL")]
+    model: Vec<String>,
+    #[command(flatten)]
+    variant: VariantArgs,
+}
+
+/// What goes with `--model`.
+#[derive(Args, Clone, Default)]
+struct VariantArgs {
+    /// Reference model of the models named, of the same three kinds.
+    #[arg(long, value_name = "MODEL")]
+    reference: Option<String>,
+    /// What the models named compute in.
+    #[arg(long, value_name = "TYPE", value_parser = PossibleValuesParser::new(Dtype::VARIANTS).try_map(|name| Dtype::from_str(&name)))]
+    dtype: Option<Dtype>,
+}
+
+impl VariantArgs {
+    fn with(self, models: Vec<String>) -> ModelFlags {
+        ModelFlags { models, reference: self.reference, dtype: self.dtype }
+    }
 }
 
 /// What `score` and `audit` have in common.
 #[derive(Args)]
 struct ScoringArgs {
-    /// Model to score with; by default the configured default.
+    /// Model to score with: the id of a configured model, a directory, or a repository on the Hub as in
+    /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
     #[arg(long)]
     model: Option<String>,
+    #[command(flatten)]
+    variant: VariantArgs,
     /// A JSON array as in a request, or names separated by commas; by default loss, zlib, min_k and
     /// min_k_plus_plus, plain and with linear PDR.
     #[arg(long, value_name = "METHODS")]
@@ -100,19 +132,21 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 fn run(cli: Cli) -> Result<()> {
     let config = cli.config.as_deref();
-    let server_flags = cli.serve.host.is_some() || cli.serve.port.is_some();
-    if server_flags && cli.command.is_some() {
-        bail!("--host and --port belong to `serve` and come after its name");
+    let ServeArgs { host, port, model, variant } = &cli.serve;
+    let server_flags = host.is_some() || port.is_some() || !model.is_empty();
+    if (server_flags || variant.reference.is_some() || variant.dtype.is_some()) && cli.command.is_some() {
+        bail!("flags of `serve` and of other commands come after the name of the command");
     }
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
         Command::Serve(args) => {
             let overrides = Overrides { host: args.host, port: args.port };
             let settings = Settings::load(config, &overrides)?;
+            let (settings, _) = settings.with_models(&args.variant.with(args.model))?;
             telemetry::init_tracing(settings.log.format == LogFormat::Json, &settings.log.level)?;
             block_on(app::serve(settings))
         }
-        Command::Score(args) => block_on(score::run(args, config)),
-        Command::Audit(args) => block_on(audit::run(args, config)),
+        Command::Score(args) => block_on(score::run(*args, config)),
+        Command::Audit(args) => block_on(audit::run(*args, config)),
         Command::CountTokens(args) => count_tokens::run(args, config),
         Command::Openapi => Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document())?)?),
     }
@@ -132,10 +166,12 @@ impl ScoringArgs {
     /// that name them. `audit` and `neighbors` are of the texts, as in [`Scope`](crate::methods::Scope).
     async fn start(&self, config: Option<&Path>, audit: bool, neighbors: bool) -> Result<(Settings, Scorer, Plan)> {
         let settings = Settings::load(config, &Overrides::default())?;
+        let flags = self.variant.clone().with(self.model.iter().cloned().collect());
+        let (settings, named) = settings.with_models(&flags)?;
         telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
         let scorer = app::make_scorer(&settings, app::hub(), app::budget_directory())?;
         let (pool, ids) = (scorer.pool(), scorer.pool().ids());
-        let model = pool.find(self.model.as_deref())?;
+        let model = pool.find(named.first().map(String::as_str))?;
         let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors))?;
         pool.load(&model.id).await.with_context(|| format!("model `{}`", model.id))?;
         let overflow = match self.overflow {

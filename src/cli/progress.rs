@@ -1,56 +1,103 @@
-//! A progress bar on the terminal; nothing where stderr is none.
+//! How far the work is: a bar on a terminal, and elsewhere a line from time to time.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::Deref;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Between two lines where there is no terminal.
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// A bar that is gone from the terminal once it is dropped, also where the work has failed.
-pub struct Bar(ProgressBar);
+pub struct Progress {
+    bar: ProgressBar,
+    /// When the last line was written; none on a terminal.
+    last_line: Option<Mutex<Instant>>,
+}
 
-impl Deref for Bar {
+impl Deref for Progress {
     type Target = ProgressBar;
 
     fn deref(&self) -> &ProgressBar {
-        &self.0
+        &self.bar
     }
 }
 
-impl Drop for Bar {
+impl Drop for Progress {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 
-/// A bar over `total` steps, or a counter where the total is not known.
-pub fn bar(total: Option<u64>) -> Bar {
-    let target =
-        if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(total, target);
-    let template = if total.is_some() {
-        "{bar:32} {percent:>3} %  {msg}  {elapsed}, {eta} left"
-    } else {
-        "{spinner} {msg}  {elapsed}"
+impl Progress {
+    /// A bar over `total` steps, or a counter where the total is not known.
+    pub fn new(total: Option<u64>) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(total, target);
+        let template = if total.is_some() {
+            "{bar:32} {percent:>3} %  {msg}  {elapsed}, {eta} left"
+        } else {
+            "{spinner} {msg}  {elapsed}"
+        };
+        // The templates are constants; were one wrong, the default style would do.
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        Self { bar: bar.with_style(style), last_line: (!terminal).then(|| Mutex::new(Instant::now())) }
+    }
+
+    /// Shows how far the work is; `message` says it in words.
+    pub fn show(&self, position: Option<u64>, message: String) {
+        if let Some(position) = position {
+            self.bar.set_position(position);
+        }
+        self.bar.set_message(message);
+        self.write_line();
+    }
+
+    /// Writes a line where it is time for one.
+    fn write_line(&self) {
+        let Some(last) = &self.last_line else { return };
+        let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if last.elapsed() >= PAUSE {
+            *last = Instant::now();
+            eprintln!("{}", line(&self.bar.message(), self.bar.position(), self.bar.length(), self.bar.elapsed()));
+        }
+    }
+}
+
+/// What a line says.
+fn line(message: &str, position: u64, total: Option<u64>, elapsed: Duration) -> String {
+    let share = match total {
+        Some(total) if total > 0 => format!(", {} %", position.min(total) * 100 / total),
+        _ => String::new(),
     };
-    // The templates are constants; were one wrong, the default style would do.
-    Bar(bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())))
+    format!("{message}{share}, {}", HumanDuration(elapsed))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Bar;
-    use indicatif::ProgressBar;
+    use super::*;
 
     #[test]
     fn a_bar_ends_with_the_work_that_fails() {
         let terminal = ProgressBar::hidden();
-        let bar = Bar(terminal.clone());
+        let progress = Progress { bar: terminal.clone(), last_line: None };
         let work = || -> Result<(), ()> {
-            let bar = bar;
-            bar.inc(1);
+            progress.inc(1);
+            drop(progress);
             Err(())
         };
         assert!(!terminal.is_finished());
         assert!(work().is_err());
         assert!(terminal.is_finished());
+    }
+
+    #[test]
+    fn a_line_says_how_far_the_work_is() {
+        let elapsed = Duration::from_secs(20);
+        assert_eq!(line("7 texts", 3, Some(12), elapsed), "7 texts, 25 %, 20 seconds");
+        assert_eq!(line("7 texts", 3, None, elapsed), "7 texts, 20 seconds");
+        assert_eq!(line("7 texts", 3, Some(0), elapsed), "7 texts, 20 seconds");
     }
 }

@@ -1,13 +1,17 @@
-//! `pdr-audit score`: NDJSON in, NDJSON out, in order and in constant memory.
+//! `pdr-audit score`: texts in, results out, in order and in constant memory.
 
-use super::lines::{self, BadLine, InputReader, Lines, TextLine};
-use super::{ScoringArgs, progress};
+use super::export::{ExportFormat, ResultRow};
+use super::input::InputArgs;
+use super::partial::PartialResults;
+use super::progress::Progress;
+use super::{ScoringArgs, tally::Tally};
 use crate::audits::Sample;
-use crate::scorer::{Bound, IN_FLIGHT, Input, Plan, Scorer, ScorerError, TextError, TextResult};
-use anyhow::{Context, Result};
+use crate::samples::{BadRecord, FileSample, Input, ReadError, ReadOptions, Record, records};
+use crate::scorer::{self, Bound, IN_FLIGHT, Plan, Scorer, ScorerError, TextError, TextResult};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,78 +19,161 @@ use tokio::sync::mpsc;
 
 #[derive(Args)]
 pub struct ScoreArgs {
-    /// NDJSON with `text` (or `input`) and perhaps `id` and `neighbors` on each line; `-` for standard input.
-    file: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
     /// List every token with its statistics and its contributions to the scores.
     #[arg(long)]
     tokens: bool,
+    /// Where to write the results, as CSV or Parquet where the name ends so and else as NDJSON; by default NDJSON to standard
+    /// output. The file is written as a whole or not at all.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Go on with what an interrupted run with the same `--output` has left.
+    #[arg(long, requires = "output")]
+    resume: bool,
+    /// Fail where any text could not be scored; by default only where none could.
+    #[arg(long)]
+    strict: bool,
     #[command(flatten)]
     scoring: ScoringArgs,
 }
 
-/// What the reading thread hands over: a line or its fault, and how many bytes were read so far.
-type ReadLine = (Result<TextLine, BadLine>, u64);
+/// What the reading thread hands over: a text or its fault, and how much of the file was read so far.
+type ReadText = (Result<FileSample, BadRecord>, u64);
 
 /// Scores a file.
 pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
-    let source = lines::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    ensure!(
+        !(args.resume && args.input.file == Path::new("-")),
+        "--resume needs a file: standard input is read only once"
+    );
+    let input = args.input.open()?;
     let (settings, scorer, plan) = args.scoring.start(config, false, false).await?;
     let plan = Plan { tokens: args.tokens, ..plan };
-    let scored = score(&args.file, source, settings.server.body_limit.as_u64(), &scorer, &plan).await;
+    let scored = score(args, input, settings.server.body_limit.as_u64(), &scorer, &plan).await;
     super::finish(&scorer).await;
     scored
 }
 
-/// Scores the lines of `source`, the opened file and its size; those longer than `limit` bytes fail.
-async fn score(
-    file: &Path,
-    source: (InputReader, Option<u64>),
-    limit: u64,
-    scorer: &Scorer,
-    plan: &Plan,
-) -> Result<()> {
-    let (reader, size) = source;
+/// Scores the texts of a file; records longer than `limit` bytes fail.
+async fn score(args: ScoreArgs, input: Input, limit: u64, scorer: &Scorer, plan: &Plan) -> Result<()> {
+    let size = input.size();
+    let options = args.input.options(Some(limit), false, None);
     let bound = scorer.bind(plan).await.map_err(super::explained)?;
-    let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
-    let reading = tokio::task::spawn_blocking(move || read(reader, limit, &sender));
-    let items = stream::poll_fn(move |context| receiver.poll_recv(context)).enumerate();
-    let mut results = items.map(|(index, item)| one(scorer, &bound, index, item)).buffered(IN_FLIGHT);
+    let mut tally = Tally::default();
+    let mut results = Results::open(&args, size, &bound, plan)?;
+    let first = results.resume(&mut tally)?;
 
-    let bar = progress::bar(size);
-    let mut out = BufWriter::new(stdout().lock());
-    let mut texts = 0u64;
+    let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
+    let unreadable = args.input.unreadable();
+    let (strict, cut) = (args.strict, args.input);
+    let reading = tokio::task::spawn_blocking(move || read(input, &options, &cut, first, &sender));
+    let items = stream::poll_fn(move |context| receiver.poll_recv(context)).enumerate();
+    let mut scored = items.map(|(index, item)| one(scorer, &bound, first + index, item)).buffered(IN_FLIGHT);
+    let progress = Progress::new(size);
     loop {
-        let next = match results.try_next().now_or_never() {
+        let next = match scored.try_next().now_or_never() {
             Some(next) => next?,
             // Whoever reads our output may wait for what is ready before it sends more.
             None => {
-                out.flush()?;
-                results.try_next().await?
+                results.flush()?;
+                scored.try_next().await?
             }
         };
-        let Some((result, read)) = next else { break };
-        serde_json::to_writer(&mut out, &result).map_err(std::io::Error::from)?;
-        out.write_all(b"\n")?;
-        texts += 1;
-        bar.set_message(format!("{texts} texts"));
-        if size.is_some() {
-            bar.set_position(read);
-        }
+        let Some((row, position)) = next else { break };
+        results.write(&row)?;
+        tally.add(&row);
+        progress.show(size.map(|_| position), format!("{} texts", tally.total()));
     }
-    out.flush()?;
-    drop(bar);
-    reading.await?.with_context(|| format!("cannot read {}", file.display()))
+    results.flush()?;
+    drop(progress);
+    reading.await?.with_context(|| unreadable)?;
+    let labels: Vec<String> = plan.methods.iter().map(|method| method.label.to_string()).collect();
+    results.finish(&labels)?;
+    tally.conclude(strict)
 }
 
-fn read(reader: InputReader, limit: u64, sender: &mpsc::Sender<ReadLine>) -> std::io::Result<()> {
-    let (mut lines, mut bytes) = (Lines::new(reader, limit), 0);
-    while let Some(line) = lines.next()? {
-        bytes += line.as_ref().map_or(0, |l| l.len() as u64);
-        let line = line.map_err(BadLine::from).and_then(|l| lines::parse(&l, &lines::TEXT));
-        let line = line.map_err(|bad| BadLine { fault: format!("line {}: {}", lines.number(), bad.fault), ..bad });
-        if sender.blocking_send((line, bytes)).is_err() {
+/// Where results go.
+enum Results {
+    Stdout(BufWriter<std::io::StdoutLock<'static>>),
+    File(PartialResults),
+}
+
+impl Results {
+    fn open(args: &ScoreArgs, size: Option<u64>, bound: &Bound, plan: &Plan) -> Result<Self> {
+        let Some(output) = &args.output else { return Ok(Self::Stdout(BufWriter::new(stdout().lock()))) };
+        ensure!(
+            !(plan.tokens && ExportFormat::from_path(output) != ExportFormat::Ndjson),
+            "--tokens lists of tokens fit no table; write NDJSON"
+        );
+        let run = json!({
+            "program": concat!("pdr-audit ", env!("CARGO_PKG_VERSION")),
+            "file": args.input.file,
+            "size": size,
+            "input": args.input.describe(),
+            "models": bound.infos(),
+            "methods": plan.methods.as_ref(),
+            "overflow": plan.overflow,
+            "tokens": plan.tokens,
+        });
+        let Value::Object(run) = run else { return Err(anyhow::anyhow!("a run is described by an object")) };
+        Ok(Self::File(PartialResults::open(output, &run, args.resume)?))
+    }
+
+    /// Counts what an interrupted run has left; says how many results that are.
+    fn resume(&self, tally: &mut Tally) -> Result<usize> {
+        let Self::File(file) = self else { return Ok(0) };
+        for row in file.left()? {
+            tally.add(&row?);
+        }
+        Ok(file.rows())
+    }
+
+    fn write(&mut self, row: &ResultRow) -> Result<()> {
+        match self {
+            Self::Stdout(out) => {
+                serde_json::to_writer(&mut *out, row).map_err(std::io::Error::from)?;
+                Ok(out.write_all(b"\n")?)
+            }
+            Self::File(file) => file.write(row),
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        match self {
+            Self::Stdout(out) => Ok(out.flush()?),
+            Self::File(file) => file.flush(),
+        }
+    }
+
+    fn finish(self, labels: &[String]) -> Result<()> {
+        match self {
+            Self::Stdout(_) => Ok(()),
+            Self::File(file) => file.finish(labels),
+        }
+    }
+}
+
+/// Reads the texts after the first `skip`.
+fn read(
+    input: Input,
+    options: &ReadOptions,
+    args: &InputArgs,
+    skip: usize,
+    sender: &mpsc::Sender<ReadText>,
+) -> Result<(), ReadError> {
+    for record in records(input, options)?.skip(skip) {
+        let Record { place, position, fields } = record?;
+        let text = fields.map_err(BadRecord::from).and_then(|fields| options.columns.sample(fields));
+        let text = text
+            .map(|read| {
+                let text = args.cut(read.sample.text);
+                FileSample { sample: Sample { text, ..read.sample }, ..read }
+            })
+            .map_err(|bad| BadRecord { fault: format!("{place}: {}", bad.fault), ..bad });
+        if sender.blocking_send((text, position)).is_err() {
             // The other side has stopped, and says why.
-            return Ok(());
+            break;
         }
     }
     Ok(())
@@ -97,27 +184,27 @@ async fn one(
     scorer: &Scorer,
     bound: &Arc<Bound>,
     index: usize,
-    (line, read): ReadLine,
-) -> Result<(Map<String, Value>, u64), ScorerError> {
-    let (results, mut all) = match line {
+    (text, position): ReadText,
+) -> Result<(ResultRow, u64), ScorerError> {
+    let (results, mut row) = match text {
         // The id is among the other fields, as it was given.
-        Ok(TextLine { sample: Sample { text, neighbors, .. }, others }) => {
-            (scorer.score_behind(bound, Input { id: None, text, neighbors }).await?.results, others)
+        Ok(FileSample { sample: Sample { text, neighbors, .. }, others }) => {
+            (scorer.score_behind(bound, scorer::Input { id: None, text, neighbors }).await?.results, others)
         }
-        Err(BadLine { fault, others }) => (vec![TextResult::failed(TextError::whole("invalid_line", fault))], others),
+        Err(BadRecord { fault, others }) => (vec![TextResult::failed(TextError::whole("invalid_line", fault))], others),
     };
     for result in results {
         let value = serde_json::to_value(&result).map_err(|e| ScorerError::Internal(e.to_string()))?;
-        all.extend(object(value));
+        row.extend(object(value));
     }
     // A text scored alone is always the first of its request.
-    all.insert("index".into(), index.into());
-    Ok((all, read))
+    row.insert("index".into(), index.into());
+    Ok((row, position))
 }
 
-fn object(value: Value) -> Map<String, Value> {
+fn object(value: Value) -> ResultRow {
     match value {
         Value::Object(object) => object,
-        _ => Map::new(),
+        _ => ResultRow::new(),
     }
 }

@@ -1,22 +1,27 @@
 //! An audit's report for people.
 
-use crate::audits::{AuditReport, MethodFindings};
+use crate::audits::{AuditReport, AuditResults, MethodFindings};
+use indexmap::IndexMap;
 use std::fmt::Write;
 
-/// One line a method, then the same for each group, then the warnings.
-pub fn render(report: &AuditReport) -> String {
+/// One line a method, then the same for each group, then the warnings. Without labels the lines say how the scores are spread.
+pub fn render(report: &AuditReport, results: &AuditResults) -> String {
     let (mut out, samples, model) = (String::new(), &report.samples, &report.provenance.model);
     let counts = |total, members, non_members| format!("{total} samples, {members} members, {non_members} non-members");
     // Writing to a String cannot fail.
-    let exclusions = samples.excluded.len();
+    let exclusions = exclusions(report);
     if samples.members + samples.non_members == 0 {
-        let _ = writeln!(out, "{model}: {} samples without labels, {exclusions} exclusions", samples.total);
+        let _ = writeln!(out, "{model}: {} samples without labels, {exclusions}", samples.total);
     } else {
         let counts = counts(samples.total, samples.members, samples.non_members);
-        let _ = writeln!(out, "{model}: {counts}, {exclusions} exclusions");
+        let _ = writeln!(out, "{model}: {counts}, {exclusions}");
     }
     let targets = &report.provenance.request.metrics.fpr_targets;
-    out.push_str(&table(report.methods.iter().map(|method| (&*method.method.label, &method.findings)), targets));
+    if samples.members + samples.non_members == 0 {
+        out.push_str(&spreads(results));
+    } else {
+        out.push_str(&table(report.methods.iter().map(|method| (&*method.method.label, &method.findings)), targets));
+    }
     for group in &report.groups {
         let counts = match group.members + group.non_members {
             0 => format!("{} samples", group.total),
@@ -35,6 +40,36 @@ pub fn render(report: &AuditReport) -> String {
     }
     if out.contains("\nwarning: ") {
         out.push('\n');
+    }
+    out
+}
+
+/// How many scores are missing, by reason.
+fn exclusions(report: &AuditReport) -> String {
+    let mut reasons = IndexMap::<&str, usize>::new();
+    for excluded in &report.samples.excluded {
+        *reasons.entry(&excluded.code).or_default() += 1;
+    }
+    let total = report.samples.excluded.len();
+    let reasons: Vec<String> = reasons.iter().map(|(code, count)| format!("{count} {code}")).collect();
+    if reasons.is_empty() { "0 exclusions".to_owned() } else { format!("{total} exclusions ({})", reasons.join(", ")) }
+}
+
+/// Of each method the number of its scores, and quantiles of them: what is known without labels.
+fn spreads(results: &AuditResults) -> String {
+    let width = results.listed().map(|(_, column)| column.method.label.chars().count()).max().unwrap_or(0).max(6);
+    let names = ["lowest", "10 %", "median", "90 %", "highest"].map(|name| format!("  {name:>9}")).concat();
+    let mut out = format!("\n{:width$}  {:>6}{names}\n", "method", "scored");
+    for (place, column) in results.listed() {
+        let mut scores: Vec<f64> = results.rows.iter().filter_map(|row| row.scores[place]).collect();
+        scores.sort_by(f64::total_cmp);
+        // The score below which at most this part of the others lies.
+        let quantile = |part: f64| scores.get(((scores.len().saturating_sub(1)) as f64 * part).round() as usize);
+        let cells = [0.0, 0.1, 0.5, 0.9, 1.0].map(|part| match quantile(part) {
+            Some(score) => format!("  {score:>9.3}"),
+            None => format!("  {:>9}", "-"),
+        });
+        let _ = writeln!(out, "{:width$}  {:>6}{}", column.method.label, scores.len(), cells.concat());
     }
     out
 }

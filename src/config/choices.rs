@@ -3,6 +3,7 @@
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
+use strum::{EnumString, VariantNames};
 
 /// Where models run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +17,9 @@ pub enum DeviceChoice {
 }
 
 /// What models compute in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, EnumString, VariantNames)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Dtype {
     /// On the CPU single precision, on a GPU what the weights are stored in.
     Auto,

@@ -11,6 +11,7 @@
 
 mod choices;
 mod error;
+mod model_flags;
 mod read;
 mod references;
 mod rules;
@@ -23,6 +24,7 @@ mod values;
 pub use bytesize::ByteSize;
 pub use choices::{DeviceChoice, Dtype, LoadPolicy, LogFormat, Simd};
 pub use error::{ConfigError, SettingFault};
+pub use model_flags::ModelFlags;
 pub use sections::{
     DEMO, DEMO_REFERENCE, EngineSettings, LimitSettings, LogSettings, ModelSettings, ModelSource, ServerSettings,
     Settings, TokenCountsSettings,

@@ -7,12 +7,13 @@ use std::net::Ipv6Addr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
+use tracing_subscriber::filter::LevelFilter;
 
 /// More would be a mistake, and would keep the sum of now and a timeout from being a time.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// The longest id.
-const LONGEST_ID: usize = 100;
+pub(super) const LONGEST_ID: usize = 100;
 
 fn expect<V: Debug + ?Sized>(holds: bool, what: impl Display, value: &V) -> Result {
     if holds { Ok(()) } else { Err(Error::new(format!("expected {what}, got {value:?}"))) }
@@ -62,7 +63,9 @@ pub(super) fn revision(revision: &str, (): &()) -> Result {
 
 pub(super) fn log_filter(level: &str, (): &()) -> Result {
     let parsed = tracing_subscriber::EnvFilter::builder().parse(level);
-    let holds = parsed.is_ok() && !level.trim().is_empty();
+    // `EnvFilter` takes a word that is no level for the name of a module, of which it would log all.
+    let is_directive = |part: &str| part.contains(['=', '[']) || part.trim().parse::<LevelFilter>().is_ok();
+    let holds = parsed.is_ok() && !level.trim().is_empty() && level.split(',').all(is_directive);
     expect(holds, "a filter as in \"info\" or \"warn,pdr_audit=debug\"", level)
 }
 

@@ -5,12 +5,15 @@ use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// What the names of variables begin with; two underscores also separate their parts.
 const PREFIX: &str = "PDR_AUDIT__";
 const SEPARATOR: &str = "__";
+
+/// The sections of the settings, as they are written in variables.
+const SECTIONS: [&str; 6] = ["SERVER", "ENGINE", "LIMITS", "MODELS", "TOKEN_COUNTS", "LOG"];
 
 /// What the command line sets; it wins over all other sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,6 +69,10 @@ impl Sources {
         // In the order of keys, so that of `A` and `A__B` the narrower comes later and wins.
         let mut variables = BTreeMap::new();
         for (name, value) in environment {
+            if let Some(fault) = misspelt(&name, &value) {
+                self.faults.push(fault);
+                continue;
+            }
             let Some(key) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
             let key = key.to_ascii_lowercase().replace(SEPARATOR, ".");
             let origin = format!("the environment variable {}", name.display());
@@ -175,5 +182,60 @@ fn parse(text: &str) -> Value {
         Some(Value::Dict(..)) if !text.trim_start().starts_with('{') => Value::from(text),
         Some(value) => value,
         None => Value::from(text),
+    }
+}
+
+/// The fault of a variable that names a section and has one underscore where two belong. Variables of this program's prefix that
+/// Kubernetes sets for a service of a like name are none.
+fn misspelt(name: &OsStr, value: &OsStr) -> Option<SettingFault> {
+    let name = name.to_str()?;
+    let key = name.strip_prefix(PREFIX.trim_end_matches('_'))?.trim_start_matches('_');
+    let (section, setting) = SECTIONS.iter().find_map(|section| {
+        let setting = key.strip_prefix(section)?.strip_prefix('_')?;
+        Some((section, setting.trim_start_matches('_')))
+    })?;
+    let right = format!("{PREFIX}{section}{SEPARATOR}{setting}");
+    let is_link = name.contains("_SERVICE_") || name.contains("_PORT_") || value.to_string_lossy().contains("://");
+    let is_right = name.starts_with(&format!("{PREFIX}{section}{SEPARATOR}"));
+    (!is_right && !is_link).then(|| SettingFault {
+        key: name.to_owned(),
+        problem: format!("unknown; two underscores separate the parts of a name: {right}"),
+        origin: Some("the environment".to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    fn faults(name: &str, value: &str) -> Option<String> {
+        let sources = [(OsString::from(name), OsString::from(value))];
+        Settings::from_sources(None, sources, &Overrides::default()).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn one_underscore_is_no_separator() {
+        for name in ["PDR_AUDIT_SERVER_PORT", "PDR_AUDIT__SERVER_PORT", "PDR_AUDIT_SERVER__PORT"] {
+            let said = faults(name, "9000").unwrap();
+            assert!(said.contains(&format!("`{name}`")) && said.contains("PDR_AUDIT__SERVER__PORT"), "{said}");
+        }
+        assert_eq!(faults("PDR_AUDIT__SERVER__PORT", "9000"), None);
+        assert_eq!(faults("PDR_AUDIT_TEST_ALONE", "true"), None);
+        for (name, value) in [
+            ("PDR_AUDIT_SERVER_PORT", "tcp://10.0.0.1:8080"),
+            ("PDR_AUDIT_SERVER_PORT_8080_TCP_PROTO", "tcp"),
+            ("PDR_AUDIT_SERVER_SERVICE_HOST", "10.0.0.1"),
+            ("PDR_AUDIT_SERVICE_PORT", "8080"),
+        ] {
+            assert_eq!(faults(name, value), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_section_is_known() {
+        let said = faults("PDR_AUDIT__NOPE", "1").unwrap();
+        let sections: Vec<String> = SECTIONS.iter().map(|section| section.to_ascii_lowercase()).collect();
+        assert!(said.contains(&format!("known here: {}", sections.join(", "))), "{said}");
     }
 }

@@ -63,7 +63,21 @@ impl ModelFiles {
     /// # Errors
     /// [`ModelError::File`] with the path and the system's error.
     pub fn open(&self, name: &str) -> Result<FileBytes, ModelError> {
-        self.find(name)?.ok_or_else(|| self.error(name, "no such file"))
+        self.find(name)?.ok_or_else(|| self.error(name, format!("no such file{}", self.listing())))
+    }
+
+    /// What is in the directory instead, in words.
+    fn listing(&self) -> String {
+        const MOST: usize = 10;
+        let Self::Directory(directory) = self else { return String::new() };
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort_unstable();
+        let more = names.len().saturating_sub(MOST);
+        names.truncate(MOST);
+        let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("; is this the right directory? found: {names}{more}")
     }
 
     /// The content of a file, or `None` if it does not exist.

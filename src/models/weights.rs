@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Elements per task that widens them.
 const CHUNK: usize = 1 << 16;
 
+/// The longest header that the format allows; what a longer one is read from is no header.
+const LONGEST_HEADER: usize = 100_000_000;
+
 /// The formats of weights, in the order in which transformers looks for them: a single file, or the index of shards.
 const FORMS: [(&str, ListTensors); 4] = [
     ("model.safetensors", read_safetensors),
@@ -118,7 +121,8 @@ impl Weights {
 }
 
 fn read_safetensors(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
-    let (header, metadata) = SafeTensors::read_metadata(file).map_err(|e| e.to_string())?;
+    let (header, metadata) =
+        SafeTensors::read_metadata(file).map_err(|e| incomplete(file).unwrap_or_else(|| e.to_string()))?;
     // The length of the header precedes it in eight bytes.
     let start = 8 + header;
     let stored = |(name, info): (String, &safetensors::tensor::TensorInfo)| StoredTensor {
@@ -129,6 +133,23 @@ fn read_safetensors(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
         data: start + info.data_offsets.0..start + info.data_offsets.1,
     };
     Ok(metadata.tensors().into_iter().map(stored).collect())
+}
+
+/// What is said of a file of safetensors that was not downloaded to its end; none where that is not what is wrong with it.
+fn incomplete(file: &[u8]) -> Option<String> {
+    if file.starts_with(b"version https://git-lfs") {
+        return Some("a pointer of Git LFS, not the weights; fetch them with `git lfs pull`".to_owned());
+    }
+    let cut_off = |whole: usize| {
+        let said = format!("the file is cut off: {} of {whole} bytes; download it again", file.len());
+        (file.len() < whole).then_some(said)
+    };
+    let header = usize::try_from(u64::from_le_bytes(*file.first_chunk()?)).ok()?;
+    let start = header.checked_add(8).filter(|start| *start <= LONGEST_HEADER)?;
+    let Some(header) = file.get(8..start) else { return cut_off(start) };
+    let header: Value = serde_json::from_slice(header).ok()?;
+    let ends = header.as_object()?.values().filter_map(|tensor| tensor.get("data_offsets")?.get(1)?.as_u64());
+    cut_off(start.checked_add(usize::try_from(ends.max()?).ok()?)?)
 }
 
 fn read_torch(file: &[u8]) -> Result<Vec<StoredTensor>, String> {

@@ -96,7 +96,7 @@ fn an_audit_refuses_a_bad_line_with_its_number() {
     let good = r#"{"text": "One text of some words.", "label": 1}"#;
     for (bad, named) in [
         (r#"{"text": "x", "label": 2}"#, "line 2"),
-        (r#"{"text": "x", "label": "1"}"#, "line 2"),
+        (r#"{"text": "x", "label": "yes"}"#, "line 2"),
         (r#"{"label": 1}"#, "line 2"),
         ("nonsense", "line 2"),
         (r#"{"text": "x"}"#, "1 of 2"),

@@ -14,6 +14,7 @@ mod demo;
 mod disk_cache;
 mod dispatch;
 mod errors;
+mod files;
 mod goldens;
 mod gradients;
 mod hub;

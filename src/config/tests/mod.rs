@@ -162,7 +162,7 @@ fn every_key_can_come_from_the_environment() {
             ("PDR_AUDIT__TOKEN_COUNTS", r#"[{ id = "c4", file = "c4.json" }]"#),
             ("PDR_AUDIT__LOG__FORMAT", "\"json\""),
             ("PDR_AUDIT__LOG__LEVEL", "[request]=debug"),
-            ("PDR_AUDIT_SERVER__PORT", "1"),
+            ("PDR_AUDIT_TEST_ALONE", "1"),
             ("HOME", "/"),
         ],
     )

@@ -31,6 +31,7 @@ const LAYERS: &[&[&str]] = &[
     &["engine"],
     &["scorer"],
     &["audits"],
+    &["samples"],
     &["api"],
     &["app"],
     &["cli"],

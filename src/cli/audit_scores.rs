@@ -1,0 +1,67 @@
+//! The scores of an audit's samples, one row each, with what they mean at each false-positive rate.
+
+use super::export::{self, ResultRow};
+use crate::audits::{AuditReport, AuditResults, SampleScores};
+use crate::samples::Fields;
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Writes a row for each sample: the fields that came with it, then its scores and, where the audit has labels, for each method
+/// and false-positive rate the threshold and whether the score reaches it. `others` has the fields of each sample in order.
+pub fn write(target: &Path, report: &AuditReport, results: &AuditResults, others: Vec<Fields>) -> Result<()> {
+    let labels: Vec<String> = results.listed().map(|(_, column)| column.method.label.to_string()).collect();
+    let rows = || {
+        let rows = results.rows.iter().zip(&others).enumerate();
+        Ok(rows.map(|(index, (scores, others))| row(index, others, scores, report, results)))
+    };
+    export::write(target, &labels, rows)
+}
+
+fn row(
+    index: usize,
+    others: &Fields,
+    row: &SampleScores,
+    report: &AuditReport,
+    results: &AuditResults,
+) -> Result<ResultRow> {
+    let mut fields = Fields::from_iter([("index".to_owned(), index.into())]);
+    fields.extend(others.clone());
+    // The label as it was understood, whatever it was called.
+    fields.extend(row.member.map(|member| ("label".to_owned(), u8::from(member).into())));
+    fields.insert("scored_tokens".to_owned(), row.scored_tokens.into());
+    fields.insert("truncated".to_owned(), row.truncated.into());
+    fields.extend(row.windows.map(|windows| ("windows".to_owned(), windows.into())));
+    let scores = results.listed().filter_map(|(place, column)| Some((&column.method.label, row.scores[place]?)));
+    let scores: Map<String, Value> = scores.map(|(label, score)| (label.to_string(), score.into())).collect();
+    let thresholds = thresholds(report, &scores);
+    let labels: Vec<&str> = results.listed().map(|(_, column)| &*column.method.label).collect();
+    let concerns = |label: &str| labels.contains(&label);
+    let errors = row.errors.iter().filter(|error| error.label.as_deref().is_none_or(concerns));
+    fields.insert("errors".to_owned(), serde_json::to_value(errors.collect::<Vec<_>>())?);
+    fields.insert("scores".to_owned(), Value::Object(scores));
+    if !thresholds.is_empty() {
+        fields.insert("thresholds".to_owned(), Value::Object(thresholds));
+    }
+    Ok(fields)
+}
+
+/// By label of the method, for each false-positive rate that was asked for: the threshold, and whether the score is at or above it.
+/// Both are null where no threshold stays within the rate, or there is no score.
+fn thresholds(report: &AuditReport, scores: &Map<String, Value>) -> Map<String, Value> {
+    let mut thresholds = Map::new();
+    for method in &report.methods {
+        let label = method.method.label.to_string();
+        let score = scores.get(&label).and_then(Value::as_f64);
+        let points = method.findings.separation.iter().flat_map(|separation| &separation.tpr_at_fpr);
+        let point = |point: &crate::statistics::TprAtFpr| {
+            let above = point.threshold.zip(score).map(|(threshold, score)| score >= threshold);
+            json!({ "fpr": point.fpr, "threshold": point.threshold, "above": above })
+        };
+        let points: Vec<Value> = points.map(point).collect();
+        if !points.is_empty() {
+            thresholds.insert(label, points.into());
+        }
+    }
+    thresholds
+}

@@ -1,0 +1,70 @@
+//! Results as files: NDJSON, CSV or Parquet. A row is a result as NDJSON has it; in a table its scores are columns.
+
+mod csv_file;
+mod parquet_file;
+mod table;
+
+use crate::new_file::NewFile;
+use anyhow::{Context, Result};
+use serde_json::{Map, Value};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use table::Table;
+
+/// One result.
+pub type ResultRow = Map<String, Value>;
+
+/// A kind of file that results are written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    Ndjson,
+    Csv,
+    Parquet,
+}
+
+impl ExportFormat {
+    /// The format that the name of a file asks for; NDJSON unless it ends in `.csv` or `.parquet`.
+    pub fn from_path(path: &Path) -> Self {
+        let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+        match extension.to_str() {
+            Some("csv") => Self::Csv,
+            Some("parquet") => Self::Parquet,
+            _ => Self::Ndjson,
+        }
+    }
+}
+
+/// Writes rows to a file, as its name asks for: as a whole or not at all. `rows` is asked for twice where a table is written, once
+/// to find the columns. `labels` are those of the methods, in order.
+///
+/// # Errors
+/// Where a row cannot be read or the file cannot be written.
+pub fn write<I>(target: &Path, labels: &[String], rows: impl Fn() -> Result<I>) -> Result<()>
+where
+    I: Iterator<Item = Result<ResultRow>>,
+{
+    let unwritable = || format!("cannot write {}", target.display());
+    let file = NewFile::create(target).with_context(unwritable)?;
+    let mut out = BufWriter::new(file.file());
+    match ExportFormat::from_path(target) {
+        ExportFormat::Ndjson => {
+            for row in rows()? {
+                serde_json::to_writer(&mut out, &row?)?;
+                out.write_all(b"\n").with_context(unwritable)?;
+            }
+        }
+        format => {
+            let mut table = Table::new(labels);
+            for row in rows()? {
+                table.add(&row?);
+            }
+            match format {
+                ExportFormat::Parquet => parquet_file::write(&mut out, &table, rows()?).with_context(unwritable)?,
+                _ => csv_file::write(&mut out, &table, rows()?).with_context(unwritable)?,
+            }
+        }
+    }
+    out.flush().with_context(unwritable)?;
+    drop(out);
+    file.complete().with_context(unwritable)
+}

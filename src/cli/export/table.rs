@@ -1,0 +1,113 @@
+//! The columns of results in a table.
+
+use super::ResultRow;
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// What the values of a column are; of two kinds the later holds both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ColumnKind {
+    /// It has no values yet.
+    Empty,
+    Boolean,
+    Integer,
+    Float,
+    Text,
+}
+
+/// The columns of some rows: the fields of the rows in the order in which they come, those of `scores` as a column each.
+///
+/// A field of the input that is called like a method keeps its place in NDJSON; in a table its name is followed by ` (input)`.
+pub struct Table {
+    labels: Vec<String>,
+    columns: IndexMap<String, ColumnKind>,
+}
+
+impl Table {
+    pub fn new(labels: &[String]) -> Self {
+        Self { labels: labels.to_vec(), columns: IndexMap::new() }
+    }
+
+    /// Takes notice of the columns of a row.
+    pub fn add(&mut self, row: &ResultRow) {
+        for (name, value) in self.cells(row) {
+            let kind = kind(&value);
+            let known = self.columns.entry(name).or_insert(ColumnKind::Empty);
+            *known = joined(*known, kind);
+        }
+    }
+
+    pub fn columns(&self) -> impl Iterator<Item = (&str, ColumnKind)> {
+        self.columns.iter().map(|(name, kind)| (name.as_str(), *kind))
+    }
+
+    /// The values of a row, one for each column; null where it has none.
+    pub fn values(&self, row: &ResultRow) -> Vec<Value> {
+        let mut cells: Map<String, Value> =
+            self.cells(row).into_iter().map(|(name, value)| (name, value.into_owned())).collect();
+        self.columns.keys().map(|name| cells.remove(name).unwrap_or(Value::Null)).collect()
+    }
+
+    fn cells<'a>(&self, row: &'a ResultRow) -> Vec<(String, Cow<'a, Value>)> {
+        let mut cells = Vec::new();
+        for (name, value) in row {
+            match (name.as_str(), value) {
+                ("scores", Value::Object(scores)) => {
+                    // All methods, in order, also where this row has no score of some.
+                    let score =
+                        |label: &String| (label.clone(), Cow::Borrowed(scores.get(label).unwrap_or(&Value::Null)));
+                    cells.extend(self.labels.iter().map(score));
+                }
+                ("thresholds", Value::Object(thresholds)) => cells.extend(threshold_cells(thresholds)),
+                _ if self.labels.contains(name) => cells.push((format!("{name} (input)"), Cow::Borrowed(value))),
+                _ => cells.push((name.clone(), Cow::Borrowed(value))),
+            }
+        }
+        cells
+    }
+}
+
+/// Of each method and false-positive rate the threshold, and whether the score reaches it.
+fn threshold_cells(thresholds: &Map<String, Value>) -> Vec<(String, Cow<'_, Value>)> {
+    let mut cells = Vec::new();
+    for (label, points) in thresholds {
+        for point in points.as_array().into_iter().flatten() {
+            for what in ["threshold", "above"] {
+                cells.push((format!("{label} {what} at FPR {}", point["fpr"]), Cow::Borrowed(&point[what])));
+            }
+        }
+    }
+    cells
+}
+
+fn kind(value: &Value) -> ColumnKind {
+    match value {
+        Value::Null => ColumnKind::Empty,
+        Value::Bool(_) => ColumnKind::Boolean,
+        Value::Number(number) if number.is_i64() => ColumnKind::Integer,
+        // Beyond 64 bits with a sign a table has no integers that all programs read.
+        Value::Number(number) if number.is_u64() => ColumnKind::Text,
+        Value::Number(_) => ColumnKind::Float,
+        Value::Array(list) if list.is_empty() => ColumnKind::Empty,
+        Value::String(_) | Value::Array(_) | Value::Object(_) => ColumnKind::Text,
+    }
+}
+
+fn joined(one: ColumnKind, other: ColumnKind) -> ColumnKind {
+    match (one.min(other), one.max(other)) {
+        // There is no number that is a truth value.
+        (ColumnKind::Boolean, ColumnKind::Integer | ColumnKind::Float) => ColumnKind::Text,
+        (_, wider) => wider,
+    }
+}
+
+/// The value as text: a string as it is, a list or an object as JSON; none where there is none.
+pub fn text(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::Null => None,
+        Value::Array(list) if list.is_empty() => None,
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        value => Some(Cow::Owned(value.to_string())),
+    }
+}

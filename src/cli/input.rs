@@ -1,0 +1,82 @@
+//! The arguments that say what file is read, and how.
+
+use crate::samples::{Columns, FileKind, Input, ReadOptions, first_words};
+use anyhow::{Context, Result};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::{Value, json};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+use strum::VariantNames;
+
+/// The file of texts of `score` and `audit`.
+#[derive(Args)]
+pub struct InputArgs {
+    /// NDJSON, a JSON array, CSV or TSV with a header, or Parquet, plain or compressed with gzip or zstd; `-` for standard
+    /// input. Each record has `text` (or `input`) and perhaps `id` and `neighbors`; `audit` also reads `label` (0 or 1, true or
+    /// false, member or non-member) and `group`.
+    pub file: PathBuf,
+    /// What the file is, where its name and its content do not say.
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(FileKind::VARIANTS).try_map(|name| FileKind::from_str(&name)))]
+    input_format: Option<FileKind>,
+    /// What separates the columns of CSV, one ASCII character; by default what the header shows.
+    #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
+    delimiter: Option<u8>,
+    /// Column or field of the texts; by default `text` or else `input`.
+    #[arg(long, value_name = "NAME")]
+    text_column: Option<String>,
+    /// Column or field of the ids; by default `id`.
+    #[arg(long, value_name = "NAME")]
+    id_column: Option<String>,
+    /// Cut each text after so many words. Shorter texts stay as they are.
+    #[arg(long, value_name = "NUMBER")]
+    words: Option<NonZeroUsize>,
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Ok(*byte),
+        _ => Err("expected one ASCII character, as in ';' or '\\t'".to_owned()),
+    }
+}
+
+impl InputArgs {
+    /// Opens the file.
+    pub fn open(&self) -> Result<Input> {
+        Input::open(&self.file).with_context(|| self.unreadable())
+    }
+
+    /// What to say before the reason.
+    pub fn unreadable(&self) -> String {
+        format!("cannot read {}", self.file.display())
+    }
+
+    /// How the file is read; `limit` is the most bytes of a record. Labels are read from `label`, or from the column that
+    /// `label_column` names.
+    pub fn options(&self, limit: Option<u64>, labelled: bool, label_column: Option<String>) -> ReadOptions {
+        let (text, id) = (self.text_column.clone(), self.id_column.clone());
+        let columns = Columns { text, id, label: label_column, labelled };
+        ReadOptions { kind: self.input_format, delimiter: self.delimiter, columns, limit }
+    }
+
+    /// All that decides what is read from the file, for comparison.
+    pub fn describe(&self) -> Value {
+        json!({
+            "input_format": self.input_format.map(<&str>::from),
+            "delimiter": self.delimiter.map(char::from),
+            "text_column": self.text_column,
+            "id_column": self.id_column,
+            "words": self.words,
+        })
+    }
+
+    /// The text as it is to be scored.
+    pub fn cut(&self, text: String) -> String {
+        match self.words {
+            Some(words) => first_words(&text, words.get()).to_owned(),
+            None => text,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! How many texts were scored, and what was wrong with the first that was not.
+
+use super::export::ResultRow;
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+/// Counts of results.
+#[derive(Debug, Default)]
+pub struct Tally {
+    total: usize,
+    failed: usize,
+    /// What is wrong with the first that failed.
+    first: Option<String>,
+}
+
+impl Tally {
+    /// Counts a result; one without any score has failed.
+    pub fn add(&mut self, row: &ResultRow) {
+        self.total += 1;
+        if row.get("scores").and_then(Value::as_object).is_some_and(|scores| !scores.is_empty()) {
+            return;
+        }
+        self.failed += 1;
+        self.first.get_or_insert_with(|| {
+            let detail = row.get("errors").and_then(|errors| errors.get(0)?.get("detail")?.as_str());
+            let detail = detail.unwrap_or("no method gave a score");
+            // A record that is no text names its place itself.
+            match row.get("errors").and_then(|errors| errors.get(0)?.get("code")?.as_str()) {
+                Some("invalid_line") => detail.to_owned(),
+                _ => format!("text {}: {detail}", self.total),
+            }
+        });
+    }
+
+    /// How many there are.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Says on stderr how many texts could not be scored.
+    ///
+    /// # Errors
+    /// The same where that are all of them or, if `strict`, any.
+    pub fn conclude(self, strict: bool) -> Result<()> {
+        let Some(first) = self.first else { return Ok(()) };
+        let closing = format!("{} of {} texts could not be scored; first: {first}", self.failed, self.total);
+        if strict || self.failed == self.total {
+            bail!(closing);
+        }
+        eprintln!("warning: {closing}");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tally(rows: &[Value]) -> Tally {
+        let mut tally = Tally::default();
+        rows.iter().for_each(|row| tally.add(row.as_object().unwrap()));
+        tally
+    }
+
+    #[test]
+    fn all_failures_are_an_error_and_one_is_if_strict() {
+        let scored = json!({"scores": {"loss": -1.0}, "errors": []});
+        let short = json!({"scores": {}, "errors": [{"code": "too_short", "detail": "too few tokens"}]});
+        let broken = json!({"scores": {}, "errors": [{"code": "invalid_line", "detail": "line 3: not JSON"}]});
+        assert!(tally(&[]).conclude(true).is_ok());
+        assert!(tally(&[scored.clone()]).conclude(true).is_ok());
+        assert!(tally(&[scored.clone(), short.clone()]).conclude(false).is_ok());
+        let said = tally(&[scored, short.clone()]).conclude(true).unwrap_err().to_string();
+        assert_eq!(said, "1 of 2 texts could not be scored; first: text 2: too few tokens");
+        let said = tally(&[broken, short]).conclude(false).unwrap_err().to_string();
+        assert_eq!(said, "2 of 2 texts could not be scored; first: line 3: not JSON");
+    }
+}

@@ -1,0 +1,190 @@
+//! Models that the command line names, beside those of the settings.
+
+use super::choices::Dtype;
+use super::error::{ConfigError, SettingFault};
+use super::rules;
+use super::sections::{DEMO, DEMO_REFERENCE, ModelSettings, ModelSource, Settings};
+use std::path::Path;
+
+/// What flags say of models. A model is named by the id of a configured one, by a directory, or by a repository on the Hub, perhaps
+/// with a revision: `EleutherAI/pythia-160m@step1000`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelFlags {
+    /// `--model`
+    pub models: Vec<String>,
+    /// `--reference`
+    pub reference: Option<String>,
+    /// `--dtype`
+    pub dtype: Option<Dtype>,
+}
+
+impl Settings {
+    /// The settings with the models that flags name, and the ids of these. The first of them becomes the default model.
+    ///
+    /// # Errors
+    /// Where a name is that of no model.
+    pub fn with_models(mut self, flags: &ModelFlags) -> Result<(Self, Vec<String>), ConfigError> {
+        let configured = self.ids();
+        let name = |settings: &mut Self, flag: &str, name: &str| {
+            settings.name_model(name, &configured).map_err(|problem| fault(flag, problem))
+        };
+        let mut ids = Vec::new();
+        for model in &flags.models {
+            let id = name(&mut self, "--model", model)?;
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        if let Some(id) = ids.first() {
+            self.engine.default_model = Some(id.clone());
+        }
+        let named =
+            if ids.is_empty() { self.default_model().map(str::to_owned).into_iter().collect() } else { ids.clone() };
+        if let Some(reference) = &flags.reference {
+            let reference = name(&mut self, "--reference", reference)?;
+            self.refer(&named, &reference).map_err(|problem| fault("--reference", problem))?;
+        }
+        // The embedded models are part of the program only while no other model is configured.
+        let is_embedded = |id: &&String| configured.contains(id) && !self.models.iter().any(|model| model.id == **id);
+        if !self.models.is_empty()
+            && let Some(id) = ids.iter().find(is_embedded)
+        {
+            return Err(fault(
+                "--model",
+                format!("`{id}` is part of the program, and served only without other models"),
+            ));
+        }
+        if let Some(dtype) = flags.dtype {
+            match self.models.is_empty() {
+                true => self.engine.dtype = dtype,
+                false => self.models.iter_mut().filter(|model| named.contains(&model.id)).for_each(|m| m.dtype = dtype),
+            }
+        }
+        Ok((self, ids))
+    }
+
+    fn ids(&self) -> Vec<String> {
+        match self.models.as_slice() {
+            [] => [DEMO, DEMO_REFERENCE].map(str::to_owned).into(),
+            models => models.iter().map(|model| model.id.clone()).collect(),
+        }
+    }
+
+    /// The id of the model of this name, which is added where it is not configured.
+    fn name_model(&mut self, name: &str, configured: &[String]) -> Result<String, String> {
+        if configured.iter().any(|id| id == name) {
+            return Ok(name.to_owned());
+        }
+        let (source, revision) = match name.rsplit_once('@') {
+            Some((source, revision)) if !Path::new(name).is_dir() => (source, Some(revision)),
+            _ => (name, None),
+        };
+        let path = Path::new(source);
+        if source.is_empty() || revision == Some("") || !(path.is_dir() || source.contains('/')) {
+            let configured = configured.join(", ");
+            return Err(format!(
+                "`{name}` is neither a configured model ({configured}), nor a directory, nor a repository on the Hub as in \
+                 `EleutherAI/pythia-160m`"
+            ));
+        }
+        let revision = revision.map(str::to_owned);
+        let known = self.models.iter().find(|model| model.source.text == source && model.revision == revision);
+        if let Some(model) = known {
+            return Ok(model.id.clone());
+        }
+        let id = self.free_id(path);
+        let source = ModelSource { text: source.to_owned(), path: path.to_owned() };
+        self.models.push(ModelSettings { id: id.clone(), source, revision, ..ModelSettings::default() });
+        Ok(id)
+    }
+
+    /// An id for the model of this directory or repository: its last part, with a number where that is taken.
+    fn free_id(&self, path: &Path) -> String {
+        let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let name = absolute.file_name().unwrap_or_default().to_string_lossy();
+        let legal = |character: char| {
+            if character.is_ascii_alphanumeric() || "._-".contains(character) { character } else { '-' }
+        };
+        let name: String = name.chars().map(legal).take(rules::LONGEST_ID - 4).collect();
+        let name = if rules::is_id(&name) { name } else { "model".to_owned() };
+        let is_free = |id: &String| !self.models.iter().any(|model| model.id == *id);
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or(name)
+    }
+
+    /// Makes a model the reference of others.
+    fn refer(&mut self, ids: &[String], reference: &str) -> Result<(), String> {
+        for id in ids {
+            if id == reference {
+                return Err(format!("`{id}` cannot be its own reference"));
+            }
+            match self.models.iter_mut().find(|model| model.id == *id) {
+                Some(model) => model.reference = Some(reference.to_owned()),
+                None if id == DEMO && reference == DEMO_REFERENCE => {}
+                None => return Err(format!("`{id}` is part of the program, as is its reference")),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fault(flag: &str, problem: String) -> ConfigError {
+    ConfigError::Invalid(vec![SettingFault { key: flag.to_owned(), problem, origin: None }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Overrides;
+
+    fn settings(file: &str) -> Settings {
+        Settings::from_sources(Some((Path::new("x.toml"), file)), [], &Overrides::default()).unwrap()
+    }
+
+    fn flags(models: &[&str]) -> ModelFlags {
+        ModelFlags { models: models.iter().map(|name| (*name).to_owned()).collect(), ..ModelFlags::default() }
+    }
+
+    const TWO: &str = "[[models]]\nid = \"a\"\nsource = \"x/a\"\n[[models]]\nid = \"b\"\nsource = \"x/b\"\n";
+
+    #[test]
+    fn a_model_is_an_id_a_directory_or_a_repository() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("my model@2");
+        std::fs::create_dir(&path).unwrap();
+        let path = path.to_str().unwrap();
+        let (settings, ids) =
+            settings(TWO).with_models(&flags(&["b", path, "EleutherAI/b@step1", "EleutherAI/b", path])).unwrap();
+        assert_eq!(ids, ["b", "my-model-2", "b-2", "b-3"]);
+        assert_eq!((settings.default_model(), settings.models.len()), (Some("b"), 5));
+        let added = &settings.models[3];
+        assert_eq!((added.source.text.as_str(), added.revision.as_deref()), ("EleutherAI/b", Some("step1")));
+        assert_eq!(settings.models[2].source.text, path);
+    }
+
+    #[test]
+    fn the_reference_and_the_dtype_are_of_the_models_named() {
+        let flags = ModelFlags { reference: Some("x/small".into()), dtype: Some(Dtype::Bf16), ..flags(&["x/large"]) };
+        let (settings, ids) = Settings::default().with_models(&flags).unwrap();
+        assert_eq!(ids, ["large"]);
+        let [large, small] = &settings.models[..] else { panic!("{settings:?}") };
+        assert_eq!((large.reference.as_deref(), large.dtype), (Some("small"), Dtype::Bf16));
+        assert_eq!((small.reference.as_deref(), small.dtype), (None, Dtype::Auto));
+        let only = ModelFlags { dtype: Some(Dtype::F32), ..ModelFlags::default() };
+        assert_eq!(Settings::default().with_models(&only).unwrap().0.engine.dtype, Dtype::F32);
+    }
+
+    #[test]
+    fn what_is_no_model_is_refused() {
+        let fault = |flags: &ModelFlags| Settings::default().with_models(flags).unwrap_err().to_string();
+        for name in ["pythia-160m", "", "@main", "a@"] {
+            let said = fault(&flags(&[name]));
+            assert!(said.contains(&format!("`{name}` is neither a configured model (demo, demo-reference)")), "{said}");
+        }
+        assert!(fault(&flags(&["demo", "x/a"])).contains("`demo` is part of the program"));
+        let own = ModelFlags { reference: Some("x/a".into()), ..flags(&["x/a"]) };
+        assert!(fault(&own).contains("`a` cannot be its own reference"));
+        let embedded = ModelFlags { reference: Some("x/a".into()), ..flags(&["demo"]) };
+        assert!(fault(&embedded).contains("`demo` is part of the program, as is its reference"));
+    }
+}

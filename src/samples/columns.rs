@@ -1,0 +1,232 @@
+//! Which fields of a record are what.
+
+use super::record::Fields;
+use crate::audits::Sample;
+use serde_json::Value;
+
+/// What people call a column of texts; none of these is read unless it is named.
+const USUAL: [&str; 8] = ["content", "body", "snippet", "passage", "document", "sentence", "prompt", "raw_content"];
+
+/// The fields that are the text, the label and the id, where they are not called so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// The field of the text; by default `text` or else `input`.
+    pub text: Option<String>,
+    /// The field of the label; by default `label`.
+    pub label: Option<String>,
+    /// The field of the id; by default `id`.
+    pub id: Option<String>,
+    /// Whether labels and groups are read; otherwise they come along like any other field.
+    pub labelled: bool,
+}
+
+/// A sample of a file, with its other fields as they were given; the id is among them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileSample {
+    pub sample: Sample,
+    pub others: Fields,
+}
+
+/// A record that is no sample, with the fields that it has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BadRecord {
+    pub fault: String,
+    pub others: Fields,
+}
+
+impl From<String> for BadRecord {
+    fn from(fault: String) -> Self {
+        Self { fault, others: Fields::new() }
+    }
+}
+
+impl Columns {
+    /// Reads a record as a sample.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn sample(&self, fields: Fields) -> Result<FileSample, BadRecord> {
+        match self.parse(&fields) {
+            Ok((text, sample)) => Ok(FileSample { sample, others: self.others(fields, &text) }),
+            Err(fault) => Err(BadRecord { fault, others: fields }),
+        }
+    }
+
+    fn parse(&self, fields: &Fields) -> Result<(String, Sample), String> {
+        let (known, all) = (|name: &str| fields.contains_key(name), || fields.keys().map(String::as_str));
+        let text = self.text_among(known, all)?.to_owned();
+        self.check_others(known, all)?;
+        let sources = self.sources(&text);
+        let given = |(name, source): &(&str, &str)| {
+            fields.get(*source).map(|value| ((*name).to_owned(), parsed_list(name, value.clone())))
+        };
+        let sample = Value::Object(sources.iter().filter_map(given).collect());
+        let sample: Sample = serde_path_to_error::deserialize(sample).map_err(|error| in_words(error, &sources))?;
+        match (&sample.neighbors, sample.label_error()) {
+            (Some(neighbors), _) if neighbors.is_empty() => {
+                Err("`neighbors`: the list is empty; it takes at least one text".to_owned())
+            }
+            (_, Some(fault)) => Err(fault),
+            _ => Ok((text, sample)),
+        }
+    }
+
+    /// The fields of a sample, each with the field of the file that it is read from.
+    fn sources<'a>(&'a self, text: &'a str) -> Vec<(&'static str, &'a str)> {
+        let mut sources = vec![("text", text), ("id", self.id.as_deref().unwrap_or("id")), ("neighbors", "neighbors")];
+        if self.labelled {
+            sources.extend([("label", self.label.as_deref().unwrap_or("label")), ("group", "group")]);
+        }
+        sources
+    }
+
+    /// All fields but the text; the id under that name.
+    fn others(&self, mut fields: Fields, text: &str) -> Fields {
+        fields.shift_remove(text);
+        if let Some(id) = self.id.as_ref().and_then(|name| fields.get(name)).cloned() {
+            fields.insert("id".to_owned(), id);
+        }
+        fields
+    }
+
+    /// The field of the text, among those that there are; `found` lists them.
+    ///
+    /// # Errors
+    /// Where there is none or more than one, with what to do.
+    pub fn text_among<'a, I: Iterator<Item = &'a str>>(
+        &self,
+        known: impl Fn(&str) -> bool,
+        found: impl Fn() -> I,
+    ) -> Result<&str, String> {
+        if let Some(name) = &self.text {
+            return if known(name) { Ok(name) } else { Err(absent(name, "text", found())) };
+        }
+        match (known("text"), known("input")) {
+            (true, true) => Err("both `text` and `input`; choose one with --text-column".to_owned()),
+            (true, false) => Ok("text"),
+            (false, true) => Ok("input"),
+            (false, false) => {
+                let usual = USUAL.into_iter().find(|name| known(name)).unwrap_or("NAME");
+                Err(format!("no column `text` or `input`; columns found: {}; use --text-column {usual}", list(found())))
+            }
+        }
+    }
+
+    /// Whether the fields of the id and the label are there, where they are named.
+    ///
+    /// # Errors
+    /// Names the one that is not there.
+    pub fn check_others<'a, I: Iterator<Item = &'a str>>(
+        &self,
+        known: impl Fn(&str) -> bool,
+        found: impl Fn() -> I,
+    ) -> Result<(), String> {
+        let label = self.label.as_deref().filter(|_| self.labelled).map(|name| (name, "label"));
+        let id = self.id.as_deref().map(|name| (name, "id"));
+        match id.into_iter().chain(label).find(|(name, _)| !known(name)) {
+            Some((name, what)) => Err(absent(name, what, found())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn absent<'a>(name: &str, what: &str, found: impl Iterator<Item = &'a str>) -> String {
+    format!("no column `{name}` (--{what}-column); columns found: {}", list(found))
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// A cell of a table can hold a list as JSON.
+fn parsed_list(name: &str, value: Value) -> Value {
+    match &value {
+        Value::String(text) if name == "neighbors" => serde_json::from_str(text).unwrap_or(value),
+        _ => value,
+    }
+}
+
+/// The fault with the field that has it, by its name in the file.
+fn in_words(error: serde_path_to_error::Error<serde_json::Error>, sources: &[(&str, &str)]) -> String {
+    let path = error.path().to_string();
+    if path == "." {
+        return error.into_inner().to_string();
+    }
+    let source = sources.iter().find(|(name, _)| path.strip_prefix(name).is_some_and(|rest| !rest.starts_with('_')));
+    let path = source.map_or(path.clone(), |(name, source)| path.replacen(name, source, 1));
+    format!("`{path}`: {}", error.inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audits::{Label, SampleId};
+    use serde_json::json;
+
+    fn fields(value: Value) -> Fields {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn a_record_is_a_sample_with_what_comes_along() {
+        let columns = Columns::default();
+        let read = columns.sample(fields(json!({"input": "a", "id": 7, "label": "any", "more": [1]}))).unwrap();
+        assert_eq!(read.sample, Sample { id: Some(SampleId::Integer(7)), text: "a".into(), ..Sample::default() });
+        assert_eq!(Value::Object(read.others), json!({"id": 7, "label": "any", "more": [1]}));
+        let columns = Columns { labelled: true, ..Columns::default() };
+        let read =
+            columns.sample(fields(json!({"text": "a", "label": 1, "group": "g", "neighbors": "[\"b\"]"}))).unwrap();
+        let expected = Sample {
+            text: "a".into(),
+            label: Some(Label::MEMBER),
+            group: Some("g".into()),
+            neighbors: Some(vec!["b".into()]),
+            ..Sample::default()
+        };
+        assert_eq!(read.sample, expected);
+    }
+
+    #[test]
+    fn fields_can_have_other_names() {
+        let named = |name: &str| Some(name.to_owned());
+        let columns = Columns { text: named("body"), label: named("seen"), id: named("doc"), labelled: true };
+        let read =
+            columns.sample(fields(json!({"body": "b", "text": "t", "seen": "member", "doc": "d", "id": 3}))).unwrap();
+        let expected = Sample {
+            id: Some(SampleId::Text("d".into())),
+            text: "b".into(),
+            label: Some(Label::MEMBER),
+            ..Sample::default()
+        };
+        assert_eq!(read.sample, expected);
+        assert_eq!(Value::Object(read.others), json!({"text": "t", "seen": "member", "doc": "d", "id": "d"}));
+        let fault = |value| columns.sample(fields(value)).unwrap_err().fault;
+        assert_eq!(fault(json!({"text": "t"})), "no column `body` (--text-column); columns found: text");
+        assert_eq!(
+            fault(json!({"body": "t", "doc": 1})),
+            "no column `seen` (--label-column); columns found: body, doc"
+        );
+        assert!(fault(json!({"body": 1, "doc": 1, "seen": 0})).starts_with("`body`: invalid type"));
+    }
+
+    #[test]
+    fn a_record_that_is_no_sample_says_why() {
+        let columns = Columns { labelled: true, ..Columns::default() };
+        for (record, words) in [
+            (json!({}), "no column `text` or `input`; columns found: none"),
+            (json!({"content": "a", "is_member": 1}), "columns found: content, is_member; use --text-column content"),
+            (json!({"text": 1}), "`text`: invalid type: integer `1`, expected a string"),
+            (json!({"text": "a", "input": "b"}), "both `text` and `input`"),
+            (json!({"text": "a", "id": []}), "`id`: invalid type: sequence, expected a string or an integer"),
+            (json!({"text": "a", "neighbors": []}), "`neighbors`: the list is empty"),
+            (json!({"text": "a", "neighbors": ["b", 1]}), "`neighbors[1]`"),
+            (json!({"text": "a", "label": "perhaps"}), "`label`: the label is \"perhaps\"; it must be 0 or 1"),
+            (json!({"text": "a", "label": 2}), "the label is 2; it must be 0 or 1"),
+        ] {
+            let fault = columns.sample(fields(record)).unwrap_err().fault;
+            assert!(fault.contains(words), "{fault}");
+        }
+        assert_eq!(columns.sample(fields(json!({"text": 5, "id": "e"}))).unwrap_err().others["id"], "e");
+    }
+}

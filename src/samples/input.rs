@@ -1,0 +1,127 @@
+//! The bytes of a file: opened, decompressed and counted.
+
+use super::peek::PeekReader;
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{BufRead, Error, ErrorKind, Read, Result, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+const GZIP: &[u8] = b"\x1f\x8b";
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+
+/// A file or standard input, decompressed where it is compressed.
+pub struct Input {
+    reader: PeekReader<Box<dyn Read + Send>>,
+    /// Counts the bytes of the file that were read.
+    position: Arc<AtomicU64>,
+    size: Option<u64>,
+    extension: String,
+    compressed: bool,
+    /// The file; none for other readers.
+    file: Option<PathBuf>,
+}
+
+impl Input {
+    /// Opens a file, or standard input for `-`. Compression is recognized by the content.
+    ///
+    /// # Errors
+    /// Where the file cannot be opened or read.
+    pub fn open(path: &Path) -> Result<Self> {
+        if path == Path::new("-") {
+            return Self::from_reader(stdin(), "");
+        }
+        let file = File::open(path)?;
+        let size = file.metadata()?.len();
+        let input = Self::from_reader(file, &extension(path))?;
+        Ok(Self { size: Some(size), file: Some(path.to_owned()), ..input })
+    }
+
+    /// The bytes of a reader, as of a file with this extension.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn from_reader(reader: impl Read + Send + 'static, extension: &str) -> Result<Self> {
+        let mut reader = PeekReader::new(Box::new(reader) as Box<dyn Read + Send>);
+        let position = reader.counter();
+        let head = reader.peek(ZSTD.len())?;
+        let (gzip, zstd) = (head.starts_with(GZIP), head.starts_with(ZSTD));
+        let reader = match (gzip, zstd) {
+            (true, _) => PeekReader::new(Box::new(Decoded(MultiGzDecoder::new(reader))) as Box<dyn Read + Send>),
+            (_, true) => {
+                PeekReader::new(Box::new(Decoded(zstd::Decoder::with_buffer(reader)?)) as Box<dyn Read + Send>)
+            }
+            _ => reader,
+        };
+        let compressed = gzip || zstd;
+        Ok(Self { reader, position, size: None, extension: extension.to_owned(), compressed, file: None })
+    }
+
+    /// The bytes of the file, compressed or not; none where that is not known.
+    #[must_use]
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// The extension of the file's name without that of its compression, in lower case.
+    #[must_use]
+    pub fn extension(&self) -> &str {
+        &self.extension
+    }
+
+    /// Counts the bytes of the file as they are read.
+    #[must_use]
+    pub fn counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.position)
+    }
+
+    /// The file, where it is one and not compressed.
+    pub(super) fn plain_file(&self) -> Option<&Path> {
+        self.file.as_deref().filter(|_| !self.compressed)
+    }
+
+    /// What comes next, without taking it: at least `least` bytes where there are so many.
+    pub(super) fn peek(&mut self, least: usize) -> Result<&[u8]> {
+        self.reader.peek(least)
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+impl BufRead for Input {
+    fn fill_buf(&mut self) -> Result<&[u8]> {
+        self.reader.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.reader.consume(amount);
+    }
+}
+
+/// Says of what cannot be decompressed that it is that.
+struct Decoded<D>(D);
+
+impl<D: Read> Read for Decoded<D> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let described = |error: Error| {
+            Error::new(
+                error.kind(),
+                format!("the compressed data are cut off or damaged ({error}); download the file again"),
+            )
+        };
+        self.0
+            .read(buffer)
+            .map_err(|error| if error.kind() == ErrorKind::Interrupted { error } else { described(error) })
+    }
+}
+
+fn extension(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let inner = [".gz", ".zst", ".zstd"].into_iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(&name);
+    Path::new(inner).extension().unwrap_or_default().to_string_lossy().into_owned()
+}

@@ -1,0 +1,63 @@
+//! What kind of file an input is.
+
+use super::ReadOptions;
+use super::csv_file;
+use super::error::ReadError;
+use super::input::Input;
+use super::ndjson::BYTE_ORDER_MARK;
+use super::parquet_file::MAGIC;
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
+/// A kind of file that holds samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum FileKind {
+    /// A JSON object a line.
+    Ndjson,
+    /// A JSON array of objects.
+    Json,
+    /// A table with a header, its columns separated by commas or something else.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
+}
+
+/// The kind of a file: by its content where that tells, else by the extension of its name.
+pub fn detect(input: &mut Input, options: &ReadOptions) -> Result<FileKind, ReadError> {
+    let extension = input.extension().to_owned();
+    let head = input.peek(MAGIC.len())?;
+    if head.starts_with(MAGIC) {
+        return Ok(FileKind::Parquet);
+    }
+    if extension == "parquet" {
+        return Err(ReadError::Unfit("not a Parquet file: it does not begin with \"PAR1\"".to_owned()));
+    }
+    if let Some(encoding) = foreign_encoding(head) {
+        let fault = format!("the file is {encoding}, not UTF-8; convert it (`iconv -f {encoding} -t UTF-8`)");
+        return Err(ReadError::Unfit(fault));
+    }
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    let first = head.trim_ascii_start().first();
+    match (first, extension.as_str()) {
+        (Some(b'{' | b'['), "csv" | "tsv") => {
+            let fault = "line 1: JSON, where the name of the file promises columns; rename it, or use --input-format";
+            Err(ReadError::Unfit(fault.to_owned()))
+        }
+        (_, "csv" | "tsv") => Ok(FileKind::Csv),
+        (Some(b'['), _) => Ok(FileKind::Json),
+        (_, "jsonl" | "ndjson" | "json") | (Some(b'{' | b'"') | None, _) => Ok(FileKind::Ndjson),
+        _ if csv_file::is_table(head, options) => Ok(FileKind::Csv),
+        _ => Ok(FileKind::Ndjson),
+    }
+}
+
+/// The encoding of a text that is not UTF-8, by its byte order mark or by the zero bytes of its first characters.
+fn foreign_encoding(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0xff, 0xfe, 0, 0, ..] | [_, 0, 0, 0, ..] => Some("UTF-32LE"),
+        [0, 0, 0xfe, 0xff, ..] | [0, 0, 0, _, ..] => Some("UTF-32BE"),
+        [0xff, 0xfe, ..] | [_, 0, ..] => Some("UTF-16LE"),
+        [0xfe, 0xff, ..] | [0, _, ..] => Some("UTF-16BE"),
+        _ => None,
+    }
+}

@@ -1,0 +1,61 @@
+//! Files of samples: NDJSON, a JSON array, CSV and its relatives, Parquet; plain or compressed with gzip or zstd.
+//!
+//! A file is read as [`Record`]s, one after another and in bounded memory. A record is an object of named fields, whatever the
+//! file is. [`Columns`] say which of its fields are the text, the label and the id; the others come along as they are.
+//!
+//! Invariants:
+//!
+//! - nothing is skipped: each record is a sample or has a fault that names its place;
+//! - a file that is not what it seems to be is refused with what was found in it and what to do.
+
+mod columns;
+mod csv_file;
+mod error;
+mod input;
+mod json_array;
+mod kind;
+mod ndjson;
+mod parquet_file;
+mod peek;
+mod record;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use columns::{BadRecord, Columns, FileSample};
+pub use error::ReadError;
+pub use input::Input;
+pub use kind::FileKind;
+pub use record::{Fields, Place, Record, Records};
+pub use words::first_words;
+
+/// How a file is read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// What kind of file it is; none to find out.
+    pub kind: Option<FileKind>,
+    /// What separates the columns of CSV; none to find out.
+    pub delimiter: Option<u8>,
+    /// Which fields are what.
+    pub columns: Columns,
+    /// The most bytes of a record of NDJSON, of a JSON array or of CSV; none for any number.
+    pub limit: Option<u64>,
+}
+
+/// The records of an input, from its beginning.
+///
+/// # Errors
+/// Where the input is no file of samples: not UTF-8, no column of texts, or damaged. What is wrong later is an item of the iterator.
+pub fn records(mut input: Input, options: &ReadOptions) -> Result<Records, ReadError> {
+    let kind = match options.kind {
+        Some(kind) => kind,
+        None => kind::detect(&mut input, options)?,
+    };
+    let limit = options.limit.unwrap_or(u64::MAX - 1);
+    Ok(match kind {
+        FileKind::Ndjson => Box::new(ndjson::read(input, limit)),
+        FileKind::Json => Box::new(json_array::read(input, limit)?),
+        FileKind::Csv => Box::new(csv_file::read(input, limit, options)?),
+        FileKind::Parquet => Box::new(parquet_file::read(input, &options.columns)?),
+    })
+}

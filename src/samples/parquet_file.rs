@@ -1,0 +1,81 @@
+//! Tables of Apache Parquet, as the Hugging Face Hub keeps its datasets.
+
+use super::columns::Columns;
+use super::error::ReadError;
+use super::input::Input;
+use super::record::{Fields, Place, Record};
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::reader::RowIter;
+use parquet::record::{Field, Row};
+use serde_json::{Number, Value};
+use std::fs::File;
+use std::io::Read;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What a file begins with.
+pub const MAGIC: &[u8] = b"PAR1";
+
+/// The rows of a table. What cannot be read at any place, a compressed file or standard input, is held in memory.
+pub fn read(
+    mut input: Input,
+    columns: &Columns,
+) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, ReadError> {
+    let unfit = |error: ParquetError| ReadError::Unfit(format!("not a Parquet file that can be read: {error}"));
+    let reader: Box<dyn FileReader> = match input.plain_file() {
+        Some(path) => Box::new(SerializedFileReader::new(File::open(path)?).map_err(unfit)?),
+        None => {
+            let mut bytes = Vec::new();
+            input.read_to_end(&mut bytes)?;
+            Box::new(SerializedFileReader::new(Bytes::from(bytes)).map_err(unfit)?)
+        }
+    };
+    let metadata = reader.metadata().file_metadata();
+    let names: Vec<String> = metadata.schema().get_fields().iter().map(|field| field.name().to_owned()).collect();
+    let known = |name: &str| names.iter().any(|known| known == name);
+    let all = || names.iter().map(String::as_str);
+    columns.text_among(known, all).map_err(ReadError::Unfit)?;
+    columns.check_others(known, all).map_err(ReadError::Unfit)?;
+    let rows = u64::try_from(metadata.num_rows()).unwrap_or(0).max(1);
+    let (size, counter) = (input.size(), input.counter());
+    Ok(RowIter::from_file_into(reader).zip(1..).map(move |(row, number)| {
+        let place = Place::Row(number);
+        let row = row.map_err(|error| ReadError::Broken { place, fault: error.to_string() })?;
+        // As if every row took an equal part of the file.
+        let position =
+            size.map_or_else(|| counter.load(Relaxed), |size| (size as f64 * number as f64 / rows as f64) as u64);
+        Ok(Record { place, position, fields: fields(&row) })
+    }))
+}
+
+fn fields(row: &Row) -> Result<Fields, String> {
+    row.get_column_iter()
+        .map(|(name, field)| Ok((name.clone(), value(field).map_err(|fault| format!("`{name}`: {fault}"))?)))
+        .collect()
+}
+
+/// The value as JSON has it. Dates and the like are texts, and what is no number is null.
+fn value(field: &Field) -> Result<Value, String> {
+    let float = |number: f64| Number::from_f64(number).map_or(Value::Null, Value::Number);
+    Ok(match field {
+        Field::Null => Value::Null,
+        Field::Bool(value) => (*value).into(),
+        Field::Byte(number) => (*number).into(),
+        Field::Short(number) => (*number).into(),
+        Field::Int(number) => (*number).into(),
+        Field::Long(number) => (*number).into(),
+        Field::UByte(number) => (*number).into(),
+        Field::UShort(number) => (*number).into(),
+        Field::UInt(number) => (*number).into(),
+        Field::ULong(number) => (*number).into(),
+        Field::Float(number) => float(f64::from(*number)),
+        Field::Double(number) => float(*number),
+        Field::Str(text) => text.as_str().into(),
+        // Some writers do not say that their bytes are texts.
+        Field::Bytes(bytes) => std::str::from_utf8(bytes.data()).map_err(|_| "not UTF-8".to_owned())?.into(),
+        Field::Group(row) => Value::Object(fields(row)?),
+        Field::ListInternal(list) => list.elements().iter().map(value).collect::<Result<_, _>>()?,
+        other => other.to_string().into(),
+    })
+}

@@ -1,0 +1,316 @@
+//! Files that people have, and what the command line says of those that it cannot read.
+
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(directory: &Path, arguments: &[&str]) -> Output {
+    run_with(directory, arguments, &[])
+}
+
+fn run_with(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
+        .args(arguments)
+        .current_dir(directory)
+        .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
+        .env("HF_HOME", directory.join("hub"))
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains("panicked"), "{said}");
+    said
+}
+
+fn succeeded(output: &Output) -> String {
+    assert!(output.status.success(), "{}", stderr(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+const TEXTS: [(&str, u8); 4] = [
+    ("The brass clock struck nine in Fallowfield.", 1),
+    ("Lot 7 is a silver jug from Blackham.", 1),
+    ("Nobody in this village has ever counted the windows.", 0),
+    ("A parcel of damp letters arrived after the flood.", 0),
+];
+
+fn ndjson() -> String {
+    let lines = TEXTS.iter().enumerate();
+    lines.map(|(id, (text, label))| json!({ "id": id, "text": text, "label": label }).to_string() + "\n").collect()
+}
+
+fn csv() -> String {
+    let rows = TEXTS.iter().enumerate();
+    let rows: String = rows.map(|(id, (text, label))| format!("{id},{text},{}\n", *label == 1)).collect();
+    format!("doc,content,seen\n{rows}")
+}
+
+#[test]
+fn a_text_has_one_score_whatever_file_it_comes_from() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &str| std::fs::write(directory.path().join(name), content).unwrap();
+    write("a.jsonl", &ndjson());
+    write("a.csv", &csv());
+    let array: Vec<&str> = TEXTS.iter().map(|(text, _)| *text).collect();
+    write("a.json", &serde_json::to_string_pretty(&array).unwrap());
+    let scores = |arguments: &[&str]| -> Vec<Value> {
+        let out = succeeded(&run(directory.path(), &[&["score", "--methods", "loss"], arguments].concat()));
+        out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["scores"]["loss"].clone()).collect()
+    };
+    let expected = scores(&["a.jsonl"]);
+    assert_eq!(expected.len(), 4);
+    assert_eq!(scores(&["a.csv", "--text-column", "content"]), expected);
+    assert_eq!(scores(&["a.json"]), expected);
+
+    // What is written as a table can be read again, with what came along.
+    let table = |name: &str| {
+        let arguments = ["score", "a.csv", "--text-column", "content", "--id-column", "doc", "--methods", "loss"];
+        succeeded(&run(directory.path(), &[&arguments[..], &["--output", name]].concat()));
+    };
+    table("out.csv");
+    let written = std::fs::read_to_string(directory.path().join("out.csv")).unwrap();
+    let lines: Vec<&str> = written.lines().collect();
+    assert!(lines[0].starts_with("doc,seen,id,index,scored_tokens,"), "{written}");
+    assert!(lines[1].starts_with("0,true,0,0,") && lines[1].contains(&expected[0].to_string()), "{written}");
+    table("out.parquet");
+    assert_eq!(&std::fs::read(directory.path().join("out.parquet")).unwrap()[..4], b"PAR1");
+    let again = run(directory.path(), &["score", "out.parquet", "--text-column", "doc", "--methods", "loss"]);
+    assert!(succeeded(&again).contains(r#""seen":"true""#));
+}
+
+#[test]
+fn texts_are_cut_to_a_number_of_words() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.jsonl"), ndjson()).unwrap();
+    let cut: String = TEXTS
+        .iter()
+        .map(|(text, _)| {
+            let words: Vec<&str> = text.split(' ').take(3).collect();
+            json!({ "text": words.join(" ") }).to_string() + "\n"
+        })
+        .collect();
+    std::fs::write(directory.path().join("b.jsonl"), cut).unwrap();
+    let loss = |arguments: &[&str]| -> Vec<Value> {
+        let out = succeeded(&run(directory.path(), &[&["score", "--methods", "loss"], arguments].concat()));
+        out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["scores"].clone()).collect()
+    };
+    assert_eq!(loss(&["a.jsonl", "--words", "3"]), loss(&["b.jsonl"]));
+}
+
+#[test]
+fn an_audit_writes_its_scores_with_their_thresholds() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.csv"), csv()).unwrap();
+    let audit = ["audit", "a.csv", "--text-column", "content", "--label-column", "seen", "--methods", "loss,zlib"];
+    let table = succeeded(&run(
+        directory.path(),
+        &[&audit[..], &["--format", "table", "--fpr", "0.5", "--scores", "s.csv"]].concat(),
+    ));
+    assert!(table.contains("4 samples, 2 members, 2 non-members, 0 exclusions"), "{table}");
+    let scores = std::fs::read_to_string(directory.path().join("s.csv")).unwrap();
+    let header = scores.lines().next().unwrap();
+    assert_eq!(
+        header,
+        "index,doc,seen,label,scored_tokens,truncated,errors,loss,zlib,loss threshold at FPR 0.5,loss above at FPR 0.5,\
+         zlib threshold at FPR 0.5,zlib above at FPR 0.5"
+    );
+    // At one half, one of the two non-members may be at or above the threshold.
+    let mut rows = csv::Reader::from_reader(scores.as_bytes());
+    let above = rows.records().filter(|row| {
+        let row = row.as_ref().unwrap();
+        assert_eq!(row[8 - 1].parse::<f64>().unwrap() >= row[9].parse::<f64>().unwrap(), &row[10] == "true");
+        &row[3] == "0" && &row[10] == "true"
+    });
+    assert!(above.count() <= 1, "{scores}");
+
+    succeeded(&run(directory.path(), &[&audit[..], &["--scores", "s.ndjson"]].concat()));
+    let lines = std::fs::read_to_string(directory.path().join("s.ndjson")).unwrap();
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(first["thresholds"]["loss"].as_array().unwrap().len(), 3, "{first}");
+}
+
+#[test]
+fn an_audit_without_labels_shows_how_scores_are_spread() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.csv"), csv()).unwrap();
+    let arguments = ["audit", "a.csv", "--text-column", "content", "--methods", "loss", "--format", "table"];
+    let table = succeeded(&run(directory.path(), &arguments));
+    assert!(table.contains("4 samples without labels, 0 exclusions"), "{table}");
+    assert!(table.contains("lowest") && table.contains("median") && !table.contains("AUROC"), "{table}");
+}
+
+#[test]
+fn an_interrupted_run_resumed_gives_the_bytes_of_one_that_was_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let texts: String = (0..3_000).fold(String::new(), |mut all, number| {
+        let _ =
+            writeln!(all, "{}", json!({ "id": number, "text": format!("Letter {number} of the baker of Denmoor.") }));
+        all
+    });
+    std::fs::write(directory.path().join("a.jsonl"), texts).unwrap();
+    let arguments = |output: &'static str| ["score", "a.jsonl", "--output", output];
+    succeeded(&run(directory.path(), &arguments("whole.csv")));
+
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
+        .args(arguments("parts.csv"))
+        .current_dir(directory.path())
+        .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
+        .spawn()
+        .unwrap();
+    let partial = directory.path().join("parts.csv.partial");
+    let lines = || std::fs::read_to_string(&partial).map_or(0, |text| text.lines().count());
+    while lines() < 500 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!directory.path().join("parts.csv").exists() && lines() < 3_000);
+    let refused = run(directory.path(), &arguments("parts.csv"));
+    assert!(!refused.status.success() && stderr(&refused).contains("--resume"));
+    let other = [&arguments("parts.csv")[..], &["--resume", "--words", "2"]].concat();
+    assert!(stderr(&run(directory.path(), &other)).contains("it is of another run: input was"));
+
+    succeeded(&run(directory.path(), &[&arguments("parts.csv")[..], &["--resume"]].concat()));
+    let read = |name: &str| std::fs::read(directory.path().join(name)).unwrap();
+    assert!(read("parts.csv") == read("whole.csv"), "the resumed run wrote something else");
+    assert!(!partial.exists());
+}
+
+/// Writes what a user may have, and runs what they may try: the arguments, the exit code, and what is said.
+#[test]
+fn mistakes_are_told_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &[u8]| {
+        let path = directory.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    };
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo");
+    let file = |name: &str| std::fs::read(model.join(name)).unwrap();
+    write("texts.jsonl", ndjson().as_bytes());
+    write("columns.csv", csv().as_bytes());
+    write("short.jsonl", b"{\"text\": \"\"}\n{\"text\": \"\"}\n");
+    write("broken.jsonl", b"nonsense\n{\"body\": 1}\n");
+    write("mixed.jsonl", format!("{}nonsense\n", ndjson()).as_bytes());
+    write("pretty.json", b"{\n  \"text\": \"a\"\n}\n");
+    write("utf16.csv", &"text\na\n".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>());
+    write("labels.csv", b"text,label\na,yes\n");
+    write("both.csv", b"text,input\na,b\n");
+    write("fake.parquet", b"text\na\n");
+    write("empty.jsonl", b"");
+    write("no-model/notes.txt", b"x");
+    write("cut-off/config.json", &file("config.json"));
+    write("cut-off/tokenizer.json", &file("tokenizer.json"));
+    write("cut-off/model.safetensors", &file("model.safetensors")[..1_000]);
+    write("pointer/config.json", &file("config.json"));
+    write("pointer/tokenizer.json", &file("tokenizer.json"));
+    write("pointer/model.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n");
+
+    let offline = [("HF_HUB_OFFLINE", "1")];
+    for (arguments, environment, code, said) in [
+        ("score absent.jsonl", &[][..], 1, "cannot read absent.jsonl: No such file"),
+        ("score columns.csv", &[], 1, "columns found: doc, content, seen; use --text-column content"),
+        (
+            "score columns.csv --text-column body",
+            &[],
+            1,
+            "no column `body` (--text-column); columns found: doc, content, seen",
+        ),
+        (
+            "audit columns.csv --text-column content --label-column member",
+            &[],
+            1,
+            "no column `member` (--label-column)",
+        ),
+        ("score both.csv", &[], 1, "both `text` and `input`; choose one with --text-column"),
+        ("score short.jsonl", &[], 1, "2 of 2 texts could not be scored; first: text 1: "),
+        ("score broken.jsonl", &[], 1, "2 of 2 texts could not be scored; first: line 1: not JSON: "),
+        ("score mixed.jsonl", &[], 0, "warning: 1 of 5 texts could not be scored; first: line 5: not JSON: "),
+        ("score mixed.jsonl --strict", &[], 1, "error: 1 of 5 texts could not be scored; first: line 5: not JSON: "),
+        ("score empty.jsonl", &[], 0, ""),
+        ("audit empty.jsonl", &[], 1, "the list of samples is empty"),
+        ("score pretty.json", &[], 1, "write each on one line (`jq -c .`)"),
+        ("score utf16.csv", &[], 1, "the file is UTF-16LE, not UTF-8; convert it (`iconv -f UTF-16LE -t UTF-8`)"),
+        ("audit labels.csv", &[], 1, "line 2: `label`: the label is \"yes\"; it must be 0 or 1, true or false"),
+        ("score fake.parquet", &[], 1, "not a Parquet file: it does not begin with \"PAR1\""),
+        ("score texts.jsonl --input-format xml", &[], 2, "possible values: ndjson, json, csv, parquet"),
+        ("score texts.jsonl --delimiter ab", &[], 2, "expected one ASCII character"),
+        ("score texts.jsonl --words 0", &[], 2, "--words"),
+        ("score - --output x.csv --resume", &[], 1, "--resume needs a file"),
+        ("score texts.jsonl --resume", &[], 2, "--output"),
+        ("score texts.jsonl --tokens --output x.csv", &[], 1, "--tokens lists of tokens fit no table; write NDJSON"),
+        ("score texts.jsonl --output absent/x.csv", &[], 1, "cannot write absent/x.csv"),
+        ("audit texts.jsonl --scores absent/x.csv", &[], 1, "cannot write absent/x.csv"),
+        (
+            "score texts.jsonl --model pythia",
+            &[],
+            1,
+            "`pythia` is neither a configured model (demo, demo-reference), nor a directory",
+        ),
+        ("score texts.jsonl --model ../absent", &[], 1, "source `../absent` is not a directory, nor a repository"),
+        ("score texts.jsonl --model a/../b", &[], 1, "source `a/../b` is not a directory, nor a repository"),
+        (
+            "score texts.jsonl --model no/such",
+            &offline,
+            1,
+            "`no/such` (there is no such directory, so it names a repository)",
+        ),
+        (
+            "score texts.jsonl --model no/such@v2",
+            &offline,
+            1,
+            "at revision `v2` is not completely in the cache, and HF_HUB_OFFLINE is set",
+        ),
+        (
+            "score texts.jsonl --model no-model",
+            &[],
+            1,
+            "no-model/config.json: no such file; is this the right directory? found: notes.txt",
+        ),
+        ("score texts.jsonl --model cut-off", &[], 1, "the file is cut off: 1000 of "),
+        ("score texts.jsonl --model pointer", &[], 1, "a pointer of Git LFS, not the weights"),
+        ("score texts.jsonl --dtype f8", &[], 2, "possible values: auto, f32, f16, bf16"),
+        ("score texts.jsonl --reference demo", &[], 1, "`demo` cannot be its own reference"),
+        (
+            "score texts.jsonl",
+            &[("PDR_AUDIT_SERVER_PORT", "1")],
+            1,
+            "two underscores separate the parts of a name: PDR_AUDIT__SERVER__PORT",
+        ),
+        ("score texts.jsonl", &[("PDR_AUDIT__LOG__LEVEL", "verbose")], 1, "expected a filter as in \"info\""),
+    ] {
+        let arguments_list: Vec<&str> = arguments.split(' ').collect();
+        let output = run_with(directory.path(), &arguments_list, environment);
+        let error = stderr(&output);
+        println!("{arguments:55} {:?} {}", output.status.code(), error.trim_end().replace('\n', " | "));
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {error}");
+        assert!(error.contains(said), "{arguments}: {error}");
+    }
+    assert!(!directory.path().join("x.csv").exists() && !directory.path().join("x.csv.partial").exists());
+}
+
+#[test]
+fn a_directory_is_a_model_without_any_setting() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.jsonl"), ndjson()).unwrap();
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
+    let (demo, reference) = (models.join("demo"), models.join("demo-reference"));
+    let (demo, reference) = (demo.to_str().unwrap(), reference.to_str().unwrap());
+    let score = |arguments: &[&str]| -> Vec<Value> {
+        let out =
+            succeeded(&run(directory.path(), &[&["score", "a.jsonl", "--methods", "loss,ref"], arguments].concat()));
+        out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["scores"].clone()).collect()
+    };
+    let expected = score(&[]);
+    assert_eq!(expected[0].as_object().unwrap().len(), 2);
+    let by_path = score(&["--model", demo, "--reference", reference, "--dtype", "f32"]);
+    let values = |scores: &[Value]| -> Vec<Vec<Value>> {
+        scores.iter().map(|scores| scores.as_object().unwrap().values().cloned().collect()).collect()
+    };
+    assert_eq!(values(&by_path), values(&expected));
+}
