@@ -1,6 +1,6 @@
 //! The texts of a corpus, one after another and in bounded memory, whatever kind of file they stand in.
 
-use crate::samples::{Columns, Input, Place, ReadOptions, Record, records};
+use crate::samples::{ColumnNames, InputFile, ReadOptions, Record, RecordPlace, records};
 use anyhow::{Context, Result, anyhow};
 use std::io::Read;
 use std::iter::from_fn;
@@ -19,7 +19,7 @@ const SAMPLES: [&str; 6] = ["jsonl", "ndjson", "json", "csv", "tsv", "parquet"];
 #[derive(Debug, PartialEq, Eq)]
 pub struct Text {
     /// Where it begins.
-    pub place: Place,
+    pub place: RecordPlace,
     /// How much of the file it took.
     pub bytes: u64,
     pub text: String,
@@ -31,19 +31,19 @@ pub struct Text {
 /// # Errors
 /// Where the file cannot be opened; what cannot be read later is an item of the iterator and names its place.
 pub fn open(path: &Path, limit: u64) -> Result<Box<dyn Iterator<Item = Result<Text>> + Send>> {
-    let input = Input::open(path)?;
+    let input = InputFile::open(path)?;
     Ok(match path == Path::new("-") || SAMPLES.contains(&input.extension()) {
         true => Box::new(of_samples(input, limit)?),
         false => Box::new(plain(input)),
     })
 }
 
-fn of_samples(input: Input, limit: u64) -> Result<impl Iterator<Item = Result<Text>> + Send> {
+fn of_samples(input: InputFile, limit: u64) -> Result<impl Iterator<Item = Result<Text>> + Send> {
     let options = ReadOptions { limit: Some(limit), ..ReadOptions::default() };
     let mut read = 0;
     Ok(records(input, &options)?.map(move |record| {
         let Record { place, position, fields } = record?;
-        let sample = fields.and_then(|fields| Columns::default().sample(fields).map_err(|bad| bad.fault));
+        let sample = fields.and_then(|fields| ColumnNames::default().sample(fields).map_err(|bad| bad.fault));
         let text = sample.map_err(|fault| anyhow!("{place}: {fault}"))?.sample.text;
         let bytes = position.saturating_sub(std::mem::replace(&mut read, position));
         Ok(Text { place, bytes, text })
@@ -69,7 +69,7 @@ fn plain(mut reader: impl Read) -> impl Iterator<Item = Result<Text>> {
         let begins = line;
         line += line_ends(&piece);
         Some(match String::from_utf8(piece) {
-            Ok(text) => Ok(Text { place: Place::Line(begins), bytes, text }),
+            Ok(text) => Ok(Text { place: RecordPlace::Line(begins), bytes, text }),
             Err(error) => {
                 let valid = error.utf8_error().valid_up_to();
                 Err(anyhow!("line {}: not UTF-8", begins + line_ends(&error.as_bytes()[..valid])))
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(expected.len(), lines.len().div_ceil(PIECE));
         let mut line = 1;
         for (at, piece) in expected.iter().enumerate() {
-            assert_eq!(piece.place, Place::Line(line));
+            assert_eq!(piece.place, RecordPlace::Line(line));
             line += line_ends(piece.text.as_bytes());
             assert!(piece.text.ends_with('\n') && piece.text.len() <= PIECE);
             // Full but for a part of a line.
@@ -133,7 +133,7 @@ mod tests {
         let words = "word ".repeat(PIECE / 4);
         let cut = pieces(words.as_bytes(), 1 << 20);
         assert_eq!(cut.iter().map(|piece| piece.text.as_str()).collect::<String>(), words);
-        assert!(cut.iter().skip(1).all(|piece| piece.text.starts_with(" word") && piece.place == Place::Line(1)));
+        assert!(cut.iter().skip(1).all(|piece| piece.text.starts_with(" word") && piece.place == RecordPlace::Line(1)));
 
         // Three bytes a character, which do not divide a piece.
         let wide = "語".repeat(PIECE);
@@ -145,7 +145,10 @@ mod tests {
     #[test]
     fn plain_text_begins_after_its_mark_and_is_utf_8() {
         assert_eq!(pieces(b"", 9), []);
-        assert_eq!(pieces(b"\xef\xbb\xbfa\nb", 9), [Text { place: Place::Line(1), bytes: 6, text: "a\nb".into() }]);
+        assert_eq!(
+            pieces(b"\xef\xbb\xbfa\nb", 9),
+            [Text { place: RecordPlace::Line(1), bytes: 6, text: "a\nb".into() }]
+        );
         for (before, line) in [(0, 1), (3, 4), (PIECE, PIECE + 1)] {
             let bytes = ["\n".repeat(before).as_bytes(), b"ab\xffc\n"].concat();
             let error = plain(boxed(&bytes, 9)).collect::<Result<Vec<_>>>().unwrap_err();
@@ -155,12 +158,15 @@ mod tests {
 
     #[test]
     fn a_fault_names_its_line() {
-        let words_in = |text: &str| -> Result<Vec<(Place, String)>> {
-            let input = Input::from_reader(boxed(text.as_bytes(), 9), "jsonl").unwrap();
+        let words_in = |text: &str| -> Result<Vec<(RecordPlace, String)>> {
+            let input = InputFile::from_reader(boxed(text.as_bytes(), 9), "jsonl").unwrap();
             of_samples(input, 40)?.map(|text| text.map(|text| (text.place, text.text))).collect()
         };
         let good = "{\"text\": \"a\"}\n\n{\"input\": \"b\", \"id\": 1}\n";
-        assert_eq!(words_in(good).unwrap(), [(Place::Line(1), "a".to_owned()), (Place::Line(3), "b".to_owned())]);
+        assert_eq!(
+            words_in(good).unwrap(),
+            [(RecordPlace::Line(1), "a".to_owned()), (RecordPlace::Line(3), "b".to_owned())]
+        );
         for bad in ["nonsense", "{}", "{\"text\": 1}", &format!("{{\"text\": \"{}\"}}", "x".repeat(40))] {
             let said = format!("{:#}", words_in(&format!("{good}{bad}\n")).unwrap_err());
             assert!(said.starts_with("line 4: "), "{said}");

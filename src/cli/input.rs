@@ -1,6 +1,6 @@
 //! The arguments that say what file is read, and how.
 
-use crate::samples::{Columns, FileKind, Input, ReadOptions, first_words};
+use crate::samples::{ColumnNames, FileKind, InputFile, ReadOptions, first_words};
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -44,8 +44,8 @@ fn delimiter(text: &str) -> Result<u8, String> {
 
 impl InputArgs {
     /// Opens the file.
-    pub fn open(&self) -> Result<Input> {
-        Input::open(&self.file).with_context(|| self.unreadable())
+    pub fn open(&self) -> Result<InputFile> {
+        InputFile::open(&self.file).with_context(|| self.unreadable())
     }
 
     /// What to say before the reason.
@@ -57,7 +57,7 @@ impl InputArgs {
     /// `label_column` names.
     pub fn options(&self, limit: Option<u64>, labelled: bool, label_column: Option<String>) -> ReadOptions {
         let (text, id) = (self.text_column.clone(), self.id_column.clone());
-        let columns = Columns { text, id, label: label_column, labelled };
+        let columns = ColumnNames { text, id, label: label_column, labelled };
         ReadOptions { kind: self.input_format, delimiter: self.delimiter, columns, limit }
     }
 

@@ -135,7 +135,7 @@ fn run(cli: Cli) -> Result<()> {
     let ServeArgs { host, port, model, variant } = &cli.serve;
     let server_flags = host.is_some() || port.is_some() || !model.is_empty();
     if (server_flags || variant.reference.is_some() || variant.dtype.is_some()) && cli.command.is_some() {
-        bail!("flags of `serve` and of other commands come after the name of the command");
+        bail!("--host, --port, --model and what goes with them come after the name of the command");
     }
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
         Command::Serve(args) => {

@@ -4,9 +4,9 @@ use super::export::{ExportFormat, ResultRow};
 use super::input::InputArgs;
 use super::partial::PartialResults;
 use super::progress::Progress;
-use super::{ScoringArgs, tally::Tally};
+use super::{ScoringArgs, tally::ScoreTally};
 use crate::audits::Sample;
-use crate::samples::{BadRecord, FileSample, Input, ReadError, ReadOptions, Record, records};
+use crate::samples::{BadRecord, FileSample, InputFile, ReadError, ReadOptions, Record, records};
 use crate::scorer::{self, Bound, IN_FLIGHT, Plan, Scorer, ScorerError, TextError, TextResult};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -56,11 +56,11 @@ pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
 }
 
 /// Scores the texts of a file; records longer than `limit` bytes fail.
-async fn score(args: ScoreArgs, input: Input, limit: u64, scorer: &Scorer, plan: &Plan) -> Result<()> {
+async fn score(args: ScoreArgs, input: InputFile, limit: u64, scorer: &Scorer, plan: &Plan) -> Result<()> {
     let size = input.size();
     let options = args.input.options(Some(limit), false, None);
     let bound = scorer.bind(plan).await.map_err(super::explained)?;
-    let mut tally = Tally::default();
+    let mut tally = ScoreTally::default();
     let mut results = Results::open(&args, size, &bound, plan)?;
     let first = results.resume(&mut tally)?;
 
@@ -121,7 +121,7 @@ impl Results {
     }
 
     /// Counts what an interrupted run has left; says how many results that are.
-    fn resume(&self, tally: &mut Tally) -> Result<usize> {
+    fn resume(&self, tally: &mut ScoreTally) -> Result<usize> {
         let Self::File(file) = self else { return Ok(0) };
         for row in file.left()? {
             tally.add(&row?);
@@ -156,7 +156,7 @@ impl Results {
 
 /// Reads the texts after the first `skip`.
 fn read(
-    input: Input,
+    input: InputFile,
     options: &ReadOptions,
     args: &InputArgs,
     skip: usize,

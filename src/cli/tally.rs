@@ -6,14 +6,14 @@ use serde_json::Value;
 
 /// Counts of results.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct ScoreTally {
     total: usize,
     failed: usize,
     /// What is wrong with the first that failed.
     first: Option<String>,
 }
 
-impl Tally {
+impl ScoreTally {
     /// Counts a result; one without any score has failed.
     pub fn add(&mut self, row: &ResultRow) {
         self.total += 1;
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn tally(rows: &[Value]) -> Tally {
-        let mut tally = Tally::default();
+    fn tally(rows: &[Value]) -> ScoreTally {
+        let mut tally = ScoreTally::default();
         rows.iter().for_each(|row| tally.add(row.as_object().unwrap()));
         tally
     }

@@ -182,8 +182,8 @@ mod tests {
             assert!(said.contains(&format!("`{name}` is neither a configured model (demo, demo-reference)")), "{said}");
         }
         assert!(fault(&flags(&["demo", "x/a"])).contains("`demo` is part of the program"));
-        let own = ModelFlags { reference: Some("x/a".into()), ..flags(&["x/a"]) };
-        assert!(fault(&own).contains("`a` cannot be its own reference"));
+        let itself = ModelFlags { reference: Some("x/a".into()), ..flags(&["x/a"]) };
+        assert!(fault(&itself).contains("`a` cannot be its own reference"));
         let embedded = ModelFlags { reference: Some("x/a".into()), ..flags(&["demo"]) };
         assert!(fault(&embedded).contains("`demo` is part of the program, as is its reference"));
     }

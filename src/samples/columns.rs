@@ -9,7 +9,7 @@ const USUAL: [&str; 8] = ["content", "body", "snippet", "passage", "document", "
 
 /// The fields that are the text, the label and the id, where they are not called so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Columns {
+pub struct ColumnNames {
     /// The field of the text; by default `text` or else `input`.
     pub text: Option<String>,
     /// The field of the label; by default `label`.
@@ -40,7 +40,7 @@ impl From<String> for BadRecord {
     }
 }
 
-impl Columns {
+impl ColumnNames {
     /// Reads a record as a sample.
     ///
     /// # Errors
@@ -170,11 +170,11 @@ mod tests {
 
     #[test]
     fn a_record_is_a_sample_with_what_comes_along() {
-        let columns = Columns::default();
+        let columns = ColumnNames::default();
         let read = columns.sample(fields(json!({"input": "a", "id": 7, "label": "any", "more": [1]}))).unwrap();
         assert_eq!(read.sample, Sample { id: Some(SampleId::Integer(7)), text: "a".into(), ..Sample::default() });
         assert_eq!(Value::Object(read.others), json!({"id": 7, "label": "any", "more": [1]}));
-        let columns = Columns { labelled: true, ..Columns::default() };
+        let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
         let read =
             columns.sample(fields(json!({"text": "a", "label": 1, "group": "g", "neighbors": "[\"b\"]"}))).unwrap();
         let expected = Sample {
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn fields_can_have_other_names() {
         let named = |name: &str| Some(name.to_owned());
-        let columns = Columns { text: named("body"), label: named("seen"), id: named("doc"), labelled: true };
+        let columns = ColumnNames { text: named("body"), label: named("seen"), id: named("doc"), labelled: true };
         let read =
             columns.sample(fields(json!({"body": "b", "text": "t", "seen": "member", "doc": "d", "id": 3}))).unwrap();
         let expected = Sample {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_record_that_is_no_sample_says_why() {
-        let columns = Columns { labelled: true, ..Columns::default() };
+        let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
         for (record, words) in [
             (json!({}), "no column `text` or `input`; columns found: none"),
             (json!({"content": "a", "is_member": 1}), "columns found: content, is_member; use --text-column content"),

@@ -2,8 +2,9 @@
 
 use super::ReadOptions;
 use super::error::ReadError;
-use super::input::Input;
-use super::record::{Fields, Place, Record};
+use super::input::InputFile;
+use super::place::RecordPlace;
+use super::record::{Fields, Record};
 use csv::{ErrorKind, Position, StringRecord};
 use serde_json::Value;
 use std::io::Read;
@@ -15,7 +16,7 @@ const DELIMITERS: [u8; 4] = *b",\t;|";
 
 /// The records, each of at most `limit` bytes. An empty field is the empty text or else null.
 pub fn read(
-    mut input: Input,
+    mut input: InputFile,
     limit: u64,
     options: &ReadOptions,
 ) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, ReadError> {
@@ -46,10 +47,10 @@ pub fn read(
                     Err(format!("{len} fields, where the header has {expected_len}"))
                 }
                 ErrorKind::Utf8 { .. } => Err("not UTF-8".to_owned()),
-                _ => return Some(Err(ReadError::Broken { place: Place::Line(line), fault: error.to_string() })),
+                _ => return Some(Err(ReadError::Broken { place: RecordPlace::Line(line), fault: error.to_string() })),
             },
         };
-        Some(Ok(Record { place: Place::Line(line), position: counter.load(Relaxed), fields }))
+        Some(Ok(Record { place: RecordPlace::Line(line), position: counter.load(Relaxed), fields }))
     }))
 }
 
@@ -97,7 +98,7 @@ pub fn is_table(head: &[u8], options: &ReadOptions) -> bool {
 
 /// A quotation mark that is never closed would make one record of all that follows.
 struct Bounded {
-    reader: Input,
+    reader: InputFile,
     limit: u64,
     /// How much more may be read.
     left: u64,

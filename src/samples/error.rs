@@ -1,6 +1,6 @@
 //! Why a file cannot be read any further.
 
-use super::record::Place;
+use super::place::RecordPlace;
 
 /// A fault that ends the reading of a file.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum ReadError {
     #[error("{place}: {fault}")]
     Broken {
         /// The record.
-        place: Place,
+        place: RecordPlace,
         /// What is wrong with it.
         fault: String,
     },

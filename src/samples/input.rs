@@ -12,7 +12,7 @@ const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// A file or standard input, decompressed where it is compressed.
-pub struct Input {
+pub struct InputFile {
     reader: PeekReader<Box<dyn Read + Send>>,
     /// Counts the bytes of the file that were read.
     position: Arc<AtomicU64>,
@@ -23,7 +23,7 @@ pub struct Input {
     file: Option<PathBuf>,
 }
 
-impl Input {
+impl InputFile {
     /// Opens a file, or standard input for `-`. Compression is recognized by the content.
     ///
     /// # Errors
@@ -87,13 +87,13 @@ impl Input {
     }
 }
 
-impl Read for Input {
+impl Read for InputFile {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         self.reader.read(buffer)
     }
 }
 
-impl BufRead for Input {
+impl BufRead for InputFile {
     fn fill_buf(&mut self) -> Result<&[u8]> {
         self.reader.fill_buf()
     }

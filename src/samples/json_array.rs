@@ -1,9 +1,10 @@
 //! One JSON array of objects, read an element at a time.
 
 use super::error::ReadError;
-use super::input::Input;
+use super::input::InputFile;
 use super::ndjson::{BYTE_ORDER_MARK, fields};
-use super::record::{Place, Record};
+use super::place::RecordPlace;
+use super::record::Record;
 use serde::Deserialize;
 use serde_json::{Deserializer, Value};
 use std::io::{BufRead, Read};
@@ -11,7 +12,7 @@ use std::iter::from_fn;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The elements of an array, each of at most `limit` bytes.
-pub fn read(mut input: Input, limit: u64) -> Result<impl Iterator<Item = Result<Record, ReadError>>, ReadError> {
+pub fn read(mut input: InputFile, limit: u64) -> Result<impl Iterator<Item = Result<Record, ReadError>>, ReadError> {
     if input.peek(BYTE_ORDER_MARK.len())?.starts_with(BYTE_ORDER_MARK) {
         input.consume(BYTE_ORDER_MARK.len());
     }
@@ -29,7 +30,7 @@ pub fn read(mut input: Input, limit: u64) -> Result<impl Iterator<Item = Result<
         }
         let next = next_element(&mut input, number == 0, limit);
         number += 1;
-        let place = Place::Element(number);
+        let place = RecordPlace::Element(number);
         // After a fault there is no telling where the next element begins.
         ended = !matches!(next, Ok(Some(_)));
         match next {
@@ -41,7 +42,7 @@ pub fn read(mut input: Input, limit: u64) -> Result<impl Iterator<Item = Result<
 }
 
 /// The next element; none at the end of the array, after which nothing may follow.
-fn next_element(input: &mut Input, is_first: bool, limit: u64) -> Result<Option<Value>, String> {
+fn next_element(input: &mut InputFile, is_first: bool, limit: u64) -> Result<Option<Value>, String> {
     let cut_off = "the file ends in the middle of the array";
     let unreadable = |error: std::io::Error| error.to_string();
     let byte = next_byte(input).map_err(unreadable)?.ok_or(cut_off)?;
@@ -73,7 +74,7 @@ fn next_element(input: &mut Input, is_first: bool, limit: u64) -> Result<Option<
 }
 
 /// The next byte that is no white space, without taking it.
-fn next_byte(input: &mut Input) -> std::io::Result<Option<u8>> {
+fn next_byte(input: &mut InputFile) -> std::io::Result<Option<u8>> {
     loop {
         let bytes = input.fill_buf()?;
         if bytes.is_empty() {

@@ -3,7 +3,7 @@
 use super::ReadOptions;
 use super::csv_file;
 use super::error::ReadError;
-use super::input::Input;
+use super::input::InputFile;
 use super::ndjson::BYTE_ORDER_MARK;
 use super::parquet_file::MAGIC;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -23,7 +23,7 @@ pub enum FileKind {
 }
 
 /// The kind of a file: by its content where that tells, else by the extension of its name.
-pub fn detect(input: &mut Input, options: &ReadOptions) -> Result<FileKind, ReadError> {
+pub fn detect(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, ReadError> {
     let extension = input.extension().to_owned();
     let head = input.peek(MAGIC.len())?;
     if head.starts_with(MAGIC) {

@@ -1,7 +1,7 @@
 //! Files of samples: NDJSON, a JSON array, CSV and its relatives, Parquet; plain or compressed with gzip or zstd.
 //!
 //! A file is read as [`Record`]s, one after another and in bounded memory. A record is an object of named fields, whatever the
-//! file is. [`Columns`] say which of its fields are the text, the label and the id; the others come along as they are.
+//! file is. [`ColumnNames`] say which of its fields are the text, the label and the id; the others come along as they are.
 //!
 //! Invariants:
 //!
@@ -17,16 +17,18 @@ mod kind;
 mod ndjson;
 mod parquet_file;
 mod peek;
+mod place;
 mod record;
 #[cfg(test)]
 mod tests;
 mod words;
 
-pub use columns::{BadRecord, Columns, FileSample};
+pub use columns::{BadRecord, ColumnNames, FileSample};
 pub use error::ReadError;
-pub use input::Input;
+pub use input::InputFile;
 pub use kind::FileKind;
-pub use record::{Fields, Place, Record, Records};
+pub use place::RecordPlace;
+pub use record::{Fields, FileRecords, Record};
 pub use words::first_words;
 
 /// How a file is read.
@@ -37,7 +39,7 @@ pub struct ReadOptions {
     /// What separates the columns of CSV; none to find out.
     pub delimiter: Option<u8>,
     /// Which fields are what.
-    pub columns: Columns,
+    pub columns: ColumnNames,
     /// The most bytes of a record of NDJSON, of a JSON array or of CSV; none for any number.
     pub limit: Option<u64>,
 }
@@ -46,7 +48,7 @@ pub struct ReadOptions {
 ///
 /// # Errors
 /// Where the input is no file of samples: not UTF-8, no column of texts, or damaged. What is wrong later is an item of the iterator.
-pub fn records(mut input: Input, options: &ReadOptions) -> Result<Records, ReadError> {
+pub fn records(mut input: InputFile, options: &ReadOptions) -> Result<FileRecords, ReadError> {
     let kind = match options.kind {
         Some(kind) => kind,
         None => kind::detect(&mut input, options)?,

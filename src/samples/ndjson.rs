@@ -1,8 +1,9 @@
 //! One JSON object a line.
 
 use super::error::ReadError;
-use super::input::Input;
-use super::record::{Fields, Place, Record};
+use super::input::InputFile;
+use super::place::RecordPlace;
+use super::record::{Fields, Record};
 use serde_json::Value;
 use std::io::{BufRead, Read, Result};
 use std::iter::from_fn;
@@ -12,18 +13,21 @@ use std::sync::atomic::Ordering::Relaxed;
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The records of lines of at most `limit` bytes; blank lines are none.
-pub fn read(input: Input, limit: u64) -> impl Iterator<Item = std::result::Result<Record, ReadError>> {
+pub fn read(input: InputFile, limit: u64) -> impl Iterator<Item = std::result::Result<Record, ReadError>> {
     let counter = input.counter();
     let mut lines = Lines { reader: input, number: 0, limit };
     from_fn(move || {
         let line = match lines.next() {
             Ok(line) => line?,
             Err(error) => {
-                return Some(Err(ReadError::Broken { place: Place::Line(lines.number + 1), fault: error.to_string() }));
+                return Some(Err(ReadError::Broken {
+                    place: RecordPlace::Line(lines.number + 1),
+                    fault: error.to_string(),
+                }));
             }
         };
         let fields = line.and_then(|line| parse(&line));
-        Some(Ok(Record { place: Place::Line(lines.number), position: counter.load(Relaxed), fields }))
+        Some(Ok(Record { place: RecordPlace::Line(lines.number), position: counter.load(Relaxed), fields }))
     })
 }
 

@@ -1,9 +1,10 @@
 //! Tables of Apache Parquet, as the Hugging Face Hub keeps its datasets.
 
-use super::columns::Columns;
+use super::columns::ColumnNames;
 use super::error::ReadError;
-use super::input::Input;
-use super::record::{Fields, Place, Record};
+use super::input::InputFile;
+use super::place::RecordPlace;
+use super::record::{Fields, Record};
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -19,8 +20,8 @@ pub const MAGIC: &[u8] = b"PAR1";
 
 /// The rows of a table. What cannot be read at any place, a compressed file or standard input, is held in memory.
 pub fn read(
-    mut input: Input,
-    columns: &Columns,
+    mut input: InputFile,
+    columns: &ColumnNames,
 ) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, ReadError> {
     let unfit = |error: ParquetError| ReadError::Unfit(format!("not a Parquet file that can be read: {error}"));
     let reader: Box<dyn FileReader> = match input.plain_file() {
@@ -40,7 +41,7 @@ pub fn read(
     let rows = u64::try_from(metadata.num_rows()).unwrap_or(0).max(1);
     let (size, counter) = (input.size(), input.counter());
     Ok(RowIter::from_file_into(reader).zip(1..).map(move |(row, number)| {
-        let place = Place::Row(number);
+        let place = RecordPlace::Row(number);
         let row = row.map_err(|error| ReadError::Broken { place, fault: error.to_string() })?;
         // As if every row took an equal part of the file.
         let position =

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 fn options() -> ReadOptions {
-    ReadOptions { columns: Columns { labelled: true, ..Columns::default() }, ..ReadOptions::default() }
+    ReadOptions { columns: ColumnNames { labelled: true, ..ColumnNames::default() }, ..ReadOptions::default() }
 }
 
 /// The samples of a file of this name, or the first fault.
@@ -20,7 +20,7 @@ fn read(name: &str, content: &[u8], options: &ReadOptions) -> Result<Vec<Sample>
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(name);
     std::fs::write(&path, content).unwrap();
-    let input = Input::open(&path).unwrap();
+    let input = InputFile::open(&path).unwrap();
     let all = records(input, options).map_err(|error| error.to_string())?;
     all.map(|record| {
         let Record { place, fields, .. } = record.map_err(|error| error.to_string())?;
@@ -154,7 +154,7 @@ fn a_position_is_in_the_bytes_of_the_file() {
     let path: PathBuf = directory.path().join("x.jsonl");
     let line = "{\"text\": \"a text\"}\n";
     std::fs::write(&path, line.repeat(3)).unwrap();
-    let input = Input::open(&path).unwrap();
+    let input = InputFile::open(&path).unwrap();
     assert_eq!(input.size(), Some(3 * line.len() as u64));
     let positions: Vec<u64> = records(input, &options()).unwrap().map(|record| record.unwrap().position).collect();
     assert_eq!(positions, [1, 2, 3].map(|lines| lines * line.len() as u64));

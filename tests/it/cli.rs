@@ -174,7 +174,7 @@ fn the_settings_can_be_named_before_or_after_the_command() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("settings.toml");
     std::fs::write(&path, "[limits]\ntext = \"10B\"\n").unwrap();
-    let input = br#"{"text": "More than ten bytes."}"#;
+    let input = b"{\"text\": \"More than ten bytes.\"}\n{\"text\": \"A jug.\"}";
     for arguments in
         [["--config", path.to_str().unwrap(), "score", "-"], ["score", "-", "--config", path.to_str().unwrap()]]
     {

@@ -163,7 +163,7 @@ fn faults_of_the_arguments_are_named() {
     assert!(directory.refused(&["good.jsonl", "--model", "nope"], "").contains("`nope`"));
     assert!(directory.refused(&["good.jsonl", "--output", "absent/counts.json"], "").contains("absent/counts.json"));
     assert!(directory.refused(&[], "").contains("<FILES>"));
-    assert!(directory.refused(&["-"], "{}\n").contains("-: line 1: missing field `text`"));
+    assert!(directory.refused(&["-"], "{}\n").contains("-: line 1: no column `text` or `input`"));
 }
 
 #[test]
