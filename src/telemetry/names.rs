@@ -85,7 +85,7 @@ metrics! {
     ENGINE_DISK_CACHE_ERRORS = "pdr_audit_engine_disk_cache_errors_total", MetricKind::Counter, Count,
         "Failures of the cache on disk, including corrupted entries. Label: operation (open, read, write).";
     ENGINE_LOADS = "pdr_audit_engine_model_loads_total", MetricKind::Counter, Count,
-        "Attempts to load a model. Labels: model, outcome (ok, failed).";
+        "Loads of a model, and failures to open its files or to load it. Labels: model, outcome (ok, failed).";
     ENGINE_UNLOADS = "pdr_audit_engine_model_unloads_total", MetricKind::Counter, Count,
         "Models unloaded by request. Label: model.";
     ENGINE_EVICTIONS = "pdr_audit_engine_model_evictions_total", MetricKind::Counter, Count,
