@@ -43,6 +43,9 @@ macro_rules! metrics {
 }
 
 metrics! {
+    READY = "pdr_audit_ready", MetricKind::Gauge, Count,
+        "1 while /readyz answers with 200, else 0.";
+
     HTTP_REQUESTS = "pdr_audit_http_requests_total", MetricKind::Counter, Count,
         "Completed HTTP requests. Labels: route, method, status.";
     HTTP_REQUEST_SECONDS = "pdr_audit_http_request_duration_seconds", MetricKind::Histogram(SECONDS), Seconds,
