@@ -132,8 +132,13 @@ impl Audits {
         Ok(())
     }
 
-    /// Takes no more audits, cancels those that are queued or run, and waits for their end.
+    /// Takes no more audits, cancels those that are queued or run, and waits for their end. The log names them.
     pub async fn shutdown(&self) {
+        for AuditSnapshot { id, status, done, total, .. } in self.list() {
+            if !status.is_final() {
+                tracing::warn!(audit = %id, status = status.name(), done, total, "audit cancelled: the service ends");
+            }
+        }
         self.lock().drain();
         self.tasks.close();
         self.tasks.wait().await;
