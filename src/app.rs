@@ -1,6 +1,7 @@
 //! Wiring: settings to a running service, and its end in order.
 
 mod budgets;
+mod ending;
 
 use crate::api;
 use crate::audits::Audits;
@@ -15,10 +16,12 @@ use crate::scorer::{Scorer, Workers, load_token_counts};
 use crate::telemetry::MetricsExporter;
 use anyhow::{Context, Result, bail};
 use budgets::BudgetFiles;
+use ending::{Ending, impatience};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 /// Token budgets where the settings say `auto`.
 struct Budgets {
@@ -227,59 +230,33 @@ pub async fn serve(settings: Settings) -> Result<()> {
     tracing::info!("listening on http://{}, documentation at /docs", listener.local_addr()?);
     tokio::spawn(report_loading(engine.clone()));
 
-    let lost = engine.clone();
-    let ending = shutdown(engine.clone(), audits, settings.server.request_timeout);
-    let server = axum::serve(listener, api::router(state)).with_graceful_shutdown(ending);
+    let (lost, grace) = (engine.clone(), settings.server.request_timeout);
+    let closing = CancellationToken::new();
+    let (draining, delay) = (state.draining.clone(), settings.server.drain_delay);
+    let ending = Ending { draining, delay, closing: closing.clone() };
+    let audits_end = tokio::spawn({
+        let closing = closing.clone();
+        async move {
+            closing.cancelled().await;
+            audits.shutdown().await;
+        }
+    });
+    let server = axum::serve(listener, api::router(state)).with_graceful_shutdown(ending.listener_closes());
     tokio::select! {
         ended = async { server.await } => ended.context("the server failed")?,
         why = lost.device_lost() => bail!("the device is lost: {why}"),
-        () = impatience(settings.server.request_timeout) => tracing::warn!("requests were still open and are cut off"),
+        () = impatience(closing, grace) => tracing::warn!("requests were still open and are cut off"),
     }
-    tokio::task::spawn_blocking(move || engine.shutdown(std::time::Duration::ZERO)).await?;
+    audits_end.await?;
+    tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO)).await?;
     tracing::info!("stopped");
     Ok(())
 }
 
 async fn report_loading(engine: Engine) {
-    match engine.wait_until_loaded().await {
-        Ok(()) => tracing::info!("all models are loaded"),
-        Err(error) => tracing::error!(%error, "not ready"),
+    if let Err(error) = engine.wait_until_loaded().await {
+        tracing::error!(%error, "not ready; eager models are tried again");
     }
-}
-
-/// On a signal: no more work is taken, audits are cancelled, what is queued is finished. Then the server closes.
-async fn shutdown(engine: Engine, audits: Audits, grace: std::time::Duration) {
-    signal().await;
-    tracing::info!("draining; a second signal ends at once");
-    tokio::spawn(async {
-        signal().await;
-        std::process::exit(1);
-    });
-    // The gate closes at once and the queue is finished beside the open requests that wait for it.
-    tokio::task::spawn_blocking(move || engine.shutdown(grace));
-    audits.shutdown().await;
-}
-
-/// Ends some time after the first signal, whatever is still open.
-async fn impatience(grace: std::time::Duration) {
-    signal().await;
-    tokio::time::sleep(grace).await;
-}
-
-/// Waits for SIGINT or SIGTERM.
-async fn signal() {
-    let interrupt = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => tokio::select! { _ = interrupt => {}, _ = terminate.recv() => {} },
-            Err(error) => {
-                tracing::warn!(%error, "SIGTERM cannot be caught");
-                let _ = interrupt.await;
-            }
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = interrupt.await;
+    engine.wait_until_ready().await;
+    tracing::info!("ready: all eager models are loaded");
 }

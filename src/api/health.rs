@@ -5,6 +5,7 @@ use super::model_view::StateName;
 use super::problem::{Kind, Problem};
 use super::problems::ReadyProblems;
 use crate::pool::ModelStatus;
+use crate::telemetry::names;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
@@ -98,13 +99,18 @@ pub async fn readyz(State(state): State<ApiState>) -> Result<Json<Readiness>, Pr
     Err(Problem::new(Kind::Unavailable, reason).with("readiness", facts))
 }
 
+/// Whether requests are served as configured, and clients may send more.
+fn is_ready(state: &ApiState) -> bool {
+    state.scorer.engine().is_ready() && !state.draining.is_cancelled()
+}
+
 fn facts(state: &ApiState) -> Readiness {
     let (engine, now) = (state.scorer.engine(), Instant::now());
     let status = engine.status();
     let seconds = |since: Instant| now.saturating_duration_since(since).as_secs_f64();
     Readiness {
-        ready: engine.is_ready(),
-        draining: status.draining,
+        ready: is_ready(state),
+        draining: status.draining || state.draining.is_cancelled(),
         device: DeviceFacts {
             alive: status.device_alive,
             lost: status.device_lost.is_some(),
@@ -123,5 +129,6 @@ fn facts(state: &ApiState) -> Readiness {
     responses((status = 200, description = "All series in the text format", body = String, content_type = "text/plain"))
 )]
 pub async fn metrics(State(state): State<ApiState>) -> impl IntoResponse {
+    metrics::gauge!(names::READY).set(f64::from(u8::from(is_ready(&state))));
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render())
 }

@@ -24,6 +24,20 @@ pub const REQUEST_ID: &str = "x-request-id";
 /// The longest id that is taken over from a client.
 const MAX_ID_BYTES: usize = 128;
 
+/// What Prometheus and Kubernetes ask for all the time.
+const PROBES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
+
+/// What scoring a request took, noted on its response for the log.
+#[derive(Clone)]
+pub struct ScoredWork {
+    /// The id of the model.
+    pub model: String,
+    /// Texts of the request.
+    pub texts: usize,
+    /// Tokens scored.
+    pub tokens: usize,
+}
+
 /// When a request came, and under which id and path.
 #[derive(Clone)]
 pub struct Arrival {
@@ -107,6 +121,7 @@ async fn observe(request: Request, next: Next) -> Response {
     async move {
         let response = next.run(request).await;
         meter.status = Some(response.status());
+        meter.work = response.extensions().get().cloned();
         drop(meter);
         response
     }
@@ -120,12 +135,13 @@ struct RequestMeter {
     route: String,
     since: Instant,
     status: Option<StatusCode>,
+    work: Option<ScoredWork>,
 }
 
 impl RequestMeter {
     fn new(method: &'static str, route: String, since: Instant) -> Self {
         metrics::gauge!(names::HTTP_IN_FLIGHT).increment(1.0);
-        Self { method, route, since, status: None }
+        Self { method, route, since, status: None, work: None }
     }
 }
 
@@ -135,7 +151,15 @@ impl Drop for RequestMeter {
         // 499 is what proxies write where the client closed the connection before the answer.
         let status = self.status.map_or(499, |status| status.as_u16());
         let (method, route, took) = (self.method, std::mem::take(&mut self.route), self.since.elapsed());
-        tracing::info!(status, took = ?took, "answered");
+        let seconds = took.as_secs_f64();
+        if PROBES.contains(&route.as_str()) {
+            tracing::debug!(status, seconds, "answered");
+        } else {
+            let work = self.work.as_ref();
+            let (model, texts, tokens) =
+                (work.map(|work| &*work.model), work.map(|work| work.texts), work.map(|work| work.tokens));
+            tracing::info!(status, seconds, model, texts, tokens, "answered");
+        }
         let labels = [("method", method.to_owned()), ("route", route.clone()), ("status", status.to_string())];
         metrics::counter!(names::HTTP_REQUESTS, &labels).increment(1);
         metrics::histogram!(names::HTTP_REQUEST_SECONDS, "route" => route).record(took.as_secs_f64());

@@ -35,6 +35,7 @@ use crate::telemetry::{self, MetricsExporter};
 use axum::Router;
 use axum::routing::get;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa_axum::router::OpenApiRouter;
@@ -55,6 +56,8 @@ pub struct ApiState {
     pub request_timeout: Duration,
     /// What `/metrics` shows.
     pub metrics: MetricsExporter,
+    /// Cancelled when the service is about to end: it is not ready from then on, though requests are served.
+    pub draining: CancellationToken,
 }
 
 impl ApiState {
@@ -68,6 +71,7 @@ impl ApiState {
             body_limit: server.body_limit.as_u64(),
             request_timeout: server.request_timeout,
             metrics,
+            draining: CancellationToken::new(),
         }
     }
 }

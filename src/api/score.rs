@@ -3,7 +3,7 @@
 use super::check::{self, RequestFaults};
 use super::extract::JsonBody;
 use super::inputs::Inputs;
-use super::middleware::Arrival;
+use super::middleware::{Arrival, ScoredWork};
 use super::problem::{Kind, Problem};
 use super::problems::ScoreProblems;
 use super::{ApiState, answer};
@@ -88,7 +88,11 @@ pub async fn score(
         None => work.await?,
     };
     let (model, methods) = (bound.models[0].info.clone(), bound.methods.to_vec());
-    answer::json(&state, ScoreResponse { model, methods, results: scored.results, usage: scored.usage }).await
+    let work = ScoredWork { model: model.id.clone(), texts: scored.results.len(), tokens: scored.usage.tokens };
+    let response = ScoreResponse { model, methods, results: scored.results, usage: scored.usage };
+    let mut response = answer::json(&state, response).await?;
+    response.extensions_mut().insert(work);
+    Ok(response)
 }
 
 async fn run(

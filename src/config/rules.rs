@@ -36,6 +36,10 @@ pub(super) fn timeout(timeout: &Duration, (): &()) -> Result {
     expect(holds, "more than 0 and at most 24 hours", timeout)
 }
 
+pub(super) fn delay(delay: &Duration, (): &()) -> Result {
+    expect(*delay <= LONGEST_TIMEOUT, "at most 24 hours", delay)
+}
+
 /// A host name, or an address as it stands in no URL.
 pub(super) fn host(host: &str, (): &()) -> Result {
     let is_name = host.chars().all(|character| !character.is_whitespace() && !"/:[]".contains(character));

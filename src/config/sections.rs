@@ -62,6 +62,11 @@ pub struct ServerSettings {
     #[serde(deserialize_with = "values::duration")]
     #[garde(custom(rules::timeout))]
     pub request_timeout: Duration,
+    /// How long requests are served after SIGTERM, while the service says that it is not ready.
+    #[default(Duration::from_secs(5))]
+    #[serde(deserialize_with = "values::duration")]
+    #[garde(custom(rules::delay))]
+    pub drain_delay: Duration,
 }
 
 /// How models run.

@@ -75,6 +75,11 @@ impl Engine {
         self.pool().signal().wait_for(|| self.loaded()).await
     }
 
+    /// Waits until requests are served as configured; for ever where they never are.
+    pub async fn wait_until_ready(&self) {
+        self.pool().signal().wait_for(|| self.is_ready().then_some(())).await
+    }
+
     /// Whether every eager model is loaded, or why that will not be; none while it is under way.
     fn loaded(&self) -> Option<Result<(), EngineError>> {
         let mut missing = false;

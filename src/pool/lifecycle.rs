@@ -11,6 +11,7 @@
 //! | any | draining | an unload or a removal by hand: new requests are refused, admitted ones are finished |
 //! | draining | opened, closed, or gone | the device thread that drops the last replica after the last request |
 //! | failed | fetching, loading | as closed and opened; by requests only after a pause, by hand at once |
+//! | failed | fetching, loading | the pool, where the model is eager and nobody has unloaded it: after a pause that doubles with each failure |
 //! | loading | opened | the end of the service, before the load has begun |
 //!
 //! Openers wait for opened or failed, loads by hand for ready or failed, unloads by hand for the end of draining, requests in
@@ -27,14 +28,12 @@ use tokio::sync::oneshot;
 
 use super::declaration::Declaration;
 use super::error::{LoadError, OpenError};
+use super::failure::{FailureCause, ModelFailure};
 use super::lease::{Lease, LeaseCount};
 use super::model::Model;
 use super::signal::Signal;
-use super::state::{Fetch, FilesState, ModelFailure, ModelState, Replica, Retry};
+use super::state::{Fetch, FilesState, ModelState, Replica, Retry};
 use crate::hub::DownloadProgress;
-
-/// A failed opening is not tried again by requests before this long, so that a broken model costs the others little.
-const LEAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Who waits for the end of a load.
 pub(super) type LoadWaiter = oneshot::Sender<Result<(), LoadError>>;
@@ -50,6 +49,8 @@ pub(crate) struct Lifecycle {
     /// By device.
     replicas: Vec<(usize, Replica)>,
     failure: Option<ModelFailure>,
+    /// How many attempts have failed since it was last loaded or unloaded.
+    failures: u32,
     /// Whether readiness waits for it: it is eager, and nobody has unloaded it by hand.
     awaited: bool,
     draining: bool,
@@ -67,6 +68,7 @@ impl Lifecycle {
             files: FilesState::Closed,
             replicas: declaration.devices.iter().map(|device| (*device, Replica::Absent)).collect(),
             failure: None,
+            failures: 0,
             awaited: declaration.eager,
             draining: false,
             removed: false,
@@ -121,10 +123,7 @@ impl Lifecycle {
 
     /// Why the last attempt to open it failed, where that is where it stands.
     pub(super) fn open_error(&self) -> Option<&OpenError> {
-        match (&self.files, &self.failure) {
-            (FilesState::Closed, Some(ModelFailure::Open { error, .. })) => Some(error),
-            _ => None,
-        }
+        self.failure.as_ref().and_then(ModelFailure::open_error)
     }
 
     /// Whether readiness waits for it still.
@@ -182,22 +181,22 @@ impl Lifecycle {
 
     /// Why requests are not to load it at `now`: that failed a moment ago.
     pub(crate) fn pause(&self, now: Instant) -> Option<&str> {
-        match &self.failure {
-            Some(ModelFailure::Load { reason, retry_at: Some(retry_at) }) if now < *retry_at => {
-                (!self.any(Replica::Resident)).then_some(reason)
-            }
-            _ => None,
-        }
+        let failure = self.failure.as_ref().filter(|failure| failure.is_paused(now) && !self.any(Replica::Resident));
+        failure.and_then(ModelFailure::load_error)
+    }
+
+    /// When it is tried again by itself: the last attempt failed, and readiness waits for it.
+    pub(crate) fn retry_at(&self) -> Option<Instant> {
+        let has_failed = self.awaited && matches!(self.state(), ModelState::Failed(_));
+        self.failure.as_ref().filter(|_| has_failed).and_then(ModelFailure::retry_at)
     }
 
     // The files.
 
     /// Begins to open the files for a request, unless that is done, under way, or failed a moment ago.
     pub(super) fn fetch(&mut self, retry: Retry, now: Instant) -> Option<Fetch> {
-        let waits = match &self.failure {
-            Some(ModelFailure::Open { retry_at: Some(retry_at), .. }) => retry == Retry::AfterPause && now < *retry_at,
-            _ => false,
-        };
+        let is_paused = self.failure.as_ref().is_some_and(|failure| failure.is_paused(now));
+        let waits = retry == Retry::AfterPause && is_paused;
         (matches!(self.files, FilesState::Closed) && !waits && !self.removed).then(|| self.begin_fetch(None))
     }
 
@@ -214,9 +213,20 @@ impl Lifecycle {
         }
     }
 
+    /// Tries it again where that is due. What is to be opened first is given back: also after a failed load, for its files may
+    /// have been repaired.
+    pub(super) fn retry(&mut self, now: Instant) -> Option<Fetch> {
+        self.retry_at().filter(|at| *at <= now)?;
+        let fetch = self.refresh();
+        if fetch.is_none() {
+            self.order_all();
+        }
+        fetch
+    }
+
     fn begin_fetch(&mut self, previous: Option<Arc<Model>>) -> Fetch {
         let fetch = Fetch { progress: Arc::default(), previous };
-        self.files = FilesState::Fetching(fetch.clone());
+        (self.files, self.failure) = (FilesState::Fetching(fetch.clone()), None);
         fetch
     }
 
@@ -247,7 +257,7 @@ impl Lifecycle {
             Err(error) => {
                 self.files = FilesState::Closed;
                 self.tell_loaders(&Err(LoadError::Failed(error.to_string())));
-                self.failure = Some(ModelFailure::Open { error, retry_at: now.checked_add(took.max(LEAST_PAUSE)) });
+                self.fail(FailureCause::Open(error), now, took);
             }
         }
     }
@@ -276,10 +286,11 @@ impl Lifecycle {
         }
     }
 
-    /// Begins to load on the device; an eager model is ordered on its others as well.
+    /// Begins to load on the device; an eager model that a request loads is ordered on its others as well.
     pub(crate) fn begin_load(&mut self, device: usize) -> Option<Arc<Model>> {
         let model = Arc::clone(self.model()?);
-        if self.declaration.eager && !self.draining {
+        // Where this device was ordered, so were the others; those that have failed meanwhile wait for the next attempt.
+        if self.declaration.eager && !self.draining && !self.is_ordered(device) {
             self.order_all();
         } else if !self.is_coming() {
             self.failure = None;
@@ -294,13 +305,22 @@ impl Lifecycle {
             Ok(()) => {
                 self.set(device, Replica::Resident);
                 self.loaded_at = Some(now);
+                self.failures = 0;
             }
             Err(reason) => {
                 self.set(device, Replica::Absent);
-                self.failure = Some(ModelFailure::Load { reason, retry_at: now.checked_add(took) });
+                self.fail(FailureCause::Load(reason), now, took);
             }
         }
         self.tell_if_settled();
+    }
+
+    /// Notes a failure. Replicas of one attempt fail together: that counts once.
+    fn fail(&mut self, cause: FailureCause, now: Instant, took: Duration) {
+        if self.failure.is_none() {
+            self.failures = self.failures.saturating_add(1);
+        }
+        self.failure = Some(ModelFailure::new(cause, self.failures, now, took));
     }
 
     /// Notes that the device holds it no more.
@@ -308,7 +328,7 @@ impl Lifecycle {
         self.set(device, Replica::Absent);
         if !self.any(Replica::Resident) {
             // Another replica's old failure is not why it is gone.
-            self.failure = None;
+            (self.failure, self.failures) = (None, 0);
             self.loaded_at = None;
         }
     }
@@ -337,7 +357,7 @@ impl Lifecycle {
     /// Ends its draining, and tells who waits for that.
     pub(super) fn finish_drain(&mut self) {
         self.draining = false;
-        self.failure = None;
+        (self.failure, self.failures) = (None, 0);
         for waiter in self.unload_waiters.drain(..) {
             // Who does not listen any more need not know.
             let _ = waiter.send(());

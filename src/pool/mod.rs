@@ -19,6 +19,7 @@
 
 mod declaration;
 mod error;
+mod failure;
 mod handle;
 mod lease;
 mod lifecycle;
@@ -27,6 +28,7 @@ mod model;
 mod models;
 mod open;
 mod origin;
+mod retry;
 mod signal;
 mod state;
 

@@ -105,6 +105,23 @@ impl Models {
         Ok(fetch)
     }
 
+    /// When the next eager model that failed is to be tried again by itself; none while there is none.
+    pub(super) fn next_retry(&self) -> Result<Option<Instant>, Ended> {
+        match &self.ended {
+            Some(ended) => Err(ended.clone()),
+            None => Ok(self.entries.values().filter_map(Lifecycle::retry_at).min()),
+        }
+    }
+
+    /// Tries every model again that is due. What is to be opened for that is given back.
+    pub(super) fn retry(&mut self, now: Instant) -> Vec<(Arc<str>, Fetch)> {
+        if self.ended.is_some() {
+            return Vec::new();
+        }
+        let begun = self.entries.iter_mut().filter_map(|(id, lifecycle)| Some((Arc::clone(id), lifecycle.retry(now)?)));
+        begun.collect()
+    }
+
     /// Begins to unload, or to remove, a model.
     pub(super) fn drain(&mut self, id: &str, waiter: UnloadWaiter, remove: bool) -> Result<(), UnknownModel> {
         let lifecycle = self.entries.get_mut(id).ok_or_else(|| UnknownModel(id.to_owned()))?;

@@ -11,11 +11,14 @@ use super::handle::Pool;
 use super::lifecycle::Lifecycle;
 use super::model::Model;
 use super::state::{Fetch, Retry};
+use crate::telemetry::names;
 
 impl Pool {
     /// Starts to open every model that is eager or at hand: a fault in its files shows at once, and so does its digest. What
-    /// would have to be downloaded for a lazy one waits for its first request.
+    /// would have to be downloaded for a lazy one waits for its first request. Eager models that fail are tried again by
+    /// themselves from now on.
     pub fn begin_opening(&self) {
+        tokio::spawn(self.clone().retry_failed());
         for status in self.status() {
             let declaration = &status.declaration;
             if declaration.eager || declaration.origin.repository().is_none() {
@@ -65,14 +68,26 @@ impl Pool {
         let started = Instant::now();
         let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(&declaration, fetch)));
         let result = attempt.unwrap_or_else(|panic| Err(OpenError::Panicked(message(&*panic))));
+        let reason = result.as_ref().err().map(ToString::to_string);
         match &result {
             Ok(model) => {
                 let (digest, weight_bytes) = (&model.info.digest, model.weight_bytes);
                 tracing::info!(model = id, architecture = model.architecture, weight_bytes, digest, "model opened");
             }
-            Err(error) => tracing::error!(model = id, reason = %error, "model cannot be opened"),
+            // Counted first: who hears of it finds it counted.
+            Err(_) => {
+                metrics::counter!(names::ENGINE_LOADS, "model" => id.to_owned(), "outcome" => "failed").increment(1);
+            }
         }
-        self.change(|models| models.finish_fetch(id, fetch, result, Instant::now(), started.elapsed()));
+        let now = Instant::now();
+        let retry_at = self.change(|models| {
+            models.finish_fetch(id, fetch, result, now, started.elapsed());
+            models.get(id).and_then(Lifecycle::retry_at)
+        });
+        if let Some(reason) = reason {
+            let retry_seconds = retry_at.map(|at| at.saturating_duration_since(now).as_secs_f64());
+            tracing::error!(model = id, reason, retry_seconds, "model cannot be opened");
+        }
     }
 
     fn attempt(&self, declaration: &Declaration, fetch: &Fetch) -> Result<Arc<Model>, OpenError> {

@@ -1,9 +1,7 @@
 //! What the state of a model is made of.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use super::error::OpenError;
 use super::model::Model;
 use crate::hub::DownloadProgress;
 
@@ -22,7 +20,8 @@ pub enum ModelState {
     Ready,
     /// It is being unloaded: admitted requests are finished, new ones are refused.
     Draining,
-    /// The last attempt to open or to load it failed, for this reason; a later request tries again.
+    /// The last attempt to open or to load it failed, for this reason; a later request tries again, and an eager
+    /// model is tried again by itself.
     Failed(String),
 }
 
@@ -62,22 +61,4 @@ pub(super) struct Fetch {
     pub(super) progress: Arc<DownloadProgress>,
     /// What was open before: it stays where its files have not changed.
     pub(super) previous: Option<Arc<Model>>,
-}
-
-/// Why a model is not there.
-#[derive(Debug)]
-pub(super) enum ModelFailure {
-    /// Its files could not be opened.
-    Open { error: OpenError, retry_at: Option<Instant> },
-    /// No device could load it.
-    Load { reason: String, retry_at: Option<Instant> },
-}
-
-impl ModelFailure {
-    pub(super) fn reason(&self) -> String {
-        match self {
-            Self::Open { error, .. } => error.to_string(),
-            Self::Load { reason, .. } => reason.clone(),
-        }
-    }
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_process::Collector;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -87,6 +88,8 @@ fn filter(variable: Option<&str>, level: &str) -> Result<EnvFilter, TelemetryErr
 #[derive(Debug, Clone)]
 pub struct MetricsExporter {
     handle: PrometheusHandle,
+    /// Memory, processor time and open files of this process, read when they are asked for.
+    process: Collector,
 }
 
 impl MetricsExporter {
@@ -104,12 +107,15 @@ impl MetricsExporter {
         }
         let handle = builder()?.install_recorder()?;
         describe_all();
-        Ok(installed.insert(Self { handle }).clone())
+        let process = Collector::default();
+        process.describe();
+        Ok(installed.insert(Self { handle, process }).clone())
     }
 
     /// All series in the text format of Prometheus.
     #[must_use]
     pub fn render(&self) -> String {
+        self.process.collect();
         self.handle.render()
     }
 
@@ -149,6 +155,7 @@ pub fn describe_all() {
     for status in AUDIT_STATUSES {
         counter!(names::AUDITS, "status" => status).increment(0);
     }
+    gauge!(names::READY).set(0.0);
     gauge!(names::HTTP_IN_FLIGHT).set(0.0);
     for operation in DISK_CACHE_OPERATIONS {
         counter!(names::ENGINE_DISK_CACHE_ERRORS, "operation" => operation).increment(0);

@@ -43,6 +43,9 @@ macro_rules! metrics {
 }
 
 metrics! {
+    READY = "pdr_audit_ready", MetricKind::Gauge, Count,
+        "1 while /readyz answers with 200, else 0.";
+
     HTTP_REQUESTS = "pdr_audit_http_requests_total", MetricKind::Counter, Count,
         "Completed HTTP requests. Labels: route, method, status.";
     HTTP_REQUEST_SECONDS = "pdr_audit_http_request_duration_seconds", MetricKind::Histogram(SECONDS), Seconds,
@@ -85,7 +88,7 @@ metrics! {
     ENGINE_DISK_CACHE_ERRORS = "pdr_audit_engine_disk_cache_errors_total", MetricKind::Counter, Count,
         "Failures of the cache on disk, including corrupted entries. Label: operation (open, read, write).";
     ENGINE_LOADS = "pdr_audit_engine_model_loads_total", MetricKind::Counter, Count,
-        "Attempts to load a model. Labels: model, outcome (ok, failed).";
+        "Loads of a model, and failures to open its files or to load it. Labels: model, outcome (ok, failed).";
     ENGINE_UNLOADS = "pdr_audit_engine_model_unloads_total", MetricKind::Counter, Count,
         "Models unloaded by request. Label: model.";
     ENGINE_EVICTIONS = "pdr_audit_engine_model_evictions_total", MetricKind::Counter, Count,

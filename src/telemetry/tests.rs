@@ -20,6 +20,7 @@ fn every_series_that_can_be_known_is_there_before_the_first_request() {
         zero_routes([("POST", "/v1/score", 200)]);
     });
     for line in [
+        "pdr_audit_ready 0",
         "pdr_audit_http_in_flight 0",
         "pdr_audit_http_requests_total{method=\"POST\",route=\"/v1/score\",status=\"200\"} 0",
         "pdr_audit_http_request_duration_seconds_bucket{route=\"/v1/score\",le=\"60\"} 0",
@@ -94,6 +95,22 @@ fn installing_twice_is_installing_once() {
     for metrics in [first, second] {
         assert!(metrics.render().contains("pdr_audit_audits_total{status=\"failed\"} 1"));
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_process_is_measured() {
+    let text = MetricsExporter::install().unwrap().render();
+    let value = |name: &str| -> f64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.unwrap_or_else(|| panic!("{name} in\n{text}")).parse().unwrap()
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+    let age = now - value("process_start_time_seconds");
+    assert!((-2.0..3_600.0).contains(&age), "started {age} s ago");
+    assert!(value("process_resident_memory_bytes") > 1e6);
+    assert!(value("process_open_fds") >= 3.0);
+    assert!(value("process_cpu_seconds_total") >= 0.0);
 }
 
 #[test]

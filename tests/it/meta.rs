@@ -72,6 +72,11 @@ async fn look_at_the_metrics_first() {
     let metrics = app.get("/metrics").await;
     assert!(metrics.text().contains("{method=\"other\",route=\"unmatched\",status=\"404\"} 1"));
     assert!(!metrics.text().contains("secret") && !metrics.text().contains("INVENTED"));
+    assert!(metrics.text().lines().any(|line| line == "pdr_audit_ready 1"), "{}", metrics.text());
+    let engine = app.engine.clone();
+    tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO)).await.unwrap();
+    let metrics = app.get("/metrics").await;
+    assert!(metrics.text().lines().any(|line| line == "pdr_audit_ready 0"), "{}", metrics.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -179,6 +179,23 @@ async fn a_broken_model_says_why_and_the_others_serve_until_it_is_mended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_appears_after_the_start_is_opened_without_a_request() {
+    let place = tempfile::tempdir().unwrap();
+    let app = App::start_as_it_is(&settings(vec![in_directory("late", place.path().join("gpt2"))])).await;
+    until(&app, "late", "failed").await;
+    let failed = r#"pdr_audit_engine_model_loads_total{model="late",outcome="failed"}"#;
+    assert!(app.counter(failed).await >= 1, "a failure to open counts");
+    app.get("/readyz").await.problem(503);
+    let part = tempfile::tempdir_in(place.path()).unwrap();
+    std::fs::rename(copy("gpt2", part.path()), place.path().join("gpt2")).unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    while app.get("/readyz").await.status != 200 {
+        assert!(Instant::now() < end, "{}", model(&app, "late").await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_that_change_while_a_model_is_unloaded_are_not_taken_for_the_old_ones() {
     let place = tempfile::tempdir().unwrap();
     let path = copy("gpt2", place.path());

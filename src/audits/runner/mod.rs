@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
@@ -132,8 +132,13 @@ impl Audits {
         Ok(())
     }
 
-    /// Takes no more audits, cancels those that are queued or run, and waits for their end.
+    /// Takes no more audits, cancels those that are queued or run, and waits for their end. The log names them.
     pub async fn shutdown(&self) {
+        for AuditSnapshot { id, status, done, total, .. } in self.list() {
+            if !status.is_final() {
+                tracing::warn!(audit = %id, status = status.name(), done, total, "audit cancelled: the service ends");
+            }
+        }
         self.lock().drain();
         self.tasks.close();
         self.tasks.wait().await;
@@ -158,10 +163,15 @@ impl Audits {
 
     /// Runs one audit to its end, whatever that is. A panic is the end of this audit alone.
     async fn perform(&self, job: &Arc<AuditJob>, request: AuditRequest) {
+        let (model, texts, started) = (request.model.clone(), request.samples.len(), Instant::now());
         let progress = Arc::clone(job);
         let work = async { (self.work)(Arc::new(request), Box::new(move |done| progress.advance(done))).await };
         let ended = job.cancel.run_until_cancelled(AssertUnwindSafe(work).catch_unwind()).await;
         job.finish(ended.map(|ended| ended.unwrap_or_else(|payload| Err(AuditFailure::panicked(&*payload)))));
+        let AuditSnapshot { id, status, outcome, .. } = job.snapshot();
+        let tokens = outcome.map(|outcome| outcome.results.usage.tokens);
+        let seconds = started.elapsed().as_secs_f64();
+        tracing::info!(audit = %id, model, texts, tokens, seconds, status = status.name(), "audit ended");
     }
 
     fn job(&self, id: Uuid) -> Option<Arc<AuditJob>> {

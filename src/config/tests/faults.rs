@@ -66,6 +66,7 @@ fn wrong_types_and_ranges_are_named() {
         ("[server]\nbody_limit = \"1,5MiB\"", "server.body_limit", "got \"1,5MiB\""),
         ("[server]\nrequest_timeout = 0", "server.request_timeout", "more than 0"),
         ("[server]\nrequest_timeout = \"25h\"", "server.request_timeout", "at most 24 hours, got 90000s"),
+        ("[server]\ndrain_delay = \"25h\"", "server.drain_delay", "at most 24 hours, got 90000s"),
         ("[server]\nrequest_timeout = true", "server.request_timeout", "got true"),
         ("[server]\nrequest_timeout = \"1 day\"", "server.request_timeout", "ms, s, m or h"),
         ("[engine]\ndevice = \"gpu\"", "engine.device", "\"cuda:N\", got \"gpu\""),

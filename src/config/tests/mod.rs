@@ -22,6 +22,7 @@ fn nothing_given_means_the_documented_defaults() {
     assert_eq!((settings.server.host.as_str(), settings.server.port), ("127.0.0.1", 8080));
     assert_eq!(settings.server.body_limit, ByteSize::b(32 << 20));
     assert_eq!(settings.server.request_timeout, Duration::from_secs(60));
+    assert_eq!(settings.server.drain_delay, Duration::from_secs(5));
     assert_eq!((settings.engine.device, settings.engine.dtype), (DeviceChoice::Auto, Dtype::Auto));
     assert_eq!(settings.engine.simd, Simd::Auto);
     assert_eq!((settings.engine.threads, settings.engine.cache), (0, ByteSize::b(256 << 20)));
@@ -44,6 +45,7 @@ fn every_key_can_come_from_the_file() {
         port = 0
         body_limit = 1000
         request_timeout = "500ms"
+        drain_delay = 0
         [engine]
         device = "cuda:1"
         dtype = "f32"
@@ -101,6 +103,7 @@ fn every_key_can_come_from_the_file() {
             port: 0,
             body_limit: ByteSize::b(1_000),
             request_timeout: Duration::from_millis(500),
+            drain_delay: Duration::ZERO,
         },
         engine: EngineSettings {
             device: DeviceChoice::Cuda(1),
@@ -146,6 +149,7 @@ fn every_key_can_come_from_the_environment() {
             ("PDR_AUDIT__SERVER__PORT", "9000"),
             ("PDR_AUDIT__SERVER__BODY_LIMIT", "1MiB"),
             ("PDR_AUDIT__SERVER__REQUEST_TIMEOUT", "5"),
+            ("PDR_AUDIT__SERVER__DRAIN_DELAY", "2s"),
             ("PDR_AUDIT__ENGINE__DEVICE", "cuda"),
             ("PDR_AUDIT__ENGINE__DTYPE", "f32"),
             ("PDR_AUDIT__ENGINE__SIMD", "scalar"),
@@ -170,6 +174,7 @@ fn every_key_can_come_from_the_environment() {
     assert_eq!((settings.server.host.as_str(), settings.server.port), ("0.0.0.0", 9000));
     assert_eq!(settings.server.body_limit, ByteSize::mib(1));
     assert_eq!(settings.server.request_timeout, Duration::from_secs(5));
+    assert_eq!(settings.server.drain_delay, Duration::from_secs(2));
     assert_eq!((settings.engine.device, settings.engine.dtype), (DeviceChoice::Cuda(0), Dtype::F32));
     assert_eq!(settings.engine.simd, Simd::Scalar);
     assert_eq!((settings.engine.threads, settings.engine.max_batch_tokens), (2, Some(512)));

@@ -11,7 +11,7 @@ use super::resident::ResidentModel;
 use super::thread::Device;
 use crate::engine::record::ModelRecord;
 use crate::models::{self, ModelError};
-use crate::pool::Model;
+use crate::pool::{Lifecycle, Model};
 
 impl Device<'_> {
     /// Loads a model, after others made room for it where that is needed.
@@ -84,14 +84,20 @@ impl Device<'_> {
                 record.note_use(now);
             }
             Err(reason) => {
-                tracing::error!(model = id, device, reason, "model failed to load");
                 record.metrics.loads_failed.increment(1);
                 self.shared.facts().last_error = Some((now, reason.clone()));
             }
         }
         self.show_memory();
-        let device = self.seat.device;
-        self.shared.change(|scheduler, models| scheduler.finish_load(models, id, device, result, now, took));
+        let (index, reason) = (self.seat.device, result.as_ref().err().cloned());
+        let retry_at = self.shared.change(|scheduler, models| {
+            scheduler.finish_load(models, id, index, result, now, took);
+            models.get(id).and_then(Lifecycle::retry_at)
+        });
+        if let Some(reason) = reason {
+            let retry_seconds = retry_at.map(|at| at.saturating_duration_since(now).as_secs_f64());
+            tracing::error!(model = id, device, reason, retry_seconds, "model failed to load");
+        }
     }
 
     /// Which models make room for this one.

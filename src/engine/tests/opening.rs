@@ -94,6 +94,51 @@ async fn an_eager_model_that_cannot_be_opened_is_not_ready_and_a_retry_heals_it(
     assert_eq!(rig.states(), "r");
 }
 
+/// A pool that opens its models itself, whose eager model fails at first: to be opened, then to be loaded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_eager_model_that_fails_is_tried_again_by_itself() {
+    let (opened, loaded) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let first = |count: &Arc<AtomicUsize>| {
+        let count = Arc::clone(count);
+        move || match count.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(ModelError::File { path: "model.safetensors".to_owned(), reason: "not there yet".to_owned() }),
+            _ => Ok(()),
+        }
+    };
+    let script = Script::new("m").on_open(first(&opened)).on_load(first(&loaded));
+    let rig = Rig::new(vec![script.model(true).unopened()], settings());
+    rig.engine.pool().begin_opening();
+    eventually(|| rig.engine.is_ready()).await;
+    // The load; failures to open are counted in the recorder of the process.
+    assert_eq!(rig.metric("model_loads_total{model=m,outcome=failed}"), 1.0);
+    assert_eq!(loaded.load(Ordering::SeqCst), 2);
+    // Opened in vain, opened, and looked at again before the second load.
+    assert_eq!(opened.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_tried_again_once_the_model_or_the_service_goes() {
+    for end in ["unload", "remove", "shutdown"] {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&opened);
+        let script = Script::new("m").on_open(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            Err(ModelError::File { path: "model.safetensors".to_owned(), reason: "moved".to_owned() })
+        });
+        let rig = Rig::new(vec![script.model(true).unopened()], settings());
+        let pool = rig.engine.pool();
+        pool.begin_opening();
+        eventually(|| rig.states() == "f").await;
+        match end {
+            "unload" => pool.unload("m").await.unwrap(),
+            "remove" => pool.remove("m").await.unwrap(),
+            _ => rig.engine.shutdown(std::time::Duration::ZERO),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
+        assert_eq!(opened.load(Ordering::SeqCst), 1, "{end}");
+    }
+}
+
 #[tokio::test]
 async fn all_who_open_a_model_wait_for_one_attempt() {
     let opened = Arc::new(AtomicUsize::new(0));

@@ -151,6 +151,74 @@ fn requests_wait_after_a_failure_and_people_do_not() {
 }
 
 #[test]
+fn an_eager_model_is_tried_again_after_a_pause_that_doubles() {
+    let (mut lifecycle, start) = (declared(true), Instant::now());
+    assert_eq!(lifecycle.retry_at(), None, "nothing has failed yet");
+    let mut fetch = lifecycle.fetch(Retry::AfterPause, start).unwrap();
+    let mut now = start;
+    for pause in [1, 2, 4] {
+        lifecycle.finish_fetch(&fetch, Err(broken()), now, Duration::ZERO);
+        assert_eq!(lifecycle.retry_at(), Some(now + pause * SECOND));
+        assert!(lifecycle.retry(now + pause * SECOND - Duration::from_millis(1)).is_none(), "too soon");
+        now += pause * SECOND;
+        fetch = lifecycle.retry(now).unwrap();
+        assert_eq!((lifecycle.state(), lifecycle.retry_at()), (ModelState::Fetching, None));
+    }
+    // The replicas of one attempt fail together, and what loads starts the count anew.
+    lifecycle.finish_fetch(&fetch, Ok(model("a")), now, SECOND);
+    for device in [0, 1] {
+        assert!(lifecycle.begin_load(device).is_some());
+        lifecycle.finish_load(device, Err("no memory".to_owned()), now, Duration::ZERO);
+    }
+    assert!(!lifecycle.is_ordered(0), "a replica that failed waits for the next attempt");
+    assert_eq!(lifecycle.retry_at(), Some(now + 8 * SECOND));
+    let fetch = lifecycle.retry(now + 8 * SECOND).expect("the files may have been repaired");
+    lifecycle.finish_fetch(&fetch, Ok(model("b")), now, SECOND);
+    load(&mut lifecycle, 0, Ok(()));
+    load(&mut lifecycle, 1, Err("no memory"));
+    assert_eq!((lifecycle.state(), lifecycle.retry_at()), (ModelState::Ready, None), "one replica is enough");
+    lifecycle.leave(0);
+    load(&mut lifecycle, 0, Err("no memory"));
+    lifecycle.finish_load(1, Err("no memory".to_owned()), now, Duration::ZERO);
+    assert_eq!(lifecycle.retry_at(), Some(now + SECOND));
+}
+
+#[test]
+fn what_nobody_waits_for_is_not_tried_again_by_itself() {
+    let now = Instant::now();
+    let fail = |lifecycle: &mut Lifecycle| {
+        let fetch = lifecycle.fetch(Retry::Now, now).unwrap();
+        lifecycle.finish_fetch(&fetch, Err(broken()), now, SECOND);
+    };
+    let mut lazy = declared(false);
+    fail(&mut lazy);
+    assert_eq!(lazy.retry_at(), None);
+    assert!(lazy.retry(now + 60 * SECOND).is_none());
+
+    let mut unloaded = declared(true);
+    fail(&mut unloaded);
+    assert!(unloaded.retry_at().is_some());
+    let _drained = drain(&mut unloaded);
+    assert_eq!(unloaded.retry_at(), None, "it drains");
+    unloaded.finish_drain();
+    fail(&mut unloaded);
+    assert_eq!(unloaded.retry_at(), None, "it was unloaded by hand");
+}
+
+#[test]
+fn a_model_in_use_is_loaded_again_from_the_files_of_before() {
+    let (mut lifecycle, now) = (declared(true), Instant::now());
+    open(&mut lifecycle, "a");
+    let _lease = lifecycle.lease();
+    for device in [0, 1] {
+        assert!(lifecycle.begin_load(device).is_some());
+        lifecycle.finish_load(device, Err("no memory".to_owned()), now, SECOND);
+    }
+    assert!(lifecycle.retry(now + SECOND).is_none(), "its ids belong to these files");
+    assert!(lifecycle.is_ordered(0) && lifecycle.is_ordered(1));
+}
+
+#[test]
 fn a_load_by_hand_opens_the_files_first_and_hears_what_came_of_it() {
     let mut lifecycle = declared(false);
     let (fetch, mut loaded) = order(&mut lifecycle);

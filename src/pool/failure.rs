@@ -1,0 +1,98 @@
+//! Why a model is not there, and when that is tried again. Pure.
+
+use std::time::{Duration, Instant};
+
+use super::error::OpenError;
+
+/// A failed opening is not tried again by requests before this long, so that a broken model costs the others little.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause after the first failure of an eager model, before it is tried again by itself. It doubles with each failure.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+
+/// The longest such pause, unless the attempt itself took longer.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+
+/// The last failure of a model.
+#[derive(Debug)]
+pub(super) struct ModelFailure {
+    cause: FailureCause,
+    /// Requests do not try again before.
+    paused_until: Option<Instant>,
+    /// When an eager model is tried again by itself.
+    retry_at: Option<Instant>,
+}
+
+/// What failed.
+#[derive(Debug)]
+pub(super) enum FailureCause {
+    /// Its files could not be opened.
+    Open(OpenError),
+    /// No device could load it.
+    Load(String),
+}
+
+impl ModelFailure {
+    /// The failure number `count` in a row, of an attempt that ended `now` and took so long.
+    pub(super) fn new(cause: FailureCause, count: u32, now: Instant, took: Duration) -> Self {
+        let pause = match cause {
+            FailureCause::Open(_) => took.max(LEAST_PAUSE),
+            FailureCause::Load(_) => took,
+        };
+        let retry_at = now.checked_add(retry_pause(count, took));
+        Self { cause, paused_until: now.checked_add(pause), retry_at }
+    }
+
+    pub(super) fn reason(&self) -> String {
+        match &self.cause {
+            FailureCause::Open(error) => error.to_string(),
+            FailureCause::Load(reason) => reason.clone(),
+        }
+    }
+
+    /// Why the files could not be opened, where that is what failed.
+    pub(super) fn open_error(&self) -> Option<&OpenError> {
+        match &self.cause {
+            FailureCause::Open(error) => Some(error),
+            FailureCause::Load(_) => None,
+        }
+    }
+
+    /// Why no device could load it, where that is what failed.
+    pub(super) fn load_error(&self) -> Option<&str> {
+        match &self.cause {
+            FailureCause::Open(_) => None,
+            FailureCause::Load(reason) => Some(reason),
+        }
+    }
+
+    /// Whether requests do not try again yet.
+    pub(super) fn is_paused(&self, now: Instant) -> bool {
+        self.paused_until.is_some_and(|until| now < until)
+    }
+
+    /// When an eager model is tried again by itself.
+    pub(super) fn retry_at(&self) -> Option<Instant> {
+        self.retry_at
+    }
+}
+
+/// How long a model that failed `count` times in a row is left alone: at least as long as the last attempt took, so that at
+/// most half of the time goes into attempts.
+fn retry_pause(count: u32, took: Duration) -> Duration {
+    let doubled = 2_u32.checked_pow(count.saturating_sub(1)).and_then(|times| FIRST_RETRY.checked_mul(times));
+    doubled.unwrap_or(LONGEST_RETRY).min(LONGEST_RETRY).max(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, retry_pause};
+
+    #[test]
+    fn the_pause_doubles_up_to_half_a_minute() {
+        let pauses: Vec<_> = (1..=7).map(|count| retry_pause(count, Duration::ZERO).as_secs()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        assert_eq!(retry_pause(u32::MAX, Duration::ZERO), Duration::from_secs(30));
+        assert_eq!(retry_pause(1, Duration::from_secs(90)), Duration::from_secs(90), "as long as the attempt took");
+    }
+}
