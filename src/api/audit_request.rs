@@ -1,24 +1,31 @@
 //! What a client asks of an audit, and what is wrong with it.
 
 use super::ApiState;
-use super::check::{self, RequestFaults};
+use super::check::{self, MethodRequests, RequestFaults};
 use super::problem::{Kind, Problem};
 use crate::audits::{AuditMetrics, AuditRequest, MAX_SAMPLES, Sample, samples_error};
-use crate::methods::{MAX_METHODS, MethodRequest};
+use crate::methods::MethodRequest;
 use crate::scorer::Overflow;
 use crate::statistics::Bootstrap;
-use crate::wire::{List, Object, TooMany, at_most, counted, object_or_null};
+use crate::wire::{List, Object, Shaped, TooMany, counted};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 /// The most false-positive rates in a request.
 const MAX_FPR_TARGETS: usize = 32;
 
+/// The most characters of a name.
+const MAX_NAME: usize = 200;
+
 /// Samples to audit, and how.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with `samples`")]
 #[schema(as = AuditRequest)]
 pub struct AuditBody {
+    /// What to call the audit in lists; the report does not depend on it.
+    #[schema(examples("books of 2019"), max_length = 200)]
+    #[schema(value_type = Option<String>)]
+    name: Option<Shaped<String>>,
     /// Id of a configured model; may be left out where there is a default.
     #[schema(examples("demo"))]
     model: Option<String>,
@@ -27,28 +34,30 @@ pub struct AuditBody {
     #[serde(deserialize_with = "counted::<_, _, MAX_SAMPLES>")]
     samples: List<Object<Sample>>,
     /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
-    #[schema(max_items = 256)]
-    #[serde(default, deserialize_with = "at_most::<_, _, MAX_METHODS>")]
-    methods: Option<Vec<MethodRequest>>,
+    #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
+    methods: Option<MethodRequests>,
     /// What to do with a text that is longer than the model's context: `error` if left out.
-    overflow: Option<Overflow>,
+    #[schema(value_type = Option<Overflow>)]
+    overflow: Option<Shaped<Overflow>>,
     /// Which statistics to report.
-    #[serde(default, deserialize_with = "object_or_null")]
-    metrics: Option<AuditMetrics>,
+    #[schema(value_type = Option<AuditMetrics>)]
+    metrics: Option<Shaped<Object<AuditMetrics>>>,
 }
 
 impl AuditBody {
-    /// The audit, or everything that is wrong with the request.
+    /// The audit and its name, or everything that is wrong with the request.
     ///
     /// # Errors
     /// An unknown model, or all other faults.
-    pub fn check(self, state: &ApiState) -> Result<AuditRequest, Problem> {
+    pub fn check(self, state: &ApiState) -> Result<(AuditRequest, Option<String>), Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let samples = self.samples.map_err(|TooMany { count, limit }| {
             Problem::new(Kind::TooLarge, format!("there are {count} samples; the limit of an audit is {limit}"))
         })?;
         let samples: Vec<Sample> = samples.into_iter().map(|Object(sample)| sample).collect();
+        let name = check::shaped("/name", self.name, &mut faults);
+        check_name(name.as_deref(), &mut faults);
         for (index, sample) in samples.iter().enumerate() {
             if let Some(error) = sample.label_error() {
                 faults.push(format!("/samples/{index}/label"), error);
@@ -62,20 +71,24 @@ impl AuditBody {
         let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
         let ids = state.scorer.pool().ids();
         let scope = state.scorer.scope(&ids, model.as_deref(), true, neighbors);
-        let methods = check::methods(self.methods.as_deref(), &scope, &mut faults);
+        let methods = check::methods(self.methods, &scope, &mut faults);
         let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
         check::texts("/samples", texts, &methods, &mut faults);
-        let metrics = self.metrics.unwrap_or_default();
+        let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
+        let metrics =
+            check::shaped("/metrics", self.metrics, &mut faults).map(|Object(metrics)| metrics).unwrap_or_default();
         check_metrics(&metrics, &mut faults);
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
-        Ok(AuditRequest {
-            model: model.id.clone(),
-            methods: methods.to_vec(),
-            overflow: self.overflow.unwrap_or_default(),
-            metrics,
-            samples,
-        })
+        let (model, methods) = (model.id.clone(), methods.to_vec());
+        Ok((AuditRequest { model, methods, overflow, metrics, samples }, name))
+    }
+}
+
+fn check_name(name: Option<&str>, faults: &mut RequestFaults) {
+    let characters = name.map(|name| name.chars().count());
+    if let Some(count) = characters.filter(|count| !(1..=MAX_NAME).contains(count)) {
+        faults.push("/name", format!("the name has {count} characters, outside 1 to {MAX_NAME}"));
     }
 }
 

@@ -1,5 +1,7 @@
 //! The scores of an audit's samples as lines of JSON or as CSV, written as they are sent.
 
+use super::accept::preference;
+use super::problem::Problem;
 use crate::audits::{AuditOutcome, AuditResults, SampleId, SampleScores};
 use crate::scorer::TextError;
 use crate::wire::inert;
@@ -19,6 +21,9 @@ const CHUNK: usize = 500;
 /// The columns before and after those of the methods.
 const LEADING: [&str; 7] = ["index", "id", "label", "group", "scored_tokens", "truncated", "windows"];
 const TRAILING: [&str; 2] = ["alpha_used", "errors"];
+/// The names by which clients know lines of JSON; the first is ours.
+const NDJSON: [&str; 3] = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
+const CSV: &str = "text/csv";
 
 /// How the lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +64,11 @@ pub struct SampleLine<'a> {
 }
 
 /// The scores in the format that the client prefers.
-pub fn respond(outcome: Arc<AuditOutcome>, headers: &HeaderMap) -> Response {
-    let format = preferred(headers);
+///
+/// # Errors
+/// Where it takes neither.
+pub fn respond(outcome: Arc<AuditOutcome>, headers: &HeaderMap) -> Result<Response, Problem> {
+    let format = preferred(headers).ok_or_else(|| Problem::not_acceptable(&[NDJSON[0], CSV]))?;
     let media = match format {
         ScoresFormat::Ndjson => "application/x-ndjson",
         ScoresFormat::Csv => "text/csv; charset=utf-8",
@@ -72,24 +80,14 @@ pub fn respond(outcome: Arc<AuditOutcome>, headers: &HeaderMap) -> Response {
         ScoresFormat::Ndjson => ndjson(&outcome.results, rows),
         ScoresFormat::Csv => csv(&outcome.results, rows),
     });
-    ([(header::CONTENT_TYPE, media)], Body::from_stream(stream::iter(written))).into_response()
+    Ok(([(header::CONTENT_TYPE, media)], Body::from_stream(stream::iter(written))).into_response())
 }
 
-/// CSV where the client lists it and does not like lines of JSON better.
-fn preferred(headers: &HeaderMap) -> ScoresFormat {
-    let lines = headers.get_all(header::ACCEPT).into_iter().filter_map(|line| line.to_str().ok());
-    let (mut csv, mut ndjson) = (0.0, 0.0);
-    for range in lines.flat_map(|line| line.split(',')) {
-        let mut parts = range.split(';').map(str::trim);
-        let media = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let quality = parts.find_map(|part| part.strip_prefix("q=")?.parse::<f32>().ok()).unwrap_or(1.0);
-        match media.as_str() {
-            "text/csv" => csv = quality,
-            "application/x-ndjson" | "application/ndjson" | "application/jsonl" => ndjson = quality,
-            _ => {}
-        }
-    }
-    if csv > 0.0 && csv >= ndjson { ScoresFormat::Csv } else { ScoresFormat::Ndjson }
+/// What the client wants most: lines of JSON where it wants them as much as CSV. None where it takes neither.
+fn preferred(headers: &HeaderMap) -> Option<ScoresFormat> {
+    let ndjson = NDJSON.iter().filter_map(|media| preference(headers, media)).reduce(|a, b| if b > a { b } else { a });
+    let csv = preference(headers, CSV);
+    if csv > ndjson { Some(ScoresFormat::Csv) } else { ndjson.map(|_| ScoresFormat::Ndjson) }
 }
 
 fn ndjson(results: &AuditResults, rows: Range<usize>) -> io::Result<Vec<u8>> {
@@ -176,18 +174,22 @@ mod tests {
     #[test]
     fn csv_is_for_those_who_ask_for_it() {
         let cases = [
-            ("text/csv", ScoresFormat::Csv),
-            ("Text/CSV; charset=utf-8", ScoresFormat::Csv),
-            ("text/csv;q=0.5, application/x-ndjson;q=0.4", ScoresFormat::Csv),
-            ("text/csv;q=0.5, application/x-ndjson", ScoresFormat::Ndjson),
-            ("text/csv;q=0", ScoresFormat::Ndjson),
-            ("*/*", ScoresFormat::Ndjson),
-            ("text/html", ScoresFormat::Ndjson),
+            ("text/csv", Some(ScoresFormat::Csv)),
+            ("Text/CSV; charset=utf-8", Some(ScoresFormat::Csv)),
+            ("text/csv;q=0.5, application/x-ndjson;q=0.4", Some(ScoresFormat::Csv)),
+            ("text/csv;q=0.5, application/x-ndjson", Some(ScoresFormat::Ndjson)),
+            ("text/csv, */*", Some(ScoresFormat::Csv)),
+            ("text/csv, application/jsonl", Some(ScoresFormat::Ndjson)),
+            ("text/*", Some(ScoresFormat::Csv)),
+            ("application/*", Some(ScoresFormat::Ndjson)),
+            ("*/*", Some(ScoresFormat::Ndjson)),
+            ("text/csv;q=0", None),
+            ("text/html, application/json", None),
         ];
         for (accept, format) in cases {
             let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
             assert_eq!(preferred(&headers), format, "{accept}");
         }
-        assert_eq!(preferred(&HeaderMap::new()), ScoresFormat::Ndjson);
+        assert_eq!(preferred(&HeaderMap::new()), Some(ScoresFormat::Ndjson));
     }
 }

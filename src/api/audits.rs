@@ -6,13 +6,13 @@ use super::audit_view::{Audit, AuditList, location};
 use super::extract::JsonBody;
 use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
-use super::problems::{LookProblems, StateProblems, SubmitProblems};
-use super::{ApiState, answer, prefer};
-use crate::audits::{AuditError, AuditRequest};
+use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
+use super::{ApiState, answer, audit_list, prefer};
+use crate::audits::{AuditError, AuditRequest, AuditStatus};
 use crate::scorer::{Plan, ScorerError};
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use std::time::Duration;
@@ -69,9 +69,9 @@ pub async fn submit(
 ) -> Result<Response, Problem> {
     // Looking for texts that are audited and put before others hashes them all.
     let checking = state.clone();
-    let request = state.scorer.workers().run(move || body.check(&checking)).await??;
+    let (request, name) = state.scorer.workers().run(move || body.check(&checking)).await??;
     check_fit(&state, &request).await?;
-    let mut audit = state.audits.submit(request)?;
+    let mut audit = state.audits.submit(request, name)?;
     let wait = prefer::wait(&headers);
     if let Some(seconds) = wait {
         let waited = state.audits.wait(audit.id, Duration::from_secs(seconds)).await;
@@ -102,10 +102,21 @@ async fn check_fit(state: &ApiState, request: &AuditRequest) -> Result<(), Probl
     path = "/v1/audits",
     operation_id = "list_audits",
     tag = "audits",
-    responses((status = 200, description = "The audits without their results, newest first", body = AuditList))
+    params(
+        ("status" = Option<AuditStatus>, Query, description = "Only those that stand so"),
+        ("model" = Option<String>, Query, description = "Only those of this model"),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500, description = "The most audits of a page; 500 if left out"),
+        ("after" = Option<String>, Query, description = "The `next` of the page before")
+    ),
+    responses((status = 200, description = "The audits without their results, newest first", body = AuditList), ListProblems)
 )]
-pub async fn list(State(state): State<ApiState>, Extension(arrival): Extension<Arrival>) -> Json<AuditList> {
-    Json(AuditList::new(&state.audits.list(), arrival.id()))
+pub async fn list(
+    State(state): State<ApiState>,
+    Extension(arrival): Extension<Arrival>,
+    uri: Uri,
+) -> Result<Json<AuditList>, Problem> {
+    let filter = audit_list::filter(&uri)?;
+    Ok(Json(AuditList::new(&state.audits.list(&filter), arrival.id())))
 }
 
 /// Look at an audit.
@@ -156,7 +167,7 @@ pub async fn scores(
 ) -> Result<Response, Problem> {
     let audit = state.audits.get(id).ok_or(AuditError::NotFound)?;
     match audit.outcome {
-        Some(outcome) => Ok(audit_scores::respond(outcome, &headers)),
+        Some(outcome) => audit_scores::respond(outcome, &headers),
         None => {
             let detail = format!("the audit is {}; there are scores once it has succeeded", audit.status.name());
             Err(Problem::new(Kind::Conflict, detail))

@@ -3,10 +3,14 @@
 use super::ApiState;
 use super::problem::{PointedFault, Problem};
 use crate::methods::{
-    LabelledMethod, MethodRequest, Scope, TextAndNeighbors, default_methods, faults_of_texts, resolve,
+    LabelledMethod, MAX_METHODS, MethodRequest, Scope, TextAndNeighbors, default_methods, faults_of_texts, resolve,
 };
 use crate::pool::{Declaration, FindError};
+use crate::wire::{BoundedList, Shaped};
 use std::sync::Arc;
+
+/// The methods of a request as they are read: a fault of type in one hides none of the others.
+pub type MethodRequests = Shaped<BoundedList<Shaped<MethodRequest>, MAX_METHODS>>;
 
 /// The most faults that are listed; the rest is counted.
 const MAX_LISTED: usize = 100;
@@ -21,10 +25,11 @@ pub struct RequestFaults {
 impl RequestFaults {
     /// Notes a fault.
     pub fn push(&mut self, pointer: impl Into<String>, detail: impl Into<String>) {
-        self.keep(PointedFault { pointer: pointer.into(), detail: detail.into() });
+        self.keep(PointedFault::new(pointer, detail));
     }
 
-    fn keep(&mut self, fault: PointedFault) {
+    /// Notes a fault.
+    pub fn keep(&mut self, fault: PointedFault) {
         self.total += 1;
         if self.listed.len() < MAX_LISTED {
             self.listed.push(fault);
@@ -64,15 +69,31 @@ pub fn model(
     }
 }
 
+/// The value of a field at `at` in the body; none where it is left out, or where a fault of its type is noted.
+pub fn shaped<T>(at: &str, value: Option<Shaped<T>>, faults: &mut RequestFaults) -> Option<T> {
+    let Shaped(value) = value?;
+    value.map_err(|fault| faults.push(format!("{at}{}", fault.pointer), fault.detail)).ok()
+}
+
 /// The methods of a request, or the default ones.
-pub fn methods(
-    requested: Option<&[MethodRequest]>,
-    scope: &Scope,
-    faults: &mut RequestFaults,
-) -> Arc<[LabelledMethod]> {
-    let Some(requested) = requested else { return default_methods().into() };
-    let resolved = resolve(requested, scope).unwrap_or_else(|resolved| {
-        resolved.into_iter().for_each(|fault| faults.keep(fault.into()));
+pub fn methods(requested: Option<MethodRequests>, scope: &Scope, faults: &mut RequestFaults) -> Arc<[LabelledMethod]> {
+    if requested.is_none() {
+        return default_methods().into();
+    }
+    // Where the list itself is none, its fault is noted and there is nothing to resolve.
+    let Some(BoundedList(requested)) = shaped("/methods", requested, faults) else { return Arc::new([]) };
+    let mut malformed = Vec::new();
+    let read = requested.into_iter().enumerate().map(|(place, request)| {
+        shaped(&format!("/methods/{place}"), Some(request), faults).unwrap_or_else(|| {
+            malformed.push(format!("/{place}"));
+            // Keeps the places of the others.
+            MethodRequest::Name(String::new())
+        })
+    });
+    let requests: Vec<MethodRequest> = read.collect();
+    let resolved = resolve(&requests, scope).unwrap_or_else(|resolved| {
+        let new = resolved.into_iter().filter(|fault| !malformed.contains(&fault.pointer));
+        new.for_each(|fault| faults.keep(fault.into()));
         Vec::new()
     });
     resolved.into()

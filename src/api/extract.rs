@@ -7,7 +7,7 @@ use super::ApiState;
 use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use crate::config::LimitSettings;
-use crate::wire::Object;
+use crate::wire::{Object, pointer};
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
@@ -15,7 +15,7 @@ use futures::StreamExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
-use serde_path_to_error::{Path, Segment, Track};
+use serde_path_to_error::Track;
 use std::time::Instant;
 
 /// A JSON body as `T`.
@@ -135,16 +135,6 @@ fn place(before: &[u8]) -> (usize, usize) {
     let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
     (line, before.len() - line_start + 1)
-}
-
-/// The path as a JSON pointer (RFC 6901).
-fn pointer(path: &Path) -> String {
-    let segment = |segment: &Segment| match segment {
-        Segment::Seq { index } => format!("/{index}"),
-        Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-        Segment::Enum { .. } | Segment::Unknown => String::new(),
-    };
-    path.iter().map(segment).collect()
 }
 
 #[cfg(test)]

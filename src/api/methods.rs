@@ -1,5 +1,6 @@
 //! `GET /v1/methods`: the catalogue of methods.
 
+use super::problems::ListProblems;
 use crate::methods::{Catalogue, catalogue};
 use axum::Json;
 
@@ -11,7 +12,7 @@ use axum::Json;
     path = "/v1/methods",
     operation_id = "list_methods",
     tag = "service",
-    responses((status = 200, description = "The methods and decays", body = Catalogue))
+    responses((status = 200, description = "The methods and decays", body = Catalogue), ListProblems)
 )]
 pub async fn methods() -> Json<Catalogue> {
     Json(catalogue())

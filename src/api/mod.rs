@@ -8,7 +8,9 @@
 //!   work;
 //! - what may take long on the CPU (reading and writing megabytes of JSON) runs on the scorer's workers.
 
+mod accept;
 mod answer;
+mod audit_list;
 mod audit_request;
 mod audit_scores;
 mod audit_view;
@@ -22,9 +24,13 @@ mod methods;
 mod middleware;
 mod model_view;
 mod models;
+mod plain_schemas;
 mod prefer;
 mod problem;
+mod problem_body;
 mod problems;
+mod root;
+mod route_rules;
 mod score;
 mod score_request;
 
@@ -33,6 +39,7 @@ use crate::config::{LimitSettings, Settings};
 use crate::scorer::Scorer;
 use crate::telemetry::{self, MetricsExporter};
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -80,13 +87,14 @@ impl ApiState {
 pub fn router(state: ApiState) -> Router {
     let (router, document) = routes().split_for_parts();
     telemetry::zero_routes(successes(&document));
+    let router = router.layer(from_fn_with_state(route_rules::rules(&document), route_rules::keep));
     let router = router.route("/docs/", get(docs::file)).route("/docs/{*file}", get(docs::file));
     middleware::around(router).with_state(state)
 }
 
 /// The OpenAPI document of all routes.
 pub fn document() -> OpenApi {
-    routes().into_openapi()
+    plain_schemas::simplified(routes().into_openapi())
 }
 
 fn routes() -> OpenApiRouter<ApiState> {
@@ -103,6 +111,7 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
+        .routes(routes!(root::root))
         .routes(routes!(docs::openapi))
         .routes(routes!(docs::page))
 }

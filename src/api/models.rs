@@ -4,7 +4,7 @@ use super::ApiState;
 use super::middleware::Arrival;
 use super::model_view::{DeviceEntry, ModelEntry, ModelList};
 use super::problem::Problem;
-use super::problems::{LoadProblems, UnloadProblems};
+use super::problems::{ListProblems, LoadProblems, UnloadProblems};
 use crate::engine::DeviceStatus;
 use crate::pool::{ModelStatus, UnknownModel};
 use axum::extract::{Path, State};
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
     path = "/v1/models",
     operation_id = "list_models",
     tag = "service",
-    responses((status = 200, description = "The models in the order of the configuration", body = ModelList))
+    responses((status = 200, description = "The models in the order of the configuration", body = ModelList), ListProblems)
 )]
 pub async fn models(State(state): State<ApiState>) -> Json<ModelList> {
     let devices = state.scorer.engine().status().devices;

@@ -3,16 +3,18 @@
 //! A handler returns a [`Problem`]; its response carries it unrendered, and the outermost middleware writes the body,
 //! for only there is the request's id known for every response. Causes inside the service are logged and not sent.
 
+pub use super::problem_body::{PointedFault, ProblemBody};
 use crate::audits::{AuditError, AuditFailure};
 use crate::engine::{EngineError, Refusal};
-use crate::methods::Fault;
 use crate::pool::{FindError, LoadError, OpenError, UnknownModel, UnloadError};
 use crate::scorer::ScorerError;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use std::time::Duration;
+
+/// What to do with texts that are too many for one answer.
+const AUDIT_INSTEAD: &str = "send fewer at once, or all of them to `POST /v1/audits`, which has no deadline";
 
 /// The kinds of problem, each with its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,7 @@ pub enum Kind {
     NotFound,
     UnknownModel,
     MethodNotAllowed,
+    NotAcceptable,
     Conflict,
     TooLarge,
     UnsupportedMediaType,
@@ -39,6 +42,7 @@ impl Kind {
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is nothing here"),
             Self::UnknownModel => (StatusCode::NOT_FOUND, "unknown-model", "The model is not configured"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed"),
+            Self::NotAcceptable => (StatusCode::NOT_ACCEPTABLE, "not-acceptable", "No acceptable form of the answer"),
             Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "body-timeout", "The body came too slowly"),
             Self::Conflict => (StatusCode::CONFLICT, "conflict", "The state does not allow this"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request exceeds a limit"),
@@ -53,17 +57,6 @@ impl Kind {
     }
 }
 
-/// One fault of a request, and where it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct PointedFault {
-    /// JSON pointer (RFC 6901) into the body; empty: the body itself.
-    #[schema(examples("/methods/1/k"))]
-    pub pointer: String,
-    /// The fault in words, with what was given and what is accepted.
-    #[schema(examples("k is 1.5, outside (0, 1]"))]
-    pub detail: String,
-}
-
 /// A failure on its way to the client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
@@ -76,38 +69,6 @@ pub struct Problem {
     cause: Option<String>,
     /// Members that RFC 9457 leaves to the service. Boxed because most problems have none and every `Result` holds one.
     extensions: Option<Box<Map<String, Value>>>,
-}
-
-/// A problem as it is sent.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[schema(as = Problem)]
-pub struct ProblemBody {
-    /// What kind of problem it is; stable.
-    #[serde(rename = "type")]
-    #[schema(examples("urn:pdr-audit:problem:invalid-request"))]
-    uri: String,
-    /// The kind in words.
-    #[schema(examples("The request is invalid"))]
-    title: &'static str,
-    /// The HTTP status.
-    #[schema(examples(422))]
-    status: u16,
-    /// What is wrong here.
-    #[schema(examples("/methods/1/k: k is 1.5, outside (0, 1]"))]
-    detail: String,
-    /// Path of the request, or of the audit that failed.
-    #[schema(examples("/v1/score"))]
-    instance: String,
-    /// Id of the request, as in the header `x-request-id` and in the service's log.
-    #[schema(examples("0b8b1a0e-54c5-4a3c-9a4c-8f4b0f0c7a7e"))]
-    request_id: String,
-    /// The faults of an invalid request.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    errors: Vec<PointedFault>,
-    #[serde(flatten)]
-    #[schema(ignore)]
-    extensions: Map<String, Value>,
 }
 
 impl Problem {
@@ -135,12 +96,38 @@ impl Problem {
 
     /// An invalid request with one fault.
     pub fn fault(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self::invalid(vec![PointedFault { pointer: pointer.into(), detail: detail.into() }], 1)
+        Self::invalid(vec![PointedFault::new(pointer, detail)], 1)
+    }
+
+    /// The client takes none of the media types that the route offers.
+    pub fn not_acceptable(offered: &[&str]) -> Self {
+        Self::new(Kind::NotAcceptable, format!("the header `accept` takes none of {}", offered.join(", ")))
     }
 
     /// The request's deadline passed.
     pub fn deadline() -> Self {
         Self::new(Kind::DeadlineExceeded, "the answer was not ready within `server.request_timeout`")
+    }
+
+    /// The scores were not ready in time.
+    fn late_scores() -> Self {
+        let detail = format!("the scores were not ready within `server.request_timeout`; {AUDIT_INSTEAD}");
+        Self::new(Kind::DeadlineExceeded, detail)
+    }
+
+    /// Why texts were not scored in the time of a request. What would fit a whole one, and not what was left of it, may be
+    /// asked again.
+    pub fn of_scoring(error: Option<ScorerError>, timeout: Duration) -> Self {
+        match error {
+            None => Self::late_scores(),
+            Some(ScorerError::Refused(Refusal::CannotMeetDeadline { estimate, available })) if estimate <= timeout => {
+                let detail = format!(
+                    "the texts would take about {estimate:.1?}, and {available:.1?} of `server.request_timeout` were left"
+                );
+                Self::retry_in(1, detail)
+            }
+            Some(error) => error.into(),
+        }
     }
 
     /// Adds a member that RFC 9457 leaves to the service.
@@ -196,12 +183,18 @@ impl From<&Refusal> for Problem {
             Refusal::UnknownModel(_) => Self::new(Kind::UnknownModel, refusal.to_string()),
             Refusal::WrongKind { .. } => Self::fault("/model", refusal.to_string()),
             Refusal::TooLarge { limit, allowed, requested } => {
-                let limit = if *limit == "queue" { "limit `engine.max_queue_tokens`" } else { limit };
-                let detail = format!("the texts have {requested} tokens that are not cached; the {limit} is {allowed}");
+                let tokens = format!("the texts have {requested} tokens that are not cached");
+                let detail = match *limit {
+                    "queue" => format!("{tokens}; the limit `engine.max_queue_tokens` is {allowed}; {AUDIT_INSTEAD}"),
+                    limit => format!("{tokens}; the {limit} is {allowed}"),
+                };
                 Self::new(Kind::TooLarge, detail)
             }
-            Refusal::CannotMeetDeadline { .. } => {
-                Self::new(Kind::TooLarge, format!("{refusal}; the limit is `server.request_timeout`"))
+            Refusal::CannotMeetDeadline { estimate, .. } => {
+                let detail = format!(
+                    "the texts would take about {estimate:.1?}, longer than `server.request_timeout`; {AUDIT_INSTEAD}"
+                );
+                Self::new(Kind::TooLarge, detail)
             }
             Refusal::Busy { retry_after } => Self::retry_in(retry_after.as_secs().max(1), refusal.to_string()),
             Refusal::Draining | Refusal::Unloading => Self::new(Kind::Unavailable, refusal.to_string()),
@@ -216,7 +209,7 @@ impl From<&Refusal> for Problem {
 impl From<&EngineError> for Problem {
     fn from(error: &EngineError) -> Self {
         match error {
-            EngineError::DeadlineExceeded => Self::deadline(),
+            EngineError::DeadlineExceeded => Self::late_scores(),
             EngineError::ModelFailed(reason) | EngineError::LoadFailed(reason) => Self::failed("model", reason),
             EngineError::DeviceLost(reason) => Self::failed("device", reason),
             EngineError::ShuttingDown => Self::new(Kind::Unavailable, error.to_string()),
@@ -306,17 +299,11 @@ impl From<&AuditFailure> for Problem {
     }
 }
 
-impl From<Fault> for PointedFault {
-    /// A fault of the list of methods, pointed at from the body.
-    fn from(fault: Fault) -> Self {
-        Self { pointer: format!("/methods{}", fault.pointer), detail: fault.detail }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::Problem;
     use crate::engine::Refusal;
+    use crate::scorer::ScorerError;
     use axum::http::header::RETRY_AFTER;
     use axum::response::IntoResponse;
     use std::time::Duration;
@@ -334,12 +321,34 @@ mod tests {
             (Refusal::DeviceLost("a secret".into()), 503, "the device failed", Some("30")),
         ];
         for (refusal, status, words, retry_after) in cases {
-            let problem = Problem::from(&refusal);
+            // A whole deadline is shorter than what is estimated.
+            let problem = Problem::of_scoring(Some(ScorerError::Refused(refusal)), seconds(60));
             let body = serde_json::to_string(&problem.body("", "")).unwrap();
             assert!(body.contains(words) && !body.contains("secret"), "{body}");
             let response = problem.into_response();
             let header = response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap());
             assert_eq!((response.status().as_u16(), header), (status, retry_after), "{body}");
+        }
+    }
+    #[test]
+    fn texts_that_never_fit_are_told_where_they_do() {
+        let seconds = Duration::from_secs;
+        let late = |estimate| {
+            ScorerError::Refused(Refusal::CannotMeetDeadline { estimate: seconds(estimate), available: seconds(5) })
+        };
+        let full = ScorerError::Refused(Refusal::TooLarge { limit: "queue", allowed: 1, requested: 2 });
+        for (error, status, names_audits) in [
+            (Some(late(61)), 413, true),
+            (Some(late(60)), 503, false),
+            (Some(full), 413, true),
+            (None, 504, true),
+            (Some(ScorerError::Refused(Refusal::Busy { retry_after: seconds(7) })), 503, false),
+        ] {
+            let problem = Problem::of_scoring(error, seconds(60));
+            assert_eq!(problem.detail.contains("/v1/audits"), names_audits, "{}", problem.detail);
+            let response = problem.into_response();
+            assert_eq!(response.status().as_u16(), status);
+            assert_eq!(response.headers().contains_key(RETRY_AFTER), status == 503);
         }
     }
 }

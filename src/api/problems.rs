@@ -8,9 +8,17 @@ use utoipa::{IntoResponses, PartialSchema, ToSchema};
 /// The responses of a route: the kinds of problem, those of one status together.
 type Documented = BTreeMap<String, RefOr<Response>>;
 
+/// Of every route under `/v1`: query parameters that it does not have, and media types that it has not.
+const ROUTE: [Kind; 2] = [Kind::Invalid, Kind::NotAcceptable];
 /// Of a route that reads a JSON body.
-const BODY: [Kind; 5] =
-    [Kind::MalformedBody, Kind::BodyTimeout, Kind::TooLarge, Kind::UnsupportedMediaType, Kind::Invalid];
+const BODY: [Kind; 6] = [
+    Kind::MalformedBody,
+    Kind::BodyTimeout,
+    Kind::TooLarge,
+    Kind::UnsupportedMediaType,
+    Kind::Invalid,
+    Kind::NotAcceptable,
+];
 
 macro_rules! problems {
     ($($(#[$doc:meta])* $name:ident = $kinds:expr;)*) => {
@@ -33,15 +41,18 @@ problems! {
     /// Of submitting an audit.
     SubmitProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::Unavailable]);
     /// Of loading a model.
-    LoadProblems = [Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded];
+    LoadProblems =
+        ROUTE.into_iter().chain([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
     /// Of unloading one.
-    UnloadProblems = [Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded];
+    UnloadProblems = ROUTE.into_iter().chain([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
     /// Of looking at an audit.
-    LookProblems = [Kind::NotFound];
+    LookProblems = ROUTE.into_iter().chain([Kind::NotFound]);
+    /// Of a list.
+    ListProblems = ROUTE;
     /// Of what an audit must be in a certain state for.
-    StateProblems = [Kind::NotFound, Kind::Conflict];
+    StateProblems = ROUTE.into_iter().chain([Kind::NotFound, Kind::Conflict]);
     /// Of readiness.
-    ReadyProblems = [Kind::Unavailable];
+    ReadyProblems = [Kind::Invalid, Kind::Unavailable];
 }
 
 fn document(kinds: impl IntoIterator<Item = Kind>) -> Documented {
@@ -70,6 +81,7 @@ fn example(kind: Kind) -> ProblemBody {
         Kind::MethodNotAllowed => {
             Problem::new(kind, "`/v1/score` has no method GET; the header `allow` lists those it has")
         }
+        Kind::NotAcceptable => Problem::not_acceptable(&["application/json"]),
         Kind::Conflict => Problem::new(kind, "the audit has finished"),
         Kind::TooLarge => Problem::new(kind, "there are 100000 inputs; the limit `limits.inputs` is 10000"),
         Kind::UnsupportedMediaType => {

@@ -1,6 +1,6 @@
 //! `POST /v1/score`: texts in, scores out, while the client waits.
 
-use super::check::{self, RequestFaults};
+use super::check::{self, MethodRequests, RequestFaults};
 use super::extract::JsonBody;
 use super::inputs::Inputs;
 use super::middleware::{Arrival, ScoredWork};
@@ -10,7 +10,7 @@ use super::{ApiState, answer};
 use crate::methods::{LabelledMethod, MethodRequest};
 use crate::pool::ModelInfo;
 use crate::scorer::{Bound, Input, Overflow, Plan, Scored, ScorerError, TextResult, Usage};
-use crate::wire::TooMany;
+use crate::wire::{BoundedList, Shaped, TooMany};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
@@ -21,6 +21,8 @@ use utoipa::ToSchema;
 
 /// The details that a request can ask for.
 const TOKENS: &str = "tokens";
+/// The most details in a request; there are fewer kinds of them.
+const MAX_DETAILS: usize = 64;
 
 /// Texts to score, and how.
 #[derive(Debug, ToSchema)]
@@ -33,13 +35,14 @@ pub struct ScoreRequest {
     #[schema(value_type = Inputs)]
     pub(super) inputs: Result<Inputs, TooMany>,
     /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
-    #[schema(max_items = 256)]
-    pub(super) methods: Option<Vec<MethodRequest>>,
+    #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
+    pub(super) methods: Option<MethodRequests>,
     /// What to do with a text that is longer than the model's context: `error` if left out.
-    pub(super) overflow: Option<Overflow>,
+    #[schema(value_type = Option<Overflow>)]
+    pub(super) overflow: Option<Shaped<Overflow>>,
     /// `tokens` lists every token with what it adds to the scores.
-    #[schema(examples("tokens"))]
-    pub(super) details: Option<Vec<String>>,
+    #[schema(examples("tokens"), value_type = Option<Vec<String>>)]
+    pub(super) details: Option<Shaped<BoundedList<String, MAX_DETAILS>>>,
 }
 
 /// The scores.
@@ -82,11 +85,13 @@ pub async fn score(
     let (plan, inputs) = state.scorer.workers().run(move || request.check(&checking)).await??;
     let deadline = arrival.deadline(state.request_timeout);
     let work = run(&state, &plan, inputs, deadline);
-    let (bound, scored) = match deadline {
+    let done = match deadline {
         // The engine keeps the deadline; this keeps it for what happens around the engine.
-        Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Problem::deadline())??,
-        None => work.await?,
+        Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| None),
+        None => Ok(work.await),
     };
+    let (bound, scored) =
+        done.and_then(|done| done.map_err(Some)).map_err(|error| Problem::of_scoring(error, state.request_timeout))?;
     let (model, methods) = (bound.models[0].info.clone(), bound.methods.to_vec());
     let work = ScoredWork { model: model.id.clone(), texts: scored.results.len(), tokens: scored.usage.tokens };
     let response = ScoreResponse { model, methods, results: scored.results, usage: scored.usage };
@@ -124,12 +129,13 @@ impl ScoreRequest {
         let neighbors = inputs.iter().all(|input| input.neighbors.is_some());
         let ids = state.scorer.pool().ids();
         let scope = state.scorer.scope(&ids, model.as_deref(), false, neighbors);
-        let methods: Arc<[LabelledMethod]> = check::methods(self.methods.as_deref(), &scope, &mut faults);
+        let methods: Arc<[LabelledMethod]> = check::methods(self.methods, &scope, &mut faults);
         let texts = inputs.iter().map(|input| (input.text.as_str(), input.neighbors.as_deref()));
         check::texts("/inputs", texts, &methods, &mut faults);
-        let tokens = wants_tokens(&self.details.unwrap_or_default(), &mut faults);
+        let details = check::shaped("/details", self.details, &mut faults);
+        let tokens = details.is_some_and(|BoundedList(details)| wants_tokens(&details, &mut faults));
+        let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
         faults.finish()?;
-        let overflow = self.overflow.unwrap_or_default();
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         Ok((Plan { model: model.id.clone(), methods, overflow, tokens }, inputs))
     }

@@ -5,14 +5,9 @@ use super::extract::RequestBody;
 use super::inputs::InputsSeed;
 use super::score::ScoreRequest;
 use crate::config::LimitSettings;
-use crate::methods::{MAX_METHODS, MethodRequest};
-use crate::wire::BoundedList;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
-
-/// The most details in a request; there are fewer kinds of them.
-const MAX_DETAILS: usize = 64;
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
@@ -43,9 +38,7 @@ impl<'de> Visitor<'de> for ScoreRequestVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ScoreRequest, A::Error> {
-        let (mut model, mut inputs, mut overflow) = (None, None, None);
-        let mut methods: Option<Option<BoundedList<MethodRequest, MAX_METHODS>>> = None;
-        let mut details: Option<Option<BoundedList<String, MAX_DETAILS>>> = None;
+        let (mut model, mut inputs, mut methods, mut overflow, mut details) = (None, None, None, None, None);
         while let Some(field) = map.next_key()? {
             match field {
                 ScoreField::Model if model.is_none() => model = Some(map.next_value()?),
@@ -65,9 +58,9 @@ impl<'de> Visitor<'de> for ScoreRequestVisitor {
         Ok(ScoreRequest {
             model: model.flatten(),
             inputs: inputs.ok_or_else(|| A::Error::missing_field("inputs"))?,
-            methods: methods.flatten().map(|methods| methods.0),
+            methods: methods.flatten(),
             overflow: overflow.flatten(),
-            details: details.flatten().map(|details| details.0),
+            details: details.flatten(),
         })
     }
 }

@@ -4,7 +4,7 @@
 
 use super::error::AuditFailure;
 use super::run::AuditOutcome;
-use super::status::{AuditSnapshot, AuditStatus};
+use super::status::{AuditSnapshot, AuditStatus, AuditSubject};
 use crate::telemetry::names;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,9 +23,9 @@ pub struct AuditJob {
 }
 
 impl AuditJob {
-    /// A queued audit of `total` samples.
-    pub fn new(total: usize, cost: usize) -> Self {
-        let state = watch::Sender::new(AuditSnapshot::new(total));
+    /// A queued audit.
+    pub fn new(subject: AuditSubject, cost: usize) -> Self {
+        let state = watch::Sender::new(AuditSnapshot::new(Arc::new(subject)));
         Self { done: AtomicUsize::new(0), cost, cancel: CancellationToken::new(), state }
     }
 

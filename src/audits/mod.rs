@@ -17,6 +17,7 @@ mod error;
 mod job;
 mod limits;
 mod ordered_profile;
+mod page;
 mod report;
 mod request;
 mod results;
@@ -30,6 +31,7 @@ mod status;
 pub use columns::Column;
 pub use error::{AuditError, AuditFailure};
 pub use limits::MAX_SAMPLES;
+pub use page::{AuditFilter, AuditPage};
 pub use report::{
     AuditReport, Excluded, ExpandedRequest, GroupMethod, GroupReport, MethodFindings, MethodReport, OtherModel,
     Provenance, SampleCounts, Separation, VersusBaseline, build_report,
@@ -39,4 +41,4 @@ pub use results::{AuditResults, SampleScores};
 pub use run::{AuditOutcome, run};
 pub use runner::Audits;
 pub use sample::{Label, MAX_GROUPS, Sample, SampleId, samples_error};
-pub use status::{AuditSnapshot, AuditStatus};
+pub use status::{AuditSnapshot, AuditStatus, AuditSubject};

@@ -4,9 +4,11 @@
 mod list;
 mod name;
 mod object;
+mod shaped;
 mod spreadsheet;
 
 pub use list::{BoundedList, List, ListSeed, TooMany, at_most, counted};
 pub use name::by_name;
 pub use object::{Object, object_or_null};
+pub use shaped::{ShapeFault, Shaped, pointer};
 pub use spreadsheet::inert;

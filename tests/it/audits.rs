@@ -94,6 +94,48 @@ async fn an_audit_can_be_polled_listed_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn audits_are_listed_with_their_subject_and_in_pages() {
+    let app = App::start().await;
+    let mut named = request();
+    named["name"] = json!("towns and rivers");
+    let first = app.audit(&named).await.ok();
+    let mut ids = vec![first["id"].clone()];
+    for _ in 0..4 {
+        let other = json!({ "samples": [{ "text": "a b c" }], "model": "tiny-reference", "methods": ["loss"] });
+        ids.push(app.audit(&other).await.ok()["id"].clone());
+    }
+    ids.reverse();
+    let list = |query: &'static str| {
+        let app = &app;
+        async move { app.get(&format!("/v1/audits?{query}")).await.ok() }
+    };
+    let listed = list("model=tiny").await;
+    assert_eq!(listed["audits"].as_array().unwrap().len(), 1);
+    let audit = &listed["audits"][0];
+    assert_eq!((&audit["id"], &audit["name"]), (&first["id"], &json!("towns and rivers")));
+    assert_eq!((&audit["model"], &audit["methods"]), (&json!(TINY), &json!(["loss", "mine"])));
+    assert_eq!(audit["samples"], json!({ "total": 40, "members": 20, "non_members": 20 }));
+    assert_eq!((&audit["status"], &audit["progress"]["done"]), (&json!("succeeded"), &json!(40)));
+
+    let (mut seen, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = app.get(&format!("/v1/audits?limit=2{after}")).await.ok();
+        let audits = page["audits"].as_array().unwrap();
+        assert!(audits.len() <= 2 && audits.iter().all(|audit| audit.get("results").is_none()));
+        seen.extend(audits.iter().map(|audit| audit["id"].clone()));
+        let Some(next) = page.get("next") else { break };
+        after = format!("&after={}", next.as_str().unwrap());
+    }
+    assert_eq!(seen, ids);
+    assert!(list("status=failed").await["audits"].as_array().unwrap().is_empty());
+    assert_eq!(list("status=succeeded&model=tiny-reference").await["audits"].as_array().unwrap().len(), 4);
+    for name in [String::new(), "x".repeat(201)] {
+        named["name"] = json!(name);
+        assert_eq!(app.post("/v1/audits", &named).await.pointers(), ["/name"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn scores_come_as_lines_of_json_and_as_csv() {
     let app = App::start().await;
     let mut request = request();

@@ -41,7 +41,7 @@ async fn bytes_that_are_no_json_are_refused_with_their_place() {
         (b"{'inputs': 'a b'}", "line 1 column 2"),
         (b"{\"inputs\": \"a b\"} {}", "goes on after its JSON"),
         (b"{\"inputs\": \"a b\"}\0", "goes on after its JSON"),
-        (b"{\"inputs\": \"a b\", \"methods\": [{\"name\": \"min_k\", \"k\": 1e999}]}", "out of range"),
+        (b"{\"inputs\": \"a b\", \"model\": 1e999}", "out of range"),
         (b"{\"inputs\": \"a b\", \"methods\": [{\"name\": \"min_k\", \"k\": NaN}]}", "line 1 column"),
         (b"{\"inputs\":\n\"a \xff b\"}", "not UTF-8 at line 2 column 4"),
         (b"{\"inputs\": \"\\ud800\"}", "line 1 column"),
@@ -103,8 +103,8 @@ async fn faults_of_type_and_unknown_fields_are_pointed_at() {
         (json!({ "samples": [{ "text": "a", "input": "b" }] }), "/samples/0"),
         (json!({ "samples": [{ "text": "a", "group": 1 }] }), "/samples/0/group"),
         (json!({ "dataset": "sha256:0" }), "/dataset"),
-        (json!({ "samples": [], "metrics": { "bootstrap": 1000 } }), "/metrics/bootstrap"),
-        (json!({ "samples": [], "metrics": { "fpr_targets": 0.1 } }), "/metrics/fpr_targets"),
+        (json!({ "samples": [{ "text": "a" }], "metrics": { "bootstrap": 1000 } }), "/metrics/bootstrap"),
+        (json!({ "samples": [{ "text": "a" }], "metrics": { "fpr_targets": 0.1 } }), "/metrics/fpr_targets"),
     ] {
         assert_eq!(app.post("/v1/audits", &body).await.pointers(), [pointer], "{body}");
     }
@@ -143,6 +143,31 @@ async fn faults_of_meaning_are_all_reported_at_once() {
     assert!(answer.json()["detail"].as_str().unwrap().contains("at most 256"));
     assert_eq!(app.post("/v1/score", &json!({ "inputs": "a b", "methods": [] })).await.pointers(), ["/methods"]);
     assert_eq!(app.post("/v1/score", &json!({ "inputs": [] })).await.pointers(), ["/inputs"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_of_type_hide_no_faults_of_meaning() {
+    let app = App::start().await;
+    let methods = json!([
+        { "name": "loss", "pdr": { "decay": "linear", "alpha": 1.5 } },
+        { "name": "min_k", "k": "x" },
+        7,
+        { "name": "min_k", "k": 1e300 },
+        { "name": "min_k", "ks": 0.5 }
+    ]);
+    let of_methods = ["/methods/1/k", "/methods/2", "/methods/4/ks", "/methods/0/pdr/alpha", "/methods/3/k"];
+    let body = json!({ "inputs": [], "methods": methods, "details": ["tokens", 3], "overflow": "windows" });
+    let answer = app.post("/v1/score", &body).await;
+    assert_eq!(answer.pointers(), [&["/inputs"], &of_methods[..], &["/details/1", "/overflow"]].concat());
+    assert!(!answer.text().contains("at line"), "{}", answer.text());
+    let body = json!({ "samples": [{ "text": "a", "label": 7 }], "methods": methods, "metrics": { "roc": 1 },
+        "overflow": 1, "name": 2 });
+    let pointers = app.post("/v1/audits", &body).await.pointers();
+    let around = [&["/name", "/samples/0/label"], &of_methods[..], &["/overflow", "/metrics/roc"]].concat();
+    assert_eq!(pointers, around);
+    // A number that no type holds is a fault of its place.
+    let body = r#"{"inputs": "a b", "methods": [{"name": "min_k", "k": 1e999}]}"#;
+    assert_eq!(post(&app, "/v1/score", body).await.pointers(), ["/methods/0/k"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -211,7 +236,7 @@ async fn limits_are_named() {
     assert!(long.contains("`server.body_limit` of 2000000 bytes"), "{long}");
     let inputs: Vec<String> = (0..50).map(|at| format!("{at} is more than the queue may hold")).collect();
     let tokens = detail(app.post("/v1/score", &json!({ "inputs": inputs })).await);
-    assert!(tokens.contains("`engine.max_queue_tokens` is 100"), "{tokens}");
+    assert!(tokens.contains("`engine.max_queue_tokens` is 100") && tokens.contains("/v1/audits"), "{tokens}");
     // An audit of the same texts is fed in as room comes up.
     let samples: Vec<Value> = inputs.iter().map(|text| json!({ "text": text })).collect();
     assert_eq!(app.audit(&json!({ "samples": samples })).await.ok()["status"], "succeeded");
@@ -247,7 +272,8 @@ async fn time_is_bounded() {
     // Several times what can be done in that time.
     let inputs: Vec<String> = (0..10_000).map(|at| format!("{at} of many different texts; ").repeat(4)).collect();
     let problem = app.post("/v1/score", &json!({ "inputs": inputs })).await.problem(504);
-    assert!(problem["detail"].as_str().unwrap().contains("server.request_timeout"), "{problem}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("server.request_timeout") && detail.contains("/v1/audits"), "{detail}");
     app.assert_nothing_is_left().await;
 }
 
@@ -285,7 +311,7 @@ async fn models_must_be_configured() {
 #[tokio::test(flavor = "multi_thread")]
 async fn routes_and_methods_that_do_not_exist_are_problems() {
     let app = App::start().await;
-    for path in ["/", "/v1", "/v1/nothing", "/v1/score/", "/docs/none.js", "/v1/datasets", "/%ff", "//"] {
+    for path in ["/v1", "/v1/nothing", "/v1/score/", "/docs/none.js", "/v1/datasets", "/%ff", "//"] {
         assert_eq!(app.get(path).await.problem(404)["instance"], path);
     }
     for (method, path, allow) in [
@@ -308,6 +334,49 @@ async fn routes_and_methods_that_do_not_exist_are_problems() {
         app.get(&format!("/v1/audits/{id}/scores")).await.problem(404);
         app.delete(&format!("/v1/audits/{id}")).await.problem(404);
         send(app.request(Method::POST, &format!("/v1/audits/{id}/cancel"))).await.problem(404);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_query_parameters_are_refused_by_name() {
+    let app = App::start().await;
+    for (path, names) in [
+        ("/?a", vec!["a"]),
+        ("/v1/models?id=tiny", vec!["id"]),
+        ("/v1/audits?page=2&limit=7&Status=queued", vec!["page", "Status"]),
+        ("/v1/audits?limit=7&limit=8", vec!["limit"]),
+        ("/v1/audits?limit=0&status=done&after=1", vec!["limit", "status", "after"]),
+        ("/readyz?verbose", vec!["verbose"]),
+    ] {
+        let problem = app.get(path).await.problem(422);
+        let errors = problem["errors"].as_array().unwrap().iter();
+        let found: Vec<&str> = errors.map(|error| error["parameter"].as_str().unwrap()).collect();
+        assert_eq!(found, names, "{path}");
+    }
+    assert_eq!(app.post("/v1/score?model=tiny", &json!({ "inputs": "a b" })).await.pointers(), [""]);
+    app.get("/nothing?a").await.problem(404);
+    app.get("/v1/audits?limit=7&status=queued&model=tiny").await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn types_that_cannot_be_served_are_refused() {
+    let app = App::start().await;
+    let ask = |path: &str, accept: &'static str| send(app.request(Method::GET, path).header("accept", accept));
+    for accept in ["*/*", "application/*", "application/json, text/html", "text/html, */*;q=0.1"] {
+        ask("/v1/models", accept).await.ok();
+    }
+    for accept in ["text/html", "text/*, application/xml", "application/json;q=0"] {
+        let problem = ask("/v1/models", accept).await.problem(406);
+        assert!(problem["detail"].as_str().unwrap().contains("application/json"), "{problem}");
+    }
+    // A probe is answered whatever it takes.
+    ask("/readyz", "text/plain").await.ok();
+    let id = app.audit(&json!({ "samples": [{ "text": "a b c" }] })).await.ok()["id"].as_str().unwrap().to_owned();
+    let scores = format!("/v1/audits/{id}/scores");
+    let problem = ask(&scores, "application/json").await.problem(406);
+    assert!(problem["detail"].as_str().unwrap().contains("application/x-ndjson, text/csv"), "{problem}");
+    for accept in ["application/*", "text/csv", "*/*"] {
+        assert_eq!(ask(&scores, accept).await.status, 200, "{accept}");
     }
 }
 

@@ -9,6 +9,16 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_root_says_where_to_go() {
+    let app = App::start().await;
+    let links = app.get("/").await.ok();
+    assert_eq!((&links["service"], &links["documentation"]), (&json!("pdr-audit"), &json!("/docs")));
+    for (_, path) in links.as_object().unwrap().iter().filter(|(name, _)| *name != "service" && *name != "version") {
+        assert_eq!(app.get(path.as_str().unwrap()).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn models_are_listed_with_their_facts() {
     let app = App::start().await;
     let list = app.get("/v1/models").await.ok();

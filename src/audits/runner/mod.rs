@@ -4,9 +4,10 @@
 use super::error::{AuditError, AuditFailure};
 use super::job::AuditJob;
 use super::limits::{MAX_SCORES, check_cost};
+use super::page::{AuditFilter, AuditPage};
 use super::request::AuditRequest;
 use super::run::{AuditOutcome, run};
-use super::status::AuditSnapshot;
+use super::status::{AuditSnapshot, AuditSubject};
 use crate::scorer::Scorer;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -67,13 +68,13 @@ impl Audits {
         Self { work: Arc::new(work), jobs: Arc::default(), tasks: TaskTracker::new() }
     }
 
-    /// Accepts an audit. It runs as soon as it is its turn.
+    /// Accepts an audit, which the client may have given a name. It runs as soon as it is its turn.
     ///
     /// # Errors
     /// Those of `check_cost`, [`AuditError::Full`] or [`AuditError::Draining`].
-    pub fn submit(&self, request: AuditRequest) -> Result<AuditSnapshot, AuditError> {
+    pub fn submit(&self, request: AuditRequest, name: Option<String>) -> Result<AuditSnapshot, AuditError> {
         let cost = check_cost(&request)?;
-        let job = Arc::new(AuditJob::new(request.samples.len(), cost));
+        let job = Arc::new(AuditJob::new(AuditSubject::new(&request, name), cost));
         let snapshot = job.snapshot();
         let mut jobs = self.lock();
         if jobs.draining {
@@ -91,9 +92,9 @@ impl Audits {
         self.job(id).map(|job| job.snapshot())
     }
 
-    /// All audits, newest first.
-    pub fn list(&self) -> Vec<AuditSnapshot> {
-        self.lock().all.values().rev().map(|job| job.snapshot()).collect()
+    /// Some audits, newest first.
+    pub fn list(&self, filter: &AuditFilter) -> AuditPage {
+        filter.page(self.lock().all.values().rev().map(|job| job.snapshot()))
     }
 
     /// Waits until an audit is final, or for the given time; gives it as it stands then.
@@ -134,10 +135,12 @@ impl Audits {
 
     /// Takes no more audits, cancels those that are queued or run, and waits for their end. The log names them.
     pub async fn shutdown(&self) {
-        for AuditSnapshot { id, status, done, total, .. } in self.list() {
-            if !status.is_final() {
-                tracing::warn!(audit = %id, status = status.name(), done, total, "audit cancelled: the service ends");
-            }
+        let unfinished: Vec<AuditSnapshot> = self.lock().all.values().map(|job| job.snapshot()).collect();
+        for AuditSnapshot { id, subject, status, done, .. } in
+            unfinished.into_iter().filter(|job| !job.status.is_final())
+        {
+            let (name, total) = (subject.name.as_deref(), subject.total);
+            tracing::warn!(audit = %id, name, status = status.name(), done, total, "audit cancelled: the service ends");
         }
         self.lock().drain();
         self.tasks.close();

@@ -44,9 +44,13 @@ fn request(model: &str) -> AuditRequest {
     }
 }
 
+fn all(audits: &Audits) -> Vec<AuditSnapshot> {
+    audits.list(&AuditFilter { status: None, model: None, after: None, limit: usize::MAX }).audits
+}
+
 impl TestAudits {
     fn submit(&self, model: &str) -> Uuid {
-        self.audits.submit(request(model)).unwrap().id
+        self.audits.submit(request(model), None).unwrap().id
     }
 
     fn status(&self, id: Uuid) -> AuditStatus {
@@ -132,14 +136,14 @@ async fn a_shutdown_cancels_what_runs_and_what_waits() {
     tokio::time::timeout(SOON, rig.audits.shutdown()).await.expect("all end");
     assert!(ids.iter().all(|&id| rig.status(id) == AuditStatus::Cancelled));
     assert_eq!(rig.started.lock().unwrap().len(), MAX_RUNNING);
-    assert_eq!(rig.audits.submit(request("late")).map(|snapshot| snapshot.status), Err(AuditError::Draining));
+    assert_eq!(rig.audits.submit(request("late"), None).map(|snapshot| snapshot.status), Err(AuditError::Draining));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_unfinished_are_limited_and_only_the_finished_are_forgotten() {
     let rig = test_audits();
     let ids: Vec<Uuid> = (0..MAX_UNFINISHED).map(|number| rig.submit(&number.to_string())).collect();
-    let refused = rig.audits.submit(request("one more")).map(|snapshot| snapshot.status);
+    let refused = rig.audits.submit(request("one more"), None).map(|snapshot| snapshot.status);
     assert_eq!(refused, Err(AuditError::Full(MAX_UNFINISHED)));
     assert_eq!(rig.audits.delete(ids[0]), Err(AuditError::Unfinished));
     rig.leave.add_permits(MAX_UNFINISHED);
@@ -147,6 +151,6 @@ async fn the_unfinished_are_limited_and_only_the_finished_are_forgotten() {
         rig.end(id).await;
     }
     assert_eq!((rig.audits.delete(ids[0]), rig.audits.delete(ids[0])), (Ok(()), Err(AuditError::NotFound)));
-    let newest_first: Vec<Uuid> = rig.audits.list().iter().map(|snapshot| snapshot.id).collect();
+    let newest_first: Vec<Uuid> = all(&rig.audits).iter().map(|snapshot| snapshot.id).collect();
     assert!(newest_first.is_sorted_by(|a, b| a > b) && newest_first.len() == MAX_UNFINISHED - 1);
 }

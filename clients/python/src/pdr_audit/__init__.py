@@ -1,0 +1,34 @@
+"""Client of pdr-audit, which tells whether a text was in a language model's pre-training data."""
+
+from .async_client import AsyncClient
+from .audit import Audit, AuditScores
+from .client import Client
+from .errors import (
+    AuditFailed,
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    PdrAuditError,
+    ProblemError,
+    TooLarge,
+    Unavailable,
+    Unreachable,
+)
+from .scores import Scores
+
+__all__ = [
+    "AsyncClient",
+    "Audit",
+    "AuditFailed",
+    "AuditScores",
+    "Client",
+    "Conflict",
+    "InvalidRequest",
+    "NotFound",
+    "PdrAuditError",
+    "ProblemError",
+    "Scores",
+    "TooLarge",
+    "Unavailable",
+    "Unreachable",
+]

@@ -1,0 +1,153 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+from . import _protocol as protocol
+from ._protocol import Call, Samples, Texts
+from .audit import Audit, AuditScores
+from .errors import Unreachable
+from .scores import Scores
+from .types import Method, Metrics, Overflow, Status
+
+
+class AsyncClient:
+    """A client of one service for asyncio; the methods are those of :class:`Client`.
+
+    A request that the service cannot take now (503) is sent again after the time that the service names, up to
+    ``retries`` times. ``headers`` go with every request; ``transport`` is one of httpx.
+    """
+
+    def __init__(
+        self,
+        base_url: str = protocol.DEFAULT_URL,
+        *,
+        timeout: float = protocol.DEFAULT_TIMEOUT,
+        retries: int = protocol.DEFAULT_RETRIES,
+        headers: Mapping[str, str] | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._http = httpx.AsyncClient(base_url=base_url, timeout=timeout, headers=headers, transport=transport)
+        self._retries = retries
+
+    async def score(
+        self,
+        texts: Texts,
+        *,
+        methods: Iterable[Method] | None = None,
+        model: str | None = None,
+        overflow: Overflow | None = None,
+        tokens: bool = False,
+    ) -> Scores:
+        """Scores texts; ``tokens`` asks for every token with what it adds to the scores."""
+        return Scores(await self._ask(protocol.score(texts, methods, model, overflow, tokens)))
+
+    async def audit(
+        self,
+        samples: Samples,
+        *,
+        methods: Iterable[Method] | None = None,
+        model: str | None = None,
+        overflow: Overflow | None = None,
+        metrics: Metrics | None = None,
+        name: str | None = None,
+    ) -> Audit:
+        """Submits an audit; see :meth:`wait` for its end."""
+        return Audit(await self._ask(protocol.submit(samples, methods, model, overflow, metrics, name)))
+
+    async def wait(
+        self,
+        audit: Audit | str,
+        *,
+        progress: Callable[[int, int], object] | None = None,
+        timeout: float | None = None,
+        interval: float | None = None,
+    ) -> Audit:
+        """The audit, once it has succeeded.
+
+        ``progress`` is called with the samples done and all samples whenever the service was asked, every ``interval``
+        seconds. Raises AuditFailed where it failed or was cancelled, and TimeoutError after ``timeout`` seconds; the
+        audit goes on then.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        for pause in protocol.pauses(interval):
+            now = await self.get_audit(audit)
+            if progress is not None:
+                progress(now.progress["done"], now.progress["total"])
+            if now.is_final:
+                return protocol.succeeded(now)
+            if end is not None and time.monotonic() + pause > end:
+                raise TimeoutError(f"{now!r} has not ended within {timeout} s")
+            await asyncio.sleep(pause)
+        raise AssertionError("pauses have no end")
+
+    async def get_audit(self, audit: Audit | str) -> Audit:
+        """An audit as it stands."""
+        return Audit(await self._ask(protocol.one(audit)))
+
+    async def audits(self, *, status: Status | None = None, model: str | None = None) -> AsyncIterator[Audit]:
+        """All audits without their results, newest first."""
+        after: str | None = None
+        while True:
+            page = await self._ask(protocol.page(status, model, after))
+            for audit in page["audits"]:
+                yield Audit(audit)
+            after = page.get("next")
+            if after is None:
+                return
+
+    async def audit_scores(self, audit: Audit | str) -> AuditScores:
+        """The scores of the samples of an audit that has succeeded."""
+        return protocol.scores(await self._send(protocol.one(audit, action="/scores")))
+
+    async def cancel(self, audit: Audit | str) -> Audit:
+        """Stops an audit."""
+        return Audit(await self._ask(protocol.one(audit, "POST", "/cancel")))
+
+    async def delete(self, audit: Audit | str) -> None:
+        """Forgets an audit that has ended."""
+        await self._ask(protocol.one(audit, "DELETE"))
+
+    async def models(self) -> list[dict[str, Any]]:
+        """The models of the service."""
+        return list((await self._ask(Call("GET", "/v1/models")))["models"])
+
+    async def methods(self) -> dict[str, Any]:
+        """The methods, decays and presets with their parameters."""
+        return dict(await self._ask(Call("GET", "/v1/methods")))
+
+    async def _ask(self, call: Call) -> Any:
+        return protocol.answer(await self._send(call))
+
+    async def _send(self, call: Call) -> httpx.Response:
+        tries_left = self._retries
+        while True:
+            request = call.build(self._http)
+            try:
+                response = await self._http.send(request)
+            except httpx.TransportError as error:
+                raise Unreachable(f"{request.method} {request.url}: {error}") from error
+            delay = protocol.retry_after(response, tries_left)
+            if delay is None:
+                return response
+            tries_left -= 1
+            await asyncio.sleep(delay)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

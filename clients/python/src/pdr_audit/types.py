@@ -1,0 +1,142 @@
+"""The JSON of the service, as far as this package looks into it.
+
+A service that is newer than this package may send more fields; they are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, TypedDict
+
+#: The name of a method, or an object with its parameters, such as
+#: ``{"name": "min_k", "k": 0.2, "pdr": {"decay": "linear", "alpha": 1.0}}``.
+Method: TypeAlias = str | Mapping[str, Any]
+#: What to do with a text that is longer than the model's context.
+Overflow: TypeAlias = Literal["error", "truncate", "window"]
+Status: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+
+
+class _NamedText(TypedDict):
+    text: str
+
+
+class Text(_NamedText, total=False):
+    """A text to score with what belongs to it."""
+
+    id: str
+    neighbors: list[str]
+
+
+class _SampleText(TypedDict):
+    text: str
+
+
+class Sample(_SampleText, total=False):
+    """A text of an audit; all samples have a label (1: member, 0: non-member), or none has."""
+
+    id: str | int
+    label: int
+    group: str
+    neighbors: list[str]
+
+
+class Bootstrap(TypedDict, total=False):
+    replicates: int
+    seed: int
+    confidence: float
+
+
+class Metrics(TypedDict, total=False):
+    """Which statistics an audit reports."""
+
+    fpr_targets: list[float]
+    roc: bool
+    bootstrap: Bootstrap | None
+
+
+class _TextError(TypedDict):
+    code: str
+    detail: str
+
+
+class TextError(_TextError, total=False):
+    """Why a text, or one of its methods, has no score."""
+
+    label: str
+
+
+class _Fault(TypedDict):
+    pointer: str
+    detail: str
+
+
+class PointedFault(_Fault, total=False):
+    """A fault of a request: a JSON pointer into the body, or the name of the query parameter."""
+
+    parameter: str
+
+
+class _TextResult(TypedDict):
+    index: int
+    scored_tokens: int
+    truncated: bool
+    scores: dict[str, float]
+    errors: list[TextError]
+
+
+class TextResult(_TextResult, total=False):
+    """The scores of one text, by the label of the method."""
+
+    id: str
+    bos_prepended: bool
+    windows: int
+    alpha_used: dict[str, float]
+    tokens: list[dict[str, Any]]
+
+
+class _SampleScores(TypedDict):
+    index: int
+    scored_tokens: int
+    truncated: bool
+    scores: dict[str, float]
+    errors: list[TextError]
+
+
+class SampleScores(_SampleScores, total=False):
+    """The scores of one sample of an audit."""
+
+    id: str | int
+    label: int
+    group: str
+    windows: int
+    alpha_used: dict[str, float]
+
+
+class TruePositiveRate(TypedDict):
+    fpr: float
+    tpr: float
+    threshold: float | None
+    false_positive_budget: int
+    interval: list[float]
+
+
+class _MethodReport(TypedDict):
+    label: str
+    name: str
+    scored: int
+
+
+class MethodReport(_MethodReport, total=False):
+    """What an audit found of one method; without labels there is no AUROC."""
+
+    auroc: float | None
+    auroc_standard_error: float | None
+    tpr_at_fpr: list[TruePositiveRate]
+    fpr_at_95_tpr: float | None
+    bootstrap: dict[str, Any]
+    versus_baseline: dict[str, Any]
+
+
+class Progress(TypedDict):
+    done: int
+    total: int

@@ -1,0 +1,81 @@
+//! The header `Accept`: what a client takes, by RFC 9110.
+
+use axum::http::{HeaderMap, header};
+
+/// How much a client wants a media type: its quality, and how closely a range of the header names it. The larger, the
+/// more it is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Preference {
+    quality: f32,
+    closeness: u8,
+}
+
+/// How much the client wants this media type, in lower case; none where it does not take it at all. Without the header it takes
+/// everything.
+pub fn preference(headers: &HeaderMap, media: &str) -> Option<Preference> {
+    let lines = headers.get_all(header::ACCEPT).into_iter().filter_map(|line| line.to_str().ok());
+    let ranges: Vec<&str> = lines.flat_map(|line| line.split(',')).filter(|range| !range.trim().is_empty()).collect();
+    if ranges.is_empty() {
+        return Some(Preference { quality: 1.0, closeness: 0 });
+    }
+    // The closest range counts, whatever the quality of wider ones.
+    let closest = ranges.into_iter().filter_map(|range| meet(range, media)).max_by_key(|range| range.closeness)?;
+    (closest.quality > 0.0).then_some(closest)
+}
+
+/// What a range of the header says about a media type, where it includes it.
+fn meet(range: &str, media: &str) -> Option<Preference> {
+    let mut parts = range.split(';').map(str::trim);
+    let range = parts.next()?.to_ascii_lowercase();
+    let closeness = match range.strip_suffix("/*") {
+        _ if range == media => 2,
+        Some("*") => 0,
+        Some(family) if media.split('/').next() == Some(family) => 1,
+        _ => return None,
+    };
+    let quality = parts.find_map(|part| part.strip_prefix("q=")?.trim().parse().ok()).unwrap_or(1.0);
+    Some(Preference { quality, closeness })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::preference;
+    use axum::http::{HeaderMap, HeaderValue, header};
+
+    fn takes(accept: &'static str, media: &str) -> bool {
+        preference(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]), media).is_some()
+    }
+
+    #[test]
+    fn ranges_include_what_the_rfc_says() {
+        for accept in [
+            "",
+            "*/*",
+            "application/*",
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "text/html, */*;q=0.1",
+            "text/html,application/json ;q=0.2",
+            "application/json;q=oops",
+        ] {
+            assert!(takes(accept, "application/json"), "{accept}");
+        }
+        for accept in ["text/html", "text/*", "application/xml", "application/json;q=0", "*/*, application/json;q=0.0"]
+        {
+            assert!(!takes(accept, "application/json"), "{accept}");
+        }
+        assert!(preference(&HeaderMap::new(), "application/json").is_some());
+    }
+
+    #[test]
+    fn the_closer_range_is_wanted_more_at_the_same_quality() {
+        let headers =
+            HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("text/csv, application/*, */*;q=0.9"))]);
+        let (csv, json, png) = (
+            preference(&headers, "text/csv"),
+            preference(&headers, "application/json"),
+            preference(&headers, "image/png"),
+        );
+        assert!(csv > json && json > png && png.is_some());
+    }
+}

@@ -1,0 +1,122 @@
+//! What every route demands of a request beside its body: no query parameter that the document does not list, and of
+//! routes that answer in JSON a client that takes JSON.
+
+use super::accept::preference;
+use super::check::RequestFaults;
+use super::problem::{PointedFault, Problem};
+use axum::extract::{MatchedPath, Query, Request, State};
+use axum::http::Uri;
+use axum::middleware::Next;
+use axum::response::Response;
+use std::collections::HashMap;
+use std::sync::Arc;
+use utoipa::openapi::path::{Operation, ParameterIn};
+use utoipa::openapi::{OpenApi, RefOr};
+
+const JSON: &str = "application/json";
+
+/// The rules of all routes, by method and path.
+pub type RouteRules = Arc<HashMap<(String, String), RouteRule>>;
+
+/// The rules of one route.
+#[derive(Debug, Default)]
+pub struct RouteRule {
+    /// The names of its query parameters.
+    parameters: Vec<String>,
+    /// Whether it answers in JSON and in nothing else.
+    is_json: bool,
+}
+
+/// The rules that a document states.
+pub fn rules(document: &OpenApi) -> RouteRules {
+    let operations = document.paths.paths.iter().flat_map(|(path, item)| {
+        super::methods_of(item).into_iter().filter_map(move |(method, operation)| Some((method, path, operation?)))
+    });
+    let rules = operations.map(|(method, path, operation)| {
+        let key = (method.to_owned(), path.clone());
+        (key, rule(path, operation))
+    });
+    Arc::new(rules.collect())
+}
+
+fn rule(path: &str, operation: &Operation) -> RouteRule {
+    let parameters = operation.parameters.iter().flatten().filter_map(|parameter| match parameter {
+        RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Query => Some(parameter.name.clone()),
+        _ => None,
+    });
+    let answers = operation.responses.responses.iter().filter(|(status, _)| status.starts_with('2'));
+    let media = answers.filter_map(|(_, response)| match response {
+        RefOr::T(response) => Some(response.content.keys()),
+        RefOr::Ref(_) => None,
+    });
+    let media: Vec<&String> = media.flatten().collect();
+    RouteRule {
+        parameters: parameters.collect(),
+        // Probes and metrics are answered whatever the probe says it takes.
+        is_json: path.starts_with("/v1/") && !media.is_empty() && media.iter().all(|media| *media == JSON),
+    }
+}
+
+/// Refuses a request that breaks a rule of its route.
+///
+/// # Errors
+/// What is wrong with its query or with what it accepts.
+pub async fn keep(State(rules): State<RouteRules>, request: Request, next: Next) -> Result<Response, Problem> {
+    let method = if request.method() == "HEAD" { "GET" } else { request.method().as_str() };
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    if let Some(rule) = rules.get(&(method.to_owned(), path.to_owned())) {
+        check_query(request.uri(), &rule.parameters)?;
+        if rule.is_json && preference(request.headers(), JSON).is_none() {
+            return Err(Problem::not_acceptable(&[JSON]));
+        }
+    }
+    Ok(next.run(request).await)
+}
+
+/// That every query parameter is known and there once.
+fn check_query(uri: &Uri, known: &[String]) -> Result<(), Problem> {
+    let mut faults = RequestFaults::default();
+    let pairs = parameters(uri);
+    for (index, (name, _)) in pairs.iter().enumerate() {
+        if !known.contains(name) {
+            let listed = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let given: String = name.chars().take(60).collect();
+            faults
+                .keep(PointedFault::of_parameter(name, format!("unknown query parameter `{given}`, known: {listed}")));
+        } else if pairs[..index].iter().any(|(before, _)| before == name) {
+            faults.keep(PointedFault::of_parameter(name, format!("the query parameter `{name}` is there twice")));
+        }
+    }
+    faults.finish()
+}
+
+/// The parameters of a query, decoded; what no query can be read from has none.
+pub fn parameters(uri: &Uri) -> Vec<(String, String)> {
+    Query::try_from_uri(uri).map(|Query(pairs)| pairs).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_query;
+    use crate::api::problem::Problem;
+
+    fn check(query: &'static str) -> Result<(), Problem> {
+        check_query(&format!("/v1/audits?{query}").parse().unwrap(), &["limit".to_owned(), "model".to_owned()])
+    }
+
+    #[test]
+    fn parameters_are_known_and_given_once() {
+        for query in ["", "limit=1", "limit=x&model=a%20b", "model="] {
+            assert_eq!(check(query), Ok(()), "{query}");
+        }
+        for (query, words) in [
+            ("limits=1", "unknown query parameter `limits`, known: limit, model"),
+            ("limit=1&limit=2", "`limit` is there twice"),
+            ("a%20b", "unknown query parameter `a b`"),
+        ] {
+            let problem = serde_json::to_value(check(query).unwrap_err().body("", "")).unwrap();
+            assert!(problem["errors"][0]["detail"].as_str().unwrap().contains(words), "{problem}");
+            assert_eq!(problem["errors"][0]["pointer"], "");
+        }
+    }
+}
