@@ -6,7 +6,7 @@ mod ending;
 use crate::api;
 use crate::audits::Audits;
 use crate::config::{self, LoadPolicy, Settings};
-use crate::engine::{Calibration, DeviceSlot, DiskCache, Engine, EngineOptions};
+use crate::engine::{Calibration, DeviceSlot, DiskCache, Engine, EngineError, EngineOptions};
 use crate::hub::{Hub, HubError};
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
@@ -254,8 +254,8 @@ pub async fn serve(settings: Settings) -> Result<()> {
 }
 
 async fn report_loading(engine: Engine) {
-    if let Err(error) = engine.wait_until_loaded().await {
-        tracing::error!(%error, "not ready; eager models are tried again");
+    if let Err(EngineError::LoadFailed(reason)) = engine.wait_until_loaded().await {
+        tracing::error!(reason, "not ready; eager models are tried again");
     }
     engine.wait_until_ready().await;
     tracing::info!("ready: all eager models are loaded");

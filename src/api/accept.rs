@@ -33,7 +33,12 @@ fn meet(range: &str, media: &str) -> Option<Preference> {
         Some(family) if media.split('/').next() == Some(family) => 1,
         _ => return None,
     };
-    let quality = parts.find_map(|part| part.strip_prefix("q=")?.trim().parse().ok()).unwrap_or(1.0);
+    let quality = |part: &str| {
+        let (name, value) = part.split_once('=')?;
+        let quality = value.trim().parse().ok().filter(|quality| (0.0..=1.0).contains(quality));
+        name.trim().eq_ignore_ascii_case("q").then_some(quality?)
+    };
+    let quality = parts.find_map(quality).unwrap_or(1.0);
     Some(Preference { quality, closeness })
 }
 

@@ -71,6 +71,10 @@ pub async fn submit(
     let checking = state.clone();
     let (request, name) = state.scorer.workers().run(move || body.check(&checking)).await??;
     check_fit(&state, &request).await?;
+    if state.draining.is_cancelled() {
+        // It would be cancelled in a moment.
+        return Err(AuditError::Draining.into());
+    }
     let mut audit = state.audits.submit(request, name)?;
     let wait = prefer::wait(&headers);
     if let Some(seconds) = wait {

@@ -86,9 +86,10 @@ impl Problem {
 
     /// A request with these faults, of which there is at least one; the list may be a part of all `total`.
     pub fn invalid(errors: Vec<PointedFault>, total: usize) -> Self {
-        let first = errors.first().map_or(String::new(), |e| match e.pointer.as_str() {
-            "" => e.detail.clone(),
-            pointer => format!("{pointer}: {}", e.detail),
+        let first = errors.first().map_or(String::new(), |e| match (e.pointer.as_str(), &e.parameter) {
+            ("", Some(parameter)) => format!("query parameter `{parameter}`: {}", e.detail),
+            ("", None) => e.detail.clone(),
+            (pointer, _) => format!("{pointer}: {}", e.detail),
         });
         let detail = if total > 1 { format!("{total} faults, the first: {first}") } else { first };
         Self { errors, ..Self::new(Kind::Invalid, detail) }
@@ -122,7 +123,7 @@ impl Problem {
             None => Self::late_scores(),
             Some(ScorerError::Refused(Refusal::CannotMeetDeadline { estimate, available })) if estimate <= timeout => {
                 let detail = format!(
-                    "the texts would take about {estimate:.1?}, and {available:.1?} of `server.request_timeout` were left"
+                    "the texts would take about {estimate:.1?}, and {available:.1?} of `server.request_timeout` were left; {AUDIT_INSTEAD}"
                 );
                 Self::retry_in(1, detail)
             }
@@ -339,7 +340,7 @@ mod tests {
         let full = ScorerError::Refused(Refusal::TooLarge { limit: "queue", allowed: 1, requested: 2 });
         for (error, status, names_audits) in [
             (Some(late(61)), 413, true),
-            (Some(late(60)), 503, false),
+            (Some(late(60)), 503, true),
             (Some(full), 413, true),
             (None, 504, true),
             (Some(ScorerError::Refused(Refusal::Busy { retry_after: seconds(7) })), 503, false),

@@ -60,7 +60,7 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     let read = samples::read(&args.input, &args.input.options(None, true, args.label_column.clone()))?;
     let (samples, others): (Vec<_>, Vec<_>) = read.into_iter().map(|read| (read.sample, read.others)).unzip();
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
-    let (_, scorer, plan) = args.scoring.start(config, true, neighbors).await?;
+    let (scorer, plan) = args.scoring.start(&args.scoring.settings(config)?, true, neighbors).await?;
     let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
     if let [first, others @ ..] = &*faults_of_texts(texts, "sample ", &plan.methods, "--methods: ") {
         let more = if others.is_empty() { String::new() } else { format!(" (and {} faults more)", others.len()) };
@@ -80,13 +80,14 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     drop(progress);
     super::finish(&scorer).await;
     let AuditOutcome { report, results } = outcome.map_err(explained)?;
-    if let Some(target) = &args.scores {
-        audit_scores::write(target, &report, &results, others)?;
-    }
     let default = if stdout().is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
     match args.format.unwrap_or(default) {
         ReportFormat::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&report)?)?,
         ReportFormat::Table => write!(stdout().lock(), "{}", table::render(&report, &results))?,
+    }
+    // Last: where the file cannot be written, the report is there all the same.
+    if let Some(target) = &args.scores {
+        audit_scores::write(target, &report, &results, others)?;
     }
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! The arguments that say what file is read, and how.
 
-use crate::samples::{ColumnNames, FileKind, InputFile, ReadOptions, first_words};
+use crate::audits::Sample;
+use crate::samples::{
+    BadRecord, ColumnNames, Fields, FileKind, FileSample, InputFile, ReadOptions, Record, first_words,
+};
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -32,6 +35,26 @@ pub struct InputArgs {
     /// Cut each text after so many words. Shorter texts stay as they are.
     #[arg(long, value_name = "NUMBER")]
     words: Option<NonZeroUsize>,
+}
+
+/// The fields of results; those of the input that are called so get another name.
+const RESULT_FIELDS: [&str; 10] = [
+    "index",
+    "scored_tokens",
+    "bos_prepended",
+    "truncated",
+    "windows",
+    "scores",
+    "alpha_used",
+    "errors",
+    "tokens",
+    "thresholds",
+];
+
+/// The fields that come along with a result, beside which those of the result have their names.
+pub fn beside_result(fields: Fields) -> Fields {
+    let name = |name: String| if RESULT_FIELDS.contains(&name.as_str()) { format!("{name} (input)") } else { name };
+    fields.into_iter().map(|(field, value)| (name(field), value)).collect()
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {
@@ -72,11 +95,20 @@ impl InputArgs {
         })
     }
 
-    /// The text as it is to be scored.
-    pub fn cut(&self, text: String) -> String {
-        match self.words {
-            Some(words) => first_words(&text, words.get()).to_owned(),
-            None => text,
+    /// The sample of a record as it is to be scored, with what comes along; or the fault with its place.
+    pub fn sample(&self, record: Record, options: &ReadOptions) -> Result<FileSample, BadRecord> {
+        let Record { place, fields, .. } = record;
+        match fields.map_err(BadRecord::from).and_then(|fields| options.columns.sample(fields)) {
+            Ok(FileSample { sample, others }) => {
+                let text = match self.words {
+                    Some(words) => first_words(&sample.text, words.get()).to_owned(),
+                    None => sample.text,
+                };
+                Ok(FileSample { sample: Sample { text, ..sample }, others: beside_result(others) })
+            }
+            Err(BadRecord { fault, others }) => {
+                Err(BadRecord { fault: format!("{place}: {fault}"), others: beside_result(others) })
+            }
         }
     }
 }

@@ -81,6 +81,9 @@ struct VariantArgs {
     dtype: Option<Dtype>,
 }
 
+/// Settings, and the ids of the models that flags name.
+type NamedSettings = (Settings, Vec<String>);
+
 impl VariantArgs {
     fn with(self, models: Vec<String>) -> ModelFlags {
         ModelFlags { models, reference: self.reference, dtype: self.dtype }
@@ -164,12 +167,10 @@ fn block_on(command: impl Future<Output = Result<()>>) -> Result<()> {
 impl ScoringArgs {
     /// Starts a scorer for these arguments and loads the model; logs warnings only. Other models are opened by the methods
     /// that name them. `audit` and `neighbors` are of the texts, as in [`Scope`](crate::methods::Scope).
-    async fn start(&self, config: Option<&Path>, audit: bool, neighbors: bool) -> Result<(Settings, Scorer, Plan)> {
-        let settings = Settings::load(config, &Overrides::default())?;
-        let flags = self.variant.clone().with(self.model.iter().cloned().collect());
-        let (settings, named) = settings.with_models(&flags)?;
+    async fn start(&self, settings: &NamedSettings, audit: bool, neighbors: bool) -> Result<(Scorer, Plan)> {
+        let (settings, named) = settings;
         telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
-        let scorer = app::make_scorer(&settings, app::hub(), app::budget_directory())?;
+        let scorer = app::make_scorer(settings, app::hub(), app::budget_directory())?;
         let (pool, ids) = (scorer.pool(), scorer.pool().ids());
         let model = pool.find(named.first().map(String::as_str))?;
         let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors))?;
@@ -180,7 +181,13 @@ impl ScoringArgs {
             OverflowArg::Window => Overflow::Window,
         };
         let plan = Plan { model: model.id.clone(), methods: methods.into(), overflow, tokens: false };
-        Ok((settings, scorer, plan))
+        Ok((scorer, plan))
+    }
+
+    /// The settings with the models that these arguments name.
+    fn settings(&self, config: Option<&Path>) -> Result<NamedSettings> {
+        let flags = self.variant.clone().with(self.model.iter().cloned().collect());
+        Ok(Settings::load(config, &Overrides::default())?.with_models(&flags)?)
     }
 
     fn methods(&self, scope: &Scope) -> Result<Vec<LabelledMethod>> {

@@ -22,6 +22,8 @@ pub struct PartialResults {
     out: BufWriter<File>,
     /// How many results an interrupted run has left.
     rows: usize,
+    /// Whether there is nothing to keep: no result was there or was added.
+    is_empty: bool,
 }
 
 impl PartialResults {
@@ -52,7 +54,7 @@ impl PartialResults {
             Err(TryLockError::WouldBlock) => bail!("{} is being written by another process", path.display()),
             Err(TryLockError::Error(error)) => return Err(error).with_context(unwritable),
         }
-        let mut results = Self { target: target.to_owned(), path, out: BufWriter::new(file), rows: 0 };
+        let mut results = Self { target: target.to_owned(), path, out: BufWriter::new(file), rows: 0, is_empty: false };
         results.resume(run).with_context(|| format!("cannot resume {}", results.path.display()))?;
         Ok(results)
     }
@@ -64,9 +66,10 @@ impl PartialResults {
         let mut end = reader.read_until(b'\n', &mut line)? as u64;
         if line.last() != Some(&b'\n') {
             // Not even the first line was written.
+            self.is_empty = true;
             self.out.get_ref().set_len(0)?;
             self.out.rewind()?;
-            return self.write(run);
+            return self.write_line(run);
         }
         let before: ResultRow = serde_json::from_slice(&line).context("its first line is not JSON")?;
         let differing = run.iter().filter(|(name, value)| before.get(*name) != Some(value)).map(|(name, value)| {
@@ -83,6 +86,7 @@ impl PartialResults {
             }
             (end, self.rows) = (end + read, self.rows + 1);
         }
+        self.is_empty = self.rows == 0;
         self.out.get_ref().set_len(end)?;
         self.out.seek(SeekFrom::Start(end))?;
         Ok(())
@@ -98,11 +102,16 @@ impl PartialResults {
     /// # Errors
     /// Those of the file system.
     pub fn write(&mut self, row: &ResultRow) -> Result<()> {
+        self.is_empty = false;
+        self.write_line(row)
+    }
+
+    fn write_line(&mut self, row: &ResultRow) -> Result<()> {
         serde_json::to_writer(&mut self.out, row)?;
         Ok(self.out.write_all(b"\n")?)
     }
 
-    /// Makes sure that what was added outlives this process.
+    /// Makes sure that what was added outlives this process; it need not survive a power failure.
     ///
     /// # Errors
     /// Those of the file system.
@@ -116,6 +125,7 @@ impl PartialResults {
     /// Those of the file system; then the results are still where they were.
     pub fn finish(mut self, labels: &[String]) -> Result<()> {
         self.flush()?;
+        self.is_empty = false;
         export::write(&self.target, labels, || rows(&self.path))?;
         std::fs::remove_file(&self.path).with_context(|| format!("cannot delete {}", self.path.display()))
     }
@@ -126,6 +136,15 @@ impl PartialResults {
     /// Where they cannot be read.
     pub fn left(&self) -> Result<impl Iterator<Item = Result<ResultRow>> + use<>> {
         Ok(rows(&self.path)?.take(self.rows))
+    }
+}
+
+impl Drop for PartialResults {
+    fn drop(&mut self) {
+        if self.is_empty {
+            // What a run that failed at once has left would only be in the way of the next.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -168,6 +187,7 @@ mod tests {
         let refused = |run: &ResultRow, resume| PartialResults::open(&target, run, resume).err().unwrap();
         assert!(refused(&run, false).to_string().contains("--resume"));
         let other = format!("{:#}", refused(&row(json!({"model": "b"})), true));
+        assert!(partial_path(&target).exists(), "what another run has left stays");
         assert!(other.ends_with("it is of another run: model was \"a\" and is \"b\" now"), "{other}");
 
         let mut second = PartialResults::open(&target, &run, true).unwrap();
@@ -188,6 +208,9 @@ mod tests {
         std::fs::write(partial_path(&target), "{\"mod").unwrap();
         let results = PartialResults::open(&target, &row(json!({"model": "a"})), true).unwrap();
         assert_eq!(results.rows(), 0);
+        drop(results);
+        assert!(!partial_path(&target).exists(), "nothing is left of a run without results");
+        let results = PartialResults::open(&target, &row(json!({"model": "a"})), false).unwrap();
         results.finish(&[]).unwrap();
         assert_eq!(std::fs::read_to_string(&target).unwrap(), "");
     }

@@ -6,13 +6,16 @@ use super::partial::PartialResults;
 use super::progress::Progress;
 use super::{ScoringArgs, tally::ScoreTally};
 use crate::audits::Sample;
-use crate::samples::{BadRecord, FileSample, InputFile, ReadError, ReadOptions, Record, records};
+use crate::config::Settings;
+use crate::samples::{BadRecord, FileRecords, FileSample, ReadError, ReadOptions, records};
 use crate::scorer::{self, Bound, IN_FLIGHT, Plan, Scorer, ScorerError, TextError, TextResult};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
-use std::io::{BufWriter, Write, stdout};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{BufWriter, Read, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -43,31 +46,42 @@ type ReadText = (Result<FileSample, BadRecord>, u64);
 
 /// Scores a file.
 pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
-    ensure!(
-        !(args.resume && args.input.file == Path::new("-")),
-        "--resume needs a file: standard input is read only once"
-    );
+    let settings = args.scoring.settings(config)?;
     let input = args.input.open()?;
-    let (settings, scorer, plan) = args.scoring.start(config, false, false).await?;
+    let size = input.size();
+    ensure!(!args.resume || size.is_some(), "--resume needs a file: a pipe is read only once");
+    let options = args.input.options(Some(settings.0.server.body_limit.as_u64()), false, None);
+    // What is no file of texts is found before a model is loaded, and before anything is written.
+    let reading = tokio::task::spawn_blocking({
+        let options = options.clone();
+        move || records(input, &options)
+    });
+    let records = reading.await?.with_context(|| args.input.unreadable())?;
+    let (scorer, plan) = args.scoring.start(&settings, false, false).await?;
     let plan = Plan { tokens: args.tokens, ..plan };
-    let scored = score(args, input, settings.server.body_limit.as_u64(), &scorer, &plan).await;
+    let scored = score(args, records, size, options, &settings.0, &scorer, &plan).await;
     super::finish(&scorer).await;
     scored
 }
 
-/// Scores the texts of a file; records longer than `limit` bytes fail.
-async fn score(args: ScoreArgs, input: InputFile, limit: u64, scorer: &Scorer, plan: &Plan) -> Result<()> {
-    let size = input.size();
-    let options = args.input.options(Some(limit), false, None);
+/// Scores the texts of a file of this size.
+async fn score(
+    args: ScoreArgs,
+    records: FileRecords,
+    size: Option<u64>,
+    options: ReadOptions,
+    settings: &Settings,
+    scorer: &Scorer,
+    plan: &Plan,
+) -> Result<()> {
     let bound = scorer.bind(plan).await.map_err(super::explained)?;
     let mut tally = ScoreTally::default();
-    let mut results = Results::open(&args, size, &bound, plan)?;
+    let mut results = Results::open(&args, size, settings, &bound, plan)?;
     let first = results.resume(&mut tally)?;
 
     let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
-    let unreadable = args.input.unreadable();
-    let (strict, cut) = (args.strict, args.input);
-    let reading = tokio::task::spawn_blocking(move || read(input, &options, &cut, first, &sender));
+    let (strict, unreadable, input) = (args.strict, args.input.unreadable(), args.input);
+    let reading = tokio::task::spawn_blocking(move || read(records, &options, &input, first, &sender));
     let items = stream::poll_fn(move |context| receiver.poll_recv(context)).enumerate();
     let mut scored = items.map(|(index, item)| one(scorer, &bound, first + index, item)).buffered(IN_FLIGHT);
     let progress = Progress::new(size);
@@ -100,7 +114,7 @@ enum Results {
 }
 
 impl Results {
-    fn open(args: &ScoreArgs, size: Option<u64>, bound: &Bound, plan: &Plan) -> Result<Self> {
+    fn open(args: &ScoreArgs, size: Option<u64>, settings: &Settings, bound: &Bound, plan: &Plan) -> Result<Self> {
         let Some(output) = &args.output else { return Ok(Self::Stdout(BufWriter::new(stdout().lock()))) };
         ensure!(
             !(plan.tokens && ExportFormat::from_path(output) != ExportFormat::Ndjson),
@@ -108,9 +122,10 @@ impl Results {
         );
         let run = json!({
             "program": concat!("pdr-audit ", env!("CARGO_PKG_VERSION")),
-            "file": args.input.file,
-            "size": size,
+            "file": args.input.file.to_string_lossy(),
+            "sha256": size.map(|_| digest(&args.input.file)).transpose().with_context(|| args.input.unreadable())?,
             "input": args.input.describe(),
+            "limits": [settings.server.body_limit.as_u64(), settings.limits.text.as_u64()],
             "models": bound.infos(),
             "methods": plan.methods.as_ref(),
             "overflow": plan.overflow,
@@ -154,24 +169,33 @@ impl Results {
     }
 }
 
-/// Reads the texts after the first `skip`.
+/// SHA-256 of a file in hexadecimal digits.
+fn digest(path: &Path) -> std::io::Result<String> {
+    let (mut file, mut hash) = (File::open(path)?, Sha256::new());
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            read => hash.update(&buffer[..read]),
+        }
+    }
+}
+
+/// Reads the texts after the first `skip`; those were scored before.
 fn read(
-    input: InputFile,
+    records: FileRecords,
     options: &ReadOptions,
     args: &InputArgs,
     skip: usize,
     sender: &mpsc::Sender<ReadText>,
 ) -> Result<(), ReadError> {
-    for record in records(input, options)?.skip(skip) {
-        let Record { place, position, fields } = record?;
-        let text = fields.map_err(BadRecord::from).and_then(|fields| options.columns.sample(fields));
-        let text = text
-            .map(|read| {
-                let text = args.cut(read.sample.text);
-                FileSample { sample: Sample { text, ..read.sample }, ..read }
-            })
-            .map_err(|bad| BadRecord { fault: format!("{place}: {}", bad.fault), ..bad });
-        if sender.blocking_send((text, position)).is_err() {
+    for (index, record) in records.enumerate() {
+        let record = record?;
+        if index < skip {
+            continue;
+        }
+        let position = record.position;
+        if sender.blocking_send((args.sample(record, options), position)).is_err() {
             // The other side has stopped, and says why.
             break;
         }

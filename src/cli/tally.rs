@@ -69,7 +69,7 @@ mod tests {
         let short = json!({"scores": {}, "errors": [{"code": "too_short", "detail": "too few tokens"}]});
         let broken = json!({"scores": {}, "errors": [{"code": "invalid_line", "detail": "line 3: not JSON"}]});
         assert!(tally(&[]).conclude(true).is_ok());
-        assert!(tally(&[scored.clone()]).conclude(true).is_ok());
+        assert!(tally(std::slice::from_ref(&scored)).conclude(true).is_ok());
         assert!(tally(&[scored.clone(), short.clone()]).conclude(false).is_ok());
         let said = tally(&[scored, short.clone()]).conclude(true).unwrap_err().to_string();
         assert_eq!(said, "1 of 2 texts could not be scored; first: text 2: too few tokens");

@@ -40,6 +40,11 @@ impl Settings {
         }
         let named =
             if ids.is_empty() { self.default_model().map(str::to_owned).into_iter().collect() } else { ids.clone() };
+        if named.is_empty() && (flags.reference.is_some() || flags.dtype.is_some()) {
+            let problem =
+                "is needed: --reference and --dtype are of the models that it names, and there is no default model";
+            return Err(fault("--model", problem.to_owned()));
+        }
         if let Some(reference) = &flags.reference {
             let reference = name(&mut self, "--reference", reference)?;
             self.refer(&named, &reference).map_err(|problem| fault("--reference", problem))?;
@@ -80,7 +85,10 @@ impl Settings {
             _ => (name, None),
         };
         let path = Path::new(source);
-        if source.is_empty() || revision == Some("") || !(path.is_dir() || source.contains('/')) {
+        if source.is_empty()
+            || revision.is_some_and(|revision| revision.trim().is_empty())
+            || !(path.is_dir() || source.contains('/'))
+        {
             let configured = configured.join(", ");
             return Err(format!(
                 "`{name}` is neither a configured model ({configured}), nor a directory, nor a repository on the Hub as in \
@@ -88,7 +96,13 @@ impl Settings {
             ));
         }
         let revision = revision.map(str::to_owned);
-        let known = self.models.iter().find(|model| model.source.text == source && model.revision == revision);
+        let directory = |path: &Path| path.canonicalize().ok().filter(|path| path.is_dir());
+        let is_same = |model: &&ModelSettings| match (directory(path), directory(&model.source.path)) {
+            (Some(one), Some(other)) => one == other,
+            (None, None) => model.source.text == source && branch(&model.revision) == branch(&revision),
+            _ => false,
+        };
+        let known = self.models.iter().find(is_same);
         if let Some(model) = known {
             return Ok(model.id.clone());
         }
@@ -126,6 +140,11 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// The branch, tag or commit that is meant.
+fn branch(revision: &Option<String>) -> &str {
+    revision.as_deref().unwrap_or("main")
 }
 
 fn fault(flag: &str, problem: String) -> ConfigError {
@@ -184,6 +203,9 @@ mod tests {
         assert!(fault(&flags(&["demo", "x/a"])).contains("`demo` is part of the program"));
         let itself = ModelFlags { reference: Some("x/a".into()), ..flags(&["x/a"]) };
         assert!(fault(&itself).contains("`a` cannot be its own reference"));
+        let dtype = ModelFlags { dtype: Some(Dtype::F16), ..ModelFlags::default() };
+        let said = settings(TWO).with_models(&dtype).unwrap_err().to_string();
+        assert!(said.contains("`--model`: is needed"), "{said}");
         let embedded = ModelFlags { reference: Some("x/a".into()), ..flags(&["demo"]) };
         assert!(fault(&embedded).contains("`demo` is part of the program, as is its reference"));
     }

@@ -191,12 +191,13 @@ fn misspelt(name: &OsStr, value: &OsStr) -> Option<SettingFault> {
     let name = name.to_str()?;
     let key = name.strip_prefix(PREFIX.trim_end_matches('_'))?.trim_start_matches('_');
     let (section, setting) = SECTIONS.iter().find_map(|section| {
-        let setting = key.strip_prefix(section)?.strip_prefix('_')?;
+        let setting = key.strip_prefix(section).filter(|rest| rest.is_empty() || rest.starts_with('_'))?;
         Some((section, setting.trim_start_matches('_')))
     })?;
-    let right = format!("{PREFIX}{section}{SEPARATOR}{setting}");
+    let whole = format!("{PREFIX}{section}");
+    let right = if setting.is_empty() { whole.clone() } else { format!("{whole}{SEPARATOR}{setting}") };
     let is_link = name.contains("_SERVICE_") || name.contains("_PORT_") || value.to_string_lossy().contains("://");
-    let is_right = name.starts_with(&format!("{PREFIX}{section}{SEPARATOR}"));
+    let is_right = name == whole || name.starts_with(&format!("{whole}{SEPARATOR}"));
     (!is_right && !is_link).then(|| SettingFault {
         key: name.to_owned(),
         problem: format!("unknown; two underscores separate the parts of a name: {right}"),
@@ -220,7 +221,9 @@ mod tests {
             let said = faults(name, "9000").unwrap();
             assert!(said.contains(&format!("`{name}`")) && said.contains("PDR_AUDIT__SERVER__PORT"), "{said}");
         }
+        assert!(faults("PDR_AUDIT_MODELS", "[]").unwrap().ends_with("PDR_AUDIT__MODELS (from the environment)"));
         assert_eq!(faults("PDR_AUDIT__SERVER__PORT", "9000"), None);
+        assert_eq!(faults("PDR_AUDIT__MODELS", "[]"), None);
         assert_eq!(faults("PDR_AUDIT_TEST_ALONE", "true"), None);
         for (name, value) in [
             ("PDR_AUDIT_SERVER_PORT", "tcp://10.0.0.1:8080"),

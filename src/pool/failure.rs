@@ -19,8 +19,30 @@ pub(super) struct ModelFailure {
     cause: FailureCause,
     /// Requests do not try again before.
     paused_until: Option<Instant>,
-    /// When an eager model is tried again by itself.
-    retry_at: Option<Instant>,
+}
+
+/// When an eager model that failed is tried again by itself. Attempts of requests in between neither count nor put it off: they load
+/// what is open, and only this one looks at the files again.
+#[derive(Debug, Default)]
+pub(super) struct RetrySchedule {
+    /// How many attempts in a row have failed.
+    failures: u32,
+    due: Option<Instant>,
+}
+
+impl RetrySchedule {
+    /// Notes a failure of an attempt that ended `now` and took so long.
+    pub(super) fn failed(&mut self, now: Instant, took: Duration) {
+        if self.due.is_none_or(|due| due <= now) {
+            self.failures = self.failures.saturating_add(1);
+            self.due = now.checked_add(retry_pause(self.failures, took));
+        }
+    }
+
+    /// When the next attempt is due; none before the first failure.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
 }
 
 /// What failed.
@@ -33,14 +55,13 @@ pub(super) enum FailureCause {
 }
 
 impl ModelFailure {
-    /// The failure number `count` in a row, of an attempt that ended `now` and took so long.
-    pub(super) fn new(cause: FailureCause, count: u32, now: Instant, took: Duration) -> Self {
+    /// The failure of an attempt that ended `now` and took so long.
+    pub(super) fn new(cause: FailureCause, now: Instant, took: Duration) -> Self {
         let pause = match cause {
             FailureCause::Open(_) => took.max(LEAST_PAUSE),
             FailureCause::Load(_) => took,
         };
-        let retry_at = now.checked_add(retry_pause(count, took));
-        Self { cause, paused_until: now.checked_add(pause), retry_at }
+        Self { cause, paused_until: now.checked_add(pause) }
     }
 
     pub(super) fn reason(&self) -> String {
@@ -69,11 +90,6 @@ impl ModelFailure {
     /// Whether requests do not try again yet.
     pub(super) fn is_paused(&self, now: Instant) -> bool {
         self.paused_until.is_some_and(|until| now < until)
-    }
-
-    /// When an eager model is tried again by itself.
-    pub(super) fn retry_at(&self) -> Option<Instant> {
-        self.retry_at
     }
 }
 

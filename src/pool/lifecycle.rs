@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 
 use super::declaration::Declaration;
 use super::error::{LoadError, OpenError};
-use super::failure::{FailureCause, ModelFailure};
+use super::failure::{FailureCause, ModelFailure, RetrySchedule};
 use super::lease::{Lease, LeaseCount};
 use super::model::Model;
 use super::signal::Signal;
@@ -49,8 +49,8 @@ pub(crate) struct Lifecycle {
     /// By device.
     replicas: Vec<(usize, Replica)>,
     failure: Option<ModelFailure>,
-    /// How many attempts have failed since it was last loaded or unloaded.
-    failures: u32,
+    /// When it is tried again by itself; begins anew when it is loaded or unloaded.
+    schedule: RetrySchedule,
     /// Whether readiness waits for it: it is eager, and nobody has unloaded it by hand.
     awaited: bool,
     draining: bool,
@@ -68,7 +68,7 @@ impl Lifecycle {
             files: FilesState::Closed,
             replicas: declaration.devices.iter().map(|device| (*device, Replica::Absent)).collect(),
             failure: None,
-            failures: 0,
+            schedule: RetrySchedule::default(),
             awaited: declaration.eager,
             draining: false,
             removed: false,
@@ -188,7 +188,7 @@ impl Lifecycle {
     /// When it is tried again by itself: the last attempt failed, and readiness waits for it.
     pub(crate) fn retry_at(&self) -> Option<Instant> {
         let has_failed = self.awaited && matches!(self.state(), ModelState::Failed(_));
-        self.failure.as_ref().filter(|_| has_failed).and_then(ModelFailure::retry_at)
+        self.schedule.due().filter(|_| has_failed)
     }
 
     // The files.
@@ -305,7 +305,7 @@ impl Lifecycle {
             Ok(()) => {
                 self.set(device, Replica::Resident);
                 self.loaded_at = Some(now);
-                self.failures = 0;
+                self.schedule = RetrySchedule::default();
             }
             Err(reason) => {
                 self.set(device, Replica::Absent);
@@ -315,12 +315,9 @@ impl Lifecycle {
         self.tell_if_settled();
     }
 
-    /// Notes a failure. Replicas of one attempt fail together: that counts once.
     fn fail(&mut self, cause: FailureCause, now: Instant, took: Duration) {
-        if self.failure.is_none() {
-            self.failures = self.failures.saturating_add(1);
-        }
-        self.failure = Some(ModelFailure::new(cause, self.failures, now, took));
+        self.schedule.failed(now, took);
+        self.failure = Some(ModelFailure::new(cause, now, took));
     }
 
     /// Notes that the device holds it no more.
@@ -328,7 +325,7 @@ impl Lifecycle {
         self.set(device, Replica::Absent);
         if !self.any(Replica::Resident) {
             // Another replica's old failure is not why it is gone.
-            (self.failure, self.failures) = (None, 0);
+            (self.failure, self.schedule) = (None, RetrySchedule::default());
             self.loaded_at = None;
         }
     }
@@ -357,7 +354,7 @@ impl Lifecycle {
     /// Ends its draining, and tells who waits for that.
     pub(super) fn finish_drain(&mut self) {
         self.draining = false;
-        (self.failure, self.failures) = (None, 0);
+        (self.failure, self.schedule) = (None, RetrySchedule::default());
         for waiter in self.unload_waiters.drain(..) {
             // Who does not listen any more need not know.
             let _ = waiter.send(());

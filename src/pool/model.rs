@@ -206,7 +206,7 @@ fn open_tokenizer(files: &ModelFiles, vocab: usize) -> Result<(Tokenizer, String
 fn loader(files: ModelFiles, stamp: Stamp, dtype: DType, devices: Arc<[ComputeDevice]>) -> Loader {
     Arc::new(move |place| {
         if files.stamp()? != stamp {
-            return Err(files.error("", "the files have changed since they were opened; load the model by hand"));
+            return Err(files.error("", "the files have changed since they were opened; they are opened anew by a load by hand, or at the next retry of an eager model"));
         }
         let device = devices.get(place).ok_or_else(|| ModelError::Device(format!("there is no device {place}")))?;
         let loaded = Checkpoint::open(&files)?.load(dtype, &device.device)?;

@@ -74,6 +74,8 @@ impl Pool {
                 let (digest, weight_bytes) = (&model.info.digest, model.weight_bytes);
                 tracing::info!(model = id, architecture = model.architecture, weight_bytes, digest, "model opened");
             }
+            // Its removal has cancelled the download.
+            Err(_) if self.lock().get(id).is_none_or(Lifecycle::is_removed) => {}
             // Counted first: who hears of it finds it counted.
             Err(_) => {
                 metrics::counter!(names::ENGINE_LOADS, "model" => id.to_owned(), "outcome" => "failed").increment(1);

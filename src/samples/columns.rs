@@ -4,7 +4,7 @@ use super::record::Fields;
 use crate::audits::Sample;
 use serde_json::Value;
 
-/// What people call a column of texts; none of these is read unless it is named.
+/// Common names of columns of texts, only suggested in messages.
 const USUAL: [&str; 8] = ["content", "body", "snippet", "passage", "document", "sentence", "prompt", "raw_content"];
 
 /// The fields that are the text, the label and the id, where they are not called so.
@@ -48,7 +48,11 @@ impl ColumnNames {
     pub fn sample(&self, fields: Fields) -> Result<FileSample, BadRecord> {
         match self.parse(&fields) {
             Ok((text, sample)) => Ok(FileSample { sample, others: self.others(fields, &text) }),
-            Err(fault) => Err(BadRecord { fault, others: fields }),
+            Err(fault) => {
+                let text = self.text_among(|name| fields.contains_key(name), std::iter::empty).map(str::to_owned);
+                let others = text.map_or_else(|_| fields.clone(), |text| self.others(fields.clone(), &text));
+                Err(BadRecord { fault, others })
+            }
         }
     }
 
@@ -83,9 +87,14 @@ impl ColumnNames {
     /// All fields but the text; the id under that name.
     fn others(&self, mut fields: Fields, text: &str) -> Fields {
         fields.shift_remove(text);
-        if let Some(id) = self.id.as_ref().and_then(|name| fields.get(name)).cloned() {
-            fields.insert("id".to_owned(), id);
+        if self.labelled && self.label.as_ref().is_some_and(|name| name != "label") {
+            put_aside(&mut fields, "label");
         }
+        let Some(id) = self.id.as_ref().filter(|name| *name != "id").and_then(|name| fields.get(name)).cloned() else {
+            return fields;
+        };
+        put_aside(&mut fields, "id");
+        fields.insert("id".to_owned(), id);
         fields
     }
 
@@ -127,6 +136,13 @@ impl ColumnNames {
             Some((name, what)) => Err(absent(name, what, found())),
             None => Ok(()),
         }
+    }
+}
+
+/// Gives a field another name, since another one is read as what it is called.
+fn put_aside(fields: &mut Fields, name: &str) {
+    if let Some(value) = fields.shift_remove(name) {
+        fields.insert(format!("{name} (input)"), value);
     }
 }
 
@@ -200,7 +216,10 @@ mod tests {
             ..Sample::default()
         };
         assert_eq!(read.sample, expected);
-        assert_eq!(Value::Object(read.others), json!({"text": "t", "seen": "member", "doc": "d", "id": "d"}));
+        assert_eq!(
+            Value::Object(read.others),
+            json!({"text": "t", "seen": "member", "doc": "d", "id (input)": 3, "id": "d"})
+        );
         let fault = |value| columns.sample(fields(value)).unwrap_err().fault;
         assert_eq!(fault(json!({"text": "t"})), "no column `body` (--text-column); columns found: text");
         assert_eq!(

@@ -33,9 +33,13 @@ impl InputFile {
             return Self::from_reader(stdin(), "");
         }
         let file = File::open(path)?;
-        let size = file.metadata()?.len();
+        let metadata = file.metadata()?;
         let input = Self::from_reader(file, &extension(path))?;
-        Ok(Self { size: Some(size), file: Some(path.to_owned()), ..input })
+        if !metadata.is_file() {
+            // A pipe has no size, and is read only once.
+            return Ok(input);
+        }
+        Ok(Self { size: Some(metadata.len()), file: Some(path.to_owned()), ..input })
     }
 
     /// The bytes of a reader, as of a file with this extension.

@@ -45,7 +45,7 @@ pub fn detect(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, 
         }
         (_, "csv" | "tsv") => Ok(FileKind::Csv),
         (Some(b'['), _) => Ok(FileKind::Json),
-        (_, "jsonl" | "ndjson" | "json") | (Some(b'{' | b'"') | None, _) => Ok(FileKind::Ndjson),
+        (_, "jsonl" | "ndjson" | "json") | (Some(b'{') | None, _) => Ok(FileKind::Ndjson),
         _ if csv_file::is_table(head, options) => Ok(FileKind::Csv),
         _ => Ok(FileKind::Ndjson),
     }

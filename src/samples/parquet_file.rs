@@ -46,20 +46,18 @@ pub fn read(
         // As if every row took an equal part of the file.
         let position =
             size.map_or_else(|| counter.load(Relaxed), |size| (size as f64 * number as f64 / rows as f64) as u64);
-        Ok(Record { place, position, fields: fields(&row) })
+        Ok(Record { place, position, fields: Ok(fields(&row)) })
     }))
 }
 
-fn fields(row: &Row) -> Result<Fields, String> {
-    row.get_column_iter()
-        .map(|(name, field)| Ok((name.clone(), value(field).map_err(|fault| format!("`{name}`: {fault}"))?)))
-        .collect()
+fn fields(row: &Row) -> Fields {
+    row.get_column_iter().map(|(name, field)| (name.clone(), value(field))).collect()
 }
 
-/// The value as JSON has it. Dates and the like are texts, and what is no number is null.
-fn value(field: &Field) -> Result<Value, String> {
+/// The value as JSON has it. Dates and the like are texts; what is no number, and bytes that are no text, are null.
+fn value(field: &Field) -> Value {
     let float = |number: f64| Number::from_f64(number).map_or(Value::Null, Value::Number);
-    Ok(match field {
+    match field {
         Field::Null => Value::Null,
         Field::Bool(value) => (*value).into(),
         Field::Byte(number) => (*number).into(),
@@ -73,10 +71,10 @@ fn value(field: &Field) -> Result<Value, String> {
         Field::Float(number) => float(f64::from(*number)),
         Field::Double(number) => float(*number),
         Field::Str(text) => text.as_str().into(),
-        // Some writers do not say that their bytes are texts.
-        Field::Bytes(bytes) => std::str::from_utf8(bytes.data()).map_err(|_| "not UTF-8".to_owned())?.into(),
-        Field::Group(row) => Value::Object(fields(row)?),
-        Field::ListInternal(list) => list.elements().iter().map(value).collect::<Result<_, _>>()?,
+        // Some writers do not say that their bytes are texts. Others, as of images, are nothing that JSON can hold.
+        Field::Bytes(bytes) => std::str::from_utf8(bytes.data()).map_or(Value::Null, Value::from),
+        Field::Group(row) => Value::Object(fields(row)),
+        Field::ListInternal(list) => list.elements().iter().map(value).collect(),
         other => other.to_string().into(),
-    })
+    }
 }

@@ -72,6 +72,7 @@ fn files_of_every_kind_hold_the_same_samples() {
     let csv = "id,text,label\na,\"One, two\",member\nb,three,Non-Member\n";
     let tabs = "id\ttext\tlabel\na\tOne, two\t1\nb\tthree\t0.0\n";
     let semicolons = "id; text; label\na;One, two;1\nb;three;0\n";
+    let quoted = "\"id\",\"text\",\"label\"\r\n\"a\",\"One, two\",\"1\"\r\n\"b\",\"three\",\"0\"\r\n";
     for (name, content) in [
         ("x.jsonl", ndjson),
         ("x.json", ndjson),
@@ -84,6 +85,7 @@ fn files_of_every_kind_hold_the_same_samples() {
         ("x.tsv", tabs),
         ("x.csv", tabs),
         ("x.txt", semicolons),
+        ("x", quoted),
     ] {
         assert_eq!(read(name, content.as_bytes(), &options()).unwrap(), expected(), "{name}: {content}");
         let marked = [b"\xef\xbb\xbf", content.as_bytes()].concat();

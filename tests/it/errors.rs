@@ -98,8 +98,8 @@ async fn faults_of_type_and_unknown_fields_are_pointed_at() {
     }
     for (body, pointer) in [
         (json!({ "samples": ["a text"] }), "/samples/0"),
-        (json!({ "samples": [{ "text": "a", "label": "1" }] }), "/samples/0/label"),
-        (json!({ "samples": [{ "text": "a", "label": true }] }), "/samples/0/label"),
+        (json!({ "samples": [{ "text": "a", "label": "yes" }] }), "/samples/0/label"),
+        (json!({ "samples": [{ "text": "a", "label": [1] }] }), "/samples/0/label"),
         (json!({ "samples": [{ "text": "a", "input": "b" }] }), "/samples/0"),
         (json!({ "samples": [{ "text": "a", "group": 1 }] }), "/samples/0/group"),
         (json!({ "dataset": "sha256:0" }), "/dataset"),
@@ -346,7 +346,6 @@ async fn unknown_query_parameters_are_refused_by_name() {
         ("/v1/audits?page=2&limit=7&Status=queued", vec!["page", "Status"]),
         ("/v1/audits?limit=7&limit=8", vec!["limit"]),
         ("/v1/audits?limit=0&status=done&after=1", vec!["limit", "status", "after"]),
-        ("/readyz?verbose", vec!["verbose"]),
     ] {
         let problem = app.get(path).await.problem(422);
         let errors = problem["errors"].as_array().unwrap().iter();
@@ -355,6 +354,8 @@ async fn unknown_query_parameters_are_refused_by_name() {
     }
     assert_eq!(app.post("/v1/score?model=tiny", &json!({ "inputs": "a b" })).await.pointers(), [""]);
     app.get("/nothing?a").await.problem(404);
+    // Those who probe and scrape add what they like.
+    app.get("/readyz?verbose").await.ok();
     app.get("/v1/audits?limit=7&status=queued&model=tiny").await.ok();
 }
 

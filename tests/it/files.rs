@@ -243,6 +243,8 @@ fn mistakes_are_told_with_what_to_do() {
         ("score texts.jsonl --delimiter ab", &[], 2, "expected one ASCII character"),
         ("score texts.jsonl --words 0", &[], 2, "--words"),
         ("score - --output x.csv --resume", &[], 1, "--resume needs a file"),
+        ("score columns.csv --output x.csv", &[], 1, "use --text-column content"),
+        ("score texts.jsonl --output x.csv --model no-model", &[], 1, "found: notes.txt"),
         ("score texts.jsonl --resume", &[], 2, "--output"),
         ("score texts.jsonl --tokens --output x.csv", &[], 1, "--tokens lists of tokens fit no table; write NDJSON"),
         ("score texts.jsonl --output absent/x.csv", &[], 1, "cannot write absent/x.csv"),

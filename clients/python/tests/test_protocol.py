@@ -2,13 +2,17 @@
 
 import asyncio
 import itertools
+import time
 
 import httpx
+import numpy
+import pandas
 import pytest
 
 import pdr_audit
-from pdr_audit import AsyncClient, Client
+from pdr_audit import AsyncClient, AuditScores, Client
 from pdr_audit import _protocol as protocol
+from pdr_audit.types import SampleScores, TextError
 
 AUDIT = {"id": "a", "status": "running", "progress": {"done": 1, "total": 2}}
 PROBLEM = {"title": "t", "status": 503, "detail": "the queue is full", "request_id": "r"}
@@ -60,7 +64,38 @@ def test_what_is_no_problem_of_the_service_is_shown() -> None:
 
 def test_nobody_there_is_said() -> None:
     with pytest.raises(pdr_audit.Unreachable, match="GET http://localhost:9/v1/models"):
-        Client("http://localhost:9").models()
+        Client("http://localhost:9", retries=0).models()
+    with pytest.raises(pdr_audit.Unreachable, match="protocol"):
+        Client("localhost:9").models()
+
+
+def cut(times: int) -> httpx.MockTransport:
+    """Breaks so many connections, then answers."""
+    count = itertools.count()
+
+    def handle(_: httpx.Request) -> httpx.Response:
+        if next(count) < times:
+            raise httpx.ReadError("cut")
+        return httpx.Response(200, json={"models": [], "results": []})
+
+    return httpx.MockTransport(handle)
+
+
+def test_what_only_reads_is_asked_again_where_no_answer_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "USUAL_RETRY", 0.01)
+    assert Client(transport=cut(2), retries=2).models() == []
+    with pytest.raises(pdr_audit.Unreachable, match="cut"):
+        Client(transport=cut(3), retries=2).models()
+    with pytest.raises(pdr_audit.Unreachable, match="POST .*cut"):
+        Client(transport=cut(1), retries=2).score("a text")
+
+    async def ask(times: int) -> object:
+        async with AsyncClient(transport=cut(times), retries=2) as client:
+            return await client.models()
+
+    assert asyncio.run(ask(2)) == []
+    with pytest.raises(pdr_audit.Unreachable):
+        asyncio.run(ask(3))
 
 
 def test_an_audit_that_does_not_succeed_raises() -> None:
@@ -70,3 +105,57 @@ def test_an_audit_that_does_not_succeed_raises() -> None:
     running = httpx.MockTransport(lambda _: httpx.Response(200, json=AUDIT))
     with pytest.raises(TimeoutError, match="a running 1/2"):
         Client(transport=running).wait("a", timeout=0.05, interval=0.01)
+
+
+def test_an_audit_is_looked_at_once_more_at_the_end_of_the_time() -> None:
+    def looks() -> httpx.MockTransport:
+        count = itertools.count()
+
+        def handle(_: httpx.Request) -> httpx.Response:
+            return httpx.Response(200, json=AUDIT if next(count) == 0 else {**AUDIT, "status": "succeeded"})
+
+        return httpx.MockTransport(handle)
+
+    async def wait() -> bool:
+        async with AsyncClient(transport=looks()) as client:
+            return (await client.wait("a", timeout=0.1, interval=60)).is_final
+
+    start = time.monotonic()
+    assert Client(transport=looks()).wait("a", timeout=0.1, interval=60).is_final
+    assert asyncio.run(wait())
+    assert 0.2 <= time.monotonic() - start < 30
+    assert Client(transport=looks()).wait("a", interval=0).is_final
+
+
+def test_cells_of_a_frame_are_plain() -> None:
+    frame = pandas.DataFrame(
+        {
+            "id": [3, None],
+            "text": pandas.array(["a", "b"], dtype="string"),
+            "label": pandas.array([1, None], dtype="Int64"),
+            "group": pandas.array([None, "g"], dtype="string"),
+            "neighbors": [numpy.array(["c", "d"], dtype=object), None],
+        }
+    )
+    assert frame["id"].dtype == float
+    body = protocol.submit(frame, None, None, None, None, None).body
+    assert body == {
+        "samples": [{"id": 3, "text": "a", "label": 1, "neighbors": ["c", "d"]}, {"text": "b", "group": "g"}]
+    }
+    assert type(body["samples"][0]["id"]) is int
+    frame = pandas.DataFrame({"text": ["a", "b"], "label": pandas.array([True, None], dtype="boolean")})
+    assert protocol.submit(frame, None, None, None, None, None).body == {
+        "samples": [{"text": "a", "label": True}, {"text": "b"}]
+    }
+
+
+def test_a_method_without_scores_has_a_column() -> None:
+    def sample(index: int, scores: dict[str, float], *failed: str) -> SampleScores:
+        errors: list[TextError] = [{"code": "c", "detail": "d", "label": label} for label in failed]
+        errors.append({"code": "c", "detail": "of the text"})
+        return {"index": index, "scored_tokens": 1, "truncated": False, "scores": scores, "errors": errors}
+
+    scores = AuditScores([sample(0, {"b": 1.0}, "a", "zlib"), sample(1, {"a": 2.0, "b": 3.0}, "zlib")])
+    frame = scores.to_frame()
+    assert list(frame.columns) == ["scored_tokens", "truncated", "b", "a", "zlib"]
+    assert frame["zlib"].isna().all() and frame.loc[1, "a"] == 2.0

@@ -135,14 +135,16 @@ impl Audits {
 
     /// Takes no more audits, cancels those that are queued or run, and waits for their end. The log names them.
     pub async fn shutdown(&self) {
-        let unfinished: Vec<AuditSnapshot> = self.lock().all.values().map(|job| job.snapshot()).collect();
-        for AuditSnapshot { id, subject, status, done, .. } in
-            unfinished.into_iter().filter(|job| !job.status.is_final())
-        {
+        let jobs: Vec<AuditSnapshot> = {
+            let mut jobs = self.lock();
+            let all = jobs.all.values().map(|job| job.snapshot()).collect();
+            jobs.drain();
+            all
+        };
+        for AuditSnapshot { id, subject, status, done, .. } in jobs.into_iter().filter(|job| !job.status.is_final()) {
             let (name, total) = (subject.name.as_deref(), subject.total);
             tracing::warn!(audit = %id, name, status = status.name(), done, total, "audit cancelled: the service ends");
         }
-        self.lock().drain();
         self.tasks.close();
         self.tasks.wait().await;
     }

@@ -19,6 +19,8 @@ pub fn write(out: impl Write, table: &Table, rows: impl Iterator<Item = Result<R
 
 fn cell(value: &Value) -> String {
     match value {
+        // A number of the input is no formula.
+        Value::String(text) if text.parse::<f64>().is_ok() => text.clone(),
         Value::String(text) => inert(text).into_owned(),
         value => text(value).unwrap_or_default().into_owned(),
     }

@@ -178,9 +178,14 @@ fn an_eager_model_is_tried_again_after_a_pause_that_doubles() {
     load(&mut lifecycle, 1, Err("no memory"));
     assert_eq!((lifecycle.state(), lifecycle.retry_at()), (ModelState::Ready, None), "one replica is enough");
     lifecycle.leave(0);
-    load(&mut lifecycle, 0, Err("no memory"));
-    lifecycle.finish_load(1, Err("no memory".to_owned()), now, Duration::ZERO);
-    assert_eq!(lifecycle.retry_at(), Some(now + SECOND));
+    // A request that loads in between neither counts nor puts the next attempt off.
+    for request in [now, now + SECOND / 2] {
+        assert!(lifecycle.begin_load(0).is_some());
+        for device in [0, 1] {
+            lifecycle.finish_load(device, Err("no memory".to_owned()), request, Duration::ZERO);
+        }
+        assert_eq!(lifecycle.retry_at(), Some(now + SECOND));
+    }
 }
 
 #[test]

@@ -87,9 +87,20 @@ def _rows(samples: Samples) -> list[Mapping[str, Any]]:
     if not hasattr(samples, "to_dict"):
         return [cast("Mapping[str, Any]", sample) for sample in samples]
     frame = cast("pandas.DataFrame", samples)
-    rows = cast("list[dict[str, Any]]", frame.to_dict("records"))
-    # What is missing in a frame is NaN, which is the only value that differs from itself.
-    return [{name: value for name, value in row.items() if value is not None and value == value} for row in rows]
+    rows = cast("list[dict[str, Any]]", frame.astype(object).to_dict("records"))
+    present = cast("list[dict[str, bool]]", frame.notna().to_dict("records"))
+    return [
+        {name: _plain(value) for name, value in row.items() if there[name]}
+        for row, there in zip(rows, present, strict=True)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """A cell of a frame as JSON has it."""
+    # Arrays of numpy, which are what a file of Parquet has lists as, and its numbers.
+    value = value.tolist() if hasattr(value, "tolist") else value
+    # Integers with gaps among them are floats in a frame, and no field of a sample is a fraction.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def answer(response: httpx.Response) -> Any:
@@ -123,6 +134,13 @@ def retry_after(response: httpx.Response, tries_left: int) -> float | None:
         return None
     named = response.headers.get("retry-after", "")
     return min(float(named) if named.isdigit() else USUAL_RETRY, LONGEST_RETRY)
+
+
+def retry_unreached(call: Call, error: httpx.TransportError, tries_left: int) -> float | None:
+    """The same where no answer came: only what changes nothing is sent again."""
+    if call.method != "GET" or tries_left <= 0 or isinstance(error, httpx.UnsupportedProtocol):
+        return None
+    return USUAL_RETRY
 
 
 def pauses(interval: float | None) -> Iterator[float]:

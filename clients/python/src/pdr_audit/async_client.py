@@ -21,8 +21,9 @@ from .types import Method, Metrics, Overflow, Status
 class AsyncClient:
     """A client of one service for asyncio; the methods are those of :class:`Client`.
 
-    A request that the service cannot take now (503) is sent again after the time that the service names, up to
-    ``retries`` times. ``headers`` go with every request; ``transport`` is one of httpx.
+    A request that the service cannot take now (503) is sent again after the time that the service names, and one that
+    only reads (GET) 5 s after its connection failed, up to ``retries`` times. ``headers`` go with every request;
+    ``transport`` is one of httpx.
     """
 
     def __init__(
@@ -83,8 +84,11 @@ class AsyncClient:
                 progress(now.progress["done"], now.progress["total"])
             if now.is_final:
                 return protocol.succeeded(now)
-            if end is not None and time.monotonic() + pause > end:
-                raise TimeoutError(f"{now!r} has not ended within {timeout} s")
+            if end is not None:
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError(f"{now!r} has not ended within {timeout} s")
+                pause = min(pause, left)
             await asyncio.sleep(pause)
         raise AssertionError("pauses have no end")
 
@@ -133,10 +137,13 @@ class AsyncClient:
             try:
                 response = await self._http.send(request)
             except httpx.TransportError as error:
-                raise Unreachable(f"{request.method} {request.url}: {error}") from error
-            delay = protocol.retry_after(response, tries_left)
-            if delay is None:
-                return response
+                delay = protocol.retry_unreached(call, error, tries_left)
+                if delay is None:
+                    raise Unreachable(f"{request.method} {request.url}: {error}") from error
+            else:
+                delay = protocol.retry_after(response, tries_left)
+                if delay is None:
+                    return response
             tries_left -= 1
             await asyncio.sleep(delay)
 

@@ -83,8 +83,11 @@ class AuditScores:
         """One row a sample and one column a method; a score that could not be computed is missing. Needs pandas."""
         import pandas
 
-        columns = ["id", "label", "group", "scored_tokens", "truncated"]
+        given = ["id", "label", "group"]
+        columns = [*given, "scored_tokens", "truncated"]
+        scored = [label for sample in self.samples for label in sample["scores"]]
+        failed = [error["label"] for sample in self.samples for error in sample["errors"] if "label" in error]
         rows = [{name: sample.get(name) for name in columns} | sample["scores"] for sample in self.samples]
         index = pandas.Index([sample["index"] for sample in self.samples], name="index")
-        frame = pandas.DataFrame(rows, index=index)
-        return frame.dropna(axis="columns", how="all")
+        frame = pandas.DataFrame(rows, index=index, columns=[*columns, *dict.fromkeys(scored + failed)])
+        return frame.drop(columns=[name for name in given if frame[name].isna().all()])

@@ -35,7 +35,7 @@ class Sample(_SampleText, total=False):
     """A text of an audit; all samples have a label (1: member, 0: non-member), or none has."""
 
     id: str | int
-    label: int
+    label: int | bool | str
     group: str
     neighbors: list[str]
 
