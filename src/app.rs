@@ -13,6 +13,7 @@ use crate::models::device::ComputeDevice;
 use crate::models::kernels::simd;
 use crate::pool::{Declaration, Model, Opener, Origin, Pool};
 use crate::scorer::{Scorer, Workers, load_token_counts};
+use crate::store::Store;
 use crate::telemetry::MetricsExporter;
 use anyhow::{Context, Result, bail};
 use budgets::BudgetFiles;
@@ -224,8 +225,10 @@ pub async fn serve(settings: Settings) -> Result<()> {
     let address = (settings.server.host.as_str(), settings.server.port);
     let listener =
         TcpListener::bind(address).await.with_context(|| format!("cannot listen on {}:{}", address.0, address.1))?;
+    let store = open_store(&settings).await?;
     let scorer = start_scorer(&settings, hub(), budget_directory())?;
-    let (engine, audits) = (scorer.engine().clone(), Audits::new(scorer.clone()));
+    let engine = scorer.engine().clone();
+    let audits = Audits::start(scorer.clone(), store.clone(), settings.store.clone());
     let state = api::ApiState::new(scorer, audits.clone(), metrics, &settings);
     tracing::info!("listening on http://{}, documentation at /docs", listener.local_addr()?);
     tokio::spawn(report_loading(engine.clone()));
@@ -248,9 +251,20 @@ pub async fn serve(settings: Settings) -> Result<()> {
         () = impatience(closing, grace) => tracing::warn!("requests were still open and are cut off"),
     }
     audits_end.await?;
+    store.close().await;
     tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO)).await?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Opens the store, and says where it is.
+async fn open_store(settings: &Settings) -> Result<Store> {
+    let store = Store::open(settings.store.url.as_ref()).await.context("`store.url`")?;
+    match &settings.store.url {
+        None => tracing::info!("audits and datasets live in memory and end with the process (`store.url` is not set)"),
+        Some(url) => tracing::info!(store = ?url, "audits and datasets are kept"),
+    }
+    Ok(store)
 }
 
 async fn report_loading(engine: Engine) {

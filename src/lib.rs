@@ -20,6 +20,7 @@ pub mod pool;
 pub mod engine;
 
 pub mod scorer;
+pub mod store;
 
 pub mod audits;
 

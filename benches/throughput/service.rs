@@ -8,6 +8,7 @@ use pdr_audit::audits::Audits;
 use pdr_audit::config::{Overrides, Settings};
 use pdr_audit::methods::{Scope, parse_list, resolve};
 use pdr_audit::scorer::{IN_FLIGHT, Input, Overflow, Plan, Scorer};
+use pdr_audit::store::Store;
 use pdr_audit::telemetry::MetricsExporter;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,8 @@ impl Service {
         let scope: Scope = scorer.scope(&ids, Some(&model), false, false);
         let methods = resolve(&parse_list(METHODS)?, &scope).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
         let plan = Plan { model: model.id.clone(), methods: methods.into(), overflow: Overflow::Error, tokens: false };
-        let state = ApiState::new(scorer.clone(), Audits::new(scorer.clone()), metrics, &settings);
+        let audits = Audits::start(scorer.clone(), Store::open(None).await?, settings.store.clone());
+        let state = ApiState::new(scorer.clone(), audits, metrics, &settings);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/v1/score", listener.local_addr()?);
         tokio::spawn(async move { axum::serve(listener, api::router(state)).await });

@@ -3,11 +3,12 @@
 use super::check::RequestFaults;
 use super::problem::{PointedFault, Problem};
 use super::route_rules;
-use crate::audits::{AuditFilter, AuditStatus};
+use crate::audits::AuditFilter;
+use crate::store::JobStatus;
 use crate::wire::by_name;
 use axum::http::Uri;
 
-/// The most audits of a page, and how many there are if the client does not say; more than are ever kept.
+/// The most audits of a page, and how many there are if the client does not say.
 const MAX_LIMIT: usize = 500;
 
 /// Which audits the query asks for.
@@ -29,7 +30,7 @@ pub fn filter(uri: &Uri) -> Result<AuditFilter, Problem> {
 /// Takes over one parameter; those of other names have been refused before.
 fn set(filter: &mut AuditFilter, name: &str, value: String) -> Result<(), String> {
     match name {
-        "status" => filter.status = Some(by_name(&value, &AuditStatus::ALL.map(|status| (status.name(), status)))?),
+        "status" => filter.status = Some(by_name(&value, &JobStatus::ALL.map(|status| (status.name(), status)))?),
         "model" => filter.model = Some(value),
         "after" => filter.after = Some(value.parse().map_err(|_| "it is not the id of an audit".to_owned())?),
         "limit" => {
@@ -44,7 +45,7 @@ fn set(filter: &mut AuditFilter, name: &str, value: String) -> Result<(), String
 #[cfg(test)]
 mod tests {
     use super::{MAX_LIMIT, filter};
-    use crate::audits::AuditStatus;
+    use crate::store::JobStatus;
 
     #[test]
     fn values_are_read_or_named() {
@@ -53,7 +54,7 @@ mod tests {
         assert_eq!((all.status, all.model, all.after, all.limit), (None, None, None, MAX_LIMIT));
         let id = uuid::Uuid::now_v7();
         let some = read(&format!("status=running&model=a%2Fb&after={id}&limit=7")).unwrap();
-        assert_eq!((some.status, some.after, some.limit), (Some(AuditStatus::Running), Some(id), 7));
+        assert_eq!((some.status, some.after, some.limit), (Some(JobStatus::Running), Some(id), 7));
         assert_eq!(some.model.as_deref(), Some("a/b"));
         let problem = read("status=done&after=x&limit=0").unwrap_err().body("", "");
         let problem = serde_json::to_value(problem).unwrap();

@@ -3,12 +3,13 @@
 use super::ApiState;
 use super::check::{self, MethodRequests, RequestFaults};
 use super::problem::{Kind, Problem};
-use crate::audits::{AuditMetrics, AuditRequest, MAX_SAMPLES, Sample, samples_error};
+use crate::audits::{AuditMetrics, AuditRequest, AuditSamples, MAX_SAMPLES, NewAudit, Sample};
 use crate::methods::MethodRequest;
 use crate::scorer::Overflow;
 use crate::statistics::Bootstrap;
+use crate::store::DatasetRow;
 use crate::wire::{List, Object, Shaped, TooMany, counted};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
 /// The most false-positive rates in a request.
@@ -19,7 +20,7 @@ const MAX_NAME: usize = 200;
 
 /// Samples to audit, and how.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with `samples`")]
+#[serde(deny_unknown_fields, expecting = "an object with `samples` or `dataset`")]
 #[schema(as = AuditRequest)]
 pub struct AuditBody {
     /// What to call the audit in lists; the report does not depend on it.
@@ -29,10 +30,13 @@ pub struct AuditBody {
     /// Id of a configured model; may be left out where there is a default.
     #[schema(examples("demo"))]
     model: Option<String>,
-    /// The texts, all with a label or all without.
-    #[schema(min_items = 1, value_type = Vec<Sample>)]
-    #[serde(deserialize_with = "counted::<_, _, MAX_SAMPLES>")]
-    samples: List<Object<Sample>>,
+    /// The texts, all with a label or all without; either they or `dataset`.
+    #[schema(min_items = 1, value_type = Option<Vec<Sample>>)]
+    #[serde(default, deserialize_with = "some_counted")]
+    samples: Option<List<Object<Sample>>>,
+    /// Id of a dataset that was uploaded, in place of `samples`.
+    #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
+    dataset: Option<Shaped<String>>,
     /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
     #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
     methods: Option<MethodRequests>,
@@ -44,15 +48,32 @@ pub struct AuditBody {
     metrics: Option<Shaped<Object<AuditMetrics>>>,
 }
 
+/// A list that need not be there.
+fn some_counted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<List<Object<Sample>>>, D::Error> {
+    counted::<_, _, MAX_SAMPLES>(deserializer).map(Some)
+}
+
 impl AuditBody {
-    /// The audit and its name, or everything that is wrong with the request.
+    /// The dataset that the request names.
+    pub fn dataset(&self) -> Option<&str> {
+        self.dataset.as_ref().and_then(|Shaped(dataset)| dataset.as_deref().ok())
+    }
+
+    /// The audit, or everything that is wrong with the request; with the dataset that it names.
     ///
     /// # Errors
     /// An unknown model, or all other faults.
-    pub fn check(self, state: &ApiState) -> Result<(AuditRequest, Option<String>), Problem> {
+    pub fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<NewAudit, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        let samples = self.samples.map_err(|TooMany { count, limit }| {
+        let given = [self.samples.is_some(), self.dataset.is_some()];
+        let _ = check::shaped("/dataset", self.dataset, &mut faults);
+        match given {
+            [true, true] => faults.push("/dataset", "there are `samples` as well; an audit takes either"),
+            [false, false] => faults.push("", "there are neither `samples` nor `dataset`; an audit takes either"),
+            [true, false] | [false, true] => {}
+        }
+        let samples = self.samples.unwrap_or_else(|| Ok(Vec::new())).map_err(|TooMany { count, limit }| {
             Problem::new(Kind::TooLarge, format!("there are {count} samples; the limit of an audit is {limit}"))
         })?;
         let samples: Vec<Sample> = samples.into_iter().map(|Object(sample)| sample).collect();
@@ -63,17 +84,24 @@ impl AuditBody {
                 faults.push(format!("/samples/{index}/label"), error);
             }
         }
+        let (pointer, samples) = match dataset {
+            Some(dataset) => ("/dataset", AuditSamples::Dataset(dataset)),
+            None => ("/samples", AuditSamples::Inline(samples)),
+        };
+        let totals = samples.totals()?;
         if faults.is_empty()
-            && let Some(fault) = samples_error(samples.iter())
+            && let Some(fault) = totals.fault()
         {
-            faults.push("/samples", fault);
+            faults.push(pointer, fault);
         }
-        let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
+        let neighbors = totals.all_have_neighbors();
         let ids = state.scorer.pool().ids();
         let scope = state.scorer.scope(&ids, model.as_deref(), true, neighbors);
         let methods = check::methods(self.methods, &scope, &mut faults);
-        let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
-        check::texts("/samples", texts, &methods, &mut faults);
+        if let AuditSamples::Inline(samples) = &samples {
+            let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
+            check::texts("/samples", texts, &methods, &mut faults);
+        }
         let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
         let metrics =
             check::shaped("/metrics", self.metrics, &mut faults).map(|Object(metrics)| metrics).unwrap_or_default();
@@ -81,7 +109,8 @@ impl AuditBody {
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         let (model, methods) = (model.id.clone(), methods.to_vec());
-        Ok((AuditRequest { model, methods, overflow, metrics, samples }, name))
+        let request = AuditRequest { model, methods, overflow, metrics };
+        Ok(NewAudit { request, name, samples, idempotency_key: None })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::accept::preference;
 use super::problem::Problem;
-use crate::audits::{AuditOutcome, AuditResults, SampleId, SampleScores};
+use crate::audits::{SampleId, SampleScores, ScoreHeader, StoredScores};
 use crate::scorer::TextError;
 use crate::wire::inert;
 use axum::body::Body;
@@ -12,12 +12,9 @@ use futures::stream;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// Samples that are written at once.
-const CHUNK: usize = 500;
 /// The columns before and after those of the methods.
 const LEADING: [&str; 7] = ["index", "id", "label", "group", "scored_tokens", "truncated", "windows"];
 const TRAILING: [&str; 2] = ["alpha_used", "errors"];
@@ -63,24 +60,41 @@ pub struct SampleLine<'a> {
     errors: Vec<&'a TextError>,
 }
 
-/// The scores in the format that the client prefers.
+/// The scores in the format that the client prefers, written as they are read.
 ///
 /// # Errors
 /// Where it takes neither.
-pub fn respond(outcome: Arc<AuditOutcome>, headers: &HeaderMap) -> Result<Response, Problem> {
+pub fn respond(scores: StoredScores, headers: &HeaderMap) -> Result<Response, Problem> {
     let format = preferred(headers).ok_or_else(|| Problem::not_acceptable(&[NDJSON[0], CSV]))?;
     let media = match format {
         ScoresFormat::Ndjson => "application/x-ndjson",
         ScoresFormat::Csv => "text/csv; charset=utf-8",
     };
-    let rows = outcome.results.rows.len();
-    // The header of CSV is part of the first chunk, so there is one even without rows.
-    let chunks = (0..rows.max(1)).step_by(CHUNK).map(move |start| start..rows.min(start + CHUNK));
-    let written = chunks.map(move |rows| match format {
-        ScoresFormat::Ndjson => ndjson(&outcome.results, rows),
-        ScoresFormat::Csv => csv(&outcome.results, rows),
+    let first = Position { block: 0, row: 0, begun: false };
+    let chunks = stream::try_unfold((scores, first), move |(scores, position)| async move {
+        let Position { block, row, begun } = position;
+        let Some(rows) = scores.block(block).await.map_err(io::Error::other)? else {
+            // The header of CSV is there even without rows.
+            let ended = Position { begun: true, ..position };
+            let header = (!begun && format == ScoresFormat::Csv).then(|| csv(&scores.header, &[], 0));
+            return header.transpose().map(|header| header.map(|header| (header, (scores, ended))));
+        };
+        let written = match format {
+            ScoresFormat::Ndjson => ndjson(&scores.header, &rows, row),
+            ScoresFormat::Csv => csv(&scores.header, &rows, row),
+        }?;
+        let next = Position { block: block + 1, row: row + rows.len(), begun: true };
+        Ok::<_, io::Error>(Some((written, (scores, next))))
     });
-    Ok(([(header::CONTENT_TYPE, media)], Body::from_stream(stream::iter(written))).into_response())
+    Ok(([(header::CONTENT_TYPE, media)], Body::from_stream(chunks)).into_response())
+}
+
+/// How far the scores have been written.
+#[derive(Clone, Copy)]
+struct Position {
+    block: usize,
+    row: usize,
+    begun: bool,
 }
 
 /// What the client wants most: lines of JSON where it wants them as much as CSV. None where it takes neither.
@@ -90,31 +104,33 @@ fn preferred(headers: &HeaderMap) -> Option<ScoresFormat> {
     if csv > ndjson { Some(ScoresFormat::Csv) } else { ndjson.map(|_| ScoresFormat::Ndjson) }
 }
 
-fn ndjson(results: &AuditResults, rows: Range<usize>) -> io::Result<Vec<u8>> {
+/// Lines of JSON; the first row has this index.
+fn ndjson(header: &ScoreHeader, rows: &[SampleScores], first: usize) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
-    for (index, row) in rows.clone().zip(&results.rows[rows]) {
-        serde_json::to_writer(&mut lines, &line(results, index, row))?;
+    for (index, row) in (first..).zip(rows) {
+        serde_json::to_writer(&mut lines, &line(header, index, row))?;
         lines.push(b'\n');
     }
     Ok(lines)
 }
 
-fn csv(results: &AuditResults, rows: Range<usize>) -> io::Result<Vec<u8>> {
+/// Lines of CSV, after a header where the first row is the first of all.
+fn csv(header: &ScoreHeader, rows: &[SampleScores], first: usize) -> io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    if rows.start == 0 {
+    if first == 0 {
         let fixed = |names: &'static [&str]| names.iter().map(|name| Cow::Borrowed(*name));
-        let labels = results.listed().map(|(_, column)| inert(&column.method.label));
-        let header = fixed(&LEADING).chain(labels).chain(fixed(&TRAILING));
-        writer.write_record(header.map(|name| name.into_owned()))?;
+        let labels = header.listed().map(|(_, column)| inert(&column.method.label));
+        let names = fixed(&LEADING).chain(labels).chain(fixed(&TRAILING));
+        writer.write_record(names.map(|name| name.into_owned()))?;
     }
-    for (index, row) in rows.clone().zip(&results.rows[rows]) {
-        writer.write_record(record(results, line(results, index, row), row)?)?;
+    for (index, row) in (first..).zip(rows) {
+        writer.write_record(record(header, line(header, index, row), row)?)?;
     }
     writer.into_inner().map_err(|error| error.into_error())
 }
 
 /// The fields of one sample; a score that is missing is empty.
-fn record(results: &AuditResults, line: SampleLine<'_>, row: &SampleScores) -> io::Result<Vec<String>> {
+fn record(header: &ScoreHeader, line: SampleLine<'_>, row: &SampleScores) -> io::Result<Vec<String>> {
     let mut fields = vec![
         line.index.to_string(),
         line.id.map_or(String::new(), csv_id),
@@ -124,7 +140,7 @@ fn record(results: &AuditResults, line: SampleLine<'_>, row: &SampleScores) -> i
         line.truncated.to_string(),
         line.windows.map_or(String::new(), |windows| windows.to_string()),
     ];
-    for (place, _) in results.listed() {
+    for (place, _) in header.listed() {
         // In the digits of JSON, so that both formats hold the same number.
         fields.push(row.scores[place].map_or(Ok(String::new()), |score| serde_json::to_string(&score))?);
     }
@@ -143,8 +159,8 @@ fn csv_id(id: &SampleId) -> String {
     }
 }
 
-fn line<'a>(results: &'a AuditResults, index: usize, row: &'a SampleScores) -> SampleLine<'a> {
-    let known = |label: &Arc<str>| results.listed().any(|(_, column)| *column.method.label == **label);
+fn line<'a>(header: &'a ScoreHeader, index: usize, row: &'a SampleScores) -> SampleLine<'a> {
+    let known = |label: &Arc<str>| header.listed().any(|(_, column)| *column.method.label == **label);
     SampleLine {
         index,
         id: row.id.as_ref(),
@@ -154,7 +170,7 @@ fn line<'a>(results: &'a AuditResults, index: usize, row: &'a SampleScores) -> S
         truncated: row.truncated,
         windows: row.windows,
         alpha_used: row.alpha_used.iter().map(|(label, alpha)| (&**label, *alpha)).collect(),
-        scores: results
+        scores: header
             .listed()
             .filter_map(|(place, column)| Some((&*column.method.label, row.scores[place]?)))
             .collect(),

@@ -1,9 +1,10 @@
 //! How clients see an audit.
 
 use super::problem::{Problem, ProblemBody};
-use crate::audits::{AuditOutcome, AuditPage, AuditReport, AuditSnapshot, AuditStatus, AuditSubject};
-use serde::{Serialize, Serializer};
-use std::sync::Arc;
+use crate::audits::{AuditPage, AuditReport, AuditSnapshot, AuditSubject};
+use crate::store::JobStatus;
+use serde::Serialize;
+use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -14,9 +15,8 @@ pub struct Audit {
     #[serde(flatten)]
     summary: AuditSummary,
     /// What it found; null until it has succeeded.
-    #[serde(serialize_with = "report")]
     #[schema(value_type = Option<AuditReport>)]
-    results: Option<Arc<AuditOutcome>>,
+    results: Option<Box<RawValue>>,
 }
 
 /// An audit without its results.
@@ -33,7 +33,10 @@ pub struct AuditSummary {
     /// The labels of the methods.
     methods: Vec<String>,
     samples: SampleTally,
-    status: AuditStatus,
+    /// Id of the dataset; absent where the samples came with the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dataset: Option<String>,
+    status: JobStatus,
     progress: AuditProgress,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
@@ -76,28 +79,33 @@ pub struct AuditList {
 }
 
 impl Audit {
-    /// The audit for the request of this id.
-    pub fn new(snapshot: AuditSnapshot, request_id: &str) -> Self {
-        Self { results: snapshot.outcome.clone(), summary: AuditSummary::new(&snapshot, request_id) }
+    /// The audit, with its report as it is stored, for the request of this id.
+    ///
+    /// # Errors
+    /// Where the report is not JSON.
+    pub fn new(snapshot: &AuditSnapshot, report: Option<String>, request_id: &str) -> Result<Self, Problem> {
+        let results = report.map(RawValue::from_string).transpose().map_err(Problem::internal)?;
+        Ok(Self { results, summary: AuditSummary::new(snapshot, request_id) })
     }
 }
 
 impl AuditSummary {
     fn new(snapshot: &AuditSnapshot, request_id: &str) -> Self {
         let error = |cause| Problem::from(cause).body(&location(snapshot.id), request_id);
-        let AuditSubject { name, model, methods, total, members, non_members } = (*snapshot.subject).clone();
+        let AuditSubject { name, model, methods, dataset, total, members, non_members } = snapshot.subject.clone();
         Self {
             id: snapshot.id.to_string(),
             name,
             model,
             methods,
             samples: SampleTally { total, members, non_members },
+            dataset,
             status: snapshot.status,
             progress: AuditProgress { done: snapshot.done, total },
             created_at: snapshot.created_at,
             started_at: snapshot.started_at,
             finished_at: snapshot.finished_at,
-            error: snapshot.error.as_deref().map(error),
+            error: snapshot.failure.as_ref().map(error),
         }
     }
 }
@@ -113,8 +121,4 @@ impl AuditList {
 /// The path of an audit.
 pub fn location(id: Uuid) -> String {
     format!("/v1/audits/{id}")
-}
-
-fn report<S: Serializer>(outcome: &Option<Arc<AuditOutcome>>, serializer: S) -> Result<S::Ok, S::Error> {
-    outcome.as_ref().map(|outcome| &outcome.report).serialize(serializer)
 }

@@ -7,9 +7,10 @@ use super::extract::JsonBody;
 use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
-use super::{ApiState, answer, audit_list, prefer};
-use crate::audits::{AuditError, AuditRequest, AuditStatus};
+use super::{ApiState, answer, audit_list, dataset_check, prefer};
+use crate::audits::{AuditError, AuditRequest, AuditSamples, AuditSnapshot, NewAudit};
 use crate::scorer::{Plan, ScorerError};
+use crate::store::JobStatus;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
@@ -20,6 +21,11 @@ use uuid::Uuid;
 
 /// How long a submission waits to see whether its methods fit the models.
 const FIT_TIME: Duration = Duration::from_secs(2);
+
+/// The header of the draft "The Idempotency-Key HTTP Header Field" of the IETF.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The most characters of its value.
+const MAX_KEY: usize = 255;
 
 /// The id of an audit in a path. There is no audit of an id that is not a UUID.
 pub struct AuditId(Uuid);
@@ -43,7 +49,10 @@ impl<S: Send + Sync> FromRequestParts<S> for AuditId {
     operation_id = "submit_audit",
     tag = "audits",
     params(("Prefer" = Option<String>, Header,
-        description = "`wait=N` waits up to N seconds, at most 600, for the audit to finish", example = "wait=60")),
+        description = "`wait=N` waits up to N seconds, at most 600, for the audit to finish", example = "wait=60"),
+        ("Idempotency-Key" = Option<String>, Header,
+        description = "A name for this submission: the same again gives the same audit, another body is refused",
+        example = "8c9a4d2e-books-2019")),
     request_body(content = AuditBody, example = json!({
         "samples": [
             { "id": "m", "text": "It was the best of times, it was the worst of times.", "label": 1 },
@@ -67,29 +76,57 @@ pub async fn submit(
     headers: HeaderMap,
     JsonBody(body): JsonBody<AuditBody>,
 ) -> Result<Response, Problem> {
+    let key = idempotency_key(&headers)?;
+    let dataset = match body.dataset() {
+        Some(id) => Some(state.audits.store().dataset(id).await?.ok_or(AuditError::UnknownDataset)?),
+        None => None,
+    };
     // Looking for texts that are audited and put before others hashes them all.
     let checking = state.clone();
-    let (request, name) = state.scorer.workers().run(move || body.check(&checking)).await??;
-    check_fit(&state, &request).await?;
-    if state.draining.is_cancelled() {
+    let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
+    if let AuditSamples::Dataset(dataset) = &new.samples {
+        dataset_check::methods_fit(&state, dataset, &new.request.methods).await?;
+    }
+    check_fit(&state, &new.request).await?;
+    if state.draining.is_cancelled() && !state.audits.store().is_durable() {
         // It would be cancelled in a moment.
         return Err(AuditError::Draining.into());
     }
-    let mut audit = state.audits.submit(request, name)?;
+    let mut audit = state.audits.submit(NewAudit { idempotency_key: key, ..new }).await?.audit;
     let wait = prefer::wait(&headers);
     if let Some(seconds) = wait {
-        let waited = state.audits.wait(audit.id, Duration::from_secs(seconds)).await;
+        let waited = tokio::select! {
+            waited = state.audits.wait(audit.id, Duration::from_secs(seconds)) => waited.ok(),
+            () = state.draining.cancelled() => None,
+        };
         // Gone only if it finished and was deleted meanwhile; then the audit as submitted is the best answer.
         audit = waited.unwrap_or(audit);
     }
     let (finished, location) = (audit.status.is_final(), location(audit.id));
     let applied = wait.map(|seconds| [("preference-applied", format!("wait={seconds}"))]);
-    let body = answer::json(&state, Audit::new(audit, arrival.id())).await?;
+    let body = audit_answer(&state, &audit, arrival.id()).await?;
     Ok(if finished {
         (applied, body).into_response()
     } else {
         (StatusCode::ACCEPTED, applied, [(header::LOCATION, location)], body).into_response()
     })
+}
+
+/// The audit with its report, where there is one.
+async fn audit_answer(state: &ApiState, audit: &AuditSnapshot, request_id: &str) -> Result<Response, Problem> {
+    let report = match audit.status {
+        JobStatus::Succeeded => state.audits.report(audit.id).await?,
+        _ => None,
+    };
+    answer::json(state, Audit::new(audit, report, request_id)?).await
+}
+
+/// What the client calls this submission.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| (1..=MAX_KEY).contains(&key.len()));
+    let fault = || Problem::new(Kind::Invalid, format!("`{IDEMPOTENCY_KEY}` takes 1 to {MAX_KEY} ASCII characters"));
+    key.map(|key| Some(key.to_owned())).ok_or_else(fault)
 }
 
 /// Refuses methods that the models do not fit, where the models are open by now; otherwise the audit finds out.
@@ -107,7 +144,7 @@ async fn check_fit(state: &ApiState, request: &AuditRequest) -> Result<(), Probl
     operation_id = "list_audits",
     tag = "audits",
     params(
-        ("status" = Option<AuditStatus>, Query, description = "Only those that stand so"),
+        ("status" = Option<JobStatus>, Query, description = "Only those that stand so"),
         ("model" = Option<String>, Query, description = "Only those of this model"),
         ("limit" = Option<usize>, Query, minimum = 1, maximum = 500, description = "The most audits of a page; 500 if left out"),
         ("after" = Option<String>, Query, description = "The `next` of the page before")
@@ -120,7 +157,7 @@ pub async fn list(
     uri: Uri,
 ) -> Result<Json<AuditList>, Problem> {
     let filter = audit_list::filter(&uri)?;
-    Ok(Json(AuditList::new(&state.audits.list(&filter), arrival.id())))
+    Ok(Json(AuditList::new(&state.audits.list(&filter).await?, arrival.id())))
 }
 
 /// Look at an audit.
@@ -137,8 +174,8 @@ pub async fn get(
     Extension(arrival): Extension<Arrival>,
     AuditId(id): AuditId,
 ) -> Result<Response, Problem> {
-    let audit = state.audits.get(id).ok_or(AuditError::NotFound)?;
-    answer::json(&state, Audit::new(audit, arrival.id())).await
+    let audit = state.audits.get(id).await?;
+    audit_answer(&state, &audit, arrival.id()).await
 }
 
 /// The scores of an audit's samples.
@@ -169,9 +206,9 @@ pub async fn scores(
     AuditId(id): AuditId,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let audit = state.audits.get(id).ok_or(AuditError::NotFound)?;
-    match audit.outcome {
-        Some(outcome) => audit_scores::respond(outcome, &headers),
+    let audit = state.audits.get(id).await?;
+    match state.audits.scores(id).await? {
+        Some(scores) => audit_scores::respond(scores, &headers),
         None => {
             let detail = format!("the audit is {}; there are scores once it has succeeded", audit.status.name());
             Err(Problem::new(Kind::Conflict, detail))
@@ -194,7 +231,7 @@ pub async fn cancel(
     AuditId(id): AuditId,
 ) -> Result<Response, Problem> {
     let audit = state.audits.cancel(id).await?;
-    answer::json(&state, Audit::new(audit, arrival.id())).await
+    audit_answer(&state, &audit, arrival.id()).await
 }
 
 /// Delete a finished audit.
@@ -207,6 +244,6 @@ pub async fn cancel(
     responses((status = 204, description = "The audit is gone"), StateProblems)
 )]
 pub async fn delete(State(state): State<ApiState>, AuditId(id): AuditId) -> Result<StatusCode, Problem> {
-    state.audits.delete(id)?;
+    state.audits.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

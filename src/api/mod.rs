@@ -16,6 +16,7 @@ mod audit_scores;
 mod audit_view;
 mod audits;
 mod check;
+mod dataset_check;
 mod docs;
 mod extract;
 mod health;

@@ -4,10 +4,11 @@
 //! for only there is the request's id known for every response. Causes inside the service are logged and not sent.
 
 pub use super::problem_body::{PointedFault, ProblemBody};
-use crate::audits::{AuditError, AuditFailure};
+use crate::audits::{AuditError, FailureKind, FailureRecord};
 use crate::engine::{EngineError, Refusal};
 use crate::pool::{FindError, LoadError, OpenError, UnknownModel, UnloadError};
 use crate::scorer::ScorerError;
+use crate::store::StoreError;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
@@ -279,24 +280,52 @@ impl From<UnloadError> for Problem {
 impl From<AuditError> for Problem {
     fn from(error: AuditError) -> Self {
         let kind = match error {
-            AuditError::NotFound => Kind::NotFound,
-            AuditError::Finished | AuditError::Unfinished => Kind::Conflict,
+            AuditError::NotFound | AuditError::UnknownDataset => Kind::NotFound,
+            AuditError::Finished | AuditError::Unfinished | AuditError::TextsGone | AuditError::DatasetInUse => {
+                Kind::Conflict
+            }
             AuditError::TooManyScores { .. } | AuditError::TooManyDraws { .. } | AuditError::TooManyNumbers { .. } => {
                 Kind::TooLarge
             }
             AuditError::Full(_) | AuditError::Draining => Kind::Unavailable,
+            AuditError::KeyReused => Kind::Invalid,
+            AuditError::Store(error) => return error.into(),
+            AuditError::Internal(cause) => return Self::internal(cause),
         };
         Self::new(kind, error.to_string())
     }
 }
 
-impl From<&AuditFailure> for Problem {
-    fn from(failure: &AuditFailure) -> Self {
-        match failure {
-            AuditFailure::Scorer(error) => error.into(),
-            AuditFailure::ModelChanged(_) => Self::new(Kind::Conflict, failure.to_string()),
-            AuditFailure::ForeignResults | AuditFailure::Panicked(_) => Self::internal(failure),
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Full => Self::new(Kind::Unavailable, error.to_string()),
+            error if error.is_retryable() => Self::failed("store", &error.to_string()),
+            error => Self::internal(error),
         }
+    }
+}
+
+impl From<&FailureRecord> for Problem {
+    fn from(failure: &FailureRecord) -> Self {
+        let kind = match failure.kind {
+            FailureKind::UnknownModel => Kind::UnknownModel,
+            FailureKind::WrongModel => return Self::fault("/model", &*failure.detail),
+            FailureKind::UnfitMethods => {
+                let faults: Vec<PointedFault> = failure.faults.iter().cloned().map(PointedFault::from).collect();
+                let total = faults.len();
+                return Self::invalid(faults, total);
+            }
+            FailureKind::ModelFailed
+            | FailureKind::DeviceFailed
+            | FailureKind::Unavailable
+            | FailureKind::StoreFull
+            | FailureKind::StoreFailed => Kind::Unavailable,
+            FailureKind::ModelChanged | FailureKind::DatasetGone => Kind::Conflict,
+            FailureKind::TooLarge => Kind::TooLarge,
+            FailureKind::Abandoned | FailureKind::Internal => Kind::Internal,
+        };
+        Self::new(kind, &*failure.detail)
     }
 }
 

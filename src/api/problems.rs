@@ -39,18 +39,18 @@ problems! {
     /// Of scoring.
     ScoreProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
     /// Of submitting an audit.
-    SubmitProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::Unavailable]);
+    SubmitProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
     /// Of loading a model.
     LoadProblems =
         ROUTE.into_iter().chain([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
     /// Of unloading one.
     UnloadProblems = ROUTE.into_iter().chain([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
     /// Of looking at an audit.
-    LookProblems = ROUTE.into_iter().chain([Kind::NotFound]);
+    LookProblems = ROUTE.into_iter().chain([Kind::NotFound, Kind::Unavailable]);
     /// Of a list.
-    ListProblems = ROUTE;
+    ListProblems = ROUTE.into_iter().chain([Kind::Unavailable]);
     /// Of what an audit must be in a certain state for.
-    StateProblems = ROUTE.into_iter().chain([Kind::NotFound, Kind::Conflict]);
+    StateProblems = ROUTE.into_iter().chain([Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
     /// Of readiness.
     ReadyProblems = [Kind::Invalid, Kind::Unavailable];
 }

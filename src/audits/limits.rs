@@ -3,7 +3,7 @@
 use super::columns::columns;
 use super::error::AuditError;
 use super::request::AuditRequest;
-use std::collections::HashSet;
+use super::totals::SampleTotals;
 
 /// The most scores of one audit, samples times methods (and baselines); some 160 MB.
 pub const MAX_SCORES: usize = 10_000_000;
@@ -24,11 +24,9 @@ const SCORES_OF_A_RATE: usize = 8;
 ///
 /// # Errors
 /// [`AuditError::TooManyScores`], [`AuditError::TooManyDraws`] or [`AuditError::TooManyNumbers`].
-pub fn check_cost(request: &AuditRequest) -> Result<usize, AuditError> {
+pub fn check_cost(request: &AuditRequest, totals: &SampleTotals) -> Result<usize, AuditError> {
     let columns = columns(&request.methods).len();
-    let samples = request.samples.len();
-    let grouped = request.samples.iter().filter_map(|sample| sample.group.as_deref());
-    let (groups, grouped) = (grouped.clone().collect::<HashSet<&str>>().len(), grouped.count());
+    let SampleTotals { samples, groups, grouped, .. } = *totals;
     // The true-positive rates, and the AUROC.
     let rates = 1 + request.metrics.fpr_targets.len();
 
@@ -55,35 +53,30 @@ pub fn check_cost(request: &AuditRequest) -> Result<usize, AuditError> {
 mod tests {
     use super::*;
     use crate::audits::request::AuditMetrics;
-    use crate::audits::sample::Sample;
     use crate::methods::default_methods;
     use crate::scorer::Overflow;
     use crate::statistics::Bootstrap;
 
-    /// 1,000 samples in so many groups; 0 for none.
-    fn request(groups: usize, replicates: usize) -> AuditRequest {
-        let group = |number: usize| (groups > 0).then(|| (number % groups).to_string());
-        let sample = |number: usize| Sample { text: number.to_string(), group: group(number), ..Sample::default() };
+    /// The cost of so many samples in so many groups; 0 for none.
+    fn cost(samples: usize, groups: usize, replicates: usize) -> Result<usize, AuditError> {
         let bootstrap = Some(Bootstrap { replicates, ..Bootstrap::default() });
-        AuditRequest {
+        let request = AuditRequest {
             model: "demo".to_owned(),
             methods: default_methods(),
             overflow: Overflow::Error,
             metrics: AuditMetrics { bootstrap, ..AuditMetrics::default() },
-            samples: (0..1_000).map(sample).collect(),
-        }
+        };
+        let grouped = if groups > 0 { samples } else { 0 };
+        check_cost(&request, &SampleTotals { samples, groups, grouped, ..SampleTotals::default() })
     }
 
     #[test]
     fn groups_count_in_the_bounds() {
         // Eight methods, the baselines among them, and four rates.
-        assert_eq!(check_cost(&request(0, 1)), Ok(1_000 * (8 + 16)));
-        assert_eq!(check_cost(&request(10, 1)), Ok(1_000 * (8 + 16) + 10 * 8 * 4 * 8));
-        let draws = |groups| match check_cost(&AuditRequest {
-            // A hundred times the samples, so that the draws are over the limit before the numbers are.
-            samples: request(groups, 0).samples.iter().cycle().take(100_000).cloned().collect(),
-            ..request(groups, 100_000)
-        }) {
+        assert_eq!(cost(1_000, 0, 1).unwrap(), 1_000 * (8 + 16));
+        assert_eq!(cost(1_000, 10, 1).unwrap(), 1_000 * (8 + 16) + 10 * 8 * 4 * 8);
+        // A hundred times the samples, so that the draws are over the limit before the numbers are.
+        let draws = |groups| match cost(100_000, groups, 100_000) {
             Err(AuditError::TooManyDraws { draws, .. }) => draws,
             other => panic!("{other:?}"),
         };
@@ -94,11 +87,7 @@ mod tests {
     #[test]
     fn an_audit_within_the_bounds_is_over_them_with_groups() {
         // 8 methods, 40,000 replicates: 100,000 samples are at most 40e9 draws alone, and twice that in groups.
-        let sized = |groups| AuditRequest {
-            samples: request(groups, 0).samples.iter().cycle().take(100_000).cloned().collect(),
-            ..request(groups, 40_000)
-        };
-        assert!(check_cost(&sized(0)).is_ok());
-        assert!(matches!(check_cost(&sized(3)), Err(AuditError::TooManyDraws { .. })));
+        assert!(cost(100_000, 0, 40_000).is_ok());
+        assert!(matches!(cost(100_000, 3, 40_000), Err(AuditError::TooManyDraws { .. })));
     }
 }

@@ -13,8 +13,9 @@
 //! - a model that is reloaded while an audit runs is waited for.
 
 mod columns;
+mod dataset_writer;
 mod error;
-mod job;
+mod failure_record;
 mod limits;
 mod ordered_profile;
 mod page;
@@ -25,11 +26,18 @@ mod retry;
 mod run;
 mod runner;
 mod sample;
+mod sample_blocks;
+mod sample_index;
 mod scoring;
 mod status;
+mod stored_scores;
+mod text_digest;
+mod totals;
 
 pub use columns::Column;
+pub use dataset_writer::{DatasetEncoder, DatasetWriter, EncodedDataset};
 pub use error::{AuditError, AuditFailure};
+pub use failure_record::{FailureKind, FailureRecord};
 pub use limits::MAX_SAMPLES;
 pub use page::{AuditFilter, AuditPage};
 pub use report::{
@@ -38,7 +46,11 @@ pub use report::{
 };
 pub use request::{AuditMetrics, AuditRequest};
 pub use results::{AuditResults, SampleScores};
-pub use run::{AuditOutcome, run};
-pub use runner::Audits;
-pub use sample::{Label, MAX_GROUPS, Sample, SampleId, samples_error};
-pub use status::{AuditSnapshot, AuditStatus, AuditSubject};
+pub use run::{AuditOutcome, RunEvent, run};
+pub use runner::{AuditSamples, Audits, NewAudit, Submission};
+pub use sample::{Label, MAX_GROUPS, Sample, SampleId};
+pub use sample_blocks::SampleBlocks;
+pub use status::{AuditSnapshot, AuditSubject};
+pub use stored_scores::{ScoreHeader, StoredScores};
+pub use text_digest::TextDigest;
+pub use totals::{SampleTotals, TotalsCounter};

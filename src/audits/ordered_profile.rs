@@ -1,14 +1,14 @@
 //! Sums over the samples of an audit, in the order of the samples.
 
-use super::sample::Sample;
 use crate::engine::Stats;
 use crate::statistics::PositionProfile;
 use std::collections::BTreeMap;
 
 /// A position profile to which samples are added in their own order, whatever the order they come in: sums of `f64` depend on
 /// it, and a report must not depend on the time at which its samples were done.
-pub struct OrderedProfile<'a> {
-    samples: &'a [Sample],
+pub struct OrderedProfile {
+    /// Of each sample whether it is a member, where that is known.
+    labels: Vec<Option<bool>>,
     profile: PositionProfile,
     /// The first sample that was not added.
     next: usize,
@@ -16,17 +16,17 @@ pub struct OrderedProfile<'a> {
     waiting: BTreeMap<usize, Stats>,
 }
 
-impl<'a> OrderedProfile<'a> {
-    /// An empty profile of these samples.
-    pub fn new(samples: &'a [Sample]) -> Self {
-        Self { samples, profile: PositionProfile::default(), next: 0, waiting: BTreeMap::new() }
+impl OrderedProfile {
+    /// An empty profile of samples with these labels.
+    pub fn new(labels: Vec<Option<bool>>) -> Self {
+        Self { labels, profile: PositionProfile::default(), next: 0, waiting: BTreeMap::new() }
     }
 
     /// Adds the statistics of the sample at this place, none where it could not be run.
     pub fn add(&mut self, row: usize, stats: Stats) {
         self.waiting.insert(row, stats);
         while let Some(stats) = self.waiting.remove(&self.next) {
-            self.profile.add(self.samples[self.next].is_member(), &stats);
+            self.profile.add(self.labels[self.next], &stats);
             self.next += 1;
         }
     }
@@ -40,7 +40,6 @@ impl<'a> OrderedProfile<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audits::sample::Label;
     use crate::token_stats::TokenStats;
 
     fn stats(row: usize) -> Stats {
@@ -51,13 +50,9 @@ mod tests {
 
     #[test]
     fn the_bits_do_not_depend_on_the_order_of_arrival() {
-        let sample = |row: usize| Sample {
-            label: Some(if row.is_multiple_of(3) { Label::MEMBER } else { Label::NON_MEMBER }),
-            ..Sample::default()
-        };
-        let samples: Vec<Sample> = (0..500).map(sample).collect();
+        let labels: Vec<Option<bool>> = (0..500_usize).map(|row| Some(row.is_multiple_of(3))).collect();
         let folded = |order: &mut dyn Iterator<Item = usize>| {
-            let mut profile = OrderedProfile::new(&samples);
+            let mut profile = OrderedProfile::new(labels.clone());
             order.for_each(|row| profile.add(row, stats(row)));
             assert!(profile.waiting.is_empty());
             profile.finish()
@@ -68,7 +63,7 @@ mod tests {
         assert!(expected == folded(&mut (0..500).map(|step| step * 7 % 500)));
         // The sums themselves do depend on the order.
         let mut unordered = PositionProfile::default();
-        (0..500).rev().for_each(|row| unordered.add(samples[row].is_member(), &stats(row)));
+        (0..500).rev().for_each(|row| unordered.add(labels[row], &stats(row)));
         assert!(expected != unordered);
     }
 }

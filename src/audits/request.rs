@@ -1,6 +1,5 @@
 //! An audit as it is asked for, stored and run.
 
-use super::sample::Sample;
 use crate::methods::LabelledMethod;
 use crate::scorer::{Overflow, Plan};
 use crate::statistics::Bootstrap;
@@ -8,7 +7,7 @@ use crate::wire::object_or_null;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A whole audit, as plain data: methods are resolved, and models are named by id.
+/// What to do with samples, as plain data: methods are resolved, and models are named by id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditRequest {
@@ -20,8 +19,6 @@ pub struct AuditRequest {
     pub overflow: Overflow,
     /// Which statistics to report.
     pub metrics: AuditMetrics,
-    /// The texts, in which [`samples_error`](super::samples_error) finds no fault.
-    pub samples: Vec<Sample>,
 }
 
 /// Which statistics to report.

@@ -2,6 +2,7 @@
 
 use super::columns::Column;
 use super::sample::{Sample, SampleId};
+use super::text_digest::TextDigest;
 use crate::pool::ModelInfo;
 use crate::scorer::{TextError, TextResult, Usage};
 use crate::statistics::PositionRows;
@@ -15,6 +16,8 @@ pub struct AuditResults {
     pub columns: Vec<Column>,
     /// One row a sample, in order.
     pub rows: Vec<SampleScores>,
+    /// SHA-256 of the samples, as provenance describes it.
+    pub dataset_digest: String,
     /// Means by position over all samples.
     pub profile: PositionRows,
     pub usage: Usage,
@@ -30,6 +33,7 @@ pub struct AuditResults {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampleScores {
     pub id: Option<SampleId>,
+    pub text: TextDigest,
     /// Whether the sample is a member, where that was said.
     pub member: Option<bool>,
     pub scored_tokens: usize,
@@ -56,6 +60,7 @@ impl SampleScores {
     pub fn unknown(sample: &Sample, columns: usize) -> Self {
         Self {
             id: sample.id.clone(),
+            text: TextDigest::new(&sample.text),
             member: sample.is_member(),
             scored_tokens: 0,
             truncated: false,

@@ -8,9 +8,21 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause: a model that comes back is seen within this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The pause after one of this length.
-fn longer(pause: Duration) -> Duration {
-    (pause * 2).min(LONGEST_PAUSE)
+/// Pauses, each twice as long as the one before, up to the longest.
+pub struct Pauses(Duration);
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self(FIRST_PAUSE)
+    }
+}
+
+impl Pauses {
+    /// The next pause.
+    pub fn next_pause(&mut self) -> Duration {
+        let longer = (self.0 * 2).min(LONGEST_PAUSE);
+        std::mem::replace(&mut self.0, longer)
+    }
 }
 
 /// Calls `attempt` until it succeeds or fails for good. An error that is worth another attempt is waited out, for as long as it
@@ -23,13 +35,13 @@ pub async fn until_final<T, F>(attempt: impl Fn() -> F) -> Result<T, AuditFailur
 where
     F: Future<Output = Result<T, AuditFailure>>,
 {
-    let mut pause = FIRST_PAUSE;
+    let mut pauses = Pauses::default();
     loop {
         match attempt().await {
-            Err(AuditFailure::Scorer(error)) if error.is_retryable() => {
-                tracing::debug!(%error, ?pause, "an audit waits");
+            Err(failure) if failure.is_retryable() => {
+                let pause = pauses.next_pause();
+                tracing::debug!(%failure, ?pause, "an audit waits");
                 tokio::time::sleep(pause).await;
-                pause = longer(pause);
             }
             ended => return ended,
         }
@@ -50,8 +62,8 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest() {
-        let pauses = std::iter::successors(Some(FIRST_PAUSE), |pause| Some(longer(*pause)));
-        let pauses: Vec<u128> = pauses.take(10).map(|pause| pause.as_millis()).collect();
+        let mut pauses = Pauses::default();
+        let pauses: Vec<u128> = (0..10).map(|_| pauses.next_pause().as_millis()).collect();
         assert_eq!(pauses, [50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]);
     }
 

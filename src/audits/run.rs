@@ -7,11 +7,13 @@ use super::report::{AuditReport, build_report};
 use super::request::AuditRequest;
 use super::results::{AuditResults, SampleScores};
 use super::sample::Sample;
+use super::sample_blocks::SampleBlocks;
+use super::sample_index::SampleIndex;
 use super::scoring::{BoundRequest, Round, is_of_one_text};
 use crate::engine::Stats;
 use crate::methods::{LabelledMethod, Weighting, dataset_weights};
 use crate::scorer::{IN_FLIGHT, Input, Scored, Scorer, ScorerError, TextError, Usage};
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -25,17 +27,27 @@ pub struct AuditOutcome {
     pub results: AuditResults,
 }
 
-/// Runs an audit; `progress` is told after each sample how many are done. Dropping the future cancels the audit at once, and to
-/// run the request again resumes it: what was scored before comes from the cache of statistics.
+/// What a run tells while it goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEvent {
+    /// The models are open: what the bits of the numbers depend on.
+    Bound { numerics: String },
+    /// So many samples are done.
+    Scored { done: usize },
+}
+
+/// Runs an audit of these samples, and tells `progress` how far it is. Dropping the future cancels the audit at once, and to run
+/// the request again resumes it: what was scored before comes from the cache of statistics.
 ///
 /// # Errors
 /// [`AuditFailure`] where the model or the service fails; what is wrong with one sample is part of the report.
 pub async fn run(
     request: Arc<AuditRequest>,
+    samples: &SampleBlocks,
     scorer: &Scorer,
-    progress: impl Fn(usize),
+    progress: impl Fn(RunEvent),
 ) -> Result<AuditOutcome, AuditFailure> {
-    let results = score_samples(&request, scorer, progress).await?;
+    let results = score_samples(&request, samples, scorer, progress).await?;
     // Sorting and resampling the scores of many samples and methods is no work for the async runtime's threads.
     let report = move |wanted: &dyn Fn() -> bool| {
         let report = build_report(&request, &results, wanted)?;
@@ -47,26 +59,31 @@ pub async fn run(
 /// In one round or, with methods that are weighted by what all texts have in common, in two.
 async fn score_samples(
     request: &AuditRequest,
+    samples: &SampleBlocks,
     scorer: &Scorer,
-    progress: impl Fn(usize),
+    progress: impl Fn(RunEvent),
 ) -> Result<AuditResults, AuditFailure> {
     let binding = BoundRequest::new(scorer, request).await?;
-    let mut scores = ScoreTable::new(&request.samples, columns(&binding.bound.methods));
+    progress(RunEvent::Bound { numerics: binding.bound.numerics() });
+    let columns = columns(&binding.bound.methods);
+    let index = SampleIndex::read(samples, columns.len()).await?;
+    let mut profile = OrderedProfile::new(index.rows.iter().map(|row| row.member).collect());
+    let mut scores = ScoreTable { samples, columns, rows: index.rows, is_copy: index.is_copy, copies: index.copies };
     let methods = scores.columns.iter().map(|column| column.method.clone());
     let (later, first): (Vec<_>, Vec<_>) = methods.partition(needs_entropies);
     let rounds = if later.is_empty() { 1 } else { 2 };
+    let scored = |done: usize| progress(RunEvent::Scored { done: done / rounds });
 
-    let mut profile = OrderedProfile::new(&request.samples);
     let round = binding.round(first, Arc::new([]));
     let add = |row: usize, stats: &Stats| profile.add(row, Arc::clone(stats));
-    let mut usage = scores.round(&round, add, |done| progress(done / rounds)).await?;
+    let mut usage = scores.round(&round, add, scored).await?;
     let (profile, mut repeated_passes) = (profile.finish(), 0);
     if rounds == 2 {
         // Now that the entropies of all texts are known. The baselines of these methods ran in the first round and look at the
         // same sequences, so the cache has their statistics, as far as it reaches.
         let round = binding.round(later, dataset_weights(profile.mean_entropy()).into());
-        let samples = request.samples.len();
-        let again = scores.round(&round, |_, _| {}, |done| progress((samples + done) / rounds)).await?;
+        let samples = scores.rows.len();
+        let again = scores.round(&round, |_, _| {}, |done| scored(samples + done)).await?;
         repeated_passes = again.forward_passes;
         usage.add(Usage { tokens: 0, ..again });
     }
@@ -75,6 +92,7 @@ async fn score_samples(
     Ok(AuditResults {
         columns: scores.columns,
         rows: scores.rows,
+        dataset_digest: index.digest,
         profile: profile.rows(MOST_POSITIONS),
         usage,
         repeated_passes,
@@ -90,17 +108,15 @@ fn needs_entropies(method: &LabelledMethod) -> bool {
 
 /// The scores of all samples, as far as they are known.
 struct ScoreTable<'a> {
-    samples: &'a [Sample],
+    samples: &'a SampleBlocks,
     columns: Vec<Column>,
     rows: Vec<SampleScores>,
+    /// For each sample whether an earlier one has the same text: a text is scored once.
+    is_copy: Vec<bool>,
+    copies: HashMap<usize, Vec<usize>>,
 }
 
-impl<'a> ScoreTable<'a> {
-    fn new(samples: &'a [Sample], columns: Vec<Column>) -> Self {
-        let rows = samples.iter().map(|sample| SampleScores::unknown(sample, columns.len())).collect();
-        Self { samples, columns, rows }
-    }
-
+impl ScoreTable<'_> {
     /// Scores every sample by the methods of one round, keeps the scores in their columns, and gives `add` the statistics of
     /// each sample once. What one sample fails of is an error of that sample, unless as many as run at a time fail before
     /// any is scored, or all do.
@@ -111,24 +127,27 @@ impl<'a> ScoreTable<'a> {
         progress: impl Fn(usize),
     ) -> Result<Usage, AuditFailure> {
         let (mut usage, mut done, mut scored, mut failed, mut failure) = (Usage::default(), 0, 0, 0, None);
-        let samples = self.samples;
-        let one = |rows: Vec<usize>| async move {
-            let Sample { text, neighbors, .. } = &samples[rows[0]];
-            let input = Input { id: None, text: text.clone(), neighbors: neighbors.clone() };
-            (rows, round.score(input).await)
+        let (samples, is_copy, copies, columns) = (self.samples, &self.is_copy, &self.copies, &self.columns);
+        let keeper = Keeper { columns, copies };
+        let rows = &mut self.rows;
+        let firsts = samples.samples().try_filter(|(row, _)| std::future::ready(!is_copy[*row]));
+        let one = |read: Result<(usize, Sample), AuditFailure>| async move {
+            let (row, Sample { text, neighbors, .. }) = read?;
+            Ok::<_, AuditFailure>((row, round.score(Input { id: None, text, neighbors }).await))
         };
-        let mut texts = stream::iter(same_texts(samples)).map(one).buffered(IN_FLIGHT);
-        while let Some((rows, one)) = texts.next().await {
-            done += rows.len();
+        let mut texts = std::pin::pin!(firsts.map(one).buffered(IN_FLIGHT));
+        while let Some((row, one)) = texts.try_next().await? {
+            let same = keeper.same(row);
+            done += same.len();
             match one {
                 Ok(one) => {
                     scored += 1;
-                    usage.add(Usage { tokens: one.usage.tokens * rows.len(), ..one.usage });
-                    self.keep(&rows, one, &mut add);
+                    usage.add(Usage { tokens: one.usage.tokens * same.len(), ..one.usage });
+                    keeper.keep(rows, &same, one, &mut add);
                 }
                 Err(error) if is_of_one_text(&error) => {
-                    tracing::error!(sample = rows[0], %error, "the model failed on a sample of an audit");
-                    self.fail(&rows, &mut add);
+                    tracing::error!(sample = row, %error, "the model failed on a sample of an audit");
+                    Keeper::fail(rows, &same, &mut add);
                     failed += 1;
                     if scored == 0 && failed == IN_FLIGHT {
                         return Err(error);
@@ -144,36 +163,36 @@ impl<'a> ScoreTable<'a> {
             _ => Ok(usage),
         }
     }
+}
+
+/// Writes what came of a text into the rows of all samples that have it.
+struct Keeper<'a> {
+    columns: &'a [Column],
+    copies: &'a HashMap<usize, Vec<usize>>,
+}
+
+impl Keeper<'_> {
+    /// The samples that have the text of this one, which is the first of them.
+    fn same(&self, first: usize) -> Vec<usize> {
+        std::iter::once(first).chain(self.copies.get(&first).into_iter().flatten().copied()).collect()
+    }
 
     /// The scores of a text for all samples of it.
-    fn keep(&mut self, rows: &[usize], one: Scored, add: &mut impl FnMut(usize, &Stats)) {
+    fn keep(&self, rows: &mut [SampleScores], same: &[usize], one: Scored, add: &mut impl FnMut(usize, &Stats)) {
         for (result, stats) in one.results.iter().zip(&one.stats) {
-            for &row in rows {
+            for &row in same {
                 add(row, stats);
-                self.rows[row].keep(result.clone(), &self.columns);
+                rows[row].keep(result.clone(), self.columns);
             }
         }
     }
 
     /// A text that the model failed on. Why is the operator's business.
-    fn fail(&mut self, rows: &[usize], add: &mut impl FnMut(usize, &Stats)) {
+    fn fail(rows: &mut [SampleScores], same: &[usize], add: &mut impl FnMut(usize, &Stats)) {
         let detail = "the model failed on this text; the service's log says why";
-        for &row in rows {
+        for &row in same {
             add(row, &Stats::from([]));
-            self.rows[row].fail(TextError::whole("model_failed", detail.to_owned()));
+            rows[row].fail(TextError::whole("model_failed", detail.to_owned()));
         }
     }
-}
-
-/// The samples of each distinct text, in the order in which texts appear: a text is scored once.
-fn same_texts(samples: &[Sample]) -> Vec<Vec<usize>> {
-    let (mut places, mut texts) = (HashMap::new(), Vec::<Vec<usize>>::new());
-    for (row, sample) in samples.iter().enumerate() {
-        let place = *places.entry((&sample.text, &sample.neighbors)).or_insert(texts.len());
-        match texts.get_mut(place) {
-            Some(rows) => rows.push(row),
-            None => texts.push(vec![row]),
-        }
-    }
-    texts
 }

@@ -5,7 +5,6 @@ use crate::wire::at_most;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
-use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 use utoipa::ToSchema;
@@ -92,40 +91,6 @@ impl Sample {
         let label = self.label.filter(|label| label.is_member().is_none())?;
         Some(format!("the label is {}; it must be {LABELS}", label.0))
     }
-}
-
-/// What is wrong with samples as a whole, in words.
-#[must_use]
-pub fn samples_error<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<String> {
-    let (mut total, mut members, mut non_members, mut unlabelled) = (0, 0, 0, None);
-    let mut groups = HashSet::new();
-    for sample in samples {
-        match sample.is_member() {
-            Some(true) => members += 1,
-            Some(false) => non_members += 1,
-            None => unlabelled = unlabelled.or(Some(total)),
-        }
-        groups.extend(sample.group.as_deref());
-        total += 1;
-    }
-    let labelled = members + non_members;
-    if total == 0 {
-        return Some("the list of samples is empty: it takes at least one".to_owned());
-    }
-    if labelled > 0
-        && let Some(first) = unlabelled
-    {
-        return Some(format!(
-            "{labelled} of {total} samples have a label, and sample {first} (from 0) has none: all must have one, or none"
-        ));
-    }
-    if labelled > 0 && (members == 0 || non_members == 0) {
-        return Some(format!(
-            "there are {members} members and {non_members} non-members; an audit takes both, or no labels"
-        ));
-    }
-    let groups = groups.len();
-    (groups > MAX_GROUPS).then(|| format!("there are {groups} groups; an audit takes at most {MAX_GROUPS}"))
 }
 
 impl fmt::Display for SampleId {
@@ -235,27 +200,5 @@ mod tests {
         for json in [r#""yes""#, r#""2""#, r#""NaN""#, "[1]", r#""""#] {
             assert!(serde_json::from_str::<Label>(json).is_err(), "{json}");
         }
-    }
-
-    #[test]
-    fn samples_have_labels_of_both_kinds_or_none() {
-        let samples = |labels: &[Option<f64>]| -> Vec<Sample> {
-            labels.iter().map(|label| Sample { label: label.map(Label::new), ..Sample::default() }).collect()
-        };
-        assert_eq!(samples_error(samples(&[None, None]).iter()), None);
-        assert_eq!(samples_error(samples(&[Some(1.0), Some(0.0)]).iter()), None);
-        for (labels, words) in [
-            (&[][..], "is empty"),
-            (&[Some(1.0), None], "1 of 2 samples have a label, and sample 1"),
-            (&[Some(1.0), Some(1.0)], "2 members and 0 non-members"),
-        ] {
-            let error = samples_error(samples(labels).iter()).unwrap();
-            assert!(error.contains(words), "{error}");
-        }
-        let groups = |count: usize| -> Vec<Sample> {
-            (0..count).map(|group| Sample { group: Some(group.to_string()), ..Sample::default() }).collect()
-        };
-        assert_eq!(samples_error(groups(MAX_GROUPS).iter()), None);
-        assert!(samples_error(groups(MAX_GROUPS + 1).iter()).unwrap().contains("at most 256"));
     }
 }

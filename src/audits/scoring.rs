@@ -81,7 +81,12 @@ impl Round<'_> {
 pub fn is_of_one_text(failure: &AuditFailure) -> bool {
     match failure {
         AuditFailure::Scorer(error) => failed_to_run(error),
-        AuditFailure::ModelChanged(_) | AuditFailure::ForeignResults | AuditFailure::Panicked(_) => false,
+        AuditFailure::ModelChanged(_)
+        | AuditFailure::ForeignResults
+        | AuditFailure::Store(_)
+        | AuditFailure::DatasetGone
+        | AuditFailure::Abandoned(_)
+        | AuditFailure::Panicked(_) => false,
     }
 }
 

@@ -1,59 +1,27 @@
 //! Where an audit stands.
 
-use super::error::AuditFailure;
+use super::error::AuditError;
+use super::failure_record::FailureRecord;
 use super::request::AuditRequest;
-use super::run::AuditOutcome;
-use serde::Serialize;
-use std::sync::Arc;
+use super::totals::SampleTotals;
+use crate::store::{JobRow, JobStatus};
+use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Where an audit stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = Status)]
-pub enum AuditStatus {
-    Queued,
-    Running,
-    Succeeded,
-    Failed,
-    Cancelled,
-}
-
-impl AuditStatus {
-    /// All there are.
-    pub const ALL: [Self; 5] = [Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled];
-
-    /// Whether nothing will change any more.
-    pub fn is_final(self) -> bool {
-        match self {
-            Self::Queued | Self::Running => false,
-            Self::Succeeded | Self::Failed | Self::Cancelled => true,
-        }
-    }
-
-    /// The name that clients and metrics see.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
 /// What an audit is about.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditSubject {
     /// What the client calls it; the report does not depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Id of the model.
     pub model: String,
     /// The labels of the methods.
     pub methods: Vec<String>,
+    /// Id of the dataset; none for samples that came with the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
     /// How many samples there are.
     pub total: usize,
     /// How many of them are members, and how many are not; none of either without labels.
@@ -63,15 +31,15 @@ pub struct AuditSubject {
 
 impl AuditSubject {
     /// That of a request.
-    pub fn new(request: &AuditRequest, name: Option<String>) -> Self {
-        let count = |member| request.samples.iter().filter(|sample| sample.is_member() == Some(member)).count();
+    pub fn new(request: &AuditRequest, name: Option<String>, dataset: Option<String>, totals: &SampleTotals) -> Self {
         Self {
             name,
             model: request.model.clone(),
             methods: request.methods.iter().map(|method| method.label.to_string()).collect(),
-            total: request.samples.len(),
-            members: count(true),
-            non_members: count(false),
+            dataset,
+            total: totals.samples,
+            members: totals.members,
+            non_members: totals.non_members,
         }
     }
 }
@@ -80,32 +48,29 @@ impl AuditSubject {
 #[derive(Clone, Debug)]
 pub struct AuditSnapshot {
     pub id: Uuid,
-    pub subject: Arc<AuditSubject>,
-    pub status: AuditStatus,
+    pub subject: AuditSubject,
+    pub status: JobStatus,
     /// Samples done.
     pub done: usize,
+    /// Grows with each change.
+    pub revision: i64,
     pub created_at: OffsetDateTime,
     pub started_at: Option<OffsetDateTime>,
     pub finished_at: Option<OffsetDateTime>,
     /// Why it failed.
-    pub error: Option<Arc<AuditFailure>>,
-    /// What came of it.
-    pub outcome: Option<Arc<AuditOutcome>>,
+    pub failure: Option<FailureRecord>,
 }
 
-impl AuditSnapshot {
-    /// A new audit, queued now.
-    pub fn new(subject: Arc<AuditSubject>) -> Self {
-        Self {
-            id: Uuid::now_v7(),
-            subject,
-            status: AuditStatus::Queued,
-            done: 0,
-            created_at: OffsetDateTime::now_utc(),
-            started_at: None,
-            finished_at: None,
-            error: None,
-            outcome: None,
-        }
+impl TryFrom<JobRow> for AuditSnapshot {
+    type Error = AuditError;
+
+    fn try_from(row: JobRow) -> Result<Self, AuditError> {
+        let JobRow { id, status, model: _, summary, done, revision, created_at, started_at, finished_at, failure } =
+            row;
+        let unreadable =
+            |error: serde_json::Error| AuditError::Internal(format!("audit {id} as it is stored: {error}"));
+        let failure = failure.map(|failure| serde_json::from_str(&failure)).transpose().map_err(unreadable)?;
+        let subject = serde_json::from_str(&summary).map_err(unreadable)?;
+        Ok(Self { id, subject, status, done, revision, created_at, started_at, finished_at, failure })
     }
 }

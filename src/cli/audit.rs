@@ -3,7 +3,7 @@
 use super::input::InputArgs;
 use super::progress::Progress;
 use super::{ScoringArgs, audit_scores, samples, table};
-use crate::audits::{self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest};
+use crate::audits::{self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, RunEvent, SampleBlocks};
 use crate::methods::faults_of_texts;
 use crate::new_file::NewFile;
 use crate::scorer::Plan;
@@ -74,9 +74,14 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     let metrics = AuditMetrics { fpr_targets: args.fpr, roc: args.roc, bootstrap };
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let Plan { model, methods, overflow, .. } = plan;
-    let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics, samples };
-    let show = |done: usize| progress.show(Some(done as u64), format!("{done} of {total} samples"));
-    let outcome = audits::run(Arc::new(request), &scorer, show).await;
+    let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics };
+    let show = |event| {
+        if let RunEvent::Scored { done } = event {
+            progress.show(Some(done as u64), format!("{done} of {total} samples"));
+        }
+    };
+    let samples = SampleBlocks::Memory(samples.into());
+    let outcome = audits::run(Arc::new(request), &samples, &scorer, show).await;
     drop(progress);
     super::finish(&scorer).await;
     let AuditOutcome { report, results } = outcome.map_err(explained)?;

@@ -1,7 +1,7 @@
 //! The samples of a file to audit.
 
 use super::input::InputArgs;
-use crate::audits::samples_error;
+use crate::audits::SampleTotals;
 use crate::samples::{FileSample, ReadOptions, records};
 use anyhow::{Context, Result, anyhow, bail};
 
@@ -15,7 +15,7 @@ pub fn read(args: &InputArgs, options: &ReadOptions) -> Result<Vec<FileSample>> 
         records(args.open()?, options)?.map(|record| sample(record?)).collect()
     };
     let samples = read().with_context(|| args.unreadable())?;
-    match samples_error(samples.iter().map(|read| &read.sample)) {
+    match SampleTotals::count(samples.iter().map(|read| &read.sample)).fault() {
         Some(fault) => bail!("{}: {fault}", args.file.display()),
         None => Ok(samples),
     }

@@ -17,6 +17,7 @@ mod references;
 mod rules;
 mod sections;
 mod sources;
+mod store_url;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -27,6 +28,7 @@ pub use error::{ConfigError, SettingFault};
 pub use model_flags::ModelFlags;
 pub use sections::{
     DEMO, DEMO_REFERENCE, EngineSettings, LimitSettings, LogSettings, ModelSettings, ModelSource, ServerSettings,
-    Settings, TokenCountsSettings,
+    Settings, StoreSettings, TokenCountsSettings,
 };
 pub use sources::Overrides;
+pub use store_url::StoreUrl;

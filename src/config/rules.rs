@@ -40,6 +40,17 @@ pub(super) fn delay(delay: &Duration, (): &()) -> Result {
     expect(*delay <= LONGEST_TIMEOUT, "at most 24 hours", delay)
 }
 
+/// How long audits are kept.
+pub(super) fn retention(retention: &Duration, (): &()) -> Result {
+    expect(*retention >= Duration::from_secs(60), "at least 60 seconds", retention)
+}
+
+/// Heartbeats are sent several times a second at most.
+pub(super) fn lease(lease: &Duration, (): &()) -> Result {
+    let holds = (Duration::from_secs(1)..=LONGEST_TIMEOUT).contains(lease);
+    expect(holds, "from 1 second to 24 hours", lease)
+}
+
 /// A host name, or an address as it stands in no URL.
 pub(super) fn host(host: &str, (): &()) -> Result {
     let is_name = host.chars().all(|character| !character.is_whitespace() && !"/:[]".contains(character));

@@ -1,6 +1,7 @@
 //! Every setting: its key, type, default and rule. What a rule cannot see of one value alone is in [`super::references`].
 
 use super::choices::{DeviceChoice, Dtype, LoadPolicy, LogFormat, Simd};
+use super::store_url::StoreUrl;
 use super::{rules, values};
 use bytesize::ByteSize;
 use garde::Validate;
@@ -35,6 +36,9 @@ pub struct Settings {
     /// `[[token_counts]]`, in the order of the configuration.
     #[garde(dive)]
     pub token_counts: Vec<TokenCountsSettings>,
+    /// `[store]`
+    #[garde(dive)]
+    pub store: StoreSettings,
     /// `[log]`
     #[garde(dive)]
     pub log: LogSettings,
@@ -197,6 +201,24 @@ pub struct TokenCountsSettings {
     #[serde(deserialize_with = "values::path")]
     #[garde(custom(rules::path))]
     pub file: PathBuf,
+}
+
+/// Where datasets and audits are kept.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct StoreSettings {
+    /// The database; none for memory, which ends with the process.
+    pub url: Option<StoreUrl>,
+    /// How long a finished audit is kept; none for as long as nobody deletes it.
+    #[serde(deserialize_with = "values::optional_duration")]
+    #[garde(inner(custom(rules::retention)))]
+    pub retention: Option<Duration>,
+    /// How long an audit belongs to a process that is not heard from; after that another process runs it.
+    #[default(Duration::from_secs(30))]
+    #[serde(deserialize_with = "values::duration")]
+    #[garde(custom(rules::lease))]
+    pub lease: Duration,
 }
 
 /// What is logged.

@@ -13,7 +13,7 @@ const PREFIX: &str = "PDR_AUDIT__";
 const SEPARATOR: &str = "__";
 
 /// The sections of the settings, as they are written in variables.
-const SECTIONS: [&str; 6] = ["SERVER", "ENGINE", "LIMITS", "MODELS", "TOKEN_COUNTS", "LOG"];
+const SECTIONS: [&str; 7] = ["SERVER", "ENGINE", "LIMITS", "MODELS", "TOKEN_COUNTS", "STORE", "LOG"];
 
 /// What the command line sets; it wins over all other sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::time::Duration;
 const A_SIZE: &str = "a number of bytes or a string as in \"256MiB\" (B, KB, KiB, MB, MiB, GB, GiB)";
 const A_SIZE_OR_AUTO: &str = "\"auto\", a number of bytes or a string as in \"256MiB\" (B, KB, KiB, MB, MiB, GB, GiB)";
 const A_COUNT_OR_AUTO: &str = "\"auto\" or a whole number";
-const A_DURATION: &str = "a number of seconds or a whole number with ms, s, m or h, as in \"60s\"";
+const A_DURATION: &str = "a number of seconds or a whole number with ms, s, m, h or d, as in \"60s\"";
 
 /// One of a few names, which must be a string: derived code would take the number of a variant as well.
 pub(super) fn name<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
@@ -64,6 +64,11 @@ pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dur
         .u64(|seconds| Ok(Duration::from_secs(seconds)))
         .string(|text| parse_duration(text).ok_or_else(|| Error::invalid_value(Unexpected::Str(text), &A_DURATION)))
         .deserialize(deserializer)
+}
+
+/// As [`duration()`], for a setting that need not be there.
+pub(super) fn optional_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
 }
 
 /// One device, or a list of them. By hand, since serde-untagged would turn a fault inside the list into mere text.
@@ -122,6 +127,7 @@ fn parse_duration(text: &str) -> Option<Duration> {
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
+        "d" => 24 * 3_600_000,
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(milliseconds).map(Duration::from_millis)
@@ -163,10 +169,12 @@ mod tests {
 
     #[test]
     fn durations_with_units() {
-        for (text, milliseconds) in [("500ms", 500), ("60s", 60_000), ("2m", 120_000), (" 1 h ", 3_600_000)] {
+        for (text, milliseconds) in
+            [("500ms", 500), ("60s", 60_000), ("2m", 120_000), (" 1 h ", 3_600_000), ("2d", 172_800_000)]
+        {
             assert_eq!(parse_duration(text), Some(Duration::from_millis(milliseconds)), "{text}");
         }
-        for text in ["", "60", "s", "-1s", "1.5s", "1d", "1m30s", "18446744073709551615h", "99999999999999999999s"] {
+        for text in ["", "60", "s", "-1s", "1.5s", "1w", "1m30s", "18446744073709551615h", "99999999999999999999s"] {
             assert_eq!(parse_duration(text), None, "{text}");
         }
     }

@@ -1,12 +1,12 @@
 //! What is wrong with a request's methods.
 
 use super::limits::MAX_QUOTED_CHARS;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use utoipa::ToSchema;
 
 /// One fault of a request, and where it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fault {
     /// JSON pointer (RFC 6901), relative to the list of methods: `/0/pdr/alpha`. Empty: the list itself.
     pub pointer: String,

@@ -76,6 +76,12 @@ impl Bound {
         }
     }
 
+    /// All that the bits of the scores depend on beside the request: the code of the numbers and each model as it runs here.
+    pub fn numerics(&self) -> String {
+        let models = self.models.iter().chain(&self.generators).map(|model| &*model.identity);
+        std::iter::once(concat!("code ", env!("NUMERICS"))).chain(models).collect::<Vec<_>>().join("; ")
+    }
+
     /// The same for some of the methods, with the weights that the audit's texts have in common.
     pub fn only(&self, methods: Vec<LabelledMethod>, dataset_weights: Arc<[f64]>) -> Self {
         Self { passes: passes(&methods), methods: methods.into(), dataset_weights, ..self.clone() }

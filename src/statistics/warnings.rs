@@ -34,6 +34,8 @@ pub enum WarningCode {
     LabelConflict,
     /// Texts were truncated to the model's context.
     TruncatedTexts,
+    /// The audit was interrupted and begun anew, since the program or the machine was another one.
+    StartedOver,
     /// Texts ran twice for weights by the entropy of the dataset, since the cache does not hold the statistics of all.
     RepeatedPasses,
 }

@@ -7,20 +7,19 @@ use super::provenance::provenance;
 use crate::audits::error::AuditFailure;
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
-use crate::audits::sample::Sample;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Puts the report together; it is of no use once it is not `wanted` any more.
 ///
 /// # Errors
-/// [`AuditFailure::ForeignResults`] where the results are not those of the request.
+/// [`AuditFailure::ForeignResults`] where the results do not fit together.
 pub fn build_report(
     request: &AuditRequest,
     results: &AuditResults,
     wanted: &dyn Fn() -> bool,
 ) -> Result<AuditReport, AuditFailure> {
-    if !fit(request, results) {
+    if !fit(results) {
         return Err(AuditFailure::ForeignResults);
     }
     let everyone: Vec<usize> = (0..results.rows.len()).collect();
@@ -37,7 +36,7 @@ pub fn build_report(
         methods: (compare(request, results, &everyone).findings(wanted).into_iter())
             .map(|(method, findings)| MethodReport { method: method.clone(), findings })
             .collect(),
-        groups: groups(&request.samples).into_iter().map(group).collect(),
+        groups: groups(&results.rows).into_iter().map(group).collect(),
         position_profile: results.profile.rows.clone(),
         positions_left_out: results.profile.left_out,
         warnings,
@@ -46,11 +45,10 @@ pub fn build_report(
     })
 }
 
-/// Whether there is a row for each sample, a score for each column, and a column for each baseline.
-fn fit(request: &AuditRequest, results: &AuditResults) -> bool {
+/// Whether there is a score for each column in each row, and a column for each baseline.
+fn fit(results: &AuditResults) -> bool {
     let columns = results.columns.len();
-    results.rows.len() == request.samples.len()
-        && results.rows.iter().all(|row| row.scores.len() == columns)
+    results.rows.iter().all(|row| row.scores.len() == columns)
         && results.columns.iter().all(|column| column.baseline.is_none_or(|baseline| baseline < columns))
 }
 
@@ -84,7 +82,7 @@ fn count(results: &AuditResults, rows: &[usize], member: bool) -> usize {
 }
 
 /// The groups in the order in which they appear, each with its samples.
-fn groups(samples: &[Sample]) -> Vec<(&str, Vec<usize>)> {
+fn groups(samples: &[SampleScores]) -> Vec<(&str, Vec<usize>)> {
     let (mut groups, mut places) = (Vec::<(&str, Vec<usize>)>::new(), HashMap::new());
     for (row, sample) in samples.iter().enumerate() {
         let Some(group) = sample.group.as_deref() else { continue };

@@ -8,7 +8,7 @@ use crate::statistics::{AuditSample, Warning, WarningCode, method_warnings, warn
 pub fn cautions(request: &AuditRequest, results: &AuditResults, rows: &[usize]) -> Vec<Warning> {
     let (scores, targets) = (&results.rows, &request.metrics.fpr_targets);
     let sample = |&row: &usize| AuditSample {
-        text: request.samples[row].text.as_bytes(),
+        text: scores[row].text.as_bytes(),
         member: scores[row].member,
         scored_tokens: scores[row].scored_tokens,
         truncated: scores[row].truncated,

@@ -2,13 +2,11 @@
 
 use crate::audits::request::{AuditMetrics, AuditRequest};
 use crate::audits::results::AuditResults;
-use crate::audits::sample::Sample;
 use crate::methods::LabelledMethod;
 use crate::models::precision::Rounding;
 use crate::pool::ModelInfo;
 use crate::scorer::Overflow;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 /// What is needed to do the same again.
@@ -71,7 +69,7 @@ pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance 
         commit,
         other_models: other_models.iter().map(OtherModel::from).collect(),
         program_version: env!("CARGO_PKG_VERSION").into(),
-        dataset_digest: dataset_digest(&request.samples),
+        dataset_digest: results.dataset_digest.clone(),
         request: ExpandedRequest {
             methods: results.listed().map(|(_, column)| column.method.clone()).collect(),
             overflow: request.overflow,
@@ -85,19 +83,4 @@ impl From<&ModelInfo> for OtherModel {
         let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, .. } = model.clone();
         Self { model: id, model_digest: digest, tokenizer_digest, dtype, rounding }
     }
-}
-
-fn dataset_digest(samples: &[Sample]) -> String {
-    let mut digest = Sha256::new();
-    for sample in samples {
-        digest.update(match sample.is_member() {
-            Some(true) => b"1",
-            Some(false) => b"0",
-            None => b"-",
-        });
-        digest.update((sample.text.len() as u64).to_le_bytes());
-        digest.update(&sample.text);
-    }
-    let hex: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
 }

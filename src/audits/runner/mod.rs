@@ -1,231 +1,255 @@
-//! The audits of a service: queued in the order of their submission, a few run at a time, asked for, cancelled, forgotten. They
-//! live in memory.
+//! The audits of a service: kept in the store, taken from it a few at a time, asked for, cancelled, deleted.
+//!
+//! The row of an audit in the store is the truth. Each process claims audits there and runs them; `local_run.rs` is what one
+//! process knows of an audit that it runs.
+
+mod local_run;
+mod submission;
+mod upkeep;
+mod work;
 
 use super::error::{AuditError, AuditFailure};
-use super::job::AuditJob;
-use super::limits::{MAX_SCORES, check_cost};
 use super::page::{AuditFilter, AuditPage};
 use super::request::AuditRequest;
-use super::run::{AuditOutcome, run};
-use super::status::{AuditSnapshot, AuditSubject};
+use super::run::{AuditOutcome, RunEvent, run};
+use super::sample_blocks::SampleBlocks;
+use super::status::AuditSnapshot;
+use super::stored_scores::StoredScores;
+use crate::config::StoreSettings;
 use crate::scorer::Scorer;
+use crate::store::{JobFilter, Store};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use std::collections::{BTreeMap, VecDeque};
-use std::panic::AssertUnwindSafe;
+use local_run::LocalRun;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-/// Audits that run at once: enough that a short one seldom waits for a long one, few enough that the first ones finish first.
-/// They share the engine's window of batch work, so more of them would not be faster.
-const MAX_RUNNING: usize = 4;
-/// Audits that may be unfinished at once; each holds its samples in memory.
-const MAX_UNFINISHED: usize = 64;
-/// Finished audits that are kept; the oldest makes room.
-const MAX_FINISHED: usize = 256;
-/// The most scores of all finished audits together.
-const MAX_KEPT_SCORES: usize = 4 * MAX_SCORES;
+pub use submission::{AuditSamples, NewAudit, Submission};
 
-/// Runs a request, and tells the function how many samples are done.
-type RunAudit =
-    dyn Fn(Arc<AuditRequest>, Box<dyn Fn(usize) + Send + Sync>) -> BoxFuture<'static, RunResult> + Send + Sync;
+/// Audits are jobs of this kind.
+const KIND: &str = "audit";
+/// How often a wait looks whether another process has changed something.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Runs a request on samples, and tells the function how far it is.
+type RunAudit = dyn Fn(Arc<AuditRequest>, SampleBlocks, Box<dyn Fn(RunEvent) + Send + Sync>) -> BoxFuture<'static, RunResult>
+    + Send
+    + Sync;
 type RunResult = Result<AuditOutcome, AuditFailure>;
 
 /// All audits; cheap to clone.
 #[derive(Clone)]
 pub struct Audits {
-    work: Arc<RunAudit>,
-    jobs: Arc<Mutex<AuditQueue>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Store,
+    settings: StoreSettings,
+    work: Box<RunAudit>,
+    /// The audits that this process runs.
+    running: Mutex<HashMap<Uuid, Arc<LocalRun>>>,
+    /// Changes with every change of an audit by this process.
+    changes: watch::Sender<u64>,
+    /// Something may be there to be claimed.
+    wake: Notify,
+    closing: CancellationToken,
     tasks: TaskTracker,
 }
 
-#[derive(Default)]
-struct AuditQueue {
-    all: BTreeMap<Uuid, Arc<AuditJob>>,
-    /// Those that wait for their turn, the first one first.
-    queue: VecDeque<(Arc<AuditJob>, AuditRequest)>,
-    running: usize,
-    draining: bool,
-}
-
 impl Audits {
-    /// An empty collection, whose audits are run by this scorer.
-    pub fn new(scorer: Scorer) -> Self {
-        Self::running(move |request, progress| {
+    /// The audits in a store, run by this scorer from now on.
+    pub fn start(scorer: Scorer, store: Store, settings: StoreSettings) -> Self {
+        Self::running(store, settings, move |request, samples, progress| {
             let scorer = scorer.clone();
-            async move { run(request, &scorer, progress).await }.boxed()
+            async move { run(request, &samples, &scorer, progress).await }.boxed()
         })
     }
 
     fn running(
-        work: impl Fn(Arc<AuditRequest>, Box<dyn Fn(usize) + Send + Sync>) -> BoxFuture<'static, RunResult>
+        store: Store,
+        settings: StoreSettings,
+        work: impl Fn(Arc<AuditRequest>, SampleBlocks, Box<dyn Fn(RunEvent) + Send + Sync>) -> BoxFuture<'static, RunResult>
         + Send
         + Sync
         + 'static,
     ) -> Self {
-        Self { work: Arc::new(work), jobs: Arc::default(), tasks: TaskTracker::new() }
+        let audits = Self {
+            shared: Arc::new(Shared {
+                store,
+                settings,
+                work: Box::new(work),
+                running: Mutex::default(),
+                changes: watch::Sender::new(0),
+                wake: Notify::new(),
+                closing: CancellationToken::new(),
+                tasks: TaskTracker::new(),
+            }),
+        };
+        audits.shared.tasks.spawn(audits.clone().take_audits());
+        audits.shared.tasks.spawn(audits.clone().keep_up());
+        audits
     }
 
-    /// Accepts an audit, which the client may have given a name. It runs as soon as it is its turn.
-    ///
-    /// # Errors
-    /// Those of `check_cost`, [`AuditError::Full`] or [`AuditError::Draining`].
-    pub fn submit(&self, request: AuditRequest, name: Option<String>) -> Result<AuditSnapshot, AuditError> {
-        let cost = check_cost(&request)?;
-        let job = Arc::new(AuditJob::new(AuditSubject::new(&request, name), cost));
-        let snapshot = job.snapshot();
-        let mut jobs = self.lock();
-        if jobs.draining {
-            return Err(AuditError::Draining);
-        }
-        jobs.make_room()?;
-        jobs.all.insert(snapshot.id, Arc::clone(&job));
-        jobs.queue.push_back((job, request));
-        self.start_queued(&mut jobs);
-        Ok(snapshot)
+    /// The store that they are in.
+    pub fn store(&self) -> &Store {
+        &self.shared.store
     }
 
     /// An audit as it stands.
-    pub fn get(&self, id: Uuid) -> Option<AuditSnapshot> {
-        self.job(id).map(|job| job.snapshot())
+    ///
+    /// # Errors
+    /// [`AuditError::NotFound`] or [`AuditError::Store`].
+    pub async fn get(&self, id: Uuid) -> Result<AuditSnapshot, AuditError> {
+        let row = self.shared.store.job(id).await?.ok_or(AuditError::NotFound)?;
+        Ok(self.up_to_date(row.try_into()?))
+    }
+
+    /// The report of an audit, as JSON; none until it has succeeded.
+    ///
+    /// # Errors
+    /// [`AuditError::Store`].
+    pub async fn report(&self, id: Uuid) -> Result<Option<String>, AuditError> {
+        Ok(self.shared.store.report(id).await?)
+    }
+
+    /// The scores of an audit; none until it has succeeded.
+    ///
+    /// # Errors
+    /// [`AuditError::NotFound`] or [`AuditError::Store`].
+    pub async fn scores(&self, id: Uuid) -> Result<Option<StoredScores>, AuditError> {
+        StoredScores::open(&self.shared.store, id).await
     }
 
     /// Some audits, newest first.
-    pub fn list(&self, filter: &AuditFilter) -> AuditPage {
-        filter.page(self.lock().all.values().rev().map(|job| job.snapshot()))
+    ///
+    /// # Errors
+    /// [`AuditError::Store`].
+    pub async fn list(&self, filter: &AuditFilter) -> Result<AuditPage, AuditError> {
+        let AuditFilter { status, model, after, limit } = filter.clone();
+        let jobs = JobFilter { kind: KIND, status, model, after, limit: limit.saturating_add(1) };
+        let rows = self.shared.store.jobs(&jobs).await?;
+        let has_more = rows.len() > limit;
+        let audits = rows.into_iter().take(limit).map(|row| Ok(self.up_to_date(row.try_into()?)));
+        let audits: Vec<AuditSnapshot> = audits.collect::<Result<_, AuditError>>()?;
+        Ok(AuditPage { next: audits.last().map(|audit| audit.id).filter(|_| has_more), audits })
     }
 
     /// Waits until an audit is final, or for the given time; gives it as it stands then.
-    pub async fn wait(&self, id: Uuid, at_most: Duration) -> Option<AuditSnapshot> {
-        let job = self.job(id)?;
-        // A passed time is no error here: the snapshot tells.
-        let _ = tokio::time::timeout(at_most, job.ended()).await;
-        Some(job.snapshot())
+    ///
+    /// # Errors
+    /// [`AuditError::NotFound`] or [`AuditError::Store`].
+    pub async fn wait(&self, id: Uuid, at_most: Duration) -> Result<AuditSnapshot, AuditError> {
+        let ended = async {
+            let mut snapshot = self.get(id).await?;
+            while !snapshot.status.is_final() {
+                snapshot = self.next_change(id, &snapshot).await?;
+            }
+            Ok(snapshot)
+        };
+        match tokio::time::timeout(at_most, ended).await {
+            Ok(ended) => ended,
+            Err(_) => self.get(id).await,
+        }
+    }
+
+    /// Waits until an audit differs from what is known of it: by its status, or by how many samples are done.
+    ///
+    /// # Errors
+    /// [`AuditError::NotFound`] or [`AuditError::Store`].
+    pub async fn next_change(&self, id: Uuid, known: &AuditSnapshot) -> Result<AuditSnapshot, AuditError> {
+        let mut changes = self.shared.changes.subscribe();
+        loop {
+            changes.mark_unchanged();
+            let snapshot = self.get(id).await?;
+            if snapshot.revision != known.revision {
+                return Ok(snapshot);
+            }
+            // A passed time is no error: another process may have changed something.
+            let _ = tokio::time::timeout(POLL, changes.changed()).await;
+        }
     }
 
     /// Cancels an audit and waits until it has stopped.
     ///
     /// # Errors
-    /// [`AuditError::NotFound`] or [`AuditError::Finished`].
+    /// [`AuditError::NotFound`], [`AuditError::Finished`] or [`AuditError::Store`].
     pub async fn cancel(&self, id: Uuid) -> Result<AuditSnapshot, AuditError> {
-        let job = self.job(id).ok_or(AuditError::NotFound)?;
-        if job.is_final() {
+        if self.get(id).await?.status.is_final() {
             return Err(AuditError::Finished);
         }
-        self.lock().stop(&job);
-        job.ended().await;
-        Ok(job.snapshot())
+        self.shared.store.cancel(id).await?;
+        if let Some(local) = self.local(id) {
+            local.cancel.cancel();
+        }
+        self.changed();
+        // Another process sees it with its next heartbeat, or its lease ends.
+        self.wait(id, self.shared.settings.lease * 2).await
     }
 
-    /// Forgets a finished audit.
+    /// Deletes an audit that has ended, with its results.
     ///
     /// # Errors
-    /// [`AuditError::NotFound`] or [`AuditError::Unfinished`].
-    pub fn delete(&self, id: Uuid) -> Result<(), AuditError> {
-        let mut jobs = self.lock();
-        let job = jobs.all.get(&id).ok_or(AuditError::NotFound)?;
-        if !job.is_final() {
-            return Err(AuditError::Unfinished);
+    /// [`AuditError::NotFound`], [`AuditError::Unfinished`] or [`AuditError::Store`].
+    pub async fn delete(&self, id: Uuid) -> Result<(), AuditError> {
+        if self.shared.store.delete_job(id).await? {
+            return Ok(());
         }
-        jobs.all.remove(&id);
-        Ok(())
+        self.get(id).await?;
+        Err(AuditError::Unfinished)
     }
 
-    /// Takes no more audits, cancels those that are queued or run, and waits for their end. The log names them.
+    /// Takes no more audits, and waits until those that run here have stopped. In a store that lasts they go on when a process
+    /// takes them again; others are cancelled. The log names them.
     pub async fn shutdown(&self) {
-        let jobs: Vec<AuditSnapshot> = {
-            let mut jobs = self.lock();
-            let all = jobs.all.values().map(|job| job.snapshot()).collect();
-            jobs.drain();
-            all
-        };
-        for AuditSnapshot { id, subject, status, done, .. } in jobs.into_iter().filter(|job| !job.status.is_final()) {
-            let (name, total) = (subject.name.as_deref(), subject.total);
-            tracing::warn!(audit = %id, name, status = status.name(), done, total, "audit cancelled: the service ends");
+        if !self.shared.store.is_durable() {
+            self.cancel_all().await;
         }
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.shared.closing.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
     }
 
-    /// Starts what is queued, as far as there is room.
-    fn start_queued(&self, jobs: &mut AuditQueue) {
-        while jobs.running < MAX_RUNNING
-            && let Some((job, request)) = jobs.queue.pop_front()
-        {
-            jobs.running += 1;
-            job.start();
-            let audits = self.clone();
-            self.tasks.spawn(async move {
-                audits.perform(&job, request).await;
-                let mut jobs = audits.lock();
-                jobs.running -= 1;
-                audits.start_queued(&mut jobs);
-            });
-        }
-    }
-
-    /// Runs one audit to its end, whatever that is. A panic is the end of this audit alone.
-    async fn perform(&self, job: &Arc<AuditJob>, request: AuditRequest) {
-        let (model, texts, started) = (request.model.clone(), request.samples.len(), Instant::now());
-        let progress = Arc::clone(job);
-        let work = async { (self.work)(Arc::new(request), Box::new(move |done| progress.advance(done))).await };
-        let ended = job.cancel.run_until_cancelled(AssertUnwindSafe(work).catch_unwind()).await;
-        job.finish(ended.map(|ended| ended.unwrap_or_else(|payload| Err(AuditFailure::panicked(&*payload)))));
-        let AuditSnapshot { id, status, outcome, .. } = job.snapshot();
-        let tokens = outcome.map(|outcome| outcome.results.usage.tokens);
-        let seconds = started.elapsed().as_secs_f64();
-        tracing::info!(audit = %id, model, texts, tokens, seconds, status = status.name(), "audit ended");
-    }
-
-    fn job(&self, id: Uuid) -> Option<Arc<AuditJob>> {
-        self.lock().all.get(&id).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, AuditQueue> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl AuditQueue {
-    /// Forgets the oldest finished audits until one more may be kept.
-    fn make_room(&mut self) -> Result<(), AuditError> {
-        let finished = self.all.iter().filter(|(_, job)| job.is_final());
-        let finished: Vec<(Uuid, usize)> = finished.map(|(id, job)| (*id, job.cost)).collect();
-        if self.all.len() - finished.len() >= MAX_UNFINISHED {
-            return Err(AuditError::Full(MAX_UNFINISHED));
-        }
-        let (mut count, mut total) = (finished.len(), finished.iter().map(|(_, cost)| cost).sum::<usize>());
-        // Ids of version 7 grow with time, so the map's first is the oldest.
-        for (id, cost) in finished {
-            if count < MAX_FINISHED && total <= MAX_KEPT_SCORES {
-                break;
+    async fn cancel_all(&self) {
+        let unfinished = |status| AuditFilter { status: Some(status), model: None, after: None, limit: usize::MAX - 1 };
+        for status in [crate::store::JobStatus::Running, crate::store::JobStatus::Queued] {
+            // A store in memory fails only where memory does.
+            let Ok(page) = self.list(&unfinished(status)).await else { continue };
+            for AuditSnapshot { id, subject, status, done, .. } in page.audits {
+                let (name, total) = (subject.name.as_deref(), subject.total);
+                tracing::warn!(audit = %id, name, status = status.name(), done, total, "audit cancelled: the service ends");
             }
-            self.all.remove(&id);
-            count -= 1;
-            total -= cost;
         }
-        Ok(())
-    }
-
-    /// Takes an audit from the queue, or asks it to stop where it runs. Both under the lock, so that none starts in between.
-    fn stop(&mut self, job: &Arc<AuditJob>) {
-        match self.queue.iter().position(|(queued, _)| Arc::ptr_eq(queued, job)) {
-            Some(place) => {
-                self.queue.remove(place);
-                job.finish(None);
-            }
-            None => job.cancel.cancel(),
+        if let Err(error) = self.shared.store.cancel_all().await {
+            tracing::warn!(%error, "audits cannot be cancelled");
         }
     }
 
-    fn drain(&mut self) {
-        self.draining = true;
-        for (job, _) in self.queue.drain(..) {
-            job.finish(None);
+    /// With how many samples are done by now, where this process runs it.
+    fn up_to_date(&self, snapshot: AuditSnapshot) -> AuditSnapshot {
+        match self.local(snapshot.id) {
+            Some(local) if !snapshot.status.is_final() => AuditSnapshot { done: local.done(), ..snapshot },
+            _ => snapshot,
         }
-        self.all.values().for_each(|job| job.cancel.cancel());
+    }
+
+    fn local(&self, id: Uuid) -> Option<Arc<LocalRun>> {
+        self.running_here().get(&id).cloned()
+    }
+
+    fn running_here(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<LocalRun>>> {
+        self.shared.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells those who wait that something has changed.
+    fn changed(&self) {
+        self.shared.changes.send_modify(|count| *count = count.wrapping_add(1));
+        self.shared.wake.notify_one();
     }
 }
 

@@ -1,11 +1,15 @@
 //! The queue of audits, with work that ends when it is told to.
 
+use super::submission::MAX_UNFINISHED;
+use super::work::MAX_RUNNING;
 use super::*;
+use crate::audits::failure_record::FailureKind;
 use crate::audits::request::AuditMetrics;
+use crate::audits::run::RunEvent;
 use crate::audits::sample::Sample;
-use crate::audits::status::AuditStatus;
 use crate::methods::default_methods;
 use crate::scorer::Overflow;
+use crate::store::{JobStatus, Store};
 use tokio::sync::Semaphore;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -17,15 +21,16 @@ struct TestAudits {
     leave: Arc<Semaphore>,
 }
 
-fn test_audits() -> TestAudits {
+async fn test_audits() -> TestAudits {
+    let store = Store::open(None).await.unwrap();
     let (started, leave) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Semaphore::new(0)));
     let (noted, waited_for) = (Arc::clone(&started), Arc::clone(&leave));
-    let audits = Audits::running(move |request, progress| {
+    let audits = Audits::running(store, StoreSettings::default(), move |request, _, progress| {
         let (noted, waited_for) = (Arc::clone(&noted), Arc::clone(&waited_for));
         async move {
             noted.lock().unwrap().push(request.model.clone());
             assert!(request.model != "broken", "this audit is broken");
-            progress(1);
+            progress(RunEvent::Scored { done: 1 });
             waited_for.acquire().await.unwrap().forget();
             Err(AuditFailure::ModelChanged(request.model.clone()))
         }
@@ -34,27 +39,43 @@ fn test_audits() -> TestAudits {
     TestAudits { audits, started, leave }
 }
 
-fn request(model: &str) -> AuditRequest {
-    AuditRequest {
+fn request(model: &str) -> NewAudit {
+    let request = AuditRequest {
         model: model.to_owned(),
         methods: default_methods(),
         overflow: Overflow::Error,
         metrics: AuditMetrics::default(),
-        samples: vec![Sample::default()],
-    }
+    };
+    NewAudit { request, name: None, samples: AuditSamples::Inline(vec![Sample::default()]), idempotency_key: None }
 }
 
-fn all(audits: &Audits) -> Vec<AuditSnapshot> {
-    audits.list(&AuditFilter { status: None, model: None, after: None, limit: usize::MAX }).audits
+async fn all(audits: &Audits) -> Vec<AuditSnapshot> {
+    audits.list(&AuditFilter { status: None, model: None, after: None, limit: 1_000 }).await.unwrap().audits
 }
 
 impl TestAudits {
-    fn submit(&self, model: &str) -> Uuid {
-        self.audits.submit(request(model), None).unwrap().id
+    async fn submit(&self, model: &str) -> Uuid {
+        self.audits.submit(request(model)).await.unwrap().audit.id
     }
 
-    fn status(&self, id: Uuid) -> AuditStatus {
-        self.audits.get(id).unwrap().status
+    async fn submit_all(&self, count: usize) -> Vec<Uuid> {
+        let mut ids = Vec::new();
+        for number in 0..count {
+            ids.push(self.submit(&number.to_string()).await);
+        }
+        ids
+    }
+
+    async fn status(&self, id: Uuid) -> JobStatus {
+        self.audits.get(id).await.unwrap().status
+    }
+
+    async fn statuses(&self, ids: &[Uuid]) -> Vec<JobStatus> {
+        let mut statuses = Vec::new();
+        for &id in ids {
+            statuses.push(self.status(id).await);
+        }
+        statuses
     }
 
     async fn end(&self, id: Uuid) -> AuditSnapshot {
@@ -77,18 +98,18 @@ impl TestAudits {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_few_run_and_the_others_wait_in_order() {
-    let rig = test_audits();
-    let ids: Vec<Uuid> = (0..MAX_RUNNING + 4).map(|number| rig.submit(&number.to_string())).collect();
+    let rig = test_audits().await;
+    let ids = rig.submit_all(MAX_RUNNING + 4).await;
     rig.started(MAX_RUNNING).await;
-    let statuses: Vec<AuditStatus> = ids.iter().map(|&id| rig.status(id)).collect();
-    assert!(statuses[..MAX_RUNNING].iter().all(|status| *status == AuditStatus::Running), "{statuses:?}");
-    assert!(statuses[MAX_RUNNING..].iter().all(|status| *status == AuditStatus::Queued), "{statuses:?}");
+    let statuses = rig.statuses(&ids).await;
+    assert!(statuses[..MAX_RUNNING].iter().all(|status| *status == JobStatus::Running), "{statuses:?}");
+    assert!(statuses[MAX_RUNNING..].iter().all(|status| *status == JobStatus::Queued), "{statuses:?}");
 
     let cancelled = rig.audits.cancel(ids[MAX_RUNNING + 1]).await.unwrap();
-    assert_eq!((cancelled.status, cancelled.started_at, cancelled.done), (AuditStatus::Cancelled, None, 0));
+    assert_eq!((cancelled.status, cancelled.started_at, cancelled.done), (JobStatus::Cancelled, None, 0));
     assert!(cancelled.finished_at.is_some());
     let again = rig.audits.cancel(ids[MAX_RUNNING + 1]).await.map(|snapshot| snapshot.status);
-    assert_eq!(again, Err(AuditError::Finished));
+    assert!(matches!(again, Err(AuditError::Finished)), "{again:?}");
 
     for (ended, next) in [MAX_RUNNING, MAX_RUNNING + 2, MAX_RUNNING + 3].into_iter().enumerate() {
         rig.leave.add_permits(1);
@@ -96,61 +117,67 @@ async fn a_few_run_and_the_others_wait_in_order() {
         assert_eq!(started.last(), Some(&next.to_string()));
     }
     // A cancelled one makes room as well as a finished one does.
-    let last = rig.submit("last");
+    let last = rig.submit("last").await;
     rig.leave.add_permits(ids.len());
     let ended = rig.end(last).await;
-    assert_eq!((ended.status, ended.done), (AuditStatus::Failed, 1));
-    assert_eq!(ended.error.unwrap().to_string(), "the files of model `last` changed during the audit");
+    assert_eq!((ended.status, ended.done), (JobStatus::Failed, 1));
+    assert_eq!(ended.failure.unwrap().detail, "the files of model `last` changed during the audit");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_audit_makes_room_for_the_next() {
-    let rig = test_audits();
-    let ids: Vec<Uuid> = (0..MAX_RUNNING + 1).map(|number| rig.submit(&number.to_string())).collect();
+    let rig = test_audits().await;
+    let ids = rig.submit_all(MAX_RUNNING + 1).await;
     rig.started(MAX_RUNNING).await;
-    assert_eq!(rig.audits.cancel(ids[0]).await.unwrap().status, AuditStatus::Cancelled);
+    assert_eq!(rig.audits.cancel(ids[0]).await.unwrap().status, JobStatus::Cancelled);
     assert_eq!(rig.started(MAX_RUNNING + 1).await.last(), Some(&MAX_RUNNING.to_string()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_fails_its_audit_alone() {
-    let rig = test_audits();
-    let sound = rig.submit("sound");
+    let rig = test_audits().await;
+    let sound = rig.submit("sound").await;
     // More than run at once: each must give its place back.
-    let broken: Vec<Uuid> = (0..2 * MAX_RUNNING).map(|_| rig.submit("broken")).collect();
+    let mut broken = Vec::new();
+    for _ in 0..2 * MAX_RUNNING {
+        broken.push(rig.submit("broken").await);
+    }
     for id in broken {
         let ended = rig.end(id).await;
-        assert_eq!(ended.status, AuditStatus::Failed);
-        assert_eq!(ended.error.unwrap().to_string(), "the audit panicked: this audit is broken");
+        assert_eq!((ended.status, ended.failure.unwrap().kind), (JobStatus::Failed, FailureKind::Internal));
     }
-    assert_eq!(rig.status(sound), AuditStatus::Running);
+    assert_eq!(rig.status(sound).await, JobStatus::Running);
     rig.leave.add_permits(1);
-    assert!(matches!(*rig.end(sound).await.error.unwrap(), AuditFailure::ModelChanged(_)));
+    assert_eq!(rig.end(sound).await.failure.unwrap().kind, FailureKind::ModelChanged);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_cancels_what_runs_and_what_waits() {
-    let rig = test_audits();
-    let ids: Vec<Uuid> = (0..2 * MAX_RUNNING).map(|number| rig.submit(&number.to_string())).collect();
+    let rig = test_audits().await;
+    let ids = rig.submit_all(2 * MAX_RUNNING).await;
     rig.started(MAX_RUNNING).await;
     tokio::time::timeout(SOON, rig.audits.shutdown()).await.expect("all end");
-    assert!(ids.iter().all(|&id| rig.status(id) == AuditStatus::Cancelled));
+    assert!(rig.statuses(&ids).await.iter().all(|status| *status == JobStatus::Cancelled));
     assert_eq!(rig.started.lock().unwrap().len(), MAX_RUNNING);
-    assert_eq!(rig.audits.submit(request("late"), None).map(|snapshot| snapshot.status), Err(AuditError::Draining));
+    let late = rig.audits.submit(request("late")).await;
+    assert!(matches!(late, Err(AuditError::Draining)), "{late:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_unfinished_are_limited_and_only_the_finished_are_forgotten() {
-    let rig = test_audits();
-    let ids: Vec<Uuid> = (0..MAX_UNFINISHED).map(|number| rig.submit(&number.to_string())).collect();
-    let refused = rig.audits.submit(request("one more"), None).map(|snapshot| snapshot.status);
-    assert_eq!(refused, Err(AuditError::Full(MAX_UNFINISHED)));
-    assert_eq!(rig.audits.delete(ids[0]), Err(AuditError::Unfinished));
-    rig.leave.add_permits(MAX_UNFINISHED);
+    let rig = test_audits().await;
+    let ids = rig.submit_all(MAX_UNFINISHED[0]).await;
+    let refused = rig.audits.submit(request("one more")).await;
+    assert!(matches!(refused, Err(AuditError::Full(64))), "{refused:?}");
+    let unfinished = rig.audits.delete(ids[0]).await;
+    assert!(matches!(unfinished, Err(AuditError::Unfinished)), "{unfinished:?}");
+    rig.leave.add_permits(MAX_UNFINISHED[0]);
     for &id in &ids {
         rig.end(id).await;
     }
-    assert_eq!((rig.audits.delete(ids[0]), rig.audits.delete(ids[0])), (Ok(()), Err(AuditError::NotFound)));
-    let newest_first: Vec<Uuid> = all(&rig.audits).iter().map(|snapshot| snapshot.id).collect();
-    assert!(newest_first.is_sorted_by(|a, b| a > b) && newest_first.len() == MAX_UNFINISHED - 1);
+    assert!(rig.audits.delete(ids[0]).await.is_ok());
+    let again = rig.audits.delete(ids[0]).await;
+    assert!(matches!(again, Err(AuditError::NotFound)), "{again:?}");
+    let newest_first: Vec<Uuid> = all(&rig.audits).await.iter().map(|snapshot| snapshot.id).collect();
+    assert!(newest_first.is_sorted_by(|a, b| a > b) && newest_first.len() == MAX_UNFINISHED[0] - 1);
 }

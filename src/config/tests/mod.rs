@@ -80,6 +80,11 @@ fn every_key_can_come_from_the_file() {
         [[token_counts]]
         id = "a"
         file = "/counts/a.json"
+        [store]
+        url = "sqlite://data/audits.db"
+        retention = "90d"
+        lease = 5
+
         [log]
         format = "json"
         level = "warn,pdr_audit=debug"
@@ -118,6 +123,11 @@ fn every_key_can_come_from_the_file() {
             disk_cache_limit: ByteSize::b(64 << 20),
             memory: Some(ByteSize::b(2_000_000_000)),
             default_model: Some("a".to_owned()),
+        },
+        store: StoreSettings {
+            url: Some(StoreUrl::Sqlite(PathBuf::from("/etc/pdr-audit/data/audits.db"))),
+            retention: Some(Duration::from_secs(90 * 86_400)),
+            lease: Duration::from_secs(5),
         },
         limits: LimitSettings { inputs: 1, text: ByteSize::b(2_000) },
         models: vec![

@@ -8,6 +8,7 @@ use pdr_audit::audits::Audits;
 use pdr_audit::config::{self, DeviceChoice, Dtype, LoadPolicy, ModelSettings, ModelSource, Settings};
 use pdr_audit::engine::Engine;
 use pdr_audit::hub::{Hub, HubError};
+use pdr_audit::store::Store;
 use pdr_audit::telemetry::MetricsExporter;
 use std::ops::Deref;
 use std::time::{Duration, Instant};
@@ -76,7 +77,9 @@ impl App {
         let metrics = MetricsExporter::install().unwrap();
         let scorer = start_scorer(settings, hub, None).unwrap();
         let engine = scorer.engine().clone();
-        let state = ApiState::new(scorer.clone(), Audits::new(scorer), metrics, settings);
+        let store = Store::open(settings.store.url.as_ref()).await.unwrap();
+        let audits = Audits::start(scorer.clone(), store, settings.store.clone());
+        let state = ApiState::new(scorer, audits, metrics, settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = Client::new(listener.local_addr().unwrap());
         let server = tokio::spawn(async { axum::serve(listener, api::router(state)).await.unwrap() });

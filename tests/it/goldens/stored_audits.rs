@@ -6,7 +6,7 @@ use super::rig::settings;
 use super::tokens::counts;
 use crate::common::app::App;
 use pdr_audit::app::start_scorer;
-use pdr_audit::audits::{AuditOutcome, AuditRequest, AuditResults, build_report, run};
+use pdr_audit::audits::{AuditOutcome, AuditRequest, AuditResults, Sample, SampleBlocks, build_report, run};
 use pdr_audit::config::{ByteSize, Settings};
 use pdr_audit::hub::Hub;
 use pdr_audit::scorer::Scorer;
@@ -53,8 +53,15 @@ fn methods() -> Value {
     ])
 }
 
-/// Labelled samples in groups, one of them twice, one without a token.
 fn request(methods: Value) -> AuditRequest {
+    let bootstrap = json!({ "replicates": 50, "seed": 3, "confidence": 0.9 });
+    let metrics = json!({ "fpr_targets": [0.1, 0.25], "roc": true, "bootstrap": bootstrap });
+    let request = json!({ "model": MODEL, "methods": methods, "overflow": "truncate", "metrics": metrics });
+    serde_json::from_value(request).unwrap()
+}
+
+/// Labelled samples in groups, one of them twice, one without a token.
+fn samples() -> SampleBlocks {
     let mut texts = texts();
     texts.push(texts[3].clone());
     texts.push(String::new());
@@ -62,16 +69,12 @@ fn request(methods: Value) -> AuditRequest {
         let neighbors = [format!("{text} again"), format!("so {text}")];
         json!({ "id": at, "text": text, "label": at % 2, "group": format!("g{}", at % 3), "neighbors": neighbors })
     };
-    let samples: Vec<Value> = texts.into_iter().enumerate().map(sample).collect();
-    let bootstrap = json!({ "replicates": 50, "seed": 3, "confidence": 0.9 });
-    let metrics = json!({ "fpr_targets": [0.1, 0.25], "roc": true, "bootstrap": bootstrap });
-    let request =
-        json!({ "model": MODEL, "methods": methods, "overflow": "truncate", "metrics": metrics, "samples": samples });
-    serde_json::from_value(request).unwrap()
+    let samples: Vec<Sample> = serde_json::from_value(texts.into_iter().enumerate().map(sample).collect()).unwrap();
+    SampleBlocks::Memory(samples.into())
 }
 
 async fn audit(request: AuditRequest, scorer: &Scorer) -> AuditOutcome {
-    run(Arc::new(request), scorer, |_| {}).await.unwrap()
+    run(Arc::new(request), &samples(), scorer, |_| {}).await.unwrap()
 }
 
 fn text(report: &impl serde::Serialize) -> String {
@@ -110,9 +113,9 @@ async fn a_report_is_a_function_of_stored_results() {
     let again = build_report(&request, &read, &|| true).unwrap();
     assert_eq!(text(&again), text(&outcome.report));
 
-    let mut fewer = request;
-    fewer.samples.pop();
-    let foreign = build_report(&fewer, &read, &|| true).unwrap_err();
+    let mut fewer = read;
+    fewer.rows[0].scores.pop();
+    let foreign = build_report(&request, &fewer, &|| true).unwrap_err();
     assert_eq!(foreign.to_string(), "the results do not belong to the request of the audit");
 }
 

@@ -29,7 +29,7 @@ const LAYERS: &[&[&str]] = &[
     &["methods", "models", "statistics", "tokenizer"],
     &["pool"],
     &["engine"],
-    &["scorer"],
+    &["scorer", "store"],
     &["audits"],
     &["samples"],
     &["api"],

@@ -1,0 +1,104 @@
+//! Writes samples into the store one after another: those of a dataset, or those that come with an audit.
+
+use super::error::AuditError;
+use super::sample::Sample;
+use super::sample_blocks::BlockWriter;
+use super::totals::{SampleTotals, TotalsCounter};
+use crate::store::{DatasetKey, Store};
+use sha2::{Digest, Sha256};
+
+/// Samples that are being prepared for the store: blocks, their digest and their counts. Pure.
+#[derive(Default)]
+pub struct DatasetEncoder {
+    blocks: BlockWriter,
+    digest: Sha256,
+    totals: TotalsCounter,
+}
+
+/// Samples that have been prepared.
+#[derive(Clone, Debug)]
+pub struct EncodedDataset {
+    /// The address of the content: `sha256:` and the SHA-256 over the samples as lines of JSON.
+    pub id: String,
+    pub totals: SampleTotals,
+    /// The last block.
+    pub rest: Option<String>,
+}
+
+impl DatasetEncoder {
+    /// Adds a sample; a block, where one is full with it.
+    ///
+    /// # Errors
+    /// [`AuditError::Internal`] where it cannot be written as JSON.
+    pub fn add(&mut self, sample: &Sample) -> Result<Option<String>, AuditError> {
+        let json = serde_json::to_string(sample).map_err(|error| AuditError::Internal(error.to_string()))?;
+        self.digest.update(&json);
+        self.digest.update(b"\n");
+        self.totals.add(sample);
+        Ok(self.blocks.add(&json))
+    }
+
+    /// What is known once all samples are there.
+    #[must_use]
+    pub fn finish(self) -> EncodedDataset {
+        let hex: String = self.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        EncodedDataset { id: format!("sha256:{hex}"), totals: self.totals.totals(), rest: self.blocks.finish() }
+    }
+}
+
+/// A dataset that is being written. What is not completed is dropped.
+pub struct DatasetWriter {
+    store: Store,
+    key: DatasetKey,
+    blocks: usize,
+    completed: bool,
+}
+
+impl DatasetWriter {
+    /// Begins a dataset; `retain` says whether its texts are kept after an audit has used them.
+    ///
+    /// # Errors
+    /// [`AuditError::Store`].
+    pub async fn begin(store: &Store, retain: bool) -> Result<Self, AuditError> {
+        let key = store.begin_dataset(retain).await?;
+        Ok(Self { store: store.clone(), key, blocks: 0, completed: false })
+    }
+
+    /// Writes the next block.
+    ///
+    /// # Errors
+    /// [`AuditError::Store`].
+    pub async fn write(&mut self, block: &str) -> Result<(), AuditError> {
+        self.store.add_block(self.key, self.blocks, block).await?;
+        self.blocks += 1;
+        Ok(())
+    }
+
+    /// Completes the dataset under its id or, without one, as the samples of an audit. The key under which the samples are.
+    ///
+    /// # Errors
+    /// [`AuditError::Store`].
+    pub async fn complete(mut self, id: Option<&str>, totals: &SampleTotals) -> Result<DatasetKey, AuditError> {
+        let description = serde_json::to_string(totals).map_err(|error| AuditError::Internal(error.to_string()))?;
+        let key = self.store.complete_dataset(self.key, id, &description).await?;
+        self.completed = true;
+        Ok(key)
+    }
+}
+
+impl Drop for DatasetWriter {
+    fn drop(&mut self) {
+        if self.completed {
+            return;
+        }
+        let (store, key) = (self.store.clone(), self.key);
+        // Without a runtime the process ends, and what is left over is dropped later as abandoned.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = store.drop_dataset(key).await {
+                    tracing::warn!(%error, "samples that are not needed stay in the store for now");
+                }
+            });
+        }
+    }
+}

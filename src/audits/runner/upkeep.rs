@@ -1,0 +1,63 @@
+//! What is deleted by itself: audits past their retention, the oldest where memory is all there is, and what was never completed.
+
+use super::Audits;
+use crate::audits::limits::MAX_SCORES;
+use crate::store::StoreError;
+use std::time::Duration;
+
+/// Finished audits that are kept in memory; the oldest makes room.
+const MAX_FINISHED: usize = 256;
+/// The most scores of all finished audits in memory together.
+const MAX_KEPT_SCORES: usize = 4 * MAX_SCORES;
+/// How long an upload may stand still.
+const IDLE: Duration = Duration::from_secs(3_600);
+/// The longest pause between two looks at what may be deleted.
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+impl Audits {
+    /// Deletes what is not to be kept, until the service ends.
+    pub(super) async fn keep_up(self) {
+        let closing = self.shared.closing.clone();
+        let mut changes = self.shared.changes.subscribe();
+        let keeping = async {
+            loop {
+                if let Err(error) = self.delete_old().await {
+                    tracing::warn!(%error, "the store cannot be tidied now");
+                }
+                let pause = self.shared.settings.retention.map_or(LONGEST_PAUSE, |age| LONGEST_PAUSE.min(age / 4));
+                if self.store().is_durable() {
+                    tokio::time::sleep(pause).await;
+                } else {
+                    // The number of audits in memory changes with every one that ends.
+                    let _ = changes.changed().await;
+                }
+            }
+        };
+        closing.run_until_cancelled(keeping).await;
+    }
+
+    async fn delete_old(&self) -> Result<(), StoreError> {
+        let store = self.store();
+        store.drop_abandoned(IDLE).await?;
+        if let Some(age) = self.shared.settings.retention {
+            let deleted = store.delete_ended_before(age).await?;
+            if deleted > 0 {
+                tracing::info!(deleted, "audits past their retention are deleted");
+            }
+        }
+        if store.is_durable() {
+            return Ok(());
+        }
+        let ended = store.ended_jobs().await?;
+        let (mut count, mut total) = (ended.len(), ended.iter().map(|(_, weight)| weight).sum::<usize>());
+        for (id, weight) in ended {
+            if count <= MAX_FINISHED && total <= MAX_KEPT_SCORES {
+                break;
+            }
+            store.delete_job(id).await?;
+            count -= 1;
+            total -= weight;
+        }
+        Ok(())
+    }
+}

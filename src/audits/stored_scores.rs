@@ -1,0 +1,82 @@
+//! The scores of an audit as they are in the store: blocks of rows, and what all rows have in common.
+
+use super::columns::Column;
+use super::error::AuditError;
+use super::results::{AuditResults, SampleScores};
+use crate::pool::ModelInfo;
+use crate::store::Store;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Rows of a block.
+const BLOCK_ROWS: usize = 500;
+
+/// What all rows have in common.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScoreHeader {
+    /// What was computed; each row has a score or none for each.
+    pub columns: Vec<Column>,
+    /// The model that is asked about.
+    pub model: ModelInfo,
+    /// How many rows there are.
+    pub rows: usize,
+}
+
+/// The scores of an audit that has succeeded.
+#[derive(Clone, Debug)]
+pub struct StoredScores {
+    pub header: ScoreHeader,
+    store: Store,
+    audit: Uuid,
+}
+
+impl ScoreHeader {
+    /// The columns of the request's own methods, with their places.
+    pub fn listed(&self) -> impl Iterator<Item = (usize, &Column)> {
+        self.columns.iter().enumerate().filter(|(_, column)| column.listed)
+    }
+}
+
+impl StoredScores {
+    /// The scores of an audit; none until it has succeeded.
+    ///
+    /// # Errors
+    /// [`AuditError::Store`], or [`AuditError::Internal`] where they cannot be read.
+    pub async fn open(store: &Store, audit: Uuid) -> Result<Option<Self>, AuditError> {
+        let Some(header) = store.score_header(audit).await? else { return Ok(None) };
+        let header = serde_json::from_str(&header).map_err(|error| unreadable(&error))?;
+        Ok(Some(Self { header, store: store.clone(), audit }))
+    }
+
+    /// One block of rows; none after the last.
+    ///
+    /// # Errors
+    /// As [`StoredScores::open`].
+    pub async fn block(&self, block: usize) -> Result<Option<Vec<SampleScores>>, AuditError> {
+        let Some(content) = self.store.score_block(self.audit, block).await? else { return Ok(None) };
+        let rows = content.lines().map(|line| serde_json::from_str(line).map_err(|error| unreadable(&error)));
+        rows.collect::<Result<_, _>>().map(Some)
+    }
+}
+
+/// The header of results and the blocks of their rows.
+///
+/// # Errors
+/// Where they cannot be written as JSON.
+pub fn encode(results: &AuditResults) -> serde_json::Result<(String, Vec<String>)> {
+    let AuditResults { columns, model, rows, .. } = results;
+    let header = ScoreHeader { columns: columns.clone(), model: model.clone(), rows: rows.len() };
+    let block = |rows: &[SampleScores]| -> serde_json::Result<String> {
+        let mut lines = String::new();
+        for row in rows {
+            lines.push_str(&serde_json::to_string(row)?);
+            lines.push('\n');
+        }
+        Ok(lines)
+    };
+    Ok((serde_json::to_string(&header)?, rows.chunks(BLOCK_ROWS).map(block).collect::<Result<_, _>>()?))
+}
+
+fn unreadable(error: &serde_json::Error) -> AuditError {
+    AuditError::Internal(format!("the scores of an audit as they are stored: {error}"))
+}

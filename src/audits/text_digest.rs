@@ -1,0 +1,73 @@
+//! Short names of texts, equal for equal texts.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use sha2::{Digest, Sha256};
+
+const BYTES: usize = 16;
+
+/// The first half of a text's SHA-256, which serializes as 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TextDigest([u8; BYTES]);
+
+impl TextDigest {
+    /// The digest of a text.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self::of_parts([text])
+    }
+
+    /// The digest of a sequence of texts, which no other sequence has.
+    #[must_use]
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        let mut digest = Self::default();
+        digest.0.copy_from_slice(&hash.finalize()[..BYTES]);
+        digest
+    }
+
+    /// The digest as bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Serialize for TextDigest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:032x}", u128::from_be_bytes(self.0)))
+    }
+}
+
+impl<'de> Deserialize<'de> for TextDigest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let number = u128::from_str_radix(&text, 16).map_err(Error::custom)?;
+        Ok(Self(number.to_be_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_written_and_read() {
+        for text in ["", "a", "\u{0}"] {
+            let digest = TextDigest::new(text);
+            let json = serde_json::to_string(&digest).unwrap();
+            assert_eq!(json.len(), 34);
+            assert_eq!(serde_json::from_str::<TextDigest>(&json).unwrap(), digest);
+        }
+        assert!(serde_json::from_str::<TextDigest>("\"x\"").is_err());
+    }
+
+    #[test]
+    fn where_one_part_ends_matters() {
+        let digests = [TextDigest::of_parts(["ab", "c"]), TextDigest::of_parts(["a", "bc"]), TextDigest::new("abc")];
+        assert!(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
+    }
+}

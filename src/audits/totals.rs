@@ -1,0 +1,147 @@
+//! What there is to say of samples as a whole, counted one after another.
+
+use super::sample::{MAX_GROUPS, Sample};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+
+/// Counts of the samples of an audit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleTotals {
+    /// All samples.
+    pub samples: usize,
+    /// Those that are known to be in the training data.
+    pub members: usize,
+    /// Those that are known not to be.
+    pub non_members: usize,
+    /// Different groups.
+    pub groups: usize,
+    /// Samples that name a group.
+    pub grouped: usize,
+    /// Samples that bring neighbours along.
+    pub with_neighbors: usize,
+    /// Bytes of the texts, as UTF-8.
+    pub text_bytes: u64,
+    /// The first sample without a label.
+    pub first_unlabelled: Option<usize>,
+}
+
+/// Counts samples.
+#[derive(Debug, Default)]
+pub struct TotalsCounter {
+    totals: SampleTotals,
+    groups: HashSet<String>,
+}
+
+impl TotalsCounter {
+    /// Counts one more.
+    pub fn add(&mut self, sample: &Sample) {
+        let totals = &mut self.totals;
+        match sample.is_member() {
+            Some(true) => totals.members += 1,
+            Some(false) => totals.non_members += 1,
+            None => totals.first_unlabelled = totals.first_unlabelled.or(Some(totals.samples)),
+        }
+        totals.samples += 1;
+        totals.text_bytes += sample.text.len() as u64;
+        totals.with_neighbors += usize::from(sample.neighbors.is_some());
+        if let Some(group) = &sample.group {
+            totals.grouped += 1;
+            // One more than there may be says it all.
+            if self.groups.len() <= MAX_GROUPS && !self.groups.contains(group) {
+                self.groups.insert(group.clone());
+            }
+        }
+    }
+
+    /// The counts so far.
+    #[must_use]
+    pub fn totals(&self) -> SampleTotals {
+        SampleTotals { groups: self.groups.len(), ..self.totals.clone() }
+    }
+}
+
+impl SampleTotals {
+    /// The counts of these samples.
+    #[must_use]
+    pub fn count<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Self {
+        let mut counter = TotalsCounter::default();
+        samples.into_iter().for_each(|sample| counter.add(sample));
+        counter.totals()
+    }
+
+    /// Whether all samples bring neighbours along.
+    #[must_use]
+    pub fn all_have_neighbors(&self) -> bool {
+        self.with_neighbors == self.samples
+    }
+
+    /// What is wrong with the samples as a whole, in words.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let Self { samples, members, non_members, groups, first_unlabelled, .. } = self;
+        let labelled = members + non_members;
+        if *samples == 0 {
+            return Some("the list of samples is empty: it takes at least one".to_owned());
+        }
+        if labelled > 0
+            && let Some(first) = first_unlabelled
+        {
+            return Some(format!(
+                "{labelled} of {samples} samples have a label, and sample {first} (from 0) has none: all must have one, or none"
+            ));
+        }
+        if labelled > 0 && (*members == 0 || *non_members == 0) {
+            return Some(format!(
+                "there are {members} members and {non_members} non-members; an audit takes both, or no labels"
+            ));
+        }
+        (*groups > MAX_GROUPS)
+            .then(|| format!("there are more than {MAX_GROUPS} groups; an audit takes at most {MAX_GROUPS}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audits::sample::Label;
+
+    #[test]
+    fn samples_have_labels_of_both_kinds_or_none() {
+        let fault = |labels: &[Option<f64>]| {
+            let sample = |label: &Option<f64>| Sample { label: label.map(Label::new), ..Sample::default() };
+            SampleTotals::count(&labels.iter().map(sample).collect::<Vec<_>>()).fault()
+        };
+        assert_eq!(fault(&[None, None]), None);
+        assert_eq!(fault(&[Some(1.0), Some(0.0)]), None);
+        for (labels, words) in [
+            (&[][..], "is empty"),
+            (&[Some(1.0), None], "1 of 2 samples have a label, and sample 1"),
+            (&[Some(1.0), Some(1.0)], "2 members and 0 non-members"),
+        ] {
+            let fault = fault(labels).unwrap();
+            assert!(fault.contains(words), "{fault}");
+        }
+    }
+
+    #[test]
+    fn groups_are_counted_up_to_one_too_many() {
+        let totals = |count: usize| {
+            let sample = |group: usize| Sample { group: Some(group.to_string()), ..Sample::default() };
+            SampleTotals::count(&(0..count).map(sample).collect::<Vec<_>>())
+        };
+        assert_eq!((totals(MAX_GROUPS).groups, totals(MAX_GROUPS).fault()), (MAX_GROUPS, None));
+        assert_eq!(totals(MAX_GROUPS + 9).groups, MAX_GROUPS + 1);
+        assert!(totals(MAX_GROUPS + 1).fault().unwrap().contains("at most 256"));
+    }
+
+    #[test]
+    fn texts_and_neighbors_are_counted() {
+        let samples = [
+            Sample { text: "ab".to_owned(), neighbors: Some(vec!["a".to_owned()]), ..Sample::default() },
+            Sample { text: "\u{e9}".to_owned(), ..Sample::default() },
+        ];
+        let totals = SampleTotals::count(&samples);
+        assert_eq!((totals.text_bytes, totals.with_neighbors, totals.all_have_neighbors()), (4, 1, false));
+        assert!(SampleTotals::count(&samples[..1]).all_have_neighbors());
+    }
+}

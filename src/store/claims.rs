@@ -1,0 +1,175 @@
+//! Which process runs a job. A claim counts the attempt and sets a lease; who does not renew it in time has lost it.
+
+use super::error::StoreError;
+use super::jobs::{count, uuid};
+use super::open::Store;
+use sqlx::Row;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The name of one claim of one job.
+pub type ClaimId = Uuid;
+
+/// A job that this process is to run.
+#[derive(Clone, Debug)]
+pub struct ClaimedJob {
+    pub id: Uuid,
+    pub claim: ClaimId,
+    /// What lists say of it, as JSON.
+    pub summary: String,
+    /// What is run, as JSON.
+    pub request: String,
+    /// Its samples; none where they were deleted.
+    pub dataset: Option<Uuid>,
+    /// How many claims there were, this one included.
+    pub attempts: usize,
+    /// What the numbers of an earlier claim came from.
+    pub numerics: Option<String>,
+}
+
+/// Another claim has the job, or it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("another process has taken over the job")]
+pub struct LostClaim;
+
+impl Store {
+    /// Claims the oldest job of a kind that is queued, or whose lease is over, and was not claimed so often yet.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn claim(
+        &self,
+        kind: &str,
+        lease: Duration,
+        most_attempts: usize,
+    ) -> Result<Option<ClaimedJob>, StoreError> {
+        let claim = Uuid::new_v4();
+        let statement = "UPDATE jobs SET status = 'running', claim = $1, attempts = attempts + 1, lease_until = {now} + $2, \
+             started_at = COALESCE(started_at, {now}), revision = revision + 1 \
+             WHERE id = (SELECT id FROM jobs WHERE kind = $3 AND cancel = 0 AND attempts < $4 \
+             AND (status = 'queued' OR (status = 'running' AND lease_until < {now})) ORDER BY id LIMIT 1 {skip_locked}) \
+             RETURNING id, summary, request, dataset, attempts, numerics";
+        let row = sqlx::query(self.dialect.sql(statement))
+            .bind(claim.to_string())
+            .bind(microseconds(lease))
+            .bind(kind)
+            .bind(i64::try_from(most_attempts).unwrap_or(i64::MAX))
+            .fetch_optional(&self.pool)
+            .await?;
+        let claimed = row.map(|row| {
+            let dataset = row.try_get::<Option<String>, _>("dataset")?;
+            let dataset = dataset.map(|text| text.parse::<Uuid>()).transpose();
+            Ok(ClaimedJob {
+                id: uuid(&row, "id")?,
+                claim,
+                summary: row.try_get("summary")?,
+                request: row.try_get("request")?,
+                dataset: dataset.map_err(|error| StoreError::Damaged(error.to_string()))?,
+                attempts: count(&row, "attempts")?,
+                numerics: row.try_get("numerics")?,
+            })
+        });
+        claimed.transpose()
+    }
+
+    /// Renews the lease and notes how many samples are done; whether the job is to be cancelled.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn renew(
+        &self,
+        id: Uuid,
+        claim: ClaimId,
+        lease: Duration,
+        done: usize,
+    ) -> Result<Result<bool, LostClaim>, StoreError> {
+        let statement = "UPDATE jobs SET lease_until = {now} + $3, done = $4, \
+             revision = CASE WHEN done <> $4 THEN revision + 1 ELSE revision END \
+             WHERE id = $1 AND claim = $2 AND status = 'running' RETURNING cancel";
+        let row = sqlx::query(self.dialect.sql(statement))
+            .bind(id.to_string())
+            .bind(claim.to_string())
+            .bind(microseconds(lease))
+            .bind(i64::try_from(done).unwrap_or(i64::MAX))
+            .fetch_optional(&self.pool)
+            .await?;
+        match row {
+            Some(row) => Ok(Ok(row.try_get::<i64, _>("cancel")? != 0)),
+            None => Ok(Err(LostClaim)),
+        }
+    }
+
+    /// Notes what the numbers of a claimed job come from.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn note_numerics(&self, id: Uuid, claim: ClaimId, numerics: &str) -> Result<(), StoreError> {
+        let statement = "UPDATE jobs SET numerics = $3 WHERE id = $1 AND claim = $2";
+        sqlx::query(statement).bind(id.to_string()).bind(claim.to_string()).bind(numerics).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    /// Gives a claimed job back to the queue, as if it had not been claimed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn release(&self, id: Uuid, claim: ClaimId) -> Result<(), StoreError> {
+        let statement = "UPDATE jobs SET status = 'queued', claim = NULL, lease_until = NULL, attempts = attempts - 1, \
+                         revision = revision + 1 WHERE id = $1 AND claim = $2 AND status = 'running'";
+        sqlx::query(statement).bind(id.to_string()).bind(claim.to_string()).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    /// Asks for the end of a job. One that nobody runs is cancelled at once.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn cancel(&self, id: Uuid) -> Result<(), StoreError> {
+        let statement = "UPDATE jobs SET cancel = 1 WHERE id = $1 AND status IN ('queued', 'running')";
+        sqlx::query(statement).bind(id.to_string()).execute(&self.pool).await?;
+        self.end_cancelled().await
+    }
+
+    /// Asks for the end of all jobs.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn cancel_all(&self) -> Result<(), StoreError> {
+        sqlx::query("UPDATE jobs SET cancel = 1 WHERE status IN ('queued', 'running')").execute(&self.pool).await?;
+        self.end_cancelled().await
+    }
+
+    /// Ends what nobody runs and nobody should: jobs that are to be cancelled, and those that were claimed so often without an
+    /// end, which fail for this reason. The ids of the latter.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn end_abandoned(&self, most_attempts: usize, failure: &str) -> Result<Vec<Uuid>, StoreError> {
+        self.end_cancelled().await?;
+        let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, \
+                         revision = revision + 1 WHERE status = 'running' AND lease_until < {now} AND attempts >= $2 RETURNING id";
+        let rows = sqlx::query(self.dialect.sql(statement))
+            .bind(failure)
+            .bind(i64::try_from(most_attempts).unwrap_or(i64::MAX))
+            .fetch_all(&self.pool)
+            .await?;
+        rows.iter().map(|row| uuid(row, "id")).collect()
+    }
+
+    async fn end_cancelled(&self) -> Result<(), StoreError> {
+        let statement = "UPDATE jobs SET status = 'cancelled', finished_at = {now}, claim = NULL, revision = revision + 1 \
+                         WHERE cancel = 1 AND (status = 'queued' OR (status = 'running' AND lease_until < {now}))";
+        sqlx::query(self.dialect.sql(statement)).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    /// Ends all leases: a file has one process, so what it did not finish before, nobody runs.
+    pub(super) async fn expire_leases(&self) -> Result<(), StoreError> {
+        sqlx::query("UPDATE jobs SET lease_until = 0 WHERE status = 'running'").execute(&self.pool).await?;
+        Ok(())
+    }
+}
+
+fn microseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,236 @@
+//! Datasets: samples in blocks, written one after the other and readable once all are there.
+
+use super::error::StoreError;
+use super::jobs::{count, time, uuid};
+use super::open::Store;
+use sqlx::Row;
+use sqlx::any::AnyRow;
+use std::time::Duration;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// What a dataset is filed under; its id, the address of its content, is known only once it is complete.
+pub type DatasetKey = Uuid;
+
+/// What a dataset is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatasetState {
+    /// Not complete.
+    Uploading,
+    /// Complete, with an id.
+    Ready,
+    /// The samples of one job.
+    Inline,
+}
+
+/// A complete dataset.
+#[derive(Clone, Debug)]
+pub struct DatasetRow {
+    pub key: DatasetKey,
+    /// The address of its content; none for the samples of a job.
+    pub id: Option<String>,
+    /// What is said of it, as JSON.
+    pub description: String,
+    /// How many blocks its samples take.
+    pub blocks: usize,
+    /// Whether the texts are kept after an audit has used them.
+    pub retain: bool,
+    /// Whether the texts are there.
+    pub has_texts: bool,
+    pub created_at: OffsetDateTime,
+}
+
+impl DatasetState {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Uploading => "uploading",
+            Self::Ready => "ready",
+            Self::Inline => "inline",
+        }
+    }
+}
+
+impl Store {
+    /// Begins a dataset without samples.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn begin_dataset(&self, retain: bool) -> Result<DatasetKey, StoreError> {
+        let key = Uuid::now_v7();
+        let statement = "INSERT INTO datasets (dataset, state, description, blocks, retain, texts, created_at, touched_at) \
+                         VALUES ($1, $2, '', 0, $3, 1, {now}, {now})";
+        sqlx::query(self.dialect.sql(statement))
+            .bind(key.to_string())
+            .bind(DatasetState::Uploading.name())
+            .bind(i64::from(retain))
+            .execute(&self.pool)
+            .await?;
+        Ok(key)
+    }
+
+    /// Adds the block of this number, from 0, to a dataset that is not complete.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn add_block(&self, key: DatasetKey, block: usize, content: &str) -> Result<(), StoreError> {
+        let mut transaction = self.pool.begin().await?;
+        let statement = "INSERT INTO samples (dataset, block, content) VALUES ($1, $2, $3)";
+        let block = i64::try_from(block).unwrap_or(i64::MAX);
+        sqlx::query(statement).bind(key.to_string()).bind(block).bind(content).execute(&mut *transaction).await?;
+        let statement = "UPDATE datasets SET blocks = blocks + 1, touched_at = {now} WHERE dataset = $1";
+        sqlx::query(self.dialect.sql(statement)).bind(key.to_string()).execute(&mut *transaction).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Completes a dataset: under an id, or as the samples of a job. Where a dataset of the id is there already with its texts,
+    /// the new one is dropped. The key under which the samples are.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn complete_dataset(
+        &self,
+        key: DatasetKey,
+        id: Option<&str>,
+        description: &str,
+    ) -> Result<DatasetKey, StoreError> {
+        let mut transaction = self.pool.begin().await?;
+        if let Some(id) = id {
+            let statement = "SELECT dataset, texts FROM datasets WHERE id = $1";
+            let row = sqlx::query(statement).bind(id).fetch_optional(&mut *transaction).await?;
+            if let Some(row) = row {
+                let (known, texts) = (uuid(&row, "dataset")?, count(&row, "texts")? > 0);
+                let unneeded = if texts { key } else { known };
+                let statement = "DELETE FROM datasets WHERE dataset = $1";
+                sqlx::query(statement).bind(unneeded.to_string()).execute(&mut *transaction).await?;
+                if texts {
+                    transaction.commit().await?;
+                    return Ok(known);
+                }
+            }
+        }
+        let state = if id.is_some() { DatasetState::Ready } else { DatasetState::Inline };
+        let statement = "UPDATE datasets SET id = $2, state = $3, description = $4 WHERE dataset = $1";
+        sqlx::query(statement)
+            .bind(key.to_string())
+            .bind(id)
+            .bind(state.name())
+            .bind(description)
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(key)
+    }
+
+    /// Drops a dataset and its samples, complete or not.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn drop_dataset(&self, key: DatasetKey) -> Result<(), StoreError> {
+        sqlx::query("DELETE FROM datasets WHERE dataset = $1").bind(key.to_string()).execute(&self.pool).await?;
+        self.forget_deleted().await
+    }
+
+    /// Drops what nobody completes: uploads that have not grown for so long, and samples of jobs that were never queued.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn drop_abandoned(&self, idle: Duration) -> Result<(), StoreError> {
+        let statement = "DELETE FROM datasets WHERE touched_at < {now} - $1 AND (state = 'uploading' OR (state = 'inline' \
+                         AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset)))";
+        let idle = i64::try_from(idle.as_micros()).unwrap_or(i64::MAX);
+        sqlx::query(self.dialect.sql(statement)).bind(idle).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    /// The dataset of an id.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn dataset(&self, id: &str) -> Result<Option<DatasetRow>, StoreError> {
+        let statement = "SELECT * FROM datasets WHERE id = $1 AND state = 'ready'";
+        let row = sqlx::query(statement).bind(id).fetch_optional(&self.pool).await?;
+        row.as_ref().map(dataset_row).transpose()
+    }
+
+    /// The complete dataset under a key.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn dataset_of_job(&self, key: DatasetKey) -> Result<Option<DatasetRow>, StoreError> {
+        let statement = "SELECT * FROM datasets WHERE dataset = $1 AND state <> 'uploading'";
+        let row = sqlx::query(statement).bind(key.to_string()).fetch_optional(&self.pool).await?;
+        row.as_ref().map(dataset_row).transpose()
+    }
+
+    /// The datasets that have an id, newest first; only those older than `after`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn datasets(&self, after: Option<DatasetKey>, limit: usize) -> Result<Vec<DatasetRow>, StoreError> {
+        let statement = "SELECT * FROM datasets WHERE state = 'ready' AND ($1 IS NULL OR dataset < $1) \
+                         ORDER BY dataset DESC LIMIT $2";
+        let rows = sqlx::query(statement)
+            .bind(after.map(|key| key.to_string()))
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .fetch_all(&self.pool)
+            .await?;
+        rows.iter().map(dataset_row).collect()
+    }
+
+    /// One block of samples; none after the last.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn sample_block(&self, key: DatasetKey, block: usize) -> Result<Option<String>, StoreError> {
+        let statement = "SELECT content FROM samples WHERE dataset = $1 AND block = $2";
+        let block = i64::try_from(block).unwrap_or(i64::MAX);
+        let row = sqlx::query(statement).bind(key.to_string()).bind(block).fetch_optional(&self.pool).await?;
+        Ok(row.map(|row| row.try_get("content")).transpose()?)
+    }
+
+    /// Deletes a dataset that no unfinished job uses; whether it could.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn delete_dataset(&self, key: DatasetKey) -> Result<bool, StoreError> {
+        let statement = "DELETE FROM datasets WHERE dataset = $1 AND NOT EXISTS \
+                         (SELECT 1 FROM jobs WHERE jobs.dataset = $1 AND status IN ('queued', 'running'))";
+        let deleted = sqlx::query(statement).bind(key.to_string()).execute(&self.pool).await?.rows_affected();
+        if deleted > 0 {
+            self.forget_deleted().await?;
+        }
+        Ok(deleted > 0)
+    }
+
+    /// Deletes the texts of a dataset that are not to be retained, unless an unfinished job uses them; whether it did.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn drop_texts(&self, key: DatasetKey) -> Result<bool, StoreError> {
+        let mut transaction = self.pool.begin().await?;
+        let statement = "UPDATE datasets SET texts = 0 WHERE dataset = $1 AND retain = 0 AND NOT EXISTS \
+                         (SELECT 1 FROM jobs WHERE jobs.dataset = $1 AND status IN ('queued', 'running'))";
+        let dropped = sqlx::query(statement).bind(key.to_string()).execute(&mut *transaction).await?.rows_affected();
+        if dropped > 0 {
+            let statement = "DELETE FROM samples WHERE dataset = $1";
+            sqlx::query(statement).bind(key.to_string()).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        if dropped > 0 {
+            self.forget_deleted().await?;
+        }
+        Ok(dropped > 0)
+    }
+}
+
+fn dataset_row(row: &AnyRow) -> Result<DatasetRow, StoreError> {
+    Ok(DatasetRow {
+        key: uuid(row, "dataset")?,
+        id: row.try_get("id")?,
+        description: row.try_get("description")?,
+        blocks: count(row, "blocks")?,
+        retain: count(row, "retain")? > 0,
+        has_texts: count(row, "texts")? > 0,
+        created_at: time(row.try_get("created_at")?)?,
+    })
+}

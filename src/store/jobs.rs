@@ -1,0 +1,260 @@
+//! Jobs as they are submitted, looked at and deleted.
+
+use super::datasets::DatasetKey;
+use super::error::StoreError;
+use super::open::Store;
+use super::status::JobStatus;
+use sqlx::any::AnyRow;
+use sqlx::{Any, AnyConnection, Row, Transaction};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// A job to be queued.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    pub id: Uuid,
+    /// What runs it.
+    pub kind: &'static str,
+    /// Id of the model.
+    pub model: String,
+    /// What lists say of it, as JSON.
+    pub summary: String,
+    /// What is run, as JSON.
+    pub request: String,
+    /// Its samples.
+    pub dataset: DatasetKey,
+    /// How much it leaves behind, in the units of the layer above.
+    pub weight: usize,
+    /// What the client calls this submission.
+    pub key: Option<IdempotencyKey>,
+}
+
+/// The name that a client gives a submission, so that sending it again does not submit it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// A digest of the client's key.
+    pub key: String,
+    /// A digest of what is submitted.
+    pub digest: String,
+}
+
+/// What came of a submission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    /// The job is queued.
+    Queued,
+    /// The key is that of an earlier job, with the digest of what was submitted then.
+    Known { job: Uuid, digest: String },
+}
+
+/// A job as it stands.
+#[derive(Clone, Debug)]
+pub struct JobRow {
+    pub id: Uuid,
+    pub status: JobStatus,
+    /// Id of the model.
+    pub model: String,
+    /// What lists say of it, as JSON.
+    pub summary: String,
+    /// How many samples are done.
+    pub done: usize,
+    /// Grows with each change.
+    pub revision: i64,
+    pub created_at: OffsetDateTime,
+    pub started_at: Option<OffsetDateTime>,
+    pub finished_at: Option<OffsetDateTime>,
+    /// Why it failed, as JSON.
+    pub failure: Option<String>,
+}
+
+/// Which jobs to list.
+#[derive(Clone, Debug)]
+pub struct JobFilter {
+    pub kind: &'static str,
+    /// Only those that stand so.
+    pub status: Option<JobStatus>,
+    /// Only those of the model of this id.
+    pub model: Option<String>,
+    /// Only those older than this one, which may be gone.
+    pub after: Option<Uuid>,
+    /// The most jobs.
+    pub limit: usize,
+}
+
+impl Store {
+    /// Queues a job, unless its key is known. The samples must be complete.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn submit(&self, job: &NewJob) -> Result<Submitted, StoreError> {
+        let mut transaction = self.pool.begin().await?;
+        self.insert_job(&mut transaction, job).await?;
+        if let Some(key) = &job.key
+            && let Some(known) = claim_key(&mut transaction, key, job.id).await?
+        {
+            transaction.rollback().await?;
+            return Ok(known);
+        }
+        transaction.commit().await?;
+        Ok(Submitted::Queued)
+    }
+
+    async fn insert_job(&self, transaction: &mut Transaction<'_, Any>, job: &NewJob) -> Result<(), StoreError> {
+        let statement = "INSERT INTO jobs (id, kind, status, model, summary, request, dataset, weight, done, revision, created_at, \
+             attempts, cancel) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0)";
+        sqlx::query(self.dialect.sql(statement))
+            .bind(job.id.to_string())
+            .bind(job.kind)
+            .bind(JobStatus::Queued.name())
+            .bind(&*job.model)
+            .bind(&*job.summary)
+            .bind(&*job.request)
+            .bind(job.dataset.to_string())
+            .bind(i64::try_from(job.weight).unwrap_or(i64::MAX))
+            .execute(&mut **transaction)
+            .await?;
+        Ok(())
+    }
+
+    /// The job that was submitted under a key, with the digest of what was submitted.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn submitted_under(&self, key: &IdempotencyKey) -> Result<Option<Submitted>, StoreError> {
+        let mut connection = self.pool.acquire().await?;
+        known(&mut connection, key).await
+    }
+
+    /// A job as it stands.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn job(&self, id: Uuid) -> Result<Option<JobRow>, StoreError> {
+        let row =
+            sqlx::query("SELECT * FROM jobs WHERE id = $1").bind(id.to_string()).fetch_optional(&self.pool).await?;
+        row.as_ref().map(job_row).transpose()
+    }
+
+    /// Jobs, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRow>, StoreError> {
+        // Ids of version 7 grow with time, as texts as well.
+        let statement = "SELECT * FROM jobs WHERE kind = $1 AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR model = $3) \
+                         AND ($4 IS NULL OR id < $4) ORDER BY id DESC LIMIT $5";
+        let rows = sqlx::query(statement)
+            .bind(filter.kind)
+            .bind(filter.status.map(JobStatus::name))
+            .bind(filter.model.as_deref())
+            .bind(filter.after.map(|id| id.to_string()))
+            .bind(i64::try_from(filter.limit).unwrap_or(i64::MAX))
+            .fetch_all(&self.pool)
+            .await?;
+        rows.iter().map(job_row).collect()
+    }
+
+    /// How many jobs have not ended.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn unfinished(&self) -> Result<usize, StoreError> {
+        let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS unfinished FROM jobs WHERE status IN ('queued', 'running')";
+        let row = sqlx::query(statement).fetch_one(&self.pool).await?;
+        Ok(usize::try_from(row.try_get::<i64, _>("unfinished")?).unwrap_or(0))
+    }
+
+    /// The jobs that have ended, oldest first, with their weights.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn ended_jobs(&self) -> Result<Vec<(Uuid, usize)>, StoreError> {
+        let statement = "SELECT id, weight FROM jobs WHERE status NOT IN ('queued', 'running') ORDER BY id";
+        let rows = sqlx::query(statement).fetch_all(&self.pool).await?;
+        rows.iter().map(|row| Ok((uuid(row, "id")?, count(row, "weight")?))).collect()
+    }
+
+    /// Deletes a job that has ended, with its results, and with its samples where they are its own. Whether there was one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn delete_job(&self, id: Uuid) -> Result<bool, StoreError> {
+        let mut transaction = self.pool.begin().await?;
+        let samples = "DELETE FROM datasets WHERE state = 'inline' AND dataset = \
+                       (SELECT dataset FROM jobs WHERE id = $1 AND status NOT IN ('queued', 'running'))";
+        sqlx::query(samples).bind(id.to_string()).execute(&mut *transaction).await?;
+        let job = "DELETE FROM jobs WHERE id = $1 AND status NOT IN ('queued', 'running')";
+        let deleted = sqlx::query(job).bind(id.to_string()).execute(&mut *transaction).await?.rows_affected();
+        transaction.commit().await?;
+        if deleted > 0 {
+            self.forget_deleted().await?;
+        }
+        Ok(deleted > 0)
+    }
+
+    /// Deletes the jobs that ended longer ago than this; how many there were.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn delete_ended_before(&self, age: std::time::Duration) -> Result<usize, StoreError> {
+        let statement = "SELECT id FROM jobs WHERE finished_at < {now} - $1";
+        let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
+        let rows = sqlx::query(self.dialect.sql(statement)).bind(age).fetch_all(&self.pool).await?;
+        let mut deleted = 0;
+        for row in &rows {
+            deleted += usize::from(self.delete_job(uuid(row, "id")?).await?);
+        }
+        Ok(deleted)
+    }
+}
+
+/// Notes the key for the job; what is known of it where another job has it.
+async fn claim_key(
+    transaction: &mut Transaction<'_, Any>,
+    key: &IdempotencyKey,
+    job: Uuid,
+) -> Result<Option<Submitted>, StoreError> {
+    let statement = "INSERT INTO idempotency_keys (client_key, digest, job) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    let query = sqlx::query(statement).bind(&*key.key).bind(&*key.digest).bind(job.to_string());
+    if query.execute(&mut **transaction).await?.rows_affected() > 0 {
+        return Ok(None);
+    }
+    known(&mut *transaction, key).await
+}
+
+async fn known(connection: &mut AnyConnection, key: &IdempotencyKey) -> Result<Option<Submitted>, StoreError> {
+    let statement = "SELECT job, digest FROM idempotency_keys WHERE client_key = $1";
+    let row = sqlx::query(statement).bind(&*key.key).fetch_optional(connection).await?;
+    row.map(|row| Ok(Submitted::Known { job: uuid(&row, "job")?, digest: row.try_get("digest")? })).transpose()
+}
+
+pub(super) fn job_row(row: &AnyRow) -> Result<JobRow, StoreError> {
+    Ok(JobRow {
+        id: uuid(row, "id")?,
+        status: JobStatus::parse(row.try_get("status")?)?,
+        model: row.try_get("model")?,
+        summary: row.try_get("summary")?,
+        done: count(row, "done")?,
+        revision: row.try_get("revision")?,
+        created_at: time(row.try_get("created_at")?)?,
+        started_at: row.try_get::<Option<i64>, _>("started_at")?.map(time).transpose()?,
+        finished_at: row.try_get::<Option<i64>, _>("finished_at")?.map(time).transpose()?,
+        failure: row.try_get("failure")?,
+    })
+}
+
+pub(super) fn uuid(row: &AnyRow, column: &str) -> Result<Uuid, StoreError> {
+    let text: &str = row.try_get(column)?;
+    text.parse().map_err(|_| StoreError::Damaged(format!("{column} is {text:?}, which is no UUID")))
+}
+
+pub(super) fn count(row: &AnyRow, column: &str) -> Result<usize, StoreError> {
+    let number: i64 = row.try_get(column)?;
+    usize::try_from(number).map_err(|_| StoreError::Damaged(format!("{column} is {number}")))
+}
+
+/// Microseconds since 1970 as a time.
+pub(super) fn time(microseconds: i64) -> Result<OffsetDateTime, StoreError> {
+    let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(microseconds) * 1_000);
+    time.map_err(|_| StoreError::Damaged(format!("{microseconds} microseconds are no time")))
+}

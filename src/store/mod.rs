@@ -1,0 +1,31 @@
+//! Datasets and jobs as rows of a database: SQLite in memory or in a file, or PostgreSQL.
+//!
+//! The statements are the same for all; [`Dialect`] holds the few words in which they differ. What a job is about (its request,
+//! its report, its scores) and what a sample looks like are the business of the layers above: here they are texts.
+//!
+//! Invariants:
+//!
+//! - what is acknowledged is on disk, and what consists of several rows is written in one transaction, or not readable before
+//!   it is complete;
+//! - a job belongs to at most one claim: whoever lost its claim can change nothing of it any more;
+//! - times come from the clock of the database, so that processes agree on them.
+
+mod claims;
+mod datasets;
+mod dialect;
+mod error;
+mod jobs;
+mod open;
+mod outcomes;
+mod schema;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub use claims::{ClaimId, ClaimedJob, LostClaim};
+pub use datasets::{DatasetKey, DatasetRow, DatasetState};
+pub use error::StoreError;
+pub use jobs::{IdempotencyKey, JobFilter, JobRow, NewJob, Submitted};
+pub use open::Store;
+pub use outcomes::{JobEnd, ScoreBlock};
+pub use status::JobStatus;

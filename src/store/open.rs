@@ -1,0 +1,151 @@
+//! Connections to the database, and its tables.
+
+use super::dialect::Dialect;
+use super::error::StoreError;
+use super::schema::migrator;
+use crate::config::StoreUrl;
+use sqlx::any::AnyPoolOptions;
+use sqlx::{AnyConnection, AnyPool, Connection, Executor};
+use std::ffi::OsString;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Connections to PostgreSQL; more queries than that wait for each other.
+const POSTGRES_CONNECTIONS: u32 = 8;
+/// How long a query waits for a connection, and SQLite for a lock.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Commits are on disk when they return, and what is deleted is written over.
+const SQLITE_SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
+                               PRAGMA secure_delete = ON; PRAGMA busy_timeout = 10000;";
+
+/// Datasets and jobs; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(super) pool: AnyPool,
+    pub(super) dialect: Dialect,
+    /// Whether it outlives the process.
+    durable: bool,
+    /// Held as long as this process uses the file.
+    _lock: Option<Arc<File>>,
+}
+
+impl Store {
+    /// Opens the store and brings its tables up to date; none for one in memory.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn open(url: Option<&StoreUrl>) -> Result<Self, StoreError> {
+        let store = match url {
+            None => Self::connect("sqlite::memory:", Dialect::Sqlite, None).await?,
+            Some(StoreUrl::Sqlite(path)) => {
+                let lock = lock(path)?;
+                create(path)?;
+                Self::connect(&sqlite_url(path), Dialect::Sqlite, Some(lock)).await?
+            }
+            Some(StoreUrl::Postgres(url)) => Self::connect(url, Dialect::Postgres, None).await?,
+        };
+        let store = Self { durable: url.is_some(), ..store };
+        migrator(store.dialect).run(&store.pool).await?;
+        if store.dialect == Dialect::Sqlite {
+            store.expire_leases().await?;
+        }
+        Ok(store)
+    }
+
+    /// Whether what it holds outlives the process.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.durable
+    }
+
+    /// Whether other processes may use it at the same time.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.dialect == Dialect::Postgres
+    }
+
+    /// Ends the connections.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    async fn connect(url: &str, dialect: Dialect, lock: Option<File>) -> Result<Self, StoreError> {
+        sqlx::any::install_default_drivers();
+        // A pool would try again for a while, and not say what is wrong.
+        let mut first = AnyConnection::connect(url).await.map_err(connect_error)?;
+        first.execute(if dialect == Dialect::Sqlite { SQLITE_SETTINGS } else { "SELECT 1" }).await?;
+        first.close().await?;
+        let options = AnyPoolOptions::new().acquire_timeout(PATIENCE);
+        let pool = match dialect {
+            // SQLite writes one transaction at a time, and each connection to memory would have its own database.
+            Dialect::Sqlite => options
+                .max_connections(1)
+                .min_connections(1)
+                .idle_timeout(None)
+                .max_lifetime(None)
+                .after_connect(|connection, _| {
+                    Box::pin(async move { connection.execute(SQLITE_SETTINGS).await.map(|_| ()) })
+                })
+                .connect(url)
+                .await,
+            Dialect::Postgres => options.max_connections(POSTGRES_CONNECTIONS).connect(url).await,
+        };
+        Ok(Self { pool: pool.map_err(connect_error)?, dialect, durable: false, _lock: lock.map(Arc::new) })
+    }
+
+    /// Writes over what was deleted, as far as the database leaves that to its clients.
+    pub(super) async fn forget_deleted(&self) -> Result<(), StoreError> {
+        if self.dialect == Dialect::Sqlite {
+            sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&self.pool).await?;
+        }
+        Ok(())
+    }
+}
+
+/// An error of connecting; that of a URL that cannot be parsed does not repeat it.
+fn connect_error(error: sqlx::Error) -> StoreError {
+    match error {
+        sqlx::Error::Configuration(_) => StoreError::Failed("`store.url` is not a URL of a database".to_owned()),
+        error => error.into(),
+    }
+}
+
+/// Any path as a URL: each byte but letters, digits and `/` is escaped.
+fn sqlite_url(path: &Path) -> String {
+    let path =
+        percent_encoding::percent_encode(path.as_os_str().as_encoded_bytes(), percent_encoding::NON_ALPHANUMERIC);
+    format!("sqlite://{path}?mode=rw")
+}
+
+/// Creates the file, readable by its owner alone; SQLite gives the files beside it the same mode.
+fn create(path: &Path) -> Result<(), StoreError> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options.open(path).map(|_| ()).map_err(|error| file_error(path, &error))
+}
+
+/// Takes the file for this process, by a lock on a file beside it.
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let mut name = OsString::from(path.as_os_str());
+    name.push(".lock");
+    let name = PathBuf::from(name);
+    let file = File::options().write(true).create(true).truncate(false).open(&name);
+    let file = file.map_err(|error| file_error(&name, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(path.display().to_string())),
+        Err(TryLockError::Error(error)) => Err(file_error(&name, &error)),
+    }
+}
+
+fn file_error(path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Failed(format!("cannot write {}: {error}", path.display()))
+}

@@ -1,0 +1,79 @@
+//! The tables, as migrations that are applied in order.
+
+use super::dialect::Dialect;
+use sqlx::SqlSafeStr;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use std::borrow::Cow;
+
+/// Each migration with its number and what it does. One that was released is never changed.
+const MIGRATIONS: [(i64, &str, &str); 1] = [(
+    1,
+    "datasets and jobs",
+    // A dataset has a key of its own, under which its samples are written before the address of its content is known. `state` is
+    // `uploading`, `ready` or, for the samples of a job that brings them along, `inline`.
+    "CREATE TABLE datasets (
+        dataset TEXT PRIMARY KEY,
+        id TEXT UNIQUE,
+        state TEXT NOT NULL,
+        description TEXT NOT NULL,
+        blocks BIGINT NOT NULL,
+        retain BIGINT NOT NULL,
+        texts BIGINT NOT NULL,
+        created_at BIGINT NOT NULL,
+        touched_at BIGINT NOT NULL
+    );
+    CREATE TABLE samples (
+        dataset TEXT NOT NULL REFERENCES datasets (dataset) ON DELETE CASCADE,
+        block BIGINT NOT NULL,
+        content TEXT NOT NULL,
+        PRIMARY KEY (dataset, block)
+    );
+    CREATE TABLE jobs (
+        id TEXT PRIMARY KEY,
+        kind TEXT NOT NULL,
+        status TEXT NOT NULL,
+        model TEXT NOT NULL,
+        summary TEXT NOT NULL,
+        request TEXT NOT NULL,
+        dataset TEXT REFERENCES datasets (dataset) ON DELETE SET NULL,
+        weight BIGINT NOT NULL,
+        done BIGINT NOT NULL,
+        revision BIGINT NOT NULL,
+        created_at BIGINT NOT NULL,
+        started_at BIGINT,
+        finished_at BIGINT,
+        failure TEXT,
+        attempts BIGINT NOT NULL,
+        claim TEXT,
+        lease_until BIGINT,
+        cancel BIGINT NOT NULL,
+        numerics TEXT
+    );
+    CREATE INDEX jobs_by_status ON jobs (status, id);
+    CREATE INDEX jobs_by_dataset ON jobs (dataset);
+    CREATE TABLE results (
+        job TEXT PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,
+        report TEXT NOT NULL,
+        header TEXT NOT NULL
+    );
+    CREATE TABLE scores (
+        job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+        block BIGINT NOT NULL,
+        content TEXT NOT NULL,
+        PRIMARY KEY (job, block)
+    );
+    CREATE TABLE idempotency_keys (
+        client_key TEXT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE
+    );",
+)];
+
+/// All migrations.
+pub fn migrator(dialect: Dialect) -> Migrator {
+    let migration = |(version, description, sql): (i64, &'static str, &'static str)| {
+        let sql = dialect.sql(sql).into_sql_str();
+        Migration::new(version, Cow::Borrowed(description), MigrationType::Simple, sql, false)
+    };
+    Migrator::with_migrations(MIGRATIONS.into_iter().map(migration).collect())
+}

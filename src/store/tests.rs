@@ -1,0 +1,7 @@
+//! The same tests on every kind of store.
+
+mod datasets;
+mod jobs;
+mod places;
+
+use places::TestStore;

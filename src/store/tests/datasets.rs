@@ -1,0 +1,167 @@
+//! Datasets, and the files of a store.
+
+use super::places::test_stores;
+use crate::config::StoreUrl;
+use crate::store::{NewJob, Store, StoreError};
+use std::time::Duration;
+use uuid::Uuid;
+
+async fn written(store: &Store, id: Option<&str>, retain: bool) -> Uuid {
+    let key = store.begin_dataset(retain).await.unwrap();
+    for (number, content) in ["one", "two"].into_iter().enumerate() {
+        store.add_block(key, number, content).await.unwrap();
+    }
+    store.complete_dataset(key, id, "{}").await.unwrap()
+}
+
+async fn job_on(store: &Store, dataset: Uuid) -> Uuid {
+    let (model, summary, request) = ("m".to_owned(), "{}".to_owned(), "{}".to_owned());
+    let job = NewJob { id: Uuid::now_v7(), kind: "audit", model, summary, request, dataset, weight: 1, key: None };
+    store.submit(&job).await.unwrap();
+    job.id
+}
+
+#[tokio::test]
+async fn a_dataset_is_there_once_it_is_complete() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        let begun = store.begin_dataset(true).await.unwrap();
+        store.add_block(begun, 0, "one").await.unwrap();
+        assert!(store.dataset_of_job(begun).await.unwrap().is_none(), "{name}");
+        assert!(store.datasets(None, 9).await.unwrap().is_empty(), "{name}");
+        store.complete_dataset(begun, Some("sha256:a"), "{\"samples\":1}").await.unwrap();
+        let dataset = store.dataset("sha256:a").await.unwrap().unwrap();
+        assert_eq!((dataset.key, dataset.blocks, &*dataset.description), (begun, 1, "{\"samples\":1}"), "{name}");
+        assert!(dataset.retain && dataset.has_texts, "{name}");
+
+        // The same content again is the same dataset.
+        assert_eq!(written(store, Some("sha256:a"), true).await, begun, "{name}");
+        let other = written(store, Some("sha256:b"), true).await;
+        let listed: Vec<Uuid> = store.datasets(None, 9).await.unwrap().iter().map(|dataset| dataset.key).collect();
+        assert_eq!(listed, [other, begun], "{name}");
+        assert_eq!(store.datasets(Some(other), 9).await.unwrap().len(), 1, "{name}");
+        let inline = written(store, None, true).await;
+        assert!(store.dataset_of_job(inline).await.unwrap().unwrap().id.is_none(), "{name}");
+        assert_eq!(store.datasets(None, 9).await.unwrap().len(), 2, "{name}");
+        assert_eq!(store.sample_block(other, 1).await.unwrap().as_deref(), Some("two"), "{name}");
+        assert_eq!(store.sample_block(other, 2).await.unwrap(), None, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_dataset_in_use_is_neither_deleted_nor_emptied() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        let key = written(store, Some("sha256:a"), false).await;
+        let job = job_on(store, key).await;
+        assert!(!store.delete_dataset(key).await.unwrap() && !store.drop_texts(key).await.unwrap(), "{name}");
+        store.cancel(job).await.unwrap();
+        assert!(store.drop_texts(key).await.unwrap(), "{name}");
+        assert!(!store.dataset("sha256:a").await.unwrap().unwrap().has_texts, "{name}");
+        assert_eq!(store.sample_block(key, 0).await.unwrap(), None, "{name}");
+        // Uploaded again, the texts are there again.
+        let again = written(store, Some("sha256:a"), false).await;
+        assert!(again != key && store.dataset("sha256:a").await.unwrap().unwrap().has_texts, "{name}");
+        let kept = written(store, Some("sha256:b"), true).await;
+        assert!(!store.drop_texts(kept).await.unwrap(), "{name}: its texts are retained");
+        assert!(store.delete_dataset(kept).await.unwrap() && !store.delete_dataset(kept).await.unwrap(), "{name}");
+        assert!(store.job(job).await.unwrap().is_some(), "{name}: the audit outlives its dataset");
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_completes_is_dropped() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        let begun = store.begin_dataset(true).await.unwrap();
+        store.add_block(begun, 0, "one").await.unwrap();
+        let (orphan, used) = (written(store, None, true).await, written(store, None, true).await);
+        job_on(store, used).await;
+        let ready = written(store, Some("sha256:a"), true).await;
+        store.drop_abandoned(Duration::from_secs(60)).await.unwrap();
+        assert!(store.sample_block(begun, 0).await.unwrap().is_some(), "{name}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        store.drop_abandoned(Duration::from_millis(1)).await.unwrap();
+        for (key, kept) in [(begun, false), (orphan, false), (used, true), (ready, true)] {
+            assert_eq!(store.sample_block(key, 0).await.unwrap().is_some(), kept, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_lasts_is_the_same_after_a_restart() {
+    for place in test_stores().await {
+        let Some(url) = &place.url else { continue };
+        let key = written(&place.store, Some("sha256:a"), true).await;
+        let job = job_on(&place.store, key).await;
+        let claimed = place.store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
+        assert_eq!((claimed.id, place.store.is_durable()), (job, true));
+        if let StoreUrl::Sqlite(path) = url {
+            let second = Store::open(Some(url)).await.unwrap_err();
+            assert!(matches!(second, StoreError::InUse(_)), "{second}");
+            #[cfg(unix)]
+            for suffix in ["", "-wal"] {
+                use std::os::unix::fs::PermissionsExt;
+                let file = format!("{}{suffix}", path.display());
+                assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+            }
+        }
+        let (name, shared) = (place.name, place.store.is_shared());
+        place.store.close().await;
+        let super::TestStore { store, url, _directory: directory, .. } = place;
+        drop(store);
+        let store = Store::open(url.as_ref()).await.unwrap();
+        assert!(store.dataset("sha256:a").await.unwrap().is_some(), "{name}");
+        // Nobody else can have the file, so its jobs are free at once; a shared job is free when its lease is over.
+        let again = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().map(|job| job.attempts);
+        assert_eq!(again, if shared { None } else { Some(2) }, "{name}");
+        drop(directory);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_store_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = async |name: &str| {
+        let url = StoreUrl::Sqlite(directory.path().join(name));
+        Store::open(Some(&url)).await.unwrap_err().to_string()
+    };
+    std::fs::write(directory.path().join("text.db"), "this is a text, and long enough to have no header".repeat(9))
+        .unwrap();
+    let damaged = error("text.db").await;
+    assert!(damaged.contains("not a database"), "{damaged}");
+    let absent = error("absent/store.db").await;
+    assert!(absent.contains("absent"), "{absent}");
+}
+
+#[tokio::test]
+async fn a_store_of_another_version_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = StoreUrl::Sqlite(directory.path().join("store.db"));
+    let store = Store::open(Some(&url)).await.unwrap();
+    let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 VALUES (99, 'of the future', 1, x'00', 0)";
+    sqlx::query(newer).execute(&store.pool).await.unwrap();
+    store.close().await;
+    drop(store);
+    let error = Store::open(Some(&url)).await.unwrap_err();
+    assert!(matches!(error, StoreError::OtherVersion(99)), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_deleted_is_in_no_file_any_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = StoreUrl::Sqlite(directory.path().join("store.db"));
+    let store = Store::open(Some(&url)).await.unwrap();
+    let key = store.begin_dataset(true).await.unwrap();
+    store.add_block(key, 0, &"a canary text ".repeat(1_000)).await.unwrap();
+    let key = store.complete_dataset(key, Some("sha256:a"), "{}").await.unwrap();
+    let holds_canary = || {
+        let files = std::fs::read_dir(directory.path()).unwrap();
+        let contents = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
+        contents.into_iter().any(|content| content.windows(13).any(|window| window == b"a canary text"))
+    };
+    assert!(holds_canary());
+    assert!(store.delete_dataset(key).await.unwrap());
+    assert!(!holds_canary());
+}

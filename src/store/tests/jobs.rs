@@ -1,0 +1,205 @@
+//! Jobs: submitted, claimed, ended.
+
+use super::places::test_stores;
+use crate::store::{
+    ClaimedJob, DatasetKey, IdempotencyKey, JobEnd, JobFilter, JobStatus, LostClaim, NewJob, Store, Submitted,
+};
+use std::time::Duration;
+use uuid::Uuid;
+
+const LEASE: Duration = Duration::from_secs(60);
+const OVER: Duration = Duration::ZERO;
+
+async fn dataset(store: &Store) -> DatasetKey {
+    let key = store.begin_dataset(true).await.unwrap();
+    store.complete_dataset(key, None, "{}").await.unwrap()
+}
+
+async fn submit(store: &Store, model: &str, key: Option<(&str, &str)>) -> (Uuid, Submitted) {
+    let job = NewJob {
+        id: Uuid::now_v7(),
+        kind: "audit",
+        model: model.to_owned(),
+        // What JSON may hold, a database must hold.
+        summary: "{\"name\":\"a \\u0000 'quoted' \u{1f642}\"}".to_owned(),
+        request: "{}".to_owned(),
+        dataset: dataset(store).await,
+        weight: 7,
+        key: key.map(|(key, digest)| IdempotencyKey { key: key.to_owned(), digest: digest.to_owned() }),
+    };
+    (job.id, store.submit(&job).await.unwrap())
+}
+
+async fn claim(store: &Store, lease: Duration) -> Option<ClaimedJob> {
+    store.claim("audit", lease, 3).await.unwrap()
+}
+
+fn every() -> JobFilter {
+    JobFilter { kind: "audit", status: None, model: None, after: None, limit: 100 }
+}
+
+fn succeeded() -> JobEnd {
+    JobEnd::Succeeded { report: "{\"a\":1}".into(), header: "[]".into(), scores: vec!["first".into(), "second".into()] }
+}
+
+#[tokio::test]
+async fn jobs_go_from_queued_to_an_end_and_leave_their_results() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        let (first, _) = submit(store, "m", None).await;
+        let (second, _) = submit(store, "n", None).await;
+        assert_eq!(store.unfinished().await.unwrap(), 2, "{name}");
+        let claimed = claim(store, LEASE).await.unwrap();
+        assert_eq!((claimed.id, claimed.attempts, claimed.numerics.as_deref()), (first, 1, None), "{name}");
+        assert!(claimed.dataset.is_some() && claimed.summary.contains('\u{1f642}'), "{name}");
+        assert_eq!(store.renew(first, claimed.claim, LEASE, 5).await.unwrap(), Ok(false), "{name}");
+        store.note_numerics(first, claimed.claim, "n1").await.unwrap();
+        let running = store.job(first).await.unwrap().unwrap();
+        assert_eq!((running.status, running.done, running.revision), (JobStatus::Running, 5, 3), "{name}");
+        assert!(running.created_at <= running.started_at.unwrap() && running.finished_at.is_none(), "{name}");
+        assert!(!store.delete_job(first).await.unwrap(), "{name}: a running job is not deleted");
+        assert_eq!(store.report(first).await.unwrap(), None, "{name}");
+
+        assert_eq!(store.finish(first, claimed.claim, 9, &succeeded()).await.unwrap(), Ok(()), "{name}");
+        let ended = store.job(first).await.unwrap().unwrap();
+        assert_eq!((ended.status, ended.done, ended.revision), (JobStatus::Succeeded, 9, 4), "{name}");
+        assert_eq!(store.report(first).await.unwrap().as_deref(), Some("{\"a\":1}"), "{name}");
+        assert_eq!(store.score_header(first).await.unwrap().as_deref(), Some("[]"), "{name}");
+        let blocks = [0, 1, 2].map(|block| store.score_block(first, block));
+        let blocks = futures::future::try_join_all(blocks).await.unwrap();
+        assert_eq!(blocks, [Some("first".to_owned()), Some("second".to_owned()), None], "{name}");
+        assert_eq!(store.finish(first, claimed.claim, 9, &JobEnd::Cancelled).await.unwrap(), Err(LostClaim), "{name}");
+
+        assert_eq!(claim(store, LEASE).await.unwrap().id, second, "{name}");
+        assert!(claim(store, LEASE).await.is_none(), "{name}");
+        assert_eq!(store.ended_jobs().await.unwrap(), [(first, 7)], "{name}");
+        assert!(store.delete_job(first).await.unwrap() && !store.delete_job(first).await.unwrap(), "{name}");
+        assert_eq!(store.score_block(first, 0).await.unwrap(), None, "{name}");
+        assert!(store.dataset_of_job(claimed.dataset.unwrap()).await.unwrap().is_none(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_is_over_is_claimed_anew_and_the_old_claim_changes_nothing() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        let (id, _) = submit(store, "m", None).await;
+        let first = claim(store, OVER).await.unwrap();
+        store.note_numerics(id, first.claim, "n1").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let second = claim(store, OVER).await.unwrap();
+        assert_eq!((second.id, second.attempts, second.numerics.as_deref()), (id, 2, Some("n1")), "{name}");
+        assert_eq!(store.renew(id, first.claim, LEASE, 1).await.unwrap(), Err(LostClaim), "{name}");
+        assert_eq!(store.finish(id, first.claim, 1, &succeeded()).await.unwrap(), Err(LostClaim), "{name}");
+        assert_eq!(store.report(id).await.unwrap(), None, "{name}");
+        store.release(id, first.claim).await.unwrap();
+        assert_eq!(store.job(id).await.unwrap().unwrap().status, JobStatus::Running, "{name}");
+
+        store.release(id, second.claim).await.unwrap();
+        assert_eq!(store.job(id).await.unwrap().unwrap().status, JobStatus::Queued, "{name}");
+        // What was given back does not count; what ended with its process does.
+        for attempts in [2, 3] {
+            assert_eq!(claim(store, OVER).await.unwrap().attempts, attempts, "{name}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(claim(store, OVER).await.is_none(), "{name}");
+        assert_eq!(store.end_abandoned(3, "{\"why\":1}").await.unwrap(), [id], "{name}");
+        let failed = store.job(id).await.unwrap().unwrap();
+        assert_eq!((failed.status, failed.failure.as_deref()), (JobStatus::Failed, Some("{\"why\":1}")), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn jobs_are_cancelled_in_any_state() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        let (running, _) = submit(store, "m", None).await;
+        let (queued, _) = submit(store, "m", None).await;
+        let claimed = claim(store, LEASE).await.unwrap();
+        for id in [running, queued] {
+            store.cancel(id).await.unwrap();
+        }
+        let status = async |id| store.job(id).await.unwrap().unwrap().status;
+        assert_eq!((status(running).await, status(queued).await), (JobStatus::Running, JobStatus::Cancelled), "{name}");
+        assert_eq!(store.renew(running, claimed.claim, LEASE, 0).await.unwrap(), Ok(true), "{name}");
+        assert_eq!(store.finish(running, claimed.claim, 0, &JobEnd::Cancelled).await.unwrap(), Ok(()), "{name}");
+        assert_eq!(status(running).await, JobStatus::Cancelled, "{name}");
+
+        let (lost, _) = submit(store, "m", None).await;
+        claim(store, OVER).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        store.cancel_all().await.unwrap();
+        assert_eq!(status(lost).await, JobStatus::Cancelled, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_names_one_submission() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        let (first, submitted) = submit(store, "m", Some(("k", "d"))).await;
+        assert_eq!(submitted, Submitted::Queued, "{name}");
+        let known = Submitted::Known { job: first, digest: "d".to_owned() };
+        for digest in ["d", "other"] {
+            assert_eq!(submit(store, "m", Some(("k", digest))).await.1, known, "{name}");
+        }
+        let key = IdempotencyKey { key: "k".to_owned(), digest: String::new() };
+        assert_eq!(store.submitted_under(&key).await.unwrap(), Some(known), "{name}");
+        assert_eq!(store.jobs(&every()).await.unwrap().len(), 1, "{name}");
+        assert_eq!(submit(store, "m", Some(("l", "d"))).await.1, Submitted::Queued, "{name}");
+        let both = [submit(store, "m", Some(("race", "d"))), submit(store, "m", Some(("race", "d")))];
+        let both = futures::future::join_all(both).await;
+        assert_eq!(both.iter().filter(|(_, submitted)| *submitted == Submitted::Queued).count(), 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn lists_are_filtered_and_have_pages() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        let mut ids = Vec::new();
+        for model in ["m", "n", "m", "n", "m"] {
+            ids.push(submit(store, model, None).await.0);
+        }
+        claim(store, LEASE).await.unwrap();
+        let listed = async |filter: JobFilter| -> Vec<usize> {
+            let rows = store.jobs(&filter).await.unwrap();
+            rows.iter().map(|row| ids.iter().position(|id| *id == row.id).unwrap()).collect()
+        };
+        assert_eq!(listed(every()).await, [4, 3, 2, 1, 0], "{name}");
+        assert_eq!(listed(JobFilter { limit: 2, ..every() }).await, [4, 3], "{name}");
+        assert_eq!(listed(JobFilter { after: Some(ids[3]), limit: 2, ..every() }).await, [2, 1], "{name}");
+        assert_eq!(listed(JobFilter { model: Some("n".into()), ..every() }).await, [3, 1], "{name}");
+        assert_eq!(listed(JobFilter { status: Some(JobStatus::Running), ..every() }).await, [0], "{name}");
+        assert_eq!(listed(JobFilter { kind: "other", ..every() }).await, [0; 0], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn two_claims_at_once_never_take_the_same_job() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        for _ in 0..8 {
+            submit(store, "m", None).await;
+        }
+        let claims = futures::future::join_all((0..12).map(|_| claim(store, LEASE))).await;
+        let mut claimed: Vec<Uuid> = claims.into_iter().flatten().map(|job| job.id).collect();
+        claimed.sort();
+        let all = claimed.len();
+        claimed.dedup();
+        assert_eq!((all, claimed.len()), (8, 8), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_ended_long_ago_is_deleted() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        let (id, _) = submit(store, "m", None).await;
+        store.cancel(id).await.unwrap();
+        assert_eq!(store.delete_ended_before(LEASE).await.unwrap(), 0, "{name}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert_eq!(store.delete_ended_before(Duration::from_millis(1)).await.unwrap(), 1, "{name}");
+        assert!(store.job(id).await.unwrap().is_none(), "{name}");
+    }
+}

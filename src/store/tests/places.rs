@@ -1,0 +1,47 @@
+//! Empty stores of every kind.
+
+use crate::config::StoreUrl;
+use crate::store::Store;
+use sqlx::{AnyPool, AssertSqlSafe, Executor};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// The URL of a PostgreSQL in which tests may create schemas.
+const POSTGRES: &str = "PDR_AUDIT_TEST_POSTGRES";
+
+/// An empty store, which ends with the test.
+pub(crate) struct TestStore {
+    pub(crate) name: &'static str,
+    pub(crate) store: Store,
+    /// Where it is; none in memory.
+    pub(crate) url: Option<StoreUrl>,
+    pub(super) _directory: Option<TempDir>,
+}
+
+/// One store of each kind. PostgreSQL is among them where there is one, which the test says otherwise.
+pub(crate) async fn test_stores() -> Vec<TestStore> {
+    let directory = tempfile::tempdir().unwrap();
+    let file = StoreUrl::Sqlite(directory.path().join("a store.db"));
+    let mut stores = vec![open("memory", None, None).await, open("SQLite", Some(file), Some(directory)).await];
+    match std::env::var(POSTGRES) {
+        Ok(url) => stores.push(open("PostgreSQL", Some(StoreUrl::Postgres(schema(&url).await)), None).await),
+        Err(_) => eprintln!("SKIPPED on PostgreSQL: {POSTGRES} is not set"),
+    }
+    stores
+}
+
+async fn open(name: &'static str, url: Option<StoreUrl>, directory: Option<TempDir>) -> TestStore {
+    let store = Store::open(url.as_ref()).await.unwrap();
+    TestStore { name, store, url, _directory: directory }
+}
+
+/// The URL of a new, empty schema.
+async fn schema(url: &str) -> String {
+    sqlx::any::install_default_drivers();
+    let pool = AnyPool::connect(url).await.unwrap();
+    let name = format!("test_{}", Uuid::new_v4().simple());
+    pool.execute(AssertSqlSafe(format!("CREATE SCHEMA {name}"))).await.unwrap();
+    pool.close().await;
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}options[search_path]={name}")
+}
