@@ -216,7 +216,7 @@ fn budgets(device: &ComputeDevice) -> &'static Budgets {
 ///
 /// # Errors
 /// What keeps the service from starting, or the loss of the device.
-pub async fn serve(settings: Settings) -> Result<()> {
+pub async fn serve(mut settings: Settings) -> Result<()> {
     let metrics = MetricsExporter::install()?;
     tokio::spawn({
         let metrics = metrics.clone();
@@ -226,6 +226,7 @@ pub async fn serve(settings: Settings) -> Result<()> {
     let listener =
         TcpListener::bind(address).await.with_context(|| format!("cannot listen on {}:{}", address.0, address.1))?;
     let store = open_store(&settings).await?;
+    settings.engine.disk_cache = settings.engine.disk_cache.or_else(|| settings.store.statistics());
     let scorer = start_scorer(&settings, hub(), budget_directory())?;
     let engine = scorer.engine().clone();
     let audits = Audits::start(scorer.clone(), store.clone(), settings.store.clone());

@@ -28,7 +28,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const MAX_KEY: usize = 255;
 
 /// The id of an audit in a path. There is no audit of an id that is not a UUID.
-pub struct AuditId(Uuid);
+pub struct AuditId(pub Uuid);
 
 impl<S: Send + Sync> FromRequestParts<S> for AuditId {
     type Rejection = Problem;

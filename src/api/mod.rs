@@ -10,6 +10,7 @@
 
 mod accept;
 mod answer;
+mod audit_events;
 mod audit_list;
 mod audit_request;
 mod audit_scores;
@@ -17,6 +18,7 @@ mod audit_view;
 mod audits;
 mod check;
 mod dataset_check;
+mod datasets;
 mod docs;
 mod extract;
 mod health;
@@ -34,6 +36,7 @@ mod root;
 mod route_rules;
 mod score;
 mod score_request;
+mod upload;
 
 use crate::audits::Audits;
 use crate::config::{LimitSettings, Settings};
@@ -105,6 +108,9 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(audits::get, audits::delete))
         .routes(routes!(audits::scores))
         .routes(routes!(audits::cancel))
+        .routes(routes!(audit_events::events))
+        .routes(routes!(datasets::upload, datasets::list))
+        .routes(routes!(datasets::get, datasets::delete))
         .routes(routes!(models::models))
         .routes(routes!(models::load))
         .routes(routes!(models::unload))
@@ -129,6 +135,7 @@ fn frame() -> OpenApi {
         tags(
             (name = "scoring", description = "Scores while the client waits"),
             (name = "audits", description = "Labelled samples in, a report out"),
+            (name = "datasets", description = "Samples that several audits can use"),
             (name = "service", description = "What is served"),
             (name = "operation", description = "Health, metrics and this document")
         )

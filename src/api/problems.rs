@@ -38,6 +38,8 @@ macro_rules! problems {
 problems! {
     /// Of scoring.
     ScoreProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
+    /// Of uploading a dataset.
+    DatasetProblems = BODY.into_iter().chain([Kind::Unavailable]);
     /// Of submitting an audit.
     SubmitProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
     /// Of loading a model.

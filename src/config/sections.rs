@@ -138,6 +138,11 @@ pub struct LimitSettings {
     #[serde(deserialize_with = "values::size")]
     #[garde(custom(rules::at_least(ByteSize::b(1))))]
     pub text: ByteSize,
+    /// The largest dataset, in bytes as uploaded and decompressed.
+    #[default(ByteSize::gib(4))]
+    #[serde(deserialize_with = "values::size")]
+    #[garde(custom(rules::at_least(ByteSize::b(1))))]
+    pub dataset: ByteSize,
 }
 
 /// A model to serve.
@@ -234,6 +239,18 @@ pub struct LogSettings {
     #[default = "info"]
     #[garde(custom(rules::log_filter))]
     pub level: String,
+}
+
+impl StoreSettings {
+    /// The directory of token statistics that goes with a store in a file: an audit that is interrupted finds there what it has
+    /// scored.
+    #[must_use]
+    pub fn statistics(&self) -> Option<PathBuf> {
+        let Some(StoreUrl::Sqlite(path)) = &self.url else { return None };
+        let mut name = path.file_name()?.to_owned();
+        name.push(".statistics");
+        Some(path.with_file_name(name))
+    }
 }
 
 impl Settings {

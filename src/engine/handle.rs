@@ -105,6 +105,14 @@ impl Engine {
         self.pool().signal().wait_for(|| self.shared().facts().lost.clone()).await
     }
 
+    /// Deletes the statistics of all sequences, in memory and on disk. Blocks.
+    ///
+    /// # Errors
+    /// Where the files cannot be deleted, in words.
+    pub fn forget_statistics(&self) -> Result<(), String> {
+        self.shared().cache.clear()
+    }
+
     /// Stops admitting, lets the device threads finish what is queued for at most `grace`, and waits for their end:
     /// what has not started by then fails with [`EngineError::ShuttingDown`]; the forward passes in flight, which
     /// nothing can stop, are waited for. Then the cache on disk is written and closed. Blocks. Calling it again waits for

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{BufRead, Error, ErrorKind, Read, Result, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tempfile::NamedTempFile;
 
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -21,6 +22,8 @@ pub struct InputFile {
     compressed: bool,
     /// The file; none for other readers.
     file: Option<PathBuf>,
+    /// Deleted when this is dropped.
+    _temporary: Option<NamedTempFile>,
 }
 
 impl InputFile {
@@ -59,7 +62,24 @@ impl InputFile {
             _ => reader,
         };
         let compressed = gzip || zstd;
-        Ok(Self { reader, position, size: None, extension: extension.to_owned(), compressed, file: None })
+        let (extension, file) = (extension.to_owned(), None);
+        Ok(Self { reader, position, size: None, extension, compressed, file, _temporary: None })
+    }
+
+    /// A temporary file, which is deleted with this value.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn temporary(file: NamedTempFile) -> Result<Self> {
+        let input = Self::open(file.path())?;
+        Ok(Self { _temporary: Some(file), ..input })
+    }
+
+    /// The same input, which fails where there are more bytes than this, and notes that it did.
+    #[must_use]
+    pub fn limited(self, limit: u64, over: Arc<AtomicBool>) -> Self {
+        let reader = Limited { reader: self.reader, left: limit, over };
+        Self { reader: PeekReader::new(Box::new(reader)), ..self }
     }
 
     /// The bytes of the file, compressed or not; none where that is not known.
@@ -104,6 +124,27 @@ impl BufRead for InputFile {
 
     fn consume(&mut self, amount: usize) {
         self.reader.consume(amount);
+    }
+}
+
+/// At most so many bytes.
+struct Limited<R> {
+    reader: R,
+    left: u64,
+    over: Arc<AtomicBool>,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let read = self.reader.read(buffer)?;
+        match self.left.checked_sub(read as u64) {
+            Some(left) => self.left = left,
+            None => {
+                self.over.store(true, Ordering::Relaxed);
+                return Err(Error::other("there are more bytes than the limit"));
+            }
+        }
+        Ok(read)
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod columns;
 mod csv_file;
+mod dataset;
 mod error;
 mod input;
 mod json_array;
@@ -24,6 +25,7 @@ mod tests;
 mod words;
 
 pub use columns::{BadRecord, ColumnNames, FileSample};
+pub use dataset::{DatasetFault, encode_dataset};
 pub use error::ReadError;
 pub use input::InputFile;
 pub use kind::FileKind;

@@ -39,13 +39,13 @@ pub fn read(
     columns.text_among(known, all).map_err(ReadError::Unfit)?;
     columns.check_others(known, all).map_err(ReadError::Unfit)?;
     let rows = u64::try_from(metadata.num_rows()).unwrap_or(0).max(1);
-    let (size, counter) = (input.size(), input.counter());
     Ok(RowIter::from_file_into(reader).zip(1..).map(move |(row, number)| {
         let place = RecordPlace::Row(number);
         let row = row.map_err(|error| ReadError::Broken { place, fault: error.to_string() })?;
         // As if every row took an equal part of the file.
-        let position =
-            size.map_or_else(|| counter.load(Relaxed), |size| (size as f64 * number as f64 / rows as f64) as u64);
+        let position = input
+            .size()
+            .map_or_else(|| input.counter().load(Relaxed), |size| (size as f64 * number as f64 / rows as f64) as u64);
         Ok(Record { place, position, fields: Ok(fields(&row)) })
     }))
 }

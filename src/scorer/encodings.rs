@@ -26,6 +26,13 @@ impl Encodings {
         Self((bytes > 0).then(|| Cache::builder().max_capacity(bytes).weigher(weigh).build()))
     }
 
+    /// Forgets all texts.
+    pub fn clear(&self) {
+        if let Some(cache) = &self.0 {
+            cache.invalidate_all();
+        }
+    }
+
     /// The text in the model's ids.
     ///
     /// # Errors

@@ -115,6 +115,17 @@ impl Scorer {
         &self.engine
     }
 
+    /// Forgets what was made of texts: token ids, neighbours, and statistics in memory and on disk.
+    ///
+    /// # Errors
+    /// Where the files of the cache on disk cannot be deleted, in words.
+    pub async fn forget(&self) -> Result<(), String> {
+        self.encodings.clear();
+        self.substitutions.clear();
+        let engine = self.engine.clone();
+        tokio::task::spawn_blocking(move || engine.forget_statistics()).await.map_err(|error| error.to_string())?
+    }
+
     /// The threads for work on the CPU.
     pub fn workers(&self) -> &Workers {
         &self.workers

@@ -1,8 +1,8 @@
 //! Which process runs a job. A claim counts the attempt and sets a lease; who does not renew it in time has lost it.
 
 use super::error::StoreError;
-use super::jobs::{count, uuid};
 use super::open::Store;
+use super::rows::{count, uuid};
 use sqlx::Row;
 use std::time::Duration;
 use uuid::Uuid;

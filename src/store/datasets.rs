@@ -1,8 +1,8 @@
 //! Datasets: samples in blocks, written one after the other and readable once all are there.
 
 use super::error::StoreError;
-use super::jobs::{count, time, uuid};
 use super::open::Store;
+use super::rows::{count, time, uuid};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 use std::time::Duration;

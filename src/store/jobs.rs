@@ -3,6 +3,7 @@
 use super::datasets::DatasetKey;
 use super::error::StoreError;
 use super::open::Store;
+use super::rows::{count, time, uuid};
 use super::status::JobStatus;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AnyConnection, Row, Transaction};
@@ -241,20 +242,4 @@ pub(super) fn job_row(row: &AnyRow) -> Result<JobRow, StoreError> {
         finished_at: row.try_get::<Option<i64>, _>("finished_at")?.map(time).transpose()?,
         failure: row.try_get("failure")?,
     })
-}
-
-pub(super) fn uuid(row: &AnyRow, column: &str) -> Result<Uuid, StoreError> {
-    let text: &str = row.try_get(column)?;
-    text.parse().map_err(|_| StoreError::Damaged(format!("{column} is {text:?}, which is no UUID")))
-}
-
-pub(super) fn count(row: &AnyRow, column: &str) -> Result<usize, StoreError> {
-    let number: i64 = row.try_get(column)?;
-    usize::try_from(number).map_err(|_| StoreError::Damaged(format!("{column} is {number}")))
-}
-
-/// Microseconds since 1970 as a time.
-pub(super) fn time(microseconds: i64) -> Result<OffsetDateTime, StoreError> {
-    let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(microseconds) * 1_000);
-    time.map_err(|_| StoreError::Damaged(format!("{microseconds} microseconds are no time")))
 }

@@ -17,6 +17,7 @@ mod error;
 mod jobs;
 mod open;
 mod outcomes;
+mod rows;
 mod schema;
 mod status;
 #[cfg(test)]

@@ -81,16 +81,18 @@ impl Store {
         let options = AnyPoolOptions::new().acquire_timeout(PATIENCE);
         let pool = match dialect {
             // SQLite writes one transaction at a time, and each connection to memory would have its own database.
-            Dialect::Sqlite => options
-                .max_connections(1)
-                .min_connections(1)
-                .idle_timeout(None)
-                .max_lifetime(None)
-                .after_connect(|connection, _| {
-                    Box::pin(async move { connection.execute(SQLITE_SETTINGS).await.map(|_| ()) })
-                })
-                .connect(url)
-                .await,
+            Dialect::Sqlite => {
+                options
+                    .max_connections(1)
+                    .min_connections(1)
+                    .idle_timeout(None)
+                    .max_lifetime(None)
+                    .after_connect(|connection, _| {
+                        Box::pin(async move { connection.execute(SQLITE_SETTINGS).await.map(|_| ()) })
+                    })
+                    .connect(url)
+                    .await
+            }
             Dialect::Postgres => options.max_connections(POSTGRES_CONNECTIONS).connect(url).await,
         };
         Ok(Self { pool: pool.map_err(connect_error)?, dialect, durable: false, _lock: lock.map(Arc::new) })

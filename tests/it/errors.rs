@@ -102,7 +102,7 @@ async fn faults_of_type_and_unknown_fields_are_pointed_at() {
         (json!({ "samples": [{ "text": "a", "label": [1] }] }), "/samples/0/label"),
         (json!({ "samples": [{ "text": "a", "input": "b" }] }), "/samples/0"),
         (json!({ "samples": [{ "text": "a", "group": 1 }] }), "/samples/0/group"),
-        (json!({ "dataset": "sha256:0" }), "/dataset"),
+        (json!({ "corpus": "sha256:0" }), "/corpus"),
         (json!({ "samples": [{ "text": "a" }], "metrics": { "bootstrap": 1000 } }), "/metrics/bootstrap"),
         (json!({ "samples": [{ "text": "a" }], "metrics": { "fpr_targets": 0.1 } }), "/metrics/fpr_targets"),
     ] {
@@ -311,7 +311,7 @@ async fn models_must_be_configured() {
 #[tokio::test(flavor = "multi_thread")]
 async fn routes_and_methods_that_do_not_exist_are_problems() {
     let app = App::start().await;
-    for path in ["/v1", "/v1/nothing", "/v1/score/", "/docs/none.js", "/v1/datasets", "/%ff", "//"] {
+    for path in ["/v1", "/v1/nothing", "/v1/score/", "/docs/none.js", "/v1/calibrations", "/%ff", "//"] {
         assert_eq!(app.get(path).await.problem(404)["instance"], path);
     }
     for (method, path, allow) in [

@@ -9,10 +9,13 @@ mod checkpoints;
 mod cli;
 mod common;
 mod count_tokens;
+mod datasets;
 mod demo;
 #[cfg(unix)]
 mod disk_cache;
 mod dispatch;
+#[cfg(unix)]
+mod durable;
 mod errors;
 mod files;
 mod goldens;

@@ -45,10 +45,10 @@ type RunResult = Result<AuditOutcome, AuditFailure>;
 /// All audits; cheap to clone.
 #[derive(Clone)]
 pub struct Audits {
-    shared: Arc<Shared>,
+    shared: Arc<RunnerState>,
 }
 
-struct Shared {
+struct RunnerState {
     store: Store,
     settings: StoreSettings,
     work: Box<RunAudit>,
@@ -80,7 +80,7 @@ impl Audits {
         + 'static,
     ) -> Self {
         let audits = Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(RunnerState {
                 store,
                 settings,
                 work: Box::new(work),

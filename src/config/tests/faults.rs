@@ -68,7 +68,7 @@ fn wrong_types_and_ranges_are_named() {
         ("[server]\nrequest_timeout = \"25h\"", "server.request_timeout", "at most 24 hours, got 90000s"),
         ("[server]\ndrain_delay = \"25h\"", "server.drain_delay", "at most 24 hours, got 90000s"),
         ("[server]\nrequest_timeout = true", "server.request_timeout", "got true"),
-        ("[server]\nrequest_timeout = \"1 day\"", "server.request_timeout", "ms, s, m or h"),
+        ("[server]\nrequest_timeout = \"1 day\"", "server.request_timeout", "ms, s, m, h or d"),
         ("[engine]\ndevice = \"gpu\"", "engine.device", "\"cuda:N\", got \"gpu\""),
         ("[engine]\ndevice = \"cuda:-1\"", "engine.device", "got \"cuda:-1\""),
         ("[engine]\ndevice = \"cuda:\"", "engine.device", "got \"cuda:\""),

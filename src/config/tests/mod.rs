@@ -62,6 +62,7 @@ fn every_key_can_come_from_the_file() {
         [limits]
         inputs = 1
         text = "2KB"
+        dataset = "3KB"
         [[models]]
         id = "a"
         source = "models/a"
@@ -129,7 +130,7 @@ fn every_key_can_come_from_the_file() {
             retention: Some(Duration::from_secs(90 * 86_400)),
             lease: Duration::from_secs(5),
         },
-        limits: LimitSettings { inputs: 1, text: ByteSize::b(2_000) },
+        limits: LimitSettings { inputs: 1, text: ByteSize::b(2_000), dataset: ByteSize::b(3_000) },
         models: vec![
             ModelSettings {
                 device: vec![DeviceChoice::Cuda(0), DeviceChoice::Cpu],

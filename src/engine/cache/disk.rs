@@ -43,7 +43,7 @@ const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
 /// The cache on disk. Dropping it, or [`Disk::close`], writes what is queued.
 pub(super) struct Disk {
-    store: Arc<Store>,
+    store: Arc<DiskStore>,
     jobs: Mutex<Option<Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -53,14 +53,17 @@ struct Job {
     identity: Arc<str>,
     ids: Arc<[u32]>,
     stats: Stats,
+    generation: u64,
 }
 
 /// What the writing thread shares with those who look up.
-struct Store {
+struct DiskStore {
     limit: u64,
     state: RwLock<State>,
     /// Bytes of the jobs that wait.
     queued: AtomicU64,
+    /// Grows when everything is deleted: what was queued before is not written.
+    generation: AtomicU64,
     /// Whether a look-up found the files damaged.
     damaged: AtomicBool,
     metrics: DiskMetrics,
@@ -91,10 +94,11 @@ impl Disk {
         let folder = Folder::take(&settings.directory)?;
         let files = folder.open()?;
         metrics.bytes.set(folder.bytes().1 as f64);
-        let store = Arc::new(Store {
+        let store = Arc::new(DiskStore {
             limit: settings.limit,
             state: RwLock::new(State { folder: Some(folder), files: Ok(files) }),
             queued: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
             damaged: AtomicBool::new(false),
             metrics: metrics.clone(),
             warned: Mutex::default(),
@@ -109,7 +113,8 @@ impl Disk {
     pub(super) fn insert(&self, identity: &Arc<str>, ids: &Arc<[u32]>, stats: &Stats) {
         let (store, bytes) = (&self.store, encoded_len(stats.len()) as u64);
         let queued = store.queued.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let job = Job { identity: Arc::clone(identity), ids: Arc::clone(ids), stats: Arc::clone(stats) };
+        let generation = store.generation.load(Ordering::Acquire);
+        let job = Job { identity: Arc::clone(identity), ids: Arc::clone(ids), stats: Arc::clone(stats), generation };
         let room = cost(bytes) <= store.batch_bytes() && queued <= QUEUE_BYTES;
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = room && jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
@@ -137,6 +142,11 @@ impl Disk {
         if let Err(fault) = outcome {
             self.store.note_read_fault(&fault);
         }
+    }
+
+    /// Deletes all that it holds, and what is queued.
+    pub(super) fn clear(&self) -> Result<(), DiskFault> {
+        self.store.clear()
     }
 
     /// Writes what is queued, and lets go of the directory. Later look-ups find nothing.
@@ -169,7 +179,7 @@ fn cost(bytes: u64) -> u64 {
     2 * bytes + PAGES_BYTES
 }
 
-impl Store {
+impl DiskStore {
     fn batch_bytes(&self) -> u64 {
         BATCH_BYTES.min(self.limit / BATCHES_OF_LIMIT)
     }
@@ -213,17 +223,18 @@ impl Store {
     /// The writing thread.
     fn write_all(&self, queue: &Receiver<Job>) {
         while let Ok(first) = queue.recv() {
+            let generation = first.generation;
             let batch = self.gather(first, queue);
-            if !self.try_to_write(&batch) {
+            if !self.try_to_write(&batch, generation) {
                 self.metrics.dropped.increment(batch.len() as u64);
             }
         }
     }
 
     /// Whether the batch was written. Where the files turn out to be damaged a second try finds them begun anew.
-    fn try_to_write(&self, batch: &Batch) -> bool {
+    fn try_to_write(&self, batch: &Batch, generation: u64) -> bool {
         for _ in 0..2 {
-            match self.write(batch) {
+            match self.write(batch, generation) {
                 Ok(written) => return written,
                 Err(fault) => self.note_write_fault(&fault),
             }
@@ -244,25 +255,30 @@ impl Store {
     /// What is to be written at once.
     fn gather(&self, first: Job, queue: &Receiver<Job>) -> Batch {
         let until = Instant::now() + LINGER;
-        let (mut batch, mut costs, mut next) = (Batch::new(), 0, Some(first));
-        while let Some(Job { identity, ids, stats }) = next {
+        let (mut batch, mut costs, generation, mut next) = (Batch::new(), 0, first.generation, Some(first));
+        while let Some(Job { identity, ids, stats, generation: queued }) = next {
             let key = key(&identity, &ids);
             let value = encode(&key, &stats);
             costs += cost(value.len() as u64);
             self.queued.fetch_sub(value.len() as u64, Ordering::Relaxed);
-            batch.insert(key, value);
+            if queued == generation {
+                batch.insert(key, value);
+            }
             let full = costs >= self.batch_bytes();
             next = if full { None } else { queue.recv_timeout(until.saturating_duration_since(Instant::now())).ok() };
         }
         batch
     }
 
-    /// Whether the batch was written, which it is not while the cache pauses.
-    fn write(&self, batch: &Batch) -> Result<bool, DiskFault> {
+    /// Whether the batch was written, which it is not while the cache pauses, nor after everything was deleted.
+    fn write(&self, batch: &Batch, generation: u64) -> Result<bool, DiskFault> {
         self.make_usable()?;
         let full = {
             let state = self.read_state();
             let (Some(folder), Ok(files)) = (&state.folder, &state.files) else { return Ok(false) };
+            if self.generation.load(Ordering::Acquire) != generation {
+                return Ok(false);
+            }
             files.put(batch)?;
             let (young, both) = folder.bytes();
             self.metrics.bytes.set(both as f64);
@@ -272,6 +288,20 @@ impl Store {
             self.turn()?;
         }
         Ok(true)
+    }
+
+    fn clear(&self) -> Result<(), DiskFault> {
+        let mut state = self.write_state();
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        if let Ok(files) = std::mem::replace(&mut state.files, Err(Instant::now())) {
+            files.close();
+        }
+        let Some(folder) = &state.folder else { return Ok(()) };
+        folder.clear()?;
+        let files = folder.open()?;
+        state.files = Ok(files);
+        self.damaged.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Lets the oldest go.

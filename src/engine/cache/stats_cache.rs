@@ -86,6 +86,17 @@ impl StatsCache {
         self.memory.as_ref().map_or(0, Cache::weighted_size)
     }
 
+    /// Deletes all entries, in memory and on disk. Reads and writes files.
+    ///
+    /// # Errors
+    /// Where the files cannot be deleted, in words.
+    pub(in crate::engine) fn clear(&self) -> Result<(), String> {
+        if let Some(memory) = &self.memory {
+            memory.invalidate_all();
+        }
+        self.disk.as_ref().map_or(Ok(()), |disk| disk.clear().map_err(|fault| fault.to_string()))
+    }
+
     /// Writes to disk what is queued for it, and lets go of its directory.
     pub(in crate::engine) fn close(&self) {
         if let Some(disk) = &self.disk {

@@ -44,6 +44,11 @@ impl SubstitutionCache {
         Self(moka::sync::Cache::builder().max_capacity(bytes).weigher(weigher).build())
     }
 
+    /// Forgets all texts.
+    pub fn clear(&self) {
+        self.0.invalidate_all();
+    }
+
     /// The part for a model.
     pub fn for_model(&self, model: &Model) -> ModelPart {
         self.part(&format!("{} {}", model.identity, model.tokenizer_digest))

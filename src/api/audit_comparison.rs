@@ -1,0 +1,92 @@
+//! `/v1/audits/{id}/compare/{other}`: how two audits differ on the samples that both have.
+
+use super::audits::audit_id;
+use super::problem::{Kind, Problem};
+use super::problems::StateProblems;
+use super::{ApiState, answer};
+use crate::audits::{AuditError, LoadedScores, MethodDifference, PairedSamples, audit_difference};
+use crate::pool::ModelInfo;
+use crate::statistics::Bootstrap;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// How two audits, a and b, differ.
+#[derive(Serialize, ToSchema)]
+pub struct AuditComparison {
+    a: ComparedAudit,
+    b: ComparedAudit,
+    samples: PairedCounts,
+    /// The bootstrap of the intervals; each replicate draws the same samples for both audits.
+    bootstrap: Bootstrap,
+    /// One entry for each method that both audits have under the same label.
+    methods: Vec<MethodDifference>,
+}
+
+/// One of two audits.
+#[derive(Serialize, ToSchema)]
+pub struct ComparedAudit {
+    id: String,
+    model: ModelInfo,
+}
+
+/// How many samples two audits have in common.
+#[derive(Serialize, ToSchema)]
+pub struct PairedCounts {
+    /// Samples of the same text and label in both.
+    paired: usize,
+    only_a: usize,
+    only_b: usize,
+    /// Samples whose label is another one in the other audit; they are left out.
+    label_conflicts: usize,
+}
+
+/// Compare two audits.
+///
+/// On the samples that both have: texts are paired with equal texts, and methods by their labels. The same audit of two versions of a
+/// model shows what changed between them.
+#[utoipa::path(
+    get,
+    path = "/v1/audits/{id}/compare/{other}",
+    operation_id = "compare_audits",
+    tag = "audits",
+    params(("id" = String, Path, description = "Id of audit a"), ("other" = String, Path, description = "Id of audit b")),
+    responses((status = 200, description = "How b differs from a", body = AuditComparison), StateProblems)
+)]
+pub async fn compare(
+    State(state): State<ApiState>,
+    Path((a, b)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let ids = [audit_id(&a)?, audit_id(&b)?];
+    let (a, b) = (loaded(&state, ids[0]).await?, loaded(&state, ids[1]).await?);
+    let compared = move |wanted: &dyn Fn() -> bool| {
+        let paired = PairedSamples::new(&a, &b);
+        let bootstrap = Bootstrap::default();
+        let methods = audit_difference(&paired.labels, &paired.methods, Some(&bootstrap), wanted);
+        let [a, b] = [(ids[0], a), (ids[1], b)].map(|(id, scores)| ComparedAudit { id: id.to_string(), model: scores.header.model });
+        let PairedSamples { labels, only_a, only_b, label_conflicts, .. } = paired;
+        AuditComparison { a, b, samples: PairedCounts { paired: labels.len(), only_a, only_b, label_conflicts }, bootstrap, methods }
+    };
+    answer::json(&state, state.scorer.workers().run_behind(compared).await?).await
+}
+
+/// All scores of an audit that has succeeded.
+async fn loaded(state: &ApiState, id: Uuid) -> Result<LoadedScores, Problem> {
+    let audit = state.audits.get(id).await?;
+    let Some(scores) = state.audits.scores(id).await? else {
+        let detail = format!("audit {id} is {}; audits can be compared once they have succeeded", audit.status.name());
+        return Err(Problem::new(Kind::Conflict, detail));
+    };
+    let mut rows = Vec::new();
+    let mut block = 0;
+    while let Some(more) = scores.block(block).await? {
+        rows.extend(more);
+        block += 1;
+    }
+    if rows.len() != scores.header.rows {
+        return Err(AuditError::Internal(format!("audit {id} has {} of {} rows", rows.len(), scores.header.rows)).into());
+    }
+    Ok(LoadedScores { header: scores.header, rows })
+}

@@ -1,0 +1,243 @@
+//! `/v1/datasets`: uploaded, listed, looked at, deleted.
+
+use super::ApiState;
+use super::check::RequestFaults;
+use super::problem::{Kind, PointedFault, Problem};
+use super::problems::{DatasetProblems, ListProblems, LookProblems, StateProblems};
+use super::route_rules;
+use super::upload::{UploadOptions, store_body};
+use crate::audits::{AuditError, SampleTotals};
+use crate::samples::{ColumnNames, FileKind, ReadOptions};
+use crate::store::DatasetRow;
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+/// The most datasets of a page, and how many there are if the client does not say.
+const MAX_LIMIT: usize = 500;
+/// The media types of files of samples, each with its kind and with what separates its columns where that is given.
+const MEDIA: [(&str, FileKind, Option<u8>); 7] = [
+    ("application/x-ndjson", FileKind::Ndjson, None),
+    ("application/ndjson", FileKind::Ndjson, None),
+    ("application/jsonl", FileKind::Ndjson, None),
+    ("application/json", FileKind::Json, None),
+    ("text/csv", FileKind::Csv, None),
+    ("text/tab-separated-values", FileKind::Csv, Some(b'\t')),
+    ("application/vnd.apache.parquet", FileKind::Parquet, None),
+];
+
+/// A dataset.
+#[derive(Serialize, ToSchema)]
+pub struct Dataset {
+    /// The address of its content: SHA-256 over its samples as lines of JSON.
+    #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"))]
+    id: String,
+    samples: usize,
+    members: usize,
+    non_members: usize,
+    /// How many different groups its samples name.
+    groups: usize,
+    /// Bytes of the texts, as UTF-8.
+    bytes: u64,
+    /// Whether the texts are kept after an audit has used them.
+    retain: bool,
+    /// Whether the texts are there.
+    texts: bool,
+    #[serde(with = "time::serde::rfc3339")]
+    created_at: OffsetDateTime,
+}
+
+/// Datasets, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct DatasetList {
+    datasets: Vec<Dataset>,
+    /// Where there are more: the value of `after` for the next page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+impl Dataset {
+    fn new(row: DatasetRow) -> Result<Self, Problem> {
+        let SampleTotals { samples, members, non_members, groups, text_bytes, .. } =
+            serde_json::from_str(&row.description).map_err(Problem::internal)?;
+        let DatasetRow { id, retain, has_texts, created_at, .. } = row;
+        let id = id.ok_or_else(|| Problem::internal("a dataset without an id"))?;
+        Ok(Self { id, samples, members, non_members, groups, bytes: text_bytes, retain, texts: has_texts, created_at })
+    }
+}
+
+/// Upload a dataset.
+///
+/// One sample: `text` (or `input`), and perhaps `id`, `label`, `group` and `neighbors`, as an object or as a row with these columns.
+/// Other columns are not kept. The body is read as it arrives; a bad line is refused with its number, and nothing is kept. The same
+/// samples again are the same dataset.
+#[utoipa::path(
+    post,
+    path = "/v1/datasets",
+    operation_id = "upload_dataset",
+    tag = "datasets",
+    params(
+        ("retain" = Option<bool>, Query, description = "Whether the texts are kept after an audit has used them; true if left out"),
+        ("text_column" = Option<String>, Query, description = "Column or field of the texts; `text` or else `input` if left out"),
+        ("label_column" = Option<String>, Query, description = "Column or field of the labels; `label` if left out"),
+        ("id_column" = Option<String>, Query, description = "Column or field of the ids; `id` if left out"),
+        ("words" = Option<usize>, Query, minimum = 1, description = "Cut each text after so many words"),
+        ("Content-Encoding" = Option<String>, Header, description = "`gzip` or `zstd`", example = "gzip")
+    ),
+    request_body(
+        description = "Samples",
+        content(
+            (String = "application/x-ndjson", example = json!("{\"text\": \"a text\", \"label\": 1}\n{\"text\": \"another\", \"label\": 0}\n")),
+            (String = "text/csv"),
+            (Vec<crate::audits::Sample> = "application/json"),
+            (Vec<u8> = "application/vnd.apache.parquet")
+        )
+    ),
+    responses(
+        (status = 201, description = "The dataset", body = Dataset, headers(("Location" = String, description = "Where it is"))),
+        DatasetProblems
+    )
+)]
+pub async fn upload(
+    State(state): State<ApiState>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let options = upload_options(&state, &uri, &headers)?;
+    let encoded = store_body(&state, body, options).await?;
+    let row = state.audits.store().dataset(&encoded.id).await?;
+    let row = row.ok_or_else(|| Problem::internal("a dataset that was stored is not there"))?;
+    let dataset = Dataset::new(row)?;
+    let location = format!("/v1/datasets/{}", dataset.id);
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(dataset)).into_response())
+}
+
+/// List the datasets.
+#[utoipa::path(
+    get,
+    path = "/v1/datasets",
+    operation_id = "list_datasets",
+    tag = "datasets",
+    params(
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500, description = "The most datasets of a page; 500 if left out"),
+        ("after" = Option<String>, Query, description = "The `next` of the page before")
+    ),
+    responses((status = 200, description = "The datasets, newest first", body = DatasetList), ListProblems)
+)]
+pub async fn list(State(state): State<ApiState>, uri: Uri) -> Result<Json<DatasetList>, Problem> {
+    let (mut limit, mut after, mut faults) = (MAX_LIMIT, None, RequestFaults::default());
+    for (name, value) in route_rules::parameters(&uri) {
+        match name.as_str() {
+            "limit" => match value.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit)) {
+                Some(given) => limit = given,
+                None => faults
+                    .keep(PointedFault::of_parameter(name, format!("it must be a whole number from 1 to {MAX_LIMIT}"))),
+            },
+            "after" => match value.parse() {
+                Ok(key) => after = Some(key),
+                Err(_) => faults.keep(PointedFault::of_parameter(name, "it is not the `next` of a page".to_owned())),
+            },
+            _ => {}
+        }
+    }
+    faults.finish()?;
+    let rows = state.audits.store().datasets(after, limit + 1).await?;
+    let has_more = rows.len() > limit;
+    let rows: Vec<DatasetRow> = rows.into_iter().take(limit).collect();
+    let next = rows.last().map(|row| row.key.to_string()).filter(|_| has_more);
+    let datasets = rows.into_iter().map(Dataset::new).collect::<Result<_, _>>()?;
+    Ok(Json(DatasetList { datasets, next }))
+}
+
+/// Look at a dataset.
+#[utoipa::path(
+    get,
+    path = "/v1/datasets/{id}",
+    operation_id = "get_dataset",
+    tag = "datasets",
+    params(("id" = String, Path, description = "Id of the dataset")),
+    responses((status = 200, description = "The dataset", body = Dataset), LookProblems)
+)]
+pub async fn get(State(state): State<ApiState>, Path(id): Path<String>) -> Result<Json<Dataset>, Problem> {
+    Ok(Json(Dataset::new(state.audits.store().dataset(&id).await?.ok_or(AuditError::UnknownDataset)?)?))
+}
+
+/// Delete a dataset.
+///
+/// Its samples, and all statistics of texts in the caches, are gone for good; audits of it keep their results.
+#[utoipa::path(
+    delete,
+    path = "/v1/datasets/{id}",
+    operation_id = "delete_dataset",
+    tag = "datasets",
+    params(("id" = String, Path, description = "Id of the dataset")),
+    responses((status = 204, description = "The dataset is gone"), StateProblems)
+)]
+pub async fn delete(State(state): State<ApiState>, Path(id): Path<String>) -> Result<StatusCode, Problem> {
+    let dataset = state.audits.store().dataset(&id).await?.ok_or(AuditError::UnknownDataset)?;
+    if !state.audits.store().delete_dataset(dataset.key).await? {
+        return Err(AuditError::DatasetInUse.into());
+    }
+    state.scorer.forget().await.map_err(Problem::internal)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What the headers and the query say of the body.
+fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<UploadOptions, Problem> {
+    let (kind, delimiter) = media(headers)?;
+    let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
+    let read = ReadOptions { kind: Some(kind), delimiter, columns, limit: Some(state.body_limit) };
+    let (mut options, mut faults) = (UploadOptions { read, words: None, retain: true }, RequestFaults::default());
+    for (name, value) in route_rules::parameters(uri) {
+        let columns = &mut options.read.columns;
+        let fault = match name.as_str() {
+            "text_column" => set(&mut columns.text, Some(value)),
+            "label_column" => set(&mut columns.label, Some(value)),
+            "id_column" => set(&mut columns.id, Some(value)),
+            "retain" => match value.parse() {
+                Ok(retain) => set(&mut options.retain, retain),
+                Err(_) => Some("it must be `true` or `false`"),
+            },
+            "words" => match value.parse() {
+                Ok(words) => set(&mut options.words, Some(words)),
+                Err(_) => Some("it must be a whole number of at least 1"),
+            },
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            faults.keep(PointedFault::of_parameter(name, fault.to_owned()));
+        }
+    }
+    faults.finish()?;
+    Ok(options)
+}
+
+fn set<T>(place: &mut T, value: T) -> Option<&'static str> {
+    *place = value;
+    None
+}
+
+/// The kind of file that the headers name; compression is recognized by the content.
+fn media(headers: &HeaderMap) -> Result<(FileKind, Option<u8>), Problem> {
+    let unsupported = |detail: String| Problem::new(Kind::UnsupportedMediaType, detail);
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("unreadable").trim().to_ascii_lowercase());
+    if let Some(coding) = text(header::CONTENT_ENCODING)
+        && !["gzip", "zstd", "identity"].contains(&&*coding)
+    {
+        return Err(unsupported(format!("the content encoding is `{coding}`; it may be `gzip` or `zstd`")));
+    }
+    let names = MEDIA.map(|(name, ..)| name).join(", ");
+    let given = text(header::CONTENT_TYPE);
+    let given = given.ok_or_else(|| unsupported(format!("the header `content-type` is missing; it may be {names}")))?;
+    let name = given.split(';').next().unwrap_or_default().trim();
+    let known = MEDIA.into_iter().find(|(known, ..)| *known == name);
+    let (_, kind, delimiter) =
+        known.ok_or_else(|| unsupported(format!("the content type is `{name}`; it may be {names}")))?;
+    Ok((kind, delimiter))
+}

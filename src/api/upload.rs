@@ -1,0 +1,154 @@
+//! The body of an upload: streamed to a thread that reads it as a file of samples, and from there block by block into the store.
+
+use super::ApiState;
+use super::problem::{Kind, Problem};
+use crate::audits::{AuditError, DatasetWriter, EncodedDataset};
+use crate::samples::{DatasetFault, FileKind, InputFile, ReadOptions, encode_dataset};
+use axum::body::{Body, Bytes};
+use futures::StreamExt;
+use std::io::{self, Read, Write};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Chunks of the body, and blocks of samples, that may wait for each other.
+const WAITING: usize = 8;
+
+/// How a body is read.
+#[derive(Clone, Debug)]
+pub struct UploadOptions {
+    pub read: ReadOptions,
+    /// Cut each text after so many words.
+    pub words: Option<NonZeroUsize>,
+    /// Whether the texts are kept after an audit has used them.
+    pub retain: bool,
+}
+
+/// Reads a body as a dataset and writes it into the store. Nothing is kept of one that has a fault, or that breaks off.
+///
+/// # Errors
+/// The first fault.
+pub async fn store_body(state: &ApiState, body: Body, options: UploadOptions) -> Result<EncodedDataset, Problem> {
+    let limit = state.limits.dataset.as_u64();
+    let retain = options.retain;
+    let (chunks, received) = mpsc::channel(WAITING);
+    let (blocks, mut encoded_blocks) = mpsc::channel::<String>(WAITING);
+    let over = Arc::new(AtomicBool::new(false));
+    let noted = Arc::clone(&over);
+    let parser = tokio::task::spawn_blocking(move || {
+        let input = open(ChunkReader { received, chunk: Bytes::new() }, &options.read, limit, noted)?;
+        encode_dataset(input, &options.read, options.words, |block| blocks.blocking_send(block).is_ok())
+    });
+    let store = async {
+        let mut writer = DatasetWriter::begin(state.audits.store(), retain).await?;
+        while let Some(block) = encoded_blocks.recv().await {
+            writer.write(&block).await?;
+        }
+        Ok::<_, AuditError>(writer)
+    };
+    let (sent, stored) = tokio::join!(forward(body, chunks, state.request_timeout), store);
+    let encoded = parser.await.map_err(Problem::internal)?;
+    // Where the body breaks off, what was read of it has faults that are none.
+    sent?;
+    let mut writer = stored?;
+    let encoded = encoded.map_err(|fault| problem(fault, over.load(Ordering::Relaxed).then_some(limit)))?;
+    if encoded.totals.text_bytes > limit {
+        return Err(too_large(limit));
+    }
+    if let Some(rest) = &encoded.rest {
+        writer.write(rest).await?;
+    }
+    writer.complete(Some(&encoded.id), &encoded.totals).await?;
+    Ok(encoded)
+}
+
+/// Hands the body on, chunk by chunk, as fast as it is read. A reader that has found a fault reads no more.
+async fn forward(body: Body, chunks: mpsc::Sender<io::Result<Bytes>>, patience: Duration) -> Result<(), Problem> {
+    let mut stream = body.into_data_stream();
+    loop {
+        let next = tokio::time::timeout(patience, stream.next()).await;
+        let broken = match next {
+            Ok(None) => return Ok(()),
+            Ok(Some(Ok(chunk))) => {
+                if chunks.send(Ok(chunk)).await.is_err() {
+                    // A client that is still sending when the connection closes would never see the answer.
+                    drain(stream, patience).await;
+                    return Ok(());
+                }
+                continue;
+            }
+            Ok(Some(Err(error))) => Problem::new(Kind::MalformedBody, format!("the body broke off: {error}")),
+            Err(_) => Problem::new(Kind::BodyTimeout, "no more of the body arrived within `server.request_timeout`"),
+        };
+        let _ = chunks.send(Err(io::Error::other("the body broke off"))).await;
+        return Err(broken);
+    }
+}
+
+/// Reads on for a while without keeping anything.
+async fn drain(mut stream: axum::body::BodyDataStream, patience: Duration) {
+    const MOST: usize = 64 << 20;
+    let reading = async {
+        let mut bytes = 0;
+        while let Some(Ok(chunk)) = stream.next().await {
+            bytes += chunk.len();
+            if bytes > MOST {
+                break;
+            }
+        }
+    };
+    // A passed time is no error: there is an answer.
+    let _ = tokio::time::timeout(patience, reading).await;
+}
+
+/// The body as a file, of at most so many bytes once decompressed. Parquet is read at any place, so it goes to a temporary file.
+fn open(
+    body: ChunkReader,
+    options: &ReadOptions,
+    limit: u64,
+    over: Arc<AtomicBool>,
+) -> Result<InputFile, DatasetFault> {
+    let unreadable = |error: io::Error| DatasetFault::Unreadable(error.into());
+    let mut input = InputFile::from_reader(body, "").map_err(unreadable)?.limited(limit, over);
+    if options.kind != Some(FileKind::Parquet) {
+        return Ok(input);
+    }
+    let mut file = tempfile::NamedTempFile::new().map_err(unreadable)?;
+    io::copy(&mut input, &mut file).and_then(|_| file.flush()).map_err(unreadable)?;
+    InputFile::temporary(file).map_err(unreadable)
+}
+
+fn problem(fault: DatasetFault, over: Option<u64>) -> Problem {
+    match (over, fault) {
+        (Some(limit), _) => too_large(limit),
+        (None, DatasetFault::Internal(error)) => error.into(),
+        (None, fault) => Problem::fault("", fault.to_string()),
+    }
+}
+
+fn too_large(limit: u64) -> Problem {
+    let detail = format!("the dataset is longer than the limit `limits.dataset` of {limit} bytes, decompressed");
+    Problem::new(Kind::TooLarge, detail)
+}
+
+/// Chunks that come from elsewhere, as a reader.
+struct ChunkReader {
+    received: mpsc::Receiver<io::Result<Bytes>>,
+    chunk: Bytes,
+}
+
+impl Read for ChunkReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.chunk.is_empty() {
+            match self.received.blocking_recv() {
+                Some(chunk) => self.chunk = chunk?,
+                None => return Ok(0),
+            }
+        }
+        let taken = self.chunk.split_to(self.chunk.len().min(buffer.len()));
+        buffer[..taken.len()].copy_from_slice(&taken);
+        Ok(taken.len())
+    }
+}

@@ -1,0 +1,108 @@
+//! A whole file of samples as the blocks of a dataset.
+
+use super::columns::{BadRecord, FileSample};
+use super::error::ReadError;
+use super::input::InputFile;
+use super::place::RecordPlace;
+use super::words::first_words;
+use super::{ReadOptions, records};
+use crate::audits::{AuditError, DatasetEncoder, EncodedDataset, Sample};
+use std::num::NonZeroUsize;
+
+/// Why a file makes no dataset.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetFault {
+    /// It cannot be read, or is no file of samples.
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
+    /// One record is no sample.
+    #[error("{place}: {fault}")]
+    Record { place: RecordPlace, fault: String },
+    /// The samples make no audit.
+    #[error("{0}")]
+    Samples(String),
+    /// Nobody takes the blocks any more.
+    #[error("the blocks are not wanted any more")]
+    Unwanted,
+    /// Our own fault.
+    #[error(transparent)]
+    Internal(#[from] AuditError),
+}
+
+/// Reads all samples of a file, each text cut after so many words, and gives `emit` each block that is full; the rest is part of
+/// what is returned. `emit` returns whether more blocks are wanted. Memory is bounded by the largest record and a block.
+///
+/// # Errors
+/// [`DatasetFault`] for the first fault.
+pub fn encode_dataset(
+    input: InputFile,
+    options: &ReadOptions,
+    words: Option<NonZeroUsize>,
+    mut emit: impl FnMut(String) -> bool,
+) -> Result<EncodedDataset, DatasetFault> {
+    let mut encoder = DatasetEncoder::default();
+    for record in records(input, options)? {
+        let record = record?;
+        let place = record.place;
+        let read = record.fields.map_err(BadRecord::from).and_then(|fields| options.columns.sample(fields));
+        let FileSample { sample, .. } =
+            read.map_err(|BadRecord { fault, .. }| DatasetFault::Record { place, fault })?;
+        let text = match words {
+            Some(words) => first_words(&sample.text, words.get()).to_owned(),
+            None => sample.text,
+        };
+        if let Some(block) = encoder.add(&Sample { text, ..sample })?
+            && !emit(block)
+        {
+            return Err(DatasetFault::Unwanted);
+        }
+    }
+    let encoded = encoder.finish();
+    match encoded.totals.fault() {
+        Some(fault) => Err(DatasetFault::Samples(fault)),
+        None => Ok(encoded),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::ColumnNames;
+    use std::io::Cursor;
+
+    fn encode(content: &str, words: Option<usize>) -> Result<(EncodedDataset, Vec<String>), DatasetFault> {
+        let input = InputFile::from_reader(Cursor::new(content.to_owned()), "").unwrap();
+        let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
+        let options = ReadOptions { columns, ..ReadOptions::default() };
+        let mut blocks = Vec::new();
+        let encoded = encode_dataset(input, &options, words.and_then(NonZeroUsize::new), |block| {
+            blocks.push(block);
+            true
+        })?;
+        blocks.extend(encoded.rest.clone());
+        Ok((encoded, blocks))
+    }
+
+    #[test]
+    fn the_id_is_that_of_the_samples_whatever_the_file() {
+        let lines = "{\"input\": \"a b\", \"label\": 1, \"more\": 7}\n\n{\"text\": \"c\", \"label\": \"non-member\"}\n";
+        let (encoded, blocks) = encode(lines, None).unwrap();
+        assert_eq!(blocks, ["{\"text\":\"a b\",\"label\":1}\n{\"text\":\"c\",\"label\":0}\n"]);
+        // printf '%s\n' '{"text":"a b","label":1}' '{"text":"c","label":0}' | sha256sum
+        assert_eq!(encoded.id, "sha256:8f811462fdfb987f627828a29ab0a80b99e16223239a17a961c8f210e7958040");
+        assert_eq!((encoded.totals.members, encoded.totals.non_members, encoded.totals.text_bytes), (1, 1, 4));
+        assert_eq!(encode("text,label\na b,1\nc,0\n", None).unwrap().0.id, encoded.id);
+        let (cut, _) = encode(lines, Some(1)).unwrap();
+        assert!(cut.id != encoded.id && cut.totals.text_bytes == 2);
+    }
+
+    #[test]
+    fn faults_have_their_place() {
+        let fault = |content: &str| encode(content, None).unwrap_err().to_string();
+        let mut many = "{\"text\": \"a\"}\n".repeat(99_998);
+        many.push_str("{\"text\": 1}\n");
+        assert_eq!(fault(&many), "line 99999: `text`: invalid type: integer `1`, expected a string");
+        assert!(fault("{\"text\": \"a\", \"label\": 1}\n").contains("1 members and 0 non-members"));
+        assert!(fault("").contains("is empty"));
+    }
+}

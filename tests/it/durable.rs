@@ -1,0 +1,244 @@
+//! Audits that outlive the processes that run them: the program is killed at any moment, and the results are those of an audit
+//! that nobody disturbed.
+//!
+//! `PDR_AUDIT_TEST_POSTGRES` names a PostgreSQL to use as well, and `PDR_AUDIT_TEST_ROUNDS` says how often to kill.
+
+use crate::common::client::{Answer, Client, send};
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::{AnyPool, AssertSqlSafe, Executor};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+const PATIENCE: Duration = Duration::from_secs(240);
+/// Short, so that another process takes over soon.
+const LEASE: &str = "1s";
+
+/// The program, serving from a store.
+struct Service {
+    process: Child,
+    client: Client,
+}
+
+impl Service {
+    fn start(store: &str, statistics: &Path) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
+            .args(["serve", "--port", "0"])
+            .env("PDR_AUDIT__STORE__URL", store)
+            .env("PDR_AUDIT__STORE__LEASE", LEASE)
+            .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
+            .env("PDR_AUDIT__ENGINE__DISK_CACHE", statistics)
+            .env("PDR_AUDIT__SERVER__DRAIN_DELAY", "0")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let line = log.find(|line| line.contains("listening on http://")).expect("the service starts");
+        let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
+        // Read on, so that the service never waits for its log to be read.
+        std::thread::spawn(move || log.for_each(drop));
+        Self { process, client: Client::new(address.parse().unwrap()) }
+    }
+
+    fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    async fn submit(&self, body: &Value, key: Option<&str>) -> Answer {
+        let request = self.client.request(Method::POST, "/v1/audits").json(body);
+        let answer = send(key.into_iter().fold(request, |request, key| request.header("idempotency-key", key))).await;
+        assert!([200, 202].contains(&answer.status), "{}", answer.text());
+        answer
+    }
+
+    async fn audit(&self, id: &str) -> Value {
+        self.client.get(&format!("/v1/audits/{id}")).await.ok()
+    }
+
+    /// The audit once it has ended.
+    async fn ended(&self, id: &str) -> Value {
+        let begun = Instant::now();
+        loop {
+            let audit = self.audit(id).await;
+            if !["queued", "running"].contains(&audit["status"].as_str().unwrap()) {
+                return audit;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{audit}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn scores(&self, id: &str) -> String {
+        self.client.get(&format!("/v1/audits/{id}/scores")).await.text().to_owned()
+    }
+}
+
+/// An audit of so many short texts, of which one in ten comes twice.
+fn request(samples: usize) -> Value {
+    let sample = |number: usize| {
+        let text = format!("Sample {} stands on the shelf beside the brass clock.", number - number % 10 / 9);
+        json!({ "id": number, "text": text, "label": number % 2, "group": (number % 3).to_string() })
+    };
+    let by_entropy = json!({ "name": "loss", "pdr": { "decay": "entropy_dataset" } });
+    let samples: Vec<Value> = (0..samples).map(sample).collect();
+    json!({ "samples": samples, "methods": ["loss", "min_k", by_entropy], "metrics": { "bootstrap": { "replicates": 20 } } })
+}
+
+/// What must not depend on interruptions.
+fn findings(audit: &Value) -> Value {
+    assert_eq!(audit["status"], "succeeded", "{audit}");
+    let mut results = audit["results"].clone();
+    let parts = results.as_object_mut().unwrap();
+    parts.remove("usage");
+    results
+}
+
+/// The URL of an empty store of each kind that outlives a process, in this directory.
+async fn places(directory: &Path) -> Vec<String> {
+    let file = format!("sqlite://{}/{}.db", directory.display(), Uuid::new_v4());
+    let Ok(url) = std::env::var("PDR_AUDIT_TEST_POSTGRES") else {
+        eprintln!("SKIPPED on PostgreSQL: PDR_AUDIT_TEST_POSTGRES is not set");
+        return vec![file];
+    };
+    vec![file, postgres(&url).await]
+}
+
+async fn postgres(url: &str) -> String {
+    sqlx::any::install_default_drivers();
+    let pool = AnyPool::connect(url).await.unwrap();
+    let name = format!("test_{}", Uuid::new_v4().simple());
+    pool.execute(AssertSqlSafe(format!("CREATE SCHEMA {name}"))).await.unwrap();
+    pool.close().await;
+    format!("{url}?options[search_path]={name}")
+}
+
+fn rounds() -> usize {
+    std::env::var("PDR_AUDIT_TEST_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap())
+}
+
+fn id(answer: &Answer) -> String {
+    answer.json()["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_killed_at_any_moment_changes_no_result() {
+    const SAMPLES: usize = 2_000;
+    let directory = tempfile::tempdir().unwrap();
+    let statistics = || directory.path().join(Uuid::new_v4().to_string());
+    let request = request(SAMPLES);
+    for (kind, place) in places(directory.path()).await.into_iter().enumerate() {
+        let undisturbed = Service::start(&place, &statistics());
+        let begun = Instant::now();
+        let audit = id(&undisturbed.submit(&request, None).await);
+        let (expected, took) = (findings(&undisturbed.ended(&audit).await), begun.elapsed());
+        let scores = undisturbed.scores(&audit).await;
+        assert_eq!(scores.lines().count(), SAMPLES);
+        undisturbed.kill();
+        for round in 0..rounds() {
+            let (place, statistics) = (places(directory.path()).await.swap_remove(kind), statistics());
+            let service = Service::start(&place, &statistics);
+            let audit = id(&service.submit(&request, None).await);
+            // From at once to about the end.
+            let share = ((round as f64 + 0.6) * 0.618_034).fract();
+            tokio::time::sleep(took.mul_f64(share)).await;
+            service.kill();
+            let service = Service::start(&place, &statistics);
+            let again = service.ended(&audit).await;
+            assert_eq!(findings(&again), expected, "killed at {share:.2} of the time");
+            assert_eq!(service.scores(&audit).await, scores, "killed at {share:.2} of the time");
+            service.kill();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_scored_before_is_not_scored_again() {
+    const SAMPLES: usize = 3_000;
+    let directory = tempfile::tempdir().unwrap();
+    let place = places(directory.path()).await.swap_remove(0);
+    let statistics = directory.path().join("statistics");
+    let service = Service::start(&place, &statistics);
+    let audit = id(&service.submit(&request(SAMPLES), None).await);
+    let begun = Instant::now();
+    let done = loop {
+        let done = service.audit(&audit).await["progress"]["done"].as_u64().unwrap();
+        // Half of them in the first of two rounds.
+        if done >= SAMPLES as u64 / 4 {
+            break done;
+        }
+        assert!(begun.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    // Statistics are written every second.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    service.kill();
+    let service = Service::start(&place, &statistics);
+    let ended = service.ended(&audit).await;
+    let usage = &ended["results"]["usage"];
+    let distinct = SAMPLES as u64 * 9 / 10;
+    // Progress counts both rounds and all copies of a text.
+    let before = (2 * done * 9 / 10).min(distinct);
+    let again = before.saturating_sub(distinct - usage["forward_passes"].as_u64().unwrap());
+    assert!(again * 10 <= before, "{again} of {before} sequences ran again: {usage}");
+    service.kill();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_gives_the_audit_to_the_next_process() {
+    let directory = tempfile::tempdir().unwrap();
+    for place in places(directory.path()).await {
+        let statistics = directory.path().join(Uuid::new_v4().to_string());
+        let mut service = Service::start(&place, &statistics);
+        let key = Some("the same submission");
+        let audit = id(&service.submit(&request(2_000), key).await);
+        while service.audit(&audit).await["status"] == "queued" {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let pid = service.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(service.process.wait().unwrap().success());
+        // As many times as an audit may be claimed without an end: these ends do not count.
+        for _ in 0..3 {
+            let mut service = Service::start(&place, &statistics);
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let pid = service.process.id().to_string();
+            assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+            assert!(service.process.wait().unwrap().success());
+        }
+        let service = Service::start(&place, &statistics);
+        assert_eq!(id(&service.submit(&request(2_000), key).await), audit, "the same key is the same audit");
+        assert_eq!(service.ended(&audit).await["status"], "succeeded");
+        service.kill();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_share_a_database() {
+    let directory = tempfile::tempdir().unwrap();
+    let places = places(directory.path()).await;
+    let Some(place) = places.get(1) else { return };
+    let statistics = || directory.path().join(Uuid::new_v4().to_string());
+    let (first, second) = (Service::start(place, &statistics()), Service::start(place, &statistics()));
+    let request = request(2_000);
+    let (a, b) = tokio::join!(first.submit(&request, Some("k")), second.submit(&request, Some("k")));
+    let audit = id(&a);
+    assert_eq!(audit, id(&b), "the same key on both is one audit");
+    let undisturbed = findings(&second.ended(&audit).await);
+    assert_eq!(first.audit(&audit).await["results"], second.audit(&audit).await["results"]);
+
+    // More audits than one process runs at once, so both have some when one of them dies.
+    let mut audits = Vec::new();
+    for _ in 0..6 {
+        audits.push(id(&first.submit(&request, None).await));
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    first.kill();
+    for audit in &audits {
+        assert_eq!(findings(&second.ended(audit).await), undisturbed);
+    }
+    second.kill();
+}
