@@ -12,6 +12,7 @@
 //! - an error of one sample does not end the others;
 //! - a model that is reloaded while an audit runs is waited for.
 
+mod audit_difference;
 mod columns;
 mod error;
 mod job;
@@ -28,6 +29,7 @@ mod sample;
 mod scoring;
 mod status;
 
+pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
 pub use columns::Column;
 pub use error::{AuditError, AuditFailure};
 pub use limits::MAX_SAMPLES;
