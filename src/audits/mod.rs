@@ -17,8 +17,11 @@ mod columns;
 mod error;
 mod job;
 mod limits;
+mod metric_checks;
+mod metric_options;
 mod ordered_profile;
 mod page;
+mod profiles;
 mod report;
 mod request;
 mod results;
@@ -27,20 +30,24 @@ mod run;
 mod runner;
 mod sample;
 mod scoring;
+mod selected_tokens;
 mod status;
+mod token_selection;
 
 pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
 pub use columns::Column;
 pub use error::{AuditError, AuditFailure};
 pub use limits::MAX_SAMPLES;
+pub use metric_options::{AverageOver, ProfileOptions};
 pub use page::{AuditFilter, AuditPage};
 pub use report::{
-    AuditReport, Excluded, ExpandedRequest, GroupMethod, GroupReport, MethodFindings, MethodReport, OtherModel,
-    Provenance, SampleCounts, Separation, VersusBaseline, build_report,
+    AuditReport, Averages, Excluded, ExpandedRequest, GroupAverage, GroupMethod, GroupReport, MeanTpr, MethodFindings,
+    MethodReport, OtherModel, Provenance, SampleCounts, Separation, VersusBaseline, build_report,
 };
 pub use request::{AuditMetrics, AuditRequest};
 pub use results::{AuditResults, SampleScores};
 pub use run::{AuditOutcome, run};
 pub use runner::Audits;
 pub use sample::{Label, MAX_GROUPS, Sample, SampleId, samples_error};
+pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens};
 pub use status::{AuditSnapshot, AuditStatus, AuditSubject};

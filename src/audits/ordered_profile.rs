@@ -1,15 +1,16 @@
 //! Sums over the samples of an audit, in the order of the samples.
 
+use super::metric_options::ProfileOptions;
+use super::profiles::AuditProfiles;
 use super::sample::Sample;
 use crate::engine::Stats;
-use crate::statistics::PositionProfile;
 use std::collections::BTreeMap;
 
-/// A position profile to which samples are added in their own order, whatever the order they come in: sums of `f64` depend on
+/// Position profiles to which samples are added in their own order, whatever the order they come in: sums of `f64` depend on
 /// it, and a report must not depend on the time at which its samples were done.
 pub struct OrderedProfile<'a> {
     samples: &'a [Sample],
-    profile: PositionProfile,
+    profiles: AuditProfiles,
     /// The first sample that was not added.
     next: usize,
     /// Samples that came before an earlier one.
@@ -17,23 +18,24 @@ pub struct OrderedProfile<'a> {
 }
 
 impl<'a> OrderedProfile<'a> {
-    /// An empty profile of these samples.
-    pub fn new(samples: &'a [Sample]) -> Self {
-        Self { samples, profile: PositionProfile::default(), next: 0, waiting: BTreeMap::new() }
+    /// Empty profiles of these samples.
+    pub fn new(samples: &'a [Sample], options: ProfileOptions) -> Self {
+        Self { samples, profiles: AuditProfiles::new(options), next: 0, waiting: BTreeMap::new() }
     }
 
     /// Adds the statistics of the sample at this place, none where it could not be run.
     pub fn add(&mut self, row: usize, stats: Stats) {
         self.waiting.insert(row, stats);
         while let Some(stats) = self.waiting.remove(&self.next) {
-            self.profile.add(self.samples[self.next].is_member(), &stats);
+            let sample = &self.samples[self.next];
+            self.profiles.add(sample.is_member(), sample.group.as_deref(), &stats);
             self.next += 1;
         }
     }
 
-    /// The profile of the samples up to the first that was not added.
-    pub fn finish(self) -> PositionProfile {
-        self.profile
+    /// The profiles of the samples up to the first that was not added.
+    pub fn finish(self) -> AuditProfiles {
+        self.profiles
     }
 }
 
@@ -57,7 +59,7 @@ mod tests {
         };
         let samples: Vec<Sample> = (0..500).map(sample).collect();
         let folded = |order: &mut dyn Iterator<Item = usize>| {
-            let mut profile = OrderedProfile::new(&samples);
+            let mut profile = OrderedProfile::new(&samples, ProfileOptions::default());
             order.for_each(|row| profile.add(row, stats(row)));
             assert!(profile.waiting.is_empty());
             profile.finish()
@@ -67,8 +69,8 @@ mod tests {
         // 7 and 500 have no common divisor, so that every sample comes once.
         assert!(expected == folded(&mut (0..500).map(|step| step * 7 % 500)));
         // The sums themselves do depend on the order.
-        let mut unordered = PositionProfile::default();
-        (0..500).rev().for_each(|row| unordered.add(samples[row].is_member(), &stats(row)));
+        let mut unordered = AuditProfiles::default();
+        (0..500).rev().for_each(|row| unordered.add(samples[row].is_member(), None, &stats(row)));
         assert!(expected != unordered);
     }
 }

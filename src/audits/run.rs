@@ -8,15 +8,13 @@ use super::request::AuditRequest;
 use super::results::{AuditResults, SampleScores};
 use super::sample::Sample;
 use super::scoring::{BoundRequest, Round, is_of_one_text};
+use super::selected_tokens::{TextTokens, TokenTally};
 use crate::engine::Stats;
 use crate::methods::{LabelledMethod, Weighting, dataset_weights};
 use crate::scorer::{IN_FLIGHT, Input, Scored, Scorer, ScorerError, TextError, Usage};
 use futures::{StreamExt, stream};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// The most positions that a report lists.
-const MOST_POSITIONS: usize = 4096;
 
 /// An audit that has been run.
 #[derive(Clone, Debug)]
@@ -56,7 +54,7 @@ async fn score_samples(
     let (later, first): (Vec<_>, Vec<_>) = methods.partition(needs_entropies);
     let rounds = if later.is_empty() { 1 } else { 2 };
 
-    let mut profile = OrderedProfile::new(&request.samples);
+    let mut profile = OrderedProfile::new(&request.samples, request.metrics.position_profile.clone());
     let round = binding.round(first, Arc::new([]));
     let add = |row: usize, stats: &Stats| profile.add(row, Arc::clone(stats));
     let mut usage = scores.round(&round, add, |done| progress(done / rounds)).await?;
@@ -72,10 +70,15 @@ async fn score_samples(
     }
     let mut models = binding.bound.infos().into_iter();
     let model = models.next().ok_or_else(|| ScorerError::Internal("an audit is bound to no model".to_owned()))?;
+    let labelled = request.samples.iter().any(|sample| sample.is_member().is_some());
+    let most = request.metrics.selected_tokens.unwrap_or(0);
+    let text = |id| binding.bound.models[0].tokenizer.piece(id);
     Ok(AuditResults {
+        selected_tokens: scores.tokens.most_selected(&binding.selections, most, labelled, text),
         columns: scores.columns,
         rows: scores.rows,
-        profile: profile.rows(MOST_POSITIONS),
+        profile: profile.rows(),
+        group_profiles: profile.group_rows(),
         usage,
         repeated_passes,
         model,
@@ -93,12 +96,14 @@ struct ScoreTable<'a> {
     samples: &'a [Sample],
     columns: Vec<Column>,
     rows: Vec<SampleScores>,
+    /// The tokens that methods select.
+    tokens: TokenTally,
 }
 
 impl<'a> ScoreTable<'a> {
     fn new(samples: &'a [Sample], columns: Vec<Column>) -> Self {
         let rows = samples.iter().map(|sample| SampleScores::unknown(sample, columns.len())).collect();
-        Self { samples, columns, rows }
+        Self { samples, columns, rows, tokens: TokenTally::default() }
     }
 
     /// Scores every sample by the methods of one round, keeps the scores in their columns, and gives `add` the statistics of
@@ -115,16 +120,16 @@ impl<'a> ScoreTable<'a> {
         let one = |rows: Vec<usize>| async move {
             let Sample { text, neighbors, .. } = &samples[rows[0]];
             let input = Input { id: None, text: text.clone(), neighbors: neighbors.clone() };
-            (rows, round.score(input).await)
+            (rows, round.score_and_select(input).await)
         };
         let mut texts = stream::iter(same_texts(samples)).map(one).buffered(IN_FLIGHT);
         while let Some((rows, one)) = texts.next().await {
             done += rows.len();
             match one {
-                Ok(one) => {
+                Ok((one, tokens)) => {
                     scored += 1;
                     usage.add(Usage { tokens: one.usage.tokens * rows.len(), ..one.usage });
-                    self.keep(&rows, one, &mut add);
+                    self.keep(&rows, one, &tokens, &mut add);
                 }
                 Err(error) if is_of_one_text(&error) => {
                     tracing::error!(sample = rows[0], %error, "the model failed on a sample of an audit");
@@ -146,10 +151,11 @@ impl<'a> ScoreTable<'a> {
     }
 
     /// The scores of a text for all samples of it.
-    fn keep(&mut self, rows: &[usize], one: Scored, add: &mut impl FnMut(usize, &Stats)) {
+    fn keep(&mut self, rows: &[usize], one: Scored, tokens: &TextTokens, add: &mut impl FnMut(usize, &Stats)) {
         for (result, stats) in one.results.iter().zip(&one.stats) {
             for &row in rows {
                 add(row, stats);
+                self.tokens.add(self.samples[row].is_member(), tokens);
                 self.rows[row].keep(result.clone(), &self.columns);
             }
         }

@@ -3,6 +3,8 @@
 use super::error::AuditFailure;
 use super::request::AuditRequest;
 use super::retry::until_final;
+use super::selected_tokens::TextTokens;
+use super::token_selection::{TokenSelection, token_selections};
 use crate::engine::EngineError;
 use crate::methods::LabelledMethod;
 use crate::pool::ModelInfo;
@@ -14,6 +16,8 @@ pub struct BoundRequest<'a> {
     scorer: &'a Scorer,
     plan: Plan,
     pub bound: Arc<Bound>,
+    /// The selections whose tokens are counted.
+    pub selections: Arc<[TokenSelection]>,
     /// What all scores of the audit come from.
     models: Vec<ModelInfo>,
 }
@@ -34,7 +38,8 @@ impl<'a> BoundRequest<'a> {
     pub async fn new(scorer: &'a Scorer, request: &AuditRequest) -> Result<Self, AuditFailure> {
         let plan = Plan::from(request);
         let bound = until_final(|| async { Ok(scorer.bind(&plan).await?) }).await?;
-        Ok(Self { scorer, plan, models: bound.infos(), bound })
+        let selections = request.metrics.selected_tokens.map_or(Vec::new(), |_| token_selections(&request.methods));
+        Ok(Self { scorer, plan, selections: selections.into(), models: bound.infos(), bound })
     }
 
     /// A round of these methods; `dataset_weights` are those of `entropy_dataset`, where they are known.
@@ -68,6 +73,36 @@ impl Round<'_> {
             }
             scored => Ok(scored?),
         }
+    }
+
+    /// As [`Round::score`], with the tokens of the text that are to be counted: none where no selections are asked for.
+    /// A selection by the entropies of all texts is evaluated once they are known, all others and the tokens of the text
+    /// before that.
+    ///
+    /// # Errors
+    /// As [`Round::score`].
+    pub async fn score_and_select(&self, input: Input) -> Result<(Scored, TextTokens), AuditFailure> {
+        let selections = Arc::clone(&self.request.selections);
+        if selections.is_empty() {
+            return Ok((self.score(input).await?, TextTokens::default()));
+        }
+        let text = input.text.clone();
+        let scored = self.score(input).await?;
+        let (ids, stats) = (scored.ids.first().cloned(), scored.stats.first().cloned());
+        let (Some(ids), Some(stats)) = (ids, stats) else { return Ok((scored, TextTokens::default())) };
+        let entropies = Arc::clone(&self.dataset_weights);
+        let select = move || {
+            // The first id is never scored.
+            let ids: Vec<u32> = ids.iter().skip(1).take(stats.len()).copied().collect();
+            let selected = |selection: &TokenSelection| match selection.needs_entropies() == entropies.is_empty() {
+                true => Vec::new(),
+                false => selection.selected_ids(&text, &ids, &stats, &entropies),
+            };
+            let selected = selections.iter().map(selected).collect();
+            TextTokens { ids: if entropies.is_empty() { ids } else { Vec::new() }, selected }
+        };
+        let tokens = self.request.scorer.workers().run(select).await?;
+        Ok((scored, tokens))
     }
 
     async fn score_anew(&self, input: Input) -> Result<Scored, AuditFailure> {
