@@ -42,6 +42,7 @@ pub struct AuditMetrics {
     pub average: Vec<AverageOver>,
     /// Which texts and positions the position profile covers.
     #[serde(deserialize_with = "profile_options")]
+    #[schema(value_type = Option<ProfileOptions>)]
     pub position_profile: ProfileOptions,
     /// How many tokens to list, by class, of those that `min_k` and `min_k_plus_plus` select most often; null for none.
     #[schema(minimum = 1, maximum = 1000)]

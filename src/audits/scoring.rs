@@ -65,7 +65,7 @@ impl Round<'_> {
     ///
     /// # Errors
     /// [`AuditFailure`]; see [`is_of_one_text`].
-    pub async fn score(&self, input: Input) -> Result<Scored, AuditFailure> {
+    async fn score(&self, input: Input) -> Result<Scored, AuditFailure> {
         match self.request.scorer.score_behind(&self.bound, input.clone()).await {
             Err(error) if error.is_retryable() || failed_to_run(&error) => {
                 tracing::debug!(%error, "a text of an audit is scored again");
@@ -75,9 +75,7 @@ impl Round<'_> {
         }
     }
 
-    /// As [`Round::score`], with the tokens of the text that are to be counted: none where no selections are asked for.
-    /// A selection by the entropies of all texts is evaluated once they are known, all others and the tokens of the text
-    /// before that.
+    /// As [`Round::score`], with the tokens of the text that this round counts: none where no selections are asked for.
     ///
     /// # Errors
     /// As [`Round::score`].
@@ -86,21 +84,12 @@ impl Round<'_> {
         if selections.is_empty() {
             return Ok((self.score(input).await?, TextTokens::default()));
         }
-        let text = input.text.clone();
+        let (text, entropies) = (input.text.clone(), Arc::clone(&self.dataset_weights));
         let scored = self.score(input).await?;
-        let (ids, stats) = (scored.ids.first().cloned(), scored.stats.first().cloned());
-        let (Some(ids), Some(stats)) = (ids, stats) else { return Ok((scored, TextTokens::default())) };
-        let entropies = Arc::clone(&self.dataset_weights);
-        let select = move || {
-            // The first id is never scored.
-            let ids: Vec<u32> = ids.iter().skip(1).take(stats.len()).copied().collect();
-            let selected = |selection: &TokenSelection| match selection.needs_entropies() == entropies.is_empty() {
-                true => Vec::new(),
-                false => selection.selected_ids(&text, &ids, &stats, &entropies),
-            };
-            let selected = selections.iter().map(selected).collect();
-            TextTokens { ids: if entropies.is_empty() { ids } else { Vec::new() }, selected }
+        let (Some(ids), Some(stats)) = (scored.ids.first().cloned(), scored.stats.first().cloned()) else {
+            return Ok((scored, TextTokens::default()));
         };
+        let select = move || TextTokens::new(&selections, &text, &ids, &stats, &entropies);
         let tokens = self.request.scorer.workers().run(select).await?;
         Ok((scored, tokens))
     }

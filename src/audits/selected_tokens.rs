@@ -1,6 +1,7 @@
 //! The tokens that methods select most often, by class.
 
 use super::token_selection::TokenSelection;
+use crate::token_stats::TokenStats;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -50,6 +51,28 @@ pub struct TextTokens {
     pub ids: Vec<u32>,
     /// The ids that each selection takes; none of a selection that is not evaluated now.
     pub selected: Vec<Vec<u32>>,
+}
+
+impl TextTokens {
+    /// The tokens of a text that one round of an audit counts. `ids` are those of the text, of which the first is never
+    /// scored, and `tokens` the statistics of the others. `entropies` are the weights of `entropy_dataset`, empty in the
+    /// first round: selections that depend on them are evaluated in the second one, and everything else in the first.
+    pub fn new(
+        selections: &[TokenSelection],
+        text: &str,
+        ids: &[u32],
+        tokens: &[TokenStats],
+        entropies: &[f64],
+    ) -> Self {
+        let first_round = entropies.is_empty();
+        let scored: Vec<u32> = ids.iter().skip(1).take(tokens.len()).copied().collect();
+        let selected = |selection: &TokenSelection| match selection.needs_entropies() == first_round {
+            true => Vec::new(),
+            false => selection.selected_ids(text, &scored, tokens, entropies),
+        };
+        let selected = selections.iter().map(selected).collect();
+        Self { ids: if first_round { scored } else { Vec::new() }, selected }
+    }
 }
 
 /// Counts of tokens by class and selection. Their sums do not depend on the order of the texts, and their memory is
@@ -131,11 +154,10 @@ fn count(counts: &mut HashMap<u32, u64>, ids: &[u32]) {
 mod tests {
     use super::*;
     use crate::audits::token_selection::token_selections;
-    use crate::methods::{LabelledMethod, default_methods};
+    use crate::methods::{MethodRequest, Scope, default_methods, resolve};
 
     fn selections() -> Vec<TokenSelection> {
-        let methods: Vec<LabelledMethod> = default_methods();
-        token_selections(&methods)
+        token_selections(&default_methods())
     }
 
     fn tokens(ids: &[u32], selected: [&[u32]; 2]) -> TextTokens {
@@ -170,6 +192,21 @@ mod tests {
         assert_eq!(rows(&listed[1].non_members), [(1, "<1>", 1, 1), (3, "<3>", 1, 1)]);
         assert!(listed.iter().all(|selection| selection.all.is_none()));
         assert_eq!(listed, tallied(&[3, 2, 1, 0]));
+    }
+
+    #[test]
+    fn each_token_is_counted_in_one_round() {
+        let requests = serde_json::json!([
+            { "name": "min_k", "k": 0.5 },
+            { "name": "min_k", "k": 0.5, "pdr": { "decay": "entropy_dataset", "select": "before" } },
+        ]);
+        let requests: Vec<MethodRequest> = serde_json::from_value(requests).expect("requests");
+        let selections =
+            token_selections(&resolve(&requests, &Scope { audit: true, ..Scope::default() }).expect("methods"));
+        let stats = [-3.0, -2.0].map(|lp| TokenStats { lp, mu: -1.0, var: 1.0, max_lp: -0.5 });
+        let round = |entropies: &[f64]| TextTokens::new(&selections, "text", &[1, 8, 9], &stats, entropies);
+        assert_eq!(round(&[]), TextTokens { ids: vec![8, 9], selected: vec![vec![8], vec![]] });
+        assert_eq!(round(&[0.1, 1.0]), TextTokens { ids: vec![], selected: vec![vec![], vec![9]] });
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The means of a method's numbers over groups.
 
-use super::document::GroupReport;
+use super::findings::Separation;
 use crate::statistics::TprAtFpr;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -34,11 +34,11 @@ pub struct MeanTpr {
     pub tpr: f64,
 }
 
-/// The means of the method in this place of every group.
-pub fn group_average(groups: &[GroupReport], place: usize) -> GroupAverage {
-    let separations = groups.iter().filter_map(|group| group.methods.get(place)?.findings.separation.as_ref());
+/// The means of one method's numbers in each group; none of a group without labels.
+pub fn group_average(separations: &[Option<&Separation>]) -> GroupAverage {
+    let labelled = separations.iter().flatten();
     let curves: Vec<(f64, &[TprAtFpr])> =
-        separations.filter_map(|separation| Some((separation.auroc?, &*separation.tpr_at_fpr))).collect();
+        labelled.filter_map(|separation| Some((separation.auroc?, &*separation.tpr_at_fpr))).collect();
     let targets = curves.first().map_or(0, |(_, rates)| rates.len());
     let rate = |target: usize| {
         let rates = || curves.iter().filter_map(move |(_, rates)| rates.get(target));
@@ -46,7 +46,7 @@ pub fn group_average(groups: &[GroupReport], place: usize) -> GroupAverage {
     };
     GroupAverage {
         groups: curves.len(),
-        left_out: groups.len() - curves.len(),
+        left_out: separations.len() - curves.len(),
         auroc: mean(curves.iter().map(|(auroc, _)| *auroc)),
         tpr_at_fpr: (0..targets).filter_map(rate).collect(),
     }

@@ -34,9 +34,13 @@ pub fn build_report(
     let groups: Vec<GroupReport> = groups(&request.samples).into_iter().map(group).collect();
     let averaged = request.metrics.average.contains(&AverageOver::Group);
     let findings = compare(request, results, &everyone).findings(wanted).into_iter();
+    let average = |place: usize| {
+        let separations = groups.iter().map(|group| group.methods.get(place)?.findings.separation.as_ref());
+        Averages { group: group_average(&separations.collect::<Vec<_>>()) }
+    };
     let method = |(place, (method, findings)): (usize, (&LabelledMethod, MethodFindings))| MethodReport {
         method: method.clone(),
-        average: (averaged && findings.separation.is_some()).then(|| Averages { group: group_average(&groups, place) }),
+        average: (averaged && findings.separation.is_some()).then(|| average(place)),
         findings,
     };
     let methods = findings.enumerate().map(method).collect();
