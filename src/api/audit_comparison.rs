@@ -55,19 +55,23 @@ pub struct PairedCounts {
     params(("id" = String, Path, description = "Id of audit a"), ("other" = String, Path, description = "Id of audit b")),
     responses((status = 200, description = "How b differs from a", body = AuditComparison), StateProblems)
 )]
-pub async fn compare(
-    State(state): State<ApiState>,
-    Path((a, b)): Path<(String, String)>,
-) -> Result<Response, Problem> {
+pub async fn compare(State(state): State<ApiState>, Path((a, b)): Path<(String, String)>) -> Result<Response, Problem> {
     let ids = [audit_id(&a)?, audit_id(&b)?];
     let (a, b) = (loaded(&state, ids[0]).await?, loaded(&state, ids[1]).await?);
     let compared = move |wanted: &dyn Fn() -> bool| {
         let paired = PairedSamples::new(&a, &b);
         let bootstrap = Bootstrap::default();
         let methods = audit_difference(&paired.labels, &paired.methods, Some(&bootstrap), wanted);
-        let [a, b] = [(ids[0], a), (ids[1], b)].map(|(id, scores)| ComparedAudit { id: id.to_string(), model: scores.header.model });
+        let [a, b] = [(ids[0], a), (ids[1], b)]
+            .map(|(id, scores)| ComparedAudit { id: id.to_string(), model: scores.header.model });
         let PairedSamples { labels, only_a, only_b, label_conflicts, .. } = paired;
-        AuditComparison { a, b, samples: PairedCounts { paired: labels.len(), only_a, only_b, label_conflicts }, bootstrap, methods }
+        AuditComparison {
+            a,
+            b,
+            samples: PairedCounts { paired: labels.len(), only_a, only_b, label_conflicts },
+            bootstrap,
+            methods,
+        }
     };
     answer::json(&state, state.scorer.workers().run_behind(compared).await?).await
 }
@@ -86,7 +90,9 @@ async fn loaded(state: &ApiState, id: Uuid) -> Result<LoadedScores, Problem> {
         block += 1;
     }
     if rows.len() != scores.header.rows {
-        return Err(AuditError::Internal(format!("audit {id} has {} of {} rows", rows.len(), scores.header.rows)).into());
+        return Err(
+            AuditError::Internal(format!("audit {id} has {} of {} rows", rows.len(), scores.header.rows)).into()
+        );
     }
     Ok(LoadedScores { header: scores.header, rows })
 }

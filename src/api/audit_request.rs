@@ -106,6 +106,9 @@ impl AuditBody {
         let metrics =
             check::shaped("/metrics", self.metrics, &mut faults).map(|Object(metrics)| metrics).unwrap_or_default();
         check_metrics(&metrics, &mut faults);
+        for fault in metrics.option_faults(&methods, totals.grouped > 0) {
+            faults.push(format!("/metrics{}", fault.pointer), fault.detail);
+        }
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         let (model, methods) = (model.id.clone(), methods.to_vec());

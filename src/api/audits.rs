@@ -35,8 +35,16 @@ impl<S: Send + Sync> FromRequestParts<S> for AuditId {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let text = Path::<String>::from_request_parts(parts, state).await.ok();
-        text.and_then(|Path(text)| text.parse().ok()).map(Self).ok_or_else(|| AuditError::NotFound.into())
+        audit_id(&text.map(|Path(text)| text).unwrap_or_default()).map(Self)
     }
+}
+
+/// The id of an audit.
+///
+/// # Errors
+/// Where it is no UUID, so that there is no audit of this id.
+pub fn audit_id(text: &str) -> Result<Uuid, Problem> {
+    text.parse().map_err(|_| AuditError::NotFound.into())
 }
 
 /// Submit an audit.

@@ -10,6 +10,7 @@
 
 mod accept;
 mod answer;
+mod audit_comparison;
 mod audit_events;
 mod audit_list;
 mod audit_request;
@@ -109,6 +110,7 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(audits::scores))
         .routes(routes!(audits::cancel))
         .routes(routes!(audit_events::events))
+        .routes(routes!(audit_comparison::compare))
         .routes(routes!(datasets::upload, datasets::list))
         .routes(routes!(datasets::get, datasets::delete))
         .routes(routes!(models::models))

@@ -18,7 +18,7 @@ pub enum AuditError {
     Full(usize),
     #[error(
         "the audit asks for {scores} scores, samples times methods (16 more for each sample; 8 for each rate, method and \
-         group); the limit is {limit}"
+         group, and for each position of a group's profile; 128 for each token listed); the limit is {limit}"
     )]
     TooManyScores { scores: usize, limit: usize },
     #[error(

@@ -32,6 +32,7 @@ pub fn check_cost(request: &AuditRequest, totals: &SampleTotals) -> Result<usize
 
     let of_groups = groups.saturating_mul(columns).saturating_mul(rates).saturating_mul(SCORES_OF_A_RATE);
     let scores = samples.saturating_mul(columns + SCORES_OF_A_SAMPLE).saturating_add(of_groups);
+    let scores = scores.saturating_add(request.metrics.option_cost(groups));
     if scores > MAX_SCORES {
         return Err(AuditError::TooManyScores { scores, limit: MAX_SCORES });
     }

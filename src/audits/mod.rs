@@ -12,13 +12,18 @@
 //! - an error of one sample does not end the others;
 //! - a model that is reloaded while an audit runs is waited for.
 
+mod audit_difference;
 mod columns;
 mod dataset_writer;
 mod error;
 mod failure_record;
 mod limits;
+mod metric_checks;
+mod metric_options;
 mod ordered_profile;
 mod page;
+mod paired_samples;
+mod profiles;
 mod report;
 mod request;
 mod results;
@@ -29,20 +34,25 @@ mod sample;
 mod sample_blocks;
 mod sample_index;
 mod scoring;
+mod selected_tokens;
 mod status;
 mod stored_scores;
 mod text_digest;
+mod token_selection;
 mod totals;
 
+pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
 pub use columns::Column;
 pub use dataset_writer::{DatasetEncoder, DatasetWriter, EncodedDataset};
 pub use error::{AuditError, AuditFailure};
 pub use failure_record::{FailureKind, FailureRecord};
 pub use limits::MAX_SAMPLES;
+pub use metric_options::{AverageOver, ProfileOptions};
 pub use page::{AuditFilter, AuditPage};
+pub use paired_samples::{LoadedScores, PairedSamples};
 pub use report::{
-    AuditReport, Excluded, ExpandedRequest, GroupMethod, GroupReport, MethodFindings, MethodReport, OtherModel,
-    Provenance, SampleCounts, Separation, VersusBaseline, build_report,
+    AuditReport, Averages, Excluded, ExpandedRequest, GroupAverage, GroupMethod, GroupReport, MeanTpr, MethodFindings,
+    MethodReport, OtherModel, Provenance, SampleCounts, Separation, VersusBaseline, build_report,
 };
 pub use request::{AuditMetrics, AuditRequest};
 pub use results::{AuditResults, SampleScores};
@@ -50,6 +60,7 @@ pub use run::{AuditOutcome, RunEvent, run};
 pub use runner::{AuditSamples, Audits, NewAudit, Submission};
 pub use sample::{Label, MAX_GROUPS, Sample, SampleId};
 pub use sample_blocks::SampleBlocks;
+pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens};
 pub use status::{AuditSnapshot, AuditSubject};
 pub use stored_scores::{ScoreHeader, StoredScores};
 pub use text_digest::TextDigest;

@@ -1,45 +1,53 @@
 //! Sums over the samples of an audit, in the order of the samples.
 
+use super::metric_options::ProfileOptions;
+use super::profiles::AuditProfiles;
+use super::results::SampleScores;
 use crate::engine::Stats;
-use crate::statistics::PositionProfile;
 use std::collections::BTreeMap;
 
-/// A position profile to which samples are added in their own order, whatever the order they come in: sums of `f64` depend on
+/// Position profiles to which samples are added in their own order, whatever the order they come in: sums of `f64` depend on
 /// it, and a report must not depend on the time at which its samples were done.
 pub struct OrderedProfile {
-    /// Of each sample whether it is a member, where that is known.
-    labels: Vec<Option<bool>>,
-    profile: PositionProfile,
+    profiles: AuditProfiles,
     /// The first sample that was not added.
     next: usize,
     /// Samples that came before an earlier one.
-    waiting: BTreeMap<usize, Stats>,
+    waiting: BTreeMap<usize, WaitingSample>,
+}
+
+/// What a profile takes of a sample.
+struct WaitingSample {
+    member: Option<bool>,
+    group: Option<String>,
+    stats: Stats,
 }
 
 impl OrderedProfile {
-    /// An empty profile of samples with these labels.
-    pub fn new(labels: Vec<Option<bool>>) -> Self {
-        Self { labels, profile: PositionProfile::default(), next: 0, waiting: BTreeMap::new() }
+    /// Empty profiles.
+    pub fn new(options: ProfileOptions) -> Self {
+        Self { profiles: AuditProfiles::new(options), next: 0, waiting: BTreeMap::new() }
     }
 
     /// Adds the statistics of the sample at this place, none where it could not be run.
-    pub fn add(&mut self, row: usize, stats: Stats) {
-        self.waiting.insert(row, stats);
-        while let Some(stats) = self.waiting.remove(&self.next) {
-            self.profile.add(self.labels[self.next], &stats);
+    pub fn add(&mut self, row: usize, sample: &SampleScores, stats: Stats) {
+        self.waiting.insert(row, WaitingSample { member: sample.member, group: sample.group.clone(), stats });
+        while let Some(WaitingSample { member, group, stats }) = self.waiting.remove(&self.next) {
+            self.profiles.add(member, group.as_deref(), &stats);
             self.next += 1;
         }
     }
 
-    /// The profile of the samples up to the first that was not added.
-    pub fn finish(self) -> PositionProfile {
-        self.profile
+    /// The profiles of the samples up to the first that was not added.
+    pub fn finish(self) -> AuditProfiles {
+        self.profiles
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audits::sample::{Label, Sample};
     use crate::token_stats::TokenStats;
 
     fn stats(row: usize) -> Stats {
@@ -50,10 +58,14 @@ mod tests {
 
     #[test]
     fn the_bits_do_not_depend_on_the_order_of_arrival() {
-        let labels: Vec<Option<bool>> = (0..500_usize).map(|row| Some(row.is_multiple_of(3))).collect();
+        let sample = |row: usize| Sample {
+            label: Some(if row.is_multiple_of(3) { Label::MEMBER } else { Label::NON_MEMBER }),
+            ..Sample::default()
+        };
+        let samples: Vec<SampleScores> = (0..500).map(|row| SampleScores::unknown(&sample(row), 0)).collect();
         let folded = |order: &mut dyn Iterator<Item = usize>| {
-            let mut profile = OrderedProfile::new(labels.clone());
-            order.for_each(|row| profile.add(row, stats(row)));
+            let mut profile = OrderedProfile::new(ProfileOptions::default());
+            order.for_each(|row| profile.add(row, &samples[row], stats(row)));
             assert!(profile.waiting.is_empty());
             profile.finish()
         };
@@ -62,8 +74,8 @@ mod tests {
         // 7 and 500 have no common divisor, so that every sample comes once.
         assert!(expected == folded(&mut (0..500).map(|step| step * 7 % 500)));
         // The sums themselves do depend on the order.
-        let mut unordered = PositionProfile::default();
-        (0..500).rev().for_each(|row| unordered.add(labels[row], &stats(row)));
+        let mut unordered = AuditProfiles::default();
+        (0..500).rev().for_each(|row| unordered.add(samples[row].member, None, &stats(row)));
         assert!(expected != unordered);
     }
 }

@@ -115,7 +115,10 @@ mod tests {
         assert_eq!(paired.labels, [Some(true), Some(false), Some(true)]);
         assert_eq!((paired.only_a, paired.only_b, paired.label_conflicts), (1, 1, 1));
         let loss = &paired.methods[0];
-        assert_eq!((&*loss.label, &loss.a, &loss.b), ("loss", &vec![Some(1.0), Some(2.0), Some(3.0)], &vec![Some(8.0), Some(6.0), Some(5.0)]));
+        assert_eq!(
+            (&*loss.label, &loss.a, &loss.b),
+            ("loss", &vec![Some(1.0), Some(2.0), Some(3.0)], &vec![Some(8.0), Some(6.0), Some(5.0)])
+        );
         assert_eq!(paired.methods.len(), default_methods().len());
         assert!(paired.methods[1].a.iter().all(Option::is_none));
     }

@@ -1,5 +1,6 @@
 //! An audit as it is asked for, stored and run.
 
+use super::metric_options::{AverageOver, ProfileOptions, profile_options};
 use crate::methods::LabelledMethod;
 use crate::scorer::{Overflow, Plan};
 use crate::statistics::Bootstrap;
@@ -33,6 +34,16 @@ pub struct AuditMetrics {
     /// How to draw the samples anew, so that it shows how the numbers vary; null for not at all.
     #[serde(deserialize_with = "object_or_null")]
     pub bootstrap: Option<Bootstrap>,
+    /// Over what each method's numbers are averaged: `["group"]` gives the unweighted means over the groups.
+    #[schema(max_items = 1)]
+    pub average: Vec<AverageOver>,
+    /// Which texts and positions the position profile covers.
+    #[serde(deserialize_with = "profile_options")]
+    #[schema(value_type = Option<ProfileOptions>)]
+    pub position_profile: ProfileOptions,
+    /// How many tokens to list, by class, of those that `min_k` and `min_k_plus_plus` select most often; null for none.
+    #[schema(minimum = 1, maximum = 1000)]
+    pub selected_tokens: Option<usize>,
 }
 
 impl From<&AuditRequest> for Plan {
@@ -48,6 +59,13 @@ impl From<&AuditRequest> for Plan {
 
 impl Default for AuditMetrics {
     fn default() -> Self {
-        Self { fpr_targets: vec![0.005, 0.01, 0.05], roc: false, bootstrap: Some(Bootstrap::default()) }
+        Self {
+            fpr_targets: vec![0.005, 0.01, 0.05],
+            roc: false,
+            bootstrap: Some(Bootstrap::default()),
+            average: Vec::new(),
+            position_profile: ProfileOptions::default(),
+            selected_tokens: None,
+        }
     }
 }

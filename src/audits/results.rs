@@ -2,11 +2,13 @@
 
 use super::columns::Column;
 use super::sample::{Sample, SampleId};
+use super::selected_tokens::SelectedTokens;
 use super::text_digest::TextDigest;
 use crate::pool::ModelInfo;
 use crate::scorer::{TextError, TextResult, Usage};
 use crate::statistics::PositionRows;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The scores of an audit, as plain data.
@@ -18,8 +20,12 @@ pub struct AuditResults {
     pub rows: Vec<SampleScores>,
     /// SHA-256 of the samples, as provenance describes it.
     pub dataset_digest: String,
-    /// Means by position over all samples.
+    /// Means by position over the samples that the request's profile covers.
     pub profile: PositionRows,
+    /// The same by group, where it was asked for.
+    pub group_profiles: BTreeMap<String, PositionRows>,
+    /// The tokens selected most often, where they were asked for.
+    pub selected_tokens: Vec<SelectedTokens>,
     pub usage: Usage,
     /// Sequences that ran a second time, since the cache did not hold their statistics any more.
     pub repeated_passes: usize,

@@ -10,15 +10,13 @@ use super::sample::Sample;
 use super::sample_blocks::SampleBlocks;
 use super::sample_index::SampleIndex;
 use super::scoring::{BoundRequest, Round, is_of_one_text};
+use super::selected_tokens::{TextTokens, TokenTally};
 use crate::engine::Stats;
 use crate::methods::{LabelledMethod, Weighting, dataset_weights};
 use crate::scorer::{IN_FLIGHT, Input, Scored, Scorer, ScorerError, TextError, Usage};
 use futures::{StreamExt, TryStreamExt};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// The most positions that a report lists.
-const MOST_POSITIONS: usize = 4096;
 
 /// An audit that has been run.
 #[derive(Clone, Debug)]
@@ -67,15 +65,23 @@ async fn score_samples(
     progress(RunEvent::Bound { numerics: binding.bound.numerics() });
     let columns = columns(&binding.bound.methods);
     let index = SampleIndex::read(samples, columns.len()).await?;
-    let mut profile = OrderedProfile::new(index.rows.iter().map(|row| row.member).collect());
-    let mut scores = ScoreTable { samples, columns, rows: index.rows, is_copy: index.is_copy, copies: index.copies };
+    let mut profile = OrderedProfile::new(request.metrics.position_profile.clone());
+    let labelled = index.rows.iter().any(|row| row.member.is_some());
+    let mut scores = ScoreTable {
+        samples,
+        columns,
+        rows: index.rows,
+        is_copy: index.is_copy,
+        copies: index.copies,
+        tokens: TokenTally::default(),
+    };
     let methods = scores.columns.iter().map(|column| column.method.clone());
     let (later, first): (Vec<_>, Vec<_>) = methods.partition(needs_entropies);
     let rounds = if later.is_empty() { 1 } else { 2 };
     let scored = |done: usize| progress(RunEvent::Scored { done: done / rounds });
 
     let round = binding.round(first, Arc::new([]));
-    let add = |row: usize, stats: &Stats| profile.add(row, Arc::clone(stats));
+    let add = |row: usize, sample: &SampleScores, stats: &Stats| profile.add(row, sample, Arc::clone(stats));
     let mut usage = scores.round(&round, add, scored).await?;
     let (profile, mut repeated_passes) = (profile.finish(), 0);
     if rounds == 2 {
@@ -83,17 +89,21 @@ async fn score_samples(
         // same sequences, so the cache has their statistics, as far as it reaches.
         let round = binding.round(later, dataset_weights(profile.mean_entropy()).into());
         let samples = scores.rows.len();
-        let again = scores.round(&round, |_, _| {}, |done| scored(samples + done)).await?;
+        let again = scores.round(&round, |_, _, _| {}, |done| scored(samples + done)).await?;
         repeated_passes = again.forward_passes;
         usage.add(Usage { tokens: 0, ..again });
     }
     let mut models = binding.bound.infos().into_iter();
     let model = models.next().ok_or_else(|| ScorerError::Internal("an audit is bound to no model".to_owned()))?;
+    let most = request.metrics.selected_tokens.unwrap_or(0);
+    let text = |id| binding.bound.models[0].tokenizer.piece(id);
     Ok(AuditResults {
+        selected_tokens: scores.tokens.most_selected(&binding.selections, most, labelled, text),
         columns: scores.columns,
         rows: scores.rows,
         dataset_digest: index.digest,
-        profile: profile.rows(MOST_POSITIONS),
+        profile: profile.rows(),
+        group_profiles: profile.group_rows(),
         usage,
         repeated_passes,
         model,
@@ -114,6 +124,8 @@ struct ScoreTable<'a> {
     /// For each sample whether an earlier one has the same text: a text is scored once.
     is_copy: Vec<bool>,
     copies: HashMap<usize, Vec<usize>>,
+    /// The tokens that methods select.
+    tokens: TokenTally,
 }
 
 impl ScoreTable<'_> {
@@ -123,31 +135,31 @@ impl ScoreTable<'_> {
     async fn round(
         &mut self,
         round: &Round<'_>,
-        mut add: impl FnMut(usize, &Stats),
+        mut add: impl FnMut(usize, &SampleScores, &Stats),
         progress: impl Fn(usize),
     ) -> Result<Usage, AuditFailure> {
         let (mut usage, mut done, mut scored, mut failed, mut failure) = (Usage::default(), 0, 0, 0, None);
-        let (samples, is_copy, copies, columns) = (self.samples, &self.is_copy, &self.copies, &self.columns);
-        let keeper = Keeper { columns, copies };
-        let rows = &mut self.rows;
+        let (samples, is_copy) = (self.samples, &self.is_copy);
+        let mut keeper =
+            Keeper { columns: &self.columns, copies: &self.copies, rows: &mut self.rows, tokens: &mut self.tokens };
         let firsts = samples.samples().try_filter(|(row, _)| std::future::ready(!is_copy[*row]));
         let one = |read: Result<(usize, Sample), AuditFailure>| async move {
             let (row, Sample { text, neighbors, .. }) = read?;
-            Ok::<_, AuditFailure>((row, round.score(Input { id: None, text, neighbors }).await))
+            Ok::<_, AuditFailure>((row, round.score_and_select(Input { id: None, text, neighbors }).await))
         };
         let mut texts = std::pin::pin!(firsts.map(one).buffered(IN_FLIGHT));
         while let Some((row, one)) = texts.try_next().await? {
             let same = keeper.same(row);
             done += same.len();
             match one {
-                Ok(one) => {
+                Ok((one, tokens)) => {
                     scored += 1;
                     usage.add(Usage { tokens: one.usage.tokens * same.len(), ..one.usage });
-                    keeper.keep(rows, &same, one, &mut add);
+                    keeper.keep(&same, one, &tokens, &mut add);
                 }
                 Err(error) if is_of_one_text(&error) => {
                     tracing::error!(sample = row, %error, "the model failed on a sample of an audit");
-                    Keeper::fail(rows, &same, &mut add);
+                    keeper.fail(&same, &mut add);
                     failed += 1;
                     if scored == 0 && failed == IN_FLIGHT {
                         return Err(error);
@@ -169,6 +181,8 @@ impl ScoreTable<'_> {
 struct Keeper<'a> {
     columns: &'a [Column],
     copies: &'a HashMap<usize, Vec<usize>>,
+    rows: &'a mut [SampleScores],
+    tokens: &'a mut TokenTally,
 }
 
 impl Keeper<'_> {
@@ -178,21 +192,28 @@ impl Keeper<'_> {
     }
 
     /// The scores of a text for all samples of it.
-    fn keep(&self, rows: &mut [SampleScores], same: &[usize], one: Scored, add: &mut impl FnMut(usize, &Stats)) {
+    fn keep(
+        &mut self,
+        same: &[usize],
+        one: Scored,
+        tokens: &TextTokens,
+        add: &mut impl FnMut(usize, &SampleScores, &Stats),
+    ) {
         for (result, stats) in one.results.iter().zip(&one.stats) {
             for &row in same {
-                add(row, stats);
-                rows[row].keep(result.clone(), self.columns);
+                add(row, &self.rows[row], stats);
+                self.tokens.add(self.rows[row].member, tokens);
+                self.rows[row].keep(result.clone(), self.columns);
             }
         }
     }
 
     /// A text that the model failed on. Why is the operator's business.
-    fn fail(rows: &mut [SampleScores], same: &[usize], add: &mut impl FnMut(usize, &Stats)) {
+    fn fail(&mut self, same: &[usize], add: &mut impl FnMut(usize, &SampleScores, &Stats)) {
         let detail = "the model failed on this text; the service's log says why";
         for &row in same {
-            add(row, &Stats::from([]));
-            rows[row].fail(TextError::whole("model_failed", detail.to_owned()));
+            add(row, &self.rows[row], &Stats::from([]));
+            self.rows[row].fail(TextError::whole("model_failed", detail.to_owned()));
         }
     }
 }

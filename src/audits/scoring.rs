@@ -3,6 +3,8 @@
 use super::error::AuditFailure;
 use super::request::AuditRequest;
 use super::retry::until_final;
+use super::selected_tokens::TextTokens;
+use super::token_selection::{TokenSelection, token_selections};
 use crate::engine::EngineError;
 use crate::methods::LabelledMethod;
 use crate::pool::ModelInfo;
@@ -14,6 +16,8 @@ pub struct BoundRequest<'a> {
     scorer: &'a Scorer,
     plan: Plan,
     pub bound: Arc<Bound>,
+    /// The selections whose tokens are counted.
+    pub selections: Arc<[TokenSelection]>,
     /// What all scores of the audit come from.
     models: Vec<ModelInfo>,
 }
@@ -34,7 +38,8 @@ impl<'a> BoundRequest<'a> {
     pub async fn new(scorer: &'a Scorer, request: &AuditRequest) -> Result<Self, AuditFailure> {
         let plan = Plan::from(request);
         let bound = until_final(|| async { Ok(scorer.bind(&plan).await?) }).await?;
-        Ok(Self { scorer, plan, models: bound.infos(), bound })
+        let selections = request.metrics.selected_tokens.map_or(Vec::new(), |_| token_selections(&request.methods));
+        Ok(Self { scorer, plan, selections: selections.into(), models: bound.infos(), bound })
     }
 
     /// A round of these methods; `dataset_weights` are those of `entropy_dataset`, where they are known.
@@ -60,7 +65,7 @@ impl Round<'_> {
     ///
     /// # Errors
     /// [`AuditFailure`]; see [`is_of_one_text`].
-    pub async fn score(&self, input: Input) -> Result<Scored, AuditFailure> {
+    async fn score(&self, input: Input) -> Result<Scored, AuditFailure> {
         match self.request.scorer.score_behind(&self.bound, input.clone()).await {
             Err(error) if error.is_retryable() || failed_to_run(&error) => {
                 tracing::debug!(%error, "a text of an audit is scored again");
@@ -68,6 +73,25 @@ impl Round<'_> {
             }
             scored => Ok(scored?),
         }
+    }
+
+    /// As [`Round::score`], with the tokens of the text that this round counts: none where no selections are asked for.
+    ///
+    /// # Errors
+    /// As [`Round::score`].
+    pub async fn score_and_select(&self, input: Input) -> Result<(Scored, TextTokens), AuditFailure> {
+        let selections = Arc::clone(&self.request.selections);
+        if selections.is_empty() {
+            return Ok((self.score(input).await?, TextTokens::default()));
+        }
+        let (text, entropies) = (input.text.clone(), Arc::clone(&self.dataset_weights));
+        let scored = self.score(input).await?;
+        let (Some(ids), Some(stats)) = (scored.ids.first().cloned(), scored.stats.first().cloned()) else {
+            return Ok((scored, TextTokens::default()));
+        };
+        let select = move || TextTokens::new(&selections, &text, &ids, &stats, &entropies);
+        let tokens = self.request.scorer.workers().run(select).await?;
+        Ok((scored, tokens))
     }
 
     async fn score_anew(&self, input: Input) -> Result<Scored, AuditFailure> {

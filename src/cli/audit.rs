@@ -3,16 +3,21 @@
 use super::input::InputArgs;
 use super::progress::Progress;
 use super::{ScoringArgs, audit_scores, samples, table};
-use crate::audits::{self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, RunEvent, SampleBlocks};
+use crate::audits::{
+    self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, AverageOver, RunEvent, SampleBlocks,
+};
 use crate::methods::faults_of_texts;
 use crate::new_file::NewFile;
 use crate::scorer::Plan;
 use crate::statistics::Bootstrap;
 use anyhow::{Context, Result, bail, ensure};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
+use strum::VariantNames;
 
 #[derive(Args)]
 pub struct AuditArgs {
@@ -33,6 +38,12 @@ pub struct AuditArgs {
     /// Seed of these draws.
     #[arg(long, value_name = "NUMBER", default_value_t = Bootstrap::default().seed)]
     seed: u64,
+    /// Print each method's unweighted mean over the groups as well.
+    #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(AverageOver::VARIANTS).try_map(|name| AverageOver::from_str(&name)))]
+    average: Option<AverageOver>,
+    /// List this many tokens, by class, of those that min_k and min_k_plus_plus select most often (JSON only).
+    #[arg(long, value_name = "NUMBER")]
+    selected_tokens: Option<usize>,
     /// How to print the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
@@ -71,7 +82,18 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     if let Some((_, fault)) = bootstrap.iter().flat_map(Bootstrap::faults).next() {
         bail!("--replicates: {fault}");
     }
-    let metrics = AuditMetrics { fpr_targets: args.fpr, roc: args.roc, bootstrap };
+    let metrics = AuditMetrics {
+        fpr_targets: args.fpr,
+        roc: args.roc,
+        bootstrap,
+        average: args.average.into_iter().collect(),
+        selected_tokens: args.selected_tokens,
+        ..AuditMetrics::default()
+    };
+    let grouped = samples.iter().any(|sample| sample.group.is_some());
+    if let [fault, ..] = &*metrics.option_faults(&plan.methods, grouped) {
+        bail!("--{}: {}", fault.pointer.trim_start_matches('/').replace('_', "-"), fault.detail);
+    }
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let Plan { model, methods, overflow, .. } = plan;
     let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics };

@@ -2,6 +2,7 @@
 
 mod audit;
 mod audit_scores;
+mod averages;
 mod corpus;
 mod count_tokens;
 mod export;

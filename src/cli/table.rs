@@ -1,10 +1,11 @@
 //! An audit's report for people.
 
+use super::averages;
 use crate::audits::{AuditReport, AuditResults, MethodFindings};
 use indexmap::IndexMap;
 use std::fmt::Write;
 
-/// One line a method, then the same for each group, then the warnings. Without labels the lines say how the scores are spread.
+/// One line a method, then the same for each group and for the mean over groups, then the warnings. Without labels the lines say how the scores are spread.
 pub fn render(report: &AuditReport, results: &AuditResults) -> String {
     let (mut out, samples, model) = (String::new(), &report.samples, &report.provenance.model);
     let counts = |total, members, non_members| format!("{total} samples, {members} members, {non_members} non-members");
@@ -30,6 +31,7 @@ pub fn render(report: &AuditReport, results: &AuditResults) -> String {
         let _ = writeln!(out, "\n{}: {counts}", group.group);
         out.push_str(&table(group.methods.iter().map(|method| (&*method.label, &method.findings)), targets));
     }
+    out.push_str(&averages::table(report, targets));
     for warning in &report.warnings {
         let _ = write!(out, "\nwarning: {}", warning.detail);
     }

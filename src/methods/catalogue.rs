@@ -87,6 +87,7 @@ fn method_entry(name: MethodName) -> MethodEntry {
 /// The parameters that all methods take, `pdr` only those that take weights.
 fn common_parameters(takes_weights: bool) -> impl Iterator<Item = ParameterEntry> {
     let truncate = ParameterEntry {
+        sweep: true,
         range: Some(Fraction::RANGE),
         ..ParameterEntry::optional(
             "truncate",

@@ -15,7 +15,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(super) fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Fault {
+    pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Fault {
         Fault { pointer: pointer.into(), detail: detail.into() }
     }
 

@@ -3,6 +3,7 @@
 //! Its fields are those that all methods have and the parameters that the methods declare. Which of them go together is
 //! checked when the request is resolved.
 
+use super::grid::Grid;
 use super::parameters::{AnyParameter, GivenParameters};
 use super::pdr::PdrRequest;
 use super::registry::MethodName;
@@ -14,7 +15,7 @@ use std::fmt;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 use utoipa::ToSchema;
 
-/// A method with parameters, or a preset. `k` and `pdr.alpha` may be lists: then each combination is a method.
+/// A method with parameters, or a preset. `k`, `truncate` and `pdr.alpha` may be lists: then each combination is a method.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MethodObject {
@@ -24,7 +25,7 @@ pub struct MethodObject {
     pub name: Option<String>,
     /// Look at this first share of the scored tokens only, in (0, 1].
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub truncate: Option<f64>,
+    pub truncate: Option<Grid>,
     /// Weights by position or entropy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdr: Option<PdrRequest>,
@@ -35,7 +36,7 @@ pub struct MethodObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(examples("paper_wikimia"))]
     pub preset: Option<String>,
-    /// `paper_wikimia`: length of the texts in words, 32, 64 or 128, by which the paper chose its parameters.
+    /// `paper_wikimia` and `paper_ablation`: length of the texts in words, 32, 64 or 128, by which the paper chose its parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<usize>,
     /// The parameters of the method itself.

@@ -59,6 +59,8 @@ pub struct Scored {
     pub results: Vec<TextResult>,
     /// The statistics of each text's own tokens; none where it could not be run.
     pub stats: Vec<Stats>,
+    /// The ids of each text, of which the first is never scored; none where it was not tokenized.
+    pub ids: Vec<Arc<[u32]>>,
     pub usage: Usage,
 }
 

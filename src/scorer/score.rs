@@ -124,15 +124,16 @@ impl Scorer {
         let bound = Arc::clone(bound);
         let to_result = move |(index, text): (usize, RequestedText)| {
             let answered = text.answered(index)?;
-            let stats = Arc::clone(&answered.stats);
-            Ok((result::build(answered, &bound), stats))
+            let tokens = (Arc::clone(&answered.stats), Arc::clone(&answered.text.ids));
+            Ok((result::build(answered, &bound), tokens))
         };
         let built = self.workers.map(texts.into_iter().enumerate().collect(), to_result).await?;
-        let built: Result<Vec<(TextResult, Stats)>, ScorerError> = built.into_iter().collect();
-        let (results, stats): (Vec<TextResult>, Vec<Stats>) = built?.into_iter().unzip();
+        let built: Result<Vec<(TextResult, (Stats, Arc<[u32]>))>, ScorerError> = built.into_iter().collect();
+        let (results, tokens): (Vec<TextResult>, Vec<_>) = built?.into_iter().unzip();
+        let (stats, ids) = tokens.into_iter().unzip();
         count(&results);
         usage.tokens = results.iter().map(|result| result.scored_tokens).sum();
-        Ok(Scored { results, stats, usage })
+        Ok(Scored { results, stats, ids, usage })
     }
 }
 

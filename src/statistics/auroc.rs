@@ -33,11 +33,10 @@ impl Roc {
         let mut members_squares = 0.0;
         let mut non_members_squares = 0.0;
         for tie in &self.ties {
-            let (tied_m, tied_n) = (tie.members as f64, tie.non_members as f64);
-            let non_members_beaten = n - tie.non_members_above as f64 - tied_n / 2.0;
-            let beaten_by_members = tie.members_above as f64 + tied_m / 2.0;
-            members_squares += tied_m * (non_members_beaten / n - area).powi(2);
-            non_members_squares += tied_n * (beaten_by_members / m - area).powi(2);
+            let non_members_beaten = self.twice_non_members_beaten(tie) as f64 / 2.0;
+            let beaten_by_members = tie.twice_beaten_by_members() as f64 / 2.0;
+            members_squares += tie.members as f64 * (non_members_beaten / n - area).powi(2);
+            non_members_squares += tie.non_members as f64 * (beaten_by_members / m - area).powi(2);
         }
         let member_variance = members_squares / (m - 1.0);
         let non_member_variance = non_members_squares / (n - 1.0);

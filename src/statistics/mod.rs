@@ -5,6 +5,7 @@
 
 mod auroc;
 mod bootstrap;
+mod delong;
 mod intervals;
 mod operating_point;
 mod profile;
@@ -19,6 +20,7 @@ pub use bootstrap::{
     Bootstrap, BootstrapColumn, BootstrapSummary, ColumnBootstrap, PairedBootstrap, Summary, TprSummary, bootstrap,
     bootstrap_listed,
 };
+pub use delong::{PairedDeLong, PairedScore, delong};
 pub use intervals::clopper_pearson;
 pub use operating_point::{TprAtFpr, false_positive_budget};
 pub use profile::{PositionMeans, PositionProfile, PositionRow, PositionRows};

@@ -58,6 +58,11 @@ impl Tie {
     pub fn false_positives(&self) -> usize {
         self.non_members_above + self.non_members
     }
+
+    /// Twice the number of members that beat a non-member with this score, where a tie counts one half.
+    pub fn twice_beaten_by_members(&self) -> usize {
+        2 * self.members_above + self.members
+    }
 }
 
 /// The complete receiver operating characteristic: one point for each distinct score, none omitted.
@@ -106,6 +111,11 @@ impl Roc {
             (_, 0) => Err(StatisticsError::NoNonMembers),
             _ => Ok(Roc { ties, members, non_members }),
         }
+    }
+
+    /// Twice the number of non-members that a member with this score beats, where a tie counts one half.
+    pub(super) fn twice_non_members_beaten(&self, tie: &Tie) -> usize {
+        2 * (self.non_members - tie.non_members_above) - tie.non_members
     }
 
     /// The curve from (0, 0) to (1, 1), with the threshold falling from above every score to the lowest.

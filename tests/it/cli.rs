@@ -245,3 +245,32 @@ fn score_gives_the_same_scores_on_whatever_instructions_the_settings_name() {
     let refusal = stderr(&score("sse9"));
     assert!(refusal.contains("`engine.simd`") && refusal.contains("PDR_AUDIT__ENGINE__SIMD"), "{refusal}");
 }
+
+#[test]
+fn an_audit_prints_the_mean_over_groups_and_lists_tokens() {
+    let line = |n: usize| {
+        let text = format!("Lot {n} is a silver jug from Blackham, number {}.", n * n);
+        json!({ "text": text, "label": n % 2, "group": format!("g{}", n % 3) }).to_string()
+    };
+    let input = (0..30).map(line).collect::<Vec<_>>().join("\n");
+    let audit = ["audit", "-", "--methods", "loss,min_k", "--replicates", "0", "--fpr", "0.1"];
+    let audit = |more: &[&str]| run(&[&audit[..], more].concat(), input.as_bytes());
+    let table = audit(&["--average", "group", "--format", "table"]);
+    assert!(table.status.success(), "{}", String::from_utf8_lossy(&table.stderr));
+    let table = String::from_utf8(table.stdout).unwrap();
+    let (_, mean) = table.split_once("\nunweighted mean over groups\n\n").expect("the mean");
+    let rows: Vec<Vec<&str>> = mean.lines().take(3).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["method", "groups", "AUROC", "TPR@10%"]);
+    assert_eq!(rows[2][..2], ["min_k(k=0.2)", "3"]);
+    assert!(rows[2][2..].iter().all(|number| number.parse::<f64>().is_ok()), "{rows:?}");
+
+    let report = audit(&["--average", "group", "--selected-tokens", "2", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert_eq!(report["selected_tokens"][0]["members"]["tokens"].as_array().unwrap().len(), 2);
+    let auroc = report["methods"][1]["average"]["group"]["auroc"].as_f64().unwrap();
+    assert_eq!(format!("{auroc:.3}"), rows[2][2]);
+
+    let refusal = stderr(&audit(&["--selected-tokens", "0"]));
+    assert!(refusal.contains("--selected-tokens: selected_tokens is 0, outside 1 to 1000"), "{refusal}");
+    assert!(stderr(&audit(&["--average", "model"])).contains("[possible values: group]"));
+}

@@ -30,6 +30,7 @@ mod meta;
 mod neighbors;
 mod numerics_stamp;
 mod openapi;
+mod paper;
 mod parity;
 #[cfg(target_os = "linux")]
 mod peak_memory;

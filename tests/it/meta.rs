@@ -41,7 +41,7 @@ async fn methods_are_listed_with_their_parameters() {
     assert_eq!(names.len(), 13);
     assert!(names.contains(&&json!("dc_pdd")));
     assert_eq!(catalogue["decays"].as_array().unwrap().len(), 8);
-    assert_eq!(catalogue["presets"].as_array().unwrap().len(), 2);
+    assert_eq!(catalogue["presets"].as_array().unwrap().len(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]

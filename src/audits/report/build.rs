@@ -1,12 +1,16 @@
 //! From the results of an audit to its report.
 
+use super::average::{Averages, group_average};
 use super::cautions::{cautions, cautions_of_run};
 use super::comparison::Comparison;
 use super::document::{AuditReport, Excluded, GroupMethod, GroupReport, MethodReport, SampleCounts};
+use super::findings::MethodFindings;
 use super::provenance::provenance;
 use crate::audits::error::AuditFailure;
+use crate::audits::metric_options::AverageOver;
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
+use crate::methods::LabelledMethod;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -26,6 +30,19 @@ pub fn build_report(
     let group = |(group, rows): (&str, Vec<usize>)| group_report(request, results, group, &rows, wanted);
     let mut warnings = cautions(request, results, &everyone);
     warnings.extend(cautions_of_run(results));
+    let groups: Vec<GroupReport> = groups(&results.rows).into_iter().map(group).collect();
+    let averaged = request.metrics.average.contains(&AverageOver::Group);
+    let findings = compare(request, results, &everyone).findings(wanted).into_iter();
+    let average = |place: usize| {
+        let separations = groups.iter().map(|group| group.methods.get(place)?.findings.separation.as_ref());
+        Averages { group: group_average(&separations.collect::<Vec<_>>()) }
+    };
+    let method = |(place, (method, findings)): (usize, (&LabelledMethod, MethodFindings))| MethodReport {
+        method: method.clone(),
+        average: (averaged && findings.separation.is_some()).then(|| average(place)),
+        findings,
+    };
+    let methods = findings.enumerate().map(method).collect();
     Ok(AuditReport {
         samples: SampleCounts {
             total: results.rows.len(),
@@ -33,12 +50,11 @@ pub fn build_report(
             non_members: count(results, &everyone, false),
             excluded: excluded(results),
         },
-        methods: (compare(request, results, &everyone).findings(wanted).into_iter())
-            .map(|(method, findings)| MethodReport { method: method.clone(), findings })
-            .collect(),
-        groups: groups(&results.rows).into_iter().map(group).collect(),
+        methods,
+        groups,
         position_profile: results.profile.rows.clone(),
         positions_left_out: results.profile.left_out,
+        selected_tokens: results.selected_tokens.clone(),
         warnings,
         usage: results.usage,
         provenance: provenance(request, results),
@@ -59,6 +75,7 @@ fn group_report(
     rows: &[usize],
     wanted: &dyn Fn() -> bool,
 ) -> GroupReport {
+    let profile = results.group_profiles.get(group);
     GroupReport {
         group: group.to_owned(),
         total: rows.len(),
@@ -67,6 +84,8 @@ fn group_report(
         methods: (compare(request, results, rows).findings(wanted).into_iter())
             .map(|(method, findings)| GroupMethod { label: Arc::clone(&method.label), findings })
             .collect(),
+        position_profile: profile.map(|profile| profile.rows.clone()),
+        positions_left_out: profile.map_or(0, |profile| profile.left_out),
         warnings: cautions(request, results, rows),
     }
 }

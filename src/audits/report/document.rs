@@ -1,8 +1,10 @@
 //! The report of an audit, as clients read it.
 
+use super::average::Averages;
 use super::findings::MethodFindings;
 use super::provenance::Provenance;
 use crate::audits::sample::SampleId;
+use crate::audits::selected_tokens::SelectedTokens;
 use crate::methods::LabelledMethod;
 use crate::scorer::Usage;
 use crate::statistics::{PositionRow, Warning};
@@ -27,6 +29,10 @@ pub struct AuditReport {
     #[serde(skip_serializing_if = "is_zero")]
     #[schema(required = false)]
     pub positions_left_out: usize,
+    /// The tokens that `min_k` and `min_k_plus_plus` select most often, where they were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub selected_tokens: Vec<SelectedTokens>,
     pub warnings: Vec<Warning>,
     pub usage: Usage,
     pub provenance: Provenance,
@@ -65,6 +71,13 @@ pub struct GroupReport {
     pub non_members: usize,
     /// One entry per method, in the order of the request.
     pub methods: Vec<GroupMethod>,
+    /// As that of the whole audit, where it was asked for by group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position_profile: Option<Vec<PositionRow>>,
+    /// Positions beyond those listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false)]
+    pub positions_left_out: usize,
     pub warnings: Vec<Warning>,
 }
 
@@ -75,6 +88,9 @@ pub struct MethodReport {
     pub method: LabelledMethod,
     #[serde(flatten)]
     pub findings: MethodFindings,
+    /// Means over groups, where they were asked for; absent without labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average: Option<Averages>,
 }
 
 /// What one method found in a group.

@@ -1,5 +1,6 @@
 //! What an audit reports: a pure function of its request and its results.
 
+mod average;
 mod build;
 mod cautions;
 mod comparison;
@@ -7,6 +8,7 @@ mod document;
 mod findings;
 mod provenance;
 
+pub use average::{Averages, GroupAverage, MeanTpr};
 pub use build::build_report;
 pub use document::{AuditReport, Excluded, GroupMethod, GroupReport, MethodReport, SampleCounts};
 pub use findings::{MethodFindings, Separation, VersusBaseline};

@@ -40,19 +40,22 @@ impl<'a> RequestEntry<'a> {
         }
         let name = faults.keep(self.name());
         let bases = name.and_then(|name| self.bases(name, faults));
-        let truncate = faults.keep(self.truncate());
+        let truncations = self.truncations(faults);
         let weights = self.weights(name, faults);
-        let (bases, truncate, weights) = (bases?, truncate?, weights?);
-        let mut methods = Vec::with_capacity(bases.len() * weights.len());
+        let (bases, truncations, weights) = (bases?, truncations?, weights?);
+        let mut methods = Vec::with_capacity(bases.len() * truncations.len() * weights.len());
         for (swept, base) in &bases {
-            for &pdr in &weights {
-                let method = Method { base: base.clone(), truncate, pdr };
-                let alpha = pdr.filter(|_| weights.len() > 1).and_then(swept_alpha);
-                let label = match &self.object.label {
-                    None => method.label(),
-                    Some(label) => with_parts(label, swept.iter().cloned().chain(alpha).collect()),
-                };
-                methods.push((label, method));
+            for &truncate in &truncations {
+                let share = truncate.filter(|_| truncations.len() > 1).map(|share| format!("truncate={share}"));
+                for &pdr in &weights {
+                    let method = Method { base: base.clone(), truncate, pdr };
+                    let alpha = pdr.filter(|_| weights.len() > 1).and_then(swept_alpha);
+                    let label = match &self.object.label {
+                        None => method.label(),
+                        Some(label) => with_parts(label, swept.iter().chain(&share).chain(&alpha)),
+                    };
+                    methods.push((label, method));
+                }
             }
         }
         Some(methods)
@@ -70,12 +73,21 @@ impl<'a> RequestEntry<'a> {
         name.parse().map_err(|_| Fault::unknown("method", name, MethodName::VARIANTS, pointer))
     }
 
-    fn truncate(&self) -> Result<Option<Fraction>, Fault> {
-        let fraction = |share| {
-            let detail = || format!("truncate is {share:?}, outside {}", Fraction::RANGE);
-            Fraction::new(share).ok_or_else(|| self.fault("truncate", detail()))
+    /// One for each value of `truncate`; one without truncation where none is asked for.
+    fn truncations(&self, faults: &mut Faults) -> Option<Vec<Option<Fraction>>> {
+        let Some(shares) = &self.object.truncate else { return Some(vec![None]) };
+        if shares.len() == 0 {
+            faults.push(self.fault("truncate", "the list of values is empty"));
+            return None;
+        }
+        let fraction = |(share, below): (f64, String)| {
+            faults.keep(Fraction::new(share).ok_or_else(|| {
+                let detail = format!("truncate is {share:?}, outside {}", Fraction::RANGE);
+                self.fault(&format!("truncate{below}"), detail)
+            }))
         };
-        self.object.truncate.map(fraction).transpose()
+        let fractions: Vec<Option<Fraction>> = shares.values().into_iter().map(fraction).collect();
+        fractions.iter().all(Option::is_some).then_some(fractions)
     }
 
     /// The method for each value of the parameter that is swept, with that value as labels write it where there are
@@ -133,6 +145,7 @@ fn swept_alpha(pdr: Pdr) -> Option<String> {
 }
 
 /// A label that a client gave to several methods, with what tells them apart.
-fn with_parts(label: &str, parts: Vec<String>) -> String {
+fn with_parts<'p>(label: &str, parts: impl Iterator<Item = &'p String>) -> String {
+    let parts: Vec<&str> = parts.map(String::as_str).collect();
     if parts.is_empty() { label.to_owned() } else { format!("{label}({})", parts.join(",")) }
 }

@@ -17,7 +17,7 @@ use super::scope::Scope;
 use entry::RequestEntry;
 use labels::Labels;
 
-/// The methods of a request, in its order, each under its own label. A list of values for `k` or `alpha` makes a method
+/// The methods of a request, in its order, each under its own label. A list of values for `k`, `truncate` or `alpha` makes a method
 /// for each of them, a preset as many as it has.
 ///
 /// # Errors
@@ -113,7 +113,7 @@ fn grid_size(object: &MethodObject) -> usize {
     });
     let alpha = object.pdr.as_ref().and_then(|pdr| pdr.alpha.as_ref());
     // An empty list is a fault of its own, and no reason to ignore the length of another one.
-    parameters.chain(alpha).map(|grid: &Grid| grid.len().max(1)).fold(1, usize::saturating_mul)
+    parameters.chain(&object.truncate).chain(alpha).map(|grid: &Grid| grid.len().max(1)).fold(1, usize::saturating_mul)
 }
 
 fn too_many(total: usize) -> Fault {

@@ -7,40 +7,67 @@ use crate::methods::method_object::MethodObject;
 use crate::methods::neighbor::GENERATOR;
 use crate::methods::presets::{LENGTHS, Preset, PresetName};
 use crate::methods::reference::REFERENCE;
+use std::sync::Arc;
 use strum::VariantArray;
 
 impl RequestEntry<'_> {
-    /// The methods of the preset that it names.
+    /// The methods of the preset that it names. Everything is checked before the first `?`, so that no fault hides another.
     pub(super) fn preset(&self, faults: &mut Faults) -> Option<Vec<Method>> {
-        let object = self.object;
         self.refuse_parameters(faults);
         let faults_before = faults.len();
-        let given = object.preset.as_deref().unwrap_or_default();
+        let given = self.object.preset.as_deref().unwrap_or_default();
         let unknown = |_| Fault::unknown("preset", given, PresetName::VARIANTS, format!("{}/preset", self.pointer));
         let name = faults.keep(given.parse().map_err(unknown));
         let generator = self.reader(0, faults).read(&GENERATOR);
-        let preset = match name {
-            Some(PresetName::PaperWikimia) => {
-                let length = faults.keep(self.length());
-                let reference = self.reader(0, faults).read(&REFERENCE);
-                length.zip(reference).map(|(length, reference)| Preset::PaperWikimia { length, reference })
-            }
-            Some(PresetName::PaperMimir) => {
-                let reference = object.parameters.contains_key(REFERENCE.name);
-                for (field, given) in [("length", object.length.is_some()), (REFERENCE.name, reference)] {
-                    if given {
-                        faults.push(self.fault(field, format!("`paper_mimir` takes no {field}")));
-                    }
-                }
-                Some(Preset::PaperMimir)
-            }
-            None => None,
-        };
+        let preset = name.and_then(|name| self.checked_preset(name, faults));
         let neighbors = match generator? {
             Some(generator) => Some(Some(generator)),
             None => self.scope.is_some_and(|scope| scope.neighbors).then_some(None),
         };
         preset.filter(|_| faults.len() == faults_before).map(|preset| preset.methods(neighbors))
+    }
+
+    /// The preset of this name with its parameters; faults where it takes fewer, or needs an audit and there is none.
+    fn checked_preset(&self, name: PresetName, faults: &mut Faults) -> Option<Preset> {
+        let given = |field| self.object.parameters.contains_key(field);
+        for (field, refused) in [
+            ("length", self.object.length.is_some() && !name.takes_length()),
+            (REFERENCE.name, given(REFERENCE.name) && !name.takes_reference()),
+            (GENERATOR.name, given(GENERATOR.name) && !name.takes_generator()),
+        ] {
+            if refused {
+                faults.push(self.fault(field, format!("`{name}` takes no {field}")));
+            }
+        }
+        if name.needs_audit() && self.scope.is_some_and(|scope| !scope.audit) {
+            let detail = format!(
+                "`{name}` weights tokens by `entropy_dataset`, which is made of all texts of an audit, and needs one"
+            );
+            faults.push(self.fault("preset", detail));
+        }
+        match name {
+            PresetName::PaperWikimia => {
+                let (length, reference) = self.length_and_reference(faults)?;
+                Some(Preset::PaperWikimia { length, reference })
+            }
+            PresetName::PaperMimir => Some(Preset::PaperMimir),
+            PresetName::PaperAblation => {
+                let (length, reference) = self.length_and_reference(faults)?;
+                Some(Preset::PaperAblation { length, reference })
+            }
+            PresetName::PaperAlpha => {
+                self.reader(0, faults).read(&REFERENCE).map(|reference| Preset::PaperAlpha { reference })
+            }
+            PresetName::PaperTruncation => {
+                self.reader(0, faults).read(&REFERENCE).map(|reference| Preset::PaperTruncation { reference })
+            }
+        }
+    }
+
+    fn length_and_reference(&self, faults: &mut Faults) -> Option<(usize, Arc<str>)> {
+        let length = faults.keep(self.length());
+        let reference = self.reader(0, faults).read(&REFERENCE);
+        length.zip(reference)
     }
 
     fn length(&self) -> Result<usize, Fault> {

@@ -95,3 +95,93 @@ fn a_preset_and_the_list_around_it_may_share_methods() {
     assert_eq!([count(0), count(1), count(2), count(3)], [1, 16, 22 - 2 - 3 * 3 - 2, 0]);
     assert!(methods[5].pointer("pdr") == "/1/preset");
 }
+
+/// Presets of an audit on a pool with a reference model.
+fn in_audit() -> Scope<'static> {
+    Scope { audit: true, ..scope() }
+}
+
+#[test]
+fn the_ablation_has_every_column_of_its_table() {
+    let got = labels(json!({ "preset": "paper_ablation", "length": 128 }), &in_audit()).expect("methods");
+    let row = |method: &str, exponential: &str, selects: bool| -> Vec<String> {
+        let columns = [
+            "",
+            "+slope",
+            "+random(family=linear,alpha=1,seed=0)",
+            "+reverse(family=linear,alpha=1)",
+            "+entropy_sample",
+            "+entropy_dataset",
+        ];
+        let before = selects.then_some("+linear(alpha=1,before)");
+        let decays = ["+linear(alpha=1)", exponential, "+polynomial(alpha=2)"];
+        columns.into_iter().chain(before).chain(decays).map(|column| format!("{method}{column}")).collect()
+    };
+    let expected = [
+        row("loss", "+exponential(alpha=0.002)", false),
+        row("ref(reference=small)", "+exponential(alpha=0.02)", false),
+        row("min_k(k=0.2)", "+exponential(alpha=0.002)", true),
+        row("min_k_plus_plus(k=0.2)", "+exponential(alpha=0.02)", true),
+    ];
+    assert_eq!(got, expected.concat());
+    let short = labels(json!({ "preset": "paper_ablation", "length": 32 }), &in_audit()).expect("methods");
+    assert!(short.contains(&"loss+reverse(family=linear,alpha=0.1)".to_owned()));
+}
+
+#[test]
+fn the_ablation_needs_an_audit() {
+    let faults = labels(json!({ "preset": "paper_ablation", "length": 64 }), &scope()).expect_err("a fault");
+    assert_eq!(faults[0].pointer, "/0/preset");
+    let detail =
+        "`paper_ablation` weights tokens by `entropy_dataset`, which is made of all texts of an audit, and needs one";
+    assert_eq!(faults[0].detail, detail);
+}
+
+#[test]
+fn alphas_are_the_grids_of_the_paper() {
+    let got = labels(json!({ "preset": "paper_alpha" }), &scope()).expect("methods");
+    let grid = |decay: &str, alphas: &[&str]| -> Vec<String> {
+        alphas.iter().map(|alpha| format!("+{decay}(alpha={alpha})")).collect()
+    };
+    let columns = [
+        vec![String::new()],
+        grid("linear", &["0.1", "0.3", "0.5", "0.7", "1"]),
+        grid("exponential", &["0.002", "0.004", "0.006", "0.008", "0.01", "0.02", "0.04", "0.06", "0.08", "0.1"]),
+        grid("polynomial", &["0.1", "0.3", "0.5", "0.7", "1", "1.2", "1.5", "1.8", "2"]),
+    ]
+    .concat();
+    let methods = ["loss", "ref(reference=small)", "min_k(k=0.2)", "min_k_plus_plus(k=0.2)"];
+    let expected: Vec<String> =
+        methods.iter().flat_map(|method| columns.iter().map(move |column| format!("{method}{column}"))).collect();
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn truncation_is_compared_with_linear_decay() {
+    let got = labels(json!({ "preset": "paper_truncation", "reference": "bert" }), &scope()).expect("methods");
+    let row = |method: &str, parameters: &str| -> Vec<String> {
+        let separator = if parameters.is_empty() { "" } else { "," };
+        let tenths = (1..10).map(|tenth| format!("{method}({parameters}{separator}truncate=0.{tenth})"));
+        let whole = if parameters.is_empty() { method.to_owned() } else { format!("{method}({parameters})") };
+        tenths.chain([whole.clone(), format!("{whole}+linear(alpha=1)")]).collect()
+    };
+    let expected =
+        [row("loss", ""), row("ref", "reference=bert"), row("min_k", "k=0.2"), row("min_k_plus_plus", "k=0.2")];
+    assert_eq!(got, expected.concat());
+}
+
+#[test]
+fn a_preset_takes_only_its_parameters() {
+    for (preset, pointers) in [
+        (json!({ "preset": "paper_alpha", "length": 64 }), vec!["/0/length"]),
+        (json!({ "preset": "paper_truncation", "truncate": [0.5] }), vec!["/0/truncate"]),
+        (
+            json!({ "preset": "paper_ablation", "generator": { "model": "bert" }, "reference": "none" }),
+            vec!["/0/generator", "/0/length", "/0/reference"],
+        ),
+        (json!({ "preset": "paper_mimir", "reference": "small" }), vec!["/0/reference"]),
+    ] {
+        let faults = labels(preset, &in_audit()).expect_err("a fault");
+        assert_eq!(faults.iter().map(|fault| fault.pointer.as_str()).collect::<Vec<_>>(), pointers);
+    }
+}

@@ -222,3 +222,39 @@ fn every_method_echoes_its_parameters() {
     ]);
     assert_eq!(serde_json::to_value(methods).expect("JSON"), expected);
 }
+
+#[test]
+fn a_list_of_truncations_is_swept() {
+    let methods = resolved(json!([
+        { "name": "min_k", "k": [0.1, 0.2], "truncate": [0.5, 1], "pdr": { "decay": "linear", "alpha": [0.3, 1] } },
+        { "name": "loss", "truncate": [0.25], "label": "start" },
+        { "name": "loss", "truncate": [0.25, 0.5], "label": "cut" },
+    ]));
+    let labels: Vec<&str> = methods.iter().map(|method| &*method.label).collect();
+    let expected = [
+        "min_k(k=0.1,truncate=0.5)+linear(alpha=0.3)",
+        "min_k(k=0.1,truncate=0.5)+linear(alpha=1)",
+        "min_k(k=0.1,truncate=1)+linear(alpha=0.3)",
+        "min_k(k=0.1,truncate=1)+linear(alpha=1)",
+        "min_k(k=0.2,truncate=0.5)+linear(alpha=0.3)",
+        "min_k(k=0.2,truncate=0.5)+linear(alpha=1)",
+        "min_k(k=0.2,truncate=1)+linear(alpha=0.3)",
+        "min_k(k=0.2,truncate=1)+linear(alpha=1)",
+        "start",
+        "cut(truncate=0.25)",
+        "cut(truncate=0.5)",
+    ];
+    assert_eq!(labels, expected);
+    assert_eq!(methods[10].method, truncated(loss(), 0.5));
+    assert_faults(
+        json!([{ "name": "loss", "truncate": [0.5, 1.5, 0] }, { "name": "zlib", "truncate": [] }]),
+        &[
+            ("/0/truncate/1", &["1.5", "(0, 1]"]),
+            ("/0/truncate/2", &["0.0", "(0, 1]"]),
+            ("/1/truncate", &["the list of values is empty"]),
+        ],
+    );
+    let many: Vec<f64> = (1..=129).map(|share| f64::from(share) / 129.0).collect();
+    let grid = json!([{ "name": "min_k", "k": [0.1, 0.2], "truncate": many }]);
+    assert_faults(grid, &[("/0", &["258 methods", "at most 256"])]);
+}

@@ -55,7 +55,10 @@ fn methods() -> Value {
 
 fn request(methods: Value) -> AuditRequest {
     let bootstrap = json!({ "replicates": 50, "seed": 3, "confidence": 0.9 });
-    let metrics = json!({ "fpr_targets": [0.1, 0.25], "roc": true, "bootstrap": bootstrap });
+    let metrics = json!({
+        "fpr_targets": [0.1, 0.25], "roc": true, "bootstrap": bootstrap, "average": ["group"],
+        "position_profile": { "by_group": true, "positions": 3 }, "selected_tokens": 5
+    });
     let request = json!({ "model": MODEL, "methods": methods, "overflow": "truncate", "metrics": metrics });
     serde_json::from_value(request).unwrap()
 }

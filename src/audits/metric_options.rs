@@ -1,0 +1,40 @@
+//! What an audit may report beside each method's own numbers.
+
+use crate::wire::object_or_null;
+use serde::{Deserialize, Deserializer, Serialize};
+use strum::{Display, EnumString, VariantNames};
+use utoipa::ToSchema;
+
+/// The most positions that a profile lists.
+pub const MOST_POSITIONS: usize = 4096;
+/// The most positions that the profile of a group lists.
+pub const MOST_GROUP_POSITIONS: usize = 1024;
+
+/// Over what the numbers of a method are averaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum AverageOver {
+    /// The groups that the samples name.
+    Group,
+}
+
+/// Which texts and positions the position profile covers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProfileOptions {
+    /// Whether each group has a profile as well.
+    pub by_group: bool,
+    /// The positions from 1 to this one, over the texts that have at least so many scored tokens, so that every position
+    /// is a mean over the same texts. Null for every position, each over the texts that reach it.
+    #[schema(minimum = 1, maximum = 4096)]
+    pub positions: Option<usize>,
+}
+
+/// Reads [`ProfileOptions`] as an object; null is the default.
+///
+/// # Errors
+/// Where it is anything else, and those of the object.
+pub fn profile_options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ProfileOptions, D::Error> {
+    object_or_null(deserializer).map(Option::unwrap_or_default)
+}
