@@ -7,7 +7,7 @@ use crate::config::StoreUrl;
 use sqlx::any::AnyPoolOptions;
 use sqlx::{AnyConnection, AnyPool, Connection, Executor};
 use std::ffi::OsString;
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,14 +124,16 @@ fn sqlite_url(path: &Path) -> String {
 
 /// Creates the file, readable by its owner alone; SQLite gives the files beside it the same mode.
 fn create(path: &Path) -> Result<(), StoreError> {
+    private_file().open(path).map(|_| ()).map_err(|error| file_error(path, &error))
+}
+
+/// How a file is created that its owner alone may read.
+fn private_file() -> OpenOptions {
     let mut options = File::options();
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    options.open(path).map(|_| ()).map_err(|error| file_error(path, &error))
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 /// Takes the file for this process, by a lock on a file beside it.
@@ -139,8 +141,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
     let mut name = OsString::from(path.as_os_str());
     name.push(".lock");
     let name = PathBuf::from(name);
-    let file = File::options().write(true).create(true).truncate(false).open(&name);
-    let file = file.map_err(|error| file_error(&name, &error))?;
+    let file = private_file().open(&name).map_err(|error| file_error(&name, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse(path.display().to_string())),

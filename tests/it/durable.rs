@@ -25,11 +25,17 @@ struct Service {
 
 impl Service {
     fn start(store: &str, statistics: &Path) -> Self {
+        Self::start_on(store, statistics, "auto")
+    }
+
+    /// With these instructions of the processor.
+    fn start_on(store: &str, statistics: &Path, instructions: &str) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
             .args(["serve", "--port", "0"])
             .env("PDR_AUDIT__STORE__URL", store)
             .env("PDR_AUDIT__STORE__LEASE", LEASE)
             .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
+            .env("PDR_AUDIT__ENGINE__SIMD", instructions)
             .env("PDR_AUDIT__ENGINE__DISK_CACHE", statistics)
             .env("PDR_AUDIT__SERVER__DRAIN_DELAY", "0")
             .stderr(Stdio::piped())
@@ -184,6 +190,31 @@ async fn what_was_scored_before_is_not_scored_again() {
     let before = (2 * done * 9 / 10).min(distinct);
     let again = before.saturating_sub(distinct - usage["forward_passes"].as_u64().unwrap());
     assert!(again * 10 <= before, "{again} of {before} sequences ran again: {usage}");
+    service.kill();
+}
+
+/// Other instructions give other bits, so nothing of before is used, and the report says so.
+#[cfg(target_arch = "x86_64")]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_under_other_numerics_is_begun_anew_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = places(directory.path()).await.swap_remove(0);
+    let statistics = directory.path().join("statistics");
+    let service = Service::start(&place, &statistics);
+    let audit = id(&service.submit(&request(3_000), None).await);
+    let begun = Instant::now();
+    while service.audit(&audit).await["progress"]["done"].as_u64().unwrap() < 500 {
+        assert!(begun.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // What the numbers depend on is noted with the progress.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    service.kill();
+    let service = Service::start_on(&place, &statistics, "scalar");
+    let ended = service.ended(&audit).await;
+    let warnings = ended["results"]["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["code"] == "started_over"), "{warnings:?}");
+    assert_eq!(ended["results"]["usage"]["cached_passes"], 2_700, "only those of the second round");
     service.kill();
 }
 

@@ -2,6 +2,8 @@
 
 use super::submission::MAX_UNFINISHED;
 use super::work::MAX_RUNNING;
+mod abort;
+
 use super::*;
 use crate::audits::failure_record::FailureKind;
 use crate::audits::request::AuditMetrics;

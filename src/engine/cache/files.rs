@@ -10,7 +10,7 @@
 //! - whatever a damaged file makes redb do, a panic too, is a [`DiskFault`].
 
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,11 @@ impl Drop for Folder {
 impl Folder {
     /// Makes the directory where it is missing, and takes it for this process.
     pub(super) fn take(path: &Path) -> Result<Self, DiskFault> {
-        std::fs::create_dir_all(path)?;
+        let mut directory = DirBuilder::new();
+        // Numbers say something of the texts.
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut directory, 0o700);
+        directory.recursive(true).create(path)?;
         let lock = File::options().write(true).create(true).truncate(false).open(path.join(LOCK))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), lock }),
