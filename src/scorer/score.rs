@@ -5,7 +5,7 @@ use super::passes::RequestedSequence;
 use super::result::{self, AnsweredText};
 use super::text::{GeneratedNeighbors, Prepared};
 use super::{Input, MAX_DETAIL_BYTES, Scored, Scorer, ScorerError, TextResult, Usage};
-use crate::engine::{Class, PendingRequest, Request, Stats};
+use crate::engine::{Class, PendingRequest, Request};
 use crate::methods::{AuxiliaryPass, AuxiliaryPassError, LabelledMethod};
 use crate::pool::Model;
 use crate::telemetry::names;
@@ -124,13 +124,17 @@ impl Scorer {
         let bound = Arc::clone(bound);
         let to_result = move |(index, text): (usize, RequestedText)| {
             let answered = text.answered(index)?;
-            let tokens = (Arc::clone(&answered.stats), Arc::clone(&answered.text.ids));
-            Ok((result::build(answered, &bound), tokens))
+            let (stats, ids) = (Arc::clone(&answered.stats), Arc::clone(&answered.text.ids));
+            Ok::<_, ScorerError>((result::build(answered, &bound), stats, ids))
         };
         let built = self.workers.map(texts.into_iter().enumerate().collect(), to_result).await?;
-        let built: Result<Vec<(TextResult, (Stats, Arc<[u32]>))>, ScorerError> = built.into_iter().collect();
-        let (results, tokens): (Vec<TextResult>, Vec<_>) = built?.into_iter().unzip();
-        let (stats, ids) = tokens.into_iter().unzip();
+        let (mut results, mut stats, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        for text in built {
+            let (result, text_stats, text_ids) = text?;
+            results.push(result);
+            stats.push(text_stats);
+            ids.push(text_ids);
+        }
         count(&results);
         usage.tokens = results.iter().map(|result| result.scored_tokens).sum();
         Ok(Scored { results, stats, ids, usage })
