@@ -10,8 +10,12 @@ use crate::statistics::Bootstrap;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use serde::Serialize;
+use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 use uuid::Uuid;
+
+/// Comparisons at once; each has all scores of two audits in memory.
+static COMPARISONS: Semaphore = Semaphore::const_new(2);
 
 /// How two audits, a and b, differ.
 #[derive(Serialize, ToSchema)]
@@ -57,6 +61,8 @@ pub struct PairedCounts {
 )]
 pub async fn compare(State(state): State<ApiState>, Path((a, b)): Path<(String, String)>) -> Result<Response, Problem> {
     let ids = [audit_id(&a)?, audit_id(&b)?];
+    // Fails only where the semaphore is closed, which it never is.
+    let _place = COMPARISONS.acquire().await.map_err(Problem::internal)?;
     let (a, b) = (loaded(&state, ids[0]).await?, loaded(&state, ids[1]).await?);
     let compared = move |wanted: &dyn Fn() -> bool| {
         let paired = PairedSamples::new(&a, &b);

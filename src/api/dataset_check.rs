@@ -22,6 +22,11 @@ pub async fn methods_fit(state: &ApiState, dataset: &DatasetRow, methods: &[Labe
         return Ok(());
     }
     let samples = SampleBlocks::Stored { store: state.audits.store().clone(), dataset: dataset.key };
+    let checked = tokio::time::timeout(state.request_timeout, check_samples(&samples, methods));
+    checked.await.map_err(|_| Problem::deadline())?
+}
+
+async fn check_samples(samples: &SampleBlocks, methods: &[LabelledMethod]) -> Result<(), Problem> {
     let mut samples = pin!(samples.samples());
     while let Some((index, sample)) = samples.try_next().await.map_err(Problem::internal)? {
         let text = std::iter::once((sample.text.as_str(), sample.neighbors.as_deref()));

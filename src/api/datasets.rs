@@ -52,6 +52,12 @@ pub struct Dataset {
     created_at: OffsetDateTime,
 }
 
+/// A file as it is.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "it stands for bytes in the document")]
+pub struct DatasetFile(Vec<u8>);
+
 /// Datasets, newest first.
 #[derive(Serialize, ToSchema)]
 pub struct DatasetList {
@@ -95,7 +101,7 @@ impl Dataset {
             (String = "application/x-ndjson", example = json!("{\"text\": \"a text\", \"label\": 1}\n{\"text\": \"another\", \"label\": 0}\n")),
             (String = "text/csv"),
             (Vec<crate::audits::Sample> = "application/json"),
-            (Vec<u8> = "application/vnd.apache.parquet")
+            (DatasetFile = "application/vnd.apache.parquet")
         )
     ),
     responses(
@@ -181,10 +187,14 @@ pub async fn get(State(state): State<ApiState>, Path(id): Path<String>) -> Resul
 )]
 pub async fn delete(State(state): State<ApiState>, Path(id): Path<String>) -> Result<StatusCode, Problem> {
     let dataset = state.audits.store().dataset(&id).await?.ok_or(AuditError::UnknownDataset)?;
-    if !state.audits.store().delete_dataset(dataset.key).await? {
-        return Err(AuditError::DatasetInUse.into());
-    }
-    state.scorer.forget().await.map_err(Problem::internal)?;
+    // In a task of its own: a client that goes away must not leave one half done.
+    let deleting = tokio::spawn(async move {
+        if !state.audits.store().delete_dataset(dataset.key).await? {
+            return Err(AuditError::DatasetInUse.into());
+        }
+        state.scorer.forget().await.map_err(Problem::internal)
+    });
+    deleting.await.map_err(Problem::internal)??;
     Ok(StatusCode::NO_CONTENT)
 }
 

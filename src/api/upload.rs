@@ -39,10 +39,12 @@ pub async fn store_body(state: &ApiState, body: Body, options: UploadOptions) ->
     let noted = Arc::clone(&over);
     let parser = tokio::task::spawn_blocking(move || {
         let input = open(ChunkReader { received, chunk: Bytes::new() }, &options.read, limit, noted)?;
-        encode_dataset(input, &options.read, options.words, |block| blocks.blocking_send(block).is_ok())
+        encode_dataset(input, &options.read, options.words, limit, |block| blocks.blocking_send(block).is_ok())
     });
-    let store = async {
-        let mut writer = DatasetWriter::begin(state.audits.store(), retain).await?;
+    let place = state.audits.store().clone();
+    // It owns the blocks: where the store fails, nobody waits to hand it more.
+    let store = async move {
+        let mut writer = DatasetWriter::begin(&place, retain).await?;
         while let Some(block) = encoded_blocks.recv().await {
             writer.write(&block).await?;
         }
@@ -50,13 +52,10 @@ pub async fn store_body(state: &ApiState, body: Body, options: UploadOptions) ->
     };
     let (sent, stored) = tokio::join!(forward(body, chunks, state.request_timeout), store);
     let encoded = parser.await.map_err(Problem::internal)?;
-    // Where the body breaks off, what was read of it has faults that are none.
+    // Where the body breaks off, what was read of it has faults that are none; where the store fails, nothing is wrong with it.
     sent?;
     let mut writer = stored?;
     let encoded = encoded.map_err(|fault| problem(fault, over.load(Ordering::Relaxed).then_some(limit)))?;
-    if encoded.totals.text_bytes > limit {
-        return Err(too_large(limit));
-    }
     if let Some(rest) = &encoded.rest {
         writer.write(rest).await?;
     }
@@ -122,7 +121,7 @@ fn open(
 
 fn problem(fault: DatasetFault, over: Option<u64>) -> Problem {
     match (over, fault) {
-        (Some(limit), _) => too_large(limit),
+        (Some(limit), _) | (None, DatasetFault::TooLarge(limit)) => too_large(limit),
         (None, DatasetFault::Internal(error)) => error.into(),
         (None, fault) => Problem::fault("", fault.to_string()),
     }

@@ -13,6 +13,7 @@ pub struct DatasetEncoder {
     blocks: BlockWriter,
     digest: Sha256,
     totals: TotalsCounter,
+    bytes: u64,
 }
 
 /// Samples that have been prepared.
@@ -35,7 +36,14 @@ impl DatasetEncoder {
         self.digest.update(&json);
         self.digest.update(b"\n");
         self.totals.add(sample);
+        self.bytes += json.len() as u64 + 1;
         Ok(self.blocks.add(&json))
+    }
+
+    /// How many bytes the samples take so far, as lines of JSON.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// What is known once all samples are there.

@@ -21,6 +21,9 @@ pub enum DatasetFault {
     /// The samples make no audit.
     #[error("{0}")]
     Samples(String),
+    /// As lines of JSON the samples take more bytes than this.
+    #[error("the samples take more than {0} bytes")]
+    TooLarge(u64),
     /// Nobody takes the blocks any more.
     #[error("the blocks are not wanted any more")]
     Unwanted,
@@ -29,7 +32,7 @@ pub enum DatasetFault {
     Internal(#[from] AuditError),
 }
 
-/// Reads all samples of a file, each text cut after so many words, and gives `emit` each block that is full; the rest is part of
+/// Reads all samples of a file, each text cut after so many words and all of at most `limit` bytes as lines of JSON, and gives `emit` each block that is full; the rest is part of
 /// what is returned. `emit` returns whether more blocks are wanted. Memory is bounded by the largest record and a block.
 ///
 /// # Errors
@@ -38,6 +41,7 @@ pub fn encode_dataset(
     input: InputFile,
     options: &ReadOptions,
     words: Option<NonZeroUsize>,
+    limit: u64,
     mut emit: impl FnMut(String) -> bool,
 ) -> Result<EncodedDataset, DatasetFault> {
     let mut encoder = DatasetEncoder::default();
@@ -51,9 +55,12 @@ pub fn encode_dataset(
             Some(words) => first_words(&sample.text, words.get()).to_owned(),
             None => sample.text,
         };
-        if let Some(block) = encoder.add(&Sample { text, ..sample })?
-            && !emit(block)
-        {
+        let block = encoder.add(&Sample { text, ..sample })?;
+        // A table may repeat a value of megabytes in a few bytes.
+        if encoder.bytes() > limit {
+            return Err(DatasetFault::TooLarge(limit));
+        }
+        if block.is_some_and(|block| !emit(block)) {
             return Err(DatasetFault::Unwanted);
         }
     }
@@ -75,7 +82,7 @@ mod tests {
         let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
         let options = ReadOptions { columns, ..ReadOptions::default() };
         let mut blocks = Vec::new();
-        let encoded = encode_dataset(input, &options, words.and_then(NonZeroUsize::new), |block| {
+        let encoded = encode_dataset(input, &options, words.and_then(NonZeroUsize::new), 8 << 20, |block| {
             blocks.push(block);
             true
         })?;
@@ -104,5 +111,7 @@ mod tests {
         assert_eq!(fault(&many), "line 99999: `text`: invalid type: integer `1`, expected a string");
         assert!(fault("{\"text\": \"a\", \"label\": 1}\n").contains("1 members and 0 non-members"));
         assert!(fault("").contains("is empty"));
+        let large = encode(&format!("{{\"text\": \"{}\"}}\n", "a".repeat(8 << 20)), None);
+        assert!(matches!(large, Err(DatasetFault::TooLarge(_))));
     }
 }

@@ -54,8 +54,10 @@ impl Store {
             .bind(microseconds(lease))
             .bind(kind)
             .bind(i64::try_from(most_attempts).unwrap_or(i64::MAX))
-            .fetch_optional(&self.pool)
-            .await?;
+            // To the end: SQLite tells only there whether the change was committed.
+            .fetch_all(&self.pool)
+            .await?
+            .pop();
         let claimed = row.map(|row| {
             let dataset = row.try_get::<Option<String>, _>("dataset")?;
             let dataset = dataset.map(|text| text.parse::<Uuid>()).transpose();
@@ -91,8 +93,9 @@ impl Store {
             .bind(claim.to_string())
             .bind(microseconds(lease))
             .bind(i64::try_from(done).unwrap_or(i64::MAX))
-            .fetch_optional(&self.pool)
-            .await?;
+            .fetch_all(&self.pool)
+            .await?
+            .pop();
         match row {
             Some(row) => Ok(Ok(row.try_get::<i64, _>("cancel")? != 0)),
             None => Ok(Err(LostClaim)),

@@ -3,8 +3,8 @@
 use super::error::StoreError;
 use super::open::Store;
 use super::rows::{count, time, uuid};
-use sqlx::Row;
 use sqlx::any::AnyRow;
+use sqlx::{Any, Row, Transaction};
 use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -93,6 +93,19 @@ impl Store {
         id: Option<&str>,
         description: &str,
     ) -> Result<DatasetKey, StoreError> {
+        match self.try_to_complete(key, id, description).await {
+            // The same content was completed at the same moment; now it is there.
+            Err(StoreError::Unavailable(_)) => self.try_to_complete(key, id, description).await,
+            completed => completed,
+        }
+    }
+
+    async fn try_to_complete(
+        &self,
+        key: DatasetKey,
+        id: Option<&str>,
+        description: &str,
+    ) -> Result<DatasetKey, StoreError> {
         let mut transaction = self.pool.begin().await?;
         if let Some(id) = id {
             let statement = "SELECT dataset, texts FROM datasets WHERE id = $1";
@@ -138,8 +151,8 @@ impl Store {
         let statement = "DELETE FROM datasets WHERE touched_at < {now} - $1 AND (state = 'uploading' OR (state = 'inline' \
                          AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset)))";
         let idle = i64::try_from(idle.as_micros()).unwrap_or(i64::MAX);
-        sqlx::query(self.dialect.sql(statement)).bind(idle).execute(&self.pool).await?;
-        Ok(())
+        let dropped = sqlx::query(self.dialect.sql(statement)).bind(idle).execute(&self.pool).await?.rows_affected();
+        if dropped > 0 { self.forget_deleted().await } else { Ok(()) }
     }
 
     /// The dataset of an id.
@@ -147,6 +160,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn dataset(&self, id: &str) -> Result<Option<DatasetRow>, StoreError> {
+        // PostgreSQL has no texts with such a character.
+        if id.contains('\0') {
+            return Ok(None);
+        }
         let statement = "SELECT * FROM datasets WHERE id = $1 AND state = 'ready'";
         let row = sqlx::query(statement).bind(id).fetch_optional(&self.pool).await?;
         row.as_ref().map(dataset_row).transpose()
@@ -202,25 +219,29 @@ impl Store {
         Ok(deleted > 0)
     }
 
-    /// Deletes the texts of a dataset that are not to be retained, unless an unfinished job uses them; whether it did.
+    /// Deletes the texts that are not to be retained: those of datasets that an audit has used and no unfinished one needs.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn drop_texts(&self, key: DatasetKey) -> Result<bool, StoreError> {
+    pub async fn drop_unretained(&self) -> Result<(), StoreError> {
         let mut transaction = self.pool.begin().await?;
-        let statement = "UPDATE datasets SET texts = 0 WHERE dataset = $1 AND retain = 0 AND NOT EXISTS \
-                         (SELECT 1 FROM jobs WHERE jobs.dataset = $1 AND status IN ('queued', 'running'))";
-        let dropped = sqlx::query(statement).bind(key.to_string()).execute(&mut *transaction).await?.rows_affected();
-        if dropped > 0 {
-            let statement = "DELETE FROM samples WHERE dataset = $1";
-            sqlx::query(statement).bind(key.to_string()).execute(&mut *transaction).await?;
-        }
+        let dropped = drop_unretained(&mut transaction).await?;
         transaction.commit().await?;
-        if dropped > 0 {
-            self.forget_deleted().await?;
-        }
-        Ok(dropped > 0)
+        if dropped { self.forget_deleted().await } else { Ok(()) }
     }
+}
+
+/// As [`Store::drop_unretained`], in a transaction; whether there were any.
+pub(super) async fn drop_unretained(transaction: &mut Transaction<'_, Any>) -> Result<bool, StoreError> {
+    let statement = "UPDATE datasets SET texts = 0 WHERE retain = 0 AND texts = 1 AND state = 'ready' AND EXISTS \
+                     (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset AND status = 'succeeded') AND NOT EXISTS \
+                     (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset AND status IN ('queued', 'running'))";
+    let dropped = sqlx::query(statement).execute(&mut **transaction).await?.rows_affected();
+    if dropped > 0 {
+        let statement = "DELETE FROM samples WHERE dataset IN (SELECT dataset FROM datasets WHERE texts = 0)";
+        sqlx::query(statement).execute(&mut **transaction).await?;
+    }
+    Ok(dropped > 0)
 }
 
 fn dataset_row(row: &AnyRow) -> Result<DatasetRow, StoreError> {

@@ -80,7 +80,8 @@ fn coded(code: &str, message: &str) -> Option<StoreError> {
         return match (&code[..2], code) {
             (_, "53100") => Some(StoreError::Full),
             (_, "25006" | "42501") => Some(StoreError::ReadOnly(message)),
-            // Lost connections, no resources, an operator's intervention, a conflict of transactions.
+            // The same was written at the same moment. Lost connections, no resources, an operator's intervention, a conflict of transactions.
+            (_, "23505") => Some(StoreError::Unavailable(message)),
             ("08" | "53" | "57" | "40", _) => Some(StoreError::Unavailable(message)),
             _ => None,
         };
@@ -123,9 +124,18 @@ mod tests {
             "none",
         ];
         assert_eq!(sqlite, expected);
-        let postgres = ["08006", "53300", "53100", "57P01", "40001", "25006", "42501", "23505"].map(named);
-        let expected =
-            ["unavailable", "unavailable", "full", "unavailable", "unavailable", "read-only", "read-only", "none"];
+        let postgres = ["08006", "53300", "53100", "57P01", "40001", "25006", "42501", "23505", "42601"].map(named);
+        let expected = [
+            "unavailable",
+            "unavailable",
+            "full",
+            "unavailable",
+            "unavailable",
+            "read-only",
+            "read-only",
+            "unavailable",
+            "none",
+        ];
         assert_eq!(postgres, expected);
     }
 }

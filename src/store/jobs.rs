@@ -141,6 +141,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRow>, StoreError> {
+        // PostgreSQL has no texts with such a character.
+        if filter.model.as_ref().is_some_and(|model| model.contains('\0')) {
+            return Ok(Vec::new());
+        }
         // Ids of version 7 grow with time, as texts as well.
         let statement = "SELECT * FROM jobs WHERE kind = $1 AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR model = $3) \
                          AND ($4 IS NULL OR id < $4) ORDER BY id DESC LIMIT $5";

@@ -17,6 +17,9 @@ const POSTGRES_CONNECTIONS: u32 = 8;
 /// How long a query waits for a connection, and SQLite for a lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A database that ends with its only connection.
+const IN_MEMORY: &str = "sqlite::memory:";
+
 /// Commits are on disk when they return, and what is deleted is written over.
 const SQLITE_SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
                                PRAGMA secure_delete = ON; PRAGMA busy_timeout = 10000;";
@@ -39,7 +42,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn open(url: Option<&StoreUrl>) -> Result<Self, StoreError> {
         let store = match url {
-            None => Self::connect("sqlite::memory:", Dialect::Sqlite, None).await?,
+            None => Self::connect(IN_MEMORY, Dialect::Sqlite, None).await?,
             Some(StoreUrl::Sqlite(path)) => {
                 let lock = lock(path)?;
                 create(path)?;
@@ -79,6 +82,7 @@ impl Store {
         first.execute(if dialect == Dialect::Sqlite { SQLITE_SETTINGS } else { "SELECT 1" }).await?;
         first.close().await?;
         let options = AnyPoolOptions::new().acquire_timeout(PATIENCE);
+        let in_memory = url == IN_MEMORY;
         let pool = match dialect {
             // SQLite writes one transaction at a time, and each connection to memory would have its own database.
             Dialect::Sqlite => {
@@ -87,6 +91,14 @@ impl Store {
                     .min_connections(1)
                     .idle_timeout(None)
                     .max_lifetime(None)
+                    // A test that is dropped in the middle takes its connection with it, and a database in memory with that.
+                    .test_before_acquire(false)
+                    // After a full disk SQLite has ended a transaction that its driver takes for open; what would be written within it
+                    // would never be committed. A file is opened again.
+                    .before_acquire(move |connection, _| {
+                        let usable = in_memory || !connection.is_in_transaction();
+                        Box::pin(async move { Ok(usable) })
+                    })
                     .after_connect(|connection, _| {
                         Box::pin(async move { connection.execute(SQLITE_SETTINGS).await.map(|_| ()) })
                     })

@@ -1,6 +1,7 @@
 //! What jobs leave behind.
 
 use super::claims::{ClaimId, LostClaim};
+use super::datasets::drop_unretained;
 use super::error::StoreError;
 use super::open::Store;
 use super::status::JobStatus;
@@ -79,7 +80,11 @@ impl Store {
                 query.execute(&mut *transaction).await?;
             }
         }
+        let dropped = drop_unretained(&mut transaction).await?;
         transaction.commit().await?;
+        if dropped && let Err(error) = self.forget_deleted().await {
+            tracing::warn!(%error, "texts that are deleted are not written over now");
+        }
         Ok(Ok(()))
     }
 

@@ -1,7 +1,6 @@
 //! What a process knows of an audit that it runs.
 
 use crate::audits::run::RunEvent;
-use crate::store::DatasetKey;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 pub struct LocalRun {
     done: AtomicUsize,
     numerics: Mutex<Option<String>>,
-    unretained: Mutex<Option<DatasetKey>>,
     /// Asks it to stop.
     pub cancel: CancellationToken,
 }
@@ -30,16 +28,6 @@ impl LocalRun {
     /// How many samples are done.
     pub fn done(&self) -> usize {
         self.done.load(Ordering::Relaxed)
-    }
-
-    /// Notes that the texts of the dataset are not to be kept once the audit has succeeded.
-    pub fn note_unretained(&self, dataset: DatasetKey) {
-        *self.unretained.lock().unwrap_or_else(PoisonError::into_inner) = Some(dataset);
-    }
-
-    /// The dataset whose texts are not to be kept.
-    pub fn unretained(&self) -> Option<DatasetKey> {
-        *self.unretained.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the bits of its numbers depend on, once that is known.

@@ -17,7 +17,7 @@ use super::status::AuditSnapshot;
 use super::stored_scores::StoredScores;
 use crate::config::StoreSettings;
 use crate::scorer::Scorer;
-use crate::store::{JobFilter, Store};
+use crate::store::{ClaimedJob, JobFilter, Store};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use local_run::LocalRun;
@@ -53,7 +53,7 @@ struct RunnerState {
     settings: StoreSettings,
     work: Box<RunAudit>,
     /// The audits that this process runs.
-    running: Mutex<HashMap<Uuid, Arc<LocalRun>>>,
+    running: Mutex<HashMap<Uuid, (ClaimedJob, Arc<LocalRun>)>>,
     /// Changes with every change of an audit by this process.
     changes: watch::Sender<u64>,
     /// Something may be there to be claimed.
@@ -239,10 +239,10 @@ impl Audits {
     }
 
     fn local(&self, id: Uuid) -> Option<Arc<LocalRun>> {
-        self.running_here().get(&id).cloned()
+        self.running_here().get(&id).map(|(_, local)| Arc::clone(local))
     }
 
-    fn running_here(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<LocalRun>>> {
+    fn running_here(&self) -> MutexGuard<'_, HashMap<Uuid, (ClaimedJob, Arc<LocalRun>)>> {
         self.shared.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

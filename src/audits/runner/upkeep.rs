@@ -29,7 +29,7 @@ impl Audits {
                     tokio::time::sleep(pause).await;
                 } else {
                     // The number of audits in memory changes with every one that ends.
-                    let _ = changes.changed().await;
+                    let _ = tokio::time::timeout(pause, changes.changed()).await;
                 }
             }
         };
@@ -39,6 +39,7 @@ impl Audits {
     async fn delete_old(&self) -> Result<(), StoreError> {
         let store = self.store();
         store.drop_abandoned(IDLE).await?;
+        store.drop_unretained().await?;
         if let Some(age) = self.shared.settings.retention {
             let deleted = store.delete_ended_before(age).await?;
             if deleted > 0 {

@@ -45,36 +45,38 @@ enum RunEnd {
 impl Audits {
     /// Takes audits and runs them, a few at a time, until the service ends.
     pub(super) async fn take_audits(self) {
-        let (places, closing) = (Arc::new(Semaphore::new(MAX_RUNNING)), self.shared.closing.clone());
-        let taking = async {
-            loop {
-                // Fails only where the semaphore is closed, which it never is.
-                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-                match self.next_audit().await {
-                    Ok(Some(job)) => {
-                        let audits = self.clone();
-                        self.shared.tasks.spawn(async move {
-                            audits.perform(&job).await;
-                            drop(place);
-                        });
-                    }
-                    Ok(None) => {
-                        let look = LONGEST_LOOK.min(self.shared.settings.lease / 2);
-                        // A passed time is no error: a lease may be over.
-                        let _ = tokio::time::timeout(look, self.shared.wake.notified()).await;
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "no audit can be taken from the store");
-                        tokio::time::sleep(LONGEST_LOOK).await;
-                    }
+        let (places, closing) = (Arc::new(Semaphore::new(MAX_RUNNING)), &self.shared.closing);
+        // Only the waits are cut short: a claim that is under way is awaited, so that what was claimed is run or given back.
+        while let Some(Ok(place)) = closing.run_until_cancelled(Arc::clone(&places).acquire_owned()).await {
+            let pause = match self.next_audit().await {
+                Ok(Some(job)) => {
+                    let audits = self.clone();
+                    self.shared.tasks.spawn(async move {
+                        audits.perform(&job).await;
+                        drop(place);
+                    });
+                    continue;
                 }
-            }
-        };
-        closing.run_until_cancelled(taking).await;
+                Ok(None) => LONGEST_LOOK.min(self.shared.settings.lease / 2),
+                Err(error) => {
+                    tracing::warn!(%error, "no audit can be taken from the store");
+                    LONGEST_LOOK
+                }
+            };
+            // A passed time is no error: a lease may be over.
+            let look = tokio::time::timeout(pause, self.shared.wake.notified());
+            closing.run_until_cancelled(look).await;
+        }
     }
 
     /// Claims the next audit, after ending those that nobody should run any more.
     async fn next_audit(&self) -> Result<Option<ClaimedJob>, StoreError> {
+        // What this process runs it must not take from itself, however late a renewal is.
+        let here: Vec<(ClaimedJob, Arc<LocalRun>)> = self.running_here().values().cloned().collect();
+        for (job, local) in here {
+            // A claim that is lost is seen by its heartbeat.
+            let _ = self.store().renew(job.id, job.claim, self.shared.settings.lease, local.done()).await?;
+        }
         let failure = json_record(&AuditFailure::Abandoned(MAX_ATTEMPTS));
         for id in self.store().end_abandoned(MAX_ATTEMPTS, &failure).await? {
             tracing::error!(audit = %id, attempts = MAX_ATTEMPTS, "audit failed: every process that ran it ended");
@@ -87,7 +89,7 @@ impl Audits {
     /// Runs one audit to its end, whatever that is.
     async fn perform(&self, job: &ClaimedJob) {
         let (local, started) = (Arc::new(LocalRun::default()), Instant::now());
-        self.running_here().insert(job.id, Arc::clone(&local));
+        self.running_here().insert(job.id, (job.clone(), Arc::clone(&local)));
         self.changed();
         if job.attempts > 1 {
             tracing::info!(audit = %job.id, attempts = job.attempts, "audit taken up again");
@@ -133,9 +135,6 @@ impl Audits {
                           model were others than before; all scores come from what provenance names";
             let warning = Warning { code: WarningCode::StartedOver, detail: detail.to_owned() };
             outcome.report.warnings.push(warning);
-        }
-        if !dataset.retain && dataset.id.is_some() {
-            local.note_unretained(dataset.key);
         }
         Ok(outcome)
     }
@@ -198,24 +197,24 @@ impl Audits {
         let mut pauses = Pauses::default();
         loop {
             match self.store().finish(job.id, job.claim, local.done(), &end).await {
-                Ok(Ok(())) => {
-                    self.drop_unretained(local).await;
-                    return end.status().name();
-                }
+                Ok(Ok(())) => return end.status().name(),
                 Ok(Err(lost)) => {
                     tracing::warn!(audit = %job.id, "{lost}");
                     return "lost";
                 }
                 Err(error) => {
                     tracing::error!(audit = %job.id, %error, "the end of an audit cannot be stored");
+                    if !error.is_retryable() || self.shared.closing.is_cancelled() {
+                        return "lost";
+                    }
                     if matches!(error, StoreError::Full) {
                         // This takes next to nothing.
                         end = JobEnd::Failed(json_record(&AuditFailure::Store(error)));
-                    } else if !error.is_retryable() || self.shared.closing.is_cancelled() {
-                        return "lost";
                     }
                 }
             }
+            // The results are kept for as long as the claim is.
+            let _ = self.store().renew(job.id, job.claim, self.shared.settings.lease, local.done()).await;
             tokio::time::sleep(pauses.next_pause()).await;
         }
     }
@@ -227,14 +226,6 @@ impl Audits {
         tracing::warn!(audit = %job.id, model, done, total, "audit interrupted: it goes on when a process takes it again");
         if let Err(error) = self.store().release(job.id, job.claim).await {
             tracing::warn!(audit = %job.id, %error, "the audit goes on only when its lease has ended");
-        }
-    }
-
-    /// Drops texts that are not to be kept, now that an audit has used them.
-    async fn drop_unretained(&self, local: &LocalRun) {
-        let Some(key) = local.unretained() else { return };
-        if let Err(error) = self.store().drop_texts(key).await {
-            tracing::error!(%error, "the texts of a dataset that is not to be retained cannot be deleted now");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::places::test_stores;
 use crate::config::StoreUrl;
-use crate::store::{NewJob, Store, StoreError};
+use crate::store::{JobEnd, NewJob, Store, StoreError};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -54,16 +54,23 @@ async fn a_dataset_in_use_is_neither_deleted_nor_emptied() {
         let (store, name) = (&place.store, place.name);
         let key = written(store, Some("sha256:a"), false).await;
         let job = job_on(store, key).await;
-        assert!(!store.delete_dataset(key).await.unwrap() && !store.drop_texts(key).await.unwrap(), "{name}");
-        store.cancel(job).await.unwrap();
-        assert!(store.drop_texts(key).await.unwrap(), "{name}");
-        assert!(!store.dataset("sha256:a").await.unwrap().unwrap().has_texts, "{name}");
+        let has_texts = async || store.dataset("sha256:a").await.unwrap().unwrap().has_texts;
+        let claimed = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
+        let second = job_on(store, key).await;
+        assert!(!store.delete_dataset(key).await.unwrap(), "{name}");
+        let end = JobEnd::Succeeded { report: "{}".into(), header: "{}".into(), scores: Vec::new() };
+        store.finish(job, claimed.claim, 1, &end).await.unwrap().unwrap();
+        assert!(has_texts().await, "{name}: another audit needs them");
+        store.cancel(second).await.unwrap();
+        store.drop_unretained().await.unwrap();
+        assert!(!has_texts().await, "{name}");
         assert_eq!(store.sample_block(key, 0).await.unwrap(), None, "{name}");
         // Uploaded again, the texts are there again.
         let again = written(store, Some("sha256:a"), false).await;
         assert!(again != key && store.dataset("sha256:a").await.unwrap().unwrap().has_texts, "{name}");
         let kept = written(store, Some("sha256:b"), true).await;
-        assert!(!store.drop_texts(kept).await.unwrap(), "{name}: its texts are retained");
+        store.drop_unretained().await.unwrap();
+        assert!(store.dataset("sha256:b").await.unwrap().unwrap().has_texts, "{name}: they are retained");
         assert!(store.delete_dataset(kept).await.unwrap() && !store.delete_dataset(kept).await.unwrap(), "{name}");
         assert!(store.job(job).await.unwrap().is_some(), "{name}: the audit outlives its dataset");
     }
@@ -146,6 +153,47 @@ async fn a_store_of_another_version_is_refused() {
     drop(store);
     let error = Store::open(Some(&url)).await.unwrap_err();
     assert!(matches!(error, StoreError::OtherVersion(99)), "{error}");
+}
+
+/// The file may not grow, as on a full disk.
+#[tokio::test]
+async fn a_full_disk_is_named_and_nothing_is_lost_afterwards() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = StoreUrl::Sqlite(directory.path().join("store.db"));
+    let store = Store::open(Some(&url)).await.unwrap();
+    let key = store.begin_dataset(true).await.unwrap();
+    sqlx::query("PRAGMA max_page_count = 60").fetch_all(&store.pool).await.unwrap();
+    let large = "x".repeat(1 << 20);
+    let error = store.add_block(key, 0, &large).await.unwrap_err();
+    assert!(matches!(error, StoreError::Full), "{error}");
+    assert_eq!(store.sample_block(key, 0).await.unwrap(), None);
+    // As when space is freed: the connection that failed is not used again.
+    store.add_block(key, 0, &large).await.unwrap();
+    let kept = written(&store, Some("sha256:a"), true).await;
+    let dropped = store.begin_dataset(true).await.unwrap();
+    assert!(store.add_block(dropped, 0, "one").await.is_ok() && store.add_block(dropped, 0, "one").await.is_err());
+    store.drop_dataset(dropped).await.unwrap();
+    store.close().await;
+    drop(store);
+    let store = Store::open(Some(&url)).await.unwrap();
+    assert!(
+        store.sample_block(kept, 1).await.unwrap().is_some() && store.sample_block(key, 0).await.unwrap().is_some()
+    );
+}
+
+/// Whoever waits for a store in memory may stop waiting at any moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_in_memory_survives_those_who_stop_waiting() {
+    let store = Store::open(None).await.unwrap();
+    let key = written(&store, Some("sha256:a"), true).await;
+    for round in 0..2_000 {
+        let pause = Duration::from_micros(round % 200);
+        let _ = tokio::time::timeout(pause, store.sample_block(key, 0)).await;
+        if round % 10 == 0 {
+            let _ = tokio::time::timeout(pause, store.begin_dataset(true)).await;
+        }
+    }
+    assert_eq!(store.sample_block(key, 0).await.unwrap().as_deref(), Some("one"));
 }
 
 #[tokio::test]
