@@ -25,17 +25,17 @@ struct Service {
 
 impl Service {
     fn start(store: &str, statistics: &Path) -> Self {
-        Self::start_on(store, statistics, "auto")
+        Self::start_in(store, statistics, "f32")
     }
 
-    /// With these instructions of the processor.
-    fn start_on(store: &str, statistics: &Path, instructions: &str) -> Self {
+    /// Computing in this type.
+    fn start_in(store: &str, statistics: &Path, dtype: &str) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
             .args(["serve", "--port", "0"])
             .env("PDR_AUDIT__STORE__URL", store)
             .env("PDR_AUDIT__STORE__LEASE", LEASE)
             .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
-            .env("PDR_AUDIT__ENGINE__SIMD", instructions)
+            .env("PDR_AUDIT__ENGINE__DTYPE", dtype)
             .env("PDR_AUDIT__ENGINE__DISK_CACHE", statistics)
             .env("PDR_AUDIT__SERVER__DRAIN_DELAY", "0")
             .stderr(Stdio::piped())
@@ -194,8 +194,7 @@ async fn what_was_scored_before_is_not_scored_again() {
     service.kill();
 }
 
-/// Other instructions give other bits, so nothing of before is used, and the report says so.
-#[cfg(target_arch = "x86_64")]
+/// Another type gives other bits, so nothing of before is used, and the report says so.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_audit_under_other_numerics_is_begun_anew_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
@@ -212,7 +211,7 @@ async fn an_audit_under_other_numerics_is_begun_anew_and_says_so() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(service.audit(&audit).await["status"], "running", "else nothing is interrupted");
     service.kill();
-    let service = Service::start_on(&place, &statistics, "scalar");
+    let service = Service::start_in(&place, &statistics, "bf16");
     let ended = service.ended(&audit).await;
     let warnings = ended["results"]["warnings"].as_array().unwrap();
     assert!(warnings.iter().any(|warning| warning["code"] == "started_over"), "{warnings:?}");
