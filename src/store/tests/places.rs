@@ -3,11 +3,16 @@
 use crate::config::StoreUrl;
 use crate::store::Store;
 use sqlx::{AnyPool, AssertSqlSafe, Executor};
+use std::io::Write;
+use std::sync::Once;
 use tempfile::TempDir;
 use uuid::Uuid;
 
 /// The URL of a PostgreSQL in which tests may create schemas.
 const POSTGRES: &str = "PDR_AUDIT_TEST_POSTGRES";
+
+/// What is skipped is said once.
+static SAID: Once = Once::new();
 
 /// An empty store, which ends with the test.
 pub(crate) struct TestStore {
@@ -25,7 +30,10 @@ pub(crate) async fn test_stores() -> Vec<TestStore> {
     let mut stores = vec![open("memory", None, None).await, open("SQLite", Some(file), Some(directory)).await];
     match std::env::var(POSTGRES) {
         Ok(url) => stores.push(open("PostgreSQL", Some(StoreUrl::Postgres(schema(&url).await)), None).await),
-        Err(_) => eprintln!("SKIPPED on PostgreSQL: {POSTGRES} is not set"),
+        Err(_) => SAID.call_once(|| {
+            // Past the harness, which would show it only where a test fails.
+            let _ = writeln!(std::io::stderr(), "SKIPPED on PostgreSQL: {POSTGRES} is not set");
+        }),
     }
     stores
 }
