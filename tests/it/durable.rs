@@ -14,7 +14,7 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(600);
 /// Short, so that another process takes over soon.
 const LEASE: &str = "5s";
 
