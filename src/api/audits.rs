@@ -100,7 +100,7 @@ pub async fn submit(
         // It would be cancelled in a moment.
         return Err(AuditError::Draining.into());
     }
-    let mut audit = state.audits.submit(NewAudit { idempotency_key: key, ..new }).await?.audit;
+    let mut audit = state.audits.submit(NewAudit { idempotency_key: key, ..new }).await?;
     let wait = prefer::wait(&headers);
     if let Some(seconds) = wait {
         let waited = tokio::select! {

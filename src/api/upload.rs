@@ -123,8 +123,14 @@ fn problem(fault: DatasetFault, over: Option<u64>) -> Problem {
     match (over, fault) {
         (Some(limit), _) | (None, DatasetFault::TooLarge(limit)) => too_large(limit),
         (None, DatasetFault::Internal(error)) => error.into(),
-        (None, fault) => Problem::fault("", fault.to_string()),
+        (None, fault) => Problem::fault("", with_parameters(fault.to_string())),
     }
+}
+
+/// A fault with the parameters of the query where the command line has flags.
+fn with_parameters(fault: String) -> String {
+    let names = ["text", "label", "id"];
+    names.iter().fold(fault, |fault, name| fault.replace(&format!("--{name}-column"), &format!("`{name}_column`")))
 }
 
 fn too_large(limit: u64) -> Problem {

@@ -3,6 +3,7 @@
 use super::error::AuditError;
 use super::sample::Sample;
 use super::sample_blocks::BlockWriter;
+use super::text_digest::sha256_address;
 use super::totals::{SampleTotals, TotalsCounter};
 use crate::store::{DatasetKey, Store};
 use sha2::{Digest, Sha256};
@@ -49,8 +50,7 @@ impl DatasetEncoder {
     /// What is known once all samples are there.
     #[must_use]
     pub fn finish(self) -> EncodedDataset {
-        let hex: String = self.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        EncodedDataset { id: format!("sha256:{hex}"), totals: self.totals.totals(), rest: self.blocks.finish() }
+        EncodedDataset { id: sha256_address(self.digest), totals: self.totals.totals(), rest: self.blocks.finish() }
     }
 }
 

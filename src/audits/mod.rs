@@ -57,11 +57,11 @@ pub use report::{
 pub use request::{AuditMetrics, AuditRequest};
 pub use results::{AuditResults, SampleScores};
 pub use run::{AuditOutcome, RunEvent, run};
-pub use runner::{AuditSamples, Audits, NewAudit, Submission};
+pub use runner::{AuditSamples, Audits, NewAudit};
 pub use sample::{Label, MAX_GROUPS, Sample, SampleId};
 pub use sample_blocks::SampleBlocks;
 pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens};
 pub use status::{AuditSnapshot, AuditSubject};
 pub use stored_scores::{ScoreHeader, StoredScores};
 pub use text_digest::TextDigest;
-pub use totals::{SampleTotals, TotalsCounter};
+pub use totals::SampleTotals;

@@ -4,7 +4,7 @@ use super::error::AuditFailure;
 use super::results::SampleScores;
 use super::sample::Sample;
 use super::sample_blocks::SampleBlocks;
-use super::text_digest::TextDigest;
+use super::text_digest::{TextDigest, sha256_address};
 use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -43,8 +43,7 @@ impl SampleIndex {
             index.is_copy.push(first != row);
             index.rows.push(SampleScores::unknown(&sample, columns));
         }
-        let hex: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        index.digest = format!("sha256:{hex}");
+        index.digest = sha256_address(digest);
         Ok(index)
     }
 }

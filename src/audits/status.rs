@@ -65,8 +65,7 @@ impl TryFrom<JobRow> for AuditSnapshot {
     type Error = AuditError;
 
     fn try_from(row: JobRow) -> Result<Self, AuditError> {
-        let JobRow { id, status, model: _, summary, done, revision, created_at, started_at, finished_at, failure } =
-            row;
+        let JobRow { id, status, summary, done, revision, created_at, started_at, finished_at, failure } = row;
         let unreadable =
             |error: serde_json::Error| AuditError::Internal(format!("audit {id} as it is stored: {error}"));
         let failure = failure.map(|failure| serde_json::from_str(&failure)).transpose().map_err(unreadable)?;

@@ -36,6 +36,12 @@ impl TextDigest {
     }
 }
 
+/// A finished SHA-256 as reports and addresses spell it: `sha256:` and 64 hexadecimal digits.
+pub fn sha256_address(hash: Sha256) -> String {
+    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
 impl Serialize for TextDigest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{:032x}", u128::from_be_bytes(self.0)))

@@ -53,8 +53,6 @@ pub enum Submitted {
 pub struct JobRow {
     pub id: Uuid,
     pub status: JobStatus,
-    /// Id of the model.
-    pub model: String,
     /// What lists say of it, as JSON.
     pub summary: String,
     /// How many samples are done.
@@ -237,7 +235,6 @@ pub(super) fn job_row(row: &AnyRow) -> Result<JobRow, StoreError> {
     Ok(JobRow {
         id: uuid(row, "id")?,
         status: JobStatus::parse(row.try_get("status")?)?,
-        model: row.try_get("model")?,
         summary: row.try_get("summary")?,
         done: count(row, "done")?,
         revision: row.try_get("revision")?,

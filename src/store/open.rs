@@ -64,12 +64,6 @@ impl Store {
         self.durable
     }
 
-    /// Whether other processes may use it at the same time.
-    #[must_use]
-    pub fn is_shared(&self) -> bool {
-        self.dialect == Dialect::Postgres
-    }
-
     /// Ends the connections.
     pub async fn close(&self) {
         self.pool.close().await;

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-pub use submission::{AuditSamples, NewAudit, Submission};
+pub use submission::{AuditSamples, NewAudit};
 
 /// Audits are jobs of this kind.
 const KIND: &str = "audit";

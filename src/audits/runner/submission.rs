@@ -35,14 +35,6 @@ pub enum AuditSamples {
     Dataset(DatasetRow),
 }
 
-/// What came of a submission.
-#[derive(Clone, Debug)]
-pub struct Submission {
-    pub audit: AuditSnapshot,
-    /// Whether the same was submitted before.
-    pub repeated: bool,
-}
-
 impl AuditSamples {
     /// What there is to say of them as a whole.
     ///
@@ -65,12 +57,12 @@ impl AuditSamples {
 }
 
 impl Audits {
-    /// Accepts an audit. It runs as soon as it is its turn.
+    /// Accepts an audit, which runs as soon as it is its turn; or finds the one that was submitted under the same key.
     ///
     /// # Errors
     /// Those of `check_cost`, [`AuditError::Full`], [`AuditError::Draining`], [`AuditError::KeyReused`],
     /// [`AuditError::TextsGone`] or [`AuditError::Store`].
-    pub async fn submit(&self, audit: NewAudit) -> Result<Submission, AuditError> {
+    pub async fn submit(&self, audit: NewAudit) -> Result<AuditSnapshot, AuditError> {
         let store = self.store();
         let totals = audit.samples.totals()?;
         let weight = check_cost(&audit.request, &totals)?;
@@ -105,7 +97,7 @@ impl Audits {
             (known @ Submitted::Known { .. }, Some(key)) => self.repeated(key, &known).await,
             _ => {
                 self.changed();
-                Ok(Submission { audit: self.get(id).await?, repeated: false })
+                self.get(id).await
             }
         }
     }
@@ -120,11 +112,9 @@ impl Audits {
     }
 
     /// The audit that was submitted under the key before.
-    async fn repeated(&self, key: &IdempotencyKey, known: &Submitted) -> Result<Submission, AuditError> {
+    async fn repeated(&self, key: &IdempotencyKey, known: &Submitted) -> Result<AuditSnapshot, AuditError> {
         match known {
-            Submitted::Known { job, digest } if *digest == key.digest => {
-                Ok(Submission { audit: self.get(*job).await?, repeated: true })
-            }
+            Submitted::Known { job, digest } if *digest == key.digest => self.get(*job).await,
             _ => Err(AuditError::KeyReused),
         }
     }

@@ -57,7 +57,7 @@ async fn all(audits: &Audits) -> Vec<AuditSnapshot> {
 
 impl TestAudits {
     async fn submit(&self, model: &str) -> Uuid {
-        self.audits.submit(request(model)).await.unwrap().audit.id
+        self.audits.submit(request(model)).await.unwrap().id
     }
 
     async fn submit_all(&self, count: usize) -> Vec<Uuid> {

@@ -50,7 +50,7 @@ async fn an_audit_that_ends_every_process_fails_after_three_and_the_others_finis
     let submitting = audits(&file).await;
     let mut ids = Vec::new();
     for model in ["good", "killer", "other"] {
-        ids.push(submitting.submit(request(model)).await.unwrap().audit.id);
+        ids.push(submitting.submit(request(model)).await.unwrap().id);
     }
     submitting.shutdown().await;
     submitting.store().close().await;
