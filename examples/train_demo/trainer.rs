@@ -98,7 +98,7 @@ impl Trainer {
         let sequences: Vec<&[u32]> = texts.iter().map(|t| t.ids.as_slice()).collect();
         let batch = PackedBatch::new(&sequences);
         let (rows, targets) = batch.scored();
-        let hidden = self.decoder.hidden(&batch)?.index_select(&Tensor::new(rows, &Device::Cpu)?, 0)?;
+        let hidden = self.decoder.hidden(&batch, None)?.index_select(&Tensor::new(rows, &Device::Cpu)?, 0)?;
         let loss = cross_entropy(&self.decoder.logits(&hidden)?, &Tensor::new(targets, &Device::Cpu)?)?;
         let mut gradients = loss.backward()?;
         let mut squares = 0.0;

@@ -2,7 +2,7 @@
 
 use super::batch::{PackedBatch, similar_lengths};
 use super::kernels::attention::{AttentionShape, Visibility};
-use super::ops::{Form, QueryKeyNorms, fused_attention, soft_cap, wide};
+use super::ops::{Form, QueryKeyNorms, fused_attention, soft_cap, tuned_attention, wide};
 use super::rotary::{RotaryRows, RotaryTable, rotate_tensor};
 use candle_core::{D, Device, Result, Tensor};
 use candle_nn::ops::softmax;
@@ -72,6 +72,12 @@ impl<'a> AttentionPlan<'a> {
             norms.map_or(Ok(()), |norms| norms.fused(qkv, self.shape))?;
             return fused_attention(qkv, &self.batch.sequences, self.shape, visibility, self.rotary.as_deref());
         };
+        if norms.is_none()
+            && let Some(mixed) =
+                tuned_attention(qkv, &self.batch.sequences, self.shape, visibility, self.rotary.as_ref())?
+        {
+            return Ok(mixed);
+        }
         let AttentionShape { heads, kv_heads, head_dim, .. } = self.shape;
         let part = |first: usize, count: usize| {
             let columns = qkv.narrow(D::Minus1, first * head_dim, count * head_dim)?;

@@ -9,6 +9,7 @@ use super::files::{FileBytes, ModelFiles, joint_digest};
 use super::footprint::{self, Workload};
 use super::json::standard_json;
 use super::kernels::packed::Products;
+use super::lora::Adapter;
 use super::mamba::Mamba;
 use super::masked::Encoder;
 use super::model::{CausalLm, LoadedModel};
@@ -115,10 +116,10 @@ impl Checkpoint {
     /// of the model.
     pub fn load_in(&self, form: Form, dtype: DType, device: &Device) -> Result<LoadedModel, ModelError> {
         let model: Box<dyn CausalLm> = match &self.description.network {
-            Network::Decoder(arch, storage) => self.causal(storage, Some(arch), form, dtype, device, |source| {
+            Network::Decoder(arch, storage) => self.build(storage, Some(arch), form, dtype, device, |source| {
                 Ok(Box::new(Decoder::new(arch.clone(), form, device, source)?))
             })?,
-            Network::Mamba(arch, storage) => self.causal(storage, None, form, dtype, device, |source| {
+            Network::Mamba(arch, storage) => self.build(storage, None, form, dtype, device, |source| {
                 Ok(Box::new(Mamba::new(arch.clone(), form, device, source)?))
             })?,
             Network::Masked(blueprint) => {
@@ -128,16 +129,42 @@ impl Checkpoint {
         Ok(LoadedModel::Causal(model))
     }
 
+    /// Reads a LoRA adapter of this model.
+    ///
+    /// # Errors
+    /// [`ModelError::Forward`] if models of this kind take no adapters; else as for [`Adapter::open`].
+    pub fn adapter(&self, files: &ModelFiles) -> Result<Adapter, ModelError> {
+        match &self.description.network {
+            Network::Decoder(arch, storage) => Adapter::open(files, arch, storage, &self.weights),
+            Network::Mamba(..) | Network::Masked(_) => {
+                Err(ModelError::Forward(format!("models of type `{}` take no adapters", self.model_type())))
+            }
+        }
+    }
+
+    /// Loads a decoder in differentiable operations and in f32, for tuning.
+    ///
+    /// # Errors
+    /// As for [`Checkpoint::load_in`]; [`ModelError::Forward`] if this is no decoder.
+    pub fn differentiable(&self, device: &Device) -> Result<Decoder, ModelError> {
+        let Network::Decoder(arch, storage) = &self.description.network else {
+            return Err(ModelError::Forward(format!("models of type `{}` are not tuned", self.model_type())));
+        };
+        self.build(storage, Some(arch), Form::Plain, DType::F32, device, |source| {
+            Decoder::new(arch.clone(), Form::Plain, device, source)
+        })
+    }
+
     /// Builds a model from the tensors, all of which it must request. `arch` is the architecture of a decoder.
-    fn causal(
+    fn build<M>(
         &self,
         storage: &Storage,
         arch: Option<&Arch>,
         form: Form,
         dtype: DType,
         device: &Device,
-        build: impl FnOnce(TensorSource<'_>) -> Result<Box<dyn CausalLm>, ModelError>,
-    ) -> Result<Box<dyn CausalLm>, ModelError> {
+        build: impl FnOnce(TensorSource<'_>) -> Result<M, ModelError>,
+    ) -> Result<M, ModelError> {
         let mut assembly = Assembly::new(&self.weights, storage, arch);
         let mut source = |canonical: &str, shape: &[usize]| {
             let dtype = match form {

@@ -7,18 +7,21 @@ use super::error::ModelError;
 use super::kernels::attention::AttentionShape;
 use super::layer::DecoderLayer;
 use super::logit_stats::{Head, scored_stats};
+use super::lora::{Adapter, LayerAdapter, LoadedAdapter};
 use super::model::CausalLm;
 use super::ops::{Form, Linear, Norm, Weight};
 use super::rotary::RotaryTable;
 use super::source::{TensorSource, embedding, linear, norm};
 use crate::token_stats::TokenStats;
-use candle_core::{Device, Tensor};
+use candle_core::{DType, Device, Tensor};
 use std::sync::Arc;
 
 /// A loaded decoder.
 pub struct Decoder {
     arch: Arch,
     form: Form,
+    /// The type of its weights in the plain form.
+    dtype: DType,
     device: Device,
     embedding: Arc<Weight>,
     /// Learned positions, with the row of position 0.
@@ -61,17 +64,33 @@ impl Decoder {
         };
         let bias = arch.biases.head.then(|| source("head.bias", &[vocab])).transpose()?;
         let head = Head { weight, bias, soft_cap: arch.head.soft_cap };
+        let dtype = embedding.dtype();
         let device = device.clone();
-        Ok(Self { arch, form, device, embedding, positions, rotary, project_in, layers, final_norm, project_out, head })
+        Ok(Self {
+            arch,
+            form,
+            dtype,
+            device,
+            embedding,
+            positions,
+            rotary,
+            project_in,
+            layers,
+            final_norm,
+            project_out,
+            head,
+        })
     }
 
-    /// The input of the head, `[tokens, embedding width]`.
-    pub fn hidden(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
+    /// The input of the head, `[tokens, embedding width]`, under an adapter if there is one.
+    pub fn hidden(&self, batch: &PackedBatch, adapter: Option<&LoadedAdapter>) -> candle_core::Result<Tensor> {
         let shape = self.attention_shape();
         let plan = AttentionPlan::new(self.form, shape, batch, self.rotary.as_ref(), &self.device)?;
         let mut x = self.embed(batch)?;
-        for layer in &self.layers {
-            x = layer.forward(x, &self.arch, &plan, self.form)?;
+        let unchanged = LayerAdapter::default();
+        for (index, layer) in self.layers.iter().enumerate() {
+            let change = adapter.and_then(|adapter| adapter.layers.get(index)).unwrap_or(&unchanged);
+            x = layer.forward(x, &self.arch, &plan, change, self.form)?;
         }
         if let Some(norm) = &self.final_norm {
             x = norm.forward(&x, self.form)?;
@@ -94,6 +113,16 @@ impl Decoder {
         Ok(x)
     }
 
+    /// The architecture.
+    pub fn arch(&self) -> &Arch {
+        &self.arch
+    }
+
+    /// The projection to the vocabulary.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
     /// Logits `[rows, vocab]` in differentiable operations, for training; scoring never materialises them.
     pub fn logits(&self, hidden: &Tensor) -> candle_core::Result<Tensor> {
         self.head.logits(hidden)
@@ -113,6 +142,20 @@ impl Decoder {
 
 impl CausalLm for Decoder {
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+        self.stats(sequences, None)
+    }
+
+    fn adapted_stats(&self, sequences: &[&[u32]], adapter: &LoadedAdapter) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+        self.stats(sequences, Some(adapter))
+    }
+
+    fn load_adapter(&self, adapter: &Adapter) -> Result<LoadedAdapter, ModelError> {
+        adapter.load(self.form, self.dtype, &self.device)
+    }
+}
+
+impl Decoder {
+    fn stats(&self, sequences: &[&[u32]], adapter: Option<&LoadedAdapter>) -> Result<Vec<Vec<TokenStats>>, ModelError> {
         let batch = PackedBatch::new(sequences);
         // Position tables are finite: this gives a clear message instead of a device error about a missing row.
         if batch.longest() > self.arch.sizes.context {
@@ -121,6 +164,6 @@ impl CausalLm for Decoder {
                 "a sequence of {longest} tokens exceeds the model's context of {context}"
             )));
         }
-        scored_stats(&batch, &self.head, &self.device, |batch| self.hidden(batch))
+        scored_stats(&batch, &self.head, &self.device, |batch| self.hidden(batch, adapter))
     }
 }

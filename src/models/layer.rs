@@ -4,6 +4,7 @@ use super::arch::{Arch, QueryKeyNorm, Residual};
 use super::attention::AttentionPlan;
 use super::error::ModelError;
 use super::kernels::attention::Visibility;
+use super::lora::{LayerAdapter, LayerProjection};
 use super::ops::{Form, Linear, Norm, QueryKeyNorms, activate, gate};
 use super::source::{TensorSource, linear, norm};
 use candle_core::{Result, Tensor};
@@ -30,7 +31,6 @@ impl DecoderLayer {
         form: Form,
         source: TensorSource<'_>,
     ) -> std::result::Result<Self, ModelError> {
-        let (hidden, inner, queries) = (arch.sizes.hidden, arch.sizes.inner, arch.sizes.queries());
         let biases = arch.biases;
         let name = |part: &str| format!("layers.{index}.{part}");
         let branch_norms = match arch.residual {
@@ -40,59 +40,64 @@ impl DecoderLayer {
             ]),
             Residual::Pre | Residual::Parallel | Residual::Post => None,
         };
+        let attention_norm = norm(arch, &name("attention_norm"), source)?;
+        let mlp_norm = norm(arch, &name("mlp_norm"), source)?;
+        let query_key_norms = query_key_norms(arch, index, source)?;
+        let mut project = |projection: LayerProjection, bias| {
+            linear(&name(projection.into()), projection.shape(arch), bias, form, source)
+        };
         Ok(Self {
-            attention_norm: norm(arch, &name("attention_norm"), source)?,
-            mlp_norm: norm(arch, &name("mlp_norm"), source)?,
+            attention_norm,
+            mlp_norm,
             branch_norms,
-            query_key_norms: query_key_norms(arch, index, source)?,
-            qkv: linear(&name("qkv"), [arch.qkv_width(), hidden], biases.qkv, form, source)?,
-            attention_out: linear(&name("attention_out"), [hidden, queries], biases.attention_out, form, source)?,
-            mlp_up: linear(&name("mlp_up"), [arch.mlp_up_width(), hidden], biases.mlp, form, source)?,
-            mlp_down: linear(&name("mlp_down"), [hidden, inner], biases.mlp, form, source)?,
+            query_key_norms,
+            qkv: project(LayerProjection::Qkv, biases.qkv)?,
+            attention_out: project(LayerProjection::AttentionOut, biases.attention_out)?,
+            mlp_up: project(LayerProjection::MlpUp, biases.mlp)?,
+            mlp_down: project(LayerProjection::MlpDown, biases.mlp)?,
             visibility: arch.attention.windows.get(index).copied().flatten().into(),
         })
     }
 
-    /// Maps x `[tokens, hidden]` to the same shape.
-    pub fn forward(&self, x: Tensor, arch: &Arch, plan: &AttentionPlan, form: Form) -> Result<Tensor> {
+    /// Maps x `[tokens, hidden]` to the same shape, under what an adapter changes in this layer.
+    pub fn forward(
+        &self,
+        x: Tensor,
+        arch: &Arch,
+        plan: &AttentionPlan,
+        change: &LayerAdapter,
+        form: Form,
+    ) -> Result<Tensor> {
+        let layer = AdaptedLayer { layer: self, change, form };
         match arch.residual {
             Residual::Pre => {
-                let mixed = self.mixed(&self.attention_norm.forward(&x, form)?, plan, form)?;
-                let x = self.attention_out.add_to(x, &mixed, form)?;
-                let inner = self.inner(&self.mlp_norm.forward(&x, form)?, arch, form)?;
-                self.mlp_down.add_to(x, &inner, form)
+                let mixed = layer.mixed(&self.attention_norm.forward(&x, form)?, plan)?;
+                let x = layer.add_attention(x, &mixed)?;
+                let inner = layer.inner(&self.mlp_norm.forward(&x, form)?, arch)?;
+                layer.add_mlp(x, &inner)
             }
             Residual::Parallel => {
                 // Both before x changes, since the fused form writes into x.
-                let mixed = self.mixed(&self.attention_norm.forward(&x, form)?, plan, form)?;
-                let inner = self.inner(&self.mlp_norm.forward(&x, form)?, arch, form)?;
-                let x = self.attention_out.add_to(x, &mixed, form)?;
-                self.mlp_down.add_to(x, &inner, form)
+                let mixed = layer.mixed(&self.attention_norm.forward(&x, form)?, plan)?;
+                let inner = layer.inner(&self.mlp_norm.forward(&x, form)?, arch)?;
+                let x = layer.add_attention(x, &mixed)?;
+                layer.add_mlp(x, &inner)
             }
             Residual::Post => {
-                let mixed = self.mixed(&x, plan, form)?;
-                let x = self.attention_norm.forward(&self.attention_out.add_to(x, &mixed, form)?, form)?;
-                let inner = self.inner(&x, arch, form)?;
-                self.mlp_norm.forward(&self.mlp_down.add_to(x, &inner, form)?, form)
+                let mixed = layer.mixed(&x, plan)?;
+                let x = self.attention_norm.forward(&layer.add_attention(x, &mixed)?, form)?;
+                let inner = layer.inner(&x, arch)?;
+                self.mlp_norm.forward(&layer.add_mlp(x, &inner)?, form)
             }
             Residual::Sandwich => {
-                let mixed = self.mixed(&self.attention_norm.forward(&x, form)?, plan, form)?;
-                let x = self.add_normed(x, 0, &self.attention_out.forward(&mixed, form)?, form)?;
-                let inner = self.inner(&self.mlp_norm.forward(&x, form)?, arch, form)?;
-                self.add_normed(x, 1, &self.mlp_down.forward(&inner, form)?, form)
+                let mixed = layer.mixed(&self.attention_norm.forward(&x, form)?, plan)?;
+                let branch = self.attention_out.forward(&mixed, form)?;
+                let x = self.add_normed(x, 0, &change.add_to(LayerProjection::AttentionOut, branch, &mixed)?, form)?;
+                let inner = layer.inner(&self.mlp_norm.forward(&x, form)?, arch)?;
+                let branch = self.mlp_down.forward(&inner, form)?;
+                self.add_normed(x, 1, &change.add_to(LayerProjection::MlpDown, branch, &inner)?, form)
             }
         }
-    }
-
-    /// The result of attention before its output projection, `[tokens, heads * head_dim]`.
-    fn mixed(&self, x: &Tensor, plan: &AttentionPlan, form: Form) -> Result<Tensor> {
-        plan.forward(&self.qkv.forward(x, form)?, self.query_key_norms.as_ref(), self.visibility)
-    }
-
-    /// The activated inner state of the MLP, `[tokens, inner]`.
-    fn inner(&self, x: &Tensor, arch: &Arch, form: Form) -> Result<Tensor> {
-        let up = self.mlp_up.forward(x, form)?;
-        if arch.gated { gate(arch.activation, &up, form) } else { activate(arch.activation, up, form) }
     }
 
     /// `x + norm(branch)`, or `x + branch` if there are no norms of branches.
@@ -101,6 +106,39 @@ impl DecoderLayer {
             Some(norms) => x + norms[branch].forward(y, form)?,
             None => x + y,
         }
+    }
+}
+
+/// A layer with what an adapter changes in it.
+struct AdaptedLayer<'a> {
+    layer: &'a DecoderLayer,
+    change: &'a LayerAdapter,
+    form: Form,
+}
+
+impl AdaptedLayer<'_> {
+    /// The result of attention before its output projection, `[tokens, heads * head_dim]`.
+    fn mixed(&self, x: &Tensor, plan: &AttentionPlan) -> Result<Tensor> {
+        let qkv = self.change.add_to(LayerProjection::Qkv, self.layer.qkv.forward(x, self.form)?, x)?;
+        plan.forward(&qkv, self.layer.query_key_norms.as_ref(), self.layer.visibility)
+    }
+
+    /// The activated inner state of the MLP, `[tokens, inner]`.
+    fn inner(&self, x: &Tensor, arch: &Arch) -> Result<Tensor> {
+        let up = self.change.add_to(LayerProjection::MlpUp, self.layer.mlp_up.forward(x, self.form)?, x)?;
+        if arch.gated { gate(arch.activation, &up, self.form) } else { activate(arch.activation, up, self.form) }
+    }
+
+    /// x plus the output of attention.
+    fn add_attention(&self, x: Tensor, mixed: &Tensor) -> Result<Tensor> {
+        let x = self.layer.attention_out.add_to(x, mixed, self.form)?;
+        self.change.add_to(LayerProjection::AttentionOut, x, mixed)
+    }
+
+    /// x plus the output of the MLP.
+    fn add_mlp(&self, x: Tensor, inner: &Tensor) -> Result<Tensor> {
+        let x = self.layer.mlp_down.add_to(x, inner, self.form)?;
+        self.change.add_to(LayerProjection::MlpDown, x, inner)
     }
 }
 

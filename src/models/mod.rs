@@ -22,6 +22,7 @@ mod json;
 pub mod kernels;
 mod layer;
 pub mod logit_stats;
+pub mod lora;
 pub mod mamba;
 pub mod masked;
 mod model;
@@ -30,6 +31,7 @@ pub mod precision;
 pub mod rotary;
 mod source;
 pub mod torch_bin;
+pub mod tuning;
 pub mod weights;
 
 pub use error::ModelError;

@@ -1,6 +1,7 @@
 //! Loaded models, as the engine runs them.
 
 use super::error::ModelError;
+use super::lora::{Adapter, LoadedAdapter};
 use super::masked::{Filled, MaskedPosition};
 use crate::token_stats::TokenStats;
 
@@ -14,7 +15,27 @@ pub trait CausalLm {
     /// # Errors
     /// [`ModelError::OutOfMemory`] if a smaller batch may still fit, [`ModelError::Device`] if the device is lost.
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError>;
+
+    /// The same under an adapter.
+    ///
+    /// # Errors
+    /// As for [`CausalLm::token_stats`]; [`ModelError::Forward`] if models of this kind take no adapters.
+    fn adapted_stats(&self, sequences: &[&[u32]], adapter: &LoadedAdapter) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+        let _ = (sequences, adapter);
+        Err(ModelError::Forward(NO_ADAPTERS.into()))
+    }
+
+    /// An adapter on the device and in the form of this model.
+    ///
+    /// # Errors
+    /// [`ModelError::OutOfMemory`] if it does not fit; [`ModelError::Forward`] if models of this kind take no adapters.
+    fn load_adapter(&self, adapter: &Adapter) -> Result<LoadedAdapter, ModelError> {
+        let _ = adapter;
+        Err(ModelError::Forward(NO_ADAPTERS.into()))
+    }
 }
+
+const NO_ADAPTERS: &str = "this kind of model takes no adapters";
 
 /// A loaded masked language model, ready to run. It stays on the device thread that loaded it.
 pub trait MaskedLm {

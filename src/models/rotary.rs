@@ -121,6 +121,16 @@ impl RotaryRows {
         }
     }
 
+    /// Undoes [`RotaryRows::rotate`]: a rotation by the opposite angles, which is its transpose.
+    #[inline]
+    pub fn rotate_back(&self, row: &mut [f32], position: usize) {
+        let angles = position * self.half..(position + 1) * self.half;
+        let (low, high) = row[..2 * self.half].split_at_mut(self.half);
+        for (((a, b), &c), &s) in low.iter_mut().zip(high).zip(&self.cos[angles.clone()]).zip(&self.sin[angles]) {
+            (*a, *b) = (*a * c + *b * s, *b * c - *a * s);
+        }
+    }
+
     /// Cosines and sines `[positions, 1, half]` of the first positions as tensors.
     pub fn tensors(&self, positions: usize, device: &Device) -> Result<(Tensor, Tensor)> {
         let rows =

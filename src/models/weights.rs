@@ -24,6 +24,10 @@ const FORMS: [(&str, ListTensors); 4] = [
     ("pytorch_model.bin.index.json", read_torch),
 ];
 
+/// The formats of an adapter's tensors, in the order in which PEFT looks for them.
+const ADAPTER_FORMS: [(&str, ListTensors); 2] =
+    [("adapter_model.safetensors", read_safetensors), ("adapter_model.bin", read_torch)];
+
 /// Lists the tensors of one file.
 type ListTensors = fn(&[u8]) -> Result<Vec<StoredTensor>, String>;
 
@@ -58,6 +62,19 @@ impl Weights {
         }
         let names: Vec<&str> = FORMS.iter().map(|(name, _)| *name).collect();
         Err(files.error(names[0], format!("no such file, and no other format of weights: {}", names[1..].join(", "))))
+    }
+
+    /// Opens the tensors of an adapter, in either format of PEFT.
+    ///
+    /// # Errors
+    /// As for [`Weights::open`].
+    pub fn open_adapter(files: &ModelFiles) -> Result<Self, ModelError> {
+        for (name, read) in ADAPTER_FORMS {
+            if files.find(name)?.is_some() {
+                return Self::read(files, vec![name.to_owned()], read);
+            }
+        }
+        Err(files.error(ADAPTER_FORMS[0].0, format!("no such file, and no {}", ADAPTER_FORMS[1].0)))
     }
 
     fn read(files: &ModelFiles, names: Vec<String>, read: ListTensors) -> Result<Self, ModelError> {

@@ -102,7 +102,7 @@ fn loss(decoder: &Decoder) -> Tensor {
     let batch = PackedBatch::new(&[&[3, 1, 4, 1, 5, 9, 2], &[6, 5, 3, 16]]);
     let (rows, targets) = batch.scored();
     let rows = Tensor::new(rows, &Device::Cpu).unwrap();
-    let hidden = decoder.hidden(&batch).unwrap().index_select(&rows, 0).unwrap();
+    let hidden = decoder.hidden(&batch, None).unwrap().index_select(&rows, 0).unwrap();
     let logits = decoder.logits(&hidden).unwrap();
     assert_eq!(logits.dtype(), DType::F64);
     cross_entropy(&logits, &Tensor::new(targets, &Device::Cpu).unwrap()).unwrap()

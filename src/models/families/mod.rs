@@ -15,7 +15,7 @@ mod storage;
 mod windows;
 
 pub use network::{ModelDescription, Network};
-pub use storage::Storage;
+pub use storage::{Layout, Storage};
 
 use super::config_reader::ConfigReader;
 use super::error::ModelError;

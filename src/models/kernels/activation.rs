@@ -29,7 +29,7 @@ pub fn gate(activation: Activation, out: &mut [f32], x: &[f32], inner: usize) {
     });
 }
 
-fn apply_to(activation: Activation, values: &mut [f32]) {
+pub(super) fn apply_to(activation: Activation, values: &mut [f32]) {
     match activation {
         Activation::Gelu => to_each(values, gelu),
         Activation::GeluTanh => to_each(values, gelu_tanh),

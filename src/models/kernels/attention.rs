@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// Query rows per block.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// The shape of the attention of one layer.
 #[derive(Clone, Copy, Debug)]
@@ -65,15 +65,15 @@ impl AttentionShape {
         self.heads * self.head_dim
     }
 
-    fn query_column(&self, head: usize) -> usize {
+    pub(super) fn query_column(&self, head: usize) -> usize {
         head * self.head_dim
     }
 
-    fn key_column(&self, head: usize) -> usize {
+    pub(super) fn key_column(&self, head: usize) -> usize {
         (self.heads + head * self.kv_heads / self.heads) * self.head_dim
     }
 
-    fn value_column(&self, head: usize) -> usize {
+    pub(super) fn value_column(&self, head: usize) -> usize {
         self.key_column(head) + self.kv_heads * self.head_dim
     }
 }
@@ -132,8 +132,9 @@ impl HeadTask<'_> {
     unsafe fn attend(&self, out: *mut f32, qkv: &[f32], length: usize, head: usize, scratch: &mut AttentionScratch) {
         let shape = self.shape;
         let (d, width) = (shape.head_dim, shape.qkv_width());
-        self.gather(&mut scratch.queries, qkv, shape.query_column(head), length);
-        self.gather(&mut scratch.keys, qkv, shape.key_column(head), length);
+        let (queries, keys) = ([width, shape.query_column(head), d], [width, shape.key_column(head), d]);
+        gather(&mut scratch.queries, qkv, queries, length, self.rotary);
+        gather(&mut scratch.keys, qkv, keys, length, self.rotary);
         for start in (0..length).step_by(BLOCK) {
             let end = (start + BLOCK).min(length);
             let first_key = self.visibility.first_key(start);
@@ -158,18 +159,23 @@ impl HeadTask<'_> {
             }
         }
     }
+}
 
-    /// Copies the columns of one head from every row and rotates each row by its position.
-    fn gather(&self, to: &mut Vec<f32>, qkv: &[f32], column: usize, length: usize) {
-        let shape = self.shape;
-        to.clear();
-        for row in qkv.chunks_exact(shape.qkv_width()).take(length) {
-            to.extend_from_slice(&row[column..column + shape.head_dim]);
-        }
-        if let Some(rotary) = self.rotary {
-            for (position, row) in to.chunks_exact_mut(shape.head_dim).enumerate() {
-                rotary.rotate(row, position);
-            }
+/// Copies the `head_dim` columns from `column` on from every row of `width` elements, and rotates each by its position.
+pub(super) fn gather(
+    to: &mut Vec<f32>,
+    rows: &[f32],
+    [width, column, head_dim]: [usize; 3],
+    length: usize,
+    rotary: Option<&RotaryRows>,
+) {
+    to.clear();
+    for row in rows.chunks_exact(width).take(length) {
+        to.extend_from_slice(&row[column..column + head_dim]);
+    }
+    if let Some(rotary) = rotary {
+        for (position, row) in to.chunks_exact_mut(head_dim).enumerate() {
+            rotary.rotate(row, position);
         }
     }
 }
@@ -177,7 +183,13 @@ impl HeadTask<'_> {
 /// Row i holds the scores of the query at position `start + i` for the keys from `first_key`: visible ones are replaced
 /// by their softmax (after multiplication by `scale`), the others by 0.
 #[inline(always)]
-fn softmax_rows(scores: &mut [f32], width: usize, [start, first_key]: [usize; 2], visibility: Visibility, scale: f32) {
+pub(super) fn softmax_rows(
+    scores: &mut [f32],
+    width: usize,
+    [start, first_key]: [usize; 2],
+    visibility: Visibility,
+    scale: f32,
+) {
     for (i, row) in scores.chunks_exact_mut(width).enumerate() {
         let position = start + i;
         let (row, after) = row.split_at_mut(position + 1 - first_key);

@@ -9,6 +9,7 @@ pub mod activation;
 pub mod attention;
 pub mod conv;
 pub mod gemm;
+pub mod gradients;
 pub mod math;
 pub mod norm;
 pub mod packed;

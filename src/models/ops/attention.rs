@@ -1,11 +1,13 @@
 //! Attention, and the norms of queries and keys before it.
 
 use super::elements::{elements, elements_mut, wide};
+use super::trained::{TrainedAttention, is_tuned};
 use crate::models::kernels::attention::{self, AttentionShape, Visibility};
 use crate::models::kernels::rms_norm::rms_norm_columns;
 use crate::models::rotary::RotaryRows;
 use candle_core::{CpuStorage, CustomOp1, D, InplaceOp3, Layout, Result, Shape, Tensor};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Fused causal attention that maps qkv `[tokens, qkv_width]` to `[tokens, heads * head_dim]`; CPU only.
 pub fn fused_attention(
@@ -16,6 +18,23 @@ pub fn fused_attention(
     rotary: Option<&RotaryRows>,
 ) -> Result<Tensor> {
     qkv.apply_op1_no_bwd(&CausalAttention { sequences, shape, visibility, rotary })
+}
+
+/// The same with a gradient, where the plain form may use kernels: nothing but `qkv` has one, in f32 and on the CPU. `None`
+/// elsewhere.
+pub fn tuned_attention(
+    qkv: &Tensor,
+    sequences: &[Range<usize>],
+    shape: AttentionShape,
+    visibility: Visibility,
+    rotary: Option<&Arc<RotaryRows>>,
+) -> Result<Option<Tensor>> {
+    if !is_tuned(qkv, &[]) {
+        return Ok(None);
+    }
+    let (sequences, rotary) = (sequences.to_vec(), rotary.cloned());
+    let attention = TrainedAttention { sequences, shape, visibility, rotary };
+    qkv.contiguous()?.apply_op1(attention).map(Some)
 }
 
 struct CausalAttention<'a> {

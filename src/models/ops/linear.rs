@@ -2,6 +2,7 @@
 
 use super::elements::{elements, elements_mut, with_slice};
 use super::form::Form;
+use super::trained::{FrozenProduct, is_tuned};
 use super::weight::Weight;
 use crate::models::kernels::gemm as matrix;
 use crate::models::kernels::packed::Packed;
@@ -27,7 +28,11 @@ impl Linear {
                 x.apply_op2_no_bwd(weight, &Project { bias: self.bias.as_ref() })
             }
             (Weight::Plain(weight), Form::Plain) => {
-                let y = x.matmul(&weight.t()?)?;
+                let y = if is_tuned(x, &[Some(weight)]) {
+                    x.contiguous()?.apply_op1(FrozenProduct { weight: weight.clone() })?
+                } else {
+                    x.matmul(&weight.t()?)?
+                };
                 self.bias.as_ref().map_or(Ok(y.clone()), |b| y.broadcast_add(b))
             }
         }

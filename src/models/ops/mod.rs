@@ -11,9 +11,10 @@ mod form;
 mod linear;
 mod mlp;
 mod norm;
+mod trained;
 mod weight;
 
-pub use attention::{QueryKeyNorms, fused_attention};
+pub use attention::{QueryKeyNorms, fused_attention, tuned_attention};
 pub use elements::{soft_cap, wide, with_slice};
 pub use form::{Form, Multiply};
 pub use linear::Linear;

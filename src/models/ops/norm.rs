@@ -2,6 +2,7 @@
 
 use super::elements::{elements, wide, with_slice};
 use super::form::Form;
+use super::trained::{FrozenNorm, is_tuned};
 use crate::models::arch::NormKind;
 use crate::models::kernels::norm::layer_norm;
 use crate::models::kernels::rms_norm::rms_norm;
@@ -27,6 +28,10 @@ impl Norm {
     }
 
     fn plain(&self, x: &Tensor) -> Result<Tensor> {
+        if is_tuned(x, &[Some(&self.weight), self.bias.as_ref()]) {
+            let (weight, bias) = (self.weight.clone(), self.bias.clone());
+            return x.contiguous()?.apply_op1(FrozenNorm { weight, bias, kind: self.kind, eps: self.eps as f32 });
+        }
         let wide_x = wide(x)?;
         let centred = match self.kind {
             NormKind::Layer => wide_x.broadcast_sub(&wide_x.mean_keepdim(D::Minus1)?)?,

@@ -37,6 +37,14 @@ impl Weight {
         }
     }
 
+    /// The type of its elements where it is a tensor; packed weights are multiplied in f32.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Plain(tensor) => tensor.dtype(),
+            Self::Packed(_) => DType::F32,
+        }
+    }
+
     /// The rows with these ids, `[ids, in]`: for an embedding, which many models share with the head. f32 in the fused
     /// form.
     pub fn pick(&self, ids: &Tensor, form: Form) -> Result<Tensor> {

@@ -1,0 +1,26 @@
+//! LoRA adapters (Hu et al. 2021, arXiv:2106.09685): a projection `W x` becomes `W x + (alpha / r) B (A x)` with A
+//! `[r, in]` and B `[out, r]`.
+//!
+//! Adapters are read and written as PEFT keeps them, `adapter_config.json` and `adapter_model.safetensors`. On disk a
+//! change belongs to a module of transformers, such as `q_proj`; here, modules that are one projection of the
+//! [decoder](super::decoder::Decoder) become one change of it, with its rows in canonical order. So scoring costs one set
+//! of weights, and each projection that an adapter changes two narrow products more.
+
+mod adapter;
+mod dropout;
+mod low_rank;
+mod peft_config;
+mod projection;
+mod save;
+mod target;
+
+#[cfg(test)]
+mod tests;
+
+pub use adapter::{Adapter, adapter_digest};
+pub use dropout::Dropout;
+pub use low_rank::{LayerAdapter, LoadedAdapter, LowRank, joined_up};
+pub use peft_config::PeftConfig;
+pub use projection::LayerProjection;
+pub use save::save;
+pub use target::{TargetModule, default_targets, select, target_modules};
