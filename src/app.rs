@@ -5,13 +5,14 @@ mod ending;
 
 use crate::api;
 use crate::audits::Audits;
-use crate::config::{self, LoadPolicy, Settings};
+use crate::config::{self, AdapterSettings, LoadPolicy, Settings};
 use crate::engine::{Calibration, DeviceSlot, DiskCache, Engine, EngineError, EngineOptions};
 use crate::hub::{Hub, HubError};
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
+use crate::models::files::ModelFiles;
 use crate::models::kernels::simd;
-use crate::pool::{Declaration, Model, Opener, Origin, Pool};
+use crate::pool::{AdapterDeclaration, Declaration, Model, Opener, Origin, Pool};
 use crate::scorer::{Scorer, Workers, load_token_counts};
 use crate::store::Store;
 use crate::telemetry::MetricsExporter;
@@ -93,7 +94,11 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Opt
     let device_slots: Vec<_> = devices.iter().map(|device| device_slot(settings, device, budgets.as_deref())).collect();
     let pool = Pool::new(devices.len(), settings.default_model().map(str::to_owned), opener(devices.into(), hub));
     for declaration in declared {
+        let id = declaration.id.clone();
         pool.add(declaration)?;
+        for AdapterSettings { name, source } in settings.adapters_of(&id).cloned() {
+            pool.add_adapter(&id, AdapterDeclaration { name, files: ModelFiles::Directory(source) })?;
+        }
     }
     let engine = Engine::start(pool, device_slots, engine)?;
     let workers = Workers::new(settings.engine.threads)?;

@@ -23,6 +23,7 @@ pub mod scorer;
 pub mod store;
 
 pub mod audits;
+pub mod finetunes;
 
 pub mod samples;
 

@@ -116,6 +116,7 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(models::models))
         .routes(routes!(models::load))
         .routes(routes!(models::unload))
+        .routes(routes!(models::remove_adapter))
         .routes(routes!(methods::methods))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))

@@ -3,7 +3,7 @@
 use crate::engine::DeviceStatus;
 use crate::hub::DownloadProgress;
 use crate::models::precision::Rounding;
-use crate::pool::{Model, ModelInfo, ModelState, ModelStatus, Origin};
+use crate::pool::{AdapterStatus, Model, ModelInfo, ModelState, ModelStatus, Origin, adapted_id};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -55,8 +55,61 @@ pub struct ModelEntry {
     resident: Vec<String>,
     /// The default reference model, where one is configured.
     reference: Option<String>,
+    /// Its LoRA adapters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    adapters: Vec<AdapterEntry>,
     #[serde(flatten)]
     opened: OpenedEntry,
+}
+
+/// A LoRA adapter of a model. What its files say is absent until they are open.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AdapterEntry {
+    /// What requests call the model under it.
+    #[schema(examples("demo:tuned"))]
+    id: String,
+    /// Its name among the adapters of the model.
+    #[schema(examples("tuned"))]
+    name: String,
+    /// `ready` once it is open; it runs wherever the model does.
+    state: StateName,
+    /// Rank of its changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<usize>,
+    /// Its changes are scaled by `alpha / rank`, or by `alpha / sqrt(rank)` where `rank_stabilized` is true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alpha: Option<f64>,
+    /// Whether it is a rank-stabilized one (rsLoRA).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank_stabilized: Option<bool>,
+    /// The modules that it changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_modules: Option<Vec<String>>,
+    /// SHA-256 over its files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    /// Bytes of its matrices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_bytes: Option<u64>,
+}
+
+impl AdapterEntry {
+    fn new(base: &str, status: &AdapterStatus) -> Self {
+        let adapter = status.adapter.as_ref();
+        let name = status.declaration.name.clone();
+        Self {
+            id: adapted_id(base, &name),
+            name,
+            state: if adapter.is_some() { StateName::Ready } else { StateName::Unloaded },
+            rank: adapter.map(|adapter| adapter.config.rank),
+            alpha: adapter.map(|adapter| adapter.config.alpha),
+            rank_stabilized: adapter.map(|adapter| adapter.config.rank_stabilized),
+            target_modules: adapter.map(|adapter| adapter.config.target_modules.clone()),
+            digest: adapter.map(|adapter| adapter.digest.clone()),
+            weight_bytes: adapter.map(|adapter| adapter.bytes),
+        }
+    }
 }
 
 /// What the files of a model say.
@@ -196,6 +249,7 @@ impl ModelEntry {
             revision,
             resident: status.resident.iter().filter_map(name).collect(),
             reference: declaration.reference.clone(),
+            adapters: status.adapters.iter().map(|adapter| AdapterEntry::new(&declaration.id, adapter)).collect(),
             opened: status.model.as_deref().map(OpenedEntry::from).unwrap_or_default(),
         }
     }

@@ -8,6 +8,7 @@ use super::problems::{ListProblems, LoadProblems, UnloadProblems};
 use crate::engine::DeviceStatus;
 use crate::pool::{ModelStatus, UnknownModel};
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use tokio::task::JoinHandle;
 
@@ -53,7 +54,8 @@ pub async fn load(
 /// Unload a model.
 ///
 /// What is queued for it is finished, its memory is given back, and then it answers. Meanwhile requests for the model are
-/// refused with 503; after that the next one loads it again.
+/// refused with 503; after that the next one loads it again. Of a model under an adapter, the adapter alone is closed: at once,
+/// or not at all while requests run under it.
 #[utoipa::path(
     post,
     path = "/v1/models/{id}/unload",
@@ -71,6 +73,28 @@ pub async fn unload(
     let unloading = tokio::spawn(async move { pool.unload(&id).await });
     in_time(&state, arrival, unloading).await??;
     shown(&state, &name)
+}
+
+/// Remove an adapter.
+///
+/// Requests cannot name it any more. Its files stay where they are.
+#[utoipa::path(
+    delete,
+    path = "/v1/models/{id}/adapters/{name}",
+    operation_id = "remove_adapter",
+    tag = "service",
+    params(
+        ("id" = String, Path, description = "Id of a configured model", example = "demo"),
+        ("name" = String, Path, description = "Name of one of its adapters", example = "tuned")
+    ),
+    responses((status = 204, description = "The adapter is gone"), UnloadProblems)
+)]
+pub async fn remove_adapter(
+    State(state): State<ApiState>,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    state.scorer.pool().remove_adapter(&id, &name)?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Waits for the task as long as a request may take; the task goes on after that.

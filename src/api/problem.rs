@@ -6,7 +6,7 @@
 pub use super::problem_body::{PointedFault, ProblemBody};
 use crate::audits::{AuditError, FailureKind, FailureRecord};
 use crate::engine::{EngineError, Refusal};
-use crate::pool::{FindError, LoadError, OpenError, UnknownModel, UnloadError};
+use crate::pool::{AdapterError, FindError, LoadError, OpenError, UnknownModel, UnloadError};
 use crate::scorer::ScorerError;
 use crate::store::StoreError;
 use axum::http::StatusCode;
@@ -223,6 +223,7 @@ impl From<&ScorerError> for Problem {
     fn from(error: &ScorerError) -> Self {
         match error {
             ScorerError::Unopened(OpenError::UnknownModel(error)) => error.clone().into(),
+            ScorerError::Unopened(OpenError::Adapter(error)) => error.clone().into(),
             ScorerError::Unopened(error) => Self::failed("model", &error.to_string()),
             ScorerError::Masked(_) => Self::fault("/model", error.to_string()),
             ScorerError::Unfit(faults) => {
@@ -268,9 +269,22 @@ impl From<LoadError> for Problem {
     }
 }
 
+impl From<AdapterError> for Problem {
+    fn from(error: AdapterError) -> Self {
+        let kind = match error {
+            AdapterError::UnknownModel(_) | AdapterError::Unknown { .. } => Kind::UnknownModel,
+            AdapterError::Taken(_) | AdapterError::InUse(_) => Kind::Conflict,
+            AdapterError::Files { .. } => return Self::failed("adapter", &error.to_string()),
+            AdapterError::Panicked(_) => return Self::internal(error.to_string()),
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
 impl From<UnloadError> for Problem {
     fn from(error: UnloadError) -> Self {
         match &error {
+            UnloadError::Adapter(error) => error.clone().into(),
             UnloadError::UnknownModel(_) => Self::new(Kind::UnknownModel, error.to_string()),
             UnloadError::Ended(ended) => (&EngineError::from(ended.clone())).into(),
         }

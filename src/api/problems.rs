@@ -46,7 +46,8 @@ problems! {
     LoadProblems =
         ROUTE.into_iter().chain([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
     /// Of unloading one.
-    UnloadProblems = ROUTE.into_iter().chain([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
+    UnloadProblems =
+        ROUTE.into_iter().chain([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
     /// Of looking at an audit.
     LookProblems = ROUTE.into_iter().chain([Kind::NotFound, Kind::Unavailable]);
     /// Of a list.

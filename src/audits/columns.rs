@@ -9,11 +9,11 @@ pub struct Column {
     pub method: LabelledMethod,
     /// Whether the request lists it; the others are baselines that listed methods are compared with.
     pub listed: bool,
-    /// The column of the same method without PDR.
+    /// The column that its scores are compared with: the same method without PDR, or what `fsd` compares.
     pub baseline: Option<usize>,
 }
 
-/// The methods of the request, then the baselines of those with PDR that the request does not list itself.
+/// The methods of the request, then the baselines of those that have one, where the request does not list them itself.
 pub fn columns(methods: &[LabelledMethod]) -> Vec<Column> {
     let column = |method: &LabelledMethod| Column { method: method.clone(), listed: true, baseline: None };
     let mut columns: Vec<Column> = methods.iter().map(column).collect();

@@ -3,7 +3,7 @@
 use super::error::AuditFailure;
 use crate::engine::{EngineError, Refusal};
 use crate::methods::Fault;
-use crate::pool::OpenError;
+use crate::pool::{AdapterError, OpenError};
 use crate::scorer::ScorerError;
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,11 @@ impl From<&AuditFailure> for FailureRecord {
         };
         match failure {
             AuditFailure::Scorer(error) => match error {
-                ScorerError::Unopened(OpenError::UnknownModel(_)) => told(FailureKind::UnknownModel),
+                ScorerError::Unopened(
+                    OpenError::UnknownModel(_)
+                    | OpenError::Adapter(AdapterError::UnknownModel(_) | AdapterError::Unknown { .. }),
+                ) => told(FailureKind::UnknownModel),
+                ScorerError::Unopened(OpenError::Adapter(_)) => kept_back(FailureKind::ModelFailed, "adapter"),
                 ScorerError::Unopened(_) => kept_back(FailureKind::ModelFailed, "model"),
                 ScorerError::Masked(_) => told(FailureKind::WrongModel),
                 ScorerError::Unfit(faults) => Self { faults: faults.clone(), ..told(FailureKind::UnfitMethods) },

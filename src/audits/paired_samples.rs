@@ -102,6 +102,7 @@ mod tests {
             rounding: None,
             device: String::new(),
             commit: None,
+            adapter: None,
         };
         let rows: Vec<SampleScores> = samples.iter().map(row).collect();
         LoadedScores { header: ScoreHeader { columns, model, rows: rows.len() }, rows }

@@ -1,4 +1,4 @@
-//! The command line: `serve` (the default), `score`, `audit`, `count-tokens`, `openapi`. Results go to stdout, all else to stderr.
+//! The command line: `serve` (the default), `score`, `audit`, `count-tokens`, `finetune`, `openapi`. Results go to stdout, all else to stderr.
 
 mod audit;
 mod audit_scores;
@@ -6,6 +6,7 @@ mod averages;
 mod corpus;
 mod count_tokens;
 mod export;
+mod finetune;
 mod input;
 mod partial;
 mod progress;
@@ -51,6 +52,8 @@ enum Command {
     Audit(Box<audit::AuditArgs>),
     /// Count the tokens of a reference corpus, for methods that compare with how frequent a token is in general.
     CountTokens(count_tokens::CountTokensArgs),
+    /// Tune a LoRA adapter on texts that the model has not seen, for the method `fsd`.
+    Finetune(Box<finetune::FinetuneArgs>),
     /// Print the OpenAPI document.
     Openapi,
 }
@@ -80,6 +83,10 @@ struct VariantArgs {
     /// What the models named compute in.
     #[arg(long, value_name = "TYPE", value_parser = PossibleValuesParser::new(Dtype::VARIANTS).try_map(|name| Dtype::from_str(&name)))]
     dtype: Option<Dtype>,
+    /// LoRA adapter of the models named, as PEFT saves it: a directory, or a name and a directory. `--model MODEL:NAME` scores
+    /// under it, and the method `fsd` compares with it. May be given several times.
+    #[arg(long, value_name = "[NAME=]DIRECTORY")]
+    adapter: Vec<String>,
 }
 
 /// Settings, and the ids of the models that flags name.
@@ -87,7 +94,7 @@ type NamedSettings = (Settings, Vec<String>);
 
 impl VariantArgs {
     fn with(self, models: Vec<String>) -> ModelFlags {
-        ModelFlags { models, reference: self.reference, dtype: self.dtype }
+        ModelFlags { models, reference: self.reference, dtype: self.dtype, adapters: self.adapter }
     }
 }
 
@@ -138,7 +145,8 @@ fn run(cli: Cli) -> Result<()> {
     let config = cli.config.as_deref();
     let ServeArgs { host, port, model, variant } = &cli.serve;
     let server_flags = host.is_some() || port.is_some() || !model.is_empty();
-    if (server_flags || variant.reference.is_some() || variant.dtype.is_some()) && cli.command.is_some() {
+    let variant_flags = variant.reference.is_some() || variant.dtype.is_some() || !variant.adapter.is_empty();
+    if (server_flags || variant_flags) && cli.command.is_some() {
         bail!("--host, --port, --model and what goes with them come after the name of the command");
     }
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
@@ -152,6 +160,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Score(args) => block_on(score::run(*args, config)),
         Command::Audit(args) => block_on(audit::run(*args, config)),
         Command::CountTokens(args) => count_tokens::run(args, config),
+        Command::Finetune(args) => finetune::run(*args, config),
         Command::Openapi => Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document())?)?),
     }
 }

@@ -10,13 +10,21 @@ use anyhow::{Context, Result, anyhow, bail};
 /// # Errors
 /// Where the file cannot be read, a record is no sample, or the samples do not make an audit.
 pub fn read(args: &InputArgs, options: &ReadOptions) -> Result<Vec<FileSample>> {
-    let read = || -> Result<Vec<FileSample>> {
-        let sample = |record| args.sample(record, options).map_err(|bad| anyhow!(bad.fault));
-        records(args.open()?, options)?.map(|record| sample(record?)).collect()
-    };
-    let samples = read().with_context(|| args.unreadable())?;
+    let samples = read_all(args, options)?;
     match SampleTotals::count(samples.iter().map(|read| &read.sample)).fault() {
         Some(fault) => bail!("{}: {fault}", args.file.display()),
         None => Ok(samples),
     }
+}
+
+/// Reads all samples, whatever they make together; a bad record is refused with its place.
+///
+/// # Errors
+/// Where the file cannot be read, or a record is no sample.
+pub fn read_all(args: &InputArgs, options: &ReadOptions) -> Result<Vec<FileSample>> {
+    let read = || -> Result<Vec<FileSample>> {
+        let sample = |record| args.sample(record, options).map_err(|bad| anyhow!(bad.fault));
+        records(args.open()?, options)?.map(|record| sample(record?)).collect()
+    };
+    read().with_context(|| args.unreadable())
 }

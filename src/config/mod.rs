@@ -27,8 +27,8 @@ pub use choices::{DeviceChoice, Dtype, LoadPolicy, LogFormat, Simd};
 pub use error::{ConfigError, SettingFault};
 pub use model_flags::ModelFlags;
 pub use sections::{
-    DEMO, DEMO_REFERENCE, EngineSettings, LimitSettings, LogSettings, ModelSettings, ModelSource, ServerSettings,
-    Settings, StoreSettings, TokenCountsSettings,
+    AdapterSettings, DEMO, DEMO_REFERENCE, EngineSettings, LimitSettings, LogSettings, ModelSettings, ModelSource,
+    ServerSettings, Settings, StoreSettings, TokenCountsSettings,
 };
 pub use sources::Overrides;
 pub use store_url::StoreUrl;

@@ -3,11 +3,11 @@
 use super::choices::Dtype;
 use super::error::{ConfigError, SettingFault};
 use super::rules;
-use super::sections::{DEMO, DEMO_REFERENCE, ModelSettings, ModelSource, Settings};
-use std::path::Path;
+use super::sections::{AdapterSettings, DEMO, DEMO_REFERENCE, ModelSettings, ModelSource, Settings};
+use std::path::{Path, PathBuf};
 
 /// What flags say of models. A model is named by the id of a configured one, by a directory, or by a repository on the Hub, perhaps
-/// with a revision: `EleutherAI/pythia-160m@step1000`.
+/// with a revision: `EleutherAI/pythia-160m@step1000`. Behind a colon it may name an adapter of the model, as in `demo:tuned`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelFlags {
     /// `--model`
@@ -16,6 +16,8 @@ pub struct ModelFlags {
     pub reference: Option<String>,
     /// `--dtype`
     pub dtype: Option<Dtype>,
+    /// `--adapter`, each `NAME=DIRECTORY`, or a directory whose last part is the name.
+    pub adapters: Vec<String>,
 }
 
 impl Settings {
@@ -28,31 +30,50 @@ impl Settings {
         let name = |settings: &mut Self, flag: &str, name: &str| {
             settings.name_model(name, &configured).map_err(|problem| fault(flag, problem))
         };
-        let mut ids = Vec::new();
+        let adapters = adapters(&flags.adapters).map_err(|problem| fault("--adapter", problem))?;
+        let (mut ids, mut named) = (Vec::new(), Vec::new());
         for model in &flags.models {
-            let id = name(&mut self, "--model", model)?;
+            let (model, adapter) = self.split(model, &adapters);
+            let base = name(&mut self, "--model", model)?;
+            let id = adapter.map_or(base.clone(), |adapter| format!("{base}:{adapter}"));
             if !ids.contains(&id) {
                 ids.push(id);
+            }
+            if !named.contains(&base) {
+                named.push(base);
             }
         }
         if let Some(id) = ids.first() {
             self.engine.default_model = Some(id.clone());
         }
-        let named =
-            if ids.is_empty() { self.default_model().map(str::to_owned).into_iter().collect() } else { ids.clone() };
-        if named.is_empty() && (flags.reference.is_some() || flags.dtype.is_some()) {
-            let problem =
-                "is needed: --reference and --dtype are of the models that it names, and there is no default model";
+        if named.is_empty() {
+            named.extend(self.default_model().map(str::to_owned));
+        }
+        let has_variant = flags.reference.is_some() || flags.dtype.is_some() || !adapters.is_empty();
+        if named.is_empty() && has_variant {
+            let problem = "is needed: --reference, --dtype and --adapter are of the models that it names, and there is \
+                           no default model";
             return Err(fault("--model", problem.to_owned()));
         }
+        for (base, adapter) in named.iter().flat_map(|base| adapters.iter().map(move |adapter| (base, adapter))) {
+            if self.adapters_of(base).any(|known| known.name == adapter.name) {
+                return Err(fault("--adapter", format!("`{base}` has an adapter `{}` already", adapter.name)));
+            }
+            self.named_adapters.push((base.clone(), adapter.clone()));
+        }
         if let Some(reference) = &flags.reference {
-            let reference = name(&mut self, "--reference", reference)?;
-            self.refer(&named, &reference).map_err(|problem| fault("--reference", problem))?;
+            let (model, adapter) = self.split(reference, &adapters);
+            let base = name(&mut self, "--reference", model)?;
+            let reference = adapter.map_or(base.clone(), |adapter| format!("{base}:{adapter}"));
+            // A model under an adapter has its base as reference without being told.
+            let is_told = |id: &&String| **id != base || adapter.is_some() || ids.is_empty() || ids.contains(id);
+            let told: Vec<String> = named.iter().filter(is_told).cloned().collect();
+            self.refer(&told, &reference).map_err(|problem| fault("--reference", problem))?;
         }
         // The embedded models are part of the program only while no other model is configured.
         let is_embedded = |id: &&String| configured.contains(id) && !self.models.iter().any(|model| model.id == **id);
         if !self.models.is_empty()
-            && let Some(id) = ids.iter().find(is_embedded)
+            && let Some(id) = named.iter().find(is_embedded)
         {
             return Err(fault(
                 "--model",
@@ -66,6 +87,24 @@ impl Settings {
             }
         }
         Ok((self, ids))
+    }
+
+    /// The adapters of a model: those of its settings, then those that flags name.
+    pub fn adapters_of(&self, id: &str) -> impl Iterator<Item = &AdapterSettings> {
+        let configured = self.models.iter().filter(move |model| model.id == id).flat_map(|model| &model.adapters);
+        let named = self.named_adapters.iter().filter(move |(model, _)| model == id).map(|(_, adapter)| adapter);
+        configured.chain(named)
+    }
+
+    /// The name of a model, and that of the adapter behind it, where there is such an adapter.
+    fn split<'n>(&self, name: &'n str, adapters: &[AdapterSettings]) -> (&'n str, Option<&'n str>) {
+        match name.rsplit_once(':') {
+            Some((base, adapter)) if !Path::new(name).is_dir() => {
+                let mut known = adapters.iter().chain(self.adapters_of(base));
+                if known.any(|known| known.name == adapter) { (base, Some(adapter)) } else { (name, None) }
+            }
+            _ => (name, None),
+        }
     }
 
     fn ids(&self) -> Vec<String> {
@@ -142,6 +181,27 @@ impl Settings {
     }
 }
 
+/// The adapters that `--adapter` names.
+fn adapters(flags: &[String]) -> Result<Vec<AdapterSettings>, String> {
+    let adapter = |flag: &String| {
+        let (name, source) = match flag.split_once('=') {
+            Some((name, source)) if !Path::new(flag).is_dir() => (name.to_owned(), source),
+            _ => {
+                let name = Path::new(flag).file_name().unwrap_or_default();
+                (name.to_string_lossy().into_owned(), flag.as_str())
+            }
+        };
+        if !rules::is_id(&name) {
+            return Err(format!("`{name}` is no name: 1 to {} of the characters A-Z a-z 0-9 . _ -", rules::LONGEST_ID));
+        }
+        if !Path::new(source).is_dir() {
+            return Err(format!("`{source}` is not a directory"));
+        }
+        Ok(AdapterSettings { name, source: PathBuf::from(source) })
+    };
+    flags.iter().map(adapter).collect()
+}
+
 /// The branch, tag or commit that is meant.
 fn branch(revision: &Option<String>) -> &str {
     revision.as_deref().unwrap_or("main")
@@ -191,6 +251,38 @@ mod tests {
         assert_eq!((small.reference.as_deref(), small.dtype), (None, Dtype::Auto));
         let only = ModelFlags { dtype: Some(Dtype::F32), ..ModelFlags::default() };
         assert_eq!(Settings::default().with_models(&only).unwrap().0.engine.dtype, Dtype::F32);
+    }
+
+    #[test]
+    fn adapters_are_of_the_models_named_and_follow_a_colon() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tuned");
+        std::fs::create_dir(&path).unwrap();
+        let path = path.to_str().unwrap().to_owned();
+        let with = |models: &[&str], adapters: &[&str]| {
+            let adapters = adapters.iter().map(|adapter| (*adapter).to_owned()).collect();
+            settings(TWO).with_models(&ModelFlags { adapters, ..flags(models) })
+        };
+        let (both, ids) = with(&["a:tuned", "a"], &[&path]).unwrap();
+        assert_eq!((ids, both.default_model()), (vec!["a:tuned".to_owned(), "a".to_owned()], Some("a:tuned")));
+        let names: Vec<&str> = both.adapters_of("a").map(|adapter| adapter.name.as_str()).collect();
+        assert_eq!((names, both.adapters_of("b").count()), (vec!["tuned"], 0));
+        let (other, ids) = with(&["b:other"], &[&format!("other={path}")]).unwrap();
+        assert_eq!((ids[0].as_str(), other.adapters_of("b").count()), ("b:other", 1));
+        // Its base is the reference of a fine-tune already, and may have the fine-tune as its own.
+        let against = |models: &[&str], reference: &str| {
+            let flags = ModelFlags { reference: Some(reference.into()), adapters: vec![path.clone()], ..flags(models) };
+            settings(TWO).with_models(&flags).map(|(settings, _)| settings.models[0].reference.clone())
+        };
+        assert_eq!(against(&["a:tuned"], "a").unwrap(), None);
+        assert_eq!(against(&["a"], "a:tuned").unwrap().as_deref(), Some("a:tuned"));
+        assert!(against(&["a"], "a").unwrap_err().to_string().contains("`a` cannot be its own reference"));
+        let said = |models: &[&str], adapters: &[&str]| with(models, adapters).unwrap_err().to_string();
+        assert!(said(&["a:absent"], &[&path]).contains("`a:absent` is neither a configured model"));
+        assert!(said(&["a"], &["x=absent"]).contains("`--adapter`: `absent` is not a directory"));
+        assert!(said(&["a"], &[&format!("x y={path}")]).contains("`x y` is no name"));
+        assert!(said(&["a"], &[&path, &path]).contains("`a` has an adapter `tuned` already"));
+        assert!(said(&[], &[&path]).contains("`--model`: is needed"));
     }
 
     #[test]

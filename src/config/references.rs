@@ -14,19 +14,33 @@ pub(super) fn errors(settings: &Settings, faults: &[SettingFault]) -> Vec<(Strin
         check_names(settings, &mut errors);
     }
     check_unique("models", settings.models.iter().map(|model| model.id.as_str()), &mut errors);
+    for (index, model) in settings.models.iter().enumerate() {
+        let names = model.adapters.iter().map(|adapter| adapter.name.as_str());
+        check_unique_as("name", &format!("models[{index}].adapters"), names, &mut errors);
+    }
     check_unique("token_counts", settings.token_counts.iter().map(|counts| counts.id.as_str()), &mut errors);
     errors
 }
 
 /// Checks that each of a section's ids names one thing.
 fn check_unique<'s>(section: &str, ids: impl Iterator<Item = &'s str>, errors: &mut Vec<(String, String)>) {
+    check_unique_as("id", section, ids, errors);
+}
+
+/// As [`check_unique`], for ids that stand under another key.
+fn check_unique_as<'s>(
+    key: &str,
+    section: &str,
+    ids: impl Iterator<Item = &'s str>,
+    errors: &mut Vec<(String, String)>,
+) {
     let mut first_uses: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, id) in ids.enumerate().filter(|(_, id)| rules::is_id(id)) {
         match first_uses.get(id) {
             Some(first) => {
                 errors.push((
-                    format!("{section}[{index}].id"),
-                    format!("{id:?} is the id of {section}[{first}] already"),
+                    format!("{section}[{index}].{key}"),
+                    format!("{id:?} is the {key} of {section}[{first}] already"),
                 ));
             }
             None => {
@@ -42,6 +56,12 @@ fn check_names(settings: &Settings, errors: &mut Vec<(String, String)>) {
         [] => vec![DEMO, DEMO_REFERENCE],
         models => models.iter().map(|model| model.id.as_str()).collect(),
     };
+    let adapted = settings
+        .models
+        .iter()
+        .flat_map(|model| model.adapters.iter().map(|adapter| format!("{}:{}", model.id, adapter.name)));
+    let adapted: Vec<String> = adapted.collect();
+    let ids: Vec<&str> = ids.into_iter().chain(adapted.iter().map(String::as_str)).collect();
     let unknown = |id: &str| format!("{id:?} is no configured model; configured: {}", ids.join(", "));
     if let Some(id) = &settings.engine.default_model
         && !ids.contains(&id.as_str())

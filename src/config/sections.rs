@@ -42,6 +42,9 @@ pub struct Settings {
     /// `[log]`
     #[garde(dive)]
     pub log: LogSettings,
+    /// Adapters that flags name, each with the id of its model.
+    #[serde(skip)]
+    pub named_adapters: Vec<(String, AdapterSettings)>,
 }
 
 /// How the service listens.
@@ -176,6 +179,22 @@ pub struct ModelSettings {
     pub load: LoadPolicy,
     /// Whether it stays once it is loaded, where a lazy one makes room for others.
     pub pinned: bool,
+    /// LoRA adapters of it.
+    #[garde(dive)]
+    pub adapters: Vec<AdapterSettings>,
+}
+
+/// A LoRA adapter of a model, which requests name `<model>:<adapter>`.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdapterSettings {
+    /// Its name among the adapters of the model; required.
+    #[garde(custom(rules::id))]
+    pub name: String,
+    /// The directory that PEFT saved it to; required.
+    #[serde(deserialize_with = "values::path")]
+    #[garde(custom(|source: &PathBuf, context: &()| rules::path(source, context)))]
+    pub source: PathBuf,
 }
 
 /// Where a model's files come from: a directory as transformers saves it or, where there is no such directory, a

@@ -27,7 +27,7 @@ const STAY: u32 = 4;
 /// What a device thread does next.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Run these passes of a model that it holds.
+    /// Run these passes of a model that it holds, all under the same adapter or none.
     Run(Arc<str>, Vec<QueuedPass>),
     /// Load the model.
     Load(Arc<str>, Arc<Model>),
@@ -125,7 +125,7 @@ impl Scheduler {
             }
             let Some(reason) = model.pause(now).map(str::to_owned) else {
                 let loaded = model.begin_load(seat.device)?;
-                return Some(Step::Load(lead.model, loaded));
+                return Some(Step::Load(loaded.id().into(), loaded));
             };
             self.fail_waiting(&lead.model, &reason);
         }

@@ -210,7 +210,7 @@ impl Shared {
             (record, rate)
         });
         let queues = queues.collect();
-        let rate = self.record_of(id, target).tokens_per_second(now);
+        let rate = self.record_of(&target.declaration().id, target).tokens_per_second(now);
         Some(QueueSpeed { rate, width: places.len(), queues })
     }
 

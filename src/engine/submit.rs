@@ -16,8 +16,10 @@ use crate::pool::{Lease, Model};
 
 /// A request that may be admitted if there is room.
 struct Checked {
+    model: Arc<Model>,
+    /// The id under which its passes wait.
+    lane: Arc<str>,
     record: Arc<ModelRecord>,
-    devices: Vec<usize>,
     /// The passes that have to run.
     open: Vec<Arc<Pass>>,
     /// How many were answered from memory.
@@ -54,9 +56,10 @@ impl Engine {
         let (class, deadline) = (request.class, request.deadline);
         let (pending, reply) = checked.pend(request, shared, guard);
         let number = pending.number();
-        let passes = checked.open.into_iter().zip(permits);
-        let passes = passes.map(|(pass, permit)| QueuedPass::new(pass, number, permit, deadline, reply.clone()));
-        shared.push(class, &checked.record.id, &checked.devices, passes.collect());
+        let Checked { model, lane, open, .. } = checked;
+        let queued =
+            |(pass, permit)| QueuedPass::new(pass, Arc::clone(&model), number, permit, deadline, reply.clone());
+        shared.push(class, &lane, &model.devices, open.into_iter().zip(permits).map(queued).collect());
         Ok(pending)
     }
 
@@ -81,13 +84,15 @@ impl Engine {
         let (mut pending, reply) = checked.pend(request, shared, guard);
         // Without a holder there is nothing to feed.
         let Some(holder) = checked.holder() else { return Ok(pending) };
-        let Checked { record, devices, open, .. } = checked;
+        let Checked { model, lane, open, .. } = checked;
+        let devices = model.devices.clone();
         for pass in open {
             let room = shared.gate.admit_when_room(class, &holder, pass.input().tokens());
             match before(deadline, room).await {
                 Some(Ok(permit)) => {
-                    let queued = QueuedPass::new(pass, pending.number(), permit, deadline, reply.clone());
-                    shared.push(class, &record.id, &devices, vec![queued]);
+                    let (model, number) = (Arc::clone(&model), pending.number());
+                    let queued = QueuedPass::new(pass, model, number, permit, deadline, reply.clone());
+                    shared.push(class, &lane, &devices, vec![queued]);
                 }
                 Some(Err(Closed)) => pending.fail(shared.why_it_ended()),
                 None => pending.fail(EngineError::DeadlineExceeded),
@@ -131,9 +136,8 @@ fn check(shared: &Shared, request: &Request) -> Result<Checked, Refusal> {
     let open: Vec<Arc<Pass>> = request.open_passes().cloned().collect();
     // What is cached is answered whatever becomes of the model.
     let lease = if open.is_empty() { None } else { Some(lease?) };
-    let devices = model.devices.clone();
-    let record = shared.record(&request.model, &devices);
-    Ok(Checked { record, devices, open, cached, lease })
+    let record = shared.record(model.base_id(), &model.devices);
+    Ok(Checked { lane: request.model.as_str().into(), model, record, open, cached, lease })
 }
 
 fn check_kind(model: &Model, request: &Request) -> Result<(), Refusal> {

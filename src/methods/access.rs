@@ -15,6 +15,8 @@ pub enum Access {
     FullLogits,
     /// A second model.
     ReferenceModel,
+    /// The model under an adapter that was tuned on texts that it has not seen.
+    Adapter,
     /// Neighbours of the text, or a masked model that makes them.
     Neighbors,
     /// Texts that are known to be, or not to be, members.

@@ -29,9 +29,16 @@ impl Method {
         self.base.name()
     }
 
-    /// The same method without weights, with which a weighted score is compared; `None` if it has none.
+    /// What its score is compared with: the same method without weights, or for `fsd` the score of the model that was not
+    /// tuned; `None` if it has neither.
     pub fn baseline(&self) -> Option<Method> {
-        self.pdr.map(|_| Method { pdr: None, ..self.clone() })
+        match &self.base {
+            BaseMethod::Fsd(fsd) => {
+                let base = BaseMethod::from(fsd.score.base.clone());
+                Some(Method { base, truncate: self.truncate, pdr: fsd.score.pdr })
+            }
+            _ => self.pdr.map(|_| Method { pdr: None, ..self.clone() }),
+        }
     }
 
     /// Whether this goes beyond what the PDR paper evaluates.

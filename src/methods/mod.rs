@@ -23,6 +23,7 @@ mod dc_pdd;
 mod definition;
 mod fault;
 mod formula;
+mod fsd;
 mod gap_k;
 mod generator;
 mod grid;
@@ -53,6 +54,8 @@ mod surp;
 mod text_checks;
 mod texts;
 mod token_counts;
+mod tuned_score;
+mod tuned_score_request;
 mod zlib;
 
 #[cfg(test)]

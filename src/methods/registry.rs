@@ -8,6 +8,7 @@ use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameters::{AnyParameter, Reader};
 use super::schema_parts::Schemas;
+use super::tuned_score::TunedBase;
 use serde::Serialize;
 use strum::{Display, EnumString, VariantArray};
 use utoipa::openapi::{RefOr, Schema};
@@ -135,4 +136,15 @@ registry! {
     gap_k::GapK,
     surp::Surp,
     dc_pdd::DcPdd,
+    fsd::Fsd,
+}
+
+impl From<TunedBase> for BaseMethod {
+    fn from(base: TunedBase) -> BaseMethod {
+        match base {
+            TunedBase::Loss(method) => method.into(),
+            TunedBase::MinK(method) => method.into(),
+            TunedBase::MinKPlusPlus(method) => method.into(),
+        }
+    }
 }

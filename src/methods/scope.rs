@@ -5,6 +5,8 @@
 pub struct Scope<'a> {
     /// Ids of all models.
     pub models: Vec<&'a str>,
+    /// The id of the model that is asked about.
+    pub model: Option<&'a str>,
     /// The reference model where a method names none.
     pub reference: Option<&'a str>,
     /// Ids of the token counts of reference corpora.
@@ -13,4 +15,18 @@ pub struct Scope<'a> {
     pub audit: bool,
     /// Whether every text comes with neighbours.
     pub neighbors: bool,
+}
+
+impl<'a> Scope<'a> {
+    /// The id of an adapter that a request names: its own, or its name among those of the model that is asked about.
+    pub fn adapter(&self, name: &str) -> Option<&'a str> {
+        let mut adapters = self.adapters().into_iter();
+        adapters.find(|id| *id == name || id.rsplit(':').next() == Some(name))
+    }
+
+    /// The ids of all adapters of the model that is asked about.
+    pub fn adapters(&self) -> Vec<&'a str> {
+        let is_adapter = |id: &&str| id.split_once(':').is_some_and(|(base, _)| Some(base) == self.model);
+        self.models.iter().copied().filter(is_adapter).collect()
+    }
 }

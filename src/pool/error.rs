@@ -49,12 +49,50 @@ pub enum AddError {
     Ended(#[from] Ended),
 }
 
+/// Why something cannot be done with an adapter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdapterError {
+    /// No model of the base's id is declared.
+    #[error(transparent)]
+    UnknownModel(#[from] UnknownModel),
+    /// The model has no adapter of this name.
+    #[error("model `{base}` has no adapter `{name}`; it has: {known}")]
+    Unknown {
+        /// The id of the model.
+        base: String,
+        /// What was named.
+        name: String,
+        /// The names that exist, separated by commas.
+        known: String,
+    },
+    /// The model has another adapter of this name.
+    #[error("the name `{0}` is taken")]
+    Taken(String),
+    /// Some request still runs under it.
+    #[error("`{0}` is in use")]
+    InUse(String),
+    /// Its files are no adapter of its base.
+    #[error("`{id}`: {reason}")]
+    Files {
+        /// The id of the adapted model.
+        id: String,
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// The code that opens adapters panicked.
+    #[error("opening the adapter's files panicked: {0}")]
+    Panicked(String),
+}
+
 /// Why a model's files cannot be opened.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OpenError {
     /// No model of this id is declared any more.
     #[error(transparent)]
     UnknownModel(#[from] UnknownModel),
+    /// The adapter that the id names cannot be opened.
+    #[error(transparent)]
+    Adapter(#[from] AdapterError),
     /// The source is neither a directory nor the name of a repository.
     #[error("source `{0}` is not a directory, nor a repository as in \"EleutherAI/pythia-160m\"")]
     NoSource(String),
@@ -127,6 +165,9 @@ pub enum LoadError {
 /// Why an unload did not end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnloadError {
+    /// The adapter is not there, or is in use.
+    #[error(transparent)]
+    Adapter(#[from] AdapterError),
     /// No model of this id is declared.
     #[error(transparent)]
     UnknownModel(#[from] UnknownModel),

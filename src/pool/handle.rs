@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::adapter::AdapterStatus;
+use super::adapter_id::{adapted_id, split};
 use super::declaration::Declaration;
 use super::error::{AddError, Ended, FindError, LeaseError, LoadError, OpenError};
 use super::lease::Lease;
@@ -28,6 +30,8 @@ struct PoolInner {
     signal: Arc<Signal>,
     default: Option<String>,
     opener: Opener,
+    /// Held while an adapter's files are opened.
+    adapter_turn: tokio::sync::Mutex<()>,
 }
 
 /// One model at a glance.
@@ -44,6 +48,8 @@ pub struct ModelStatus {
     pub resident: Vec<usize>,
     /// When it was last loaded; none where no device holds it.
     pub loaded_at: Option<Instant>,
+    /// Its adapters.
+    pub adapters: Vec<AdapterStatus>,
 }
 
 impl Pool {
@@ -52,7 +58,8 @@ impl Pool {
     pub fn new(devices: usize, default: Option<String>, opener: Opener) -> Self {
         let signal = Arc::new(Signal::default());
         let models = Mutex::new(Models::new(devices, Arc::clone(&signal)));
-        Self(Arc::new(PoolInner { models, signal, default, opener }))
+        let adapter_turn = tokio::sync::Mutex::default();
+        Self(Arc::new(PoolInner { models, signal, default, opener, adapter_turn }))
     }
 
     /// Declares a model. Its files are closed until somebody needs them.
@@ -63,17 +70,26 @@ impl Pool {
         self.change(|models| models.add(declaration))
     }
 
-    /// The model that a request names, or the default.
+    /// The model that a request names, or the default. An adapted model is declared as its base, under its own id.
     ///
     /// # Errors
     /// [`FindError`]
     pub fn find(&self, id: Option<&str>) -> Result<Arc<Declaration>, FindError> {
         let models = self.lock();
-        let known = || models.iter().map(|(id, _)| &**id).collect::<Vec<_>>().join(", ");
+        let known = || ids(&models).map(|id| id.to_string()).collect::<Vec<_>>().join(", ");
         let default = self.default_of(&models);
         let id = id.or(default.as_deref()).ok_or_else(|| FindError::NoDefault { known: known() })?;
-        let lifecycle = models.get(id).ok_or_else(|| FindError::Unknown { id: id.to_owned(), known: known() })?;
-        Ok(Arc::clone(lifecycle.declaration()))
+        let unknown = || FindError::Unknown { id: id.to_owned(), known: known() };
+        let declaration = models.get(id).ok_or_else(unknown)?.declaration();
+        match split(id) {
+            (_, None) => Ok(Arc::clone(declaration)),
+            _ if !ids(&models).any(|known| *known == *id) => Err(unknown()),
+            // What a fine-tune is compared with is its base.
+            (base, Some(_)) => {
+                let reference = Some(base.to_owned());
+                Ok(Arc::new(Declaration { id: id.to_owned(), reference, ..Declaration::clone(declaration) }))
+            }
+        }
     }
 
     /// The id of the default model.
@@ -89,9 +105,9 @@ impl Pool {
         }
     }
 
-    /// The ids of all models, in the order of their declarations.
+    /// The ids of all models in the order of their declarations, each before those of its adapters.
     pub fn ids(&self) -> Vec<Arc<str>> {
-        self.lock().iter().map(|(id, _)| Arc::clone(id)).collect()
+        ids(&self.lock()).collect()
     }
 
     /// Every model at a glance, in the order of their declarations.
@@ -139,9 +155,20 @@ impl Pool {
         result
     }
 
+    pub(super) fn adapter_turn(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.adapter_turn
+    }
+
     pub(super) fn opener(&self) -> &Opener {
         &self.0.opener
     }
+}
+
+fn ids(models: &Models) -> impl Iterator<Item = Arc<str>> {
+    models.iter().flat_map(|(id, lifecycle)| {
+        let adapters = lifecycle.adapters.names().map(|name| adapted_id(id, name).into());
+        std::iter::once(Arc::clone(id)).chain(adapters)
+    })
 }
 
 impl From<&Lifecycle> for ModelStatus {
@@ -153,6 +180,7 @@ impl From<&Lifecycle> for ModelStatus {
             model: lifecycle.model().cloned(),
             resident: lifecycle.resident(),
             loaded_at: lifecycle.loaded_at(),
+            adapters: lifecycle.adapters.status(lifecycle.model()),
         }
     }
 }

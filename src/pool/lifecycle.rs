@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use super::adapter::Adapters;
 use super::declaration::Declaration;
 use super::error::{LoadError, OpenError};
 use super::failure::{FailureCause, ModelFailure, RetrySchedule};
@@ -57,6 +58,7 @@ pub(crate) struct Lifecycle {
     /// Whether it goes for good once it is drained.
     removed: bool,
     usage: Arc<LeaseCount>,
+    pub(super) adapters: Adapters,
     loaded_at: Option<Instant>,
     load_waiters: Vec<LoadWaiter>,
     unload_waiters: Vec<UnloadWaiter>,
@@ -73,6 +75,7 @@ impl Lifecycle {
             draining: false,
             removed: false,
             usage: Arc::new(LeaseCount::new(signal)),
+            adapters: Adapters::default(),
             loaded_at: None,
             load_waiters: Vec::new(),
             unload_waiters: Vec::new(),
@@ -355,10 +358,8 @@ impl Lifecycle {
     pub(super) fn finish_drain(&mut self) {
         self.draining = false;
         (self.failure, self.schedule) = (None, RetrySchedule::default());
-        for waiter in self.unload_waiters.drain(..) {
-            // Who does not listen any more need not know.
-            let _ = waiter.send(());
-        }
+        // Who does not listen any more need not know.
+        self.unload_waiters.drain(..).for_each(|waiter| _ = waiter.send(()));
     }
 
     /// Withdraws what is ordered and has not begun.

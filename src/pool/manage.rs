@@ -2,32 +2,41 @@
 
 use tokio::sync::oneshot;
 
+use super::adapter_id::split;
 use super::error::{Ended, LoadError, UnknownModel, UnloadError};
 use super::handle::Pool;
+use super::state::Retry;
 
 impl Pool {
     /// Loads a model to all its devices and waits for that; at once where they have it. Its files are opened first where they
     /// are not, and anew where they have changed on disk. All who ask at a time wait for the same attempt, which is made even
-    /// where one has just failed. Dropping the future does not stop it.
+    /// where one has just failed. Dropping the future does not stop it. Where the id names an adapter, that is opened first.
     ///
     /// # Errors
     /// [`LoadError`]
     pub async fn load(&self, id: &str) -> Result<(), LoadError> {
+        let (base, adapter) = split(id);
+        if adapter.is_some() {
+            self.open(id, Retry::Now).await.map_err(|error| LoadError::Failed(error.to_string()))?;
+        }
         let (waiter, loaded) = oneshot::channel();
-        if let Some(fetch) = self.change(|models| models.order(id, waiter))? {
-            self.spawn(id, fetch);
+        if let Some(fetch) = self.change(|models| models.order(base, waiter))? {
+            self.spawn(base, fetch);
         }
         loaded.await.unwrap_or_else(|_| Err(self.why_it_ended().into()))
     }
 
     /// Refuses new requests for a model, finishes those that were admitted, drops it from all its devices and waits for
     /// that. At once where it is not loaded. A later request loads it again, also an eager one. Dropping the future does not
-    /// stop it.
+    /// stop it. Where the id names an adapter, that alone is closed, unless a request uses it.
     ///
     /// # Errors
     /// [`UnloadError`]
     pub async fn unload(&self, id: &str) -> Result<(), UnloadError> {
-        self.drain(id, false).await
+        match split(id) {
+            (base, Some(name)) => Ok(self.close_adapter(base, name)?),
+            (base, None) => self.drain(base, false).await,
+        }
     }
 
     /// As [`Pool::unload`], and then there is no such model any more; its id is free again. A download that is under way is

@@ -17,6 +17,9 @@
 //! - the lock is never held while files are read, a model loads or a forward pass runs;
 //! - whoever waits is told, also when the service ends.
 
+mod adapter;
+mod adapter_id;
+mod adapters;
 mod declaration;
 mod error;
 mod failure;
@@ -35,12 +38,16 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use adapter::{AdapterDeclaration, AdapterStatus};
+pub use adapter_id::{adapted_id, base_id};
 pub use declaration::Declaration;
-pub use error::{AddError, Ended, FindError, LeaseError, LoadError, OpenError, UnknownModel, UnloadError};
+pub use error::{
+    AdapterError, AddError, Ended, FindError, LeaseError, LoadError, OpenError, UnknownModel, UnloadError,
+};
 pub use handle::{ModelStatus, Opener, Pool};
 pub use lease::Lease;
 pub(crate) use lifecycle::Lifecycle;
-pub use model::{ActivationBytes, Loader, Model, ModelInfo};
+pub use model::{ActivationBytes, Adapted, Loader, Model, ModelInfo};
 pub(crate) use models::Models;
 pub use origin::{LocatedFiles, Origin};
 pub use state::{ModelState, Retry};

@@ -7,6 +7,7 @@ use candle_core::DType;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::adapter_id::{adapted_id, base_id};
 use super::declaration::Declaration;
 use super::error::OpenError;
 use super::origin::LocatedFiles;
@@ -15,6 +16,7 @@ use crate::models::device::ComputeDevice;
 use crate::models::files::{ModelFiles, Stamp, digest, joint_digest};
 use crate::models::footprint::Workload;
 use crate::models::kernels::gemm::instructions;
+use crate::models::lora::Adapter;
 use crate::models::ops::Form;
 use crate::models::precision::Rounding;
 use crate::models::{LoadedModel, ModelError, precision};
@@ -46,9 +48,21 @@ pub struct ModelInfo {
     /// The commit of a model from the Hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// SHA-256 over the files of the adapter, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter: Option<String>,
+}
+
+/// The adapter that a model is under.
+#[derive(Clone, Debug)]
+pub struct Adapted {
+    pub adapter: Arc<Adapter>,
+    /// The identity of the base without it.
+    pub base: Arc<str>,
 }
 
 /// A model whose files are open.
+#[derive(Clone)]
 pub struct Model {
     /// What is said of it.
     pub info: ModelInfo,
@@ -77,8 +91,12 @@ pub struct Model {
     pub load: Loader,
     /// The devices that may hold it, as indexes into those of the engine.
     pub devices: Vec<usize>,
+    /// Where its files are.
+    pub files: ModelFiles,
     /// The files as they were when they were opened.
     pub stamp: Stamp,
+    /// The adapter that it is under.
+    pub adapted: Option<Adapted>,
 }
 
 impl fmt::Debug for Model {
@@ -96,6 +114,21 @@ impl Model {
     /// The id by which requests name it.
     pub fn id(&self) -> &str {
         &self.info.id
+    }
+
+    /// The id of the model whose weights it runs on: its own, or that of its base.
+    pub fn base_id(&self) -> &str {
+        base_id(self.id())
+    }
+
+    /// This model under an adapter. It has the weights of its base, and takes no memory of a device but that.
+    pub(super) fn under(&self, name: &str, adapter: Adapter) -> Self {
+        let mut adapted = self.clone();
+        adapted.info.id = adapted_id(self.id(), name);
+        adapted.info.adapter = Some(adapter.digest.clone());
+        adapted.identity = format!("{} adapter {}", self.identity, adapter.digest).into();
+        adapted.adapted = Some(Adapted { adapter: Arc::new(adapter), base: Arc::clone(&self.identity) });
+        adapted
     }
 
     /// Opens a model's files and prepares its loading to those of the `devices` that the declaration names. Reads every byte
@@ -145,6 +178,7 @@ impl Model {
                 rounding: precision::rounding(form, dtype),
                 device,
                 commit,
+                adapter: None,
             },
             tokenizer,
             tokenizer_digest: tokenizer_digest.into(),
@@ -156,9 +190,11 @@ impl Model {
             architecture: checkpoint.model_type(),
             weight_bytes,
             activation_bytes: checkpoint.activation_bytes(form, dtype, Workload::Batch, threads),
-            load: loader(files, stamp.clone(), dtype, Arc::clone(devices)),
+            load: loader(files.clone(), stamp.clone(), dtype, Arc::clone(devices)),
             devices: declaration.devices.clone(),
+            files,
             stamp,
+            adapted: None,
         }))
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use indexmap::IndexMap;
 
+use super::adapter_id::{base_id, split};
 use super::declaration::Declaration;
 use super::error::{AddError, Ended, LeaseError, LoadError, OpenError, UnknownModel};
 use super::lease::Lease;
@@ -38,12 +39,14 @@ impl Models {
         self.entries.len()
     }
 
+    /// The model of this id; of an adapted model, its base.
     pub(crate) fn get(&self, id: &str) -> Option<&Lifecycle> {
-        self.entries.get(id)
+        self.entries.get(base_id(id))
     }
 
+    /// As [`Models::get`].
     pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut Lifecycle> {
-        self.entries.get_mut(id)
+        self.entries.get_mut(base_id(id))
     }
 
     /// Why no more work is taken, once that is so.
@@ -156,8 +159,13 @@ impl Models {
     /// The inner error says why nothing can be run now: the model drains, or failed to load a moment ago. What is cached can
     /// be answered all the same.
     pub(super) fn lease(&self, id: &str, identity: &str, now: Instant) -> Result<Leased, LeaseError> {
-        let lifecycle = self.entries.get(id).ok_or_else(|| UnknownModel(id.to_owned()))?;
-        let model = lifecycle.model().filter(|model| *model.identity == *identity);
+        let (base, adapter) = split(id);
+        let lifecycle = self.entries.get(base).ok_or_else(|| UnknownModel(id.to_owned()))?;
+        let model = lifecycle.model().and_then(|model| match adapter {
+            Some(name) => lifecycle.adapters.opened(name, model),
+            None => Some(model),
+        });
+        let model = model.filter(|model| *model.identity == *identity);
         let model = Arc::clone(model.ok_or_else(|| LeaseError::NotOpened(id.to_owned()))?);
         let lease = match lifecycle.pause(now) {
             _ if lifecycle.is_draining() => Err(LoadError::Unloading),

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::adapter_id::split;
 use super::declaration::Declaration;
 use super::error::{OpenError, UnknownModel};
 use super::handle::Pool;
@@ -27,11 +28,21 @@ impl Pool {
         }
     }
 
-    /// The model, opened now if it was not. All who ask meanwhile wait for the same attempt, which goes on when they go.
+    /// The model, opened now if it was not. All who ask meanwhile wait for the same attempt, which goes on when they go. An
+    /// id may name an adapter of the model, `<model>:<adapter>`.
     ///
     /// # Errors
     /// Why the files cannot be opened.
     pub async fn open(&self, id: &str, retry: Retry) -> Result<Arc<Model>, OpenError> {
+        let (base, adapter) = split(id);
+        let model = self.open_model(base, retry).await?;
+        match adapter {
+            Some(name) => Ok(self.open_adapter(model, name).await?),
+            None => Ok(model),
+        }
+    }
+
+    async fn open_model(&self, id: &str, retry: Retry) -> Result<Arc<Model>, OpenError> {
         let mut retry = Some(retry);
         let attempt = || {
             // Asked again after every change: an unload, or a removal and another model of this id, may leave it closed.

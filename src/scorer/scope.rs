@@ -17,6 +17,7 @@ impl Scorer {
     ) -> Scope<'a> {
         Scope {
             models: models.iter().map(|id| &**id).collect(),
+            model: model.map(|model| model.id.as_str()),
             reference: model.and_then(|model| model.reference.as_deref()),
             token_counts: self.token_counts.iter().map(|counts| counts.id.as_str()).collect(),
             audit,

@@ -4,6 +4,7 @@
 //! [`common::alone`]. Tests of the kernels for GPUs are programs of their own, `tests/cuda/` for its feature and
 //! `tests/cuda_emulation/` for the C++ compiler that it needs.
 
+mod adapters;
 mod audit_life;
 mod audits;
 mod checkpoints;

@@ -23,6 +23,9 @@ pub struct Provenance {
     /// The commit of a model from the Hub.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// SHA-256 over the files of the LoRA adapter that the model was under, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapter_digest: Option<String>,
     /// The other models that took part: reference models and those that made neighbours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -45,6 +48,9 @@ pub struct OtherModel {
     /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
+    /// SHA-256 over the files of the LoRA adapter that it was under, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapter_digest: Option<String>,
 }
 
 /// The request of an audit with its defaults filled in, without the samples.
@@ -58,7 +64,7 @@ pub struct ExpandedRequest {
 /// The provenance of these results.
 pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance {
     let AuditResults { model, other_models, .. } = results;
-    let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, device, commit } = model.clone();
+    let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, device, commit, adapter } = model.clone();
     Provenance {
         model: id,
         model_digest: digest,
@@ -67,6 +73,7 @@ pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance 
         rounding,
         device,
         commit,
+        adapter_digest: adapter,
         other_models: other_models.iter().map(OtherModel::from).collect(),
         program_version: env!("CARGO_PKG_VERSION").into(),
         dataset_digest: results.dataset_digest.clone(),
@@ -80,7 +87,7 @@ pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance 
 
 impl From<&ModelInfo> for OtherModel {
     fn from(model: &ModelInfo) -> Self {
-        let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, .. } = model.clone();
-        Self { model: id, model_digest: digest, tokenizer_digest, dtype, rounding }
+        let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, adapter, .. } = model.clone();
+        Self { model: id, model_digest: digest, tokenizer_digest, dtype, rounding, adapter_digest: adapter }
     }
 }

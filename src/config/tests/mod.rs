@@ -101,6 +101,7 @@ fn every_key_can_come_from_the_file() {
         reference: None,
         load: LoadPolicy::Eager,
         pinned: false,
+        adapters: Vec::new(),
     };
     let counts = |id: &str, file: &str| TokenCountsSettings { id: id.to_owned(), file: PathBuf::from(file) };
     let expected = Settings {
@@ -147,6 +148,7 @@ fn every_key_can_come_from_the_file() {
         ],
         token_counts: vec![counts("c4", "/etc/pdr-audit/counts/c4.json"), counts("a", "/counts/a.json")],
         log: LogSettings { format: LogFormat::Json, level: "warn,pdr_audit=debug".to_owned() },
+        named_adapters: Vec::new(),
     };
     assert_eq!(settings.unwrap(), expected);
 }
@@ -266,7 +268,7 @@ fn the_example_file_holds_the_defaults() {
     // With the models and token counts that it shows in comments as well.
     let shown = example.replace("\n# [[", "\n[[").replace("\n# id =", "\nid =");
     let shown = shown.replace("\n# source =", "\nsource =").replace("\n# reference =", "\nreference =");
-    let shown = ["load", "revision", "pinned", "file"]
+    let shown = ["load", "revision", "pinned", "adapters", "file"]
         .iter()
         .fold(shown, |shown, key| shown.replace(&format!("\n# {key} ="), &format!("\n{key} =")));
     let shown = shown.replace("\n# default_model =", "\ndefault_model =");

@@ -1,9 +1,9 @@
 //! A model in a device's memory: running it, and what is learnt of it on the way.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use super::forward::forward;
+use super::forward::{forward, load_adapter};
 use super::memory::largest_batch;
 use super::trial::TimedPass;
 use crate::engine::failure::Failure;
@@ -12,15 +12,21 @@ use crate::engine::record::ModelRecord;
 use crate::engine::request::{Answer, PassInput};
 use crate::engine::shared::Shared;
 use crate::models;
-use crate::pool::Model;
+use crate::models::lora::{Adapter, LoadedAdapter};
+use crate::pool::{Adapted, Model};
 
 /// After out-of-memory lowered a model's budget, each full batch that fits raises it by one part in this many: what
 /// was scarce for a moment must not cost throughput for ever, and trying must be rare.
 const BUDGET_RECOVERY: usize = 256;
 
+/// Adapters that are kept on the device with their base.
+const MOST_ADAPTERS: usize = 4;
+
 /// A model that is loaded.
 pub(super) struct ResidentModel {
     loaded: models::LoadedModel,
+    /// The adapters that batches were under last, the latest at the end.
+    adapters: Vec<(Weak<Adapter>, LoadedAdapter)>,
     model: Arc<Model>,
     record: Arc<ModelRecord>,
     /// Its token budget of a batch: the limit, or less where that did not fit in memory.
@@ -47,7 +53,7 @@ pub(super) enum BudgetOrigin {
 impl ResidentModel {
     pub(super) fn new(loaded: models::LoadedModel, model: Arc<Model>, record: Arc<ModelRecord>, wanted: usize) -> Self {
         let origin = BudgetOrigin::Configured;
-        Self { loaded, model, record, budget: wanted, limit: wanted, wanted, origin }
+        Self { loaded, adapters: Vec::new(), model, record, budget: wanted, limit: wanted, wanted, origin }
     }
 
     pub(super) fn model(&self) -> &Arc<Model> {
@@ -91,11 +97,44 @@ impl ResidentModel {
         self.record.metrics.budgets[device].set(self.budget as f64);
     }
 
+    /// The place of the adapter of these passes among those that are loaded; it is loaded now if it was not.
+    fn adapter(&mut self, part: &[QueuedPass]) -> Result<Option<usize>, Failure> {
+        // What was closed meanwhile leaves the device.
+        self.adapters.retain(|(adapter, _)| adapter.strong_count() > 0);
+        let adapted = part.first().and_then(|pass| pass.model().adapted.as_ref());
+        let Some(Adapted { adapter, .. }) = adapted else { return Ok(None) };
+        let known = self.adapters.iter().position(|(known, _)| known.as_ptr() == Arc::as_ptr(adapter));
+        let used = match known {
+            Some(place) => self.adapters.remove(place),
+            None => {
+                let surplus = (self.adapters.len() + 1).saturating_sub(MOST_ADAPTERS);
+                self.adapters.drain(..surplus);
+                (Arc::downgrade(adapter), self.load_adapter(adapter)?)
+            }
+        };
+        self.adapters.push(used);
+        Ok(Some(self.adapters.len() - 1))
+    }
+
+    /// Where the device has no memory for it, the others make room; a smaller batch would not help.
+    fn load_adapter(&mut self, adapter: &Adapter) -> Result<LoadedAdapter, Failure> {
+        match load_adapter(&self.loaded, adapter) {
+            Err(Failure::OutOfMemory(_)) => {
+                self.adapters.clear();
+                load_adapter(&self.loaded, adapter).map_err(|failure| match failure {
+                    Failure::OutOfMemory(reason) => Failure::Failed(format!("no memory for the adapter: {reason}")),
+                    failure => failure,
+                })
+            }
+            loaded => loaded,
+        }
+    }
+
     /// Runs a pass whose answers nobody waits for.
     pub(super) fn rehearse(&self, texts: &[PassInput]) -> Result<TimedPass, Failure> {
         let inputs: Vec<&PassInput> = texts.iter().collect();
         let (tokens, started) = (texts.iter().map(PassInput::tokens).sum(), Instant::now());
-        let result = forward(&self.loaded, &inputs);
+        let result = forward(&self.loaded, &inputs, None);
         let took = started.elapsed();
         result?;
         tracing::debug!(tokens, seconds = took.as_secs_f64(), "a trial pass");
@@ -112,7 +151,9 @@ impl ResidentModel {
         let started = Instant::now();
         shared.facts().devices[device].busy_since = Some(started);
         let inputs: Vec<&PassInput> = part.iter().map(QueuedPass::input).collect();
-        let result = forward(&self.loaded, &inputs);
+        let result = self
+            .adapter(part)
+            .and_then(|place| forward(&self.loaded, &inputs, place.map(|place| &self.adapters[place].1)));
 
         let (now, took) = (Instant::now(), started.elapsed());
         let tokens: usize = part.iter().map(QueuedPass::tokens).sum();

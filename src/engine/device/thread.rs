@@ -18,7 +18,7 @@ use crate::engine::request::Answer;
 use crate::engine::scheduler::{Holdings, Seat, Step};
 use crate::engine::settings::{Calibration, DeviceSlot};
 use crate::engine::shared::Shared;
-use crate::pool::Model;
+use crate::pool::{Model, base_id};
 
 /// Starts the thread of the device at `index`.
 pub(in crate::engine) fn spawn(
@@ -79,7 +79,7 @@ impl Residents {
 
 impl Holdings for Residents {
     fn budget(&self, model: &str) -> usize {
-        self.models.get(model).map_or(1, ResidentModel::budget)
+        self.models.get(base_id(model)).map_or(1, ResidentModel::budget)
     }
 
     fn has_room_for(&self, model: &Model) -> bool {
@@ -127,7 +127,7 @@ impl<'a> Device<'a> {
 
     /// Runs a batch, in as many parts as its failures ask for.
     fn serve(&mut self, id: &Arc<str>, batch: Vec<QueuedPass>) -> ControlFlow<()> {
-        let Some(resident) = self.residents.models.get_mut(id) else {
+        let Some(resident) = self.residents.models.get_mut(base_id(id)) else {
             tracing::error!(model = &**id, "internal error: a batch came for a model that the device does not hold");
             for pass in batch {
                 pass.fail(EngineError::ModelFailed("internal error: the device does not hold it".to_owned()));
@@ -146,7 +146,7 @@ impl<'a> Device<'a> {
                 continue;
             }
             match resident.forward(&part, self.seat.device, shared) {
-                Ok(answers) => answer(part, answers, resident.model(), shared),
+                Ok(answers) => answer(part, answers, shared),
                 Err(Failure::DeviceLost(reason)) => {
                     shared.lose_device(self.seat.device, &reason);
                     return ControlFlow::Break(());
@@ -181,10 +181,10 @@ fn wanted(part: Vec<QueuedPass>, shared: &Shared) -> Vec<QueuedPass> {
 }
 
 /// Hands out answers, and remembers them.
-fn answer(part: Vec<QueuedPass>, answers: Vec<Answer>, model: &Model, shared: &Shared) {
+fn answer(part: Vec<QueuedPass>, answers: Vec<Answer>, shared: &Shared) {
     for (pass, answer) in part.into_iter().zip(answers) {
         if let (Some(ids), Answer::Stats(stats)) = (pass.input().sequence(), &answer) {
-            shared.cache.insert(&model.identity, ids, stats);
+            shared.cache.insert(&pass.model().identity, ids, stats);
         }
         pass.answer(answer);
     }

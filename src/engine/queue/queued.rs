@@ -9,11 +9,14 @@ use super::admission::Permit;
 use crate::engine::error::EngineError;
 use crate::engine::metrics::EngineMetrics;
 use crate::engine::request::{Answer, Pass, PassInput};
+use crate::pool::Model;
 
 /// An admitted pass. It holds its permit, which goes back with it.
 #[derive(Debug)]
 pub(in crate::engine) struct QueuedPass {
     pass: Arc<Pass>,
+    /// The model that it runs through, with its adapter.
+    model: Arc<Model>,
     /// The number of its request.
     request: u64,
     permit: Permit,
@@ -26,16 +29,22 @@ impl QueuedPass {
     /// A pass of a request, of which `reply` hears when it is answered.
     pub(in crate::engine) fn new(
         pass: Arc<Pass>,
+        model: Arc<Model>,
         request: u64,
         permit: Permit,
         deadline: Option<Instant>,
         reply: UnboundedSender<Result<(), EngineError>>,
     ) -> Self {
-        Self { pass, request, permit, admitted: Instant::now(), deadline, reply }
+        Self { pass, model, request, permit, admitted: Instant::now(), deadline, reply }
     }
 
     pub(in crate::engine) fn input(&self) -> &PassInput {
         self.pass.input()
+    }
+
+    /// The model that it runs through, with its adapter.
+    pub(in crate::engine) fn model(&self) -> &Arc<Model> {
+        &self.model
     }
 
     /// The number of its request.

@@ -1,10 +1,12 @@
-//! What waits for a forward pass, by model and class, each in order of arrival.
+//! What waits for a forward pass, by model and class, each in order of arrival. A model under an adapter is one of its own
+//! here, for a batch has one adapter.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::formation::{PATIENCE, Turn, form, leader};
 use crate::engine::class::{Class, PerClass};
+use crate::pool::base_id;
 
 /// Who leads the next batch of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,11 +98,12 @@ impl<T> Queue<T> {
         extracted.into_iter().map(|candidate| candidate.entry).collect()
     }
 
-    /// Takes out everything that waits for the model.
+    /// Takes out everything that waits for the model, under whatever adapter.
     pub(in crate::engine) fn extract_model(&mut self, model: &str) -> Vec<T> {
-        let mut waiting = self.models.remove(model);
-        let queues = waiting.iter_mut().flat_map(PerClass::iter_mut).flat_map(std::mem::take);
-        queues.map(|waiting| waiting.entry).collect()
+        let removed = self.models.extract_if(|id, _| base_id(id) == base_id(model));
+        let mut queues: Vec<_> = removed.map(|(_, waiting)| waiting).collect();
+        let entries = queues.iter_mut().flat_map(PerClass::iter_mut).flat_map(std::mem::take);
+        entries.map(|waiting| waiting.entry).collect()
     }
 
     /// Takes out everything.

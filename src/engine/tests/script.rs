@@ -150,6 +150,7 @@ impl Script {
             rounding: None,
             device: "fake".to_owned(),
             commit: None,
+            adapter: None,
         };
         Arc::new(Model {
             identity: format!("sha256:{}", self.id).into(),
@@ -177,7 +178,9 @@ impl Script {
                 })
             }),
             devices: devices.to_vec(),
+            files: DEMO,
             stamp: DEMO.stamp().unwrap(),
+            adapted: None,
         })
     }
 

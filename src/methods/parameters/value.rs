@@ -4,6 +4,7 @@ use crate::methods::capped_list::CappedList;
 use crate::methods::generator::GeneratorRequest;
 use crate::methods::grid::Grid;
 use crate::methods::limits::MAX_PREFIX_TEXTS;
+use crate::methods::tuned_score_request::TunedScoreRequest;
 use crate::wire::object_or_null;
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -29,6 +30,8 @@ pub enum ParameterValue {
     Strings(CappedList<String, MAX_PREFIX_TEXTS>),
     /// An object that names a generator.
     Generator(GeneratorRequest),
+    /// An object that names the score that is compared.
+    TunedScore(TunedScoreRequest),
 }
 
 /// Repeats a value in a fault; of a list only the length.
@@ -41,6 +44,7 @@ impl fmt::Display for ParameterValue {
             ParameterValue::String(value) => f.write_str(value),
             ParameterValue::Strings(values) => write!(f, "a list of {}", values.total()),
             ParameterValue::Generator(generator) => f.write_str(&generator.model),
+            ParameterValue::TunedScore(score) => f.write_str(&score.name),
         }
     }
 }
@@ -60,6 +64,8 @@ pub enum ValueType {
     Strings,
     /// [`ParameterValue::Generator`].
     Generator,
+    /// [`ParameterValue::TunedScore`].
+    TunedScore,
 }
 
 impl<'de> DeserializeSeed<'de> for ValueType {
@@ -73,6 +79,7 @@ impl<'de> DeserializeSeed<'de> for ValueType {
             ValueType::String => Option::deserialize(deserializer)?.map(ParameterValue::String),
             ValueType::Strings => Option::deserialize(deserializer)?.map(ParameterValue::Strings),
             ValueType::Generator => object_or_null(deserializer)?.map(ParameterValue::Generator),
+            ValueType::TunedScore => object_or_null(deserializer)?.map(ParameterValue::TunedScore),
         })
     }
 }

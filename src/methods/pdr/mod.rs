@@ -3,6 +3,7 @@
 mod decay;
 mod entropy;
 mod random;
+mod reader;
 mod request;
 mod select;
 mod settings;
@@ -12,6 +13,7 @@ mod words;
 
 pub use decay::{Curve, Decay};
 pub use entropy::dataset_weights;
+pub use reader::PdrReader;
 pub use request::PdrRequest;
 pub use select::Select;
 pub use settings::Pdr;

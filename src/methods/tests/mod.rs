@@ -5,6 +5,7 @@ mod presets;
 mod properties;
 mod requests;
 mod stored;
+mod tuned;
 mod values;
 mod worked_examples;
 

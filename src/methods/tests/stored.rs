@@ -11,7 +11,8 @@ fn read_back(method: &LabelledMethod) -> LabelledMethod {
 #[test]
 fn every_method_is_read_back_as_it_was() {
     let scope = Scope {
-        models: vec!["small", "bert"],
+        models: vec!["small", "bert", "small:tuned"],
+        model: Some("small"),
         reference: Some("small"),
         token_counts: vec!["c4"],
         audit: true,
@@ -25,6 +26,8 @@ fn every_method_is_read_back_as_it_was() {
         { "name": "con_recall", "non_members": ["a"], "members": ["b", "c"], "gamma": 0.1 },
         { "name": "min_k", "k": [0.1, 0.30000000000000004], "truncate": 0.7,
           "pdr": { "decay": "exponential", "alpha": [1e-300, 0.02], "select": "before", "normalize": true } },
+        { "name": "fsd", "adapter": "tuned", "score": { "name": "min_k_plus_plus", "k": 0.30000000000000004,
+          "pdr": { "decay": "linear", "alpha": 0.1 } } },
         { "name": "surp", "k": 0.9, "max_entropy": 1.0000000000000002 },
         { "name": "loss", "pdr": { "decay": "entropy_dataset" } },
         { "name": "loss", "pdr": { "decay": "reverse", "alpha": 0.3, "family": "polynomial" } },

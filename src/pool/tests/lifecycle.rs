@@ -39,6 +39,7 @@ fn model(digest: &str) -> Arc<Model> {
             rounding: None,
             device: "cpu".to_owned(),
             commit: None,
+            adapter: None,
         },
         identity: digest.into(),
         tokenizer,
@@ -53,7 +54,9 @@ fn model(digest: &str) -> Arc<Model> {
         activation_bytes: Arc::new(|_| 0),
         load: Arc::new(|_| Err(crate::models::ModelError::Device("there is none".to_owned()))),
         devices: vec![0, 1],
+        files: DEMO,
         stamp: DEMO.stamp().unwrap(),
+        adapted: None,
     })
 }
 

@@ -112,5 +112,6 @@ pub fn golden(id: &str, golden: &str) -> ModelSettings {
         reference: None,
         load: LoadPolicy::Eager,
         pinned: false,
+        adapters: Vec::new(),
     }
 }

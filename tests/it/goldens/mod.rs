@@ -12,7 +12,7 @@ mod presets;
 mod properties;
 mod refusals;
 mod reproduced;
-mod rig;
+pub mod rig;
 mod stored_audits;
 mod tokens;
 mod windows;

@@ -30,7 +30,7 @@ const LAYERS: &[&[&str]] = &[
     &["pool"],
     &["engine"],
     &["scorer", "store"],
-    &["audits"],
+    &["audits", "finetunes"],
     &["samples"],
     &["api"],
     &["app"],

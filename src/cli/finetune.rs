@@ -1,0 +1,172 @@
+//! `pdr-audit finetune`: texts that a model has not seen in, a LoRA adapter out.
+
+use super::input::InputArgs;
+use super::progress::Progress;
+use super::samples;
+use crate::config::{LogFormat, ModelFlags, Overrides, Settings};
+use crate::finetunes::{self, FinetuneRequest, Finetuned};
+use crate::hub::DownloadProgress;
+use crate::models::device::ComputeDevice;
+use crate::models::kernels::simd;
+use crate::models::tuning::{LoraSettings, OptimizerSettings, StepReport};
+use crate::pool::Origin;
+use crate::{app, telemetry};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tempfile::TempDir;
+
+#[derive(Args)]
+pub struct FinetuneArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Column or field of the labels; by default `label`. A text that is labelled a member is refused.
+    #[arg(long, value_name = "NAME")]
+    label_column: Option<String>,
+    /// Model to tune: the id of a configured model, a directory, or a repository on the Hub as in
+    /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
+    #[arg(long)]
+    model: Option<String>,
+    /// Directory to write the adapter to, as PEFT saves one. It must not exist.
+    #[arg(long, value_name = "DIRECTORY")]
+    output: PathBuf,
+    /// Seed of the order of the texts, the initial values and the dropped inputs: the same one gives the same adapter.
+    #[arg(long, value_name = "NUMBER", default_value_t = 42)]
+    seed: u64,
+    /// Rank of the changes.
+    #[arg(long, value_name = "NUMBER", default_value_t = LoraSettings::default().rank)]
+    rank: usize,
+    /// The changes are scaled by alpha / rank.
+    #[arg(long, value_name = "NUMBER", default_value_t = LoraSettings::default().alpha)]
+    alpha: f64,
+    /// Share of the inputs of every change that is dropped at a step.
+    #[arg(long, value_name = "SHARE", default_value_t = LoraSettings::default().dropout)]
+    dropout: f64,
+    /// Modules to change, such as `q_proj`; by default those that PEFT chooses for the family.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    target_modules: Option<Vec<String>>,
+    /// Number of epochs.
+    #[arg(long, value_name = "NUMBER", default_value_t = OptimizerSettings::default().epochs)]
+    epochs: usize,
+    /// Texts of a step.
+    #[arg(long, value_name = "NUMBER", default_value_t = OptimizerSettings::default().batch_size)]
+    batch_size: usize,
+    /// Maximum number of tokens of a text; the rest is cut off.
+    #[arg(long, value_name = "NUMBER", default_value_t = OptimizerSettings::default().max_length)]
+    max_length: usize,
+    /// Peak learning rate of AdamW; it rises over the warm-up and falls along half a cosine.
+    #[arg(long, value_name = "RATE", default_value_t = OptimizerSettings::default().learning_rate)]
+    learning_rate: f64,
+    /// Steps over which the learning rate rises.
+    #[arg(long, value_name = "NUMBER", default_value_t = OptimizerSettings::default().warmup_steps)]
+    warmup_steps: usize,
+    /// Decoupled weight decay.
+    #[arg(long, value_name = "NUMBER", default_value_t = OptimizerSettings::default().weight_decay)]
+    weight_decay: f64,
+}
+
+/// Tunes an adapter on the texts of a file.
+pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
+    let output = &args.output;
+    ensure!(!output.exists(), "{} exists already", output.display());
+    // A place that cannot be written is found now rather than after the tuning.
+    let partial = partial(output).with_context(|| format!("cannot write {}", output.display()))?;
+    let flags = ModelFlags { models: args.model.iter().cloned().collect(), ..ModelFlags::default() };
+    let (settings, named) = Settings::load(config, &Overrides::default())?.with_models(&flags)?;
+    telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
+    simd::choose(settings.engine.simd).context("`engine.simd`")?;
+    let texts = texts(&args)?;
+    let id = named.first().map(String::as_str).or(settings.default_model());
+    let id = id.context("there is no default model; name one with --model")?;
+    let origin = Origin::from_settings(&settings, id).with_context(|| format!("model `{id}` is not configured"))?;
+    let hub = app::hub();
+    let files = origin.locate(hub.as_ref(), &DownloadProgress::default()).with_context(|| format!("model `{id}`"))?;
+    let device = ComputeDevice::open(settings.engine.device)?;
+    let request = args.request(id, &settings);
+    let progress = Progress::new(None);
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(settings.engine.threads).build()?;
+    let mut began = None;
+    let tuned = threads.install(|| {
+        finetunes::run(&request, &files.files, &device.device, &texts, |step, steps| {
+            // Loading is over with the first step, which warms the caches up.
+            began.get_or_insert_with(Instant::now);
+            progress.set_length(steps as u64);
+            progress.show(Some(step.step as u64), format!("step {} of {steps}, loss {:.4}", step.step, step.loss));
+            ControlFlow::Continue(())
+        })
+    });
+    let ended = Instant::now();
+    drop(progress);
+    let Finetuned { files, steps } = tuned?;
+    write(output, partial, &files).with_context(|| format!("cannot write {}", output.display()))?;
+    let loss = |step: Option<&StepReport>| step.map_or(f64::NAN, |step| step.loss);
+    let (first, last) = (loss(steps.first()), loss(steps.last()));
+    let after_first = steps.iter().skip(1).map(|step| step.tokens).sum::<usize>() as f64;
+    let seconds = began.map_or(0.0, |began| ended.duration_since(began).as_secs_f64());
+    let rate = if after_first > 0.0 { format!(", {:.0} tokens/s", after_first / seconds) } else { String::new() };
+    let (count, texts, output) = (steps.len(), texts.len(), output.display());
+    eprintln!("{count} steps on {texts} texts, loss {first:.4} to {last:.4}{rate}; {output}");
+    Ok(())
+}
+
+/// The texts of the file; a member among them is refused, for what is tuned on it tells nothing of it any more.
+fn texts(args: &FinetuneArgs) -> Result<Vec<String>> {
+    let read = samples::read_all(&args.input, &args.input.options(None, true, args.label_column.clone()))?;
+    let file = args.input.file.display();
+    let texts =
+        read.into_iter().enumerate().map(|(index, read)| match (read.sample.label_error(), read.sample.is_member()) {
+            (Some(fault), _) => bail!("{file}: text {index}: {fault}"),
+            (None, Some(true)) => {
+                bail!("{file}: text {index} is labelled a member; the model is to be tuned on others")
+            }
+            (None, Some(false) | None) => Ok(read.sample.text),
+        });
+    texts.collect()
+}
+
+impl FinetuneArgs {
+    fn request(&self, id: &str, settings: &Settings) -> FinetuneRequest {
+        let model = settings.models.iter().find(|model| model.id == id);
+        FinetuneRequest {
+            // An embedded model is known by its id alone.
+            base: model.map_or(id.to_owned(), |model| model.source.text.clone()),
+            revision: model.and_then(|model| model.revision.clone()),
+            lora: LoraSettings {
+                rank: self.rank,
+                alpha: self.alpha,
+                dropout: self.dropout,
+                target_modules: self.target_modules.clone(),
+            },
+            optimizer: OptimizerSettings {
+                epochs: self.epochs,
+                batch_size: self.batch_size,
+                max_length: self.max_length,
+                learning_rate: self.learning_rate,
+                warmup_steps: self.warmup_steps,
+                weight_decay: self.weight_decay,
+                ..OptimizerSettings::default()
+            },
+            seed: self.seed,
+        }
+    }
+}
+
+/// A directory beside the output, which is deleted unless it gets the name of the output.
+fn partial(output: &Path) -> std::io::Result<TempDir> {
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::Builder::new().prefix(".adapter-").tempdir_in(parent)
+}
+
+/// Writes the files into the directory, which then gets its name: the output is whole or not there.
+fn write(output: &Path, partial: TempDir, files: &[(&str, Vec<u8>)]) -> std::io::Result<()> {
+    for (name, content) in files {
+        fs::write(partial.path().join(name), content)?;
+    }
+    fs::rename(partial.path(), output)?;
+    // It has moved: there is nothing to delete.
+    let _ = partial.keep();
+    Ok(())
+}

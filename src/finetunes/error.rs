@@ -1,0 +1,34 @@
+//! Why a fine-tune gives no adapter.
+
+use crate::models::ModelError;
+use crate::models::tuning::TuningError;
+use crate::tokenizer::TokenizerError;
+
+/// Why a fine-tune gives no adapter.
+#[derive(Debug, thiserror::Error)]
+pub enum FinetuneError {
+    /// A setting is out of range.
+    #[error("{}", .0.join("; "))]
+    Settings(Vec<String>),
+    /// There is nothing to learn from.
+    #[error("there are {found} texts to tune on; it takes at least {fewest}")]
+    TooFew { found: usize, fewest: usize },
+    /// A text has no token that follows another.
+    #[error("text {index} has {tokens} tokens; a text to tune on has at least 2")]
+    TooShort { index: usize, tokens: usize },
+    /// A text has a part for which the tokenizer has no token.
+    #[error("text {index}: {error}")]
+    Tokenizer { index: usize, error: TokenizerError },
+    /// The files of the model cannot be used.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The files of the tokenizer cannot be used.
+    #[error(transparent)]
+    Files(#[from] TokenizerError),
+    /// The tuning was refused, or failed.
+    #[error(transparent)]
+    Tuning(#[from] TuningError),
+    /// It was told to stop.
+    #[error("the fine-tune was cancelled")]
+    Cancelled,
+}

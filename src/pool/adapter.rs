@@ -1,0 +1,120 @@
+//! The adapters of a model. Each is named `<model>:<adapter>` and scores like a model of its own, on the weights of its base.
+//!
+//! An adapter is small, so no room on a device is kept for it: its matrices are in main memory while it is open, and the
+//! devices that hold its base keep copies of those that were used last. It is leased and loaded as its base.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::adapter_id::adapted_id;
+use super::error::AdapterError;
+use super::model::Model;
+use crate::models::files::ModelFiles;
+use crate::models::lora::Adapter;
+
+/// An adapter as the settings, or whoever adds it, declare it.
+#[derive(Clone, Debug)]
+pub struct AdapterDeclaration {
+    /// Its name among those of its base.
+    pub name: String,
+    /// Where its files are.
+    pub files: ModelFiles,
+}
+
+/// What is said of an adapter.
+#[derive(Clone, Debug)]
+pub struct AdapterStatus {
+    pub declaration: Arc<AdapterDeclaration>,
+    /// What its files say, once they are open.
+    pub adapter: Option<Arc<Adapter>>,
+}
+
+/// An adapter, open or not.
+#[derive(Debug)]
+struct AdapterEntry {
+    declaration: Arc<AdapterDeclaration>,
+    /// The base under it, once it is open; every request under the adapter has another handle of it.
+    model: Option<Arc<Model>>,
+}
+
+/// The adapters of one model, in the order in which they were declared.
+#[derive(Debug, Default)]
+pub(crate) struct Adapters(IndexMap<String, AdapterEntry>);
+
+impl Adapters {
+    pub(super) fn add(&mut self, declaration: AdapterDeclaration) -> Result<(), AdapterError> {
+        let name = declaration.name.clone();
+        if self.0.contains_key(&name) {
+            return Err(AdapterError::Taken(name));
+        }
+        self.0.insert(name, AdapterEntry { declaration: Arc::new(declaration), model: None });
+        Ok(())
+    }
+
+    /// The names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Every adapter at a glance; `base` is the model that is open, if it is.
+    pub(super) fn status(&self, base: Option<&Arc<Model>>) -> Vec<AdapterStatus> {
+        let status = |(name, entry): (&String, &AdapterEntry)| {
+            let model = base.and_then(|base| self.opened(name, base));
+            let adapter = model.and_then(|model| model.adapted.as_ref()).map(|adapted| Arc::clone(&adapted.adapter));
+            AdapterStatus { declaration: Arc::clone(&entry.declaration), adapter }
+        };
+        self.0.iter().map(status).collect()
+    }
+
+    pub(super) fn declaration(&self, base: &str, name: &str) -> Result<Arc<AdapterDeclaration>, AdapterError> {
+        let declaration = self.0.get(name).map(|entry| Arc::clone(&entry.declaration));
+        declaration.ok_or_else(|| {
+            let known: Vec<&str> = self.names().collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            AdapterError::Unknown { base: base.to_owned(), name: name.to_owned(), known }
+        })
+    }
+
+    /// The base under the adapter, where it is open and this is still the base that it was opened for.
+    pub(super) fn opened(&self, name: &str, base: &Model) -> Option<&Arc<Model>> {
+        let model = self.0.get(name)?.model.as_ref();
+        model.filter(|model| model.adapted.as_ref().is_some_and(|adapted| adapted.base == base.identity))
+    }
+
+    /// Closes an adapter that nobody uses.
+    pub(super) fn close(&mut self, base: &str, name: &str) -> Result<(), AdapterError> {
+        self.declaration(base, name)?;
+        match self.0.get_mut(name) {
+            // The pool's own is one; every request under the adapter has another.
+            Some(AdapterEntry { model: Some(model), .. }) if Arc::strong_count(model) > 1 => {
+                Err(AdapterError::InUse(adapted_id(base, name)))
+            }
+            Some(entry) => {
+                entry.model = None;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Closes an adapter that nobody uses, and forgets it; gives what was declared.
+    pub(super) fn remove(&mut self, base: &str, name: &str) -> Result<Arc<AdapterDeclaration>, AdapterError> {
+        self.close(base, name)?;
+        let declaration = self.declaration(base, name)?;
+        self.0.shift_remove(name);
+        Ok(declaration)
+    }
+
+    /// Keeps what was opened for this base; where something is open for it already, that stays.
+    pub(super) fn keep(&mut self, name: &str, base: &Model, model: Arc<Model>) -> Result<Arc<Model>, AdapterError> {
+        self.declaration(base.id(), name)?;
+        if let Some(open) = self.opened(name, base) {
+            return Ok(Arc::clone(open));
+        }
+        if let Some(entry) = self.0.get_mut(name) {
+            entry.model = Some(Arc::clone(&model));
+        }
+        Ok(model)
+    }
+}

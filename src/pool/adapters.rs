@@ -1,0 +1,75 @@
+//! Adapters coming and going, and their files.
+
+use std::sync::Arc;
+
+use super::adapter::AdapterDeclaration;
+use super::adapter_id::adapted_id;
+use super::error::{AdapterError, UnknownModel};
+use super::handle::Pool;
+use super::model::Model;
+use crate::models::ModelError;
+use crate::models::checkpoint::Checkpoint;
+use crate::models::files::ModelFiles;
+
+impl Pool {
+    /// Declares an adapter of a model. Its files are closed until somebody needs them.
+    ///
+    /// # Errors
+    /// [`AdapterError`]
+    pub fn add_adapter(&self, base: &str, declaration: AdapterDeclaration) -> Result<(), AdapterError> {
+        self.change(|models| models.get_mut(base).ok_or_else(|| unknown(base))?.adapters.add(declaration))
+    }
+
+    /// Closes an adapter: its matrices leave the main memory now, and a device with its next batch. The next request opens it
+    /// again.
+    ///
+    /// # Errors
+    /// [`AdapterError`]
+    pub fn close_adapter(&self, base: &str, name: &str) -> Result<(), AdapterError> {
+        self.change(|models| models.get_mut(base).ok_or_else(|| unknown(base))?.adapters.close(base, name))
+    }
+
+    /// Closes an adapter, and then there is no such adapter any more; gives what was declared.
+    ///
+    /// # Errors
+    /// [`AdapterError`]
+    pub fn remove_adapter(&self, base: &str, name: &str) -> Result<Arc<AdapterDeclaration>, AdapterError> {
+        self.change(|models| models.get_mut(base).ok_or_else(|| unknown(base))?.adapters.remove(base, name))
+    }
+
+    /// The base under an adapter, whose files are opened now if they were not. One adapter is opened at a time, so all who ask
+    /// meanwhile get the same one.
+    pub(super) async fn open_adapter(&self, base: Arc<Model>, name: &str) -> Result<Arc<Model>, AdapterError> {
+        let _turn = self.adapter_turn().lock().await;
+        let files = {
+            let models = self.lock();
+            let adapters = &models.get(base.id()).ok_or_else(|| unknown(base.id()))?.adapters;
+            let declaration = adapters.declaration(base.id(), name)?;
+            if let Some(open) = adapters.opened(name, &base) {
+                return Ok(Arc::clone(open));
+            }
+            declaration.files.clone()
+        };
+        let (under, owned) = (Arc::clone(&base), name.to_owned());
+        let opened = tokio::task::spawn_blocking(move || opened(&under, &owned, &files)).await;
+        let opened = opened.map_err(|panic| AdapterError::Panicked(panic.to_string()))?;
+        let id = adapted_id(base.id(), name);
+        let model = opened.map_err(|error| AdapterError::Files { id, reason: error.to_string() })?;
+        self.change(|models| {
+            let lifecycle = models.get_mut(base.id()).ok_or_else(|| unknown(base.id()))?;
+            lifecycle.adapters.keep(name, &base, Arc::new(model))
+        })
+    }
+}
+
+/// The base under the adapter in these files. The base's own files must still be those that it was opened from.
+fn opened(base: &Model, name: &str, files: &ModelFiles) -> Result<Model, ModelError> {
+    if base.files.stamp()? != base.stamp {
+        return Err(base.files.error("", "the files of the base have changed since they were opened"));
+    }
+    Ok(base.under(name, Checkpoint::open(&base.files)?.adapter(files)?))
+}
+
+fn unknown(base: &str) -> AdapterError {
+    AdapterError::UnknownModel(UnknownModel(base.to_owned()))
+}
