@@ -2,7 +2,7 @@
 
 use super::input::InputArgs;
 use crate::audits::SampleTotals;
-use crate::samples::{FileSample, ReadOptions, records};
+use crate::samples::{FileSample, ReadOptions};
 use anyhow::{Context, Result, anyhow, bail};
 
 /// Reads all samples; a bad record is refused with its place, and nothing is audited.
@@ -10,9 +10,10 @@ use anyhow::{Context, Result, anyhow, bail};
 /// # Errors
 /// Where the file cannot be read, a record is no sample, or the samples do not make an audit.
 pub fn read(args: &InputArgs, options: &ReadOptions) -> Result<Vec<FileSample>> {
+    let source = args.source()?;
     let read = || -> Result<Vec<FileSample>> {
-        let sample = |record| args.sample(record, options).map_err(|bad| anyhow!(bad.fault));
-        records(args.open()?, options)?.map(|record| sample(record?)).collect()
+        let sample = |record| args.scored_sample(record, options).map_err(|bad| anyhow!(bad.fault));
+        source.records(options)?.map(|record| sample(record?)).collect()
     };
     let samples = read().with_context(|| args.unreadable())?;
     match SampleTotals::count(samples.iter().map(|read| &read.sample)).fault() {

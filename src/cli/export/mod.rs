@@ -34,6 +34,11 @@ impl ExportFormat {
     }
 }
 
+/// Whether results go to a file of NDJSON, or to standard output, which takes nothing else.
+pub fn is_ndjson(target: Option<&Path>) -> bool {
+    target.is_none_or(|target| ExportFormat::from_path(target) == ExportFormat::Ndjson)
+}
+
 /// Writes rows to a file, as its name asks for: as a whole or not at all. `rows` is asked for twice where a table is written, once
 /// to find the columns. `labels` are those of the methods, in order.
 ///
