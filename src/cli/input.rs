@@ -1,9 +1,8 @@
 //! The arguments that say what file is read, and how.
 
+use super::source::SampleSource;
 use crate::audits::Sample;
-use crate::samples::{
-    BadRecord, ColumnNames, Fields, FileKind, FileSample, InputFile, ReadOptions, Record, first_words,
-};
+use crate::samples::{BadRecord, ColumnNames, Fields, FileKind, FileSample, ReadOptions, Record, first_words};
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -13,12 +12,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use strum::VariantNames;
 
-/// The file of texts of `score` and `audit`.
-#[derive(Args)]
+/// The texts of `score`, `audit` and `dataset`.
+#[derive(Args, Clone)]
 pub struct InputArgs {
     /// NDJSON, a JSON array, CSV or TSV with a header, or Parquet, plain or compressed with gzip or zstd; `-` for standard
     /// input. Each record has `text` (or `input`) and perhaps `id` and `neighbors`; `audit` also reads `label` (0 or 1, true or
-    /// false, member or non-member) and `group`.
+    /// false, member or non-member) and `group`. Instead of `text` and `label` there may be `member` and `nonmember`, as in
+    /// MIMIR. `hub:OWNER/NAME:SPLIT` and `hub:OWNER/NAME/CONFIG:SPLIT`, perhaps followed by `@REVISION`, are the Parquet files
+    /// of a dataset on the Hub.
     pub file: PathBuf,
     /// What the file is, where its name and its content do not say.
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(FileKind::VARIANTS).try_map(|name| FileKind::from_str(&name)))]
@@ -52,7 +53,7 @@ const RESULT_FIELDS: [&str; 10] = [
 ];
 
 /// The fields that come along with a result, beside which those of the result have their names.
-pub fn beside_result(fields: Fields) -> Fields {
+fn beside_result(fields: Fields) -> Fields {
     let name = |name: String| if RESULT_FIELDS.contains(&name.as_str()) { format!("{name} (input)") } else { name };
     fields.into_iter().map(|(field, value)| (name(field), value)).collect()
 }
@@ -66,9 +67,9 @@ fn delimiter(text: &str) -> Result<u8, String> {
 }
 
 impl InputArgs {
-    /// Opens the file.
-    pub fn open(&self) -> Result<InputFile> {
-        InputFile::open(&self.file).with_context(|| self.unreadable())
+    /// Finds what is to be read, on the Hub too.
+    pub fn source(&self) -> Result<SampleSource> {
+        SampleSource::open(&self.file).with_context(|| self.unreadable())
     }
 
     /// What to say before the reason.
@@ -95,7 +96,15 @@ impl InputArgs {
         })
     }
 
-    /// The sample of a record as it is to be scored, with what comes along; or the fault with its place.
+    /// The sample of a record as it is to be scored, with what comes along beside the result; or the fault with its place.
+    pub fn scored_sample(&self, record: Record, options: &ReadOptions) -> Result<FileSample, BadRecord> {
+        match self.sample(record, options) {
+            Ok(FileSample { sample, others }) => Ok(FileSample { sample, others: beside_result(others) }),
+            Err(BadRecord { fault, others }) => Err(BadRecord { fault, others: beside_result(others) }),
+        }
+    }
+
+    /// The sample of a record with its text cut, and what comes along; or the fault with its place.
     pub fn sample(&self, record: Record, options: &ReadOptions) -> Result<FileSample, BadRecord> {
         let Record { place, fields, .. } = record;
         match fields.map_err(BadRecord::from).and_then(|fields| options.columns.sample(fields)) {
@@ -104,11 +113,9 @@ impl InputArgs {
                     Some(words) => first_words(&sample.text, words.get()).to_owned(),
                     None => sample.text,
                 };
-                Ok(FileSample { sample: Sample { text, ..sample }, others: beside_result(others) })
+                Ok(FileSample { sample: Sample { text, ..sample }, others })
             }
-            Err(BadRecord { fault, others }) => {
-                Err(BadRecord { fault: format!("{place}: {fault}"), others: beside_result(others) })
-            }
+            Err(BadRecord { fault, others }) => Err(BadRecord { fault: format!("{place}: {fault}"), others }),
         }
     }
 }

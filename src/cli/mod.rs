@@ -1,10 +1,12 @@
-//! The command line: `serve` (the default), `score`, `audit`, `count-tokens`, `finetune`, `openapi`. Results go to stdout, all else to stderr.
+//! The command line: `serve` (the default), `score`, `audit`, `dataset`, `count-tokens`, `finetune`, `openapi`. Results go to stdout,
+//! all else to stderr.
 
 mod audit;
 mod audit_scores;
 mod averages;
 mod corpus;
 mod count_tokens;
+mod dataset;
 mod export;
 mod finetune;
 mod input;
@@ -12,6 +14,7 @@ mod partial;
 mod progress;
 mod samples;
 mod score;
+mod source;
 mod table;
 mod tally;
 
@@ -50,6 +53,8 @@ enum Command {
     Score(Box<score::ScoreArgs>),
     /// Audit a model with labelled texts and report how well each method tells members from others.
     Audit(Box<audit::AuditArgs>),
+    /// Write the samples of a file, or of a dataset on the Hub, with the fields `text` and `label`.
+    Dataset(Box<dataset::DatasetArgs>),
     /// Count the tokens of a reference corpus, for methods that compare with how frequent a token is in general.
     CountTokens(count_tokens::CountTokensArgs),
     /// Tune a LoRA adapter on texts that the model has not seen, for the method `fsd`.
@@ -159,6 +164,7 @@ fn run(cli: Cli) -> Result<()> {
         }
         Command::Score(args) => block_on(score::run(*args, config)),
         Command::Audit(args) => block_on(audit::run(*args, config)),
+        Command::Dataset(args) => dataset::run(&args),
         Command::CountTokens(args) => count_tokens::run(args, config),
         Command::Finetune(args) => finetune::run(*args, config),
         Command::Openapi => Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document())?)?),

@@ -2,7 +2,7 @@
 
 use super::input::InputArgs;
 use crate::audits::SampleTotals;
-use crate::samples::{FileSample, ReadOptions, records};
+use crate::samples::{FileSample, ReadOptions};
 use anyhow::{Context, Result, anyhow, bail};
 
 /// Reads all samples; a bad record is refused with its place, and nothing is audited.
@@ -22,9 +22,10 @@ pub fn read(args: &InputArgs, options: &ReadOptions) -> Result<Vec<FileSample>> 
 /// # Errors
 /// Where the file cannot be read, or a record is no sample.
 pub fn read_all(args: &InputArgs, options: &ReadOptions) -> Result<Vec<FileSample>> {
+    let source = args.source()?;
     let read = || -> Result<Vec<FileSample>> {
-        let sample = |record| args.sample(record, options).map_err(|bad| anyhow!(bad.fault));
-        records(args.open()?, options)?.map(|record| sample(record?)).collect()
+        let sample = |record| args.scored_sample(record, options).map_err(|bad| anyhow!(bad.fault));
+        source.records(options)?.map(|record| sample(record?)).collect()
     };
     read().with_context(|| args.unreadable())
 }

@@ -1,21 +1,21 @@
 //! `pdr-audit score`: texts in, results out, in order and in constant memory.
 
-use super::export::{ExportFormat, ResultRow};
+use super::export::ExportFormat;
 use super::input::InputArgs;
 use super::partial::PartialResults;
 use super::progress::Progress;
+use super::source::SampleSource;
 use super::{ScoringArgs, tally::ScoreTally};
 use crate::audits::Sample;
 use crate::config::Settings;
-use crate::samples::{BadRecord, FileRecords, FileSample, ReadError, ReadOptions, records};
+use crate::samples::{BadRecord, FileRecords, FileSample, ReadError, ReadOptions};
 use crate::scorer::{self, Bound, IN_FLIGHT, Plan, Scorer, ScorerError, TextError, TextResult};
+use crate::table::ResultRow;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-use std::fs::File;
-use std::io::{BufWriter, Read, Write, stdout};
+use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -47,28 +47,29 @@ type ReadText = (Result<FileSample, BadRecord>, u64);
 /// Scores a file.
 pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
     let settings = args.scoring.settings(config)?;
-    let input = args.input.open()?;
-    let size = input.size();
+    let input = args.input.clone();
+    let source = tokio::task::spawn_blocking(move || input.source()).await??;
+    let size = source.size();
     ensure!(!args.resume || size.is_some(), "--resume needs a file: a pipe is read only once");
     let options = args.input.options(Some(settings.0.server.body_limit.as_u64()), false, None);
     // What is no file of texts is found before a model is loaded, and before anything is written.
     let reading = tokio::task::spawn_blocking({
-        let options = options.clone();
-        move || records(input, &options)
+        let (source, options) = (source.clone(), options.clone());
+        move || source.records(&options)
     });
     let records = reading.await?.with_context(|| args.input.unreadable())?;
     let (scorer, plan) = args.scoring.start(&settings, false, false).await?;
     let plan = Plan { tokens: args.tokens, ..plan };
-    let scored = score(args, records, size, options, &settings.0, &scorer, &plan).await;
+    let scored = score(args, records, &source, options, &settings.0, &scorer, &plan).await;
     super::finish(&scorer).await;
     scored
 }
 
-/// Scores the texts of a file of this size.
+/// Scores the texts of a source.
 async fn score(
     args: ScoreArgs,
     records: FileRecords,
-    size: Option<u64>,
+    source: &SampleSource,
     options: ReadOptions,
     settings: &Settings,
     scorer: &Scorer,
@@ -76,7 +77,8 @@ async fn score(
 ) -> Result<()> {
     let bound = scorer.bind(plan).await.map_err(super::explained)?;
     let mut tally = ScoreTally::default();
-    let mut results = Results::open(&args, size, settings, &bound, plan)?;
+    let size = source.size();
+    let mut results = Results::open(&args, source, settings, &bound, plan)?;
     let first = results.resume(&mut tally)?;
 
     let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
@@ -114,7 +116,7 @@ enum Results {
 }
 
 impl Results {
-    fn open(args: &ScoreArgs, size: Option<u64>, settings: &Settings, bound: &Bound, plan: &Plan) -> Result<Self> {
+    fn open(args: &ScoreArgs, source: &SampleSource, settings: &Settings, bound: &Bound, plan: &Plan) -> Result<Self> {
         let Some(output) = &args.output else { return Ok(Self::Stdout(BufWriter::new(stdout().lock()))) };
         ensure!(
             !(plan.tokens && ExportFormat::from_path(output) != ExportFormat::Ndjson),
@@ -123,7 +125,7 @@ impl Results {
         let run = json!({
             "program": concat!("pdr-audit ", env!("CARGO_PKG_VERSION")),
             "file": args.input.file.to_string_lossy(),
-            "sha256": size.map(|_| digest(&args.input.file)).transpose().with_context(|| args.input.unreadable())?,
+            "sha256": source.size().map(|_| source.digest()).transpose().with_context(|| args.input.unreadable())?,
             "input": args.input.describe(),
             "limits": [settings.server.body_limit.as_u64(), settings.limits.text.as_u64()],
             "models": bound.infos(),
@@ -169,18 +171,6 @@ impl Results {
     }
 }
 
-/// SHA-256 of a file in hexadecimal digits.
-fn digest(path: &Path) -> std::io::Result<String> {
-    let (mut file, mut hash) = (File::open(path)?, Sha256::new());
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
-            read => hash.update(&buffer[..read]),
-        }
-    }
-}
-
 /// Reads the texts after the first `skip`; those were scored before.
 fn read(
     records: FileRecords,
@@ -195,7 +185,7 @@ fn read(
             continue;
         }
         let position = record.position;
-        if sender.blocking_send((args.sample(record, options), position)).is_err() {
+        if sender.blocking_send((args.scored_sample(record, options), position)).is_err() {
             // The other side has stopped, and says why.
             break;
         }

@@ -1,19 +1,18 @@
 //! The Hub's cache on disk, in the layout that `huggingface_hub`, transformers and other tools of the Hub share:
 //!
 //! ```text
-//! models--account--name/
+//! models--account--name/               or datasets--account--name/
 //!   blobs/<digest>                     complete files, verified before they get this name
 //!   blobs/<digest>.part                the bytes of a file received so far
 //!   blobs/<digest>.lock                locked by the process that downloads the file
-//!   snapshots/<commit>/config.json     links to blobs
+//!   snapshots/<commit>/config.json     links to blobs; a dataset has subdirectories
 //!   refs/main                          the commit that a branch or tag pointed to
 //! ```
 
 use super::listing::{Listing, RemoteFile};
-use super::model_files;
 use super::names::is_commit;
 use super::progress::DownloadProgress;
-use super::{HubError, RepoId};
+use super::{HubError, RepoId, RepoKind};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,7 +20,7 @@ use std::time::Duration;
 /// How long to wait before trying again to take a lock that another process holds.
 const LOCK_RETRY: Duration = Duration::from_millis(100);
 
-/// A model in the cache.
+/// A repository in the cache, or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubSnapshot {
     /// The directory of its files.
@@ -36,8 +35,8 @@ pub struct CachedRepo {
 }
 
 impl CachedRepo {
-    pub fn new(cache: &Path, repo: &RepoId) -> Self {
-        Self { root: cache.join(format!("models--{}", repo.as_str().replace('/', "--"))) }
+    pub fn new(cache: &Path, kind: RepoKind, repo: &RepoId) -> Self {
+        Self { root: cache.join(format!("{}--{}", kind.plural(), repo.as_str().replace('/', "--"))) }
     }
 
     /// The path of a file's content, whether or not it has been downloaded.
@@ -65,11 +64,11 @@ impl CachedRepo {
         }
     }
 
-    /// Creates the snapshot, the weights last, and then the reference to it. All files must have been downloaded.
+    /// Creates the snapshot, its files in the order given, and then the reference to it. All files must have been downloaded.
     pub fn publish(&self, listing: &Listing, files: &[&RemoteFile], revision: &str) -> Result<HubSnapshot, HubError> {
         let directory = self.snapshot(&listing.commit);
         for file in files {
-            self.link(&directory.join(&file.name), file)?;
+            self.link(&directory, file)?;
         }
         if revision != listing.commit && self.reference(revision).as_ref() != Some(&listing.commit) {
             let path = self.reference_path(revision);
@@ -79,14 +78,12 @@ impl CachedRepo {
         Ok(HubSnapshot { directory, commit: listing.commit.clone() })
     }
 
-    /// The snapshot of a revision, if the cache contains the revision with all the files that a model needs. It does not
-    /// detect what only the Hub knows: that a branch has moved, or that the tokenizer has further files.
+    /// The snapshot of a revision, if the cache contains one. What only the Hub knows is not detected: that a branch has
+    /// moved, or which files the snapshot lacks.
     pub fn find(&self, revision: &str) -> Option<HubSnapshot> {
         let commit = if is_commit(revision) { revision.to_owned() } else { self.reference(revision)? };
         let directory = self.snapshot(&commit);
-        let has = |name: &str| directory.join(name).is_file();
-        let files = model_files::select(has, |name| std::fs::read(directory.join(name)));
-        files.is_ok_and(|files| model_files::has_vocabulary(&files)).then_some(HubSnapshot { directory, commit })
+        directory.is_dir().then_some(HubSnapshot { directory, commit })
     }
 
     fn snapshot(&self, commit: &str) -> PathBuf {
@@ -103,23 +100,28 @@ impl CachedRepo {
         Some(text.trim().to_owned()).filter(|commit| is_commit(commit))
     }
 
-    fn link(&self, link: &Path, file: &RemoteFile) -> Result<(), HubError> {
-        make_parent(link)?;
-        if is_complete(link, file) {
+    fn link(&self, snapshot: &Path, file: &RemoteFile) -> Result<(), HubError> {
+        let link = snapshot.join(&file.name);
+        make_parent(&link)?;
+        if is_complete(&link, file) {
             return Ok(());
         }
-        match std::fs::remove_file(link) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(HubError::disk(link, e)),
+        match std::fs::remove_file(&link) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(HubError::disk(&link, e)),
             _ => {}
         }
         #[cfg(unix)]
-        let linked = std::os::unix::fs::symlink(Path::new("../../blobs").join(file.digest.hex()), link);
+        let linked = {
+            // From the directory of the link up to that of the repository.
+            let up = "../".repeat(2 + file.name.matches('/').count());
+            std::os::unix::fs::symlink(format!("{up}blobs/{}", file.digest.hex()), &link)
+        };
         #[cfg(not(unix))]
-        let linked = std::fs::hard_link(self.blob(file), link);
+        let linked = std::fs::hard_link(self.blob(file), &link);
         match linked {
             // Another process has created the link in the meantime.
-            Err(_) if is_complete(link, file) => Ok(()),
-            linked => linked.map_err(|e| HubError::disk(link, e)),
+            Err(_) if is_complete(&link, file) => Ok(()),
+            linked => linked.map_err(|e| HubError::disk(&link, e)),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Requests to the Hub.
 
 use super::progress::DownloadProgress;
-use super::{HubError, RepoId};
+use super::{HubError, RepoId, RepoKind};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::time::Duration;
 use ureq::config::RedirectAuthHeaders;
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-/// The characters of a revision that are not percent-encoded in a URL.
+/// The characters of a revision, or of a part of a file's path, that are not percent-encoded in a URL.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The maximum size of a list of files, in bytes. The largest known lists have a few megabytes.
@@ -70,6 +70,7 @@ pub struct HubClient {
 /// The repository and revision that a request is for.
 #[derive(Clone, Copy)]
 pub struct RepoRevision<'a> {
+    pub kind: RepoKind,
     pub repo: &'a RepoId,
     pub revision: &'a str,
 }
@@ -95,14 +96,16 @@ impl HubClient {
         body.map_err(|e| failure(&self.listing_url(target), &e))
     }
 
-    pub fn listing_url(&self, RepoRevision { repo, revision }: RepoRevision<'_>) -> String {
+    pub fn listing_url(&self, RepoRevision { kind, repo, revision }: RepoRevision<'_>) -> String {
         let revision = utf8_percent_encode(revision, UNRESERVED);
-        format!("{}/api/models/{repo}/revision/{revision}?blobs=true", self.endpoint)
+        format!("{}/api/{}/{repo}/revision/{revision}?blobs=true", self.endpoint, kind.plural())
     }
 
     /// The address of a file at a commit.
-    pub fn file_url(&self, repo: &RepoId, commit: &str, name: &str) -> String {
-        format!("{}/{repo}/resolve/{commit}/{name}", self.endpoint)
+    pub fn file_url(&self, RepoRevision { kind, repo, .. }: RepoRevision<'_>, commit: &str, name: &str) -> String {
+        let parts: Vec<String> =
+            name.split('/').map(|part| utf8_percent_encode(part, UNRESERVED).to_string()).collect();
+        format!("{}/{}{repo}/resolve/{commit}/{}", self.endpoint, kind.path_prefix(), parts.join("/"))
     }
 
     /// Sends one request, for the bytes from `start` on if given. Every status other than success is an error.
@@ -132,18 +135,18 @@ fn failure(url: &str, error: &ureq::Error) -> HubError {
 
 /// The error for a status other than success. The header `X-Error-Code` distinguishes cases that share a status: the Hub
 /// answers 401 both for repositories that do not exist and for private ones.
-fn refusal(url: &str, response: &Response<Body>, RepoRevision { repo, revision }: RepoRevision<'_>) -> HubError {
+fn refusal(url: &str, response: &Response<Body>, RepoRevision { kind, repo, revision }: RepoRevision<'_>) -> HubError {
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     let status = response.status();
     let reason = header("x-error-message").map_or_else(|| status.to_string(), |message| format!("{status}: {message}"));
     let repo = repo.to_string();
     match (status.as_u16(), header("x-error-code")) {
-        (401 | 403, Some("GatedRepo")) => HubError::Gated { repo },
+        (401 | 403, Some("GatedRepo")) => HubError::Gated { kind, repo },
         (401 | 404, Some("RepoNotFound" | "RevisionNotFound")) => {
-            HubError::NotFound { repo, revision: revision.to_owned() }
+            HubError::NotFound { kind, repo, revision: revision.to_owned() }
         }
-        (404, None) => HubError::NotFound { repo, revision: revision.to_owned() },
-        (401 | 403, _) => HubError::Unauthorized { repo, reason },
+        (404, None) => HubError::NotFound { kind, repo, revision: revision.to_owned() },
+        (401 | 403, _) => HubError::Unauthorized { kind, repo, reason },
         (408 | 429 | 500 | 502..=504, _) => HubError::network(url, reason),
         _ => HubError::protocol(url, reason),
     }

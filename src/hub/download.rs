@@ -49,7 +49,7 @@ impl Downloader<'_> {
 
     fn download(&self, file: &RemoteFile, meter: &mut DownloadMeter<'_>) -> Result<(), HubError> {
         let blob = self.cached.blob(file);
-        let url = self.client.file_url(self.target.repo, self.commit, &file.name);
+        let url = self.client.file_url(self.target, self.commit, &file.name);
         let part = PartialFile { path: blob.with_extension("part"), url, listed: file };
         self.retry_policy.retry(meter.progress, || self.append(&part, meter))?;
         part.verify(meter)?;

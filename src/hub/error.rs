@@ -1,8 +1,9 @@
-//! Errors of downloading a model.
+//! Errors of downloading.
 
+use super::RepoKind;
 use std::path::PathBuf;
 
-/// An error of downloading a model. None contains the token, or an address that a server redirected to, which can contain a
+/// An error of downloading a model or a dataset. None contains the token, or an address that a server redirected to, which can contain a
 /// signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HubError {
@@ -15,8 +16,10 @@ pub enum HubError {
         problem: String,
     },
     /// The Hub has no such repository or revision, or it is private.
-    #[error("the Hub has no model `{repo}` at revision `{revision}`; if it is private, set HF_TOKEN")]
+    #[error("the Hub has no {kind} `{repo}` at revision `{revision}`; if it is private, set HF_TOKEN")]
     NotFound {
+        /// What it contains.
+        kind: RepoKind,
         /// The repository.
         repo: String,
         /// The branch, tag or commit.
@@ -24,31 +27,39 @@ pub enum HubError {
     },
     /// The licence of the repository must be accepted first.
     #[error(
-        "the model `{repo}` is gated: accept its licence on its page on the Hub and set HF_TOKEN to a token of that account"
+        "the {kind} `{repo}` is gated: accept its licence on its page on the Hub and set HF_TOKEN to a token of that account"
     )]
     Gated {
+        /// What it contains.
+        kind: RepoKind,
         /// The repository.
         repo: String,
     },
     /// The Hub rejects the token, or requires one.
-    #[error("the Hub refuses access to the model `{repo}`: {reason}; check HF_TOKEN")]
+    #[error("the Hub refuses access to the {kind} `{repo}`: {reason}; check HF_TOKEN")]
     Unauthorized {
+        /// What it contains.
+        kind: RepoKind,
         /// The repository.
         repo: String,
         /// The status and message of the Hub.
         reason: String,
     },
-    /// The network is disabled and the cache does not contain the complete model.
-    #[error("the model `{repo}` at revision `{revision}` is not completely in the cache, and HF_HUB_OFFLINE is set")]
+    /// The network is disabled and the cache does not contain all that is needed.
+    #[error("the {kind} `{repo}` at revision `{revision}` is not completely in the cache, and HF_HUB_OFFLINE is set")]
     Offline {
+        /// What it contains.
+        kind: RepoKind,
         /// The repository.
         repo: String,
         /// The branch, tag or commit.
         revision: String,
     },
-    /// The repository lacks files that a model needs.
-    #[error("the model `{repo}` has no {missing}")]
+    /// The repository lacks files that are needed.
+    #[error("the {kind} `{repo}` has no {missing}")]
     NoSuchFiles {
+        /// What it contains.
+        kind: RepoKind,
         /// The repository.
         repo: String,
         /// A description of what is missing.

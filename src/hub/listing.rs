@@ -1,7 +1,8 @@
 //! The Hub's list of the files of a repository at a revision.
 
+use super::RepoKind;
 use super::digest::ContentDigest;
-use super::names::{is_commit, is_file_name};
+use super::names::{is_commit, is_file_name, is_file_path};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -10,14 +11,14 @@ use std::collections::BTreeMap;
 pub struct Listing {
     /// The commit, 40 hexadecimal digits.
     pub commit: String,
-    /// Files by name. Files in subdirectories are left out, and so is every name that leads out of a directory.
+    /// Files by name. Names that lead out of a directory are left out, and so are a model's files in subdirectories.
     pub files: BTreeMap<String, RemoteFile>,
 }
 
 /// One listed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteFile {
-    /// Its file name, without a directory.
+    /// Its name; a file of a dataset may be in a subdirectory.
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
@@ -25,7 +26,7 @@ pub struct RemoteFile {
     pub digest: ContentDigest,
 }
 
-/// The used part of the response of `GET /api/models/{repo}/revision/{revision}?blobs=true`.
+/// The used part of the response of `GET /api/models/{repo}/revision/{revision}?blobs=true`, or of `/api/datasets`.
 #[derive(Deserialize)]
 struct ListingResponse {
     sha: String,
@@ -51,13 +52,17 @@ impl Listing {
     ///
     /// # Errors
     /// A description of what is wrong with the response.
-    pub fn parse(json: &[u8]) -> Result<Self, String> {
+    pub fn parse(json: &[u8], kind: RepoKind) -> Result<Self, String> {
         let response: ListingResponse =
             serde_json::from_slice(json).map_err(|e| format!("not a list of files: {e}"))?;
         if !is_commit(&response.sha) {
             return Err(format!("not a commit: {:?}", response.sha));
         }
-        let files = response.siblings.into_iter().filter(|sibling| is_file_name(&sibling.rfilename));
+        let is_wanted = match kind {
+            RepoKind::Model => is_file_name,
+            RepoKind::Dataset => is_file_path,
+        };
+        let files = response.siblings.into_iter().filter(|sibling| is_wanted(&sibling.rfilename));
         let files = files.map(|sibling| sibling.into_file().map(|file| (file.name.clone(), file)));
         Ok(Self { commit: response.sha, files: files.collect::<Result<_, _>>()? })
     }

@@ -1,12 +1,12 @@
-//! Downloads models from the Hugging Face Hub into the cache that all tools of the Hub share.
+//! Downloads models and datasets from the Hugging Face Hub into the cache that all tools of the Hub share.
 //!
 //! Invariants:
 //!
 //! - a file gets its name in the cache only when it is complete and has the digest that the Hub lists: SHA-256 for large files,
 //!   git's SHA-1 for small ones; until then it is a `.part`, which the next download continues;
 //! - a snapshot is linked, the weights last, when all its files are in the cache; the reference to it is written after that;
-//! - every name from a server is checked to be a plain file name, and every digest to be hexadecimal, before it becomes part of
-//!   a path;
+//! - every name from a server is checked to be a plain file name, or for a dataset a path without a way out, and every digest to
+//!   be hexadecimal, before it becomes part of a path;
 //! - the token is sent to the host of the endpoint and to no other.
 //!
 //! The crate hf-hub is not used: its downloads verify no digest, append to a partial file whatever a server sends, have no
@@ -14,6 +14,7 @@
 
 mod cache;
 mod client;
+mod dataset_files;
 mod digest;
 mod download;
 mod environment;
@@ -22,27 +23,34 @@ mod listing;
 mod model_files;
 mod names;
 mod progress;
+mod repo_kind;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 pub use cache::HubSnapshot;
 pub use client::RetryPolicy;
+pub use dataset_files::DatasetSplit;
 pub use error::HubError;
 pub use names::RepoId;
 pub use progress::DownloadProgress;
+pub use repo_kind::RepoKind;
 
 use cache::CachedRepo;
 use client::{HubClient, RepoRevision};
 use download::Downloader;
 use environment::Environment;
-use listing::{Listing, RemoteFile};
-use model_files::SelectionError;
+use listing::Listing;
 use names::{is_commit, is_revision};
 use progress::DownloadMeter;
 use std::path::PathBuf;
+use wanted::Wanted;
 
-/// The maximum size of an index of shards, in bytes. The largest known indices have a few megabytes.
-const MAX_INDEX_BYTES: u64 = 64 << 20;
+/// The branch that repositories have.
+const MAIN: &str = "main";
+
+/// The branch on which the Hub keeps its own conversion of a dataset to Parquet.
+const CONVERTED: &str = "refs/convert/parquet";
 
 /// The Hub and its local cache.
 pub struct Hub {
@@ -85,26 +93,71 @@ impl Hub {
     /// # Errors
     /// Any [`HubError`]. Received bytes stay in the cache, except those of a file whose digest is not the listed one.
     pub fn fetch(&self, repo: &RepoId, revision: &str, progress: &DownloadProgress) -> Result<HubSnapshot, HubError> {
-        let cached = CachedRepo::new(&self.cache, repo);
+        Ok(self.fetch_files(Wanted::Model, repo, revision, progress)?.0)
+    }
+
+    /// Returns the Parquet files of a split of a dataset at a branch, tag or full commit hash, in the order of its rows, after
+    /// downloading those that the cache lacks. Without a revision this is `main`, or, where that has no Parquet files of the
+    /// split, the Hub's own conversion. The cache is used as by [`Hub::fetch`].
+    ///
+    /// # Errors
+    /// As [`Hub::fetch`].
+    pub fn fetch_split(
+        &self,
+        split: &DatasetSplit,
+        revision: Option<&str>,
+        progress: &DownloadProgress,
+    ) -> Result<Vec<PathBuf>, HubError> {
+        let fetch = |revision| self.fetch_files(Wanted::Split(split), &split.repo, revision, progress);
+        let fetched = match (fetch(revision.unwrap_or(MAIN)), revision) {
+            (
+                Err(error @ (HubError::NoSuchFiles { .. } | HubError::Offline { .. } | HubError::Network { .. })),
+                None,
+            ) => match fetch(CONVERTED) {
+                // There is no conversion.
+                Err(HubError::NotFound { .. } | HubError::Offline { .. } | HubError::Network { .. }) => Err(error),
+                fetched => fetched,
+            },
+            (fetched, _) => fetched,
+        };
+        let (snapshot, names) = fetched?;
+        Ok(names.iter().map(|name| snapshot.directory.join(name)).collect())
+    }
+
+    /// The snapshot of a revision and the names of what is wanted of it.
+    fn fetch_files(
+        &self,
+        wanted: Wanted<'_>,
+        repo: &RepoId,
+        revision: &str,
+        progress: &DownloadProgress,
+    ) -> Result<(HubSnapshot, Vec<String>), HubError> {
+        let kind = wanted.kind();
+        let (cached, target) = (CachedRepo::new(&self.cache, kind, repo), RepoRevision { kind, repo, revision });
+        let in_cache = || {
+            let snapshot = cached.find(revision)?;
+            let names = wanted.in_snapshot(&snapshot.directory)?;
+            Some((snapshot, names))
+        };
         if !is_revision(revision) {
-            return Err(HubError::NotFound { repo: repo.to_string(), revision: revision.to_owned() });
+            return Err(HubError::NotFound { kind, repo: repo.to_string(), revision: revision.to_owned() });
         }
         if self.offline || is_commit(revision) {
-            match cached.find(revision) {
-                Some(snapshot) => return Ok(snapshot),
+            match in_cache() {
+                Some(files) => return Ok(files),
                 None if self.offline => {
-                    return Err(HubError::Offline { repo: repo.to_string(), revision: revision.to_owned() });
+                    return Err(HubError::Offline { kind, repo: repo.to_string(), revision: revision.to_owned() });
                 }
                 None => {}
             }
         }
-        match self.listing(RepoRevision { repo, revision }, progress) {
-            Ok(listing) => self.download(RepoRevision { repo, revision }, &cached, &listing, progress),
-            Err(error @ HubError::Network { .. }) => match cached.find(revision) {
-                Some(snapshot) => {
+        match self.listing(target, progress) {
+            Ok(listing) => self.download(wanted, target, &cached, &listing, progress),
+            Err(error @ HubError::Network { .. }) => match in_cache() {
+                Some((snapshot, names)) => {
                     let commit = &snapshot.commit;
-                    tracing::warn!(%repo, revision, commit, %error, "the Hub cannot be reached; using the model from the cache");
-                    Ok(snapshot)
+                    tracing::warn!(%repo, revision, commit, %error, "the Hub cannot be reached; using the {kind} from the cache");
+                    Ok((snapshot, names))
                 }
                 None => Err(error),
             },
@@ -114,7 +167,7 @@ impl Hub {
 
     fn listing(&self, target: RepoRevision<'_>, progress: &DownloadProgress) -> Result<Listing, HubError> {
         let json = self.retry_policy.retry(progress, || self.client.listing(target))?;
-        let listing = Listing::parse(&json).and_then(|listing| match is_commit(target.revision) {
+        let listing = Listing::parse(&json, target.kind).and_then(|listing| match is_commit(target.revision) {
             true if listing.commit != target.revision => {
                 Err(format!("the response is for the commit {}", listing.commit))
             }
@@ -125,15 +178,16 @@ impl Hub {
 
     fn download(
         &self,
+        wanted: Wanted<'_>,
         target: RepoRevision<'_>,
         cached: &CachedRepo,
         listing: &Listing,
         progress: &DownloadProgress,
-    ) -> Result<HubSnapshot, HubError> {
+    ) -> Result<(HubSnapshot, Vec<String>), HubError> {
         let commit = &listing.commit;
         let downloader = Downloader { client: &self.client, retry_policy: &self.retry_policy, cached, target, commit };
         let mut meter = DownloadMeter::new(progress, target.repo);
-        let files = required_files(&downloader, listing, &mut meter)?;
+        let files = wanted.in_listing(&downloader, listing, &mut meter)?;
         let total = files.iter().map(|file| file.size).fold(0, u64::saturating_add);
         let missing = files.iter().filter(|file| !cached.has(file)).count();
         if missing > 0 {
@@ -147,41 +201,6 @@ impl Hub {
         if missing > 0 {
             tracing::info!(repo = %target.repo, commit, total_bytes = total, "download is complete");
         }
-        Ok(snapshot)
+        Ok((snapshot, files.iter().map(|file| file.name.clone()).collect()))
     }
-}
-
-/// The listed files that the model needs. Downloads the index of shards to find out.
-fn required_files<'a>(
-    downloader: &Downloader<'_>,
-    listing: &'a Listing,
-    meter: &mut DownloadMeter<'_>,
-) -> Result<Vec<&'a RemoteFile>, HubError> {
-    let find = |name: &str| {
-        listing.files.get(name).ok_or_else(|| HubError::NoSuchFiles {
-            repo: downloader.target.repo.to_string(),
-            missing: format!("`{name}`"),
-        })
-    };
-    let read = |name: &str| {
-        let file = find(name)?;
-        if file.size > MAX_INDEX_BYTES {
-            let url = downloader.client.file_url(downloader.target.repo, downloader.commit, name);
-            return Err(HubError::protocol(
-                &url,
-                format!("the index has {} bytes, more than {MAX_INDEX_BYTES}", file.size),
-            ));
-        }
-        downloader.ensure(file, meter)?;
-        let blob = downloader.cached.blob(file);
-        std::fs::read(&blob).map_err(|e| HubError::disk(&blob, e))
-    };
-    let names = model_files::select(|name| listing.files.contains_key(name), read).map_err(|error| match error {
-        SelectionError::Missing(missing) => HubError::NoSuchFiles { repo: downloader.target.repo.to_string(), missing },
-        SelectionError::InvalidIndex(name, reason) => {
-            HubError::protocol(&downloader.client.file_url(downloader.target.repo, downloader.commit, name), reason)
-        }
-        SelectionError::Unreadable(error) => error,
-    })?;
-    names.iter().map(|name| find(name)).collect()
 }

@@ -3,6 +3,9 @@
 /// The maximum length of the name of an account or of a repository, in bytes.
 const MAX_NAME_BYTES: usize = 96;
 
+/// The maximum length of a file's path, in bytes.
+const MAX_PATH_BYTES: usize = 1024;
+
 /// The maximum length of a revision, in bytes.
 const MAX_REVISION_BYTES: usize = 255;
 
@@ -49,6 +52,14 @@ fn is_name_char(c: char) -> bool {
 /// or a URL.
 pub fn is_file_name(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.chars().all(is_name_char) && !text.starts_with('.')
+}
+
+/// Whether the text is a path of files and directories of git, none of them hidden, that does not leave its directory.
+pub fn is_file_path(text: &str) -> bool {
+    let is_part = |part: &str| (1..=255).contains(&part.len()) && !part.starts_with('.');
+    text.len() <= MAX_PATH_BYTES
+        && !text.contains(|c: char| c.is_control() || matches!(c, '\\' | ':'))
+        && text.split('/').all(is_part)
 }
 
 /// Whether the text is a valid name of a branch or tag in git that, as a relative path, does not leave its directory.

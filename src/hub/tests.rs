@@ -4,7 +4,7 @@ use super::digest::ContentDigest;
 use super::environment::Environment;
 use super::listing::Listing;
 use super::model_files::{self, SelectionError};
-use super::names::{is_file_name, is_revision};
+use super::names::{is_file_name, is_file_path, is_revision};
 use super::*;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -30,6 +30,12 @@ fn file_names_and_revisions_stay_where_they_are() {
     assert!(is_file_name("model-00001-of-00002.safetensors"));
     for bad in ["", ".", "..", ".a", "a/b", "a\\b", "/a", "a\0", "a b", "a%2f", &"a".repeat(256)] {
         assert!(!is_file_name(bad), "{bad:?}");
+    }
+    assert!(["a", "a/b.parquet", "wikipedia_(en)/a b/0000.parquet", "é/a-..b"].into_iter().all(is_file_path));
+    for bad in
+        ["", "/a", "a/", "a//b", "../a", "a/../b", "a/.b", "./a", "a\\b", "a\0", "a/b\n", "C:x", &"a/".repeat(600)]
+    {
+        assert!(!is_file_path(bad), "{bad:?}");
     }
     assert!(["main", "v1.0", "refs/pr/1", "step+1%", "é"].into_iter().all(is_revision));
     for bad in ["", "/", "/a", "a/", "a//b", "..", "a/../b", "a..b", "./a", ".a", "a\\b", "a\0", "a b", "a\n", "C:x"] {
@@ -59,20 +65,22 @@ fn a_listing_has_the_plain_files() {
     let answer = |siblings: serde_json::Value| json!({"sha": "a".repeat(40), "siblings": siblings}).to_string();
     let names =
         answer(json!([listed("config.json"), listed("onnx/model.onnx"), listed("../x"), listed(".gitattributes")]));
-    let listing = Listing::parse(names.as_bytes()).unwrap();
+    let listing = Listing::parse(names.as_bytes(), RepoKind::Model).unwrap();
     assert_eq!(listing.files.keys().collect::<Vec<_>>(), ["config.json"]);
     assert_eq!(listing.files["config.json"].size, 3);
+    let listing = Listing::parse(names.as_bytes(), RepoKind::Dataset).unwrap();
+    assert_eq!(listing.files.keys().collect::<Vec<_>>(), ["config.json", "onnx/model.onnx"]);
 
     let without = answer(json!([{"rfilename": "config.json", "blobId": "0".repeat(40)}]));
     assert_eq!(
-        Listing::parse(without.as_bytes()),
+        Listing::parse(without.as_bytes(), RepoKind::Model),
         Err("`config.json` is listed without its size and digest".to_owned())
     );
     for bad in ["", "[]", "<html>", "{\"sha\": \"main\", \"siblings\": []}", "{\"sha\": 3, \"siblings\": []}"] {
-        assert!(Listing::parse(bad.as_bytes()).is_err(), "{bad:?}");
+        assert!(Listing::parse(bad.as_bytes(), RepoKind::Model).is_err(), "{bad:?}");
     }
     let negative = answer(json!([{"rfilename": "config.json", "size": -1, "blobId": "0".repeat(40)}]));
-    assert!(Listing::parse(negative.as_bytes()).is_err());
+    assert!(Listing::parse(negative.as_bytes(), RepoKind::Model).is_err());
 }
 
 /// What is chosen of files by name; only indexes have content.
@@ -170,8 +178,12 @@ fn values_that_cannot_be_used_are_refused_without_being_shown() {
 fn a_revision_is_one_part_of_the_address() {
     let client = HubClient::new("http://h".to_owned(), None, &RetryPolicy::default());
     let repo = RepoId::parse("a/b").unwrap();
-    let url = client.listing_url(RepoRevision { repo: &repo, revision: "refs/pr/1%é" });
+    let url = client.listing_url(RepoRevision { kind: RepoKind::Model, repo: &repo, revision: "refs/pr/1%é" });
     assert_eq!(url, "http://h/api/models/a/b/revision/refs%2Fpr%2F1%25%C3%A9?blobs=true");
+    let dataset = RepoRevision { kind: RepoKind::Dataset, repo: &repo, revision: "main" };
+    assert_eq!(client.listing_url(dataset), "http://h/api/datasets/a/b/revision/main?blobs=true");
+    let url = client.file_url(dataset, "c0", "a (b)/é?.parquet");
+    assert_eq!(url, "http://h/datasets/a/b/resolve/c0/a%20%28b%29/%C3%A9%3F.parquet");
 }
 
 /// The HTTP client logs all bytes it sends at `trace`, the token too.

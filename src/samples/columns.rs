@@ -7,6 +7,10 @@ use serde_json::Value;
 /// Common names of columns of texts, only suggested in messages.
 const USUAL: [&str; 8] = ["content", "body", "snippet", "passage", "document", "sentence", "prompt", "raw_content"];
 
+/// The columns of datasets that keep members and non-members beside each other.
+pub const MEMBER: &str = "member";
+pub const NON_MEMBER: &str = "nonmember";
+
 /// The fields that are the text, the label and the id, where they are not called so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ColumnNames {
@@ -98,6 +102,43 @@ impl ColumnNames {
         fields
     }
 
+    /// What comes along with a sample: its other fields without those that it was read from.
+    pub fn extra(&self, mut others: Fields) -> Fields {
+        let named = [&self.id, &self.label].into_iter().flatten().map(String::as_str);
+        for name in ["id", "label", "group", "neighbors"].into_iter().chain(named) {
+            others.shift_remove(name);
+        }
+        others
+    }
+
+    /// Whether the texts are in a column of members and one of non-members; see `paired.rs`.
+    pub fn are_paired(&self, known: impl Fn(&str) -> bool) -> bool {
+        self.text.is_none()
+            && [MEMBER, NON_MEMBER].into_iter().all(&known)
+            && !["text", "input", "label"].into_iter().any(known)
+    }
+
+    /// Whether there are columns of texts.
+    pub fn have_texts(&self, known: impl Fn(&str) -> bool) -> bool {
+        self.are_paired(&known) || self.text_among(known, std::iter::empty).is_ok()
+    }
+
+    /// Whether the columns of a table are those of samples; `found` lists them.
+    ///
+    /// # Errors
+    /// Names what is missing.
+    pub fn check<'a, I: Iterator<Item = &'a str>>(
+        &self,
+        known: impl Fn(&str) -> bool,
+        found: impl Fn() -> I,
+    ) -> Result<(), String> {
+        if self.are_paired(&known) {
+            return Ok(());
+        }
+        self.text_among(&known, &found)?;
+        self.check_others(known, found)
+    }
+
     /// The field of the text, among those that there are; `found` lists them.
     ///
     /// # Errors
@@ -125,7 +166,7 @@ impl ColumnNames {
     ///
     /// # Errors
     /// Names the one that is not there.
-    pub fn check_others<'a, I: Iterator<Item = &'a str>>(
+    fn check_others<'a, I: Iterator<Item = &'a str>>(
         &self,
         known: impl Fn(&str) -> bool,
         found: impl Fn() -> I,

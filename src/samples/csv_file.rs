@@ -31,8 +31,9 @@ pub fn read(
     let names: Vec<String> = reader.headers().map_err(unfit)?.iter().map(|name| name.trim().to_owned()).collect();
     let known = |name: &str| names.iter().any(|known| known == name);
     let all = || names.iter().map(String::as_str);
-    let text = options.columns.text_among(known, all).map_err(ReadError::Unfit)?.to_owned();
-    options.columns.check_others(known, all).map_err(ReadError::Unfit)?;
+    options.columns.check(known, all).map_err(ReadError::Unfit)?;
+    // None where members and non-members have a column each.
+    let text = options.columns.text_among(known, all).ok().map(str::to_owned);
     let mut record = StringRecord::new();
     Ok(from_fn(move || {
         let line = reader.position().line();
@@ -41,7 +42,7 @@ pub fn read(
         let line = record.position().map_or(line, Position::line).max(line);
         let fields = match read {
             Ok(false) => return None,
-            Ok(true) => Ok(fields(&record, &names, &text)),
+            Ok(true) => Ok(fields(&record, &names, text.as_deref())),
             Err(error) => match error.kind() {
                 ErrorKind::UnequalLengths { expected_len, len, .. } => {
                     Err(format!("{len} fields, where the header has {expected_len}"))
@@ -59,10 +60,10 @@ fn unfit(error: csv::Error) -> ReadError {
 }
 
 /// Of two columns of one name the first is read.
-fn fields(record: &StringRecord, names: &[String], text: &str) -> Fields {
+fn fields(record: &StringRecord, names: &[String], text: Option<&str>) -> Fields {
     let mut fields = Fields::new();
     for (name, value) in names.iter().zip(record) {
-        let value = if value.is_empty() && name != text { Value::Null } else { Value::from(value) };
+        let value = if value.is_empty() && Some(name.as_str()) != text { Value::Null } else { Value::from(value) };
         fields.entry(name.as_str()).or_insert(value);
     }
     fields
@@ -73,7 +74,7 @@ fn delimiter(head: &[u8], options: &ReadOptions) -> u8 {
     let count = |delimiter: u8| {
         let header = header(head, delimiter);
         let known = |name: &str| header.iter().any(|known| known == name);
-        (options.columns.text_among(known, || header.iter().map(String::as_str)).is_ok(), header.len())
+        (options.columns.have_texts(known), header.len())
     };
     // The first of those that are equal.
     DELIMITERS.into_iter().rev().max_by_key(|delimiter| count(*delimiter)).unwrap_or(b',')
@@ -90,10 +91,7 @@ pub fn header(head: &[u8], delimiter: u8) -> Vec<String> {
 pub fn is_table(head: &[u8], options: &ReadOptions) -> bool {
     let delimiter = options.delimiter.unwrap_or_else(|| delimiter(head, options));
     let header = header(head, delimiter);
-    options
-        .columns
-        .text_among(|name| header.iter().any(|known| known == name), || header.iter().map(String::as_str))
-        .is_ok()
+    options.columns.have_texts(|name| header.iter().any(|known| known == name))
 }
 
 /// A quotation mark that is never closed would make one record of all that follows.

@@ -16,22 +16,27 @@ mod input;
 mod json_array;
 mod kind;
 mod ndjson;
+mod paired;
 mod parquet_file;
 mod peek;
 mod place;
 mod record;
+mod series;
 #[cfg(test)]
 mod tests;
 mod words;
 
 pub use columns::{BadRecord, ColumnNames, FileSample};
-pub use dataset::{DatasetFault, encode_dataset};
+pub use dataset::{DatasetFault, DatasetOptions, encode_dataset};
 pub use error::ReadError;
 pub use input::InputFile;
 pub use kind::FileKind;
 pub use place::RecordPlace;
 pub use record::{Fields, FileRecords, Record};
+pub use series::records_of_files;
 pub use words::first_words;
+
+use paired::SplitRecord;
 
 /// How a file is read.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +51,7 @@ pub struct ReadOptions {
     pub limit: Option<u64>,
 }
 
-/// The records of an input, from its beginning.
+/// The records of an input, from its beginning; one for each text where it has members and non-members in columns of their own.
 ///
 /// # Errors
 /// Where the input is no file of samples: not UTF-8, no column of texts, or damaged. What is wrong later is an item of the iterator.
@@ -56,10 +61,18 @@ pub fn records(mut input: InputFile, options: &ReadOptions) -> Result<FileRecord
         None => kind::detect(&mut input, options)?,
     };
     let limit = options.limit.unwrap_or(u64::MAX - 1);
-    Ok(match kind {
+    let records: FileRecords = match kind {
         FileKind::Ndjson => Box::new(ndjson::read(input, limit)),
         FileKind::Json => Box::new(json_array::read(input, limit)?),
         FileKind::Csv => Box::new(csv_file::read(input, limit, options)?),
         FileKind::Parquet => Box::new(parquet_file::read(input, &options.columns)?),
-    })
+    };
+    let columns = options.columns.clone();
+    Ok(Box::new(records.flat_map(move |record| {
+        let (record, error) = match record {
+            Ok(record) => (Some(SplitRecord::new(record, &columns)), None),
+            Err(error) => (None, Some(error)),
+        };
+        record.into_iter().flatten().map(Ok).chain(error.map(Err))
+    })))
 }

@@ -36,8 +36,7 @@ pub fn read(
     let names: Vec<String> = metadata.schema().get_fields().iter().map(|field| field.name().to_owned()).collect();
     let known = |name: &str| names.iter().any(|known| known == name);
     let all = || names.iter().map(String::as_str);
-    columns.text_among(known, all).map_err(ReadError::Unfit)?;
-    columns.check_others(known, all).map_err(ReadError::Unfit)?;
+    columns.check(known, all).map_err(ReadError::Unfit)?;
     let rows = u64::try_from(metadata.num_rows()).unwrap_or(0).max(1);
     Ok(RowIter::from_file_into(reader).zip(1..).map(move |(row, number)| {
         let place = RecordPlace::Row(number);

@@ -103,6 +103,19 @@ fn files_of_every_kind_hold_the_same_samples() {
 }
 
 #[test]
+fn members_and_non_members_beside_each_other_are_samples() {
+    let table = "member;nonmember;more\nOne, two;three;7\nfour;;8\n";
+    let sample = |text: &str, label| Sample { text: text.into(), label: Some(label), ..Sample::default() };
+    let expected =
+        [sample("One, two", Label::MEMBER), sample("three", Label::NON_MEMBER), sample("four", Label::MEMBER)];
+    for name in ["x.csv", "x.txt"] {
+        assert_eq!(read(name, table.as_bytes(), &options()).unwrap(), expected, "{name}");
+    }
+    let fault = read("x.csv", b"member,nonmember\na,b\n,\n", &options()).unwrap_err();
+    assert_eq!(fault, "line 3: neither `member` nor `nonmember` holds a text");
+}
+
+#[test]
 fn the_kind_and_the_delimiter_can_be_said() {
     let said = ReadOptions { kind: Some(FileKind::Csv), delimiter: Some(b'#'), ..options() };
     let samples = read("x.jsonl", b"id#text#label\na#One, two#1\nb#three#0\n", &said).unwrap();

@@ -6,6 +6,7 @@
 
 mod adapters;
 mod audit_life;
+mod audit_scores;
 mod audits;
 mod checkpoints;
 mod cli;
@@ -38,4 +39,6 @@ mod parity;
 mod peak_memory;
 mod pool;
 mod score;
+#[cfg(unix)]
+mod store_faults;
 mod structure;

@@ -9,14 +9,18 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// The one repository the server has, and the one commit of it.
+/// The one repository the server has, as a model and as a dataset, and the one commit of it.
 pub const REPO: &str = "some-org/tiny";
 pub const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+/// The commit of the branch on which the dataset is converted.
+pub const CONVERTED: &str = "89abcdef0123456789abcdef0123456789abcdef";
 
 /// How the server behaves; it may be changed between requests.
 #[derive(Default)]
 pub struct State {
     pub files: BTreeMap<String, Vec<u8>>,
+    /// The files of the dataset as the Hub converts it; none where it does not.
+    pub converted: Option<BTreeMap<String, Vec<u8>>>,
     /// Served in place of what `files` has, and lists.
     pub spoiled: BTreeMap<String, Vec<u8>>,
     /// Listed beside `files`.
@@ -89,7 +93,7 @@ impl HubServer {
 
 /// Whether the Hub would keep a file outside git.
 fn is_large(name: &str) -> bool {
-    name.ends_with(".safetensors") || name.ends_with(".bin")
+    [".safetensors", ".bin", ".parquet"].iter().any(|end| name.ends_with(end))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -105,10 +109,34 @@ fn sibling(name: &str, bytes: &[u8]) -> Value {
     listed
 }
 
-fn listing(state: &State) -> Vec<u8> {
-    let own = state.files.iter().map(|(name, bytes)| sibling(name, bytes));
+fn listing(state: &State, commit: &str, files: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
+    let own = files.iter().map(|(name, bytes)| sibling(name, bytes));
     let siblings: Vec<Value> = state.more_siblings.iter().cloned().chain(own).collect();
-    json!({"id": REPO, "sha": COMMIT, "siblings": siblings}).to_string().into_bytes()
+    json!({"id": REPO, "sha": commit, "siblings": siblings}).to_string().into_bytes()
+}
+
+/// The answer to a request for the list of files of a revision.
+fn listed(state: &State, path: &str) -> Option<Vec<u8>> {
+    let [model, dataset] = ["models", "datasets"].map(|kind| format!("/api/{kind}/{REPO}/revision/"));
+    let revision = path.strip_suffix("?blobs=true")?;
+    let of_dataset = revision.strip_prefix(&dataset);
+    match revision.strip_prefix(&model).or(of_dataset)? {
+        "main" | COMMIT => Some(listing(state, COMMIT, &state.files)),
+        "refs%2Fconvert%2Fparquet" | CONVERTED if of_dataset.is_some() => {
+            Some(listing(state, CONVERTED, state.converted.as_ref()?))
+        }
+        _ => None,
+    }
+}
+
+/// The content of the file that a request asks for.
+fn requested<'a>(state: &'a State, path: &str) -> Option<(String, &'a Vec<u8>)> {
+    let path = path.strip_prefix("/datasets").unwrap_or(path).strip_prefix(&format!("/{REPO}/resolve/"))?;
+    let (commit, name) = path.split_once('/')?;
+    let name = percent_encoding::percent_decode_str(name).decode_utf8().ok()?.into_owned();
+    let files = if commit == CONVERTED { state.converted.as_ref()? } else { &state.files };
+    let bytes = state.spoiled.get(&name).or_else(|| files.get(&name))?;
+    Some((name, bytes))
 }
 
 fn read_request(stream: &TcpStream) -> Option<Request> {
@@ -149,14 +177,10 @@ fn answer(stream: &TcpStream, state: &Mutex<State>) {
         return send(stream, "307 Temporary Redirect", &location, 0, b"");
     }
     let path = request.path.strip_prefix("/moved").unwrap_or(&request.path);
-    if path == format!("/api/models/{REPO}/revision/main?blobs=true")
-        || path == format!("/api/models/{REPO}/revision/{COMMIT}?blobs=true")
-    {
-        let body = listing(&state);
+    if let Some(body) = listed(&state, path) {
         return send(stream, "200 OK", "", body.len(), &body);
     }
-    let name = path.strip_prefix(&format!("/{REPO}/resolve/{COMMIT}/")).unwrap_or_default().to_owned();
-    let Some(bytes) = state.spoiled.get(&name).or_else(|| state.files.get(&name)).cloned() else {
+    let Some((name, bytes)) = requested(&state, path).map(|(name, bytes)| (name, bytes.clone())) else {
         return send(stream, "404 Not Found", "X-Error-Code: RepoNotFound\r\n", 0, b"");
     };
     if let Some(other) = state.large_files_at.as_ref().filter(|_| is_large(&name)) {

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn offline_only_the_cache_is_used() {
     let (home, server) = (TempDir::new().unwrap(), tiny());
-    let lacking = HubError::Offline { repo: REPO.to_owned(), revision: "main".to_owned() };
+    let lacking = HubError::Offline { kind: RepoKind::Model, repo: REPO.to_owned(), revision: "main".to_owned() };
     assert_eq!(fetch(&offline(&home, &server)), Err(lacking.clone()));
     assert_eq!(server.state().requests.len(), 0);
 

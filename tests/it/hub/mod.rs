@@ -1,11 +1,12 @@
-//! Models from the Hub: fetched, continued, verified, and taken from the cache. The Hub is a server on this machine.
+//! Models and datasets from the Hub: fetched, continued, verified, and taken from the cache. The Hub is a server on this machine.
 
 mod cached;
+mod datasets;
 mod hostile;
 mod interrupted;
 
 use crate::common::hub_server::{COMMIT, HubServer, REPO};
-use pdr_audit::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoId, RetryPolicy};
+use pdr_audit::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoId, RepoKind, RetryPolicy};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -196,15 +197,15 @@ fn refusals_of_the_hub_say_what_to_do() {
         fetch(&hub(&home, &server)).unwrap_err()
     };
     let repo = REPO.to_owned();
-    let missing = HubError::NotFound { repo: repo.clone(), revision: "main".to_owned() };
+    let missing = HubError::NotFound { kind: RepoKind::Model, repo: repo.clone(), revision: "main".to_owned() };
     assert_eq!(refused(401, "RepoNotFound"), missing);
     assert_eq!(refused(404, "RepoNotFound"), missing);
     assert_eq!(refused(404, "RevisionNotFound"), missing);
-    assert_eq!(refused(401, "GatedRepo"), HubError::Gated { repo: repo.clone() });
-    assert_eq!(refused(403, "GatedRepo"), HubError::Gated { repo: repo.clone() });
+    assert_eq!(refused(401, "GatedRepo"), HubError::Gated { kind: RepoKind::Model, repo: repo.clone() });
+    assert_eq!(refused(403, "GatedRepo"), HubError::Gated { kind: RepoKind::Model, repo: repo.clone() });
     assert!(matches!(refused(401, "Other"), HubError::Unauthorized { .. }));
     assert!(matches!(refused(418, "Other"), HubError::Protocol { .. }));
-    assert!(HubError::Gated { repo }.to_string().contains("HF_TOKEN"));
+    assert!(HubError::Gated { kind: RepoKind::Model, repo }.to_string().contains("HF_TOKEN"));
     assert_eq!(server.state().requests.len(), 7, "none is tried again");
 }
 

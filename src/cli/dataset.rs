@@ -1,0 +1,112 @@
+//! `pdr-audit dataset`: samples of a file or of a dataset on the Hub in, the same samples with `text` and `label` out.
+
+use super::export;
+use super::input::InputArgs;
+use super::source::SampleSource;
+use crate::audits::Sample;
+use crate::samples::{FileSample, ReadOptions};
+use crate::table::ResultRow;
+use crate::telemetry;
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::Args;
+use std::cell::Cell;
+use std::io::{BufWriter, Write, stdout};
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub struct DatasetArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Column or field of the labels; by default `label`.
+    #[arg(long, value_name = "NAME")]
+    label_column: Option<String>,
+    /// Put all samples into this group; by default each is in the group that its field `group` names.
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// Where to write the samples, as CSV or Parquet where the name ends so and else as NDJSON; by default NDJSON to standard
+    /// output. The file is written as a whole or not at all.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// How many samples there are, and of which kind.
+#[derive(Clone, Copy, Default)]
+struct LabelCounts {
+    all: usize,
+    members: usize,
+    non_members: usize,
+}
+
+/// Writes the samples. A bad record is an error, and no file is written.
+pub fn run(args: &DatasetArgs) -> Result<()> {
+    // A download may take long; it says how far it is.
+    telemetry::init_tracing(false, "warn,pdr_audit::hub=info")?;
+    let source = args.input.source()?;
+    ensure!(
+        source.size().is_some() || export::is_ndjson(args.output.as_deref()),
+        "a table is written in two passes, and a pipe is read only once; write NDJSON"
+    );
+    let options = args.input.options(None, true, args.label_column.clone());
+    let counts = Cell::new(LabelCounts::default());
+    match &args.output {
+        Some(target) => export::write(target, &[], || args.rows(&source, &options, &counts))?,
+        None => {
+            let mut out = BufWriter::new(stdout().lock());
+            for row in args.rows(&source, &options, &counts)? {
+                serde_json::to_writer(&mut out, &row?).map_err(std::io::Error::from)?;
+                out.write_all(b"\n")?;
+            }
+            out.flush()?;
+        }
+    }
+    let LabelCounts { all, members, non_members } = counts.get();
+    eprintln!(
+        "{all} samples: {members} members, {non_members} non-members, {} without a label",
+        all - members - non_members
+    );
+    Ok(())
+}
+
+impl DatasetArgs {
+    /// The samples from the first one on, counted anew.
+    fn rows<'a>(
+        &'a self,
+        source: &SampleSource,
+        options: &'a ReadOptions,
+        counts: &'a Cell<LabelCounts>,
+    ) -> Result<impl Iterator<Item = Result<ResultRow>>> {
+        counts.set(LabelCounts::default());
+        let records = source.records(options).with_context(|| self.input.unreadable())?;
+        Ok(records.map(move |record| {
+            let read = record.map_err(anyhow::Error::from);
+            let read = read.and_then(|record| self.input.sample(record, options).map_err(|bad| anyhow!(bad.fault)));
+            let read = read.with_context(|| self.input.unreadable())?;
+            let LabelCounts { all, members, non_members } = counts.get();
+            let member = read.sample.is_member();
+            counts.set(LabelCounts {
+                all: all + 1,
+                members: members + usize::from(member == Some(true)),
+                non_members: non_members + usize::from(member == Some(false)),
+            });
+            Ok(self.row(read))
+        }))
+    }
+
+    /// The text, the label as it was understood, the group if one is given, and what else came along.
+    fn row(&self, FileSample { sample, mut others }: FileSample) -> ResultRow {
+        let member = sample.is_member();
+        let Sample { text, neighbors, .. } = sample;
+        for name in ["label", "neighbors"] {
+            others.shift_remove(name);
+        }
+        if let Some(other) = others.shift_remove("text") {
+            others.insert("text (input)".to_owned(), other);
+        }
+        let mut row = ResultRow::from_iter([("text".to_owned(), text.into())]);
+        row.extend(member.map(|member| ("label".to_owned(), u8::from(member).into())));
+        row.extend(neighbors.map(|neighbors| ("neighbors".to_owned(), neighbors.into())));
+        row.extend(others);
+        row.extend(self.group.clone().map(|group| ("group".to_owned(), group.into())));
+        row
+    }
+}

@@ -1,0 +1,80 @@
+//! Where samples come from: a file, standard input, or a split of a dataset on the Hub.
+
+use crate::app;
+use crate::hub::{DatasetSplit, DownloadProgress};
+use crate::samples::{FileRecords, ReadError, ReadOptions, records_of_files};
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What the name of a split on the Hub begins with.
+const HUB: &str = "hub:";
+
+/// The files of samples that an argument names.
+#[derive(Clone, Debug)]
+pub struct SampleSource {
+    files: Vec<PathBuf>,
+    size: Option<u64>,
+}
+
+impl SampleSource {
+    /// Finds the files that a name stands for. Those of a split on the Hub are downloaded, which may take long.
+    ///
+    /// # Errors
+    /// Where there is no such file or split, or the download fails.
+    pub fn open(name: &Path) -> Result<Self> {
+        let files = match name.to_str().and_then(|name| name.strip_prefix(HUB)) {
+            Some(name) => {
+                let (split, revision) = name.rsplit_once('@').map_or((name, None), |(split, rev)| (split, Some(rev)));
+                let split = DatasetSplit::parse(split).context(
+                    "expected hub:OWNER/NAME:SPLIT or hub:OWNER/NAME/CONFIG:SPLIT, perhaps followed by @REVISION",
+                )?;
+                app::hub()?.fetch_split(&split, revision, &DownloadProgress::default())?
+            }
+            None => vec![name.to_owned()],
+        };
+        let mut size = Some(0u64);
+        for file in &files {
+            // A pipe has no size, and is read only once.
+            let bytes = match file == Path::new("-") {
+                true => None,
+                false => Some(std::fs::metadata(file)?).filter(std::fs::Metadata::is_file).map(|data| data.len()),
+            };
+            size = size.zip(bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
+        }
+        Ok(Self { files, size })
+    }
+
+    /// The bytes of all files, compressed or not; none where that is not known.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// The records of the files one after another.
+    ///
+    /// # Errors
+    /// Where the first file is no file of samples.
+    pub fn records(&self, options: &ReadOptions) -> Result<FileRecords, ReadError> {
+        records_of_files(self.files.clone(), options)
+    }
+
+    /// SHA-256 of the content of the files, in hexadecimal digits.
+    ///
+    /// # Errors
+    /// Where one cannot be read.
+    pub fn digest(&self) -> std::io::Result<String> {
+        let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
+        for file in &self.files {
+            let mut file = File::open(file)?;
+            loop {
+                match file.read(&mut buffer)? {
+                    0 => break,
+                    read => hash.update(&buffer[..read]),
+                }
+            }
+        }
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
