@@ -20,7 +20,7 @@ use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
 use crate::{api, app, telemetry};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -105,15 +105,8 @@ struct ScoringArgs {
     #[arg(long, value_name = "METHODS")]
     methods: Option<String>,
     /// What to do with texts longer than the model's context.
-    #[arg(long, value_enum, default_value_t = OverflowArg::Error)]
-    overflow: OverflowArg,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum OverflowArg {
-    Error,
-    Truncate,
-    Window,
+    #[arg(long, default_value_t, value_parser = PossibleValuesParser::new(Overflow::VARIANTS).try_map(|name| Overflow::from_str(&name)))]
+    overflow: Overflow,
 }
 
 /// Runs the program.
@@ -176,12 +169,7 @@ impl ScoringArgs {
         let model = pool.find(named.first().map(String::as_str))?;
         let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors))?;
         pool.load(&model.id).await.with_context(|| format!("model `{}`", model.id))?;
-        let overflow = match self.overflow {
-            OverflowArg::Error => Overflow::Error,
-            OverflowArg::Truncate => Overflow::Truncate,
-            OverflowArg::Window => Overflow::Window,
-        };
-        let plan = Plan { model: model.id.clone(), methods: methods.into(), overflow, tokens: false };
+        let plan = Plan { model: model.id.clone(), methods: methods.into(), overflow: self.overflow, tokens: false };
         Ok((scorer, plan))
     }
 
