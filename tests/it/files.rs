@@ -84,6 +84,19 @@ fn a_text_has_one_score_whatever_file_it_comes_from() {
 }
 
 #[test]
+fn results_of_no_texts_have_their_columns() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("none.jsonl"), "").unwrap();
+    let score = |arguments: &[&str]| succeeded(&run(directory.path(), &[&["score"], arguments].concat()));
+    score(&["none.jsonl", "--methods", "loss,zlib", "--output", "out.csv"]);
+    let written = std::fs::read_to_string(directory.path().join("out.csv")).unwrap();
+    assert_eq!(written, "index,scored_tokens,bos_prepended,truncated,loss,zlib,errors\n");
+    score(&["none.jsonl", "--methods", "loss,zlib", "--output", "out.parquet"]);
+    // It is read as a table with this column and without rows.
+    assert_eq!(score(&["out.parquet", "--text-column", "loss"]), "");
+}
+
+#[test]
 fn texts_are_cut_to_a_number_of_words() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a.jsonl"), ndjson()).unwrap();

@@ -5,7 +5,8 @@ mod parquet_file;
 mod table;
 
 use crate::new_file::NewFile;
-use anyhow::{Context, Result};
+use crate::scorer::TextResult;
+use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -54,9 +55,14 @@ where
             }
         }
         format => {
-            let mut table = Table::new(labels);
+            let (mut table, mut is_empty) = (Table::new(labels), true);
             for row in rows()? {
                 table.add(&row?);
+                is_empty = false;
+            }
+            if is_empty {
+                // What reads the table finds its columns all the same.
+                table.add(&typical_row(labels)?);
             }
             match format {
                 ExportFormat::Parquet => parquet_file::write(&mut out, &table, rows()?).with_context(unwritable)?,
@@ -67,4 +73,14 @@ where
     out.flush().with_context(unwritable)?;
     drop(out);
     file.complete().with_context(unwritable)
+}
+
+/// The row of a text that every method has scored.
+fn typical_row(labels: &[String]) -> Result<ResultRow> {
+    let scores = labels.iter().map(|label| (label.as_str().into(), 0.5)).collect();
+    let result = TextResult { scores, ..TextResult::default() };
+    match serde_json::to_value(result)? {
+        Value::Object(row) => Ok(row),
+        other => bail!("a result is an object, and not {other}"),
+    }
 }
