@@ -13,13 +13,20 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use strum::VariantNames;
 
-/// The file of texts of `score` and `audit`.
+/// The file of texts of `score` and `audit`, and how it is read.
 #[derive(Args)]
 pub struct InputArgs {
     /// NDJSON, a JSON array, CSV or TSV with a header, or Parquet, plain or compressed with gzip or zstd; `-` for standard
     /// input. Each record has `text` (or `input`) and perhaps `id` and `neighbors`; `audit` also reads `label` (0 or 1, true or
     /// false, member or non-member) and `group`.
     pub file: PathBuf,
+    #[command(flatten)]
+    pub reader: ReaderArgs,
+}
+
+/// How files of texts are read.
+#[derive(Args, Default)]
+pub struct ReaderArgs {
     /// What the file is, where its name and its content do not say.
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(FileKind::VARIANTS).try_map(|name| FileKind::from_str(&name)))]
     input_format: Option<FileKind>,
@@ -74,6 +81,24 @@ impl InputArgs {
     /// What to say before the reason.
     pub fn unreadable(&self) -> String {
         format!("cannot read {}", self.file.display())
+    }
+}
+
+impl ReaderArgs {
+    /// Whether the kind of file is given.
+    pub fn has_format(&self) -> bool {
+        self.input_format.is_some()
+    }
+
+    /// The first flag that is given and that plain text has no use for.
+    pub fn flag_of_samples(&self) -> Option<&'static str> {
+        let given = [
+            (self.delimiter.is_some(), "--delimiter"),
+            (self.text_column.is_some(), "--text-column"),
+            (self.id_column.is_some(), "--id-column"),
+            (self.words.is_some(), "--words"),
+        ];
+        given.into_iter().find_map(|(is_given, flag)| is_given.then_some(flag))
     }
 
     /// How the file is read; `limit` is the most bytes of a record. Labels are read from `label`, or from the column that

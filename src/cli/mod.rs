@@ -13,6 +13,7 @@ mod samples;
 mod score;
 mod table;
 mod tally;
+mod waiting;
 
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
 use crate::methods::{Fault, LabelledMethod, Scope, default_methods, parse_list, resolve};
@@ -149,7 +150,7 @@ fn run(cli: Cli) -> Result<()> {
     }
 }
 
-fn block_on(command: impl Future<Output = Result<()>>) -> Result<()> {
+fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the async runtime")?;
     let ended = runtime.block_on(command);
@@ -168,7 +169,8 @@ impl ScoringArgs {
         let (pool, ids) = (scorer.pool(), scorer.pool().ids());
         let model = pool.find(named.first().map(String::as_str))?;
         let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors))?;
-        pool.load(&model.id).await.with_context(|| format!("model `{}`", model.id))?;
+        let loaded = waiting::for_models(pool, pool.load(&model.id)).await;
+        loaded.with_context(|| format!("model `{}`", model.id))?;
         let plan = Plan { model: model.id.clone(), methods: methods.into(), overflow: self.overflow, tokens: false };
         Ok((scorer, plan))
     }

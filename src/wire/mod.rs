@@ -12,5 +12,5 @@ pub use capped_list::CappedList;
 pub use list::{BoundedList, List, ListSeed, TooMany, at_most, counted};
 pub use name::by_name;
 pub use object::{Object, object_or_null};
-pub use shaped::{ShapeFault, Shaped, pointer};
+pub use shaped::{ShapeFault, Shaped, pointer, without_place};
 pub use spreadsheet::inert;
