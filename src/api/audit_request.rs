@@ -100,7 +100,7 @@ impl AuditBody {
         };
         let totals = samples.totals()?;
         if faults.is_empty()
-            && let Some(fault) = totals.fault()
+            && let Some(fault) = totals.fault(|number| format!("/samples/{number}"))
         {
             faults.push(pointer, fault);
         }

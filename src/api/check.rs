@@ -106,7 +106,7 @@ pub fn texts<'a>(
     methods: &[LabelledMethod],
     faults: &mut RequestFaults,
 ) {
-    for fault in faults_of_texts(texts, at, methods, "/methods") {
+    for fault in faults_of_texts(texts, |index| format!("{at}/{index}"), methods, "/methods") {
         faults.push(fault.pointer, fault.detail);
     }
 }

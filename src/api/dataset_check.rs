@@ -30,7 +30,7 @@ async fn check_samples(samples: &SampleBlocks, methods: &[LabelledMethod]) -> Re
     let mut samples = pin!(samples.samples());
     while let Some((index, sample)) = samples.try_next().await.map_err(Problem::internal)? {
         let text = std::iter::once((sample.text.as_str(), sample.neighbors.as_deref()));
-        let fault = faults_of_texts(text, "", methods, "/methods").into_iter().next();
+        let fault = faults_of_texts(text, |_| String::new(), methods, "/methods").into_iter().next();
         if let Some(fault) = fault {
             let is_prefix = fault.pointer.starts_with("/methods");
             let pointer = if is_prefix { fault.pointer } else { "/dataset".to_owned() };

@@ -1,8 +1,8 @@
 //! `/v1/datasets`: uploaded, listed, looked at, deleted.
 
 use super::ApiState;
-use super::check::RequestFaults;
-use super::problem::{Kind, PointedFault, Problem};
+use super::page_query::PageQuery;
+use super::problem::{Kind, Problem};
 use super::problems::{DatasetProblems, ListProblems, LookProblems, StateProblems};
 use super::route_rules;
 use super::upload::{UploadOptions, store_body};
@@ -18,8 +18,6 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-/// The most datasets of a page, and how many there are if the client does not say.
-const MAX_LIMIT: usize = 500;
 /// The media types of files of samples, each with its kind and with what separates its columns where that is given.
 const MEDIA: [(&str, FileKind, Option<u8>); 7] = [
     ("application/x-ndjson", FileKind::Ndjson, None),
@@ -142,22 +140,7 @@ pub async fn upload(
     responses((status = 200, description = "The datasets, newest first", body = DatasetList), ListProblems)
 )]
 pub async fn list(State(state): State<ApiState>, uri: Uri) -> Result<Json<DatasetList>, Problem> {
-    let (mut limit, mut after, mut faults) = (MAX_LIMIT, None, RequestFaults::default());
-    for (name, value) in route_rules::parameters(&uri) {
-        match name.as_str() {
-            "limit" => match value.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit)) {
-                Some(given) => limit = given,
-                None => faults
-                    .keep(PointedFault::of_parameter(name, format!("it must be a whole number from 1 to {MAX_LIMIT}"))),
-            },
-            "after" => match value.parse() {
-                Ok(key) => after = Some(key),
-                Err(_) => faults.keep(PointedFault::of_parameter(name, "it is not the `next` of a page".to_owned())),
-            },
-            _ => {}
-        }
-    }
-    faults.finish()?;
+    let PageQuery { after, limit } = PageQuery::read(&uri)?;
     let rows = state.audits.store().datasets(after, limit + 1).await?;
     let has_more = rows.len() > limit;
     let rows: Vec<DatasetRow> = rows.into_iter().take(limit).collect();
@@ -209,35 +192,24 @@ fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<Up
     let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
     let read = ReadOptions { kind: Some(kind), delimiter, columns, limit: Some(state.body_limit) };
     let dataset = DatasetOptions { words: None, keep_columns: true, limit: state.limits.dataset.as_u64() };
-    let (mut options, mut faults) = (UploadOptions { read, dataset, retain: true }, RequestFaults::default());
-    for (name, value) in route_rules::parameters(uri) {
+    let mut options = UploadOptions { read, dataset, retain: true };
+    route_rules::read_parameters(uri, |name, value| {
+        const NO_FLAG: &str = "it must be `true` or `false`";
         let columns = &mut options.read.columns;
-        let fault = match name.as_str() {
-            "text_column" => set(&mut columns.text, Some(value)),
-            "label_column" => set(&mut columns.label, Some(value)),
-            "id_column" => set(&mut columns.id, Some(value)),
-            "retain" | "keep_columns" => match value.parse() {
-                Ok(retain) if name == "retain" => set(&mut options.retain, retain),
-                Ok(keep) => set(&mut options.dataset.keep_columns, keep),
-                Err(_) => Some("it must be `true` or `false`"),
-            },
-            "words" => match value.parse() {
-                Ok(words) => set(&mut options.dataset.words, Some(words)),
-                Err(_) => Some("it must be a whole number of at least 1"),
-            },
-            _ => None,
-        };
-        if let Some(fault) = fault {
-            faults.keep(PointedFault::of_parameter(name, fault.to_owned()));
+        match name {
+            "text_column" => columns.text = Some(value),
+            "label_column" => columns.label = Some(value),
+            "id_column" => columns.id = Some(value),
+            "retain" => options.retain = value.parse().map_err(|_| NO_FLAG)?,
+            "keep_columns" => options.dataset.keep_columns = value.parse().map_err(|_| NO_FLAG)?,
+            "words" => {
+                options.dataset.words = Some(value.parse().map_err(|_| "it must be a whole number of at least 1")?);
+            }
+            _ => {}
         }
-    }
-    faults.finish()?;
+        Ok(())
+    })?;
     Ok(options)
-}
-
-fn set<T>(place: &mut T, value: T) -> Option<&'static str> {
-    *place = value;
-    None
 }
 
 /// The kind of file that the headers name; compression is recognized by the content.

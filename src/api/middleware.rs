@@ -4,7 +4,7 @@
 //! a problem like any other.
 
 use super::problem::{Kind, Problem};
-use crate::telemetry::names;
+use crate::telemetry::{names, panic_message};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
@@ -182,9 +182,7 @@ fn method_name(method: &Method) -> &'static str {
 
 /// A handler's panic as a problem.
 fn panicked(panic: Box<dyn Any + Send>) -> Response {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let cause = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    Problem::internal(format_args!("panic: {cause}")).into_response()
+    Problem::internal(format_args!("panic: {}", panic_message(&*panic))).into_response()
 }
 
 /// For paths that lead nowhere.

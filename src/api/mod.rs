@@ -29,6 +29,7 @@ mod methods;
 mod middleware;
 mod model_view;
 mod models;
+mod page_query;
 mod plain_schemas;
 mod prefer;
 mod problem;

@@ -92,8 +92,22 @@ fn check_query(uri: &Uri, known: &[String]) -> Result<(), Problem> {
     faults.finish()
 }
 
+/// Hands every parameter of a query to `set`, by name.
+///
+/// # Errors
+/// All that `set` says is wrong with their values.
+pub fn read_parameters(uri: &Uri, mut set: impl FnMut(&str, String) -> Result<(), String>) -> Result<(), Problem> {
+    let mut faults = RequestFaults::default();
+    for (name, value) in parameters(uri) {
+        if let Err(detail) = set(&name, value) {
+            faults.keep(PointedFault::of_parameter(name, detail));
+        }
+    }
+    faults.finish()
+}
+
 /// The parameters of a query, decoded; what no query can be read from has none.
-pub fn parameters(uri: &Uri) -> Vec<(String, String)> {
+fn parameters(uri: &Uri) -> Vec<(String, String)> {
     Query::try_from_uri(uri).map(|Query(pairs)| pairs).unwrap_or_default()
 }
 

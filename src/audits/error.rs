@@ -3,6 +3,7 @@
 use crate::engine::{EngineError, Refusal};
 use crate::scorer::ScorerError;
 use crate::store::StoreError;
+use crate::telemetry::panic_message;
 use std::any::Any;
 
 /// Why an audit cannot be had, changed or made.
@@ -110,8 +111,6 @@ impl AuditFailure {
 
     /// The failure of an audit that panicked with this.
     pub fn panicked(payload: &(dyn Any + Send)) -> Self {
-        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        Self::Panicked(text.unwrap_or_else(|| "no message".to_owned()))
+        Self::Panicked(panic_message(payload).to_owned())
     }
 }

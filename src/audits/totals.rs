@@ -92,9 +92,9 @@ impl SampleTotals {
         self.with_neighbors == self.samples
     }
 
-    /// What is wrong with the samples as a whole, in words.
+    /// What is wrong with the samples as a whole, in words; `place` says where the sample of a number, from 0, is.
     #[must_use]
-    pub fn fault(&self) -> Option<String> {
+    pub fn fault(&self, place: impl FnOnce(usize) -> String) -> Option<String> {
         let Self { samples, members, non_members, groups, first_unlabelled, columns, .. } = self;
         let labelled = members + non_members;
         if *samples == 0 {
@@ -103,8 +103,9 @@ impl SampleTotals {
         if labelled > 0
             && let Some(first) = first_unlabelled
         {
+            let place = place(*first);
             return Some(format!(
-                "{labelled} of {samples} samples have a label, and sample {first} (from 0) has none: all must have one, or none"
+                "{labelled} of {samples} samples have a label, and {place} has none: all must have one, or none"
             ));
         }
         if labelled > 0 && (*members == 0 || *non_members == 0) {
@@ -129,18 +130,23 @@ mod tests {
     fn samples_have_labels_of_both_kinds_or_none() {
         let fault = |labels: &[Option<f64>]| {
             let sample = |label: &Option<f64>| Sample { label: label.map(Label::new), ..Sample::default() };
-            SampleTotals::count(&labels.iter().map(sample).collect::<Vec<_>>()).fault()
+            let totals = SampleTotals::count(&labels.iter().map(sample).collect::<Vec<_>>());
+            totals.fault(|number| format!("line {}", number + 1))
         };
         assert_eq!(fault(&[None, None]), None);
         assert_eq!(fault(&[Some(1.0), Some(0.0)]), None);
         for (labels, words) in [
             (&[][..], "is empty"),
-            (&[Some(1.0), None], "1 of 2 samples have a label, and sample 1"),
+            (&[Some(1.0), None], "1 of 2 samples have a label, and line 2 has none"),
             (&[Some(1.0), Some(1.0)], "2 members and 0 non-members"),
         ] {
             let fault = fault(labels).unwrap();
             assert!(fault.contains(words), "{fault}");
         }
+    }
+
+    fn unplaced(number: usize) -> String {
+        panic!("nobody asks where sample {number} is")
     }
 
     #[test]
@@ -149,9 +155,9 @@ mod tests {
             let sample = |group: usize| Sample { group: Some(group.to_string()), ..Sample::default() };
             SampleTotals::count(&(0..count).map(sample).collect::<Vec<_>>())
         };
-        assert_eq!((totals(MAX_GROUPS).groups, totals(MAX_GROUPS).fault()), (MAX_GROUPS, None));
+        assert_eq!((totals(MAX_GROUPS).groups, totals(MAX_GROUPS).fault(unplaced)), (MAX_GROUPS, None));
         assert_eq!(totals(MAX_GROUPS + 9).groups, MAX_GROUPS + 1);
-        assert!(totals(MAX_GROUPS + 1).fault().unwrap().contains("at most 256"));
+        assert!(totals(MAX_GROUPS + 1).fault(unplaced).unwrap().contains("at most 256"));
     }
 
     #[test]
@@ -160,8 +166,8 @@ mod tests {
         let totals = SampleTotals::count(&["b", "a", "b"].map(|name| sample(name.to_owned())));
         assert_eq!(totals.columns, ["b", "a"]);
         let many: Vec<Sample> = (0..=MAX_COLUMNS).map(|number| sample(number.to_string())).collect();
-        assert_eq!(SampleTotals::count(&many[1..]).fault(), None);
-        assert!(SampleTotals::count(&many).fault().unwrap().contains("more than 256 other columns"));
+        assert_eq!(SampleTotals::count(&many[1..]).fault(unplaced), None);
+        assert!(SampleTotals::count(&many).fault(unplaced).unwrap().contains("more than 256 other columns"));
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use super::input::InputArgs;
 use super::progress::Progress;
-use super::{ScoringArgs, audit_scores, samples, table};
+use super::{ScoringArgs, audit_scores, samples, table, waiting};
 use crate::audits::{
-    self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, AverageOver, RunEvent, SampleBlocks,
+    self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, AverageOver, RunEvent, Sample, SampleBlocks,
 };
-use crate::methods::faults_of_texts;
+use crate::methods::{LabelledMethod, faults_of_texts};
 use crate::new_file::NewFile;
+use crate::samples::RecordPlace;
 use crate::scorer::Plan;
 use crate::statistics::Bootstrap;
 use anyhow::{Context, Result, bail, ensure};
@@ -68,15 +69,12 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
         // A place that cannot be written is found now rather than after hours.
         drop(NewFile::create(target).with_context(|| format!("cannot write {}", target.display()))?);
     }
-    let read = samples::read(&args.input, &args.input.options(None, true, args.label_column.clone()))?;
+    let read = samples::read(&args.input, &args.input.reader.options(None, true, args.label_column.clone()))?;
+    let (places, read): (Vec<_>, Vec<_>) = read.into_iter().unzip();
     let (samples, others): (Vec<_>, Vec<_>) = read.into_iter().map(|read| (read.sample, read.others)).unzip();
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
     let (scorer, plan) = args.scoring.start(&args.scoring.settings(config)?, true, neighbors).await?;
-    let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
-    if let [first, others @ ..] = &*faults_of_texts(texts, "sample ", &plan.methods, "--methods: ") {
-        let more = if others.is_empty() { String::new() } else { format!(" (and {} faults more)", others.len()) };
-        bail!("{}: {}{more}", first.pointer, first.detail);
-    }
+    check_texts(&samples, &places, &plan.methods, &args.input.file)?;
     let bootstrap = Bootstrap { replicates: args.replicates, seed: args.seed, ..Bootstrap::default() };
     let bootstrap = (args.replicates > 0).then_some(bootstrap);
     if let Some((_, fault)) = bootstrap.iter().flat_map(Bootstrap::faults).next() {
@@ -94,6 +92,8 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     if let [fault, ..] = &*metrics.option_faults(&plan.methods, grouped) {
         bail!("--{}: {}", fault.pointer.trim_start_matches('/').replace('_', "-"), fault.detail);
     }
+    // Reference models are downloaded before the bar of the samples is shown.
+    waiting::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(super::explained)?;
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let Plan { model, methods, overflow, .. } = plan;
     let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics };
@@ -117,6 +117,19 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
         audit_scores::write(target, &report, &results, others)?;
     }
     Ok(())
+}
+
+/// Refuses texts that do not fit the methods, by the first fault.
+fn check_texts(samples: &[Sample], places: &[RecordPlace], methods: &[LabelledMethod], file: &Path) -> Result<()> {
+    let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
+    let faults = faults_of_texts(texts, |index| places[index].to_string(), methods, "");
+    let [first, others @ ..] = &*faults else { return Ok(()) };
+    let more = if others.is_empty() { String::new() } else { format!(" (and {} faults more)", others.len()) };
+    let place = match first.pointer.strip_suffix("/neighbors") {
+        Some(place) => format!("{}: {place}: `neighbors`", file.display()),
+        None => format!("--methods: {}", first.pointer),
+    };
+    bail!("{place}: {}{more}", first.detail)
 }
 
 /// A failure of the audit as the command line tells it.

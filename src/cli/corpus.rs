@@ -1,7 +1,8 @@
 //! The texts of a corpus, one after another and in bounded memory, whatever kind of file they stand in.
 
-use crate::samples::{ColumnNames, InputFile, ReadOptions, Record, RecordPlace, records};
-use anyhow::{Context, Result, anyhow};
+use super::input::ReaderArgs;
+use crate::samples::{InputFile, RecordPlace, records};
+use anyhow::{Context, Result, anyhow, bail};
 use std::io::Read;
 use std::iter::from_fn;
 use std::path::Path;
@@ -29,22 +30,30 @@ pub struct Text {
 /// file the pieces of its text. A record may have `limit` bytes.
 ///
 /// # Errors
-/// Where the file cannot be opened; what cannot be read later is an item of the iterator and names its place.
-pub fn open(path: &Path, limit: u64) -> Result<Box<dyn Iterator<Item = Result<Text>> + Send>> {
+/// Where the file cannot be opened, or `reader` does not fit it; what cannot be read later is an item of the iterator and names its
+/// place.
+pub fn open<'a>(
+    path: &Path,
+    reader: &'a ReaderArgs,
+    limit: u64,
+) -> Result<Box<dyn Iterator<Item = Result<Text>> + Send + 'a>> {
     let input = InputFile::open(path)?;
-    Ok(match path == Path::new("-") || SAMPLES.contains(&input.extension()) {
-        true => Box::new(of_samples(input, limit)?),
-        false => Box::new(plain(input)),
-    })
+    if reader.has_format() || path == Path::new("-") || SAMPLES.contains(&input.extension()) {
+        return Ok(Box::new(of_samples(input, reader, limit)?));
+    }
+    if let Some(flag) = reader.flag_of_samples() {
+        bail!("it is read as plain text, which takes no {flag}; say what it is with --input-format");
+    }
+    Ok(Box::new(plain(input)))
 }
 
-fn of_samples(input: InputFile, limit: u64) -> Result<impl Iterator<Item = Result<Text>> + Send> {
-    let options = ReadOptions { limit: Some(limit), ..ReadOptions::default() };
+fn of_samples(input: InputFile, reader: &ReaderArgs, limit: u64) -> Result<impl Iterator<Item = Result<Text>> + Send> {
+    let options = reader.options(Some(limit), false, None);
     let mut read = 0;
     Ok(records(input, &options)?.map(move |record| {
-        let Record { place, position, fields } = record?;
-        let sample = fields.and_then(|fields| ColumnNames::default().sample(fields).map_err(|bad| bad.fault));
-        let text = sample.map_err(|fault| anyhow!("{place}: {fault}"))?.sample.text;
+        let record = record?;
+        let (place, position) = (record.place, record.position);
+        let text = reader.sample(record, &options).map_err(|bad| anyhow!(bad.fault))?.sample.text;
         let bytes = position.saturating_sub(std::mem::replace(&mut read, position));
         Ok(Text { place, bytes, text })
     }))
@@ -160,7 +169,9 @@ mod tests {
     fn a_fault_names_its_line() {
         let words_in = |text: &str| -> Result<Vec<(RecordPlace, String)>> {
             let input = InputFile::from_reader(boxed(text.as_bytes(), 9), "jsonl").unwrap();
-            of_samples(input, 40)?.map(|text| text.map(|text| (text.place, text.text))).collect()
+            of_samples(input, &ReaderArgs::default(), 40)?
+                .map(|text| text.map(|text| (text.place, text.text)))
+                .collect()
         };
         let good = "{\"text\": \"a\"}\n\n{\"input\": \"b\", \"id\": 1}\n";
         assert_eq!(

@@ -1,8 +1,11 @@
 //! `pdr-audit count-tokens`: a corpus in, how often each token stands in it out. In constant memory, on all cores.
 
 use super::corpus::{self, Text};
+use super::input::ReaderArgs;
 use super::progress::Progress;
+use super::{block_on, waiting};
 use crate::config::{LogFormat, ModelFlags, Overrides, Settings};
+use crate::hub::DownloadProgress;
 use crate::new_file::NewFile;
 use crate::pool::Origin;
 use crate::scorer::{CountsFile, FORMAT};
@@ -13,6 +16,7 @@ use clap::Args;
 use rayon::prelude::*;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[derive(Args)]
@@ -22,6 +26,8 @@ pub struct CountTokensArgs {
     /// input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    reader: ReaderArgs,
     /// Model whose tokenizer counts: the id of a configured model, a directory, or a repository on the Hub as in
     /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
     #[arg(long)]
@@ -36,16 +42,16 @@ pub fn run(args: CountTokensArgs, config: Option<&Path>) -> Result<()> {
     let flags = ModelFlags { models: args.model.into_iter().collect(), ..ModelFlags::default() };
     let (settings, named) = Settings::load(config, &Overrides::default())?.with_models(&flags)?;
     telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
-    let progress = Progress::new(size(&args.files)?);
+    let size = size(&args.files)?;
     if let Some(output) = &args.output {
         // A place that cannot be written is found now rather than after hours.
         drop(new_file(output)?);
     }
-    let (model, tokenizer) = tokenizer(&settings, named.first().map(String::as_str))?;
+    let (model, tokenizer) = block_on(tokenizer(&settings, named.first().map(String::as_str)))?;
     let limit = settings.server.body_limit.as_u64();
-    let texts = args.files.iter().flat_map(|file| texts(file, limit));
+    let texts = args.files.iter().flat_map(|file| texts(file, &args.reader, limit));
     let threads = rayon::ThreadPoolBuilder::new().num_threads(settings.engine.threads).build()?;
-    let tally = Tally::new(tokenizer);
+    let (tally, progress) = (Tally::new(tokenizer), Progress::new(size));
     threads.install(|| tally.add(shown(texts, &progress)))?;
     drop(progress);
     let mut json = serde_json::to_vec(&tally.finish(model)?)?;
@@ -72,16 +78,26 @@ fn size(files: &[PathBuf]) -> Result<Option<u64>> {
 }
 
 /// The tokenizer of a configured model, with the model's id.
-fn tokenizer(settings: &Settings, model: Option<&str>) -> Result<(String, Tokenizer)> {
+async fn tokenizer(settings: &Settings, model: Option<&str>) -> Result<(String, Tokenizer)> {
     let id = model.or(settings.default_model()).context("there is no default model; name one with --model")?;
     let origin = Origin::from_settings(settings, id).with_context(|| format!("model `{id}` is not configured"))?;
-    let tokenizer = origin.tokenizer(app::hub().as_ref()).with_context(|| format!("model `{id}`"))?;
+    let progress = Arc::new(DownloadProgress::default());
+    let opening = tokio::task::spawn_blocking({
+        let progress = Arc::clone(&progress);
+        move || origin.tokenizer(app::hub().as_ref(), &progress)
+    });
+    let opened = waiting::showing(|| Some(waiting::opening(id, &progress)), opening).await?;
+    let tokenizer = opened.with_context(|| format!("model `{id}`"))?;
     Ok((id.to_owned(), tokenizer))
 }
 
 /// The texts of a file, with the file's name to each fault.
-fn texts(file: &Path, limit: u64) -> impl Iterator<Item = Result<(&Path, Text)>> + Send {
-    let (texts, fault) = match corpus::open(file, limit) {
+fn texts<'a>(
+    file: &'a Path,
+    reader: &'a ReaderArgs,
+    limit: u64,
+) -> impl Iterator<Item = Result<(&'a Path, Text)>> + Send {
+    let (texts, fault) = match corpus::open(file, reader, limit) {
         Ok(texts) => (Some(texts), None),
         Err(fault) => (None, Some(Err(fault))),
     };

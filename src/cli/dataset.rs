@@ -46,7 +46,7 @@ pub fn run(args: &DatasetArgs) -> Result<()> {
         source.size().is_some() || export::is_ndjson(args.output.as_deref()),
         "a table is written in two passes, and a pipe is read only once; write NDJSON"
     );
-    let options = args.input.options(None, true, args.label_column.clone());
+    let options = args.input.reader.options(None, true, args.label_column.clone());
     let counts = Cell::new(LabelCounts::default());
     match &args.output {
         Some(target) => export::write(target, &[], || args.rows(&source, &options, &counts))?,
@@ -79,7 +79,8 @@ impl DatasetArgs {
         let records = source.records(options).with_context(|| self.input.unreadable())?;
         Ok(records.map(move |record| {
             let read = record.map_err(anyhow::Error::from);
-            let read = read.and_then(|record| self.input.sample(record, options).map_err(|bad| anyhow!(bad.fault)));
+            let read =
+                read.and_then(|record| self.input.reader.sample(record, options).map_err(|bad| anyhow!(bad.fault)));
             let read = read.with_context(|| self.input.unreadable())?;
             let LabelCounts { all, members, non_members } = counts.get();
             let member = read.sample.is_member();

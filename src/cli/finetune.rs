@@ -10,6 +10,7 @@ use crate::models::device::ComputeDevice;
 use crate::models::kernels::simd;
 use crate::models::tuning::{LoraSettings, OptimizerSettings, StepReport};
 use crate::pool::Origin;
+use crate::samples::{FileSample, RecordPlace};
 use crate::{app, telemetry};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -114,17 +115,19 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
 
 /// The texts of the file; a member among them is refused, for what is tuned on it tells nothing of it any more.
 fn texts(args: &FinetuneArgs) -> Result<Vec<String>> {
-    let read = samples::read_all(&args.input, &args.input.options(None, true, args.label_column.clone()))?;
+    let read = samples::read_all(&args.input, &args.input.reader.options(None, true, args.label_column.clone()))?;
     let file = args.input.file.display();
-    let texts =
-        read.into_iter().enumerate().map(|(index, read)| match (read.sample.label_error(), read.sample.is_member()) {
-            (Some(fault), _) => bail!("{file}: text {index}: {fault}"),
-            (None, Some(true)) => {
-                bail!("{file}: text {index} is labelled a member; the model is to be tuned on others")
-            }
-            (None, Some(false) | None) => Ok(read.sample.text),
-        });
-    texts.collect()
+    let text = |(place, FileSample { sample, .. }): (RecordPlace, FileSample)| match (
+        sample.label_error(),
+        sample.is_member(),
+    ) {
+        (Some(fault), _) => bail!("{file}: {place}: {fault}"),
+        (None, Some(true)) => {
+            bail!("{file}: {place}: a member; the model is to be tuned on texts that it has not seen")
+        }
+        (None, Some(false) | None) => Ok(sample.text),
+    };
+    read.into_iter().map(text).collect()
 }
 
 impl FinetuneArgs {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use strum::VariantNames;
 
-/// The texts of `score`, `audit` and `dataset`.
+/// The texts of `score`, `audit` and `dataset`, and how they are read.
 #[derive(Args, Clone)]
 pub struct InputArgs {
     /// NDJSON, a JSON array, CSV or TSV with a header, or Parquet, plain or compressed with gzip or zstd; `-` for standard
@@ -21,6 +21,13 @@ pub struct InputArgs {
     /// MIMIR. `hub:OWNER/NAME:SPLIT` and `hub:OWNER/NAME/CONFIG:SPLIT`, perhaps followed by `@REVISION`, are the Parquet files
     /// of a dataset on the Hub.
     pub file: PathBuf,
+    #[command(flatten)]
+    pub reader: ReaderArgs,
+}
+
+/// How files of texts are read.
+#[derive(Args, Clone, Default)]
+pub struct ReaderArgs {
     /// What the file is, where its name and its content do not say.
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(FileKind::VARIANTS).try_map(|name| FileKind::from_str(&name)))]
     input_format: Option<FileKind>,
@@ -75,6 +82,24 @@ impl InputArgs {
     /// What to say before the reason.
     pub fn unreadable(&self) -> String {
         format!("cannot read {}", self.file.display())
+    }
+}
+
+impl ReaderArgs {
+    /// Whether the kind of file is given.
+    pub fn has_format(&self) -> bool {
+        self.input_format.is_some()
+    }
+
+    /// The first flag that is given and that plain text has no use for.
+    pub fn flag_of_samples(&self) -> Option<&'static str> {
+        let given = [
+            (self.delimiter.is_some(), "--delimiter"),
+            (self.text_column.is_some(), "--text-column"),
+            (self.id_column.is_some(), "--id-column"),
+            (self.words.is_some(), "--words"),
+        ];
+        given.into_iter().find_map(|(is_given, flag)| is_given.then_some(flag))
     }
 
     /// How the file is read; `limit` is the most bytes of a record. Labels are read from `label`, or from the column that

@@ -17,6 +17,7 @@ mod score;
 mod source;
 mod table;
 mod tally;
+mod waiting;
 
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
 use crate::methods::{Fault, LabelledMethod, Scope, default_methods, parse_list, resolve};
@@ -24,7 +25,7 @@ use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
 use crate::{api, app, telemetry};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -117,15 +118,8 @@ struct ScoringArgs {
     #[arg(long, value_name = "METHODS")]
     methods: Option<String>,
     /// What to do with texts longer than the model's context.
-    #[arg(long, value_enum, default_value_t = OverflowArg::Error)]
-    overflow: OverflowArg,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum OverflowArg {
-    Error,
-    Truncate,
-    Window,
+    #[arg(long, default_value_t, value_parser = PossibleValuesParser::new(Overflow::VARIANTS).try_map(|name| Overflow::from_str(&name)))]
+    overflow: Overflow,
 }
 
 /// Runs the program.
@@ -171,7 +165,7 @@ fn run(cli: Cli) -> Result<()> {
     }
 }
 
-fn block_on(command: impl Future<Output = Result<()>>) -> Result<()> {
+fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the async runtime")?;
     let ended = runtime.block_on(command);
@@ -190,13 +184,9 @@ impl ScoringArgs {
         let (pool, ids) = (scorer.pool(), scorer.pool().ids());
         let model = pool.find(named.first().map(String::as_str))?;
         let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors))?;
-        pool.load(&model.id).await.with_context(|| format!("model `{}`", model.id))?;
-        let overflow = match self.overflow {
-            OverflowArg::Error => Overflow::Error,
-            OverflowArg::Truncate => Overflow::Truncate,
-            OverflowArg::Window => Overflow::Window,
-        };
-        let plan = Plan { model: model.id.clone(), methods: methods.into(), overflow, tokens: false };
+        let loaded = waiting::for_models(pool, pool.load(&model.id)).await;
+        loaded.with_context(|| format!("model `{}`", model.id))?;
+        let plan = Plan { model: model.id.clone(), methods: methods.into(), overflow: self.overflow, tokens: false };
         Ok((scorer, plan))
     }
 

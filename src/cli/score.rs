@@ -5,10 +5,10 @@ use super::input::InputArgs;
 use super::partial::PartialResults;
 use super::progress::Progress;
 use super::source::SampleSource;
-use super::{ScoringArgs, tally::ScoreTally};
+use super::{ScoringArgs, tally::ScoreTally, waiting};
 use crate::audits::Sample;
 use crate::config::Settings;
-use crate::samples::{BadRecord, FileRecords, FileSample, ReadError, ReadOptions};
+use crate::samples::{BadRecord, FileRecords, FileSample, ReadError, ReadOptions, RecordPlace};
 use crate::scorer::{self, Bound, IN_FLIGHT, Plan, Scorer, ScorerError, TextError, TextResult};
 use crate::table::ResultRow;
 use anyhow::{Context, Result, ensure};
@@ -41,8 +41,13 @@ pub struct ScoreArgs {
     scoring: ScoringArgs,
 }
 
-/// What the reading thread hands over: a text or its fault, and how much of the file was read so far.
-type ReadText = (Result<FileSample, BadRecord>, u64);
+/// What the reading thread hands over: a text or its fault, and where it is.
+struct ReadText {
+    text: Result<FileSample, BadRecord>,
+    place: RecordPlace,
+    /// How much of the file was read so far.
+    position: u64,
+}
 
 /// Scores a file.
 pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
@@ -51,7 +56,7 @@ pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
     let source = tokio::task::spawn_blocking(move || input.source()).await??;
     let size = source.size();
     ensure!(!args.resume || size.is_some(), "--resume needs a file: a pipe is read only once");
-    let options = args.input.options(Some(settings.0.server.body_limit.as_u64()), false, None);
+    let options = args.input.reader.options(Some(settings.0.server.body_limit.as_u64()), false, None);
     // What is no file of texts is found before a model is loaded, and before anything is written.
     let reading = tokio::task::spawn_blocking({
         let (source, options) = (source.clone(), options.clone());
@@ -68,22 +73,23 @@ pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
 /// Scores the texts of a source.
 async fn score(
     args: ScoreArgs,
-    records: FileRecords,
+    mut records: FileRecords,
     source: &SampleSource,
     options: ReadOptions,
     settings: &Settings,
     scorer: &Scorer,
     plan: &Plan,
 ) -> Result<()> {
-    let bound = scorer.bind(plan).await.map_err(super::explained)?;
+    let bound = waiting::for_models(scorer.pool(), scorer.bind(plan)).await.map_err(super::explained)?;
     let mut tally = ScoreTally::default();
     let size = source.size();
     let mut results = Results::open(&args, source, settings, &bound, plan)?;
-    let first = results.resume(&mut tally)?;
+    results.resume(&mut tally, &mut records, &args.input)?;
+    let first = tally.total();
 
     let (sender, mut receiver) = mpsc::channel(IN_FLIGHT);
     let (strict, unreadable, input) = (args.strict, args.input.unreadable(), args.input);
-    let reading = tokio::task::spawn_blocking(move || read(records, &options, &input, first, &sender));
+    let reading = tokio::task::spawn_blocking(move || read(records, &options, &input, &sender));
     let items = stream::poll_fn(move |context| receiver.poll_recv(context)).enumerate();
     let mut scored = items.map(|(index, item)| one(scorer, &bound, first + index, item)).buffered(IN_FLIGHT);
     let progress = Progress::new(size);
@@ -96,9 +102,9 @@ async fn score(
                 scored.try_next().await?
             }
         };
-        let Some((row, position)) = next else { break };
+        let Some((row, place, position)) = next else { break };
         results.write(&row)?;
-        tally.add(&row);
+        tally.add(place, &row);
         progress.show(size.map(|_| position), format!("{} texts", tally.total()));
     }
     results.flush()?;
@@ -126,7 +132,7 @@ impl Results {
             "program": concat!("pdr-audit ", env!("CARGO_PKG_VERSION")),
             "file": args.input.file.to_string_lossy(),
             "sha256": source.size().map(|_| source.digest()).transpose().with_context(|| args.input.unreadable())?,
-            "input": args.input.describe(),
+            "input": args.input.reader.describe(),
             "limits": [settings.server.body_limit.as_u64(), settings.limits.text.as_u64()],
             "models": bound.infos(),
             "methods": plan.methods.as_ref(),
@@ -137,13 +143,13 @@ impl Results {
         Ok(Self::File(PartialResults::open(output, &run, args.resume)?))
     }
 
-    /// Counts what an interrupted run has left; says how many results that are.
-    fn resume(&self, tally: &mut ScoreTally) -> Result<usize> {
-        let Self::File(file) = self else { return Ok(0) };
-        for row in file.left()? {
-            tally.add(&row?);
+    /// Counts what an interrupted run has left, and passes the records that it is of.
+    fn resume(&self, tally: &mut ScoreTally, records: &mut FileRecords, input: &InputArgs) -> Result<()> {
+        let Self::File(file) = self else { return Ok(()) };
+        for (row, record) in file.left()?.zip(records) {
+            tally.add(record.with_context(|| input.unreadable())?.place, &row?);
         }
-        Ok(file.rows())
+        Ok(())
     }
 
     fn write(&mut self, row: &ResultRow) -> Result<()> {
@@ -171,21 +177,18 @@ impl Results {
     }
 }
 
-/// Reads the texts after the first `skip`; those were scored before.
+/// Reads the texts that are left.
 fn read(
     records: FileRecords,
     options: &ReadOptions,
     args: &InputArgs,
-    skip: usize,
     sender: &mpsc::Sender<ReadText>,
 ) -> Result<(), ReadError> {
-    for (index, record) in records.enumerate() {
+    for record in records {
         let record = record?;
-        if index < skip {
-            continue;
-        }
-        let position = record.position;
-        if sender.blocking_send((args.scored_sample(record, options), position)).is_err() {
+        let (place, position) = (record.place, record.position);
+        let text = args.reader.scored_sample(record, options);
+        if sender.blocking_send(ReadText { text, place, position }).is_err() {
             // The other side has stopped, and says why.
             break;
         }
@@ -198,8 +201,8 @@ async fn one(
     scorer: &Scorer,
     bound: &Arc<Bound>,
     index: usize,
-    (text, position): ReadText,
-) -> Result<(ResultRow, u64), ScorerError> {
+    ReadText { text, place, position }: ReadText,
+) -> Result<(ResultRow, RecordPlace, u64), ScorerError> {
     let (results, mut row) = match text {
         // The id is among the other fields, as it was given.
         Ok(FileSample { sample: Sample { text, neighbors, .. }, others }) => {
@@ -213,7 +216,7 @@ async fn one(
     }
     // A text scored alone is always the first of its request.
     row.insert("index".into(), index.into());
-    Ok((row, position))
+    Ok((row, place, position))
 }
 
 fn object(value: Value) -> ResultRow {

@@ -1,5 +1,6 @@
 //! How many texts were scored, and what was wrong with the first that was not.
 
+use crate::samples::RecordPlace;
 use crate::table::ResultRow;
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -14,8 +15,8 @@ pub struct ScoreTally {
 }
 
 impl ScoreTally {
-    /// Counts a result; one without any score has failed.
-    pub fn add(&mut self, row: &ResultRow) {
+    /// Counts the result of a text at this place; one without any score has failed.
+    pub fn add(&mut self, place: RecordPlace, row: &ResultRow) {
         self.total += 1;
         if row.get("scores").and_then(Value::as_object).is_some_and(|scores| !scores.is_empty()) {
             return;
@@ -27,7 +28,7 @@ impl ScoreTally {
             // A record that is no text names its place itself.
             match row.get("errors").and_then(|errors| errors.get(0)?.get("code")?.as_str()) {
                 Some("invalid_line") => detail.to_owned(),
-                _ => format!("text {}: {detail}", self.total),
+                _ => format!("{place}: {detail}"),
             }
         });
     }
@@ -59,7 +60,8 @@ mod tests {
 
     fn tally(rows: &[Value]) -> ScoreTally {
         let mut tally = ScoreTally::default();
-        rows.iter().for_each(|row| tally.add(row.as_object().unwrap()));
+        let places = (1..).map(|number| RecordPlace::Line(2 * number));
+        places.zip(rows).for_each(|(place, row)| tally.add(place, row.as_object().unwrap()));
         tally
     }
 
@@ -72,7 +74,7 @@ mod tests {
         assert!(tally(std::slice::from_ref(&scored)).conclude(true).is_ok());
         assert!(tally(&[scored.clone(), short.clone()]).conclude(false).is_ok());
         let said = tally(&[scored, short.clone()]).conclude(true).unwrap_err().to_string();
-        assert_eq!(said, "1 of 2 texts could not be scored; first: text 2: too few tokens");
+        assert_eq!(said, "1 of 2 texts could not be scored; first: line 4: too few tokens");
         let said = tally(&[broken, short]).conclude(false).unwrap_err().to_string();
         assert_eq!(said, "2 of 2 texts could not be scored; first: line 3: not JSON");
     }

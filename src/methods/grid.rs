@@ -1,12 +1,12 @@
 //! A number, or a list of them to sweep over.
 
-use super::capped_list::{CappedList, ListVisitor};
 use super::limits::MAX_METHODS;
 use super::schema_parts::described;
+use crate::wire::CappedList;
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
-use std::marker::PhantomData;
 use utoipa::openapi::schema::OneOfBuilder;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for Grid {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Grid, A::Error> {
-                ListVisitor(PhantomData).visit_seq(list).map(Grid::Many)
+                CappedList::deserialize(SeqAccessDeserializer::new(list)).map(Grid::Many)
             }
         }
 

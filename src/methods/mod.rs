@@ -16,7 +16,6 @@
 
 mod access;
 mod auxiliary_pass;
-mod capped_list;
 mod catalogue;
 mod con_recall;
 mod dc_pdd;

@@ -10,10 +10,10 @@ use std::collections::HashMap;
 pub type TextAndNeighbors<'a> = (&'a str, Option<&'a [String]>);
 
 /// What is wrong with texts for these methods: neighbours that are missing or none, and texts of a prefix that are
-/// themselves to be scored. `texts_pointer` points at the list of texts, and `methods_pointer` at that of the methods.
+/// themselves to be scored. `place` says where the text of a number, from 0, is; `methods_pointer` points at the list of methods.
 pub fn faults_of_texts<'a>(
     texts: impl Iterator<Item = TextAndNeighbors<'a>>,
-    texts_pointer: &str,
+    place: impl Fn(usize) -> String,
     methods: &[LabelledMethod],
     methods_pointer: &str,
 ) -> Vec<Fault> {
@@ -21,10 +21,10 @@ pub fn faults_of_texts<'a>(
     let needs_neighbors =
         bases().flat_map(|method| method.base.passes()).any(|(_, pass)| pass == AuxiliaryPass::Neighbors(None));
     let has_prefixes = bases().any(|method| !method.prefixes().is_empty());
-    let (mut faults, mut places) = (Vec::new(), HashMap::new());
+    let (mut faults, mut scored) = (Vec::new(), HashMap::new());
     for (index, (text, neighbors)) in texts.enumerate() {
         if has_prefixes {
-            places.entry(text).or_insert(index);
+            scored.entry(text).or_insert(index);
         }
         let detail = match neighbors {
             Some([]) => "the list of neighbours is empty".to_owned(),
@@ -36,18 +36,17 @@ pub fn faults_of_texts<'a>(
             }
             Some(_) | None => continue,
         };
-        faults.push(Fault::new(format!("{texts_pointer}/{index}/neighbors"), detail));
+        faults.push(Fault::new(format!("{}/neighbors", place(index)), detail));
     }
     // A sweep has the same texts in each of its methods.
-    let place = |method: &LabelledMethod| method.origin.map(|origin| origin.place);
-    let swept = methods.chunk_by(|a, b| place(a) == place(b));
+    let entry = |method: &LabelledMethod| method.origin.map(|origin| origin.place);
+    let swept = methods.chunk_by(|a, b| entry(a) == entry(b));
     for method in swept.filter_map(<[LabelledMethod]>::first) {
         for (field, texts) in method.method.prefixes() {
             for (index, text) in texts.as_slice().iter().enumerate() {
-                let Some(place) = places.get(text.as_str()) else { continue };
+                let Some(first) = scored.get(text.as_str()) else { continue };
                 let pointer = format!("{methods_pointer}{}", method.pointer(&format!("{field}/{index}")));
-                let detail =
-                    format!("the text is also scored, as {texts_pointer}/{place}, so the prefix would contain it");
+                let detail = format!("the text is also scored, as {}, so the prefix would contain it", place(*first));
                 faults.push(Fault::new(pointer, detail));
             }
         }

@@ -16,6 +16,9 @@ const CHUNK: usize = 1 << 16;
 /// The longest header that the format allows; what a longer one is read from is no header.
 const LONGEST_HEADER: usize = 100_000_000;
 
+/// What is said of a file that Git LFS has not fetched.
+const POINTER: &str = "a pointer of Git LFS, not the weights; fetch them with `git lfs pull`";
+
 /// The formats of weights, in the order in which transformers looks for them: a single file, or the index of shards.
 const FORMS: [(&str, ListTensors); 4] = [
     ("model.safetensors", read_safetensors),
@@ -154,8 +157,8 @@ fn read_safetensors(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
 
 /// What is said of a file of safetensors that was not downloaded to its end; none where that is not what is wrong with it.
 fn incomplete(file: &[u8]) -> Option<String> {
-    if file.starts_with(b"version https://git-lfs") {
-        return Some("a pointer of Git LFS, not the weights; fetch them with `git lfs pull`".to_owned());
+    if is_pointer(file) {
+        return Some(POINTER.to_owned());
     }
     let cut_off = |whole: usize| {
         let said = format!("the file is cut off: {} of {whole} bytes; download it again", file.len());
@@ -169,8 +172,13 @@ fn incomplete(file: &[u8]) -> Option<String> {
     cut_off(start.checked_add(usize::try_from(ends.max()?).ok()?)?)
 }
 
+/// Whether this is what Git checks out in place of a large file.
+fn is_pointer(file: &[u8]) -> bool {
+    file.starts_with(b"version https://git-lfs")
+}
+
 fn read_torch(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
-    torch_bin::read(file).map_err(|e| e.to_string())
+    torch_bin::read(file).map_err(|e| if is_pointer(file) { POINTER.to_owned() } else { e.to_string() })
 }
 
 /// The strides of a tensor whose last dimension is contiguous.

@@ -1,6 +1,5 @@
 //! Opening the files of models, on threads that may block.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +11,7 @@ use super::handle::Pool;
 use super::lifecycle::Lifecycle;
 use super::model::Model;
 use super::state::{Fetch, Retry};
-use crate::telemetry::names;
+use crate::telemetry::{names, panic_message};
 
 impl Pool {
     /// Starts to open every model that is eager or at hand: a fault in its files shows at once, and so does its digest. What
@@ -78,7 +77,7 @@ impl Pool {
         let Some(declaration) = self.lock().get(id).map(Lifecycle::declaration).cloned() else { return };
         let started = Instant::now();
         let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(&declaration, fetch)));
-        let result = attempt.unwrap_or_else(|panic| Err(OpenError::Panicked(message(&*panic))));
+        let result = attempt.unwrap_or_else(|panic| Err(OpenError::Panicked(panic_message(&*panic).to_owned())));
         let reason = result.as_ref().err().map(ToString::to_string);
         match &result {
             Ok(model) => {
@@ -115,9 +114,4 @@ impl Pool {
             self.run(id, &fetch);
         }
     }
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -42,8 +42,8 @@ impl Origin {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn tokenizer(&self, hub: Result<&Hub, &HubError>) -> Result<Tokenizer, OpenError> {
-        let files = self.locate(hub, &DownloadProgress::default())?.files;
+    pub fn tokenizer(&self, hub: Result<&Hub, &HubError>, progress: &DownloadProgress) -> Result<Tokenizer, OpenError> {
+        let files = self.locate(hub, progress)?.files;
         Ok(tokenizer::from_files(|name| files.find(name).map_err(OpenError::Model))?.0)
     }
 

@@ -5,7 +5,7 @@ use super::error::ReadError;
 use super::input::InputFile;
 use super::place::RecordPlace;
 use super::record::{Fields, Record};
-use csv::{ErrorKind, Position, StringRecord};
+use csv::{ErrorKind, StringRecord};
 use serde_json::Value;
 use std::io::Read;
 use std::iter::from_fn;
@@ -26,8 +26,7 @@ pub fn read(
         None => delimiter(input.peek(1)?, options),
     };
     let counter = input.counter();
-    let bounded = Bounded { reader: input, limit, left: limit };
-    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(bounded);
+    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(RecordBytes::new(input, limit));
     let names: Vec<String> = reader.headers().map_err(unfit)?.iter().map(|name| name.trim().to_owned()).collect();
     let known = |name: &str| names.iter().any(|known| known == name);
     let all = || names.iter().map(String::as_str);
@@ -36,10 +35,10 @@ pub fn read(
     let text = options.columns.text_among(known, all).ok().map(str::to_owned);
     let mut record = StringRecord::new();
     Ok(from_fn(move || {
-        let line = reader.position().line();
-        reader.get_mut().left = limit;
+        let end_of_last = reader.position().clone();
+        reader.get_mut().begin_record(end_of_last.byte());
         let read = reader.read_record(&mut record);
-        let line = record.position().map_or(line, Position::line).max(line);
+        let line = end_of_last.line() + reader.get_ref().line_ends_before();
         let fields = match read {
             Ok(false) => return None,
             Ok(true) => Ok(fields(&record, &names, text.as_deref())),
@@ -94,15 +93,39 @@ pub fn is_table(head: &[u8], options: &ReadOptions) -> bool {
     options.columns.have_texts(|name| header.iter().any(|known| known == name))
 }
 
-/// A quotation mark that is never closed would make one record of all that follows.
-struct Bounded {
+/// The bytes of the file as they are parsed, so many for a record: a quotation mark that is never closed would make one record of all
+/// that follows. Those of the record are kept, since the parser counts the line ends before it only as it passes them.
+struct RecordBytes {
     reader: InputFile,
     limit: u64,
     /// How much more may be read.
     left: u64,
+    /// What was read from the end of the last record on.
+    ahead: Vec<u8>,
+    /// Where in the file that is.
+    start: u64,
 }
 
-impl Read for Bounded {
+impl RecordBytes {
+    fn new(reader: InputFile, limit: u64) -> Self {
+        Self { reader, limit, left: limit, ahead: Vec::new(), start: 0 }
+    }
+
+    /// Goes on to the record after the one that ends at this byte.
+    fn begin_record(&mut self, end_of_last: u64) {
+        let passed = usize::try_from(end_of_last - self.start).unwrap_or(usize::MAX).min(self.ahead.len());
+        self.ahead.drain(..passed);
+        (self.start, self.left) = (end_of_last, self.limit);
+    }
+
+    /// How many line ends there are between the last record and this one.
+    fn line_ends_before(&self) -> u64 {
+        let before = self.ahead.iter().take_while(|byte| b"\r\n".contains(byte));
+        before.filter(|byte| **byte == b'\n').count() as u64
+    }
+}
+
+impl Read for RecordBytes {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         if self.left == 0 {
             let fault = format!("the record is longer than {} bytes (server.body_limit)", self.limit);
@@ -110,6 +133,37 @@ impl Read for Bounded {
         }
         let read = Read::take(&mut self.reader, self.left).read(buffer)?;
         self.left -= read as u64;
+        self.ahead.extend_from_slice(&buffer[..read]);
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn places(content: &str) -> Vec<RecordPlace> {
+        let input = InputFile::from_reader(Cursor::new(content.to_owned()), "csv").unwrap();
+        read(input, u64::MAX, &ReadOptions::default()).unwrap().map(|record| record.unwrap().place).collect()
+    }
+
+    #[test]
+    fn a_record_is_at_the_line_on_which_it_begins() {
+        let long = "x\n".repeat(9_999);
+        for (content, lines) in [
+            ("text\na\nb", &[2, 3][..]),
+            ("text\n\n\na\n\nb\n\n", &[4, 6]),
+            ("\n\ntext\na\n", &[4]),
+            ("text\r\na\r\nb\r\n", &[2, 3]),
+            ("text\r\n\r\na\r\n\r\n\r\nb\r\n", &[3, 6]),
+            ("text\n\"a\n\nb\"\nc\n", &[2, 5]),
+            ("text\r\n\"a\r\nb\"\r\n\r\nc", &[2, 5]),
+            ("text,label\r\na\r\n\"b\r\n\",1\r\nc\r\n", &[2, 3, 5]),
+            (&format!("text\n\"{long}\"\n\nb\n"), &[2, 10_003]),
+        ] {
+            let lines: Vec<RecordPlace> = lines.iter().map(|line| RecordPlace::Line(*line)).collect();
+            assert_eq!(places(content), lines, "{:?}", &content[..content.len().min(60)]);
+        }
     }
 }

@@ -55,7 +55,7 @@ pub fn encode_dataset(
     DatasetOptions { words, keep_columns, limit }: DatasetOptions,
     mut emit: impl FnMut(String) -> bool,
 ) -> Result<EncodedDataset, DatasetFault> {
-    let mut encoder = DatasetEncoder::default();
+    let (mut encoder, mut first_unlabelled) = (DatasetEncoder::default(), None);
     for record in records(input, options)? {
         let record = record?;
         let place = record.place;
@@ -65,6 +65,9 @@ pub fn encode_dataset(
         let columns = if keep_columns { options.columns.extra(others) } else { Fields::new() };
         if let Some(fault) = columns_error(&columns) {
             return Err(DatasetFault::Record { place, fault });
+        }
+        if sample.label.is_none() {
+            first_unlabelled.get_or_insert(place);
         }
         let text = match words {
             Some(words) => first_words(&sample.text, words.get()).to_owned(),
@@ -80,7 +83,7 @@ pub fn encode_dataset(
         }
     }
     let encoded = encoder.finish();
-    match encoded.totals.fault() {
+    match encoded.totals.fault(|_| first_unlabelled.map_or_else(String::new, |place| place.to_string())) {
         Some(fault) => Err(DatasetFault::Samples(fault)),
         None => Ok(encoded),
     }
@@ -143,6 +146,8 @@ mod tests {
         many.push_str("{\"text\": 1}\n");
         assert_eq!(fault(&many), "line 99999: `text`: invalid type: integer `1`, expected a string");
         assert!(fault("{\"text\": \"a\", \"label\": 1}\n").contains("1 members and 0 non-members"));
+        let unlabelled = "{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\"}\n{\"text\": \"c\"}\n";
+        assert!(fault(unlabelled).contains("1 of 3 samples have a label, and line 3 has none"));
         assert!(fault("").contains("is empty"));
         let large = encode(&format!("{{\"text\": \"{}\"}}\n", "a".repeat(8 << 20)), None, true);
         assert!(matches!(large, Err(DatasetFault::TooLarge(_))));

@@ -5,6 +5,7 @@ use super::input::InputFile;
 use super::ndjson::{BYTE_ORDER_MARK, fields};
 use super::place::RecordPlace;
 use super::record::Record;
+use crate::wire::without_place;
 use serde::Deserialize;
 use serde_json::{Deserializer, Value};
 use std::io::{BufRead, Read};
@@ -69,7 +70,7 @@ fn next_element(input: &mut InputFile, is_first: bool, limit: u64) -> Result<Opt
     value.map(Some).map_err(|error| match (error.is_eof(), element.limit()) {
         (true, 0) => format!("the element is longer than {limit} bytes (server.body_limit)"),
         (true, _) => cut_off.to_owned(),
-        (false, _) => format!("not JSON: {error}"),
+        (false, _) => format!("not JSON: {}", without_place(&error)),
     })
 }
 

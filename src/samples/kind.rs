@@ -22,8 +22,19 @@ pub enum FileKind {
     Parquet,
 }
 
-/// The kind of a file: by its content where that tells, else by the extension of its name.
-pub fn detect(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, ReadError> {
+/// The kind of a file: as the options say, else by its content where that tells, else by the extension of its name.
+///
+/// # Errors
+/// Where the file is not of that kind, or its text is not UTF-8.
+pub fn determine(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, ReadError> {
+    match options.kind {
+        Some(FileKind::Parquet) => Ok(FileKind::Parquet),
+        Some(kind) => check_encoding(input.peek(MAGIC.len())?).map(|()| kind),
+        None => detect(input, options),
+    }
+}
+
+fn detect(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, ReadError> {
     let extension = input.extension().to_owned();
     let head = input.peek(MAGIC.len())?;
     if head.starts_with(MAGIC) {
@@ -32,10 +43,7 @@ pub fn detect(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, 
     if extension == "parquet" {
         return Err(ReadError::Unfit("not a Parquet file: it does not begin with \"PAR1\"".to_owned()));
     }
-    if let Some(encoding) = foreign_encoding(head) {
-        let fault = format!("the file is {encoding}, not UTF-8; convert it (`iconv -f {encoding} -t UTF-8`)");
-        return Err(ReadError::Unfit(fault));
-    }
+    check_encoding(head)?;
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let first = head.trim_ascii_start().first();
     match (first, extension.as_str()) {
@@ -48,6 +56,15 @@ pub fn detect(input: &mut InputFile, options: &ReadOptions) -> Result<FileKind, 
         (_, "jsonl" | "ndjson" | "json") | (Some(b'{') | None, _) => Ok(FileKind::Ndjson),
         _ if csv_file::is_table(head, options) => Ok(FileKind::Csv),
         _ => Ok(FileKind::Ndjson),
+    }
+}
+
+fn check_encoding(head: &[u8]) -> Result<(), ReadError> {
+    match foreign_encoding(head) {
+        Some(encoding) => Err(ReadError::Unfit(format!(
+            "the file is {encoding}, not UTF-8; convert it (`iconv -f {encoding} -t UTF-8`)"
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -56,10 +56,7 @@ pub struct ReadOptions {
 /// # Errors
 /// Where the input is no file of samples: not UTF-8, no column of texts, or damaged. What is wrong later is an item of the iterator.
 pub fn records(mut input: InputFile, options: &ReadOptions) -> Result<FileRecords, ReadError> {
-    let kind = match options.kind {
-        Some(kind) => kind,
-        None => kind::detect(&mut input, options)?,
-    };
+    let kind = kind::determine(&mut input, options)?;
     let limit = options.limit.unwrap_or(u64::MAX - 1);
     let records: FileRecords = match kind {
         FileKind::Ndjson => Box::new(ndjson::read(input, limit)),

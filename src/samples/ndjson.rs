@@ -4,6 +4,7 @@ use super::error::ReadError;
 use super::input::InputFile;
 use super::place::RecordPlace;
 use super::record::{Fields, Record};
+use crate::wire::without_place;
 use serde_json::Value;
 use std::io::{BufRead, Read, Result};
 use std::iter::from_fn;
@@ -38,7 +39,8 @@ fn parse(line: &[u8]) -> std::result::Result<Fields, String> {
             "not JSON: an object begins that does not end on its line; write each on one line (`jq -c .`)".into()
         );
     }
-    let value = serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
+    let fault = |error: serde_json::Error| format!("not JSON: {} at column {}", without_place(&error), error.column());
+    let value = serde_json::from_slice(line).map_err(fault)?;
     fields(value)
 }
 

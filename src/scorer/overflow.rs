@@ -2,11 +2,15 @@
 
 use crate::wire::by_name;
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;
 
 /// What to do with a text that is longer than the model's context.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case", try_from = "String")]
+#[strum(serialize_all = "snake_case")]
 pub enum Overflow {
     /// The text fails with `too_long`.
     #[default]
@@ -22,6 +26,6 @@ impl TryFrom<String> for Overflow {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        by_name(&name, &[("error", Overflow::Error), ("truncate", Overflow::Truncate), ("window", Overflow::Window)])
+        by_name(&name)
     }
 }

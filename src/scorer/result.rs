@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 pub type Scores = Vec<(Arc<str>, f64)>;
 
 /// The result for one text.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct TextResult {
     /// Place of the text among the inputs, from 0.
     pub index: usize,
@@ -50,18 +50,7 @@ pub struct TextResult {
 impl TextResult {
     /// The result of what was no text at all.
     pub fn failed(error: TextError) -> Self {
-        Self {
-            index: 0,
-            id: None,
-            scored_tokens: 0,
-            bos_prepended: false,
-            truncated: false,
-            windows: None,
-            scores: Vec::new(),
-            alpha_used: Vec::new(),
-            errors: vec![error],
-            tokens: None,
-        }
+        Self { errors: vec![error], ..Self::default() }
     }
 }
 

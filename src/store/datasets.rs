@@ -31,8 +31,6 @@ pub struct DatasetRow {
     pub id: Option<String>,
     /// What is said of it, as JSON.
     pub description: String,
-    /// How many blocks its samples take.
-    pub blocks: usize,
     /// Whether the texts are kept after an audit has used them.
     pub retain: bool,
     /// Whether the texts are there.
@@ -210,10 +208,18 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn sample_block(&self, key: DatasetKey, block: usize) -> Result<Option<String>, StoreError> {
-        let statement = "SELECT content FROM samples WHERE dataset = $1 AND block = $2";
-        let block = i64::try_from(block).unwrap_or(i64::MAX);
-        let row = sqlx::query(statement).bind(key.to_string()).bind(block).fetch_optional(&self.pool).await?;
-        Ok(row.map(|row| row.try_get("content")).transpose()?)
+        let statement = "SELECT blocks, texts, content FROM datasets LEFT JOIN samples \
+                         ON samples.dataset = datasets.dataset AND block = $2 WHERE datasets.dataset = $1";
+        let number = i64::try_from(block).unwrap_or(i64::MAX);
+        let row = sqlx::query(statement).bind(key.to_string()).bind(number).fetch_optional(&self.pool).await?;
+        let Some(row) = row else { return Ok(None) };
+        let content: Option<String> = row.try_get("content")?;
+        // Of one without texts nothing is there.
+        let blocks = if count(&row, "texts")? > 0 { count(&row, "blocks")? } else { 0 };
+        if content.is_none() && block < blocks {
+            return Err(StoreError::Damaged(format!("block {block} of {blocks} of the dataset {key} is missing")));
+        }
+        Ok(content)
     }
 
     /// Deletes a dataset that no unfinished job uses; whether it could.
@@ -260,7 +266,6 @@ fn dataset_row(row: &AnyRow) -> Result<DatasetRow, StoreError> {
         key: uuid(row, "dataset")?,
         id: row.try_get("id")?,
         description: row.try_get("description")?,
-        blocks: count(row, "blocks")?,
         retain: count(row, "retain")? > 0,
         has_texts: count(row, "texts")? > 0,
         created_at: time(row.try_get("created_at")?)?,

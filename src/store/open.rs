@@ -156,5 +156,23 @@ fn lock(path: &Path) -> Result<File, StoreError> {
 }
 
 fn file_error(path: &Path, error: &std::io::Error) -> StoreError {
-    StoreError::Failed(format!("cannot write {}: {error}", path.display()))
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty() && !directory.exists());
+    StoreError::Failed(match directory {
+        Some(directory) => format!("the directory {} does not exist", directory.display()),
+        None => format!("cannot write {}: {error}", path.display()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_without_a_directory_is_refused_by_the_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let absent = directory.path().join("absent");
+        let refused = Store::open(Some(&StoreUrl::Sqlite(absent.join("store.db")))).await.unwrap_err().to_string();
+        assert_eq!(refused, format!("the store failed: the directory {} does not exist", absent.display()));
+        assert!(!absent.exists());
+    }
 }

@@ -2,12 +2,14 @@
 
 use super::error::StoreError;
 use serde::Serialize;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use utoipa::ToSchema;
 
 /// Where a job stands. Queued goes to running or cancelled; running goes to succeeded, failed or cancelled, and back to queued
 /// where the process that runs it ends. Nothing leaves a final state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[schema(as = Status)]
 pub enum JobStatus {
     Queued,
@@ -18,9 +20,6 @@ pub enum JobStatus {
 }
 
 impl JobStatus {
-    /// All there are.
-    pub const ALL: [Self; 5] = [Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled];
-
     /// Whether nothing will change any more.
     #[must_use]
     pub fn is_final(self) -> bool {
@@ -33,13 +32,7 @@ impl JobStatus {
     /// The name that clients, metrics and the store see.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 
     /// The status of this name.
@@ -47,7 +40,6 @@ impl JobStatus {
     /// # Errors
     /// [`StoreError::Damaged`] where there is none.
     pub(super) fn parse(name: &str) -> Result<Self, StoreError> {
-        let known = Self::ALL.into_iter().find(|status| status.name() == name);
-        known.ok_or_else(|| StoreError::Damaged(format!("the status of a job is {name:?}")))
+        name.parse().map_err(|_| StoreError::Damaged(format!("the status of a job is {name:?}")))
     }
 }

@@ -1,4 +1,4 @@
-//! Logs and metrics.
+//! Logs, metrics, and what is said of panics.
 //!
 //! Invariants:
 //!
@@ -9,8 +9,11 @@
 //! - histograms have fixed buckets and are never summaries, so that they can be summed over instances.
 
 pub mod names;
+mod panics;
 #[cfg(test)]
 mod tests;
+
+pub use panics::panic_message;
 
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};

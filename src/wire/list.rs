@@ -49,23 +49,38 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListSeed<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<List<T>, A::Error> {
-        let mut elements = Vec::new();
-        while elements.len() < self.limit {
-            match list.next_element()? {
-                Some(element) => elements.push(element),
-                None => return Ok(Ok(elements)),
-            }
-        }
+        let elements = first_elements(&mut list, self.limit)?;
         if list.next_element::<IgnoredAny>()?.is_none() {
             return Ok(Ok(elements));
         }
         drop(elements);
-        let mut count = self.limit + 1;
-        while list.next_element::<IgnoredAny>()?.is_some() {
-            count += 1;
-        }
+        let count = self.limit + 1 + count_rest(&mut list)?;
         Ok(Err(TooMany { count, limit: self.limit }))
     }
+}
+
+/// The first elements of a list, at most so many.
+pub(super) fn first_elements<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(
+    list: &mut A,
+    limit: usize,
+) -> Result<Vec<T>, A::Error> {
+    let mut elements = Vec::new();
+    while elements.len() < limit {
+        match list.next_element()? {
+            Some(element) => elements.push(element),
+            None => break,
+        }
+    }
+    Ok(elements)
+}
+
+/// How many more elements a list has; only their syntax is checked.
+pub(super) fn count_rest<'de, A: SeqAccess<'de>>(list: &mut A) -> Result<usize, A::Error> {
+    let mut count = 0;
+    while list.next_element::<IgnoredAny>()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
 }
 
 /// Reads a field that is a bounded list; the caller reports that it is too long.

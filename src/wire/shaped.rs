@@ -30,7 +30,8 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Shaped<T> {
 }
 
 /// The error without line and column, which are those within the value.
-fn without_place(cause: &serde_json::Error) -> String {
+#[must_use]
+pub fn without_place(cause: &serde_json::Error) -> String {
     let detail = cause.to_string();
     let place = format!(" at line {} column {}", cause.line(), cause.column());
     detail.strip_suffix(&place).map_or_else(|| detail.clone(), str::to_owned)

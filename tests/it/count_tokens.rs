@@ -124,6 +124,22 @@ fn files_of_every_kind_add_up() {
 }
 
 #[test]
+fn what_is_counted_of_a_file_can_be_said() {
+    let directory = Directory::new();
+    directory.file("a.csv", csv(&TEXTS).replacen("id,input", "id,content", 1));
+    directory.file("b.data", ndjson(&TEXTS));
+    directory.file("c.tsv", "text;input\nnothing;one two three\n");
+    assert_eq!(directory.counted(&["a.csv", "--text-column", "content"], ""), expected(&TEXTS));
+    assert_eq!(directory.counted(&["b.data", "--input-format", "ndjson"], ""), expected(&TEXTS));
+    let arguments = ["c.tsv", "--delimiter", ";", "--text-column", "input", "--words", "2"];
+    assert_eq!(directory.counted(&arguments, ""), expected(&["one two"]));
+
+    assert!(directory.refused(&["a.csv"], "").contains("columns found: id, content; use --text-column content"));
+    let said = directory.refused(&["a.csv", "b.data", "--text-column", "content"], "");
+    assert!(said.contains("b.data: ") && said.contains("takes no --text-column; say what it is"), "{said}");
+}
+
+#[test]
 fn a_long_corpus_is_counted_as_if_by_one_thread() {
     let texts: Vec<String> = (0..3_000).map(|i| format!("Entry {i}: {} and so on.", TEXTS[i % 4])).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

@@ -1,9 +1,13 @@
 //! Files that people have, and what the command line says of those that it cannot read.
 
+use crate::common::goldens;
+use crate::common::hub_server::{HubServer, REPO};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 fn run(directory: &Path, arguments: &[&str]) -> Output {
     run_with(directory, arguments, &[])
@@ -81,6 +85,19 @@ fn a_text_has_one_score_whatever_file_it_comes_from() {
     // Numbers are too short to be scored, but what came along comes along again.
     let again = run(directory.path(), &["score", "out.parquet", "--text-column", "doc", "--methods", "loss"]);
     assert!(String::from_utf8_lossy(&again.stdout).contains(r#""seen":"true""#), "{}", stderr(&again));
+}
+
+#[test]
+fn results_of_no_texts_have_their_columns() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("none.jsonl"), "").unwrap();
+    let score = |arguments: &[&str]| succeeded(&run(directory.path(), &[&["score"], arguments].concat()));
+    score(&["none.jsonl", "--methods", "loss,zlib", "--output", "out.csv"]);
+    let written = std::fs::read_to_string(directory.path().join("out.csv")).unwrap();
+    assert_eq!(written, "index,scored_tokens,bos_prepended,truncated,loss,zlib,errors\n");
+    score(&["none.jsonl", "--methods", "loss,zlib", "--output", "out.parquet"]);
+    // It is read as a table with this column and without rows.
+    assert_eq!(score(&["out.parquet", "--text-column", "loss"]), "");
 }
 
 #[test]
@@ -166,7 +183,7 @@ fn an_interrupted_run_resumed_gives_the_bytes_of_one_that_was_not() {
     let lines = || std::fs::read_to_string(&partial).map_or(0, |text| text.lines().count());
     while lines() < 500 {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(2));
     }
     child.kill().unwrap();
     child.wait().unwrap();
@@ -182,17 +199,31 @@ fn an_interrupted_run_resumed_gives_the_bytes_of_one_that_was_not() {
     assert!(!partial.exists());
 }
 
-/// Writes what a user may have, and runs what they may try: the arguments, the exit code, and what is said.
+/// The arguments, the environment, the exit code, and what is said.
+type Mistake<'a> = (&'a str, &'a [(&'a str, &'a str)], i32, &'a str);
+
+/// Runs what a user may try.
+fn assert_told(directory: &Path, mistakes: &[Mistake]) {
+    for (arguments, environment, code, said) in mistakes {
+        let arguments_list: Vec<&str> = arguments.split(' ').collect();
+        let output = run_with(directory, &arguments_list, environment);
+        let error = stderr(&output);
+        println!("{arguments:55} {:?} {}", output.status.code(), error.trim_end().replace('\n', " | "));
+        assert_eq!(output.status.code(), Some(*code), "{arguments}: {error}");
+        assert!(error.contains(said), "{arguments}: {error}");
+    }
+}
+
+fn write(directory: &Path, name: &str, content: &[u8]) {
+    let path = directory.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
 #[test]
-fn mistakes_are_told_with_what_to_do() {
+fn mistakes_about_files_are_told_with_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
-    let write = |name: &str, content: &[u8]| {
-        let path = directory.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, content).unwrap();
-    };
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo");
-    let file = |name: &str| std::fs::read(model.join(name)).unwrap();
+    let write = |name: &str, content: &[u8]| write(directory.path(), name, content);
     write("texts.jsonl", ndjson().as_bytes());
     write("columns.csv", csv().as_bytes());
     write("short.jsonl", b"{\"text\": \"\"}\n{\"text\": \"\"}\n");
@@ -204,17 +235,12 @@ fn mistakes_are_told_with_what_to_do() {
     write("both.csv", b"text,input\na,b\n");
     write("fake.parquet", b"text\na\n");
     write("empty.jsonl", b"");
+    write("half.jsonl", b"{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\"}\n");
+    write("pair.jsonl", b"{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\", \"label\": 0}\n");
+    write("rows.csv", b"text,label\r\n\r\n\"a\r\nb\",1\r\nc\r\n");
     write("no-model/notes.txt", b"x");
-    write("cut-off/config.json", &file("config.json"));
-    write("cut-off/tokenizer.json", &file("tokenizer.json"));
-    write("cut-off/model.safetensors", &file("model.safetensors")[..1_000]);
-    write("pointer/config.json", &file("config.json"));
-    write("pointer/tokenizer.json", &file("tokenizer.json"));
-    write("pointer/model.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n");
-
-    let offline = [("HF_HUB_OFFLINE", "1")];
-    for (arguments, environment, code, said) in [
-        ("score absent.jsonl", &[][..], 1, "cannot read absent.jsonl: No such file"),
+    let mistakes: &[Mistake] = &[
+        ("score absent.jsonl", &[], 1, "cannot read absent.jsonl: No such file"),
         ("score columns.csv", &[], 1, "columns found: doc, content, seen; use --text-column content"),
         (
             "score columns.csv --text-column body",
@@ -229,14 +255,28 @@ fn mistakes_are_told_with_what_to_do() {
             "no column `member` (--label-column)",
         ),
         ("score both.csv", &[], 1, "both `text` and `input`; choose one with --text-column"),
-        ("score short.jsonl", &[], 1, "2 of 2 texts could not be scored; first: text 1: "),
+        ("score short.jsonl", &[], 1, "2 of 2 texts could not be scored; first: line 1: "),
         ("score broken.jsonl", &[], 1, "2 of 2 texts could not be scored; first: line 1: not JSON: "),
         ("score mixed.jsonl", &[], 0, "warning: 1 of 5 texts could not be scored; first: line 5: not JSON: "),
         ("score mixed.jsonl --strict", &[], 1, "error: 1 of 5 texts could not be scored; first: line 5: not JSON: "),
         ("score empty.jsonl", &[], 0, ""),
         ("audit empty.jsonl", &[], 1, "the list of samples is empty"),
+        ("audit half.jsonl", &[], 1, "half.jsonl: 1 of 2 samples have a label, and line 3 has none"),
+        ("audit rows.csv", &[], 1, "cannot read rows.csv: line 5: 1 fields, where the header has 2"),
+        (
+            r#"audit pair.jsonl --methods [{"name":"recall","prefix":["b"]}]"#,
+            &[],
+            1,
+            "--methods: /0/prefix/0: the text is also scored, as line 3, so the prefix would contain it",
+        ),
         ("score pretty.json", &[], 1, "write each on one line (`jq -c .`)"),
         ("score utf16.csv", &[], 1, "the file is UTF-16LE, not UTF-8; convert it (`iconv -f UTF-16LE -t UTF-8`)"),
+        (
+            "score utf16.csv --input-format csv",
+            &[],
+            1,
+            "the file is UTF-16LE, not UTF-8; convert it (`iconv -f UTF-16LE -t UTF-8`)",
+        ),
         ("audit labels.csv", &[], 1, "line 2: `label`: the label is \"yes\"; it must be 0 or 1, true or false"),
         ("score fake.parquet", &[], 1, "not a Parquet file: it does not begin with \"PAR1\""),
         ("score texts.jsonl --input-format xml", &[], 2, "possible values: ndjson, json, csv, parquet"),
@@ -249,6 +289,60 @@ fn mistakes_are_told_with_what_to_do() {
         ("score texts.jsonl --tokens --output x.csv", &[], 1, "--tokens lists of tokens fit no table; write NDJSON"),
         ("score texts.jsonl --output absent/x.csv", &[], 1, "cannot write absent/x.csv"),
         ("audit texts.jsonl --scores absent/x.csv", &[], 1, "cannot write absent/x.csv"),
+        ("score texts.jsonl --dtype f8", &[], 2, "possible values: auto, f32, f16, bf16"),
+        ("score texts.jsonl --reference demo", &[], 1, "`demo` cannot be its own reference"),
+        (
+            "score texts.jsonl",
+            &[("PDR_AUDIT_SERVER_PORT", "1")],
+            1,
+            "two underscores separate the parts of a name: PDR_AUDIT__SERVER__PORT",
+        ),
+        ("score texts.jsonl", &[("PDR_AUDIT__LOG__LEVEL", "verbose")], 1, "expected a filter as in \"info\""),
+    ];
+    assert_told(directory.path(), mistakes);
+    assert!(!directory.path().join("x.csv").exists() && !directory.path().join("x.csv.partial").exists());
+}
+
+/// Copies a golden, with one file shorter than it should be.
+fn write_cut_off(directory: &Path, golden: &str, cut: &str, length: usize) {
+    for entry in std::fs::read_dir(goldens::directory(golden)).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        write(directory, &format!("cut-{golden}/{name}"), if name == cut { &bytes[..length] } else { &bytes });
+    }
+}
+
+/// The address of a Hub without a repository, which gives every request this status and `X-Error-Code`.
+fn hub_that_refuses(refusal: Option<(u16, &'static str)>) -> String {
+    let server = HubServer::with(&[]);
+    server.state().refuse = refusal;
+    server.url()
+}
+
+#[test]
+fn mistakes_about_models_are_told_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &[u8]| write(directory.path(), name, content);
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo");
+    let file = |name: &str| std::fs::read(model.join(name)).unwrap();
+    write("texts.jsonl", ndjson().as_bytes());
+    write("no-model/notes.txt", b"x");
+    for directory in ["cut-off", "pointer", "bin-pointer"] {
+        write(&format!("{directory}/config.json"), &file("config.json"));
+        write(&format!("{directory}/tokenizer.json"), &file("tokenizer.json"));
+    }
+    let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n";
+    write("cut-off/model.safetensors", &file("model.safetensors")[..1_000]);
+    write("pointer/model.safetensors", pointer);
+    write("bin-pointer/pytorch_model.bin", pointer);
+    write_cut_off(directory.path(), "gptneox-sharded", "model-00002-of-00004.safetensors", 5_000);
+    write_cut_off(directory.path(), "opt-post-proj", "pytorch_model.bin", 300_000);
+
+    let hubs = [None, Some((401, "GatedRepo")), Some((403, "GatedRepo")), Some((401, "Other"))].map(hub_that_refuses);
+    let [without, gated, forbidden, expired] = hubs.each_ref().map(|url| [("HF_ENDPOINT", url.as_str())]);
+    let offline = [("HF_HUB_OFFLINE", "1")];
+    let mistakes: &[Mistake] = &[
         (
             "score texts.jsonl --model pythia",
             &[],
@@ -269,6 +363,29 @@ fn mistakes_are_told_with_what_to_do() {
             1,
             "at revision `v2` is not completely in the cache, and HF_HUB_OFFLINE is set",
         ),
+        ("score texts.jsonl --model ../a/b", &[], 1, "source `../a/b` is not a directory, nor a repository"),
+        ("score texts.jsonl --model a/b@../c", &without, 1, "the Hub has no model `a/b` at revision `../c`"),
+        (
+            "score texts.jsonl --model no/such",
+            &without,
+            1,
+            "the Hub has no model `no/such` at revision `main`; if it is private, set HF_TOKEN",
+        ),
+        ("score texts.jsonl --model no/such@v2", &without, 1, "the Hub has no model `no/such` at revision `v2`"),
+        ("count-tokens texts.jsonl --model no/such", &without, 1, "the Hub has no model `no/such` at revision `main`"),
+        (
+            "score texts.jsonl --model some/gated",
+            &gated,
+            1,
+            "the model `some/gated` is gated: accept its licence on its page on the Hub and set HF_TOKEN",
+        ),
+        ("audit texts.jsonl --model some/gated", &forbidden, 1, "the model `some/gated` is gated: accept its licence"),
+        (
+            "score texts.jsonl --model some/private",
+            &expired,
+            1,
+            "the Hub refuses access to the model `some/private`: 401 Unauthorized; check HF_TOKEN",
+        ),
         (
             "score texts.jsonl --model no-model",
             &[],
@@ -276,25 +393,45 @@ fn mistakes_are_told_with_what_to_do() {
             "no-model/config.json: no such file; is this the right directory? found: notes.txt",
         ),
         ("score texts.jsonl --model cut-off", &[], 1, "the file is cut off: 1000 of "),
-        ("score texts.jsonl --model pointer", &[], 1, "a pointer of Git LFS, not the weights"),
-        ("score texts.jsonl --dtype f8", &[], 2, "possible values: auto, f32, f16, bf16"),
-        ("score texts.jsonl --reference demo", &[], 1, "`demo` cannot be its own reference"),
         (
-            "score texts.jsonl",
-            &[("PDR_AUDIT_SERVER_PORT", "1")],
+            "score texts.jsonl --model cut-gptneox-sharded",
+            &[],
             1,
-            "two underscores separate the parts of a name: PDR_AUDIT__SERVER__PORT",
+            "model-00002-of-00004.safetensors: the file is cut off: 5000 of 114400 bytes; download it again",
         ),
-        ("score texts.jsonl", &[("PDR_AUDIT__LOG__LEVEL", "verbose")], 1, "expected a filter as in \"info\""),
-    ] {
-        let arguments_list: Vec<&str> = arguments.split(' ').collect();
-        let output = run_with(directory.path(), &arguments_list, environment);
-        let error = stderr(&output);
-        println!("{arguments:55} {:?} {}", output.status.code(), error.trim_end().replace('\n', " | "));
-        assert_eq!(output.status.code(), Some(code), "{arguments}: {error}");
-        assert!(error.contains(said), "{arguments}: {error}");
-    }
-    assert!(!directory.path().join("x.csv").exists() && !directory.path().join("x.csv.partial").exists());
+        (
+            "score texts.jsonl --model cut-opt-post-proj",
+            &[],
+            1,
+            "pytorch_model.bin: the file is cut off after 300000 bytes; download it again",
+        ),
+        ("score texts.jsonl --model pointer", &[], 1, "a pointer of Git LFS, not the weights"),
+        ("score texts.jsonl --model bin-pointer", &[], 1, "pytorch_model.bin: a pointer of Git LFS, not the weights"),
+    ];
+    assert_told(directory.path(), mistakes);
+}
+
+#[test]
+fn a_long_download_is_told_without_a_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), "texts.jsonl", ndjson().as_bytes());
+    let hub = HubServer::with(&[("config.json", b"{}"), ("tokenizer.json", b"{}"), ("model.safetensors", &[0; 2_044])]);
+    hub.state().delay = Duration::from_secs(20);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
+        .args(["score", "texts.jsonl", "--model", REPO])
+        .current_dir(directory.path())
+        .env("HF_HOME", directory.path().join("hub"))
+        .env("HF_ENDPOINT", hub.url())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let line = said.find(|line| line.contains("downloading"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let line = line.expect("a line about the download");
+    assert!(line.starts_with("downloading `tiny`: 0 B of 2.00 KiB, 1") && line.ends_with(" seconds"), "{line}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import time
+from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import numpy
@@ -10,8 +11,10 @@ import pandas
 import pytest
 
 import pdr_audit
-from pdr_audit import AsyncClient, AuditScores, Client
+from pdr_audit import AsyncClient, AuditEvent, AuditScores, Client
+from pdr_audit import _event_stream as event_stream
 from pdr_audit import _protocol as protocol
+from pdr_audit._upload import Upload
 from pdr_audit.types import SampleScores, TextError
 
 AUDIT = {"id": "a", "status": "running", "progress": {"done": 1, "total": 2}}
@@ -98,6 +101,107 @@ def test_what_only_reads_is_asked_again_where_no_answer_came(monkeypatch: pytest
         asyncio.run(ask(3))
 
 
+DATASET = {"id": "sha256:0", "samples": 1, "members": 0, "non_members": 0}
+
+
+def test_what_does_nothing_twice_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "USUAL_RETRY", 0.01)
+
+    def service(*failures: int | None) -> tuple[httpx.MockTransport, list[bytes]]:
+        """Fails with these statuses, or by breaking the connection; keeps the bodies."""
+        bodies: list[bytes] = []
+
+        def handle(request: httpx.Request) -> httpx.Response:
+            bodies.append(request.content)
+            failure = failures[len(bodies) - 1] if len(bodies) <= len(failures) else 200
+            if failure is None:
+                raise httpx.ReadError("cut")
+            answer = {200: AUDIT | DATASET, 503: PROBLEM}[failure]
+            return httpx.Response(failure, json=answer, headers={"retry-after": "0"})
+
+        return httpx.MockTransport(handle), bodies
+
+    transport, bodies = service(None, 503)
+    Client(transport=transport).audit([{"text": "a"}], idempotency_key="k")
+    assert len(bodies) == 3 and len(set(bodies)) == 1
+    transport, bodies = service(None)
+    with pytest.raises(pdr_audit.Unreachable):
+        Client(transport=transport).audit([{"text": "a"}])
+    transport, bodies = service(None, 503)
+    Client(transport=transport).upload([{"text": "a"}])
+    assert bodies == [b'{"text": "a"}\n'] * 3
+    for failure, error in ((None, pdr_audit.Unreachable), (503, pdr_audit.Unavailable)):
+        transport, bodies = service(failure)
+        with pytest.raises(error):
+            Client(transport=transport).upload(iter([b"{}"]))
+        assert bodies == [b"{}"]
+
+
+def test_small_pieces_are_sent_together() -> None:
+    count = 10_000
+    chunks = list(Upload({"text": str(index)} for index in range(count)).chunks())
+    assert b"".join(chunks).count(b"\n") == count
+    assert 1 < len(chunks) < 10
+
+
+def test_events_go_on_where_the_connection_broke_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "PAUSE", 0.01)
+    connections = [
+        ([": comment\n\n", "id: 2\nevent: progress\ndata: {\"done\":0,\"total\":2}\n\nid: 3\nevent: sta"], True),
+        (["id: 3\nevent: status\ndata: {\"status\":\"running\"}\n\n"], False),
+        ([], False),
+        (["id: 8\nevent: progress\ndata: {\"done\":2,\"total\":2}\n\n"], True),
+        (["id: 9\nevent: status\ndata: {\"status\":\"succeeded\"}\n\n"], False),
+    ]
+
+    class Body(httpx.SyncByteStream, httpx.AsyncByteStream):
+        def __init__(self, pieces: list[str], breaks: bool) -> None:
+            self.pieces, self.breaks = pieces, breaks
+
+        def __iter__(self) -> Iterator[bytes]:
+            yield from (piece.encode() for piece in self.pieces)
+            if self.breaks:
+                raise httpx.ReadError("cut")
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for piece in self:
+                yield piece
+
+    def service() -> tuple[httpx.MockTransport, list[str | None]]:
+        seen: list[str | None] = []
+
+        def handle(request: httpx.Request) -> httpx.Response:
+            seen.append(request.headers.get("last-event-id"))
+            pieces, breaks = connections[len(seen) - 1] if len(seen) <= len(connections) else ([], False)
+            return httpx.Response(200, stream=Body(pieces, breaks))
+
+        return httpx.MockTransport(handle), seen
+
+    expected = [
+        AuditEvent(2, "progress", {"done": 0, "total": 2}),
+        AuditEvent(3, "status", {"status": "running"}),
+        AuditEvent(8, "progress", {"done": 2, "total": 2}),
+        AuditEvent(9, "status", {"status": "succeeded"}),
+    ]
+    transport, seen = service()
+    assert list(Client(transport=transport, retries=2).events("a")) == expected
+    assert seen == [None, "2", "3", "3", "8"]
+
+    async def follow(transport: httpx.MockTransport) -> list[AuditEvent]:
+        async with AsyncClient(transport=transport, retries=2) as client:
+            return [event async for event in client.events("a")]
+
+    transport, seen = service()
+    assert asyncio.run(follow(transport)) == expected
+    assert seen == [None, "2", "3", "3", "8"]
+
+    del connections[4:]
+    transport, seen = service()
+    with pytest.raises(pdr_audit.Unreachable, match="/v1/audits/a/events: the stream ends before the audit"):
+        list(Client(transport=transport, retries=2).events("a"))
+    assert seen == [None, "2", "3", "3", "8", "8"]
+
+
 def test_an_audit_that_does_not_succeed_raises() -> None:
     failed = {**AUDIT, "status": "failed", "error": {"detail": "the model failed"}}
     with pytest.raises(pdr_audit.AuditFailed, match="audit a failed: the model failed"):
@@ -138,13 +242,13 @@ def test_cells_of_a_frame_are_plain() -> None:
         }
     )
     assert frame["id"].dtype == float
-    body = protocol.submit(frame, None, None, None, None, None).body
+    body = protocol.submit(frame, None, None, None, None, None, None).body
     assert body == {
         "samples": [{"id": 3, "text": "a", "label": 1, "neighbors": ["c", "d"]}, {"text": "b", "group": "g"}]
     }
     assert type(body["samples"][0]["id"]) is int
     frame = pandas.DataFrame({"text": ["a", "b"], "label": pandas.array([True, None], dtype="boolean")})
-    assert protocol.submit(frame, None, None, None, None, None).body == {
+    assert protocol.submit(frame, None, None, None, None, None, None).body == {
         "samples": [{"text": "a", "label": True}, {"text": "b"}]
     }
 

@@ -1,6 +1,12 @@
 """Against the real program with the demo model."""
 
 import asyncio
+import gzip
+import json
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pandas
 import pytest
@@ -65,6 +71,99 @@ def test_lists_are_read_page_by_page(client: Client, samples: list[Sample]) -> N
         client.wait(id)
     listed = [audit.id for audit in client.audits()]
     assert listed[:3] == submitted[::-1]
+
+
+def lines(samples: list[Sample]) -> bytes:
+    return b"".join(json.dumps(sample).encode() + b"\n" for sample in samples)
+
+
+def test_a_dataset_is_uploaded_audited_and_deleted(client: Client, samples: list[Sample], tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl.gz"
+    path.write_bytes(gzip.compress(lines(samples)))
+    dataset = client.upload(path)
+    assert (dataset.samples, dataset.members, dataset.non_members) == (40, 20, 20)
+    assert client.get_dataset(dataset.id).answer == dataset.answer
+    assert dataset.id in [listed.id for listed in client.datasets()]
+    audit = client.wait(client.audit(dataset, methods=["loss"]))
+    assert audit["loss"]["auroc"] == client.wait(client.audit(samples, methods=["loss"]))["loss"]["auroc"]
+    assert client.audit(dataset.id, methods=["loss"]).answer["dataset"] == dataset.id
+    for listed in client.audits():
+        if not listed.is_final:
+            client.wait(listed)
+    client.delete_dataset(dataset)
+    with pytest.raises(pdr_audit.NotFound):
+        client.get_dataset(dataset)
+
+
+def test_whatever_holds_the_same_samples_is_the_same_dataset(client: Client, samples: list[Sample], url: str) -> None:
+    frame = pandas.DataFrame(samples)
+    csv = frame.rename(columns={"text": "body"}).to_csv(index=False).encode()
+    content = lines(samples)
+    pieces: Iterator[bytes] = iter([content[:1000], content[1000:]])
+
+    async def uploaded() -> list[str]:
+        async def arriving() -> AsyncIterator[bytes]:
+            for piece in (content[:777], content[777:]):
+                yield piece
+
+        async with AsyncClient(url) as service:
+            sources = (arriving(), content, samples, os.environ["PDR_AUDIT_SAMPLES"])
+            return [(await service.upload(source)).id for source in sources]
+
+    ids = [client.upload(source).id for source in (content, pieces, samples, (sample for sample in samples), frame)]
+    ids.append(client.upload(csv, media_type="text/csv", text_column="body").id)
+    *same, whole = asyncio.run(uploaded())
+    assert len({*ids, *same}) == 1 and whole == client.upload(os.environ["PDR_AUDIT_SAMPLES"]).id
+    assert client.upload(samples, words=2).id not in ids
+
+
+def test_a_dataset_with_a_fault_is_refused_with_its_place(client: Client) -> None:
+    with pytest.raises(pdr_audit.InvalidRequest, match="line 2: .*label"):
+        client.upload(b'{"text": "a", "label": 1}\n{"text": "b", "label": 7}\n')
+    with pytest.raises(FileNotFoundError):
+        client.upload("nowhere.jsonl")
+    with pytest.raises(ValueError, match="samples.bin: .*media_type"):
+        client.upload("samples.bin")
+
+
+def test_an_audit_is_submitted_once(client: Client, samples: list[Sample]) -> None:
+    key = str(uuid.uuid4())
+    first, again = (client.audit(samples, methods=["loss"], idempotency_key=key) for _ in range(2))
+    assert first.id == again.id
+    with pytest.raises(pdr_audit.InvalidRequest, match="Idempotency-Key"):
+        client.audit(samples, methods=["zlib"], idempotency_key=key)
+
+
+def test_an_audit_is_followed(client: Client, samples: list[Sample], url: str) -> None:
+    submitted = client.audit(samples, methods=["loss", "min_k"])
+    events = list(client.events(submitted))
+    ids = [event.id for event in events]
+    assert ids == sorted(set(ids))
+    assert (events[-1].name, events[-1].data) == ("status", {"status": "succeeded"})
+    assert [event.data for event in events if event.name == "progress"][-1] == {"done": 40, "total": 40}
+
+    async def follow() -> list[pdr_audit.AuditEvent]:
+        async with AsyncClient(url) as service:
+            return [event async for event in service.events(submitted)]
+
+    assert asyncio.run(follow())[-1] == events[-1]
+    with pytest.raises(pdr_audit.NotFound):
+        list(client.events("nope"))
+
+
+def test_two_audits_are_compared(client: Client, samples: list[Sample], url: str) -> None:
+    a = client.wait(client.audit(samples, methods=["loss"], model="demo-reference"))
+    b = client.wait(client.audit(samples[:15] + samples[20:], methods=["loss"], model="demo"))
+    compared = client.compare(a, b.id)
+    assert compared.answer["samples"]["paired"] == 35
+    assert compared["loss"]["delta"] == compared["loss"]["auroc_b"] - compared["loss"]["auroc_a"]
+    assert compared.to_frame().loc["loss", "delta"] == compared["loss"]["delta"]
+
+    async def compare() -> pdr_audit.Comparison:
+        async with AsyncClient(url) as service:
+            return await service.compare(a, b)
+
+    assert asyncio.run(compare()).answer == compared.answer
 
 
 def test_faults_are_pointed_at(client: Client) -> None:

@@ -133,7 +133,6 @@ impl Audits {
             key: DatasetKey::nil(),
             id: earlier,
             description: json(&totals)?,
-            blocks: 0,
             retain: false,
             has_texts: false,
             created_at: audit.created_at,

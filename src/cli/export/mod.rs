@@ -3,8 +3,10 @@
 mod csv_file;
 
 use crate::new_file::NewFile;
+use crate::scorer::TextResult;
 use crate::table::{ParquetWriter, ResultRow, Table};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -56,9 +58,14 @@ where
             }
         }
         format => {
-            let mut table = Table::new(labels);
+            let (mut table, mut is_empty) = (Table::new(labels), true);
             for row in rows()? {
                 table.add(&row?);
+                is_empty = false;
+            }
+            if is_empty {
+                // What reads the table finds its columns all the same.
+                table.add(&typical_row(labels)?);
             }
             match format {
                 ExportFormat::Parquet => write_parquet(&mut out, table, rows()?).with_context(unwritable)?,
@@ -86,4 +93,14 @@ fn write_parquet(
     }
     writer.finish()?;
     Ok(())
+}
+
+/// The row of a text that every method has scored.
+fn typical_row(labels: &[String]) -> Result<ResultRow> {
+    let scores = labels.iter().map(|label| (label.as_str().into(), 0.5)).collect();
+    let result = TextResult { scores, ..TextResult::default() };
+    match serde_json::to_value(result)? {
+        Value::Object(row) => Ok(row),
+        other => bail!("a result is an object, and not {other}"),
+    }
 }

@@ -1,6 +1,5 @@
 //! One forward pass, and the failures that take the place of its answer.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use crate::engine::request::{Answer, PassInput};
 use crate::models::lora::{Adapter, LoadedAdapter};
 use crate::models::masked::MaskedPosition;
 use crate::models::{CausalLm, LoadedModel, MaskedLm, ModelError};
+use crate::telemetry::panic_message;
 
 /// Runs the model, under an adapter if there is one. There is one answer per input, of its kind, in order.
 pub(super) fn forward(
@@ -76,15 +76,4 @@ fn fill(model: &dyn MaskedLm, inputs: &[&PassInput]) -> Result<Vec<Answer>, Mode
         return Err(ModelError::Forward("answered for the wrong number of masked positions".into()));
     }
     Ok(filled.into_iter().map(Answer::Filled).collect())
-}
-
-/// The message of a panic.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    if let Some(message) = panic.downcast_ref::<&str>() {
-        message
-    } else if let Some(message) = panic.downcast_ref::<String>() {
-        message
-    } else {
-        "no message"
-    }
 }

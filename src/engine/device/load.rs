@@ -5,13 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::forward::panic_message;
 use super::memory::{Resident, eviction_order, evictions};
 use super::resident::ResidentModel;
 use super::thread::Device;
 use crate::engine::record::ModelRecord;
 use crate::models::{self, ModelError};
 use crate::pool::{Lifecycle, Model};
+use crate::telemetry::panic_message;
 
 impl Device<'_> {
     /// Loads a model, after others made room for it where that is needed.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-use super::forward::panic_message;
 use super::memory::fits;
 use super::resident::ResidentModel;
 use super::trial::BudgetChoice;
@@ -19,6 +18,7 @@ use crate::engine::scheduler::{Holdings, Seat, Step};
 use crate::engine::settings::{Calibration, DeviceSlot};
 use crate::engine::shared::Shared;
 use crate::pool::{Model, base_id};
+use crate::telemetry::panic_message;
 
 /// Starts the thread of the device at `index`.
 pub(in crate::engine) fn spawn(

@@ -215,7 +215,11 @@ impl Script {
 
 fn demo_tokenizer() -> Tokenizer {
     static TOKENIZER: OnceLock<Tokenizer> = OnceLock::new();
-    let open = || Origin::Files(DEMO).tokenizer(Err(&crate::hub::HubError::Cancelled)).unwrap();
+    let open = || {
+        Origin::Files(DEMO)
+            .tokenizer(Err(&crate::hub::HubError::Cancelled), &crate::hub::DownloadProgress::default())
+            .unwrap()
+    };
     TOKENIZER.get_or_init(open).clone()
 }
 

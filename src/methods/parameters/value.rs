@@ -1,11 +1,10 @@
 //! The values of parameters as a client writes them: JSON types are checked here, ranges and names are not.
 
-use crate::methods::capped_list::CappedList;
 use crate::methods::generator::GeneratorRequest;
 use crate::methods::grid::Grid;
 use crate::methods::limits::MAX_PREFIX_TEXTS;
 use crate::methods::tuned_score_request::TunedScoreRequest;
-use crate::wire::object_or_null;
+use crate::wire::{CappedList, object_or_null};
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;

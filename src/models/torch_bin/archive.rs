@@ -10,6 +10,12 @@ use zip::{CompressionMethod, ZipArchive};
 /// A state dict of 70 000 tensors needs less; since instructions take memory, there is a limit.
 const LARGEST_PICKLE: usize = 8 << 20;
 
+/// How a zip begins, and how the record that ends it does.
+const ZIP_START: &[u8] = b"PK\x03\x04";
+const ZIP_END: &[u8] = b"PK\x05\x06";
+/// The most bytes from the beginning of the last record to the end of the file: it may end with a comment.
+const LONGEST_END: usize = 22 + 0xffff;
+
 /// The locations of the parts of the file.
 pub struct Archive {
     pub pickle: Range<usize>,
@@ -48,6 +54,9 @@ fn prefix(entries: &BTreeMap<String, Range<usize>>) -> Result<String, TorchBinEr
 
 /// The byte ranges of all entries, each within the file.
 fn entries(file: &[u8]) -> Result<BTreeMap<String, Range<usize>>, TorchBinError> {
+    if is_cut_off(file) {
+        return Err(TorchBinError::CutOff(file.len()));
+    }
     // A broken file is not scanned to its end for an archive behind other data.
     let config = Config { archive_offset: ArchiveOffset::Known(0) };
     let mut archive = ZipArchive::with_config(config, Cursor::new(file)).map_err(not_torch)?;
@@ -55,6 +64,12 @@ fn entries(file: &[u8]) -> Result<BTreeMap<String, Range<usize>>, TorchBinError>
         return Err(TorchBinError::NotTorch("two entries of the zip have the same name".into()));
     }
     (0..archive.len()).map(|index| entry(&mut archive, index, file.len())).collect()
+}
+
+/// Whether the file begins as a zip and does not end as one.
+fn is_cut_off(file: &[u8]) -> bool {
+    let end = &file[file.len().saturating_sub(LONGEST_END)..];
+    file.starts_with(ZIP_START) && !end.windows(ZIP_END.len()).any(|bytes| bytes == ZIP_END)
 }
 
 fn entry(

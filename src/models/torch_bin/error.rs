@@ -9,6 +9,9 @@ pub enum TorchBinError {
          `save_pretrained(DIRECTORY, safe_serialization=True)`"
     )]
     Legacy,
+    /// It ends before the directory of its zip, which comes last and would say how long it is.
+    #[error("the file is cut off after {0} bytes; download it again")]
+    CutOff(usize),
     /// Not a file written by `torch.save`.
     #[error("not a file of PyTorch weights: {0}")]
     NotTorch(String),

@@ -29,7 +29,9 @@ fn declared(eager: bool) -> Lifecycle {
 }
 
 fn model(digest: &str) -> Arc<Model> {
-    let tokenizer = Origin::Files(DEMO).tokenizer(Err(&crate::hub::HubError::Cancelled)).unwrap();
+    let tokenizer = Origin::Files(DEMO)
+        .tokenizer(Err(&crate::hub::HubError::Cancelled), &crate::hub::DownloadProgress::default())
+        .unwrap();
     Arc::new(Model {
         info: ModelInfo {
             id: "m".to_owned(),

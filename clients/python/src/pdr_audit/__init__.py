@@ -3,6 +3,8 @@
 from .async_client import AsyncClient
 from .audit import Audit, AuditScores
 from .client import Client
+from .comparison import Comparison
+from .dataset import Dataset
 from .errors import (
     AuditFailed,
     Conflict,
@@ -14,15 +16,19 @@ from .errors import (
     Unavailable,
     Unreachable,
 )
+from .events import AuditEvent
 from .scores import Scores
 
 __all__ = [
     "AsyncClient",
     "Audit",
+    "AuditEvent",
     "AuditFailed",
     "AuditScores",
     "Client",
+    "Comparison",
     "Conflict",
+    "Dataset",
     "InvalidRequest",
     "NotFound",
     "PdrAuditError",

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 from urllib.parse import quote
 
 import httpx
 
+from ._rows import Samples, rows
+from ._upload import AsyncSource, Upload
 from .audit import Audit, AuditScores
+from .dataset import Dataset
 from .errors import AuditFailed, ProblemError, from_problem
-from .types import Method, Metrics, Overflow, Sample, SampleScores, Status, Text
-
-if TYPE_CHECKING:
-    import pandas
+from .types import Method, Metrics, Overflow, SampleScores, Status, Text
 
 #: Texts to score: one, or several with or without ids.
 Texts: TypeAlias = "str | Iterable[str | Text]"
-#: Samples of an audit; a frame has the columns ``text`` and perhaps ``label``, ``id`` and ``group``.
-Samples: TypeAlias = "Iterable[Sample] | pandas.DataFrame"
+#: Audits and datasets may be given by their ids.
+AuditOrId: TypeAlias = Audit | str
+DatasetOrId: TypeAlias = Dataset | str
 
 DEFAULT_URL = "http://localhost:8080"
 DEFAULT_TIMEOUT = 120.0
 DEFAULT_RETRIES = 5
 #: Seconds between two looks at an audit: at first, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+IDEMPOTENCY_KEY = "idempotency-key"
 #: Seconds before a retry where the service names none, and the most of what it may name.
 USUAL_RETRY, LONGEST_RETRY = 5.0, 60.0
 
@@ -39,9 +41,28 @@ class Call:
     path: str
     body: Mapping[str, Any] | None = None
     query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: A body that is streamed.
+    upload: Upload | None = None
 
-    def build(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
-        return http.build_request(self.method, self.path, json=self.body, params=self.query or None)
+    def build(
+        self, http: httpx.Client | httpx.AsyncClient, content: Iterable[bytes] | AsyncIterable[bytes] | None = None
+    ) -> httpx.Request:
+        """The request; ``content`` are the chunks of its upload."""
+        query, headers = self.query or None, self.headers
+        return http.build_request(
+            self.method, self.path, json=self.body, content=content, params=query, headers=headers
+        )
+
+    def tries_left(self, retries: int) -> int:
+        """How often it may be sent again where ``retries`` are allowed."""
+        return retries if self.upload is None or self.upload.is_repeatable else 0
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether the service does nothing twice where the request comes twice."""
+        # A dataset is the same dataset however often it is uploaded.
+        return self.method == "GET" or IDEMPOTENCY_KEY in self.headers or self.upload is not None
 
 
 def score(
@@ -53,24 +74,66 @@ def score(
 
 
 def submit(
-    samples: Samples,
+    samples: Samples | DatasetOrId,
     methods: Iterable[Method] | None,
     model: str | None,
     overflow: Overflow | None,
     metrics: Metrics | None,
     name: str | None,
+    idempotency_key: str | None,
 ) -> Call:
-    plan = _plan(methods, model, overflow)
-    return Call("POST", "/v1/audits", _given(name=name, samples=_rows(samples), metrics=metrics, **plan))
+    texts = {"dataset": _id(samples)} if isinstance(samples, (Dataset, str)) else {"samples": rows(samples)}
+    body = _given(name=name, metrics=metrics, **texts, **_plan(methods, model, overflow))
+    return Call("POST", "/v1/audits", body, headers=_given(**{IDEMPOTENCY_KEY: idempotency_key}))
 
 
-def one(audit: Audit | str, method: str = "GET", action: str = "") -> Call:
-    id = audit.id if isinstance(audit, Audit) else audit
-    return Call(method, f"/v1/audits/{quote(id, safe='')}{action}")
+def one(audit: AuditOrId, method: str = "GET", action: str = "") -> Call:
+    return Call(method, f"/v1/audits/{_quoted(audit)}{action}")
+
+
+def compare(a: AuditOrId, b: AuditOrId) -> Call:
+    return one(a, action=f"/compare/{_quoted(b)}")
 
 
 def page(status: Status | None, model: str | None, after: str | None) -> Call:
     return Call("GET", "/v1/audits", query=_given(status=status, model=model, after=after))
+
+
+def upload(
+    source: AsyncSource,
+    media_type: str | None,
+    retain: bool,
+    text_column: str | None,
+    label_column: str | None,
+    id_column: str | None,
+    words: int | None,
+) -> Call:
+    streamed = Upload(source)
+    query = _given(
+        retain=None if retain else "false",
+        text_column=text_column,
+        label_column=label_column,
+        id_column=id_column,
+        words=None if words is None else str(words),
+    )
+    headers = {"content-type": media_type or streamed.media_type()}
+    return Call("POST", "/v1/datasets", query=query, headers=headers, upload=streamed)
+
+
+def one_dataset(dataset: DatasetOrId, method: str = "GET") -> Call:
+    return Call(method, f"/v1/datasets/{_quoted(dataset)}")
+
+
+def page_of_datasets(after: str | None) -> Call:
+    return Call("GET", "/v1/datasets", query=_given(after=after))
+
+
+def _id(value: Audit | Dataset | str) -> str:
+    return value if isinstance(value, str) else value.id
+
+
+def _quoted(value: Audit | Dataset | str) -> str:
+    return quote(_id(value), safe="")
 
 
 def _plan(methods: Iterable[Method] | None, model: str | None, overflow: Overflow | None) -> dict[str, Any]:
@@ -81,26 +144,6 @@ def _plan(methods: Iterable[Method] | None, model: str | None, overflow: Overflo
 
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _rows(samples: Samples) -> list[Mapping[str, Any]]:
-    if not hasattr(samples, "to_dict"):
-        return [cast("Mapping[str, Any]", sample) for sample in samples]
-    frame = cast("pandas.DataFrame", samples)
-    rows = cast("list[dict[str, Any]]", frame.astype(object).to_dict("records"))
-    present = cast("list[dict[str, bool]]", frame.notna().to_dict("records"))
-    return [
-        {name: _plain(value) for name, value in row.items() if there[name]}
-        for row, there in zip(rows, present, strict=True)
-    ]
-
-
-def _plain(value: Any) -> Any:
-    """A cell of a frame as JSON has it."""
-    # Arrays of numpy, which are what a file of Parquet has lists as, and its numbers.
-    value = value.tolist() if hasattr(value, "tolist") else value
-    # Integers with gaps among them are floats in a frame, and no field of a sample is a fraction.
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def answer(response: httpx.Response) -> Any:
@@ -138,7 +181,7 @@ def retry_after(response: httpx.Response, tries_left: int) -> float | None:
 
 def retry_unreached(call: Call, error: httpx.TransportError, tries_left: int) -> float | None:
     """The same where no answer came: only what changes nothing is sent again."""
-    if call.method != "GET" or tries_left <= 0 or isinstance(error, httpx.UnsupportedProtocol):
+    if not call.is_idempotent or tries_left <= 0 or isinstance(error, httpx.UnsupportedProtocol):
         return None
     return USUAL_RETRY
 

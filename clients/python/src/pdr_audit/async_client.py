@@ -11,9 +11,15 @@ from typing import Any
 import httpx
 
 from . import _protocol as protocol
-from ._protocol import Call, Samples, Texts
+from ._event_stream import EventStream
+from ._protocol import AuditOrId, Call, DatasetOrId, Texts
+from ._rows import Samples
+from ._upload import AsyncSource
 from .audit import Audit, AuditScores
+from .comparison import Comparison
+from .dataset import Dataset
 from .errors import Unreachable
+from .events import AuditEvent
 from .scores import Scores
 from .types import Method, Metrics, Overflow, Status
 
@@ -22,8 +28,8 @@ class AsyncClient:
     """A client of one service for asyncio; the methods are those of :class:`Client`.
 
     A request that the service cannot take now (503) is sent again after the time that the service names, and one that
-    only reads (GET) 5 s after its connection failed, up to ``retries`` times. ``headers`` go with every request;
-    ``transport`` is one of httpx.
+    does nothing twice (it reads, uploads, or has an idempotency key) 5 s after its connection failed, up to ``retries``
+    times. ``headers`` go with every request; ``transport`` is one of httpx.
     """
 
     def __init__(
@@ -52,20 +58,25 @@ class AsyncClient:
 
     async def audit(
         self,
-        samples: Samples,
+        samples: Samples | DatasetOrId,
         *,
         methods: Iterable[Method] | None = None,
         model: str | None = None,
         overflow: Overflow | None = None,
         metrics: Metrics | None = None,
         name: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Audit:
-        """Submits an audit; see :meth:`wait` for its end."""
-        return Audit(await self._ask(protocol.submit(samples, methods, model, overflow, metrics, name)))
+        """Submits an audit of samples, or of a dataset; see :meth:`wait` for its end.
+
+        The same ``idempotency_key`` with the same request gives the same audit, however often it is submitted.
+        """
+        call = protocol.submit(samples, methods, model, overflow, metrics, name, idempotency_key)
+        return Audit(await self._ask(call))
 
     async def wait(
         self,
-        audit: Audit | str,
+        audit: AuditOrId,
         *,
         progress: Callable[[int, int], object] | None = None,
         timeout: float | None = None,
@@ -92,7 +103,29 @@ class AsyncClient:
             await asyncio.sleep(pause)
         raise AssertionError("pauses have no end")
 
-    async def get_audit(self, audit: Audit | str) -> Audit:
+    async def events(self, audit: AuditOrId) -> AsyncIterator[AuditEvent]:
+        """What happens to an audit, as it happens, until it has ended.
+
+        Where the connection breaks off, the stream goes on with what was not seen; it raises Unreachable where
+        ``retries`` more connections in a row bring nothing.
+        """
+        stream = EventStream(audit, self._retries)
+        while not stream.ended:
+            response, error = await self._send(stream.call(), stream=True), None
+            if not response.is_success:
+                raise protocol.problem(response)
+            try:
+                async for line in response.aiter_lines():
+                    if (event := stream.read(line)) is not None:
+                        yield event
+            except httpx.TransportError as broken:
+                error = broken
+            finally:
+                await response.aclose()
+            if not stream.ended:
+                await asyncio.sleep(stream.pause(error))
+
+    async def get_audit(self, audit: AuditOrId) -> Audit:
         """An audit as it stands."""
         return Audit(await self._ask(protocol.one(audit)))
 
@@ -107,17 +140,55 @@ class AsyncClient:
             if after is None:
                 return
 
-    async def audit_scores(self, audit: Audit | str) -> AuditScores:
+    async def audit_scores(self, audit: AuditOrId) -> AuditScores:
         """The scores of the samples of an audit that has succeeded."""
         return protocol.scores(await self._send(protocol.one(audit, action="/scores")))
 
-    async def cancel(self, audit: Audit | str) -> Audit:
+    async def compare(self, a: AuditOrId, b: AuditOrId) -> Comparison:
+        """How audit b differs from audit a on the samples that both have."""
+        return Comparison(await self._ask(protocol.compare(a, b)))
+
+    async def cancel(self, audit: AuditOrId) -> Audit:
         """Stops an audit."""
         return Audit(await self._ask(protocol.one(audit, "POST", "/cancel")))
 
-    async def delete(self, audit: Audit | str) -> None:
+    async def delete(self, audit: AuditOrId) -> None:
         """Forgets an audit that has ended."""
         await self._ask(protocol.one(audit, "DELETE"))
+
+    async def upload(
+        self,
+        source: AsyncSource,
+        *,
+        media_type: str | None = None,
+        retain: bool = True,
+        text_column: str | None = None,
+        label_column: str | None = None,
+        id_column: str | None = None,
+        words: int | None = None,
+    ) -> Dataset:
+        """Uploads samples as a dataset; see :meth:`Client.upload`. They may also come asynchronously."""
+        columns = (text_column, label_column, id_column)
+        return Dataset(await self._ask(protocol.upload(source, media_type, retain, *columns, words)))
+
+    async def get_dataset(self, dataset: DatasetOrId) -> Dataset:
+        """A dataset."""
+        return Dataset(await self._ask(protocol.one_dataset(dataset)))
+
+    async def datasets(self) -> AsyncIterator[Dataset]:
+        """All datasets, newest first."""
+        after: str | None = None
+        while True:
+            page = await self._ask(protocol.page_of_datasets(after))
+            for dataset in page["datasets"]:
+                yield Dataset(dataset)
+            after = page.get("next")
+            if after is None:
+                return
+
+    async def delete_dataset(self, dataset: DatasetOrId) -> None:
+        """Deletes a dataset with the statistics of its texts; audits of it keep their results."""
+        await self._ask(protocol.one_dataset(dataset, "DELETE"))
 
     async def models(self) -> list[dict[str, Any]]:
         """The models of the service."""
@@ -130,12 +201,16 @@ class AsyncClient:
     async def _ask(self, call: Call) -> Any:
         return protocol.answer(await self._send(call))
 
-    async def _send(self, call: Call) -> httpx.Response:
-        tries_left = self._retries
+    async def _send(self, call: Call, *, stream: bool = False) -> httpx.Response:
+        """The answer; where it is a success and a ``stream``, its body is still to be read."""
+        tries_left = call.tries_left(self._retries)
         while True:
-            request = call.build(self._http)
+            content = None if call.upload is None else call.upload.async_chunks()
+            request = call.build(self._http, content)
             try:
-                response = await self._http.send(request)
+                response = await self._http.send(request, stream=stream)
+                if stream and not response.is_success:
+                    await response.aread()
             except httpx.TransportError as error:
                 delay = protocol.retry_unreached(call, error, tries_left)
                 if delay is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from .events import FINAL
 from .types import MethodReport, Progress, SampleScores, Status
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Audit:
     @property
     def is_final(self) -> bool:
         """Whether nothing will change any more."""
-        return self.status in ("succeeded", "failed", "cancelled")
+        return self.status in FINAL
 
     @property
     def methods(self) -> list[MethodReport]:

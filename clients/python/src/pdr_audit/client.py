@@ -10,9 +10,15 @@ from typing import Any
 import httpx
 
 from . import _protocol as protocol
-from ._protocol import Call, Samples, Texts
+from ._event_stream import EventStream
+from ._protocol import AuditOrId, Call, DatasetOrId, Texts
+from ._rows import Samples
+from ._upload import Source
 from .audit import Audit, AuditScores
+from .comparison import Comparison
+from .dataset import Dataset
 from .errors import Unreachable
+from .events import AuditEvent
 from .scores import Scores
 from .types import Method, Metrics, Overflow, Status
 
@@ -21,8 +27,8 @@ class Client:
     """A client of one service; safe to use from several threads.
 
     A request that the service cannot take now (503) is sent again after the time that the service names, and one that
-    only reads (GET) 5 s after its connection failed, up to ``retries`` times. ``headers`` go with every request;
-    ``transport`` is one of httpx.
+    does nothing twice (it reads, uploads, or has an idempotency key) 5 s after its connection failed, up to ``retries``
+    times. ``headers`` go with every request; ``transport`` is one of httpx.
     """
 
     def __init__(
@@ -51,20 +57,25 @@ class Client:
 
     def audit(
         self,
-        samples: Samples,
+        samples: Samples | DatasetOrId,
         *,
         methods: Iterable[Method] | None = None,
         model: str | None = None,
         overflow: Overflow | None = None,
         metrics: Metrics | None = None,
         name: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Audit:
-        """Submits an audit; see :meth:`wait` for its end."""
-        return Audit(self._ask(protocol.submit(samples, methods, model, overflow, metrics, name)))
+        """Submits an audit of samples, or of a dataset; see :meth:`wait` for its end.
+
+        The same ``idempotency_key`` with the same request gives the same audit, however often it is submitted.
+        """
+        call = protocol.submit(samples, methods, model, overflow, metrics, name, idempotency_key)
+        return Audit(self._ask(call))
 
     def wait(
         self,
-        audit: Audit | str,
+        audit: AuditOrId,
         *,
         progress: Callable[[int, int], object] | None = None,
         timeout: float | None = None,
@@ -91,7 +102,29 @@ class Client:
             time.sleep(pause)
         raise AssertionError("pauses have no end")
 
-    def get_audit(self, audit: Audit | str) -> Audit:
+    def events(self, audit: AuditOrId) -> Iterator[AuditEvent]:
+        """What happens to an audit, as it happens, until it has ended.
+
+        Where the connection breaks off, the stream goes on with what was not seen; it raises Unreachable where
+        ``retries`` more connections in a row bring nothing.
+        """
+        stream = EventStream(audit, self._retries)
+        while not stream.ended:
+            response, error = self._send(stream.call(), stream=True), None
+            if not response.is_success:
+                raise protocol.problem(response)
+            try:
+                for line in response.iter_lines():
+                    if (event := stream.read(line)) is not None:
+                        yield event
+            except httpx.TransportError as broken:
+                error = broken
+            finally:
+                response.close()
+            if not stream.ended:
+                time.sleep(stream.pause(error))
+
+    def get_audit(self, audit: AuditOrId) -> Audit:
         """An audit as it stands."""
         return Audit(self._ask(protocol.one(audit)))
 
@@ -105,17 +138,60 @@ class Client:
             if after is None:
                 return
 
-    def audit_scores(self, audit: Audit | str) -> AuditScores:
+    def audit_scores(self, audit: AuditOrId) -> AuditScores:
         """The scores of the samples of an audit that has succeeded."""
         return protocol.scores(self._send(protocol.one(audit, action="/scores")))
 
-    def cancel(self, audit: Audit | str) -> Audit:
+    def compare(self, a: AuditOrId, b: AuditOrId) -> Comparison:
+        """How audit b differs from audit a on the samples that both have."""
+        return Comparison(self._ask(protocol.compare(a, b)))
+
+    def cancel(self, audit: AuditOrId) -> Audit:
         """Stops an audit."""
         return Audit(self._ask(protocol.one(audit, "POST", "/cancel")))
 
-    def delete(self, audit: Audit | str) -> None:
+    def delete(self, audit: AuditOrId) -> None:
         """Forgets an audit that has ended."""
         self._ask(protocol.one(audit, "DELETE"))
+
+    def upload(
+        self,
+        source: Source,
+        *,
+        media_type: str | None = None,
+        retain: bool = True,
+        text_column: str | None = None,
+        label_column: str | None = None,
+        id_column: str | None = None,
+        words: int | None = None,
+    ) -> Dataset:
+        """Uploads samples as a dataset, in bounded memory.
+
+        ``source`` is the path of a file (NDJSON, a JSON array, CSV, TSV or Parquet, plain or compressed with gzip or
+        zstd), the bytes of one, at once or piece by piece, or samples. ``media_type`` says what it is where the name of
+        the file does not; NDJSON where there is no name. Without ``retain`` the texts are deleted once an audit has used
+        them; ``words`` cuts each text after so many words. An iterator is read once, so its upload is not tried again.
+        """
+        columns = (text_column, label_column, id_column)
+        return Dataset(self._ask(protocol.upload(source, media_type, retain, *columns, words)))
+
+    def get_dataset(self, dataset: DatasetOrId) -> Dataset:
+        """A dataset."""
+        return Dataset(self._ask(protocol.one_dataset(dataset)))
+
+    def datasets(self) -> Iterator[Dataset]:
+        """All datasets, newest first."""
+        after: str | None = None
+        while True:
+            page = self._ask(protocol.page_of_datasets(after))
+            yield from map(Dataset, page["datasets"])
+            after = page.get("next")
+            if after is None:
+                return
+
+    def delete_dataset(self, dataset: DatasetOrId) -> None:
+        """Deletes a dataset with the statistics of its texts; audits of it keep their results."""
+        self._ask(protocol.one_dataset(dataset, "DELETE"))
 
     def models(self) -> list[dict[str, Any]]:
         """The models of the service."""
@@ -128,12 +204,16 @@ class Client:
     def _ask(self, call: Call) -> Any:
         return protocol.answer(self._send(call))
 
-    def _send(self, call: Call) -> httpx.Response:
-        tries_left = self._retries
+    def _send(self, call: Call, *, stream: bool = False) -> httpx.Response:
+        """The answer; where it is a success and a ``stream``, its body is still to be read."""
+        tries_left = call.tries_left(self._retries)
         while True:
-            request = call.build(self._http)
+            content = None if call.upload is None else call.upload.chunks()
+            request = call.build(self._http, content)
             try:
-                response = self._http.send(request)
+                response = self._http.send(request, stream=stream)
+                if stream and not response.is_success:
+                    response.read()
             except httpx.TransportError as error:
                 delay = protocol.retry_unreached(call, error, tries_left)
                 if delay is None:

@@ -53,7 +53,7 @@ class InvalidRequest(ProblemError):
 
 
 class NotFound(ProblemError):
-    """404: there is no such model or audit."""
+    """404: there is no such model, audit or dataset."""
 
 
 class Conflict(ProblemError):

@@ -46,12 +46,20 @@ class Bootstrap(TypedDict, total=False):
     confidence: float
 
 
+class PositionProfile(TypedDict, total=False):
+    by_group: bool
+    positions: int | None
+
+
 class Metrics(TypedDict, total=False):
     """Which statistics an audit reports."""
 
     fpr_targets: list[float]
     roc: bool
     bootstrap: Bootstrap | None
+    average: list[Literal["group"]]
+    position_profile: PositionProfile
+    selected_tokens: int | None
 
 
 class _TextError(TypedDict):
@@ -135,6 +143,25 @@ class MethodReport(_MethodReport, total=False):
     fpr_at_95_tpr: float | None
     bootstrap: dict[str, Any]
     versus_baseline: dict[str, Any]
+
+
+class _MethodDifference(TypedDict):
+    label: str
+    scored: int
+
+
+class MethodDifference(_MethodDifference, total=False):
+    """What a comparison of two audits found of one method."""
+
+    auroc_a: float
+    auroc_b: float
+    delta: float
+    standard_error: float
+    interval: list[float]
+    p_value: float
+    bootstrap_interval: list[float]
+    #: Without labels: of the scores in b minus those in a.
+    mean_difference: float
 
 
 class Progress(TypedDict):

@@ -81,7 +81,7 @@ fn only_what_torch_saves_is_a_torch_file() {
     assert!(error(&[("a/data.pkl", &pickle), ("a/byteorder", b"big")]).contains("little-endian"));
     assert!(error(&[("a/data.pkl", &vec![b'('; (8 << 20) + 1])]).contains("exceeds the maximum of 8 MiB"));
     for other in
-        [&b""[..], b"PK\x03\x04", b"\x80\x02}.", b"version https://git-lfs.github.com/spec/v1\n", &[0; 100_000]]
+        [&b""[..], b"PK\x05\x06", b"\x80\x02}.", b"version https://git-lfs.github.com/spec/v1\n", &[0; 100_000]]
     {
         assert!(matches!(read(other), Err(TorchBinError::NotTorch(_))));
     }

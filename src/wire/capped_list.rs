@@ -1,6 +1,7 @@
 //! A list of which a request may hold only so many elements.
 
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use super::list::{count_rest, first_elements};
+use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,11 +16,13 @@ pub struct CappedList<T, const MAX: usize> {
 
 impl<T, const MAX: usize> CappedList<T, MAX> {
     /// The elements, at most `MAX` of them.
+    #[must_use]
     pub fn kept(&self) -> &[T] {
         &self.kept
     }
 
     /// How many elements the list has.
+    #[must_use]
     pub fn total(&self) -> usize {
         self.total
     }
@@ -27,6 +30,22 @@ impl<T, const MAX: usize> CappedList<T, MAX> {
 
 impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for CappedList<T, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ListVisitor<T, const MAX: usize>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for ListVisitor<T, MAX> {
+            type Value = CappedList<T, MAX>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a sequence")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let kept = first_elements(&mut list, MAX)?;
+                let total = kept.len() + count_rest(&mut list)?;
+                Ok(CappedList { kept, total })
+            }
+        }
+
         deserializer.deserialize_seq(ListVisitor(PhantomData))
     }
 }
@@ -34,32 +53,6 @@ impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for CappedList
 impl<T: Serialize, const MAX: usize> Serialize for CappedList<T, MAX> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.kept.serialize(serializer)
-    }
-}
-
-/// Reads a [`CappedList`]; for visitors of values that may also be something else than a list.
-pub(super) struct ListVisitor<T, const MAX: usize>(pub PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for ListVisitor<T, MAX> {
-    type Value = CappedList<T, MAX>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a sequence")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut kept = Vec::new();
-        while kept.len() < MAX {
-            match list.next_element()? {
-                Some(element) => kept.push(element),
-                None => return Ok(CappedList { total: kept.len(), kept }),
-            }
-        }
-        let mut total = kept.len();
-        while list.next_element::<IgnoredAny>()?.is_some() {
-            total += 1;
-        }
-        Ok(CappedList { kept, total })
     }
 }
 

@@ -1,0 +1,24 @@
+//! What panics say.
+
+use std::any::Any;
+
+/// The message of a panic that was caught.
+#[must_use]
+pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::panic_message;
+    use std::panic::catch_unwind;
+
+    #[test]
+    fn whatever_a_panic_carries_has_a_message() {
+        let message = |work: fn()| panic_message(&*catch_unwind(work).unwrap_err()).to_owned();
+        assert_eq!(message(|| panic!("a text")), "a text");
+        assert_eq!(message(|| panic!("number {}", std::hint::black_box(7))), "number 7");
+        assert_eq!(message(|| std::panic::panic_any(7)), "no message");
+    }
+}
