@@ -45,7 +45,7 @@ fn samples(count: usize) -> String {
     let sample = |number: usize| {
         let mut sample =
             json!({ "text": format!("Sample {number} of the dataset."), "label": number % 2, "id": number });
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             sample["page"] = json!(number);
             sample["index"] = json!("=index");
             sample["source"] = json!({ "book": [number] });
