@@ -6,6 +6,7 @@
 pub mod config;
 pub mod hub;
 mod new_file;
+mod table;
 pub mod telemetry;
 pub mod token_stats;
 pub mod wire;

@@ -3,7 +3,7 @@
 use super::ApiState;
 use super::check::{self, MethodRequests, RequestFaults};
 use super::problem::{Kind, Problem};
-use crate::audits::{AuditMetrics, AuditRequest, AuditSamples, MAX_SAMPLES, NewAudit, Sample};
+use crate::audits::{AuditMetrics, AuditRequest, AuditSamples, MAX_SAMPLES, NewAudit, Sample, columns_error};
 use crate::methods::MethodRequest;
 use crate::scorer::Overflow;
 use crate::statistics::Bootstrap;
@@ -82,6 +82,9 @@ impl AuditBody {
         for (index, sample) in samples.iter().enumerate() {
             if let Some(error) = sample.label_error() {
                 faults.push(format!("/samples/{index}/label"), error);
+            }
+            if let Some(error) = columns_error(&sample.columns) {
+                faults.push(format!("/samples/{index}/columns"), error);
             }
         }
         let (pointer, samples) = match dataset {

@@ -1,12 +1,14 @@
 //! `/v1/audits`: submitted, looked at, cancelled, deleted.
 
 use super::audit_request::AuditBody;
-use super::audit_scores::{self, SampleLine};
+use super::audit_scores;
 use super::audit_view::{Audit, AuditList, location};
+use super::datasets::DatasetFile;
 use super::extract::JsonBody;
 use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
+use super::sample_line::SampleLine;
 use super::{ApiState, answer, audit_list, dataset_check, prefer};
 use crate::audits::{AuditError, AuditRequest, AuditSamples, AuditSnapshot, NewAudit};
 use crate::scorer::{Plan, ScorerError};
@@ -189,9 +191,9 @@ pub async fn get(
 /// The scores of an audit's samples.
 ///
 /// One line a sample, in order. CSV has the columns index, id, label, group, scored_tokens, truncated and windows, one for each
-/// method under its label, then alpha_used, which is empty or a JSON object, and errors, which is empty or a JSON array. In CSV an
-/// id, group or label that begins with `=`, `+`, `-`, `@`, a tab or a carriage return, which a spreadsheet would take for a formula,
-/// has an apostrophe before it.
+/// method under its label, then alpha_used, which is empty or a JSON object, errors, which is empty or a JSON array, and what came
+/// along with the samples. In CSV a text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return, which a spreadsheet would
+/// take for a formula, has an apostrophe before it. Parquet has the same columns as CSV.
 #[utoipa::path(
     get,
     path = "/v1/audits/{id}/scores",
@@ -199,12 +201,13 @@ pub async fn get(
     tag = "audits",
     params(
         ("id" = String, Path, description = "Id of the audit"),
-        ("Accept" = Option<String>, Header, description = "`application/x-ndjson`, or `text/csv`", example = "text/csv")
+        ("Accept" = Option<String>, Header, description = "`application/x-ndjson`, `text/csv` or `application/vnd.apache.parquet`", example = "text/csv")
     ),
     responses(
         (status = 200, description = "The scores", content(
             (SampleLine = "application/x-ndjson"),
-            (String = "text/csv")
+            (String = "text/csv"),
+            (DatasetFile = "application/vnd.apache.parquet")
         )),
         StateProblems
     )
@@ -216,7 +219,7 @@ pub async fn scores(
 ) -> Result<Response, Problem> {
     let audit = state.audits.get(id).await?;
     match state.audits.scores(id).await? {
-        Some(scores) => audit_scores::respond(scores, &headers),
+        Some(scores) => audit_scores::respond(scores, &headers).await,
         None => {
             let detail = format!("the audit is {}; there are scores once it has succeeded", audit.status.name());
             Err(Problem::new(Kind::Conflict, detail))

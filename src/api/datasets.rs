@@ -7,7 +7,7 @@ use super::problems::{DatasetProblems, ListProblems, LookProblems, StateProblems
 use super::route_rules;
 use super::upload::{UploadOptions, store_body};
 use crate::audits::{AuditError, SampleTotals};
-use crate::samples::{ColumnNames, FileKind, ReadOptions};
+use crate::samples::{ColumnNames, DatasetOptions, FileKind, ReadOptions};
 use crate::store::DatasetRow;
 use axum::Json;
 use axum::body::Body;
@@ -48,6 +48,8 @@ pub struct Dataset {
     retain: bool,
     /// Whether the texts are there.
     texts: bool,
+    /// The names of the other columns, which come back with the scores of an audit.
+    columns: Vec<String>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
 }
@@ -69,19 +71,21 @@ pub struct DatasetList {
 
 impl Dataset {
     fn new(row: DatasetRow) -> Result<Self, Problem> {
-        let SampleTotals { samples, members, non_members, groups, text_bytes, .. } =
+        let SampleTotals { samples, members, non_members, groups, text_bytes, columns, .. } =
             serde_json::from_str(&row.description).map_err(Problem::internal)?;
         let DatasetRow { id, retain, has_texts, created_at, .. } = row;
         let id = id.ok_or_else(|| Problem::internal("a dataset without an id"))?;
-        Ok(Self { id, samples, members, non_members, groups, bytes: text_bytes, retain, texts: has_texts, created_at })
+        let (bytes, texts) = (text_bytes, has_texts);
+        Ok(Self { id, samples, members, non_members, groups, bytes, retain, texts, columns, created_at })
     }
 }
 
 /// Upload a dataset.
 ///
 /// One sample: `text` (or `input`), and perhaps `id`, `label`, `group` and `neighbors`, as an object or as a row with these columns.
-/// Other columns are not kept. The body is read as it arrives; a bad line is refused with its number, and nothing is kept. The same
-/// samples again are the same dataset.
+/// Instead of `text` and `label` there may be `member` and `nonmember`. Other columns, at most 256 and 64 KiB for each sample, come
+/// back with the scores of an audit. The body is read as it arrives; a bad line is refused with its number, and nothing is kept. The
+/// same samples again are the same dataset.
 #[utoipa::path(
     post,
     path = "/v1/datasets",
@@ -92,6 +96,7 @@ impl Dataset {
         ("text_column" = Option<String>, Query, description = "Column or field of the texts; `text` or else `input` if left out"),
         ("label_column" = Option<String>, Query, description = "Column or field of the labels; `label` if left out"),
         ("id_column" = Option<String>, Query, description = "Column or field of the ids; `id` if left out"),
+        ("keep_columns" = Option<bool>, Query, description = "Whether other columns are kept; true if left out"),
         ("words" = Option<usize>, Query, minimum = 1, description = "Cut each text after so many words"),
         ("Content-Encoding" = Option<String>, Header, description = "`gzip` or `zstd`", example = "gzip")
     ),
@@ -203,19 +208,21 @@ fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<Up
     let (kind, delimiter) = media(headers)?;
     let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
     let read = ReadOptions { kind: Some(kind), delimiter, columns, limit: Some(state.body_limit) };
-    let (mut options, mut faults) = (UploadOptions { read, words: None, retain: true }, RequestFaults::default());
+    let dataset = DatasetOptions { words: None, keep_columns: true, limit: state.limits.dataset.as_u64() };
+    let (mut options, mut faults) = (UploadOptions { read, dataset, retain: true }, RequestFaults::default());
     for (name, value) in route_rules::parameters(uri) {
         let columns = &mut options.read.columns;
         let fault = match name.as_str() {
             "text_column" => set(&mut columns.text, Some(value)),
             "label_column" => set(&mut columns.label, Some(value)),
             "id_column" => set(&mut columns.id, Some(value)),
-            "retain" => match value.parse() {
-                Ok(retain) => set(&mut options.retain, retain),
+            "retain" | "keep_columns" => match value.parse() {
+                Ok(retain) if name == "retain" => set(&mut options.retain, retain),
+                Ok(keep) => set(&mut options.dataset.keep_columns, keep),
                 Err(_) => Some("it must be `true` or `false`"),
             },
             "words" => match value.parse() {
-                Ok(words) => set(&mut options.words, Some(words)),
+                Ok(words) => set(&mut options.dataset.words, Some(words)),
                 Err(_) => Some("it must be a whole number of at least 1"),
             },
             _ => None,

@@ -3,11 +3,10 @@
 use super::ApiState;
 use super::problem::{Kind, Problem};
 use crate::audits::{AuditError, DatasetWriter, EncodedDataset};
-use crate::samples::{DatasetFault, FileKind, InputFile, ReadOptions, encode_dataset};
+use crate::samples::{DatasetFault, DatasetOptions, FileKind, InputFile, ReadOptions, encode_dataset};
 use axum::body::{Body, Bytes};
 use futures::StreamExt;
 use std::io::{self, Read, Write};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,8 +19,7 @@ const WAITING: usize = 8;
 #[derive(Clone, Debug)]
 pub struct UploadOptions {
     pub read: ReadOptions,
-    /// Cut each text after so many words.
-    pub words: Option<NonZeroUsize>,
+    pub dataset: DatasetOptions,
     /// Whether the texts are kept after an audit has used them.
     pub retain: bool,
 }
@@ -31,15 +29,14 @@ pub struct UploadOptions {
 /// # Errors
 /// The first fault.
 pub async fn store_body(state: &ApiState, body: Body, options: UploadOptions) -> Result<EncodedDataset, Problem> {
-    let limit = state.limits.dataset.as_u64();
-    let retain = options.retain;
+    let (limit, retain) = (options.dataset.limit, options.retain);
     let (chunks, received) = mpsc::channel(WAITING);
     let (blocks, mut encoded_blocks) = mpsc::channel::<String>(WAITING);
     let over = Arc::new(AtomicBool::new(false));
     let noted = Arc::clone(&over);
     let parser = tokio::task::spawn_blocking(move || {
         let input = open(ChunkReader { received, chunk: Bytes::new() }, &options.read, limit, noted)?;
-        encode_dataset(input, &options.read, options.words, limit, |block| blocks.blocking_send(block).is_ok())
+        encode_dataset(input, &options.read, options.dataset, |block| blocks.blocking_send(block).is_ok())
     });
     let place = state.audits.store().clone();
     // It owns the blocks: where the store fails, nobody waits to hand it more.

@@ -4,6 +4,7 @@ use crate::methods::MAX_NEIGHBORS;
 use crate::wire::at_most;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
 use serde_untagged::UntaggedEnumVisitor;
 use std::fmt;
 use std::str::FromStr;
@@ -15,9 +16,18 @@ const LABELS: &str = "0 or 1, true or false, \"member\" or \"non-member\"";
 /// The most groups of an audit.
 pub const MAX_GROUPS: usize = 256;
 
+/// The most bytes, as JSON, of what comes along with a sample.
+const MAX_COLUMN_BYTES: usize = 64 << 10;
+
+/// What comes along with a sample, by name.
+pub type ExtraColumns = Map<String, Value>;
+
 /// One text, labelled or not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with `text`, and perhaps `id`, `label`, `group` and `neighbors`")]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an object with `text`, and perhaps `id`, `label`, `group`, `neighbors` and `columns`"
+)]
 #[schema(as = SampleRequest)]
 pub struct Sample {
     /// Comes back with its scores; need not be unique.
@@ -38,6 +48,10 @@ pub struct Sample {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "at_most::<_, _, MAX_NEIGHBORS>")]
     #[schema(min_items = 1)]
     pub neighbors: Option<Vec<String>>,
+    /// Anything else, by name; it comes back with the scores. At most 64 KiB.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, Value>, required = false)]
+    pub columns: ExtraColumns,
 }
 
 /// The name that a client gives a text. It is returned as it was given: an integer stays an integer.
@@ -91,6 +105,15 @@ impl Sample {
         let label = self.label.filter(|label| label.is_member().is_none())?;
         Some(format!("the label is {}; it must be {LABELS}", label.0))
     }
+}
+
+/// What is wrong with what comes along with a sample, in words.
+#[must_use]
+pub fn columns_error(columns: &ExtraColumns) -> Option<String> {
+    // What was read as JSON can be written as JSON; an empty object takes two bytes.
+    let bytes = if columns.is_empty() { 2 } else { serde_json::to_vec(columns).map_or(usize::MAX, |json| json.len()) };
+    (bytes > MAX_COLUMN_BYTES)
+        .then(|| format!("the other columns take {bytes} bytes as JSON; the limit is {MAX_COLUMN_BYTES}"))
 }
 
 impl fmt::Display for SampleId {

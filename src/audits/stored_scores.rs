@@ -3,8 +3,9 @@
 use super::columns::Column;
 use super::error::AuditError;
 use super::results::{AuditResults, SampleScores};
+use super::totals::SampleTotals;
 use crate::pool::ModelInfo;
-use crate::store::Store;
+use crate::store::{DatasetKey, Store};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -26,7 +27,11 @@ pub struct ScoreHeader {
 #[derive(Clone, Debug)]
 pub struct StoredScores {
     pub header: ScoreHeader,
-    store: Store,
+    /// The names of what came along with the samples, as long as these are there.
+    pub columns: Vec<String>,
+    /// Where the samples are, if anything came along with them.
+    pub(super) samples: Option<DatasetKey>,
+    pub(super) store: Store,
     audit: Uuid,
 }
 
@@ -45,7 +50,12 @@ impl StoredScores {
     pub async fn open(store: &Store, audit: Uuid) -> Result<Option<Self>, AuditError> {
         let Some(header) = store.score_header(audit).await? else { return Ok(None) };
         let header = serde_json::from_str(&header).map_err(|error| unreadable(&error))?;
-        Ok(Some(Self { header, store: store.clone(), audit }))
+        let dataset = store.dataset_of(audit).await?.filter(|dataset| dataset.has_texts);
+        let totals = |description: &str| serde_json::from_str::<SampleTotals>(description);
+        let columns = dataset.as_ref().map(|dataset| totals(&dataset.description)).transpose();
+        let columns = columns.map_err(|error| unreadable(&error))?.map(|totals| totals.columns).unwrap_or_default();
+        let samples = dataset.map(|dataset| dataset.key).filter(|_| !columns.is_empty());
+        Ok(Some(Self { header, columns, samples, store: store.clone(), audit }))
     }
 
     /// One block of rows; none after the last.

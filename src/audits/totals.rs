@@ -1,8 +1,12 @@
 //! What there is to say of samples as a whole, counted one after another.
 
 use super::sample::{MAX_GROUPS, Sample};
+use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+
+/// The most different names of what comes along with samples.
+const MAX_COLUMNS: usize = 256;
 
 /// Counts of the samples of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +27,9 @@ pub struct SampleTotals {
     pub text_bytes: u64,
     /// The first sample without a label.
     pub first_unlabelled: Option<usize>,
+    /// The names of what comes along with samples, in the order in which they come.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
 }
 
 /// Counts samples.
@@ -30,6 +37,7 @@ pub struct SampleTotals {
 pub struct TotalsCounter {
     totals: SampleTotals,
     groups: HashSet<String>,
+    columns: IndexSet<String>,
 }
 
 impl TotalsCounter {
@@ -44,6 +52,11 @@ impl TotalsCounter {
         totals.samples += 1;
         totals.text_bytes += sample.text.len() as u64;
         totals.with_neighbors += usize::from(sample.neighbors.is_some());
+        for name in sample.columns.keys() {
+            if self.columns.len() <= MAX_COLUMNS && !self.columns.contains(name) {
+                self.columns.insert(name.clone());
+            }
+        }
         if let Some(group) = &sample.group {
             totals.grouped += 1;
             // One more than there may be says it all.
@@ -56,7 +69,11 @@ impl TotalsCounter {
     /// The counts so far.
     #[must_use]
     pub fn totals(&self) -> SampleTotals {
-        SampleTotals { groups: self.groups.len(), ..self.totals.clone() }
+        SampleTotals {
+            groups: self.groups.len(),
+            columns: self.columns.iter().cloned().collect(),
+            ..self.totals.clone()
+        }
     }
 }
 
@@ -78,7 +95,7 @@ impl SampleTotals {
     /// What is wrong with the samples as a whole, in words.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
-        let Self { samples, members, non_members, groups, first_unlabelled, .. } = self;
+        let Self { samples, members, non_members, groups, first_unlabelled, columns, .. } = self;
         let labelled = members + non_members;
         if *samples == 0 {
             return Some("the list of samples is empty: it takes at least one".to_owned());
@@ -94,6 +111,9 @@ impl SampleTotals {
             return Some(format!(
                 "there are {members} members and {non_members} non-members; an audit takes both, or no labels"
             ));
+        }
+        if columns.len() > MAX_COLUMNS {
+            return Some(format!("there are more than {MAX_COLUMNS} other columns, which is the limit"));
         }
         (*groups > MAX_GROUPS)
             .then(|| format!("there are more than {MAX_GROUPS} groups; an audit takes at most {MAX_GROUPS}"))
@@ -132,6 +152,16 @@ mod tests {
         assert_eq!((totals(MAX_GROUPS).groups, totals(MAX_GROUPS).fault()), (MAX_GROUPS, None));
         assert_eq!(totals(MAX_GROUPS + 9).groups, MAX_GROUPS + 1);
         assert!(totals(MAX_GROUPS + 1).fault().unwrap().contains("at most 256"));
+    }
+
+    #[test]
+    fn names_of_other_columns_are_listed_once_up_to_one_too_many() {
+        let sample = |name: String| Sample { columns: [(name, 1.into())].into_iter().collect(), ..Sample::default() };
+        let totals = SampleTotals::count(&["b", "a", "b"].map(|name| sample(name.to_owned())));
+        assert_eq!(totals.columns, ["b", "a"]);
+        let many: Vec<Sample> = (0..=MAX_COLUMNS).map(|number| sample(number.to_string())).collect();
+        assert_eq!(SampleTotals::count(&many[1..]).fault(), None);
+        assert!(SampleTotals::count(&many).fault().unwrap().contains("more than 256 other columns"));
     }
 
     #[test]

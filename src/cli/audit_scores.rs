@@ -1,8 +1,9 @@
 //! The scores of an audit's samples, one row each, with what they mean at each false-positive rate.
 
-use super::export::{self, ResultRow};
+use super::export;
 use crate::audits::{AuditReport, AuditResults, SampleScores};
 use crate::samples::Fields;
+use crate::table::ResultRow;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::path::Path;

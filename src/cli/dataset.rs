@@ -1,10 +1,11 @@
 //! `pdr-audit dataset`: samples of a file or of a dataset on the Hub in, the same samples with `text` and `label` out.
 
-use super::export::{self, ResultRow};
+use super::export;
 use super::input::InputArgs;
 use super::source::SampleSource;
 use crate::audits::Sample;
 use crate::samples::{FileSample, ReadOptions};
+use crate::table::ResultRow;
 use crate::telemetry;
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;

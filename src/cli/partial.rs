@@ -7,7 +7,8 @@
 //! - no file of results is lost: one that is left by another run is never overwritten;
 //! - one process writes at a time.
 
-use super::export::{self, ResultRow};
+use super::export;
+use crate::table::ResultRow;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::ffi::OsString;

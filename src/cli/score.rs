@@ -1,6 +1,6 @@
 //! `pdr-audit score`: texts in, results out, in order and in constant memory.
 
-use super::export::{ExportFormat, ResultRow};
+use super::export::ExportFormat;
 use super::input::InputArgs;
 use super::partial::PartialResults;
 use super::progress::Progress;
@@ -10,6 +10,7 @@ use crate::audits::Sample;
 use crate::config::Settings;
 use crate::samples::{BadRecord, FileRecords, FileSample, ReadError, ReadOptions};
 use crate::scorer::{self, Bound, IN_FLIGHT, Plan, Scorer, ScorerError, TextError, TextResult};
+use crate::table::ResultRow;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};

@@ -1,6 +1,6 @@
 //! How many texts were scored, and what was wrong with the first that was not.
 
-use super::export::ResultRow;
+use crate::table::ResultRow;
 use anyhow::{Result, bail};
 use serde_json::Value;
 

@@ -4,9 +4,10 @@ use super::columns::{BadRecord, FileSample};
 use super::error::ReadError;
 use super::input::InputFile;
 use super::place::RecordPlace;
+use super::record::Fields;
 use super::words::first_words;
 use super::{ReadOptions, records};
-use crate::audits::{AuditError, DatasetEncoder, EncodedDataset, Sample};
+use crate::audits::{AuditError, DatasetEncoder, EncodedDataset, Sample, columns_error};
 use std::num::NonZeroUsize;
 
 /// Why a file makes no dataset.
@@ -32,16 +33,26 @@ pub enum DatasetFault {
     Internal(#[from] AuditError),
 }
 
-/// Reads all samples of a file, each text cut after so many words and all of at most `limit` bytes as lines of JSON, and gives `emit` each block that is full; the rest is part of
-/// what is returned. `emit` returns whether more blocks are wanted. Memory is bounded by the largest record and a block.
+/// What becomes of the samples of a file.
+#[derive(Clone, Debug)]
+pub struct DatasetOptions {
+    /// Cut each text after so many words.
+    pub words: Option<NonZeroUsize>,
+    /// Whether columns that are not those of a sample come along with it.
+    pub keep_columns: bool,
+    /// The most bytes of all samples, as lines of JSON.
+    pub limit: u64,
+}
+
+/// Reads all samples of a file and gives `emit` each block that is full; the rest is part of what is returned. `emit` returns
+/// whether more blocks are wanted. Memory is bounded by the largest record and a block.
 ///
 /// # Errors
 /// [`DatasetFault`] for the first fault.
 pub fn encode_dataset(
     input: InputFile,
     options: &ReadOptions,
-    words: Option<NonZeroUsize>,
-    limit: u64,
+    DatasetOptions { words, keep_columns, limit }: DatasetOptions,
     mut emit: impl FnMut(String) -> bool,
 ) -> Result<EncodedDataset, DatasetFault> {
     let mut encoder = DatasetEncoder::default();
@@ -49,13 +60,17 @@ pub fn encode_dataset(
         let record = record?;
         let place = record.place;
         let read = record.fields.map_err(BadRecord::from).and_then(|fields| options.columns.sample(fields));
-        let FileSample { sample, .. } =
+        let FileSample { sample, others } =
             read.map_err(|BadRecord { fault, .. }| DatasetFault::Record { place, fault })?;
+        let columns = if keep_columns { options.columns.extra(others) } else { Fields::new() };
+        if let Some(fault) = columns_error(&columns) {
+            return Err(DatasetFault::Record { place, fault });
+        }
         let text = match words {
             Some(words) => first_words(&sample.text, words.get()).to_owned(),
             None => sample.text,
         };
-        let block = encoder.add(&Sample { text, ..sample })?;
+        let block = encoder.add(&Sample { text, columns, ..sample })?;
         // A table may repeat a value of megabytes in a few bytes.
         if encoder.bytes() > limit {
             return Err(DatasetFault::TooLarge(limit));
@@ -77,12 +92,17 @@ mod tests {
     use crate::samples::ColumnNames;
     use std::io::Cursor;
 
-    fn encode(content: &str, words: Option<usize>) -> Result<(EncodedDataset, Vec<String>), DatasetFault> {
+    fn encode(
+        content: &str,
+        words: Option<usize>,
+        keep_columns: bool,
+    ) -> Result<(EncodedDataset, Vec<String>), DatasetFault> {
         let input = InputFile::from_reader(Cursor::new(content.to_owned()), "").unwrap();
         let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
         let options = ReadOptions { columns, ..ReadOptions::default() };
         let mut blocks = Vec::new();
-        let encoded = encode_dataset(input, &options, words.and_then(NonZeroUsize::new), 8 << 20, |block| {
+        let dataset = DatasetOptions { words: words.and_then(NonZeroUsize::new), keep_columns, limit: 8 << 20 };
+        let encoded = encode_dataset(input, &options, dataset, |block| {
             blocks.push(block);
             true
         })?;
@@ -93,25 +113,38 @@ mod tests {
     #[test]
     fn the_id_is_that_of_the_samples_whatever_the_file() {
         let lines = "{\"input\": \"a b\", \"label\": 1, \"more\": 7}\n\n{\"text\": \"c\", \"label\": \"non-member\"}\n";
-        let (encoded, blocks) = encode(lines, None).unwrap();
+        let (encoded, blocks) = encode(lines, None, false).unwrap();
         assert_eq!(blocks, ["{\"text\":\"a b\",\"label\":1}\n{\"text\":\"c\",\"label\":0}\n"]);
         // printf '%s\n' '{"text":"a b","label":1}' '{"text":"c","label":0}' | sha256sum
         assert_eq!(encoded.id, "sha256:8f811462fdfb987f627828a29ab0a80b99e16223239a17a961c8f210e7958040");
         assert_eq!((encoded.totals.members, encoded.totals.non_members, encoded.totals.text_bytes), (1, 1, 4));
-        assert_eq!(encode("text,label\na b,1\nc,0\n", None).unwrap().0.id, encoded.id);
-        let (cut, _) = encode(lines, Some(1)).unwrap();
+        assert_eq!(encode("text,label\na b,1\nc,0\n", None, true).unwrap().0.id, encoded.id);
+        let (cut, _) = encode(lines, Some(1), false).unwrap();
         assert!(cut.id != encoded.id && cut.totals.text_bytes == 2);
     }
 
     #[test]
+    fn other_columns_come_along_and_are_bounded() {
+        let lines = "{\"input\": \"a\", \"label\": 1, \"page\": [7], \"id\": 3}\n{\"text\": \"c\", \"label\": \"non-member\"}\n";
+        let (encoded, blocks) = encode(lines, None, true).unwrap();
+        let samples =
+            "{\"id\":3,\"text\":\"a\",\"label\":1,\"columns\":{\"page\":[7]}}\n{\"text\":\"c\",\"label\":0}\n";
+        assert_eq!((blocks, encoded.totals.columns), (vec![samples.to_owned()], vec!["page".to_owned()]));
+        let long = format!("{{\"text\": \"a\"}}\n{{\"text\": \"a\", \"page\": \"{}\"}}\n", "x".repeat(65 << 10));
+        let fault = encode(&long, None, true).unwrap_err().to_string();
+        assert_eq!(fault, "line 2: the other columns take 66571 bytes as JSON; the limit is 65536");
+        assert!(encode(&long, None, false).is_ok());
+    }
+
+    #[test]
     fn faults_have_their_place() {
-        let fault = |content: &str| encode(content, None).unwrap_err().to_string();
+        let fault = |content: &str| encode(content, None, true).unwrap_err().to_string();
         let mut many = "{\"text\": \"a\"}\n".repeat(99_998);
         many.push_str("{\"text\": 1}\n");
         assert_eq!(fault(&many), "line 99999: `text`: invalid type: integer `1`, expected a string");
         assert!(fault("{\"text\": \"a\", \"label\": 1}\n").contains("1 members and 0 non-members"));
         assert!(fault("").contains("is empty"));
-        let large = encode(&format!("{{\"text\": \"{}\"}}\n", "a".repeat(8 << 20)), None);
+        let large = encode(&format!("{{\"text\": \"{}\"}}\n", "a".repeat(8 << 20)), None, true);
         assert!(matches!(large, Err(DatasetFault::TooLarge(_))));
     }
 }

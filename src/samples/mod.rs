@@ -27,7 +27,7 @@ mod tests;
 mod words;
 
 pub use columns::{BadRecord, ColumnNames, FileSample};
-pub use dataset::{DatasetFault, encode_dataset};
+pub use dataset::{DatasetFault, DatasetOptions, encode_dataset};
 pub use error::ReadError;
 pub use input::InputFile;
 pub use kind::FileKind;

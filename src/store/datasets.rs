@@ -179,6 +179,17 @@ impl Store {
         row.as_ref().map(dataset_row).transpose()
     }
 
+    /// The dataset of a job, as long as it is there.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn dataset_of(&self, job: Uuid) -> Result<Option<DatasetRow>, StoreError> {
+        let statement =
+            "SELECT datasets.* FROM datasets JOIN jobs ON jobs.dataset = datasets.dataset WHERE jobs.id = $1";
+        let row = sqlx::query(statement).bind(job.to_string()).fetch_optional(&self.pool).await?;
+        row.as_ref().map(dataset_row).transpose()
+    }
+
     /// The datasets that have an id, newest first; only those older than `after`.
     ///
     /// # Errors

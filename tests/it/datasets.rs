@@ -166,7 +166,7 @@ async fn faults_of_uploads_have_a_place_and_nothing_is_kept() {
     let coded =
         app.request(Method::POST, "/v1/datasets").header("content-type", NDJSON).header("content-encoding", "br");
     send(coded).await.problem(415);
-    for query in ["?retain=maybe", "?words=0", "?words=x", "?more=1"] {
+    for query in ["?retain=maybe", "?keep_columns=maybe", "?words=0", "?words=x", "?more=1"] {
         upload(&app, query, NDJSON, lines(2)).await.problem(422);
     }
     assert_eq!(ids(&app).await, [""; 0]);

@@ -5,6 +5,7 @@
 //! `tests/cuda_emulation/` for the C++ compiler that it needs.
 
 mod audit_life;
+mod audit_scores;
 mod audits;
 mod checkpoints;
 mod cli;

@@ -1,7 +1,6 @@
 //! Results as CSV.
 
-use super::ResultRow;
-use super::table::{Table, text};
+use crate::table::{ResultRow, Table, text};
 use crate::wire::inert;
 use anyhow::Result;
 use serde_json::Value;

@@ -1,18 +1,15 @@
 //! Results as files: NDJSON, CSV or Parquet. A row is a result as NDJSON has it; in a table its scores are columns.
 
 mod csv_file;
-mod parquet_file;
-mod table;
 
 use crate::new_file::NewFile;
+use crate::table::{ParquetWriter, ResultRow, Table};
 use anyhow::{Context, Result};
-use serde_json::{Map, Value};
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use table::Table;
 
-/// One result.
-pub type ResultRow = Map<String, Value>;
+/// Rows of Parquet that are held in memory and written at once.
+const GROUP: usize = 10_000;
 
 /// A kind of file that results are written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +61,7 @@ where
                 table.add(&row?);
             }
             match format {
-                ExportFormat::Parquet => parquet_file::write(&mut out, &table, rows()?).with_context(unwritable)?,
+                ExportFormat::Parquet => write_parquet(&mut out, table, rows()?).with_context(unwritable)?,
                 _ => csv_file::write(&mut out, &table, rows()?).with_context(unwritable)?,
             }
         }
@@ -72,4 +69,21 @@ where
     out.flush().with_context(unwritable)?;
     drop(out);
     file.complete().with_context(unwritable)
+}
+
+fn write_parquet(
+    out: impl Write + Send,
+    table: Table,
+    mut rows: impl Iterator<Item = Result<ResultRow>>,
+) -> Result<()> {
+    let mut writer = ParquetWriter::new(out, table)?;
+    loop {
+        let group: Vec<ResultRow> = rows.by_ref().take(GROUP).collect::<Result<_>>()?;
+        if group.is_empty() {
+            break;
+        }
+        writer.write_group(&group)?;
+    }
+    writer.finish()?;
+    Ok(())
 }

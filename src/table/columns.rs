@@ -1,9 +1,11 @@
 //! The columns of results in a table.
 
-use super::ResultRow;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+
+/// One result.
+pub type ResultRow = Map<String, Value>;
 
 /// What the values of a column are; of two kinds the later holds both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,8 +27,17 @@ pub struct Table {
 }
 
 impl Table {
+    /// A table without columns yet; the scores of rows have these labels.
+    #[must_use]
     pub fn new(labels: &[String]) -> Self {
         Self { labels: labels.to_vec(), columns: IndexMap::new() }
+    }
+
+    /// A table with these columns to begin with, whether or not a row has values of them.
+    #[must_use]
+    pub fn with_columns<'a>(labels: &[String], columns: impl IntoIterator<Item = (&'a str, ColumnKind)>) -> Self {
+        let columns = columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect();
+        Self { labels: labels.to_vec(), columns }
     }
 
     /// Takes notice of the columns of a row.
@@ -38,11 +49,13 @@ impl Table {
         }
     }
 
+    /// The columns in order.
     pub fn columns(&self) -> impl Iterator<Item = (&str, ColumnKind)> {
         self.columns.iter().map(|(name, kind)| (name.as_str(), *kind))
     }
 
     /// The values of a row, one for each column; null where it has none.
+    #[must_use]
     pub fn values(&self, row: &ResultRow) -> Vec<Value> {
         let mut cells: Map<String, Value> =
             self.cells(row).into_iter().map(|(name, value)| (name, value.into_owned())).collect();
@@ -103,6 +116,7 @@ fn joined(one: ColumnKind, other: ColumnKind) -> ColumnKind {
 }
 
 /// The value as text: a string as it is, a list or an object as JSON; none where there is none.
+#[must_use]
 pub fn text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Null => None,

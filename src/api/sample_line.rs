@@ -1,0 +1,84 @@
+//! One line of the scores of an audit.
+
+use crate::audits::{ExtraColumns, SampleId, ScoreHeader, ScoredRow};
+use crate::scorer::TextError;
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// The columns of a table before and after those of the methods.
+pub const LEADING: [&str; 7] = ["index", "id", "label", "group", "scored_tokens", "truncated", "windows"];
+pub const TRAILING: [&str; 2] = ["alpha_used", "errors"];
+
+/// One sample.
+#[derive(Serialize, ToSchema)]
+pub struct SampleLine<'a> {
+    /// Place among the samples, from 0.
+    pub index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<&'a SampleId>,
+    /// 1 for a member, 0 for a non-member; absent where the audit has no labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<u8>,
+    /// The group that the sample names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<&'a str>,
+    pub scored_tokens: usize,
+    pub truncated: bool,
+    /// In how many windows the text was read, where the audit asks for windows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows: Option<usize>,
+    /// Score by label of the method.
+    #[serde(serialize_with = "as_map")]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>)]
+    pub scores: Vec<(&'a str, f64)>,
+    /// The alpha of methods weighted by `slope`, by label.
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
+    pub alpha_used: Vec<(&'a str, f64)>,
+    /// What could not be computed, and why.
+    #[schema(value_type = Vec<TextError>)]
+    pub errors: Vec<&'a TextError>,
+    /// What came along with the sample, as long as the samples are kept.
+    #[serde(skip_serializing_if = "ExtraColumns::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, required = false)]
+    pub columns: &'a ExtraColumns,
+}
+
+impl<'a> SampleLine<'a> {
+    /// The line of a row, of which there are `index` before it.
+    pub fn new(header: &'a ScoreHeader, index: usize, ScoredRow { scores: row, columns }: &'a ScoredRow) -> Self {
+        let known = |label: &Arc<str>| header.listed().any(|(_, column)| *column.method.label == **label);
+        Self {
+            index,
+            id: row.id.as_ref(),
+            label: row.member.map(u8::from),
+            group: row.group.as_deref(),
+            scored_tokens: row.scored_tokens,
+            truncated: row.truncated,
+            windows: row.windows,
+            alpha_used: row.alpha_used.iter().map(|(label, alpha)| (&**label, *alpha)).collect(),
+            scores: header
+                .listed()
+                .filter_map(|(place, column)| Some((&*column.method.label, row.scores[place]?)))
+                .collect(),
+            errors: row.errors.iter().filter(|error| error.label.as_ref().is_none_or(known)).collect(),
+            columns,
+        }
+    }
+}
+
+/// The name in a table of what came along with samples: another one where a column of results is called so.
+pub fn column_name<'n>(header: &ScoreHeader, name: &'n str) -> Cow<'n, str> {
+    let is_label = || header.listed().any(|(_, column)| *column.method.label == *name);
+    if LEADING.contains(&name) || TRAILING.contains(&name) || is_label() {
+        Cow::Owned(format!("{name} (input)"))
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+fn as_map<S: Serializer>(scores: &[(&str, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(scores.iter().copied())
+}

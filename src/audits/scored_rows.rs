@@ -1,0 +1,96 @@
+//! The scores of an audit row by row, each with what came along with its sample.
+//!
+//! What came along stays with the samples and is read in step with the scores, so it takes no memory while an audit runs, and
+//! is gone when the samples are.
+
+use super::error::AuditError;
+use super::results::SampleScores;
+use super::sample::ExtraColumns;
+use super::stored_scores::StoredScores;
+use crate::store::{DatasetKey, Store};
+use serde::Deserialize;
+use std::collections::VecDeque;
+
+/// The scores of a sample, and what came along with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoredRow {
+    pub scores: SampleScores,
+    pub columns: ExtraColumns,
+}
+
+/// Reads the rows of an audit in order.
+#[derive(Debug)]
+pub struct ScoreReader {
+    scores: StoredScores,
+    block: usize,
+    /// None where nothing came along.
+    columns: Option<ColumnReader>,
+}
+
+/// Reads what came along with samples, in order.
+#[derive(Debug)]
+struct ColumnReader {
+    store: Store,
+    dataset: DatasetKey,
+    block: usize,
+    /// Read, and not asked for yet.
+    pending: VecDeque<ExtraColumns>,
+}
+
+/// The part of a stored sample that is read here.
+#[derive(Deserialize)]
+struct SampleColumns {
+    #[serde(default)]
+    columns: ExtraColumns,
+}
+
+impl ScoreReader {
+    /// Begins with the first row.
+    #[must_use]
+    pub fn new(scores: StoredScores) -> Self {
+        let store = &scores.store;
+        let reader = |dataset| ColumnReader { store: store.clone(), dataset, block: 0, pending: VecDeque::new() };
+        Self { columns: scores.samples.map(reader), scores, block: 0 }
+    }
+
+    /// What all rows have in common.
+    #[must_use]
+    pub fn scores(&self) -> &StoredScores {
+        &self.scores
+    }
+
+    /// The next rows; none after the last.
+    ///
+    /// # Errors
+    /// As [`StoredScores::block`].
+    pub async fn next_block(&mut self) -> Result<Option<Vec<ScoredRow>>, AuditError> {
+        let Some(block) = self.scores.block(self.block).await? else { return Ok(None) };
+        self.block += 1;
+        let mut rows = Vec::with_capacity(block.len());
+        for scores in block {
+            let columns = match &mut self.columns {
+                Some(columns) => columns.next_columns().await?,
+                None => ExtraColumns::new(),
+            };
+            rows.push(ScoredRow { scores, columns });
+        }
+        Ok(Some(rows))
+    }
+}
+
+impl ColumnReader {
+    /// What came along with the next sample; nothing where the samples were deleted meanwhile.
+    async fn next_columns(&mut self) -> Result<ExtraColumns, AuditError> {
+        if self.pending.is_empty()
+            && let Some(content) = self.store.sample_block(self.dataset, self.block).await?
+        {
+            self.block += 1;
+            for line in content.lines() {
+                let sample: SampleColumns = serde_json::from_str(line)
+                    .map_err(|error| AuditError::Internal(format!("a sample as it is stored: {error}")))?;
+                self.pending.push_back(sample.columns);
+            }
+        }
+        Ok(self.pending.pop_front().unwrap_or_default())
+    }
+}
