@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::cache::StatisticsHold;
 use super::device;
 use super::error::{EngineError, StartError};
 use super::settings::{DeviceSlot, EngineOptions};
@@ -103,6 +104,12 @@ impl Engine {
     /// Waits until a device is lost, and says why; for ever where none ever is. Only a new process can help then.
     pub async fn device_lost(&self) -> String {
         self.pool().signal().wait_for(|| self.shared().facts().lost.clone()).await
+    }
+
+    /// Begins work whose statistics on disk do not make room for others until it is over. `resumed` says that it began in an
+    /// earlier process, and so needs those that are there already.
+    pub fn hold_statistics(&self, resumed: bool) -> StatisticsHold {
+        self.shared().cache.hold(resumed)
     }
 
     /// Deletes the statistics of all sequences, in memory and on disk. Blocks.

@@ -43,6 +43,7 @@ mod submit;
 #[cfg(test)]
 mod tests;
 
+pub use cache::StatisticsHold;
 pub use class::Class;
 pub use error::{EngineError, Refusal, StartError};
 pub use handle::Engine;

@@ -84,7 +84,7 @@ metrics! {
     ENGINE_DISK_CACHE_BYTES = "pdr_audit_engine_disk_cache_bytes", MetricKind::Gauge, Bytes,
         "Size of the token statistics cached on disk, in bytes.";
     ENGINE_DISK_CACHE_DROPPED = "pdr_audit_engine_disk_cache_dropped_writes_total", MetricKind::Counter, Count,
-        "Sequences whose statistics were not written to disk, because the queue was full, they were too large, or the disk failed.";
+        "Sequences whose statistics were not written to disk, because the queue was full, they were too large, the disk failed, or unfinished audits need all that is there.";
     ENGINE_DISK_CACHE_ERRORS = "pdr_audit_engine_disk_cache_errors_total", MetricKind::Counter, Count,
         "Failures of the cache on disk, including corrupted entries. Label: operation (open, read, write).";
     ENGINE_LOADS = "pdr_audit_engine_model_loads_total", MetricKind::Counter, Count,

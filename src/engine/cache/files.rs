@@ -1,7 +1,7 @@
 //! The two files of the cache on disk, and all that is known of redb.
 //!
 //! Two generations bound it: statistics go to the young file, and when that holds half of what is allowed it becomes the
-//! old one and the old one is deleted. So the oldest go first, and their room is really given back.
+//! old one and the old one is deleted, unless unfinished work needs it. So the oldest go first, and their room is really given back.
 //!
 //! Invariants:
 //!
@@ -132,6 +132,11 @@ impl Files {
     pub(super) fn close(self) {
         close(Some(self.young));
         close(self.old);
+    }
+
+    /// Whether there is an old file.
+    pub(super) fn has_old(&self) -> bool {
+        self.old.is_some()
     }
 
     /// Writes the batch. It is on the disk when this returns.

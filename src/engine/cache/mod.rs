@@ -9,10 +9,13 @@
 //! entries.
 
 mod disk;
+mod disk_store;
 mod files;
+mod holds;
 mod record;
 mod stats_cache;
 #[cfg(test)]
 mod tests;
 
+pub use holds::StatisticsHold;
 pub(super) use stats_cache::StatsCache;

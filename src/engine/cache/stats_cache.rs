@@ -5,6 +5,7 @@ use std::sync::Arc;
 use moka::sync::Cache;
 
 use super::disk::Disk;
+use super::holds::{Holds, StatisticsHold};
 use crate::engine::metrics::DiskMetrics;
 use crate::engine::request::{Answer, Pass, Stats};
 use crate::engine::settings::EngineOptions;
@@ -23,6 +24,8 @@ struct StatsKey {
 pub(in crate::engine) struct StatsCache {
     memory: Option<Cache<StatsKey, Stats>>,
     disk: Option<Disk>,
+    /// Work that needs what is on disk.
+    holds: Arc<Holds>,
 }
 
 impl StatsCache {
@@ -37,7 +40,15 @@ impl StatsCache {
                 })
                 .build()
         });
-        Self { memory, disk: settings.disk_cache.as_ref().and_then(|settings| Disk::open(settings, metrics)) }
+        let holds = Arc::<Holds>::default();
+        let disk = settings.disk_cache.as_ref().and_then(|settings| Disk::open(settings, metrics, Arc::clone(&holds)));
+        Self { memory, disk, holds }
+    }
+
+    /// Begins work whose statistics are not dropped from the disk until it is over; `everything` for work that also needs
+    /// those that are there already.
+    pub(in crate::engine) fn hold(&self, everything: bool) -> StatisticsHold {
+        self.holds.begin(everything)
     }
 
     /// Answers a pass of the model of this identity out of the memory; whether it could.

@@ -1,5 +1,8 @@
 //! The cache on disk across restarts, damage and `kill -9`.
 
+#[cfg(unix)]
+mod held;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
