@@ -136,6 +136,7 @@ mod tests {
             started_at: None,
             finished_at: None,
             failure: None,
+            deadline: None,
         }
     }
 

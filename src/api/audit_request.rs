@@ -10,10 +10,14 @@ use crate::statistics::Bootstrap;
 use crate::store::DatasetRow;
 use crate::wire::{List, Object, Shaped, TooMany, counted};
 use serde::{Deserialize, Deserializer};
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// The most false-positive rates in a request.
 const MAX_FPR_TARGETS: usize = 32;
+
+/// The most seconds that an audit can be given: a year.
+const MAX_TIMEOUT: u64 = 31_536_000;
 
 /// The most characters of a name.
 const MAX_NAME: usize = 200;
@@ -46,6 +50,9 @@ pub struct AuditBody {
     /// Which statistics to report.
     #[schema(value_type = Option<AuditMetrics>)]
     metrics: Option<Shaped<Object<AuditMetrics>>>,
+    /// How many seconds after its submission the audit must have ended; it fails otherwise. For as long as it takes if left out.
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
+    timeout_seconds: Option<Shaped<u64>>,
 }
 
 /// A list that need not be there.
@@ -109,6 +116,7 @@ impl AuditBody {
         let metrics =
             check::shaped("/metrics", self.metrics, &mut faults).map(|Object(metrics)| metrics).unwrap_or_default();
         check_metrics(&metrics, &mut faults);
+        let timeout = check_timeout(check::shaped("/timeout_seconds", self.timeout_seconds, &mut faults), &mut faults);
         for fault in metrics.option_faults(&methods, totals.grouped > 0) {
             faults.push(format!("/metrics{}", fault.pointer), fault.detail);
         }
@@ -116,7 +124,7 @@ impl AuditBody {
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         let (model, methods) = (model.id.clone(), methods.to_vec());
         let request = AuditRequest { model, methods, overflow, metrics };
-        Ok(NewAudit { request, name, samples, idempotency_key: None })
+        Ok(NewAudit { request, name, samples, idempotency_key: None, timeout })
     }
 }
 
@@ -125,6 +133,13 @@ fn check_name(name: Option<&str>, faults: &mut RequestFaults) {
     if let Some(count) = characters.filter(|count| !(1..=MAX_NAME).contains(count)) {
         faults.push("/name", format!("the name has {count} characters, outside 1 to {MAX_NAME}"));
     }
+}
+
+fn check_timeout(seconds: Option<u64>, faults: &mut RequestFaults) -> Option<Duration> {
+    if let Some(seconds) = seconds.filter(|seconds| !(1..=MAX_TIMEOUT).contains(seconds)) {
+        faults.push("/timeout_seconds", format!("the audit has {seconds} seconds, outside 1 to {MAX_TIMEOUT}"));
+    }
+    seconds.map(Duration::from_secs)
 }
 
 fn check_metrics(metrics: &AuditMetrics, faults: &mut RequestFaults) {

@@ -44,6 +44,10 @@ pub struct AuditSummary {
     started_at: Option<OffsetDateTime>,
     #[serde(with = "time::serde::rfc3339::option")]
     finished_at: Option<OffsetDateTime>,
+    /// When it must have ended, where the request has `timeout_seconds`.
+    #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    deadline: Option<OffsetDateTime>,
     /// Why it failed.
     error: Option<ProblemBody>,
 }
@@ -105,6 +109,7 @@ impl AuditSummary {
             created_at: snapshot.created_at,
             started_at: snapshot.started_at,
             finished_at: snapshot.finished_at,
+            deadline: snapshot.deadline,
             error: snapshot.failure.as_ref().map(error),
         }
     }

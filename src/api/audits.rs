@@ -12,7 +12,7 @@ use super::sample_line::SampleLine;
 use super::{ApiState, answer, audit_list, dataset_check, prefer};
 use crate::audits::{AuditError, AuditRequest, AuditSamples, AuditSnapshot, NewAudit};
 use crate::scorer::{Plan, ScorerError};
-use crate::store::JobStatus;
+use crate::store::{DatasetRow, JobStatus};
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
@@ -88,13 +88,15 @@ pub async fn submit(
 ) -> Result<Response, Problem> {
     let key = idempotency_key(&headers)?;
     let dataset = match body.dataset() {
-        Some(id) => Some(state.audits.store().dataset(id).await?.ok_or(AuditError::UnknownDataset)?),
+        Some(id) => Some(named_dataset(&state, id, key.as_deref()).await?),
         None => None,
     };
     // Looking for texts that are audited and put before others hashes them all.
     let checking = state.clone();
     let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
-    if let AuditSamples::Dataset(dataset) = &new.samples {
+    if let AuditSamples::Dataset(dataset) = &new.samples
+        && dataset.has_texts
+    {
         dataset_check::methods_fit(&state, dataset, &new.request.methods).await?;
     }
     check_fit(&state, &new.request).await?;
@@ -129,6 +131,18 @@ async fn audit_answer(state: &ApiState, audit: &AuditSnapshot, request_id: &str)
         _ => None,
     };
     answer::json(state, Audit::new(audit, report, request_id)?).await
+}
+
+/// The dataset of this id. Where it is gone, and the submission was made before, what is known of it since then.
+async fn named_dataset(state: &ApiState, id: &str, key: Option<&str>) -> Result<DatasetRow, Problem> {
+    if let Some(dataset) = state.audits.store().dataset(id).await? {
+        return Ok(dataset);
+    }
+    let earlier = match key {
+        Some(key) => state.audits.dataset_of_earlier(key, id).await?,
+        None => None,
+    };
+    Ok(earlier.ok_or(AuditError::UnknownDataset)?)
 }
 
 /// What the client calls this submission.

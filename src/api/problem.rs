@@ -323,6 +323,7 @@ impl From<&FailureRecord> for Problem {
             | FailureKind::StoreFailed => Kind::Unavailable,
             FailureKind::ModelChanged | FailureKind::DatasetGone => Kind::Conflict,
             FailureKind::TooLarge => Kind::TooLarge,
+            FailureKind::DeadlineExceeded => Kind::DeadlineExceeded,
             FailureKind::Abandoned | FailureKind::Internal => Kind::Internal,
         };
         Self::new(kind, &*failure.detail)

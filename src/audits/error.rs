@@ -72,6 +72,9 @@ pub enum AuditFailure {
     /// Each process that ran it ended before the audit did.
     #[error("{0} processes that ran the audit ended before it did; it is not tried again")]
     Abandoned(usize),
+    /// The time that the client gave it is over.
+    #[error("the audit did not end within its `timeout_seconds`")]
+    Overdue,
     /// Our own fault.
     #[error("the audit panicked: {0}")]
     Panicked(String),
@@ -87,6 +90,7 @@ impl AuditFailure {
             | Self::ForeignResults
             | Self::DatasetGone
             | Self::Abandoned(_)
+            | Self::Overdue
             | Self::Panicked(_) => false,
         }
     }

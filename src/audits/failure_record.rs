@@ -46,6 +46,8 @@ pub enum FailureKind {
     DatasetGone,
     /// Each process that ran it ended before it did.
     Abandoned,
+    /// Its time was over.
+    DeadlineExceeded,
     /// A fault of the service itself.
     Internal,
 }
@@ -90,6 +92,7 @@ impl From<&AuditFailure> for FailureRecord {
             AuditFailure::Store(_) => kept_back(FailureKind::StoreFailed, "store"),
             AuditFailure::DatasetGone => told(FailureKind::DatasetGone),
             AuditFailure::Abandoned(_) => told(FailureKind::Abandoned),
+            AuditFailure::Overdue => told(FailureKind::DeadlineExceeded),
             AuditFailure::ForeignResults | AuditFailure::Panicked(_) => kept_back(FailureKind::Internal, "service"),
         }
     }

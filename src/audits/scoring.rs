@@ -110,6 +110,7 @@ pub fn is_of_one_text(failure: &AuditFailure) -> bool {
         | AuditFailure::Store(_)
         | AuditFailure::DatasetGone
         | AuditFailure::Abandoned(_)
+        | AuditFailure::Overdue
         | AuditFailure::Panicked(_) => false,
     }
 }

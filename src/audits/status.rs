@@ -59,17 +59,20 @@ pub struct AuditSnapshot {
     pub finished_at: Option<OffsetDateTime>,
     /// Why it failed.
     pub failure: Option<FailureRecord>,
+    /// When it must have ended.
+    pub deadline: Option<OffsetDateTime>,
 }
 
 impl TryFrom<JobRow> for AuditSnapshot {
     type Error = AuditError;
 
     fn try_from(row: JobRow) -> Result<Self, AuditError> {
-        let JobRow { id, status, summary, done, revision, created_at, started_at, finished_at, failure } = row;
+        let JobRow { id, status, summary, done, revision, created_at, started_at, finished_at, failure, deadline } =
+            row;
         let unreadable =
             |error: serde_json::Error| AuditError::Internal(format!("audit {id} as it is stored: {error}"));
         let failure = failure.map(|failure| serde_json::from_str(&failure)).transpose().map_err(unreadable)?;
         let subject = serde_json::from_str(&summary).map_err(unreadable)?;
-        Ok(Self { id, subject, status, done, revision, created_at, started_at, finished_at, failure })
+        Ok(Self { id, subject, status, done, revision, created_at, started_at, finished_at, failure, deadline })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::StoreError;
 use super::open::Store;
-use super::rows::{count, uuid};
+use super::rows::{count, duration, microseconds, uuid};
 use sqlx::Row;
 use std::time::Duration;
 use uuid::Uuid;
@@ -23,6 +23,8 @@ pub struct ClaimedJob {
     pub dataset: Option<Uuid>,
     /// How many claims there were, this one included.
     pub attempts: usize,
+    /// How much is left of its time; none where there is no limit.
+    pub time_left: Option<Duration>,
     /// What the numbers of an earlier claim came from.
     pub numerics: Option<String>,
 }
@@ -47,8 +49,9 @@ impl Store {
         let statement = "UPDATE jobs SET status = 'running', claim = $1, attempts = attempts + 1, lease_until = {now} + $2, \
              started_at = COALESCE(started_at, {now}), revision = revision + 1 \
              WHERE id = (SELECT id FROM jobs WHERE kind = $3 AND cancel = 0 AND attempts < $4 \
-             AND (status = 'queued' OR (status = 'running' AND lease_until < {now})) ORDER BY id LIMIT 1 {skip_locked}) \
-             RETURNING id, summary, request, dataset, attempts, numerics";
+             AND (status = 'queued' OR (status = 'running' AND lease_until < {now})) AND (deadline IS NULL OR deadline > {now}) \
+             ORDER BY id LIMIT 1 {skip_locked}) \
+             RETURNING id, summary, request, dataset, attempts, numerics, deadline - {now} AS time_left";
         let row = sqlx::query(self.dialect.sql(statement))
             .bind(claim.to_string())
             .bind(microseconds(lease))
@@ -69,6 +72,7 @@ impl Store {
                 dataset: dataset.map_err(|error| StoreError::Damaged(error.to_string()))?,
                 attempts: count(&row, "attempts")?,
                 numerics: row.try_get("numerics")?,
+                time_left: row.try_get::<Option<i64>, _>("time_left")?.map(duration),
             })
         });
         claimed.transpose()
@@ -159,6 +163,31 @@ impl Store {
         rows.iter().map(|row| uuid(row, "id")).collect()
     }
 
+    /// Cuts leases that reach further than a lease ever does, as after the clock was set back: who renews one keeps it, and the
+    /// others end.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn shorten_leases(&self, lease: Duration) -> Result<(), StoreError> {
+        // Much further, since another process may have a longer lease.
+        let statement =
+            "UPDATE jobs SET lease_until = {now} + $1 WHERE status = 'running' AND lease_until > {now} + 10 * $1";
+        sqlx::query(self.dialect.sql(statement)).bind(microseconds(lease)).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    /// Ends jobs whose time is over and that nobody runs; they fail for this reason. Their ids.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn end_overdue(&self, failure: &str) -> Result<Vec<Uuid>, StoreError> {
+        let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, revision = revision + 1 \
+                         WHERE status IN ('queued', 'running') AND cancel = 0 AND deadline <= {now} \
+                         AND (status = 'queued' OR lease_until < {now}) RETURNING id";
+        let rows = sqlx::query(self.dialect.sql(statement)).bind(failure).fetch_all(&self.pool).await?;
+        rows.iter().map(|row| uuid(row, "id")).collect()
+    }
+
     async fn end_cancelled(&self) -> Result<(), StoreError> {
         let statement = "UPDATE jobs SET status = 'cancelled', finished_at = {now}, claim = NULL, revision = revision + 1 \
                          WHERE cancel = 1 AND (status = 'queued' OR (status = 'running' AND lease_until < {now}))";
@@ -171,8 +200,4 @@ impl Store {
         sqlx::query("UPDATE jobs SET lease_until = 0 WHERE status = 'running'").execute(&self.pool).await?;
         Ok(())
     }
-}
-
-fn microseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

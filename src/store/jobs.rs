@@ -3,10 +3,11 @@
 use super::datasets::DatasetKey;
 use super::error::StoreError;
 use super::open::Store;
-use super::rows::{count, time, uuid};
+use super::rows::{count, microseconds, time, uuid};
 use super::status::JobStatus;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AnyConnection, Row, Transaction};
+use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -28,6 +29,8 @@ pub struct NewJob {
     pub weight: usize,
     /// What the client calls this submission.
     pub key: Option<IdempotencyKey>,
+    /// How long after its submission it must have ended.
+    pub timeout: Option<Duration>,
 }
 
 /// The name that a client gives a submission, so that sending it again does not submit it again.
@@ -64,6 +67,8 @@ pub struct JobRow {
     pub finished_at: Option<OffsetDateTime>,
     /// Why it failed, as JSON.
     pub failure: Option<String>,
+    /// When it must have ended.
+    pub deadline: Option<OffsetDateTime>,
 }
 
 /// Which jobs to list.
@@ -100,7 +105,7 @@ impl Store {
 
     async fn insert_job(&self, transaction: &mut Transaction<'_, Any>, job: &NewJob) -> Result<(), StoreError> {
         let statement = "INSERT INTO jobs (id, kind, status, model, summary, request, dataset, weight, done, revision, created_at, \
-             attempts, cancel) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0)";
+             attempts, cancel, deadline) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0, {now} + $9)";
         sqlx::query(self.dialect.sql(statement))
             .bind(job.id.to_string())
             .bind(job.kind)
@@ -110,16 +115,17 @@ impl Store {
             .bind(&*job.request)
             .bind(job.dataset.to_string())
             .bind(i64::try_from(job.weight).unwrap_or(i64::MAX))
+            .bind(job.timeout.map(microseconds))
             .execute(&mut **transaction)
             .await?;
         Ok(())
     }
 
-    /// The job that was submitted under a key, with the digest of what was submitted.
+    /// The job that was submitted under a client's key, by its digest, with the digest of what was submitted.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn submitted_under(&self, key: &IdempotencyKey) -> Result<Option<Submitted>, StoreError> {
+    pub async fn submitted_under(&self, key: &str) -> Result<Option<Submitted>, StoreError> {
         let mut connection = self.pool.acquire().await?;
         known(&mut connection, key).await
     }
@@ -199,10 +205,9 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn delete_ended_before(&self, age: std::time::Duration) -> Result<usize, StoreError> {
+    pub async fn delete_ended_before(&self, age: Duration) -> Result<usize, StoreError> {
         let statement = "SELECT id FROM jobs WHERE finished_at < {now} - $1";
-        let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-        let rows = sqlx::query(self.dialect.sql(statement)).bind(age).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(self.dialect.sql(statement)).bind(microseconds(age)).fetch_all(&self.pool).await?;
         let mut deleted = 0;
         for row in &rows {
             deleted += usize::from(self.delete_job(uuid(row, "id")?).await?);
@@ -222,12 +227,12 @@ async fn claim_key(
     if query.execute(&mut **transaction).await?.rows_affected() > 0 {
         return Ok(None);
     }
-    known(&mut *transaction, key).await
+    known(&mut *transaction, &key.key).await
 }
 
-async fn known(connection: &mut AnyConnection, key: &IdempotencyKey) -> Result<Option<Submitted>, StoreError> {
+async fn known(connection: &mut AnyConnection, key: &str) -> Result<Option<Submitted>, StoreError> {
     let statement = "SELECT job, digest FROM idempotency_keys WHERE client_key = $1";
-    let row = sqlx::query(statement).bind(&*key.key).fetch_optional(connection).await?;
+    let row = sqlx::query(statement).bind(key).fetch_optional(connection).await?;
     row.map(|row| Ok(Submitted::Known { job: uuid(&row, "job")?, digest: row.try_get("digest")? })).transpose()
 }
 
@@ -242,5 +247,6 @@ pub(super) fn job_row(row: &AnyRow) -> Result<JobRow, StoreError> {
         started_at: row.try_get::<Option<i64>, _>("started_at")?.map(time).transpose()?,
         finished_at: row.try_get::<Option<i64>, _>("finished_at")?.map(time).transpose()?,
         failure: row.try_get("failure")?,
+        deadline: row.try_get::<Option<i64>, _>("deadline")?.map(time).transpose()?,
     })
 }

@@ -3,6 +3,7 @@
 use super::error::StoreError;
 use sqlx::Row;
 use sqlx::any::AnyRow;
+use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -14,6 +15,16 @@ pub(super) fn uuid(row: &AnyRow, column: &str) -> Result<Uuid, StoreError> {
 pub(super) fn count(row: &AnyRow, column: &str) -> Result<usize, StoreError> {
     let number: i64 = row.try_get(column)?;
     usize::try_from(number).map_err(|_| StoreError::Damaged(format!("{column} is {number}")))
+}
+
+/// A duration as the database counts it.
+pub(super) fn microseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// A duration of so many microseconds; one of less than none is over.
+pub(super) fn duration(microseconds: i64) -> Duration {
+    Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
 }
 
 /// Microseconds since 1970 as a time.

@@ -6,12 +6,13 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use std::borrow::Cow;
 
 /// Each migration with its number and what it does. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str); 1] = [(
-    1,
-    "datasets and jobs",
-    // A dataset has a key of its own, under which its samples are written before the address of its content is known. `state` is
-    // `uploading`, `ready` or, for the samples of a job that brings them along, `inline`.
-    "CREATE TABLE datasets (
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (
+        1,
+        "datasets and jobs",
+        // A dataset has a key of its own, under which its samples are written before the address of its content is known. `state` is
+        // `uploading`, `ready` or, for the samples of a job that brings them along, `inline`.
+        "CREATE TABLE datasets (
         dataset TEXT PRIMARY KEY,
         id TEXT UNIQUE,
         state TEXT NOT NULL,
@@ -67,7 +68,14 @@ const MIGRATIONS: [(i64, &str, &str); 1] = [(
         digest TEXT NOT NULL,
         job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE
     );",
-)];
+    ),
+    (
+        2,
+        "deadlines",
+        // Samples may have a field `columns` from here on, which earlier versions refuse.
+        "ALTER TABLE jobs ADD COLUMN deadline BIGINT;",
+    ),
+];
 
 /// All migrations.
 pub fn migrator(dialect: Dialect) -> Migrator {

@@ -116,3 +116,54 @@ async fn an_audit_without_scores_is_not_compared() {
     let problem = app.get(&format!("/v1/audits/{}/compare/{}", id(&ended), id(&running))).await.problem(409);
     assert!(problem["detail"].as_str().unwrap().contains("is cancelled"), "{problem}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_known_after_its_dataset_is_gone() {
+    let app = App::start().await;
+    let lines: String = samples(8).as_array().unwrap().iter().map(|sample| format!("{sample}\n")).collect();
+    let upload = async |path: &str| app.post_bytes(path, Some("application/x-ndjson"), lines.clone().into()).await;
+    let dataset = upload("/v1/datasets").await.json()["id"].clone();
+    let body = json!({ "dataset": dataset, "methods": ["loss", { "name": "min_k", "k": 0.5 }], "name": "first" });
+    let first = submit(&app, &body, "k").await.ok();
+    assert_eq!(app.delete(&format!("/v1/datasets/{}", dataset.as_str().unwrap())).await.status, 204);
+
+    let again = submit(&app, &body, "k").await.ok();
+    assert_eq!((id(&again), &again["results"]), (id(&first), &first["results"]));
+    let other_methods = json!({ "dataset": dataset, "methods": ["loss"], "name": "first" });
+    let other_dataset = json!({ "dataset": "sha256:0", "methods": ["loss"], "name": "first" });
+    for other in [other_methods, other_dataset] {
+        let problem = submit(&app, &other, "k").await.problem(422);
+        assert!(problem["detail"].as_str().unwrap().contains("`Idempotency-Key` belongs to"), "{problem}");
+    }
+    submit(&app, &body, "another key").await.problem(404);
+    app.post("/v1/audits", &body).await.problem(404);
+
+    // So is that of a dataset whose texts were not retained.
+    assert_eq!(upload("/v1/datasets?retain=false").await.json()["id"], dataset);
+    let second = submit(&app, &body, "l").await.ok();
+    assert_eq!(id(&submit(&app, &body, "l").await.ok()), id(&second));
+    submit(&app, &body, "m").await.problem(409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_has_as_many_seconds_as_its_request_says() {
+    let app = App::start().await;
+    let body = |seconds: Value| json!({ "samples": samples(4), "methods": ["loss"], "timeout_seconds": seconds });
+    for seconds in [json!(0), json!(31_536_001), json!(-1), json!(1.5), json!("60")] {
+        assert_eq!(app.post("/v1/audits", &body(seconds.clone())).await.pointers(), ["/timeout_seconds"], "{seconds}");
+    }
+    let in_time = submit(&app, &body(json!(3_600)), "k").await.ok();
+    assert_eq!(in_time["status"], "succeeded");
+    assert!(in_time["deadline"].as_str().unwrap() > in_time["finished_at"].as_str().unwrap(), "{in_time}");
+    submit(&app, &body(json!(60)), "k").await.problem(422);
+    assert!(app.audit(&body(Value::Null)).await.ok().get("deadline").is_none());
+
+    // More work than fits a second, even of a tiny model.
+    let sample = |number: usize| json!({ "text": format!("{number} {}", "more and more words of it ".repeat(15)) });
+    let many: Vec<Value> = (0..20_000).map(sample).collect();
+    let late = app.audit(&json!({ "samples": many, "methods": ["loss"], "timeout_seconds": 1 })).await.ok();
+    let error = &late["error"];
+    assert_eq!((&late["status"], &error["status"]), (&json!("failed"), &json!(504)), "{late}");
+    assert_eq!(error["type"], "urn:pdr-audit:problem:deadline-exceeded");
+    assert_eq!(error["detail"], "the audit did not end within its `timeout_seconds`");
+}

@@ -36,10 +36,18 @@ const KIND: &str = "audit";
 /// How often a wait looks whether another process has changed something.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Runs a request on samples, and tells the function how far it is.
-type RunAudit = dyn Fn(Arc<AuditRequest>, SampleBlocks, Box<dyn Fn(RunEvent) + Send + Sync>) -> BoxFuture<'static, RunResult>
-    + Send
-    + Sync;
+/// What there is to run.
+struct AuditWork {
+    request: Arc<AuditRequest>,
+    samples: SampleBlocks,
+    /// Whether it was begun before, and samples may have been scored then.
+    resumed: bool,
+    /// Is told how far it is.
+    progress: Box<dyn Fn(RunEvent) + Send + Sync>,
+}
+
+/// Runs an audit.
+type RunAudit = dyn Fn(AuditWork) -> BoxFuture<'static, RunResult> + Send + Sync;
 type RunResult = Result<AuditOutcome, AuditFailure>;
 
 /// All audits; cheap to clone.
@@ -65,19 +73,21 @@ struct RunnerState {
 impl Audits {
     /// The audits in a store, run by this scorer from now on.
     pub fn start(scorer: Scorer, store: Store, settings: StoreSettings) -> Self {
-        Self::running(store, settings, move |request, samples, progress| {
+        Self::running(store, settings, move |AuditWork { request, samples, resumed, progress }| {
             let scorer = scorer.clone();
-            async move { run(request, &samples, &scorer, progress).await }.boxed()
+            let work = async move {
+                // What is scored stays on disk until the audit has ended, so that to run it again costs no forward pass.
+                let _hold = scorer.engine().hold_statistics(resumed);
+                run(request, &samples, &scorer, progress).await
+            };
+            work.boxed()
         })
     }
 
     fn running(
         store: Store,
         settings: StoreSettings,
-        work: impl Fn(Arc<AuditRequest>, SampleBlocks, Box<dyn Fn(RunEvent) + Send + Sync>) -> BoxFuture<'static, RunResult>
-        + Send
-        + Sync
-        + 'static,
+        work: impl Fn(AuditWork) -> BoxFuture<'static, RunResult> + Send + Sync + 'static,
     ) -> Self {
         let audits = Self {
             shared: Arc::new(RunnerState {
@@ -93,6 +103,7 @@ impl Audits {
         };
         audits.shared.tasks.spawn(audits.clone().take_audits());
         audits.shared.tasks.spawn(audits.clone().keep_up());
+        audits.shared.tasks.spawn(audits.clone().watch_deadlines());
         audits
     }
 

@@ -10,6 +10,7 @@ use crate::audits::status::{AuditSnapshot, AuditSubject};
 use crate::audits::text_digest::TextDigest;
 use crate::audits::totals::SampleTotals;
 use crate::store::{DatasetKey, DatasetRow, IdempotencyKey, NewJob, Submitted};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Audits that may be unfinished at once in memory, where each holds its samples, and in a store that lasts.
@@ -24,6 +25,8 @@ pub struct NewAudit {
     pub samples: AuditSamples,
     /// What the client calls this submission, so that it can send it again.
     pub idempotency_key: Option<String>,
+    /// How long after its submission it must have ended.
+    pub timeout: Option<Duration>,
 }
 
 /// The samples of an audit.
@@ -68,12 +71,12 @@ impl Audits {
         let weight = check_cost(&audit.request, &totals)?;
         let key = idempotency_key(&audit)?;
         if let Some(key) = &key
-            && let Some(known) = store.submitted_under(key).await?
+            && let Some(known) = store.submitted_under(&key.key).await?
         {
             return self.repeated(key, &known).await;
         }
         self.check_room().await?;
-        let NewAudit { request, name, samples, .. } = audit;
+        let NewAudit { request, name, samples, timeout, .. } = audit;
         let id = Uuid::now_v7();
         let subject = AuditSubject::new(&request, name, samples.dataset_id(), &totals);
         let new_samples = matches!(samples, AuditSamples::Inline(_));
@@ -87,6 +90,7 @@ impl Audits {
             dataset,
             weight,
             key,
+            timeout,
         };
         let submitted = store.submit(&job).await;
         if new_samples && !matches!(submitted, Ok(Submitted::Queued)) {
@@ -100,6 +104,40 @@ impl Audits {
                 self.get(id).await
             }
         }
+    }
+
+    /// What stands in for a dataset that is gone, where this key is that of an audit of it: enough to see whether the same is
+    /// submitted again, which gives that audit.
+    ///
+    /// # Errors
+    /// [`AuditError::KeyReused`] where the key is that of another audit, or [`AuditError::Store`].
+    pub async fn dataset_of_earlier(&self, client_key: &str, dataset: &str) -> Result<Option<DatasetRow>, AuditError> {
+        let known = self.store().submitted_under(&stored_key(client_key)?).await?;
+        let Some(Submitted::Known { job, .. }) = known else { return Ok(None) };
+        let audit = self.get(job).await?;
+        let AuditSubject { dataset: earlier, total, members, non_members, .. } = audit.subject;
+        if earlier.as_deref() != Some(dataset) {
+            return Err(AuditError::KeyReused);
+        }
+        // What is not known any more was good enough then.
+        let totals = SampleTotals {
+            samples: total,
+            members,
+            non_members,
+            groups: 1,
+            grouped: total,
+            with_neighbors: total,
+            ..SampleTotals::default()
+        };
+        Ok(Some(DatasetRow {
+            key: DatasetKey::nil(),
+            id: earlier,
+            description: json(&totals)?,
+            blocks: 0,
+            retain: false,
+            has_texts: false,
+            created_at: audit.created_at,
+        }))
     }
 
     async fn check_room(&self) -> Result<(), AuditError> {
@@ -149,8 +187,15 @@ fn idempotency_key(audit: &NewAudit) -> Result<Option<IdempotencyKey>, AuditErro
         AuditSamples::Dataset(dataset) => dataset.id.clone().unwrap_or_default(),
     };
     let name = audit.name.clone().unwrap_or_default();
-    let digest = TextDigest::of_parts([&*json(&audit.request)?, &*name, &*samples]);
-    Ok(Some(IdempotencyKey { key: json(&TextDigest::new(key))?, digest: json(&digest)? }))
+    let timeout = audit.timeout.map(|timeout| timeout.as_secs().to_string());
+    let request = json(&audit.request)?;
+    let digest = TextDigest::of_parts([&*request, &*name, &*samples].into_iter().chain(timeout.as_deref()));
+    Ok(Some(IdempotencyKey { key: stored_key(key)?, digest: json(&digest)? }))
+}
+
+/// The client's key as it is stored.
+fn stored_key(key: &str) -> Result<String, AuditError> {
+    json(&TextDigest::new(key))
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, AuditError> {

@@ -27,7 +27,7 @@ async fn test_audits() -> TestAudits {
     let store = Store::open(None).await.unwrap();
     let (started, leave) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Semaphore::new(0)));
     let (noted, waited_for) = (Arc::clone(&started), Arc::clone(&leave));
-    let audits = Audits::running(store, StoreSettings::default(), move |request, _, progress| {
+    let audits = Audits::running(store, StoreSettings::default(), move |AuditWork { request, progress, .. }| {
         let (noted, waited_for) = (Arc::clone(&noted), Arc::clone(&waited_for));
         async move {
             noted.lock().unwrap().push(request.model.clone());
@@ -48,7 +48,13 @@ fn request(model: &str) -> NewAudit {
         overflow: Overflow::Error,
         metrics: AuditMetrics::default(),
     };
-    NewAudit { request, name: None, samples: AuditSamples::Inline(vec![Sample::default()]), idempotency_key: None }
+    NewAudit {
+        request,
+        name: None,
+        samples: AuditSamples::Inline(vec![Sample::default()]),
+        idempotency_key: None,
+        timeout: None,
+    }
 }
 
 async fn all(audits: &Audits) -> Vec<AuditSnapshot> {
@@ -182,4 +188,25 @@ async fn the_unfinished_are_limited_and_only_the_finished_are_forgotten() {
     assert!(matches!(again, Err(AuditError::NotFound)), "{again:?}");
     let newest_first: Vec<Uuid> = all(&rig.audits).await.iter().map(|snapshot| snapshot.id).collect();
     assert!(newest_first.is_sorted_by(|a, b| a > b) && newest_first.len() == MAX_UNFINISHED[0] - 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_fails_when_its_time_is_over_whether_it_runs_or_waits() {
+    let rig = test_audits().await;
+    let with_timeout = |model: &str, timeout| NewAudit { timeout: Some(timeout), ..request(model) };
+    let running = rig.audits.submit(with_timeout("running", Duration::from_secs(1))).await.unwrap().id;
+    rig.submit_all(MAX_RUNNING - 1).await;
+    rig.started(MAX_RUNNING).await;
+    let waiting = rig.audits.submit(with_timeout("waiting", Duration::from_millis(50))).await.unwrap().id;
+    // The one makes room for another, which is not the one that waited too long.
+    let patient = rig.audits.submit(with_timeout("patient", 2 * SOON)).await.unwrap();
+    assert_eq!(patient.deadline.map(|deadline| deadline - patient.created_at), Some((2 * SOON).try_into().unwrap()));
+    for id in [running, waiting] {
+        let failure = rig.end(id).await.failure.unwrap();
+        let detail = "the audit did not end within its `timeout_seconds`";
+        assert_eq!((failure.kind, &*failure.detail), (FailureKind::DeadlineExceeded, detail));
+    }
+    let started = rig.started(MAX_RUNNING + 1).await;
+    assert_eq!(rig.status(patient.id).await, JobStatus::Running);
+    assert!(!started.contains(&"waiting".to_owned()), "{started:?}");
 }

@@ -1,6 +1,8 @@
-//! What is deleted by itself: audits past their retention, the oldest where memory is all there is, and what was never completed.
+//! What is ended by itself: audits whose time is over. What is deleted by itself: audits past their retention, the oldest where memory is all there is, and what was never completed.
 
-use super::Audits;
+use super::work::{count, json_record};
+use super::{Audits, POLL};
+use crate::audits::error::AuditFailure;
 use crate::audits::limits::MAX_SCORES;
 use crate::store::StoreError;
 use std::time::Duration;
@@ -34,6 +36,29 @@ impl Audits {
             }
         };
         closing.run_until_cancelled(keeping).await;
+    }
+
+    /// Ends audits that nobody runs when their time is over, until the service ends; whoever runs one ends it itself.
+    pub(super) async fn watch_deadlines(self) {
+        let closing = self.shared.closing.clone();
+        let failure = json_record(&AuditFailure::Overdue);
+        let watching = async {
+            loop {
+                tokio::time::sleep(POLL).await;
+                match self.store().end_overdue(&failure).await {
+                    Ok(ended) => {
+                        for id in ended {
+                            tracing::error!(audit = %id, error = %AuditFailure::Overdue, "audit failed");
+                            count("failed");
+                            self.changed();
+                        }
+                    }
+                    // It is tried again in a moment, and the other tasks say that the store does not answer.
+                    Err(error) => tracing::debug!(%error, "deadlines cannot be looked at now"),
+                }
+            }
+        };
+        closing.run_until_cancelled(watching).await;
     }
 
     async fn delete_old(&self) -> Result<(), StoreError> {

@@ -1,7 +1,7 @@
 //! How audits are taken from the store, run and ended.
 
 use super::local_run::LocalRun;
-use super::{Audits, KIND};
+use super::{AuditWork, Audits, KIND};
 use crate::audits::error::AuditFailure;
 use crate::audits::failure_record::FailureRecord;
 use crate::audits::request::AuditRequest;
@@ -38,6 +38,8 @@ enum RunEnd {
     Cancelled,
     /// The process ends.
     Interrupted,
+    /// Its time is over.
+    Overdue,
     /// Another process has taken it over.
     Lost,
 }
@@ -77,6 +79,7 @@ impl Audits {
             // A claim that is lost is seen by its heartbeat.
             let _ = self.store().renew(job.id, job.claim, self.shared.settings.lease, local.done()).await?;
         }
+        self.store().shorten_leases(self.shared.settings.lease).await?;
         let failure = json_record(&AuditFailure::Abandoned(MAX_ATTEMPTS));
         for id in self.store().end_abandoned(MAX_ATTEMPTS, &failure).await? {
             tracing::error!(audit = %id, attempts = MAX_ATTEMPTS, "audit failed: every process that ran it ended");
@@ -110,6 +113,7 @@ impl Audits {
             }
             end = self.keep_claim(job, local) => end,
             () = local.cancel.cancelled() => RunEnd::Cancelled,
+            () = over(job.time_left) => RunEnd::Overdue,
             () = self.shared.closing.cancelled() => {
                 if self.store().is_durable() { RunEnd::Interrupted } else { RunEnd::Cancelled }
             }
@@ -126,7 +130,8 @@ impl Audits {
         let samples = SampleBlocks::Stored { store: self.store().clone(), dataset: dataset.key };
         let noted = Arc::clone(local);
         let progress = Box::new(move |event: RunEvent| noted.note(event));
-        let mut outcome = (self.shared.work)(Arc::new(request), samples, progress).await?;
+        let work = AuditWork { request: Arc::new(request), samples, resumed: job.numerics.is_some(), progress };
+        let mut outcome = (self.shared.work)(work).await?;
         if let Some(before) = &job.numerics
             && local.numerics().is_some_and(|now| now != *before)
         {
@@ -171,6 +176,7 @@ impl Audits {
             RunEnd::Lost => return tracing::warn!(audit = %job.id, "another process has taken over the audit"),
             RunEnd::Interrupted => return self.give_back(job, local).await,
             RunEnd::Cancelled => JobEnd::Cancelled,
+            RunEnd::Overdue => failed(job, &AuditFailure::Overdue),
             RunEnd::Done(done) => match *done {
                 Ok(outcome) => {
                     tokens = Some(outcome.results.usage.tokens);
@@ -179,10 +185,7 @@ impl Audits {
                 Err(failure) if failure.ends_process() && self.store().is_durable() => {
                     return tracing::error!(audit = %job.id, %failure, "audit interrupted: another process takes it over");
                 }
-                Err(failure) => {
-                    tracing::error!(audit = %job.id, error = %failure, "audit failed");
-                    JobEnd::Failed(json_record(&failure))
-                }
+                Err(failure) => failed(job, &failure),
             },
         };
         let status = self.finish(job, local, stored).await;
@@ -230,6 +233,19 @@ impl Audits {
     }
 }
 
+/// Returns when so much time has passed; never where there is no limit.
+async fn over(time_left: Option<Duration>) {
+    match time_left {
+        Some(left) => tokio::time::sleep(left).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn failed(job: &ClaimedJob, failure: &AuditFailure) -> JobEnd {
+    tracing::error!(audit = %job.id, error = %failure, "audit failed");
+    JobEnd::Failed(json_record(failure))
+}
+
 /// The outcome as it is stored. Megabytes of JSON are no work for the async runtime's threads.
 async fn encoded(outcome: AuditOutcome) -> JobEnd {
     let encoding = tokio::task::spawn_blocking(move || {
@@ -248,7 +264,7 @@ async fn encoded(outcome: AuditOutcome) -> JobEnd {
     }
 }
 
-fn json_record(failure: &AuditFailure) -> String {
+pub(super) fn json_record(failure: &AuditFailure) -> String {
     // A record of texts has a form as JSON; were it otherwise, the log has the failure.
     serde_json::to_string(&FailureRecord::from(failure))
         .unwrap_or_else(|_| r#"{"kind":"internal","detail":"?"}"#.to_owned())
@@ -260,7 +276,7 @@ fn subject(job: &ClaimedJob) -> (String, usize) {
     subject.map_or_else(Default::default, |subject| (subject.model, subject.total))
 }
 
-fn count(status: &'static str) {
+pub(super) fn count(status: &'static str) {
     if status != "lost" {
         metrics::counter!(names::AUDITS, "status" => status).increment(1);
     }

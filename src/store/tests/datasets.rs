@@ -16,7 +16,8 @@ async fn written(store: &Store, id: Option<&str>, retain: bool) -> Uuid {
 
 async fn job_on(store: &Store, dataset: Uuid) -> Uuid {
     let (model, summary, request) = ("m".to_owned(), "{}".to_owned(), "{}".to_owned());
-    let job = NewJob { id: Uuid::now_v7(), kind: "audit", model, summary, request, dataset, weight: 1, key: None };
+    let (id, kind, weight) = (Uuid::now_v7(), "audit", 1);
+    let job = NewJob { id, kind, model, summary, request, dataset, weight, key: None, timeout: None };
     store.submit(&job).await.unwrap();
     job.id
 }

@@ -16,7 +16,12 @@ async fn dataset(store: &Store) -> DatasetKey {
 }
 
 async fn submit(store: &Store, model: &str, key: Option<(&str, &str)>) -> (Uuid, Submitted) {
-    let job = NewJob {
+    let job = new_job(store, model, key).await;
+    (job.id, store.submit(&job).await.unwrap())
+}
+
+async fn new_job(store: &Store, model: &str, key: Option<(&str, &str)>) -> NewJob {
+    NewJob {
         id: Uuid::now_v7(),
         kind: "audit",
         model: model.to_owned(),
@@ -26,8 +31,8 @@ async fn submit(store: &Store, model: &str, key: Option<(&str, &str)>) -> (Uuid,
         dataset: dataset(store).await,
         weight: 7,
         key: key.map(|(key, digest)| IdempotencyKey { key: key.to_owned(), digest: digest.to_owned() }),
-    };
-    (job.id, store.submit(&job).await.unwrap())
+        timeout: None,
+    }
 }
 
 async fn claim(store: &Store, lease: Duration) -> Option<ClaimedJob> {
@@ -143,8 +148,7 @@ async fn a_key_names_one_submission() {
         for digest in ["d", "other"] {
             assert_eq!(submit(store, "m", Some(("k", digest))).await.1, known, "{name}");
         }
-        let key = IdempotencyKey { key: "k".to_owned(), digest: String::new() };
-        assert_eq!(store.submitted_under(&key).await.unwrap(), Some(known), "{name}");
+        assert_eq!(store.submitted_under("k").await.unwrap(), Some(known), "{name}");
         assert_eq!(store.jobs(&every()).await.unwrap().len(), 1, "{name}");
         assert_eq!(submit(store, "m", Some(("l", "d"))).await.1, Submitted::Queued, "{name}");
         let both = [submit(store, "m", Some(("race", "d"))), submit(store, "m", Some(("race", "d")))];
@@ -201,5 +205,78 @@ async fn what_ended_long_ago_is_deleted() {
         tokio::time::sleep(Duration::from_millis(5)).await;
         assert_eq!(store.delete_ended_before(Duration::from_millis(1)).await.unwrap(), 1, "{name}");
         assert!(store.job(id).await.unwrap().is_none(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_ends_when_its_time_is_over() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        let in_time = async |timeout| {
+            let job = NewJob { timeout: Some(timeout), ..new_job(store, "m", None).await };
+            store.submit(&job).await.unwrap();
+            job.id
+        };
+        let running = in_time(Duration::from_millis(300)).await;
+        let claimed = claim(store, LEASE).await.unwrap();
+        let left = claimed.time_left.unwrap();
+        assert!(
+            claimed.id == running && left > Duration::ZERO && left <= Duration::from_millis(300),
+            "{name}: {left:?}"
+        );
+        let queued = in_time(Duration::from_millis(1)).await;
+        let patient = in_time(LEASE).await;
+        let (unbounded, _) = submit(store, "m", None).await;
+        tokio::time::sleep(Duration::from_millis(350)).await;
+        assert_eq!(claim(store, OVER).await.unwrap().id, patient, "{name}: what is overdue is not begun");
+        assert_eq!(store.end_overdue("{}").await.unwrap(), [queued], "{name}: whoever runs a job ends it");
+        let ended = store.job(queued).await.unwrap().unwrap();
+        assert_eq!((ended.status, ended.failure.as_deref()), (JobStatus::Failed, Some("{}")), "{name}");
+        assert!(ended.deadline.unwrap() > ended.created_at && ended.finished_at >= ended.deadline, "{name}");
+        assert_eq!(store.job(unbounded).await.unwrap().unwrap().deadline, None, "{name}");
+        // The process that ran it has ended.
+        store.renew(running, claimed.claim, OVER, 0).await.unwrap().unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert_eq!(store.end_overdue("{}").await.unwrap(), [running], "{name}");
+        assert_eq!(claim(store, LEASE).await.unwrap().id, patient, "{name}: its lease was over");
+        assert_eq!(claim(store, LEASE).await.unwrap().time_left, None, "{name}");
+    }
+}
+
+/// All times of the jobs, as if the clock were set back or forward by so many seconds.
+async fn set_clock(store: &Store, seconds: i64) {
+    let statement =
+        "UPDATE jobs SET created_at = created_at - $1, started_at = started_at - $1, lease_until = lease_until - $1";
+    sqlx::query(statement).bind(seconds * 1_000_000).execute(&store.pool).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_loses_no_job_and_gives_none_to_two() {
+    for place in test_stores().await {
+        let (store, name) = (&place.store, place.name);
+        let (id, _) = submit(store, "m", None).await;
+        let first = claim(store, LEASE).await.unwrap();
+        // Forward: the lease is over, and the first to notice has the job.
+        set_clock(store, 3_600).await;
+        assert_eq!(store.renew(id, first.claim, LEASE, 1).await.unwrap(), Ok(false), "{name}: nobody took it");
+        set_clock(store, 3_600).await;
+        let second = claim(store, LEASE).await.unwrap();
+        assert_eq!(second.id, id, "{name}");
+        assert_eq!(store.finish(id, first.claim, 1, &succeeded()).await.unwrap(), Err(LostClaim), "{name}");
+        // Back: the lease would last for an hour more. Who renews it keeps it.
+        set_clock(store, -3_600).await;
+        store.shorten_leases(LEASE).await.unwrap();
+        assert!(claim(store, LEASE).await.is_none(), "{name}");
+        assert_eq!(store.renew(id, second.claim, LEASE, 1).await.unwrap(), Ok(false), "{name}");
+        set_clock(store, -3_600).await;
+        // Nobody does, and it ends after a lease from now.
+        let short = Duration::from_millis(20);
+        store.shorten_leases(short).await.unwrap();
+        tokio::time::sleep(short * 2).await;
+        let third = claim(store, LEASE).await.unwrap();
+        assert_eq!((third.id, third.attempts), (id, 3), "{name}");
+        assert_eq!(store.finish(id, third.claim, 1, &succeeded()).await.unwrap(), Ok(()), "{name}");
+        let ended = store.job(id).await.unwrap().unwrap();
+        assert!(ended.status == JobStatus::Succeeded && ended.finished_at.is_some(), "{name}");
     }
 }

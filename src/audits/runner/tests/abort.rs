@@ -3,7 +3,7 @@
 use super::{SOON, request};
 use crate::audits::error::AuditFailure;
 use crate::audits::failure_record::FailureKind;
-use crate::audits::runner::Audits;
+use crate::audits::runner::{AuditWork, Audits};
 use crate::config::{StoreSettings, StoreUrl};
 use crate::store::{JobStatus, Store};
 use futures::FutureExt;
@@ -20,7 +20,7 @@ async fn audits(file: &Path) -> Audits {
     let store = Store::open(Some(&url)).await.unwrap();
     let settings = StoreSettings { url: Some(url), lease: Duration::from_secs(1), ..StoreSettings::default() };
     let is_child = std::env::var_os(FILE).is_some();
-    Audits::running(store, settings, move |request, _, _| {
+    Audits::running(store, settings, move |AuditWork { request, .. }| {
         async move {
             if !is_child {
                 // The process that only submits runs nothing.
