@@ -38,4 +38,6 @@ mod parity;
 mod peak_memory;
 mod pool;
 mod score;
+#[cfg(unix)]
+mod store_faults;
 mod structure;
