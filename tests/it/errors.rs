@@ -188,7 +188,7 @@ async fn faults_of_samples_are_pointed_at() {
             json!([sample(json!(1)), sample(Value::Null), sample(json!(0))]),
             json!({}),
             vec!["/samples"],
-            "2 of 3 samples have a label, and sample 1",
+            "2 of 3 samples have a label, and /samples/1 has none",
         ),
         (
             json!([sample(json!(1)), sample(json!(0))]),
