@@ -242,13 +242,13 @@ def test_cells_of_a_frame_are_plain() -> None:
         }
     )
     assert frame["id"].dtype == float
-    body = protocol.submit(frame, None, None, None, None, None, None).body
+    body = protocol.submit(frame, None, None, None, None, None, None, None).body
     assert body == {
         "samples": [{"id": 3, "text": "a", "label": 1, "neighbors": ["c", "d"]}, {"text": "b", "group": "g"}]
     }
     assert type(body["samples"][0]["id"]) is int
     frame = pandas.DataFrame({"text": ["a", "b"], "label": pandas.array([True, None], dtype="boolean")})
-    assert protocol.submit(frame, None, None, None, None, None, None).body == {
+    assert protocol.submit(frame, None, None, None, None, None, None, None).body == {
         "samples": [{"text": "a", "label": True}, {"text": "b"}]
     }
 

@@ -126,6 +126,14 @@ def test_a_dataset_with_a_fault_is_refused_with_its_place(client: Client) -> Non
         client.upload("samples.bin")
 
 
+def test_other_columns_come_back_with_the_scores(client: Client, samples: list[Sample]) -> None:
+    rows = [{**sample, "page": page} for page, sample in enumerate(samples)]
+    kept, left = client.upload(rows), client.upload(rows, keep_columns=False)
+    assert (kept.answer["columns"], left.answer["columns"]) == (["page"], [])
+    audit = client.wait(client.audit(kept, methods=["loss"], timeout_seconds=60))
+    assert [sample["columns"]["page"] for sample in client.audit_scores(audit)] == list(range(40))
+
+
 def test_an_audit_is_submitted_once(client: Client, samples: list[Sample]) -> None:
     key = str(uuid.uuid4())
     first, again = (client.audit(samples, methods=["loss"], idempotency_key=key) for _ in range(2))

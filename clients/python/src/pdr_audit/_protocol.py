@@ -80,10 +80,12 @@ def submit(
     overflow: Overflow | None,
     metrics: Metrics | None,
     name: str | None,
+    timeout_seconds: int | None,
     idempotency_key: str | None,
 ) -> Call:
     texts = {"dataset": _id(samples)} if isinstance(samples, (Dataset, str)) else {"samples": rows(samples)}
-    body = _given(name=name, metrics=metrics, **texts, **_plan(methods, model, overflow))
+    plan = _plan(methods, model, overflow)
+    body = _given(name=name, metrics=metrics, timeout_seconds=timeout_seconds, **texts, **plan)
     return Call("POST", "/v1/audits", body, headers=_given(**{IDEMPOTENCY_KEY: idempotency_key}))
 
 
@@ -103,6 +105,7 @@ def upload(
     source: AsyncSource,
     media_type: str | None,
     retain: bool,
+    keep_columns: bool,
     text_column: str | None,
     label_column: str | None,
     id_column: str | None,
@@ -111,6 +114,7 @@ def upload(
     streamed = Upload(source)
     query = _given(
         retain=None if retain else "false",
+        keep_columns=None if keep_columns else "false",
         text_column=text_column,
         label_column=label_column,
         id_column=id_column,

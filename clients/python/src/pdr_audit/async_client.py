@@ -65,13 +65,15 @@ class AsyncClient:
         overflow: Overflow | None = None,
         metrics: Metrics | None = None,
         name: str | None = None,
+        timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
     ) -> Audit:
         """Submits an audit of samples, or of a dataset; see :meth:`wait` for its end.
 
-        The same ``idempotency_key`` with the same request gives the same audit, however often it is submitted.
+        It fails where it has not ended ``timeout_seconds`` after its submission. The same ``idempotency_key`` with the
+        same request gives the same audit, however often it is submitted.
         """
-        call = protocol.submit(samples, methods, model, overflow, metrics, name, idempotency_key)
+        call = protocol.submit(samples, methods, model, overflow, metrics, name, timeout_seconds, idempotency_key)
         return Audit(await self._ask(call))
 
     async def wait(
@@ -162,6 +164,7 @@ class AsyncClient:
         *,
         media_type: str | None = None,
         retain: bool = True,
+        keep_columns: bool = True,
         text_column: str | None = None,
         label_column: str | None = None,
         id_column: str | None = None,
@@ -169,7 +172,7 @@ class AsyncClient:
     ) -> Dataset:
         """Uploads samples as a dataset; see :meth:`Client.upload`. They may also come asynchronously."""
         columns = (text_column, label_column, id_column)
-        return Dataset(await self._ask(protocol.upload(source, media_type, retain, *columns, words)))
+        return Dataset(await self._ask(protocol.upload(source, media_type, retain, keep_columns, *columns, words)))
 
     async def get_dataset(self, dataset: DatasetOrId) -> Dataset:
         """A dataset."""

@@ -64,13 +64,15 @@ class Client:
         overflow: Overflow | None = None,
         metrics: Metrics | None = None,
         name: str | None = None,
+        timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
     ) -> Audit:
         """Submits an audit of samples, or of a dataset; see :meth:`wait` for its end.
 
-        The same ``idempotency_key`` with the same request gives the same audit, however often it is submitted.
+        It fails where it has not ended ``timeout_seconds`` after its submission. The same ``idempotency_key`` with the
+        same request gives the same audit, however often it is submitted.
         """
-        call = protocol.submit(samples, methods, model, overflow, metrics, name, idempotency_key)
+        call = protocol.submit(samples, methods, model, overflow, metrics, name, timeout_seconds, idempotency_key)
         return Audit(self._ask(call))
 
     def wait(
@@ -160,6 +162,7 @@ class Client:
         *,
         media_type: str | None = None,
         retain: bool = True,
+        keep_columns: bool = True,
         text_column: str | None = None,
         label_column: str | None = None,
         id_column: str | None = None,
@@ -169,11 +172,12 @@ class Client:
 
         ``source`` is the path of a file (NDJSON, a JSON array, CSV, TSV or Parquet, plain or compressed with gzip or
         zstd), the bytes of one, at once or piece by piece, or samples. ``media_type`` says what it is where the name of
-        the file does not; NDJSON where there is no name. Without ``retain`` the texts are deleted once an audit has used
-        them; ``words`` cuts each text after so many words. An iterator is read once, so its upload is not tried again.
+        the file does not; NDJSON where there is no name. Without ``retain`` the texts are deleted once an audit has
+        used them. Other columns come back with the scores, unless ``keep_columns`` is false. ``words`` cuts each text
+        after so many words. An iterator is read once, so its upload is not tried again.
         """
         columns = (text_column, label_column, id_column)
-        return Dataset(self._ask(protocol.upload(source, media_type, retain, *columns, words)))
+        return Dataset(self._ask(protocol.upload(source, media_type, retain, keep_columns, *columns, words)))
 
     def get_dataset(self, dataset: DatasetOrId) -> Dataset:
         """A dataset."""

@@ -38,6 +38,8 @@ class Sample(_SampleText, total=False):
     label: int | bool | str
     group: str
     neighbors: list[str]
+    #: What comes back with the scores.
+    columns: dict[str, Any]
 
 
 class Bootstrap(TypedDict, total=False):
@@ -118,6 +120,7 @@ class SampleScores(_SampleScores, total=False):
     group: str
     windows: int
     alpha_used: dict[str, float]
+    columns: dict[str, Any]
 
 
 class TruePositiveRate(TypedDict):
