@@ -32,7 +32,7 @@ pub struct AdapterStatus {
 
 /// An adapter, open or not.
 #[derive(Debug)]
-struct AdapterEntry {
+struct DeclaredAdapter {
     declaration: Arc<AdapterDeclaration>,
     /// The base under it, once it is open; every request under the adapter has another handle of it.
     model: Option<Arc<Model>>,
@@ -40,7 +40,7 @@ struct AdapterEntry {
 
 /// The adapters of one model, in the order in which they were declared.
 #[derive(Debug, Default)]
-pub(crate) struct Adapters(IndexMap<String, AdapterEntry>);
+pub(crate) struct Adapters(IndexMap<String, DeclaredAdapter>);
 
 impl Adapters {
     pub(super) fn add(&mut self, declaration: AdapterDeclaration) -> Result<(), AdapterError> {
@@ -48,7 +48,7 @@ impl Adapters {
         if self.0.contains_key(&name) {
             return Err(AdapterError::Taken(name));
         }
-        self.0.insert(name, AdapterEntry { declaration: Arc::new(declaration), model: None });
+        self.0.insert(name, DeclaredAdapter { declaration: Arc::new(declaration), model: None });
         Ok(())
     }
 
@@ -59,7 +59,7 @@ impl Adapters {
 
     /// Every adapter at a glance; `base` is the model that is open, if it is.
     pub(super) fn status(&self, base: Option<&Arc<Model>>) -> Vec<AdapterStatus> {
-        let status = |(name, entry): (&String, &AdapterEntry)| {
+        let status = |(name, entry): (&String, &DeclaredAdapter)| {
             let model = base.and_then(|base| self.opened(name, base));
             let adapter = model.and_then(|model| model.adapted.as_ref()).map(|adapted| Arc::clone(&adapted.adapter));
             AdapterStatus { declaration: Arc::clone(&entry.declaration), adapter }
@@ -87,7 +87,7 @@ impl Adapters {
         self.declaration(base, name)?;
         match self.0.get_mut(name) {
             // The pool's own is one; every request under the adapter has another.
-            Some(AdapterEntry { model: Some(model), .. }) if Arc::strong_count(model) > 1 => {
+            Some(DeclaredAdapter { model: Some(model), .. }) if Arc::strong_count(model) > 1 => {
                 Err(AdapterError::InUse(adapted_id(base, name)))
             }
             Some(entry) => {

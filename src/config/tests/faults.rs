@@ -28,7 +28,7 @@ fn unknown_keys_are_named_with_their_origin() {
         ("[engine]\nmem = \"auto\"", "engine.mem"),
         ("[limits.more]\na = 1", "limits.more"),
         ("[log]\nLevel = \"info\"", "log.Level"),
-        ("[[models]]\nid = \"a\"\nsource = \"a\"\nadapters = []", "models[0].adapters"),
+        ("[[models]]\nid = \"a\"\nsource = \"a\"\nadaptors = []", "models[0].adaptors"),
         ("[[token_counts]]\nid = \"a\"\nfile = \"a\"\npath = \"a\"", "token_counts[0].path"),
     ];
     for (file, key) in keys {

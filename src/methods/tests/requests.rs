@@ -8,7 +8,8 @@ pub fn parse(methods: Value) -> Vec<MethodRequest> {
 }
 
 pub fn scope() -> Scope<'static> {
-    Scope { models: vec!["small", "bert"], reference: Some("small"), token_counts: vec!["c4"], ..Scope::default() }
+    let models = vec!["small", "bert", "small:tuned"];
+    Scope { models, model: Some("small"), reference: Some("small"), token_counts: vec!["c4"], ..Scope::default() }
 }
 
 pub fn resolved(methods: Value) -> Vec<LabelledMethod> {

@@ -134,7 +134,8 @@ fn the_catalogue_says_what_is_enforced() {
         // With what it requires, and its defaults, each is a method.
         let mut request = json!({ "name": name.to_string() });
         for parameter in parameters.iter().filter(|parameter| parameter["required"] == true) {
-            request[parameter["name"].as_str().expect("a name")] = json!(["a text"]);
+            let value = if parameter["type"] == "string" { json!("tuned") } else { json!(["a text"]) };
+            request[parameter["name"].as_str().expect("a name")] = value;
         }
         for parameter in parameters.iter().filter(|parameter| !parameter["default"].is_null()) {
             request[parameter["name"].as_str().expect("a name")] = parameter["default"].clone();
