@@ -53,7 +53,7 @@ def main():
         largest = change = 0.0
         for text, line in zip(texts, lines.splitlines(), strict=True):
             ids = tokenizer(text)["input_ids"]
-            ours = [token["lp"] for token in json.loads(line)["tokens"] if "lp" in token]
+            ours = [token["lp"] for token in json.loads(line)["tokens"] if token.get("lp") is not None]
             expected = theirs(tuned, ids)
             with tuned.disable_adapter():
                 before = theirs(tuned, ids)
