@@ -68,7 +68,7 @@ impl ParameterKind for AdapterName {
         }
         match scope.adapter(name) {
             Some(id) => Ok(id.into()),
-            None => Err(Fault::unknown("adapter", name, &scope.adapters(), place.pointer())),
+            None => Err(Fault::unknown("adapter", name, scope.adapters(), place.pointer())),
         }
     }
 

@@ -90,7 +90,7 @@ impl TunedBase {
             "min_k_plus_plus" => Ok(TunedBase::MinKPlusPlus(MinKPlusPlus { k: share.ok_or_else(outside)? })),
             other => {
                 let known = ["loss", "min_k", "min_k_plus_plus"];
-                Err(Fault::unknown("score", other, &known, format!("{pointer}/name")))
+                Err(Fault::unknown("score", other, known, format!("{pointer}/name")))
             }
         }
     }
