@@ -4,7 +4,7 @@ mod budgets;
 mod ending;
 
 use crate::api;
-use crate::audits::Audits;
+use crate::audits::{AuditKind, Audits};
 use crate::config::{self, AdapterSettings, LoadPolicy, Settings};
 use crate::engine::{Calibration, DeviceSlot, DiskCache, Engine, EngineError, EngineOptions};
 use crate::hub::{Hub, HubError};
@@ -234,7 +234,7 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
     settings.engine.disk_cache = settings.engine.disk_cache.or_else(|| settings.store.statistics());
     let scorer = start_scorer(&settings, hub(), budget_directory())?;
     let engine = scorer.engine().clone();
-    let audits = Audits::start(scorer.clone(), store.clone(), settings.store.clone());
+    let audits = Audits::start(store.clone(), settings.store.clone(), AuditKind::scored_by(scorer.clone()));
     let state = api::ApiState::new(scorer, audits.clone(), metrics, &settings);
     tracing::info!("listening on http://{}, documentation at /docs", listener.local_addr()?);
     tokio::spawn(report_loading(engine.clone()));

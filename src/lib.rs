@@ -6,8 +6,10 @@
 pub mod config;
 pub mod hub;
 mod new_file;
+mod retry;
 mod table;
 pub mod telemetry;
+pub mod texts;
 pub mod token_stats;
 pub mod wire;
 
@@ -23,10 +25,13 @@ pub mod engine;
 pub mod scorer;
 pub mod store;
 
+pub mod datasets;
+
+pub mod jobs;
+pub mod samples;
+
 pub mod audits;
 pub mod finetunes;
-
-pub mod samples;
 
 pub mod api;
 

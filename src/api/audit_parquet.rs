@@ -1,7 +1,8 @@
 //! The scores of an audit's samples as Parquet, written a group of rows at a time.
 
 use super::sample_line::{LEADING, SampleLine, TRAILING, column_name};
-use crate::audits::{AuditError, ExtraColumns, ScoreHeader, ScoreReader, ScoredRow, StoredScores};
+use crate::audits::{AuditError, ScoreHeader, ScoreReader, ScoredRow, StoredScores};
+use crate::datasets::ExtraColumns;
 use crate::table::{ColumnKind, ParquetWriter, ResultRow, Table};
 use axum::body::{Body, Bytes};
 use futures::stream;

@@ -3,7 +3,9 @@
 use super::ApiState;
 use super::check::{self, MethodRequests, RequestFaults};
 use super::problem::{Kind, Problem};
-use crate::audits::{AuditMetrics, AuditRequest, AuditSamples, MAX_SAMPLES, NewAudit, Sample, columns_error};
+use crate::audits::{AuditMetrics, AuditRequest, MAX_SAMPLES, NewAudit};
+use crate::datasets::{Sample, SubmittedSamples, columns_error};
+use crate::jobs::JobError;
 use crate::methods::MethodRequest;
 use crate::scorer::Overflow;
 use crate::statistics::Bootstrap;
@@ -95,10 +97,10 @@ impl AuditBody {
             }
         }
         let (pointer, samples) = match dataset {
-            Some(dataset) => ("/dataset", AuditSamples::Dataset(dataset)),
-            None => ("/samples", AuditSamples::Inline(samples)),
+            Some(dataset) => ("/dataset", SubmittedSamples::Dataset(dataset)),
+            None => ("/samples", SubmittedSamples::Inline(samples)),
         };
-        let totals = samples.totals()?;
+        let totals = samples.totals().map_err(JobError::from)?;
         if faults.is_empty()
             && let Some(fault) = totals.fault(|number| format!("/samples/{number}"))
         {
@@ -108,7 +110,7 @@ impl AuditBody {
         let ids = state.scorer.pool().ids();
         let scope = state.scorer.scope(&ids, model.as_deref(), true, neighbors);
         let methods = check::methods(self.methods, &scope, &mut faults);
-        if let AuditSamples::Inline(samples) = &samples {
+        if let SubmittedSamples::Inline(samples) = &samples {
             let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
             check::texts("/samples", texts, &methods, &mut faults);
         }

@@ -1,7 +1,8 @@
 //! How clients see an audit.
 
 use super::problem::{Problem, ProblemBody};
-use crate::audits::{AuditPage, AuditReport, AuditSnapshot, AuditSubject};
+use crate::audits::{AuditReport, AuditSnapshot, AuditSubject};
+use crate::jobs::JobPage;
 use crate::store::JobStatus;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -117,8 +118,8 @@ impl AuditSummary {
 
 impl AuditList {
     /// A page of audits for the request of this id.
-    pub fn new(page: &AuditPage, request_id: &str) -> Self {
-        let audits = page.audits.iter().map(|snapshot| AuditSummary::new(snapshot, request_id)).collect();
+    pub fn new(page: &JobPage<AuditSubject>, request_id: &str) -> Self {
+        let audits = page.jobs.iter().map(|snapshot| AuditSummary::new(snapshot, request_id)).collect();
         Self { audits, next: page.next.map(|id| id.to_string()) }
     }
 }

@@ -9,8 +9,10 @@ use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
 use super::sample_line::SampleLine;
-use super::{ApiState, answer, audit_list, dataset_check, prefer};
-use crate::audits::{AuditError, AuditRequest, AuditSamples, AuditSnapshot, NewAudit};
+use super::{ApiState, answer, dataset_check, job_events, job_list, prefer};
+use crate::audits::{AuditKind, AuditRequest, AuditSnapshot, NewAudit};
+use crate::datasets::{DatasetError, SubmittedSamples};
+use crate::jobs::{JobError, JobKind};
 use crate::scorer::{Plan, ScorerError};
 use crate::store::{DatasetRow, JobStatus};
 use axum::extract::{FromRequestParts, Path, State};
@@ -46,7 +48,7 @@ impl<S: Send + Sync> FromRequestParts<S> for AuditId {
 /// # Errors
 /// Where it is no UUID, so that there is no audit of this id.
 pub fn audit_id(text: &str) -> Result<Uuid, Problem> {
-    text.parse().map_err(|_| AuditError::NotFound.into())
+    text.parse().map_err(|_| JobError::NotFound(AuditKind::NAME).into())
 }
 
 /// Submit an audit.
@@ -94,7 +96,7 @@ pub async fn submit(
     // Looking for texts that are audited and put before others hashes them all.
     let checking = state.clone();
     let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
-    if let AuditSamples::Dataset(dataset) = &new.samples
+    if let SubmittedSamples::Dataset(dataset) = &new.samples
         && dataset.has_texts
     {
         dataset_check::methods_fit(&state, dataset, &new.request.methods).await?;
@@ -102,7 +104,7 @@ pub async fn submit(
     check_fit(&state, &new.request).await?;
     if state.draining.is_cancelled() && !state.audits.store().is_durable() {
         // It would be cancelled in a moment.
-        return Err(AuditError::Draining.into());
+        return Err(JobError::Draining.into());
     }
     let mut audit = state.audits.submit(NewAudit { idempotency_key: key, ..new }).await?;
     let wait = prefer::wait(&headers);
@@ -142,7 +144,7 @@ async fn named_dataset(state: &ApiState, id: &str, key: Option<&str>) -> Result<
         Some(key) => state.audits.dataset_of_earlier(key, id).await?,
         None => None,
     };
-    Ok(earlier.ok_or(AuditError::UnknownDataset)?)
+    Ok(earlier.ok_or(DatasetError::Unknown)?)
 }
 
 /// What the client calls this submission.
@@ -180,8 +182,8 @@ pub async fn list(
     Extension(arrival): Extension<Arrival>,
     uri: Uri,
 ) -> Result<Json<AuditList>, Problem> {
-    let filter = audit_list::filter(&uri)?;
-    Ok(Json(AuditList::new(&state.audits.list(&filter).await?, arrival.id())))
+    let query = job_list::query(&uri)?;
+    Ok(Json(AuditList::new(&state.audits.list(&query).await?, arrival.id())))
 }
 
 /// Look at an audit.
@@ -271,4 +273,30 @@ pub async fn cancel(
 pub async fn delete(State(state): State<ApiState>, AuditId(id): AuditId) -> Result<StatusCode, Problem> {
     state.audits.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Follow an audit.
+///
+/// `progress` has `done` and `total`, `status` has `status`; both come once at the beginning and then with every change. Ids count
+/// up: a client that sends the last one as `Last-Event-ID` gets what it has not seen. The stream ends after the final status.
+#[utoipa::path(
+    get,
+    path = "/v1/audits/{id}/events",
+    operation_id = "follow_audit",
+    tag = "audits",
+    params(
+        ("id" = String, Path, description = "Id of the audit"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen", example = "7")
+    ),
+    responses(
+        (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+        LookProblems
+    )
+)]
+pub async fn events(
+    State(state): State<ApiState>,
+    AuditId(id): AuditId,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    job_events::follow(&state, &state.audits, id, &headers).await
 }

@@ -2,7 +2,7 @@
 
 use super::ApiState;
 use super::problem::Problem;
-use crate::audits::SampleBlocks;
+use crate::datasets::SampleBlocks;
 use crate::methods::{AuxiliaryPass, LabelledMethod, faults_of_texts};
 use crate::store::DatasetRow;
 use futures::TryStreamExt;

@@ -6,7 +6,7 @@ use super::problem::{Kind, Problem};
 use super::problems::{DatasetProblems, ListProblems, LookProblems, StateProblems};
 use super::route_rules;
 use super::upload::{UploadOptions, store_body};
-use crate::audits::{AuditError, SampleTotals};
+use crate::datasets::{DatasetError, SampleTotals};
 use crate::samples::{ColumnNames, DatasetOptions, FileKind, ReadOptions};
 use crate::store::DatasetRow;
 use axum::Json;
@@ -103,7 +103,7 @@ impl Dataset {
         content(
             (String = "application/x-ndjson", example = json!("{\"text\": \"a text\", \"label\": 1}\n{\"text\": \"another\", \"label\": 0}\n")),
             (String = "text/csv"),
-            (Vec<crate::audits::Sample> = "application/json"),
+            (Vec<crate::datasets::Sample> = "application/json"),
             (DatasetFile = "application/vnd.apache.parquet")
         )
     ),
@@ -159,7 +159,7 @@ pub async fn list(State(state): State<ApiState>, uri: Uri) -> Result<Json<Datase
     responses((status = 200, description = "The dataset", body = Dataset), LookProblems)
 )]
 pub async fn get(State(state): State<ApiState>, Path(id): Path<String>) -> Result<Json<Dataset>, Problem> {
-    Ok(Json(Dataset::new(state.audits.store().dataset(&id).await?.ok_or(AuditError::UnknownDataset)?)?))
+    Ok(Json(Dataset::new(state.audits.store().dataset(&id).await?.ok_or(DatasetError::Unknown)?)?))
 }
 
 /// Delete a dataset.
@@ -174,11 +174,11 @@ pub async fn get(State(state): State<ApiState>, Path(id): Path<String>) -> Resul
     responses((status = 204, description = "The dataset is gone"), StateProblems)
 )]
 pub async fn delete(State(state): State<ApiState>, Path(id): Path<String>) -> Result<StatusCode, Problem> {
-    let dataset = state.audits.store().dataset(&id).await?.ok_or(AuditError::UnknownDataset)?;
+    let dataset = state.audits.store().dataset(&id).await?.ok_or(DatasetError::Unknown)?;
     // In a task of its own: a client that goes away must not leave one half done.
     let deleting = tokio::spawn(async move {
         if !state.audits.store().delete_dataset(dataset.key).await? {
-            return Err(AuditError::DatasetInUse.into());
+            return Err(DatasetError::InUse.into());
         }
         state.scorer.forget().await.map_err(Problem::internal)
     });

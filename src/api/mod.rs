@@ -11,8 +11,6 @@
 mod accept;
 mod answer;
 mod audit_comparison;
-mod audit_events;
-mod audit_list;
 mod audit_parquet;
 mod audit_request;
 mod audit_scores;
@@ -25,6 +23,8 @@ mod docs;
 mod extract;
 mod health;
 mod inputs;
+mod job_events;
+mod job_list;
 mod methods;
 mod middleware;
 mod model_view;
@@ -112,7 +112,7 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(audits::get, audits::delete))
         .routes(routes!(audits::scores))
         .routes(routes!(audits::cancel))
-        .routes(routes!(audit_events::events))
+        .routes(routes!(audits::events))
         .routes(routes!(audit_comparison::compare))
         .routes(routes!(datasets::upload, datasets::list))
         .routes(routes!(datasets::get, datasets::delete))

@@ -4,8 +4,10 @@
 //! for only there is the request's id known for every response. Causes inside the service are logged and not sent.
 
 pub use super::problem_body::{PointedFault, ProblemBody};
-use crate::audits::{AuditError, FailureKind, FailureRecord};
+use crate::audits::AuditError;
+use crate::datasets::DatasetError;
 use crate::engine::{EngineError, Refusal};
+use crate::jobs::{FailureKind, FailureRecord, JobError};
 use crate::pool::{AdapterError, FindError, LoadError, OpenError, UnknownModel, UnloadError};
 use crate::scorer::ScorerError;
 use crate::store::StoreError;
@@ -293,20 +295,40 @@ impl From<UnloadError> for Problem {
 
 impl From<AuditError> for Problem {
     fn from(error: AuditError) -> Self {
-        let kind = match error {
-            AuditError::NotFound | AuditError::UnknownDataset => Kind::NotFound,
-            AuditError::Finished | AuditError::Unfinished | AuditError::TextsGone | AuditError::DatasetInUse => {
-                Kind::Conflict
-            }
+        match error {
             AuditError::TooManyScores { .. } | AuditError::TooManyDraws { .. } | AuditError::TooManyNumbers { .. } => {
-                Kind::TooLarge
+                Self::new(Kind::TooLarge, error.to_string())
             }
-            AuditError::Full(_) | AuditError::Draining => Kind::Unavailable,
-            AuditError::KeyReused => Kind::Invalid,
-            AuditError::Store(error) => return error.into(),
-            AuditError::Internal(cause) => return Self::internal(cause),
+            AuditError::Job(error) => error.into(),
+            AuditError::Store(error) => error.into(),
+            AuditError::Internal(cause) => Self::internal(cause),
+        }
+    }
+}
+
+impl From<JobError> for Problem {
+    fn from(error: JobError) -> Self {
+        let kind = match error {
+            JobError::NotFound(_) => Kind::NotFound,
+            JobError::Finished(_) | JobError::Unfinished(_) | JobError::NameTaken { .. } => Kind::Conflict,
+            JobError::Full(..) | JobError::Draining => Kind::Unavailable,
+            JobError::KeyReused => Kind::Invalid,
+            JobError::Dataset(error) => return error.into(),
+            JobError::Store(error) => return error.into(),
+            JobError::Internal(cause) => return Self::internal(cause),
         };
         Self::new(kind, error.to_string())
+    }
+}
+
+impl From<DatasetError> for Problem {
+    fn from(error: DatasetError) -> Self {
+        match error {
+            DatasetError::Unknown => Self::new(Kind::NotFound, error.to_string()),
+            DatasetError::InUse | DatasetError::TextsGone => Self::new(Kind::Conflict, error.to_string()),
+            DatasetError::Store(error) => error.into(),
+            DatasetError::Internal(cause) => Self::internal(cause),
+        }
     }
 }
 
@@ -325,6 +347,8 @@ impl From<&FailureRecord> for Problem {
         let kind = match failure.kind {
             FailureKind::UnknownModel => Kind::UnknownModel,
             FailureKind::WrongModel => return Self::fault("/model", &*failure.detail),
+            FailureKind::UnfitTexts => return Self::fault("/samples", &*failure.detail),
+            FailureKind::NotFinite => return Self::fault("/optimizer", &*failure.detail),
             FailureKind::UnfitMethods => {
                 let faults: Vec<PointedFault> = failure.faults.iter().cloned().map(PointedFault::from).collect();
                 let total = faults.len();

@@ -1,6 +1,7 @@
 //! One line of the scores of an audit.
 
-use crate::audits::{ExtraColumns, SampleId, ScoreHeader, ScoredRow};
+use crate::audits::{ScoreHeader, ScoredRow};
+use crate::datasets::{ExtraColumns, SampleId};
 use crate::scorer::TextError;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;

@@ -2,7 +2,7 @@
 
 use super::ApiState;
 use super::problem::{Kind, Problem};
-use crate::audits::{AuditError, DatasetWriter, EncodedDataset};
+use crate::datasets::{DatasetError, DatasetWriter, EncodedDataset};
 use crate::samples::{DatasetFault, DatasetOptions, FileKind, InputFile, ReadOptions, encode_dataset};
 use axum::body::{Body, Bytes};
 use futures::StreamExt;
@@ -20,7 +20,7 @@ const WAITING: usize = 8;
 pub struct UploadOptions {
     pub read: ReadOptions,
     pub dataset: DatasetOptions,
-    /// Whether the texts are kept after an audit has used them.
+    /// Whether the texts are kept after a job has used them.
     pub retain: bool,
 }
 
@@ -45,7 +45,7 @@ pub async fn store_body(state: &ApiState, body: Body, options: UploadOptions) ->
         while let Some(block) = encoded_blocks.recv().await {
             writer.write(&block).await?;
         }
-        Ok::<_, AuditError>(writer)
+        Ok::<_, DatasetError>(writer)
     };
     let (sent, stored) = tokio::join!(forward(body, chunks, state.request_timeout), store);
     let encoded = parser.await.map_err(Problem::internal)?;

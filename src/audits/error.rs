@@ -1,22 +1,13 @@
 //! What an audit is refused for, and what it fails of.
 
 use crate::engine::{EngineError, Refusal};
+use crate::jobs::JobError;
 use crate::scorer::ScorerError;
 use crate::store::StoreError;
-use crate::telemetry::panic_message;
-use std::any::Any;
 
 /// Why an audit cannot be had, changed or made.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    #[error("there is no audit of this id")]
-    NotFound,
-    #[error("the audit has finished")]
-    Finished,
-    #[error("the audit has not finished; cancel it first")]
-    Unfinished,
-    #[error("{0} audits are queued or running, which is the limit")]
-    Full(usize),
     #[error(
         "the audit asks for {scores} scores, samples times methods (16 more for each sample; 8 for each rate, method and \
          group, and for each position of a group's profile; 128 for each token listed); the limit is {limit}"
@@ -32,19 +23,8 @@ pub enum AuditError {
          {limit}"
     )]
     TooManyNumbers { numbers: u64, limit: u64 },
-    #[error("the service is shutting down")]
-    Draining,
-    /// The client used the same `Idempotency-Key` for something else.
-    #[error("the `Idempotency-Key` belongs to an audit that was submitted with another body")]
-    KeyReused,
-    #[error("there is no dataset of this id")]
-    UnknownDataset,
-    #[error("an unfinished audit uses the dataset")]
-    DatasetInUse,
-    #[error(
-        "the texts of the dataset were not retained: it was uploaded with `retain=false`, and an audit has used it"
-    )]
-    TextsGone,
+    #[error(transparent)]
+    Job(#[from] JobError),
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Our own fault.
@@ -67,18 +47,9 @@ pub enum AuditFailure {
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The dataset was deleted.
-    #[error("the dataset of the audit is gone")]
-    DatasetGone,
-    /// Each process that ran it ended before the audit did.
-    #[error("{0} processes that ran the audit ended before it did; it is not tried again")]
-    Abandoned(usize),
-    /// The time that the client gave it is over.
-    #[error("the audit did not end within its `timeout_seconds`")]
-    Overdue,
     /// Our own fault.
-    #[error("the audit panicked: {0}")]
-    Panicked(String),
+    #[error("the results cannot be written: {0}")]
+    Unwritable(String),
 }
 
 impl AuditFailure {
@@ -87,12 +58,7 @@ impl AuditFailure {
         match self {
             Self::Scorer(error) => error.is_retryable(),
             Self::Store(error) => error.is_retryable(),
-            Self::ModelChanged(_)
-            | Self::ForeignResults
-            | Self::DatasetGone
-            | Self::Abandoned(_)
-            | Self::Overdue
-            | Self::Panicked(_) => false,
+            Self::ModelChanged(_) | Self::ForeignResults | Self::Unwritable(_) => false,
         }
     }
 
@@ -107,10 +73,5 @@ impl AuditFailure {
             }
             _ => false,
         }
-    }
-
-    /// The failure of an audit that panicked with this.
-    pub fn panicked(payload: &(dyn Any + Send)) -> Self {
-        Self::Panicked(panic_message(payload).to_owned())
     }
 }

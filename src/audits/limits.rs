@@ -3,7 +3,7 @@
 use super::columns::columns;
 use super::error::AuditError;
 use super::request::AuditRequest;
-use super::totals::SampleTotals;
+use crate::datasets::SampleTotals;
 
 /// The most scores of one audit, samples times methods (and baselines); some 160 MB.
 pub const MAX_SCORES: usize = 10_000_000;

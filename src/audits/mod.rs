@@ -1,8 +1,8 @@
 //! Audits: labelled samples in, a report out of how well each method tells members of the training data from others.
 //!
 //! An [`AuditRequest`] is plain data: what is stored is what is run. [`run`] scores its samples and leaves
-//! [`AuditResults`], which are plain data too; [`build_report`] is a pure function of the two. [`Audits`] keeps the audits of
-//! a service: it queues them, runs a few at a time, and answers where each stands.
+//! [`AuditResults`], which are plain data too; [`build_report`] is a pure function of the two. [`Audits`] are the audits of
+//! a service, which are jobs.
 //!
 //! Invariants:
 //!
@@ -14,42 +14,33 @@
 
 mod audit_difference;
 mod columns;
-mod dataset_writer;
 mod error;
-mod failure_record;
+mod failure;
+mod jobs;
 mod limits;
 mod metric_checks;
 mod metric_options;
 mod ordered_profile;
-mod page;
 mod paired_samples;
 mod profiles;
 mod report;
 mod request;
 mod results;
-mod retry;
 mod run;
-mod runner;
-mod sample;
-mod sample_blocks;
 mod sample_index;
 mod scored_rows;
 mod scoring;
 mod selected_tokens;
-mod status;
 mod stored_scores;
-mod text_digest;
+mod subject;
 mod token_selection;
-mod totals;
 
 pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
 pub use columns::Column;
-pub use dataset_writer::{DatasetEncoder, DatasetWriter, EncodedDataset};
 pub use error::{AuditError, AuditFailure};
-pub use failure_record::{FailureKind, FailureRecord};
+pub use jobs::{AuditKind, AuditSnapshot, Audits, NewAudit};
 pub use limits::MAX_SAMPLES;
 pub use metric_options::{AverageOver, ProfileOptions};
-pub use page::{AuditFilter, AuditPage};
 pub use paired_samples::{LoadedScores, PairedSamples};
 pub use report::{
     AuditReport, Averages, Excluded, ExpandedRequest, GroupAverage, GroupMethod, GroupReport, MeanTpr, MethodFindings,
@@ -58,12 +49,7 @@ pub use report::{
 pub use request::{AuditMetrics, AuditRequest};
 pub use results::{AuditResults, SampleScores};
 pub use run::{AuditOutcome, RunEvent, run};
-pub use runner::{AuditSamples, Audits, NewAudit};
-pub use sample::{ExtraColumns, Label, MAX_GROUPS, Sample, SampleId, columns_error};
-pub use sample_blocks::SampleBlocks;
 pub use scored_rows::{ScoreReader, ScoredRow};
 pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens};
-pub use status::{AuditSnapshot, AuditSubject};
 pub use stored_scores::{ScoreHeader, StoredScores};
-pub use text_digest::TextDigest;
-pub use totals::SampleTotals;
+pub use subject::AuditSubject;

@@ -47,7 +47,7 @@ impl OrderedProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audits::sample::{Label, Sample};
+    use crate::datasets::{Label, Sample};
     use crate::token_stats::TokenStats;
 
     fn stats(row: usize) -> Stats {

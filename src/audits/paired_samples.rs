@@ -3,7 +3,7 @@
 use super::audit_difference::PairedMethod;
 use super::results::SampleScores;
 use super::stored_scores::ScoreHeader;
-use super::text_digest::TextDigest;
+use crate::texts::TextDigest;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ fn methods(a: &LoadedScores, b: &LoadedScores, pairs: &[(usize, usize)]) -> Vec<
 mod tests {
     use super::*;
     use crate::audits::columns::columns;
-    use crate::audits::sample::{Label, Sample};
+    use crate::datasets::{Label, Sample};
     use crate::methods::default_methods;
     use crate::pool::ModelInfo;
 

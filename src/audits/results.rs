@@ -1,12 +1,12 @@
 //! What the run of an audit leaves behind: with the request, all that its report is made of.
 
 use super::columns::Column;
-use super::sample::{Sample, SampleId};
 use super::selected_tokens::SelectedTokens;
-use super::text_digest::TextDigest;
+use crate::datasets::{Sample, SampleId};
 use crate::pool::ModelInfo;
 use crate::scorer::{TextError, TextResult, Usage};
 use crate::statistics::PositionRows;
+use crate::texts::TextDigest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;

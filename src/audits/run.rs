@@ -6,14 +6,15 @@ use super::ordered_profile::OrderedProfile;
 use super::report::{AuditReport, build_report};
 use super::request::AuditRequest;
 use super::results::{AuditResults, SampleScores};
-use super::sample::Sample;
-use super::sample_blocks::SampleBlocks;
 use super::sample_index::SampleIndex;
 use super::scoring::{BoundRequest, Round, is_of_one_text};
 use super::selected_tokens::{TextTokens, TokenTally};
+use crate::datasets::Sample;
+use crate::datasets::SampleBlocks;
 use crate::engine::Stats;
 use crate::methods::{LabelledMethod, Weighting, dataset_weights};
 use crate::scorer::{IN_FLIGHT, Input, Scored, Scorer, ScorerError, TextError, Usage};
+use crate::store::StoreError;
 use futures::{StreamExt, TryStreamExt};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -143,7 +144,7 @@ impl ScoreTable<'_> {
         let mut keeper =
             Keeper { columns: &self.columns, copies: &self.copies, rows: &mut self.rows, tokens: &mut self.tokens };
         let firsts = samples.samples().try_filter(|(row, _)| std::future::ready(!is_copy[*row]));
-        let one = |read: Result<(usize, Sample), AuditFailure>| async move {
+        let one = |read: Result<(usize, Sample), StoreError>| async move {
             let (row, Sample { text, neighbors, .. }) = read?;
             Ok::<_, AuditFailure>((row, round.score_and_select(Input { id: None, text, neighbors }).await))
         };

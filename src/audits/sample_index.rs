@@ -2,9 +2,9 @@
 
 use super::error::AuditFailure;
 use super::results::SampleScores;
-use super::sample::Sample;
-use super::sample_blocks::SampleBlocks;
-use super::text_digest::{TextDigest, sha256_address};
+use crate::datasets::Sample;
+use crate::datasets::SampleBlocks;
+use crate::texts::{TextDigest, sha256_address};
 use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;

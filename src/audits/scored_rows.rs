@@ -5,8 +5,8 @@
 
 use super::error::AuditError;
 use super::results::SampleScores;
-use super::sample::ExtraColumns;
 use super::stored_scores::StoredScores;
+use crate::datasets::ExtraColumns;
 use crate::store::{DatasetKey, Store};
 use serde::Deserialize;
 use std::collections::VecDeque;

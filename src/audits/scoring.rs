@@ -2,12 +2,12 @@
 
 use super::error::AuditFailure;
 use super::request::AuditRequest;
-use super::retry::until_final;
 use super::selected_tokens::TextTokens;
 use super::token_selection::{TokenSelection, token_selections};
 use crate::engine::EngineError;
 use crate::methods::LabelledMethod;
 use crate::pool::ModelInfo;
+use crate::retry::until_final;
 use crate::scorer::{Bound, Input, Plan, Scored, Scorer, ScorerError};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl<'a> BoundRequest<'a> {
     /// [`AuditFailure::Scorer`].
     pub async fn new(scorer: &'a Scorer, request: &AuditRequest) -> Result<Self, AuditFailure> {
         let plan = Plan::from(request);
-        let bound = until_final(|| async { Ok(scorer.bind(&plan).await?) }).await?;
+        let bound = until_final(AuditFailure::is_retryable, || async { Ok(scorer.bind(&plan).await?) }).await?;
         let selections = request.metrics.selected_tokens.map_or(Vec::new(), |_| token_selections(&request.methods));
         Ok(Self { scorer, plan, selections: selections.into(), models: bound.infos(), bound })
     }
@@ -69,7 +69,7 @@ impl Round<'_> {
         match self.request.scorer.score_behind(&self.bound, input.clone()).await {
             Err(error) if error.is_retryable() || failed_to_run(&error) => {
                 tracing::debug!(%error, "a text of an audit is scored again");
-                until_final(|| self.score_anew(input.clone())).await
+                until_final(AuditFailure::is_retryable, || self.score_anew(input.clone())).await
             }
             scored => Ok(scored?),
         }
@@ -108,10 +108,7 @@ pub fn is_of_one_text(failure: &AuditFailure) -> bool {
         AuditFailure::ModelChanged(_)
         | AuditFailure::ForeignResults
         | AuditFailure::Store(_)
-        | AuditFailure::DatasetGone
-        | AuditFailure::Abandoned(_)
-        | AuditFailure::Overdue
-        | AuditFailure::Panicked(_) => false,
+        | AuditFailure::Unwritable(_) => false,
     }
 }
 

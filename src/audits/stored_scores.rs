@@ -3,7 +3,7 @@
 use super::columns::Column;
 use super::error::AuditError;
 use super::results::{AuditResults, SampleScores};
-use super::totals::SampleTotals;
+use crate::datasets::SampleTotals;
 use crate::pool::ModelInfo;
 use crate::store::{DatasetKey, Store};
 use serde::{Deserialize, Serialize};

@@ -3,9 +3,8 @@
 use super::input::InputArgs;
 use super::progress::Progress;
 use super::{ScoringArgs, audit_scores, samples, table, waiting};
-use crate::audits::{
-    self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, AverageOver, RunEvent, Sample, SampleBlocks,
-};
+use crate::audits::{self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, AverageOver, RunEvent};
+use crate::datasets::{Sample, SampleBlocks};
 use crate::methods::{LabelledMethod, faults_of_texts};
 use crate::new_file::NewFile;
 use crate::samples::RecordPlace;

@@ -3,7 +3,7 @@
 use super::export;
 use super::input::InputArgs;
 use super::source::SampleSource;
-use crate::audits::Sample;
+use crate::datasets::Sample;
 use crate::samples::{FileSample, ReadOptions};
 use crate::table::ResultRow;
 use crate::telemetry;

@@ -1,7 +1,7 @@
 //! The arguments that say what file is read, and how.
 
 use super::source::SampleSource;
-use crate::audits::Sample;
+use crate::datasets::Sample;
 use crate::samples::{BadRecord, ColumnNames, Fields, FileKind, FileSample, ReadOptions, Record, first_words};
 use anyhow::{Context, Result};
 use clap::Args;

@@ -1,7 +1,7 @@
 //! The samples of a file to audit.
 
 use super::input::InputArgs;
-use crate::audits::SampleTotals;
+use crate::datasets::SampleTotals;
 use crate::samples::{FileSample, ReadOptions, Record, RecordPlace};
 use anyhow::{Context, Result, anyhow, bail};
 

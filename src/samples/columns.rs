@@ -1,7 +1,7 @@
 //! Which fields of a record are what.
 
 use super::record::Fields;
-use crate::audits::Sample;
+use crate::datasets::Sample;
 use serde_json::Value;
 
 /// Common names of columns of texts, only suggested in messages.
@@ -218,7 +218,7 @@ fn in_words(error: serde_path_to_error::Error<serde_json::Error>, sources: &[(&s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audits::{Label, SampleId};
+    use crate::datasets::{Label, SampleId};
     use serde_json::json;
 
     fn fields(value: Value) -> Fields {

@@ -7,7 +7,7 @@ use super::place::RecordPlace;
 use super::record::Fields;
 use super::words::first_words;
 use super::{ReadOptions, records};
-use crate::audits::{AuditError, DatasetEncoder, EncodedDataset, Sample, columns_error};
+use crate::datasets::{DatasetEncoder, DatasetError, EncodedDataset, Sample, columns_error};
 use std::num::NonZeroUsize;
 
 /// Why a file makes no dataset.
@@ -30,7 +30,7 @@ pub enum DatasetFault {
     Unwanted,
     /// Our own fault.
     #[error(transparent)]
-    Internal(#[from] AuditError),
+    Internal(#[from] DatasetError),
 }
 
 /// What becomes of the samples of a file.

@@ -1,7 +1,7 @@
 //! Files of every kind, and what is said of those that are none.
 
 use super::*;
-use crate::audits::{Label, Sample, SampleId};
+use crate::datasets::{Label, Sample, SampleId};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};

@@ -78,7 +78,8 @@ impl Store {
         claimed.transpose()
     }
 
-    /// Renews the lease and notes how many samples are done; whether the job is to be cancelled.
+    /// Renews the lease and notes how much is done, and what the run says of itself beside that; whether the job is to be
+    /// cancelled.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -88,8 +89,9 @@ impl Store {
         claim: ClaimId,
         lease: Duration,
         done: usize,
+        note: Option<&str>,
     ) -> Result<Result<bool, LostClaim>, StoreError> {
-        let statement = "UPDATE jobs SET lease_until = {now} + $3, done = $4, \
+        let statement = "UPDATE jobs SET lease_until = {now} + $3, done = $4, note = $5, \
              revision = CASE WHEN done <> $4 THEN revision + 1 ELSE revision END \
              WHERE id = $1 AND claim = $2 AND status = 'running' RETURNING cancel";
         let row = sqlx::query(self.dialect.sql(statement))
@@ -97,6 +99,7 @@ impl Store {
             .bind(claim.to_string())
             .bind(microseconds(lease))
             .bind(i64::try_from(done).unwrap_or(i64::MAX))
+            .bind(note)
             .fetch_all(&self.pool)
             .await?
             .pop();
@@ -137,27 +140,35 @@ impl Store {
         self.end_cancelled().await
     }
 
-    /// Asks for the end of all jobs.
+    /// Asks for the end of all jobs of a kind.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn cancel_all(&self) -> Result<(), StoreError> {
-        sqlx::query("UPDATE jobs SET cancel = 1 WHERE status IN ('queued', 'running')").execute(&self.pool).await?;
+    pub async fn cancel_all(&self, kind: &str) -> Result<(), StoreError> {
+        let statement = "UPDATE jobs SET cancel = 1 WHERE kind = $1 AND status IN ('queued', 'running')";
+        sqlx::query(statement).bind(kind).execute(&self.pool).await?;
         self.end_cancelled().await
     }
 
-    /// Ends what nobody runs and nobody should: jobs that are to be cancelled, and those that were claimed so often without an
-    /// end, which fail for this reason. The ids of the latter.
+    /// Ends what nobody runs and nobody should: jobs that are to be cancelled, and those of a kind that were claimed so often
+    /// without an end, which fail for this reason. The ids of the latter.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn end_abandoned(&self, most_attempts: usize, failure: &str) -> Result<Vec<Uuid>, StoreError> {
+    pub async fn end_abandoned(
+        &self,
+        kind: &str,
+        most_attempts: usize,
+        failure: &str,
+    ) -> Result<Vec<Uuid>, StoreError> {
         self.end_cancelled().await?;
         let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, \
-                         revision = revision + 1 WHERE status = 'running' AND lease_until < {now} AND attempts >= $2 RETURNING id";
+                         revision = revision + 1 WHERE status = 'running' AND lease_until < {now} AND attempts >= $2 AND kind = $3 \
+                         RETURNING id";
         let rows = sqlx::query(self.dialect.sql(statement))
             .bind(failure)
             .bind(i64::try_from(most_attempts).unwrap_or(i64::MAX))
+            .bind(kind)
             .fetch_all(&self.pool)
             .await?;
         rows.iter().map(|row| uuid(row, "id")).collect()
@@ -176,15 +187,15 @@ impl Store {
         Ok(())
     }
 
-    /// Ends jobs whose time is over and that nobody runs; they fail for this reason. Their ids.
+    /// Ends jobs of a kind whose time is over and that nobody runs; they fail for this reason. Their ids.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn end_overdue(&self, failure: &str) -> Result<Vec<Uuid>, StoreError> {
+    pub async fn end_overdue(&self, kind: &str, failure: &str) -> Result<Vec<Uuid>, StoreError> {
         let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, revision = revision + 1 \
                          WHERE status IN ('queued', 'running') AND cancel = 0 AND deadline <= {now} \
-                         AND (status = 'queued' OR lease_until < {now}) RETURNING id";
-        let rows = sqlx::query(self.dialect.sql(statement)).bind(failure).fetch_all(&self.pool).await?;
+                         AND (status = 'queued' OR lease_until < {now}) AND kind = $2 RETURNING id";
+        let rows = sqlx::query(self.dialect.sql(statement)).bind(failure).bind(kind).fetch_all(&self.pool).await?;
         rows.iter().map(|row| uuid(row, "id")).collect()
     }
 

@@ -1,5 +1,6 @@
 //! Jobs as they are submitted, looked at and deleted.
 
+use super::adapters::{AdapterName, claim_name};
 use super::datasets::DatasetKey;
 use super::error::StoreError;
 use super::open::Store;
@@ -31,6 +32,8 @@ pub struct NewJob {
     pub key: Option<IdempotencyKey>,
     /// How long after its submission it must have ended.
     pub timeout: Option<Duration>,
+    /// The adapter that it makes, whose name is taken from now on.
+    pub adapter: Option<AdapterName>,
 }
 
 /// The name that a client gives a submission, so that sending it again does not submit it again.
@@ -49,6 +52,8 @@ pub enum Submitted {
     Queued,
     /// The key is that of an earlier job, with the digest of what was submitted then.
     Known { job: Uuid, digest: String },
+    /// The name of its adapter is taken.
+    NameTaken,
 }
 
 /// A job as it stands.
@@ -58,8 +63,10 @@ pub struct JobRow {
     pub status: JobStatus,
     /// What lists say of it, as JSON.
     pub summary: String,
-    /// How many samples are done.
+    /// How much is done.
     pub done: usize,
+    /// What its run says of itself beside that, as JSON.
+    pub note: Option<String>,
     /// Grows with each change.
     pub revision: i64,
     pub created_at: OffsetDateTime,
@@ -99,6 +106,12 @@ impl Store {
             transaction.rollback().await?;
             return Ok(known);
         }
+        if let Some(adapter) = &job.adapter
+            && !claim_name(&mut transaction, adapter, job.id).await?
+        {
+            transaction.rollback().await?;
+            return Ok(Submitted::NameTaken);
+        }
         transaction.commit().await?;
         Ok(Submitted::Queued)
     }
@@ -130,13 +143,13 @@ impl Store {
         known(&mut connection, key).await
     }
 
-    /// A job as it stands.
+    /// A job of a kind as it stands.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn job(&self, id: Uuid) -> Result<Option<JobRow>, StoreError> {
-        let row =
-            sqlx::query("SELECT * FROM jobs WHERE id = $1").bind(id.to_string()).fetch_optional(&self.pool).await?;
+    pub async fn job(&self, kind: &str, id: Uuid) -> Result<Option<JobRow>, StoreError> {
+        let statement = "SELECT * FROM jobs WHERE id = $1 AND kind = $2";
+        let row = sqlx::query(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.pool).await?;
         row.as_ref().map(job_row).transpose()
     }
 
@@ -163,23 +176,25 @@ impl Store {
         rows.iter().map(job_row).collect()
     }
 
-    /// How many jobs have not ended.
+    /// How many jobs of a kind have not ended.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn unfinished(&self) -> Result<usize, StoreError> {
-        let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS unfinished FROM jobs WHERE status IN ('queued', 'running')";
-        let row = sqlx::query(statement).fetch_one(&self.pool).await?;
+    pub async fn unfinished(&self, kind: &str) -> Result<usize, StoreError> {
+        let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS unfinished FROM jobs \
+                         WHERE kind = $1 AND status IN ('queued', 'running')";
+        let row = sqlx::query(statement).bind(kind).fetch_one(&self.pool).await?;
         Ok(usize::try_from(row.try_get::<i64, _>("unfinished")?).unwrap_or(0))
     }
 
-    /// The jobs that have ended, oldest first, with their weights.
+    /// The jobs of a kind that have ended, oldest first, with their weights.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn ended_jobs(&self) -> Result<Vec<(Uuid, usize)>, StoreError> {
-        let statement = "SELECT id, weight FROM jobs WHERE status NOT IN ('queued', 'running') ORDER BY id";
-        let rows = sqlx::query(statement).fetch_all(&self.pool).await?;
+    pub async fn ended_jobs(&self, kind: &str) -> Result<Vec<(Uuid, usize)>, StoreError> {
+        let statement =
+            "SELECT id, weight FROM jobs WHERE kind = $1 AND status NOT IN ('queued', 'running') ORDER BY id";
+        let rows = sqlx::query(statement).bind(kind).fetch_all(&self.pool).await?;
         rows.iter().map(|row| Ok((uuid(row, "id")?, count(row, "weight")?))).collect()
     }
 
@@ -242,6 +257,7 @@ pub(super) fn job_row(row: &AnyRow) -> Result<JobRow, StoreError> {
         status: JobStatus::parse(row.try_get("status")?)?,
         summary: row.try_get("summary")?,
         done: count(row, "done")?,
+        note: row.try_get("note")?,
         revision: row.try_get("revision")?,
         created_at: time(row.try_get("created_at")?)?,
         started_at: row.try_get::<Option<i64>, _>("started_at")?.map(time).transpose()?,

@@ -1,4 +1,4 @@
-//! Datasets and jobs as rows of a database: SQLite in memory or in a file, or PostgreSQL.
+//! Datasets, jobs and adapters as rows of a database: SQLite in memory or in a file, or PostgreSQL.
 //!
 //! The statements are the same for all; `dialect.rs` holds the few words in which they differ. What a job is about (its request,
 //! its report, its scores) and what a sample looks like are the business of the layers above: here they are texts.
@@ -10,6 +10,7 @@
 //! - a job belongs to at most one claim: whoever lost its claim can change nothing of it any more;
 //! - times come from the clock of the database, so that processes agree on them.
 
+mod adapters;
 mod claims;
 mod datasets;
 mod dialect;
@@ -23,10 +24,11 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub use adapters::{AdapterFiles, AdapterName, AdapterRow};
 pub use claims::{ClaimId, ClaimedJob, LostClaim};
 pub use datasets::{DatasetKey, DatasetRow, DatasetState};
 pub use error::StoreError;
 pub use jobs::{IdempotencyKey, JobFilter, JobRow, NewJob, Submitted};
 pub use open::Store;
-pub use outcomes::{JobEnd, ScoreBlock};
+pub use outcomes::{JobEnd, JobOutput, ScoreBlock};
 pub use status::JobStatus;

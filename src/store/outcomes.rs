@@ -1,5 +1,6 @@
 //! What jobs leave behind.
 
+use super::adapters::{AdapterFiles, write_adapter};
 use super::claims::{ClaimId, LostClaim};
 use super::datasets::drop_unretained;
 use super::error::StoreError;
@@ -11,15 +12,25 @@ use uuid::Uuid;
 /// Scores of some samples, as text.
 pub type ScoreBlock = String;
 
+/// What a job that succeeds leaves behind.
+#[derive(Clone, Debug, Default)]
+pub struct JobOutput {
+    /// What it found, as JSON.
+    pub report: String,
+    /// What its scores have in common, as JSON.
+    pub header: String,
+    /// Its scores.
+    pub scores: Vec<ScoreBlock>,
+    /// The adapter that it made, under the name that it was submitted with.
+    pub adapter: Option<AdapterFiles>,
+    /// Tokens that ran; for the log.
+    pub tokens: usize,
+}
+
 /// How a job ends.
 #[derive(Clone, Debug)]
 pub enum JobEnd {
-    /// With results: the report as JSON, what the scores have in common as JSON, and the scores in blocks.
-    Succeeded {
-        report: String,
-        header: String,
-        scores: Vec<ScoreBlock>,
-    },
+    Succeeded(JobOutput),
     /// For this reason, as JSON.
     Failed(String),
     Cancelled,
@@ -30,7 +41,7 @@ impl JobEnd {
     #[must_use]
     pub fn status(&self) -> JobStatus {
         match self {
-            Self::Succeeded { .. } => JobStatus::Succeeded,
+            Self::Succeeded(_) => JobStatus::Succeeded,
             Self::Failed(_) => JobStatus::Failed,
             Self::Cancelled => JobStatus::Cancelled,
         }
@@ -66,7 +77,7 @@ impl Store {
             transaction.rollback().await?;
             return Ok(Err(LostClaim));
         }
-        if let JobEnd::Succeeded { report, header, scores } = end {
+        if let JobEnd::Succeeded(JobOutput { report, header, scores, adapter, .. }) = end {
             let statement = "INSERT INTO results (job, report, header) VALUES ($1, $2, $3)";
             sqlx::query(statement)
                 .bind(id.to_string())
@@ -78,6 +89,9 @@ impl Store {
                 let statement = "INSERT INTO scores (job, block, content) VALUES ($1, $2, $3)";
                 let query = sqlx::query(statement).bind(id.to_string()).bind(block).bind(&**content);
                 query.execute(&mut *transaction).await?;
+            }
+            if let Some(adapter) = adapter {
+                write_adapter(&mut transaction, id, adapter, self.dialect).await?;
             }
         }
         let dropped = drop_unretained(&mut transaction).await?;

@@ -6,7 +6,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use std::borrow::Cow;
 
 /// Each migration with its number and what it does. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (
         1,
         "datasets and jobs",
@@ -74,6 +74,28 @@ const MIGRATIONS: [(i64, &str, &str); 2] = [
         "deadlines",
         // Samples may have a field `columns` from here on, which earlier versions refuse.
         "ALTER TABLE jobs ADD COLUMN deadline BIGINT;",
+    ),
+    (
+        3,
+        "adapters",
+        // An adapter has the id of the job that makes it, and outlives that job. It is `ready` once its files are there.
+        "ALTER TABLE jobs ADD COLUMN note TEXT;
+    CREATE TABLE adapters (
+        adapter TEXT PRIMARY KEY,
+        model TEXT NOT NULL,
+        name TEXT NOT NULL,
+        base_digest TEXT NOT NULL,
+        ready BIGINT NOT NULL,
+        created_at BIGINT NOT NULL,
+        UNIQUE (model, name)
+    );
+    CREATE TABLE adapter_blocks (
+        adapter TEXT NOT NULL REFERENCES adapters (adapter) ON DELETE CASCADE,
+        file TEXT NOT NULL,
+        block BIGINT NOT NULL,
+        content {bytes} NOT NULL,
+        PRIMARY KEY (adapter, file, block)
+    );",
     ),
 ];
 

@@ -2,7 +2,8 @@
 
 use crate::common::app::{App, GOLDEN, TINY};
 use crate::goldens::rig::{ROUNDING, column, mean, results, score};
-use pdr_audit::config::{AdapterSettings, Settings};
+use futures::future::join_all;
+use pdr_audit::config::{AdapterSettings, ByteSize, Settings};
 use pdr_audit::pool::Retry;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -52,6 +53,30 @@ async fn a_model_under_an_adapter_scores_as_peft_does() {
     assert_eq!(adapted["model"]["digest"], base["model"]["digest"]);
     let digest = adapted["model"]["adapter"].as_str().unwrap();
     assert!(digest.starts_with("sha256:") && base["model"].get("adapter").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_that_wait_together_run_under_their_own_adapter() {
+    // Nothing is remembered, so every text of every request runs.
+    let app = App::with(|settings| {
+        tuned(settings);
+        settings.engine.cache = ByteSize::b(0);
+    })
+    .await;
+    let request = |i: usize| {
+        let model = if i.is_multiple_of(2) { TINY } else { "tiny:tuned" };
+        json!({ "model": model, "inputs": [format!("the {} towns of the river grew", i / 2)], "methods": ["loss"] })
+    };
+    let mut alone = Vec::new();
+    for i in 0..40 {
+        alone.push(app.score(&request(i)).await["results"].clone());
+    }
+    let requests: Vec<Value> = (0..40).map(request).collect();
+    let together = join_all(requests.iter().map(|request| app.score(request))).await;
+    for (i, (alone, together)) in alone.iter().zip(&together).enumerate() {
+        assert_eq!(*alone, together["results"], "request {i}");
+    }
+    assert_ne!(alone[0][0]["scores"], alone[1][0]["scores"], "the adapter changes nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,8 +3,8 @@
 use super::average::Averages;
 use super::findings::MethodFindings;
 use super::provenance::Provenance;
-use crate::audits::sample::SampleId;
 use crate::audits::selected_tokens::SelectedTokens;
+use crate::datasets::SampleId;
 use crate::methods::LabelledMethod;
 use crate::scorer::Usage;
 use crate::statistics::{PositionRow, Warning};

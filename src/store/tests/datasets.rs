@@ -2,7 +2,7 @@
 
 use super::places::test_stores;
 use crate::config::StoreUrl;
-use crate::store::{JobEnd, NewJob, Store, StoreError};
+use crate::store::{JobEnd, JobOutput, NewJob, Store, StoreError};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ async fn written(store: &Store, id: Option<&str>, retain: bool) -> Uuid {
 async fn job_on(store: &Store, dataset: Uuid) -> Uuid {
     let (model, summary, request) = ("m".to_owned(), "{}".to_owned(), "{}".to_owned());
     let (id, kind, weight) = (Uuid::now_v7(), "audit", 1);
-    let job = NewJob { id, kind, model, summary, request, dataset, weight, key: None, timeout: None };
+    let job = NewJob { id, kind, model, summary, request, dataset, weight, key: None, timeout: None, adapter: None };
     store.submit(&job).await.unwrap();
     job.id
 }
@@ -63,7 +63,12 @@ async fn a_dataset_in_use_is_neither_deleted_nor_emptied() {
         let claimed = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
         let second = job_on(store, key).await;
         assert!(!store.delete_dataset(key).await.unwrap(), "{name}");
-        let end = JobEnd::Succeeded { report: "{}".into(), header: "{}".into(), scores: Vec::new() };
+        let end = JobEnd::Succeeded(JobOutput {
+            report: "{}".into(),
+            header: "{}".into(),
+            scores: Vec::new(),
+            ..JobOutput::default()
+        });
         store.finish(job, claimed.claim, 1, &end).await.unwrap().unwrap();
         assert!(has_texts().await, "{name}: another audit needs them");
         store.cancel(second).await.unwrap();
@@ -77,7 +82,7 @@ async fn a_dataset_in_use_is_neither_deleted_nor_emptied() {
         store.drop_unretained().await.unwrap();
         assert!(store.dataset("sha256:b").await.unwrap().unwrap().has_texts, "{name}: they are retained");
         assert!(store.delete_dataset(kept).await.unwrap() && !store.delete_dataset(kept).await.unwrap(), "{name}");
-        assert!(store.job(job).await.unwrap().is_some(), "{name}: the audit outlives its dataset");
+        assert!(store.job("audit", job).await.unwrap().is_some(), "{name}: the audit outlives its dataset");
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::places::test_stores;
 use crate::store::{
-    ClaimedJob, DatasetKey, IdempotencyKey, JobEnd, JobFilter, JobStatus, LostClaim, NewJob, Store, Submitted,
+    ClaimedJob, DatasetKey, IdempotencyKey, JobEnd, JobFilter, JobOutput, JobStatus, LostClaim, NewJob, Store,
+    Submitted,
 };
 use std::time::Duration;
 use uuid::Uuid;
@@ -32,6 +33,7 @@ async fn new_job(store: &Store, model: &str, key: Option<(&str, &str)>) -> NewJo
         weight: 7,
         key: key.map(|(key, digest)| IdempotencyKey { key: key.to_owned(), digest: digest.to_owned() }),
         timeout: None,
+        adapter: None,
     }
 }
 
@@ -44,7 +46,12 @@ fn every() -> JobFilter {
 }
 
 fn succeeded() -> JobEnd {
-    JobEnd::Succeeded { report: "{\"a\":1}".into(), header: "[]".into(), scores: vec!["first".into(), "second".into()] }
+    JobEnd::Succeeded(JobOutput {
+        report: "{\"a\":1}".into(),
+        header: "[]".into(),
+        scores: vec!["first".into(), "second".into()],
+        ..JobOutput::default()
+    })
 }
 
 #[tokio::test]
@@ -53,20 +60,20 @@ async fn jobs_go_from_queued_to_an_end_and_leave_their_results() {
         let (store, name) = (&place.store, place.name);
         let (first, _) = submit(store, "m", None).await;
         let (second, _) = submit(store, "n", None).await;
-        assert_eq!(store.unfinished().await.unwrap(), 2, "{name}");
+        assert_eq!(store.unfinished("audit").await.unwrap(), 2, "{name}");
         let claimed = claim(store, LEASE).await.unwrap();
         assert_eq!((claimed.id, claimed.attempts, claimed.numerics.as_deref()), (first, 1, None), "{name}");
         assert!(claimed.dataset.is_some() && claimed.summary.contains('\u{1f642}'), "{name}");
-        assert_eq!(store.renew(first, claimed.claim, LEASE, 5).await.unwrap(), Ok(false), "{name}");
+        assert_eq!(store.renew(first, claimed.claim, LEASE, 5, None).await.unwrap(), Ok(false), "{name}");
         store.note_numerics(first, claimed.claim, "n1").await.unwrap();
-        let running = store.job(first).await.unwrap().unwrap();
+        let running = store.job("audit", first).await.unwrap().unwrap();
         assert_eq!((running.status, running.done, running.revision), (JobStatus::Running, 5, 3), "{name}");
         assert!(running.created_at <= running.started_at.unwrap() && running.finished_at.is_none(), "{name}");
         assert!(!store.delete_job(first).await.unwrap(), "{name}: a running job is not deleted");
         assert_eq!(store.report(first).await.unwrap(), None, "{name}");
 
         assert_eq!(store.finish(first, claimed.claim, 9, &succeeded()).await.unwrap(), Ok(()), "{name}");
-        let ended = store.job(first).await.unwrap().unwrap();
+        let ended = store.job("audit", first).await.unwrap().unwrap();
         assert_eq!((ended.status, ended.done, ended.revision), (JobStatus::Succeeded, 9, 4), "{name}");
         assert_eq!(store.report(first).await.unwrap().as_deref(), Some("{\"a\":1}"), "{name}");
         assert_eq!(store.score_header(first).await.unwrap().as_deref(), Some("[]"), "{name}");
@@ -77,7 +84,7 @@ async fn jobs_go_from_queued_to_an_end_and_leave_their_results() {
 
         assert_eq!(claim(store, LEASE).await.unwrap().id, second, "{name}");
         assert!(claim(store, LEASE).await.is_none(), "{name}");
-        assert_eq!(store.ended_jobs().await.unwrap(), [(first, 7)], "{name}");
+        assert_eq!(store.ended_jobs("audit").await.unwrap(), [(first, 7)], "{name}");
         assert!(store.delete_job(first).await.unwrap() && !store.delete_job(first).await.unwrap(), "{name}");
         assert_eq!(store.score_block(first, 0).await.unwrap(), None, "{name}");
         assert!(store.dataset_of_job(claimed.dataset.unwrap()).await.unwrap().is_none(), "{name}");
@@ -94,22 +101,22 @@ async fn a_lease_that_is_over_is_claimed_anew_and_the_old_claim_changes_nothing(
         tokio::time::sleep(Duration::from_millis(5)).await;
         let second = claim(store, OVER).await.unwrap();
         assert_eq!((second.id, second.attempts, second.numerics.as_deref()), (id, 2, Some("n1")), "{name}");
-        assert_eq!(store.renew(id, first.claim, LEASE, 1).await.unwrap(), Err(LostClaim), "{name}");
+        assert_eq!(store.renew(id, first.claim, LEASE, 1, None).await.unwrap(), Err(LostClaim), "{name}");
         assert_eq!(store.finish(id, first.claim, 1, &succeeded()).await.unwrap(), Err(LostClaim), "{name}");
         assert_eq!(store.report(id).await.unwrap(), None, "{name}");
         store.release(id, first.claim).await.unwrap();
-        assert_eq!(store.job(id).await.unwrap().unwrap().status, JobStatus::Running, "{name}");
+        assert_eq!(store.job("audit", id).await.unwrap().unwrap().status, JobStatus::Running, "{name}");
 
         store.release(id, second.claim).await.unwrap();
-        assert_eq!(store.job(id).await.unwrap().unwrap().status, JobStatus::Queued, "{name}");
+        assert_eq!(store.job("audit", id).await.unwrap().unwrap().status, JobStatus::Queued, "{name}");
         // What was given back does not count; what ended with its process does.
         for attempts in [2, 3] {
             assert_eq!(claim(store, OVER).await.unwrap().attempts, attempts, "{name}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert!(claim(store, OVER).await.is_none(), "{name}");
-        assert_eq!(store.end_abandoned(3, "{\"why\":1}").await.unwrap(), [id], "{name}");
-        let failed = store.job(id).await.unwrap().unwrap();
+        assert_eq!(store.end_abandoned("audit", 3, "{\"why\":1}").await.unwrap(), [id], "{name}");
+        let failed = store.job("audit", id).await.unwrap().unwrap();
         assert_eq!((failed.status, failed.failure.as_deref()), (JobStatus::Failed, Some("{\"why\":1}")), "{name}");
     }
 }
@@ -124,16 +131,16 @@ async fn jobs_are_cancelled_in_any_state() {
         for id in [running, queued] {
             store.cancel(id).await.unwrap();
         }
-        let status = async |id| store.job(id).await.unwrap().unwrap().status;
+        let status = async |id| store.job("audit", id).await.unwrap().unwrap().status;
         assert_eq!((status(running).await, status(queued).await), (JobStatus::Running, JobStatus::Cancelled), "{name}");
-        assert_eq!(store.renew(running, claimed.claim, LEASE, 0).await.unwrap(), Ok(true), "{name}");
+        assert_eq!(store.renew(running, claimed.claim, LEASE, 0, None).await.unwrap(), Ok(true), "{name}");
         assert_eq!(store.finish(running, claimed.claim, 0, &JobEnd::Cancelled).await.unwrap(), Ok(()), "{name}");
         assert_eq!(status(running).await, JobStatus::Cancelled, "{name}");
 
         let (lost, _) = submit(store, "m", None).await;
         claim(store, OVER).await.unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
-        store.cancel_all().await.unwrap();
+        store.cancel_all("audit").await.unwrap();
         assert_eq!(status(lost).await, JobStatus::Cancelled, "{name}");
     }
 }
@@ -204,7 +211,7 @@ async fn what_ended_long_ago_is_deleted() {
         assert_eq!(store.delete_ended_before(LEASE).await.unwrap(), 0, "{name}");
         tokio::time::sleep(Duration::from_millis(5)).await;
         assert_eq!(store.delete_ended_before(Duration::from_millis(1)).await.unwrap(), 1, "{name}");
-        assert!(store.job(id).await.unwrap().is_none(), "{name}");
+        assert!(store.job("audit", id).await.unwrap().is_none(), "{name}");
     }
 }
 
@@ -229,15 +236,15 @@ async fn a_job_ends_when_its_time_is_over() {
         let (unbounded, _) = submit(store, "m", None).await;
         tokio::time::sleep(Duration::from_millis(350)).await;
         assert_eq!(claim(store, OVER).await.unwrap().id, patient, "{name}: what is overdue is not begun");
-        assert_eq!(store.end_overdue("{}").await.unwrap(), [queued], "{name}: whoever runs a job ends it");
-        let ended = store.job(queued).await.unwrap().unwrap();
+        assert_eq!(store.end_overdue("audit", "{}").await.unwrap(), [queued], "{name}: whoever runs a job ends it");
+        let ended = store.job("audit", queued).await.unwrap().unwrap();
         assert_eq!((ended.status, ended.failure.as_deref()), (JobStatus::Failed, Some("{}")), "{name}");
         assert!(ended.deadline.unwrap() > ended.created_at && ended.finished_at >= ended.deadline, "{name}");
-        assert_eq!(store.job(unbounded).await.unwrap().unwrap().deadline, None, "{name}");
+        assert_eq!(store.job("audit", unbounded).await.unwrap().unwrap().deadline, None, "{name}");
         // The process that ran it has ended.
-        store.renew(running, claimed.claim, OVER, 0).await.unwrap().unwrap();
+        store.renew(running, claimed.claim, OVER, 0, None).await.unwrap().unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
-        assert_eq!(store.end_overdue("{}").await.unwrap(), [running], "{name}");
+        assert_eq!(store.end_overdue("audit", "{}").await.unwrap(), [running], "{name}");
         assert_eq!(claim(store, LEASE).await.unwrap().id, patient, "{name}: its lease was over");
         assert_eq!(claim(store, LEASE).await.unwrap().time_left, None, "{name}");
     }
@@ -258,7 +265,7 @@ async fn a_clock_that_jumps_loses_no_job_and_gives_none_to_two() {
         let first = claim(store, LEASE).await.unwrap();
         // Forward: the lease is over, and the first to notice has the job.
         set_clock(store, 3_600).await;
-        assert_eq!(store.renew(id, first.claim, LEASE, 1).await.unwrap(), Ok(false), "{name}: nobody took it");
+        assert_eq!(store.renew(id, first.claim, LEASE, 1, None).await.unwrap(), Ok(false), "{name}: nobody took it");
         set_clock(store, 3_600).await;
         let second = claim(store, LEASE).await.unwrap();
         assert_eq!(second.id, id, "{name}");
@@ -267,7 +274,7 @@ async fn a_clock_that_jumps_loses_no_job_and_gives_none_to_two() {
         set_clock(store, -3_600).await;
         store.shorten_leases(LEASE).await.unwrap();
         assert!(claim(store, LEASE).await.is_none(), "{name}");
-        assert_eq!(store.renew(id, second.claim, LEASE, 1).await.unwrap(), Ok(false), "{name}");
+        assert_eq!(store.renew(id, second.claim, LEASE, 1, None).await.unwrap(), Ok(false), "{name}");
         set_clock(store, -3_600).await;
         // Nobody does, and it ends after a lease from now.
         let short = Duration::from_millis(20);
@@ -276,7 +283,7 @@ async fn a_clock_that_jumps_loses_no_job_and_gives_none_to_two() {
         let third = claim(store, LEASE).await.unwrap();
         assert_eq!((third.id, third.attempts), (id, 3), "{name}");
         assert_eq!(store.finish(id, third.claim, 1, &succeeded()).await.unwrap(), Ok(()), "{name}");
-        let ended = store.job(id).await.unwrap().unwrap();
+        let ended = store.job("audit", id).await.unwrap().unwrap();
         assert!(ended.status == JobStatus::Succeeded && ended.finished_at.is_some(), "{name}");
     }
 }

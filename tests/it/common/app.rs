@@ -4,7 +4,7 @@ use super::client::Client;
 use super::goldens::directory;
 use pdr_audit::api::{self, ApiState};
 use pdr_audit::app::start_scorer;
-use pdr_audit::audits::Audits;
+use pdr_audit::audits::{AuditKind, Audits};
 use pdr_audit::config::{self, DeviceChoice, Dtype, LoadPolicy, ModelSettings, ModelSource, Settings};
 use pdr_audit::engine::Engine;
 use pdr_audit::hub::{Hub, HubError};
@@ -78,7 +78,7 @@ impl App {
         let scorer = start_scorer(settings, hub, None).unwrap();
         let engine = scorer.engine().clone();
         let store = Store::open(settings.store.url.as_ref()).await.unwrap();
-        let audits = Audits::start(scorer.clone(), store, settings.store.clone());
+        let audits = Audits::start(store, settings.store.clone(), AuditKind::scored_by(scorer.clone()));
         let state = ApiState::new(scorer, audits, metrics, settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = Client::new(listener.local_addr().unwrap());

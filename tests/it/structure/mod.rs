@@ -25,13 +25,15 @@ use std::path::{Path, PathBuf};
 
 /// Modules of `src/`, from the lowest layer up. Modules of one layer do not import each other.
 const LAYERS: &[&[&str]] = &[
-    &["config", "hub", "new_file", "table", "telemetry", "token_stats", "wire"],
+    &["config", "hub", "new_file", "retry", "table", "telemetry", "texts", "token_stats", "wire"],
     &["methods", "models", "statistics", "tokenizer"],
     &["pool"],
     &["engine"],
     &["scorer", "store"],
-    &["audits", "finetunes"],
-    &["samples"],
+    &["datasets"],
+    &["jobs", "samples"],
+    &["finetunes"],
+    &["audits"],
     &["api"],
     &["app"],
     &["cli"],

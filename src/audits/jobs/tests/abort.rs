@@ -2,9 +2,9 @@
 
 use super::{SOON, request};
 use crate::audits::error::AuditFailure;
-use crate::audits::failure_record::FailureKind;
-use crate::audits::runner::{AuditWork, Audits};
+use crate::audits::jobs::{AuditKind, AuditWork, Audits};
 use crate::config::{StoreSettings, StoreUrl};
+use crate::jobs::FailureKind;
 use crate::store::{JobStatus, Store};
 use futures::FutureExt;
 use std::path::Path;
@@ -20,7 +20,7 @@ async fn audits(file: &Path) -> Audits {
     let store = Store::open(Some(&url)).await.unwrap();
     let settings = StoreSettings { url: Some(url), lease: Duration::from_secs(1), ..StoreSettings::default() };
     let is_child = std::env::var_os(FILE).is_some();
-    Audits::running(store, settings, move |AuditWork { request, .. }| {
+    let kind = AuditKind::new(move |AuditWork { request, .. }| {
         async move {
             if !is_child {
                 // The process that only submits runs nothing.
@@ -32,7 +32,8 @@ async fn audits(file: &Path) -> Audits {
             Err(AuditFailure::ModelChanged(request.model.clone()))
         }
         .boxed()
-    })
+    });
+    Audits::start(store, settings, kind)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,7 +41,7 @@ async fn an_audit_that_ends_every_process_fails_after_three_and_the_others_finis
     if let Some(file) = std::env::var_os(FILE) {
         // Runs what is there, until it is aborted or nothing is left.
         let audits = audits(Path::new(&file)).await;
-        while audits.store().unfinished().await.unwrap() > 0 {
+        while audits.store().unfinished("audit").await.unwrap() > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         return audits.shutdown().await;
@@ -58,7 +59,7 @@ async fn an_audit_that_ends_every_process_fails_after_three_and_the_others_finis
 
     let run = || {
         let test =
-            "audits::runner::tests::abort::an_audit_that_ends_every_process_fails_after_three_and_the_others_finish";
+            "audits::jobs::tests::abort::an_audit_that_ends_every_process_fails_after_three_and_the_others_finish";
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", test]).env(FILE, &file).output().unwrap().status
     };

@@ -1,6 +1,6 @@
 //! Retries with backoff: what succeeds later by itself is tried again.
 
-use super::error::AuditFailure;
+use std::fmt::Display;
 use std::time::Duration;
 
 /// How long the first pause is; each one after it is twice as long.
@@ -31,16 +31,16 @@ impl Pauses {
 ///
 /// # Errors
 /// The first error that another attempt would not change.
-pub async fn until_final<T, F>(attempt: impl Fn() -> F) -> Result<T, AuditFailure>
+pub async fn until_final<T, E: Display, F>(is_retryable: fn(&E) -> bool, attempt: impl Fn() -> F) -> Result<T, E>
 where
-    F: Future<Output = Result<T, AuditFailure>>,
+    F: Future<Output = Result<T, E>>,
 {
     let mut pauses = Pauses::default();
     loop {
         match attempt().await {
-            Err(failure) if failure.is_retryable() => {
+            Err(error) if is_retryable(&error) => {
                 let pause = pauses.next_pause();
-                tracing::debug!(%failure, ?pause, "an audit waits");
+                tracing::debug!(%error, ?pause, "a job waits");
                 tokio::time::sleep(pause).await;
             }
             ended => return ended,
@@ -51,13 +51,11 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Refusal;
-    use crate::scorer::ScorerError;
     use std::cell::Cell;
     use std::time::Instant;
 
-    fn refused<T>(refusal: Refusal) -> Result<T, AuditFailure> {
-        Err(ScorerError::Refused(refusal).into())
+    fn passes(error: &&str) -> bool {
+        *error == "passes"
     }
 
     #[test]
@@ -73,28 +71,23 @@ mod tests {
         let attempt = || async {
             attempts.set(attempts.get() + 1);
             match attempts.get() {
-                1 => refused(Refusal::Unloading),
-                2 => refused(Refusal::NotOpened("demo".to_owned())),
-                3 => Ok("scored"),
+                1 | 2 => Err("passes"),
+                3 => Ok("done"),
                 more => panic!("attempt {more} after a success"),
             }
         };
-        assert_eq!(until_final(attempt).await.expect("a success"), "scored");
+        assert_eq!(until_final(passes, attempt).await, Ok("done"));
         assert!(begun.elapsed() >= Duration::from_millis(150));
     }
 
     #[tokio::test]
     async fn what_would_fail_again_is_not_tried_again() {
-        for refusal in
-            [Refusal::ModelFailed("broken".to_owned()), Refusal::Draining, Refusal::UnknownModel("x".to_owned())]
-        {
-            let attempts = Cell::new(0);
-            let attempt = || async {
-                attempts.set(attempts.get() + 1);
-                refused::<()>(refusal.clone())
-            };
-            let failure = until_final(attempt).await.expect_err("a failure");
-            assert_eq!((failure.to_string(), attempts.get()), (refusal.to_string(), 1));
-        }
+        let attempts = Cell::new(0);
+        let attempt = || async {
+            attempts.set(attempts.get() + 1);
+            Err::<(), _>("stays")
+        };
+        assert_eq!(until_final(passes, attempt).await, Err("stays"));
+        assert_eq!(attempts.get(), 1);
     }
 }

@@ -1,17 +1,17 @@
-//! The query of `GET /v1/audits`.
+//! The query of a list of jobs, such as `GET /v1/audits`.
 
 use super::page_query::PageQuery;
 use super::problem::Problem;
 use super::route_rules::read_parameters;
-use crate::audits::AuditFilter;
+use crate::jobs::JobQuery;
 use crate::wire::by_name;
 use axum::http::Uri;
 
-/// Which audits the query asks for.
+/// Which jobs the query asks for.
 ///
 /// # Errors
 /// All that is wrong with its values.
-pub fn filter(uri: &Uri) -> Result<AuditFilter, Problem> {
+pub fn query(uri: &Uri) -> Result<JobQuery, Problem> {
     let (mut page, mut status, mut model) = (PageQuery::default(), None, None);
     read_parameters(uri, |name, value| {
         match name {
@@ -21,17 +21,17 @@ pub fn filter(uri: &Uri) -> Result<AuditFilter, Problem> {
         }
         Ok(())
     })?;
-    Ok(AuditFilter { status, model, after: page.after, limit: page.limit })
+    Ok(JobQuery { status, model, after: page.after, limit: page.limit })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::filter;
+    use super::query;
     use crate::store::JobStatus;
 
     #[test]
     fn values_are_read_or_named() {
-        let read = |query: &str| filter(&format!("/v1/audits?{query}").parse().unwrap());
+        let read = |text: &str| query(&format!("/v1/audits?{text}").parse().unwrap());
         let all = read("").unwrap();
         assert_eq!((all.status, all.model, all.after, all.limit), (None, None, None, 500));
         let id = uuid::Uuid::now_v7();

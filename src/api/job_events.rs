@@ -1,60 +1,45 @@
-//! How an audit gets on, as server-sent events.
+//! How a job gets on, as server-sent events.
 
 use super::ApiState;
-use super::audits::AuditId;
 use super::problem::{Kind, Problem};
-use super::problems::LookProblems;
-use crate::audits::{AuditSnapshot, Audits};
-use axum::extract::State;
+use crate::jobs::{JobKind, JobSnapshot, JobSubject, Jobs};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use futures::{Stream, StreamExt, stream};
-use serde_json::json;
+use axum::response::{IntoResponse, Response};
+use futures::{StreamExt, stream};
+use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::vec::IntoIter;
+use uuid::Uuid;
 
 /// The header with which a client goes on where it left off.
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// One event, before it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct AuditEvent {
+struct JobEvent {
     id: i64,
     name: &'static str,
     data: String,
 }
 
-/// Follow an audit.
+/// The events of a job, from those on that the client has not seen. The stream ends after the final status.
 ///
-/// `progress` has `done` and `total`, `status` has `status`; both come once at the beginning and then with every change. Ids count
-/// up: a client that sends the last one as `Last-Event-ID` gets what it has not seen. The stream ends after the final status.
-#[utoipa::path(
-    get,
-    path = "/v1/audits/{id}/events",
-    operation_id = "follow_audit",
-    tag = "audits",
-    params(
-        ("id" = String, Path, description = "Id of the audit"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen", example = "7")
-    ),
-    responses(
-        (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
-        LookProblems
-    )
-)]
-pub async fn events(
-    State(state): State<ApiState>,
-    AuditId(id): AuditId,
-    headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    let seen = last_event_id(&headers)?;
-    let first = state.audits.get(id).await?;
-    let audits = state.audits.clone();
-    let begin = Following { waiting: new_events(&first, None, seen).into_iter(), known: first, audits };
+/// # Errors
+/// Where there is no such job, or the header is not the id of an event.
+pub async fn follow<K: JobKind>(
+    state: &ApiState,
+    jobs: &Jobs<K>,
+    id: Uuid,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let seen = last_event_id(headers)?;
+    let first = jobs.get(id).await?;
+    let begin = Following { waiting: new_events(&first, None, seen).into_iter(), known: first, jobs: jobs.clone() };
     let events = stream::unfold(begin, |mut following| async move {
         loop {
             if let Some(event) = following.waiting.next() {
-                return Some((Ok(written(event)), following));
+                return Some((Ok::<_, Infallible>(written(event)), following));
             }
             following.advance().await?;
         }
@@ -62,50 +47,57 @@ pub async fn events(
     // A service that ends would wait for clients that listen; they come back to another one.
     let draining = state.draining.clone();
     let events = events.take_until(async move { draining.cancelled().await });
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+    Ok(Sse::new(events.boxed()).keep_alive(KeepAlive::default()).into_response())
 }
 
-/// What a client is told of an audit, and has been told.
-struct Following {
-    waiting: IntoIter<AuditEvent>,
-    known: AuditSnapshot,
-    audits: Audits,
+/// What a client is told of a job, and has been told.
+struct Following<K: JobKind> {
+    waiting: IntoIter<JobEvent>,
+    known: JobSnapshot<K::Subject>,
+    jobs: Jobs<K>,
 }
 
-impl Following {
+impl<K: JobKind> Following<K> {
     /// Waits for more events; none where there will be no more.
     async fn advance(&mut self) -> Option<()> {
         if self.known.status.is_final() {
             return None;
         }
-        // An audit that was deleted, or a store that does not answer, ends the stream; the client may come back.
-        let next = self.audits.next_change(self.known.id, &self.known).await.ok()?;
+        // A job that was deleted, or a store that does not answer, ends the stream; the client may come back.
+        let next = self.jobs.next_change(self.known.id, self.known.revision).await.ok()?;
         self.waiting = new_events(&next, Some(&self.known), i64::MIN).into_iter();
         self.known = next;
         Some(())
     }
 }
 
-/// The events of an audit as it stands, against what is known of it, with ids above `seen`. Each change of an audit has two ids:
-/// of its progress, and of its status.
-fn new_events(audit: &AuditSnapshot, known: Option<&AuditSnapshot>, seen: i64) -> Vec<AuditEvent> {
-    let progress = json!({ "done": audit.done, "total": audit.subject.total });
-    let status = json!({ "status": audit.status.name() });
-    let is_new = |same: fn(&AuditSnapshot, &AuditSnapshot) -> bool| known.is_none_or(|known| !same(known, audit));
+/// The events of a job as it stands, against what is known of it, with ids above `seen`. Each change of a job has two ids: of its
+/// progress, and of its status.
+fn new_events<S: JobSubject>(job: &JobSnapshot<S>, known: Option<&JobSnapshot<S>>, seen: i64) -> Vec<JobEvent> {
+    let status = json!({ "status": job.status.name() }).to_string();
     let events = [
         (
-            is_new(|a, b| a.done == b.done),
-            AuditEvent { id: 2 * audit.revision, name: "progress", data: progress.to_string() },
+            known.is_none_or(|known| known.done != job.done),
+            JobEvent { id: 2 * job.revision, name: "progress", data: progress(job).to_string() },
         ),
         (
-            is_new(|a, b| a.status == b.status),
-            AuditEvent { id: 2 * audit.revision + 1, name: "status", data: status.to_string() },
+            known.is_none_or(|known| known.status != job.status),
+            JobEvent { id: 2 * job.revision + 1, name: "status", data: status },
         ),
     ];
     events.into_iter().filter(|(is_new, event)| *is_new && event.id > seen).map(|(_, event)| event).collect()
 }
 
-fn written(event: AuditEvent) -> Event {
+/// How far a job is, with what its run says beside that.
+fn progress<S: JobSubject>(job: &JobSnapshot<S>) -> Value {
+    let note = job.note.as_deref().and_then(|note| serde_json::from_str::<Map<String, Value>>(note).ok());
+    let mut progress =
+        Map::from_iter([("done".to_owned(), json!(job.done)), ("total".to_owned(), json!(job.subject.total()))]);
+    progress.extend(note.unwrap_or_default());
+    Value::Object(progress)
+}
+
+fn written(event: JobEvent) -> Event {
     Event::default().id(event.id.to_string()).event(event.name).data(event.data)
 }
 
@@ -120,7 +112,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<i64, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audits::AuditSubject;
+    use crate::audits::{AuditSnapshot, AuditSubject};
     use crate::store::JobStatus;
     use time::OffsetDateTime;
     use uuid::Uuid;
@@ -131,6 +123,7 @@ mod tests {
             subject: AuditSubject { total: 9, ..AuditSubject::default() },
             status,
             done,
+            note: None,
             revision,
             created_at: OffsetDateTime::UNIX_EPOCH,
             started_at: None,
@@ -140,7 +133,7 @@ mod tests {
         }
     }
 
-    fn ids(events: &[AuditEvent]) -> Vec<(i64, &'static str)> {
+    fn ids(events: &[JobEvent]) -> Vec<(i64, &'static str)> {
         events.iter().map(|event| (event.id, event.name)).collect()
     }
 

@@ -1,11 +1,11 @@
-//! Writes samples into the store one after another: those of a dataset, or those that come with an audit.
+//! Writes samples into the store one after another: those of a dataset, or those that come with a job.
 
-use super::error::AuditError;
+use super::error::DatasetError;
 use super::sample::Sample;
 use super::sample_blocks::BlockWriter;
-use super::text_digest::sha256_address;
 use super::totals::{SampleTotals, TotalsCounter};
 use crate::store::{DatasetKey, Store};
+use crate::texts::sha256_address;
 use sha2::{Digest, Sha256};
 
 /// Samples that are being prepared for the store: blocks, their digest and their counts. Pure.
@@ -31,9 +31,9 @@ impl DatasetEncoder {
     /// Adds a sample; a block, where one is full with it.
     ///
     /// # Errors
-    /// [`AuditError::Internal`] where it cannot be written as JSON.
-    pub fn add(&mut self, sample: &Sample) -> Result<Option<String>, AuditError> {
-        let json = serde_json::to_string(sample).map_err(|error| AuditError::Internal(error.to_string()))?;
+    /// [`DatasetError::Internal`] where it cannot be written as JSON.
+    pub fn add(&mut self, sample: &Sample) -> Result<Option<String>, DatasetError> {
+        let json = serde_json::to_string(sample).map_err(|error| DatasetError::Internal(error.to_string()))?;
         self.digest.update(&json);
         self.digest.update(b"\n");
         self.totals.add(sample);
@@ -63,11 +63,11 @@ pub struct DatasetWriter {
 }
 
 impl DatasetWriter {
-    /// Begins a dataset; `retain` says whether its texts are kept after an audit has used them.
+    /// Begins a dataset; `retain` says whether its texts are kept after a job has used them.
     ///
     /// # Errors
-    /// [`AuditError::Store`].
-    pub async fn begin(store: &Store, retain: bool) -> Result<Self, AuditError> {
+    /// [`DatasetError::Store`].
+    pub async fn begin(store: &Store, retain: bool) -> Result<Self, DatasetError> {
         let key = store.begin_dataset(retain).await?;
         Ok(Self { store: store.clone(), key, blocks: 0, completed: false })
     }
@@ -75,19 +75,19 @@ impl DatasetWriter {
     /// Writes the next block.
     ///
     /// # Errors
-    /// [`AuditError::Store`].
-    pub async fn write(&mut self, block: &str) -> Result<(), AuditError> {
+    /// [`DatasetError::Store`].
+    pub async fn write(&mut self, block: &str) -> Result<(), DatasetError> {
         self.store.add_block(self.key, self.blocks, block).await?;
         self.blocks += 1;
         Ok(())
     }
 
-    /// Completes the dataset under its id or, without one, as the samples of an audit. The key under which the samples are.
+    /// Completes the dataset under its id or, without one, as the samples of a job. The key under which the samples are.
     ///
     /// # Errors
-    /// [`AuditError::Store`].
-    pub async fn complete(mut self, id: Option<&str>, totals: &SampleTotals) -> Result<DatasetKey, AuditError> {
-        let description = serde_json::to_string(totals).map_err(|error| AuditError::Internal(error.to_string()))?;
+    /// [`DatasetError::Store`].
+    pub async fn complete(mut self, id: Option<&str>, totals: &SampleTotals) -> Result<DatasetKey, DatasetError> {
+        let description = serde_json::to_string(totals).map_err(|error| DatasetError::Internal(error.to_string()))?;
         let key = self.store.complete_dataset(self.key, id, &description).await?;
         self.completed = true;
         Ok(key)

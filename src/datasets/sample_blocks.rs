@@ -1,9 +1,8 @@
-//! The samples of an audit, read a block at a time, so that no more than a block of texts is in memory.
+//! The samples of a job, read a block at a time, so that no more than a block of texts is in memory.
 
-use super::error::AuditFailure;
-use super::retry::until_final;
 use super::sample::Sample;
-use crate::store::{DatasetKey, Store, StoreError};
+use crate::retry::until_final;
+use crate::store::{ClaimedJob, DatasetKey, Store, StoreError};
 use futures::stream::{self, Stream, TryStreamExt};
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ const BLOCK_SAMPLES: usize = 500;
 /// A block ends with the sample that makes it longer than this.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Where the samples of an audit are.
+/// Where the samples of a job are.
 #[derive(Clone, Debug)]
 pub enum SampleBlocks {
     /// In memory.
@@ -49,10 +48,21 @@ impl BlockWriter {
 }
 
 impl SampleBlocks {
+    /// The samples of a job; none where they were deleted.
+    ///
+    /// # Errors
+    /// [`StoreError`], where that would not pass.
+    pub async fn of_job(store: &Store, job: &ClaimedJob) -> Result<Option<Self>, StoreError> {
+        let Some(key) = job.dataset else { return Ok(None) };
+        let dataset = until_final(StoreError::is_retryable, || store.dataset_of_job(key)).await?;
+        let dataset = dataset.filter(|dataset| dataset.has_texts);
+        Ok(dataset.map(|dataset| Self::Stored { store: store.clone(), dataset: dataset.key }))
+    }
+
     /// All samples in order, each with its place from 0.
-    pub fn samples(&self) -> impl Stream<Item = Result<(usize, Sample), AuditFailure>> + '_ {
+    pub fn samples(&self) -> impl Stream<Item = Result<(usize, Sample), StoreError>> + '_ {
         let blocks = stream::try_unfold(0, move |block| async move {
-            Ok::<_, AuditFailure>(self.block(block).await?.map(|samples| (samples, block + 1)))
+            Ok::<_, StoreError>(self.block(block).await?.map(|samples| (samples, block + 1)))
         });
         let samples = blocks.map_ok(|samples| stream::iter(samples.into_iter().map(Ok))).try_flatten();
         let mut next = 0;
@@ -63,20 +73,20 @@ impl SampleBlocks {
     }
 
     /// The samples of one block; none after the last. A store that does not answer is waited for.
-    async fn block(&self, block: usize) -> Result<Option<Vec<Sample>>, AuditFailure> {
+    async fn block(&self, block: usize) -> Result<Option<Vec<Sample>>, StoreError> {
         match self {
             Self::Memory(samples) => Ok(samples.chunks(BLOCK_SAMPLES).nth(block).map(<[Sample]>::to_vec)),
             Self::Stored { store, dataset } => {
-                let content = until_final(|| async { Ok(store.sample_block(*dataset, block).await?) }).await?;
+                let content = until_final(StoreError::is_retryable, || store.sample_block(*dataset, block)).await?;
                 content.map(|content| parse(&content)).transpose()
             }
         }
     }
 }
 
-fn parse(content: &str) -> Result<Vec<Sample>, AuditFailure> {
+fn parse(content: &str) -> Result<Vec<Sample>, StoreError> {
     let sample = |line| serde_json::from_str(line).map_err(|error| StoreError::Damaged(format!("a sample: {error}")));
-    Ok(content.lines().map(sample).collect::<Result<_, _>>()?)
+    content.lines().map(sample).collect()
 }
 
 #[cfg(test)]
@@ -111,6 +121,6 @@ mod tests {
         let mut writer = BlockWriter::default();
         assert!(writer.add(&"x".repeat(BLOCK_BYTES)).is_some());
         assert!(writer.finish().is_none());
-        assert!(matches!(parse("nonsense"), Err(AuditFailure::Store(StoreError::Damaged(_)))));
+        assert!(matches!(parse("nonsense"), Err(StoreError::Damaged(_))));
     }
 }

@@ -124,7 +124,7 @@ impl SampleTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audits::sample::Label;
+    use crate::datasets::Label;
 
     #[test]
     fn samples_have_labels_of_both_kinds_or_none() {

@@ -1,18 +1,20 @@
 //! The queue of audits, with work that ends when it is told to.
 
-use super::submission::MAX_UNFINISHED;
-use super::work::MAX_RUNNING;
 mod abort;
 
 use super::*;
-use crate::audits::failure_record::FailureKind;
 use crate::audits::request::AuditMetrics;
-use crate::audits::run::RunEvent;
-use crate::audits::sample::Sample;
+use crate::config::StoreSettings;
+use crate::datasets::{Sample, SubmittedSamples};
+use crate::jobs::{FailureKind, JobError, JobQuery, MAX_UNFINISHED};
 use crate::methods::default_methods;
 use crate::scorer::Overflow;
-use crate::store::{JobStatus, Store};
+use crate::store::JobStatus;
+use std::sync::Mutex;
+use std::time::Duration;
 use tokio::sync::Semaphore;
+
+const MAX_RUNNING: usize = AuditKind::MOST_RUNNING;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -27,7 +29,7 @@ async fn test_audits() -> TestAudits {
     let store = Store::open(None).await.unwrap();
     let (started, leave) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Semaphore::new(0)));
     let (noted, waited_for) = (Arc::clone(&started), Arc::clone(&leave));
-    let audits = Audits::running(store, StoreSettings::default(), move |AuditWork { request, progress, .. }| {
+    let kind = AuditKind::new(move |AuditWork { request, progress, .. }| {
         let (noted, waited_for) = (Arc::clone(&noted), Arc::clone(&waited_for));
         async move {
             noted.lock().unwrap().push(request.model.clone());
@@ -38,7 +40,7 @@ async fn test_audits() -> TestAudits {
         }
         .boxed()
     });
-    TestAudits { audits, started, leave }
+    TestAudits { audits: Audits::start(store, StoreSettings::default(), kind), started, leave }
 }
 
 fn request(model: &str) -> NewAudit {
@@ -51,14 +53,14 @@ fn request(model: &str) -> NewAudit {
     NewAudit {
         request,
         name: None,
-        samples: AuditSamples::Inline(vec![Sample::default()]),
+        samples: SubmittedSamples::Inline(vec![Sample::default()]),
         idempotency_key: None,
         timeout: None,
     }
 }
 
 async fn all(audits: &Audits) -> Vec<AuditSnapshot> {
-    audits.list(&AuditFilter { status: None, model: None, after: None, limit: 1_000 }).await.unwrap().audits
+    audits.list(&JobQuery { status: None, model: None, after: None, limit: 1_000 }).await.unwrap().jobs
 }
 
 impl TestAudits {
@@ -117,7 +119,7 @@ async fn a_few_run_and_the_others_wait_in_order() {
     assert_eq!((cancelled.status, cancelled.started_at, cancelled.done), (JobStatus::Cancelled, None, 0));
     assert!(cancelled.finished_at.is_some());
     let again = rig.audits.cancel(ids[MAX_RUNNING + 1]).await.map(|snapshot| snapshot.status);
-    assert!(matches!(again, Err(AuditError::Finished)), "{again:?}");
+    assert!(matches!(again, Err(JobError::Finished(_))), "{again:?}");
 
     for (ended, next) in [MAX_RUNNING, MAX_RUNNING + 2, MAX_RUNNING + 3].into_iter().enumerate() {
         rig.leave.add_permits(1);
@@ -168,7 +170,7 @@ async fn a_shutdown_cancels_what_runs_and_what_waits() {
     assert!(rig.statuses(&ids).await.iter().all(|status| *status == JobStatus::Cancelled));
     assert_eq!(rig.started.lock().unwrap().len(), MAX_RUNNING);
     let late = rig.audits.submit(request("late")).await;
-    assert!(matches!(late, Err(AuditError::Draining)), "{late:?}");
+    assert!(matches!(late, Err(AuditError::Job(JobError::Draining))), "{late:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,16 +178,16 @@ async fn the_unfinished_are_limited_and_only_the_finished_are_forgotten() {
     let rig = test_audits().await;
     let ids = rig.submit_all(MAX_UNFINISHED[0]).await;
     let refused = rig.audits.submit(request("one more")).await;
-    assert!(matches!(refused, Err(AuditError::Full(64))), "{refused:?}");
+    assert!(matches!(refused, Err(AuditError::Job(JobError::Full(_, 64)))), "{refused:?}");
     let unfinished = rig.audits.delete(ids[0]).await;
-    assert!(matches!(unfinished, Err(AuditError::Unfinished)), "{unfinished:?}");
+    assert!(matches!(unfinished, Err(JobError::Unfinished(_))), "{unfinished:?}");
     rig.leave.add_permits(MAX_UNFINISHED[0]);
     for &id in &ids {
         rig.end(id).await;
     }
     assert!(rig.audits.delete(ids[0]).await.is_ok());
     let again = rig.audits.delete(ids[0]).await;
-    assert!(matches!(again, Err(AuditError::NotFound)), "{again:?}");
+    assert!(matches!(again, Err(JobError::NotFound(_))), "{again:?}");
     let newest_first: Vec<Uuid> = all(&rig.audits).await.iter().map(|snapshot| snapshot.id).collect();
     assert!(newest_first.is_sorted_by(|a, b| a > b) && newest_first.len() == MAX_UNFINISHED[0] - 1);
 }
@@ -203,7 +205,7 @@ async fn an_audit_fails_when_its_time_is_over_whether_it_runs_or_waits() {
     assert_eq!(patient.deadline.map(|deadline| deadline - patient.created_at), Some((2 * SOON).try_into().unwrap()));
     for id in [running, waiting] {
         let failure = rig.end(id).await.failure.unwrap();
-        let detail = "the audit did not end within its `timeout_seconds`";
+        let detail = "the job did not end within its `timeout_seconds`";
         assert_eq!((failure.kind, &*failure.detail), (FailureKind::DeadlineExceeded, detail));
     }
     let started = rig.started(MAX_RUNNING + 1).await;

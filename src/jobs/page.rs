@@ -1,26 +1,26 @@
-//! A part of the list of audits, newest first.
+//! A part of the list of jobs, newest first.
 
-use super::status::AuditSnapshot;
+use super::snapshot::JobSnapshot;
 use crate::store::JobStatus;
 use uuid::Uuid;
 
-/// Which audits to list.
+/// Which jobs to list.
 #[derive(Clone, Debug)]
-pub struct AuditFilter {
+pub struct JobQuery {
     /// Only those that stand so.
     pub status: Option<JobStatus>,
     /// Only those of the model of this id.
     pub model: Option<String>,
     /// Only those older than this one, which may be gone.
     pub after: Option<Uuid>,
-    /// The most audits of a page.
+    /// The most jobs of a page.
     pub limit: usize,
 }
 
-/// Audits, newest first.
+/// Jobs, newest first.
 #[derive(Clone, Debug)]
-pub struct AuditPage {
-    pub audits: Vec<AuditSnapshot>,
-    /// The last audit of this page, where there are more after it.
+pub struct JobPage<S> {
+    pub jobs: Vec<JobSnapshot<S>>,
+    /// The last job of this page, where there are more after it.
     pub next: Option<Uuid>,
 }

@@ -1,0 +1,71 @@
+//! Audits are submitted.
+
+use super::Audits;
+use crate::audits::error::AuditError;
+use crate::audits::jobs::AuditSnapshot;
+use crate::audits::limits::check_cost;
+use crate::audits::request::AuditRequest;
+use crate::audits::subject::AuditSubject;
+use crate::datasets::{SampleTotals, SubmittedSamples};
+use crate::jobs::{JobError, NewSubmission};
+use crate::store::{DatasetKey, DatasetRow};
+use std::time::Duration;
+
+/// An audit as it is submitted.
+#[derive(Clone, Debug)]
+pub struct NewAudit {
+    pub request: AuditRequest,
+    /// What the client calls it.
+    pub name: Option<String>,
+    pub samples: SubmittedSamples,
+    /// What the client calls this submission, so that it can send it again.
+    pub idempotency_key: Option<String>,
+    /// How long after its submission it must have ended.
+    pub timeout: Option<Duration>,
+}
+
+impl Audits {
+    /// Accepts an audit, which runs as soon as it is its turn; or finds the one that was submitted under the same key.
+    ///
+    /// # Errors
+    /// Those of `check_cost`, or [`AuditError::Job`].
+    pub async fn submit(&self, audit: NewAudit) -> Result<AuditSnapshot, AuditError> {
+        let totals = audit.samples.totals().map_err(JobError::from)?;
+        let weight = check_cost(&audit.request, &totals)?;
+        let NewAudit { request, name, samples, idempotency_key, timeout } = audit;
+        let subject = AuditSubject::new(&request, name, samples.dataset_id(), &totals);
+        let job = NewSubmission { subject, request, samples, weight, adapter: None, idempotency_key, timeout };
+        Ok(self.enqueue(job).await?)
+    }
+
+    /// What stands in for a dataset that is gone, where this key is that of an audit of it: enough to see whether the same is
+    /// submitted again, which gives that audit.
+    ///
+    /// # Errors
+    /// [`JobError::KeyReused`] where the key is that of another job, or [`JobError::Store`].
+    pub async fn dataset_of_earlier(&self, client_key: &str, dataset: &str) -> Result<Option<DatasetRow>, JobError> {
+        let Some(audit) = self.submitted_under(client_key).await? else { return Ok(None) };
+        let AuditSubject { dataset: earlier, total, members, non_members, .. } = audit.subject;
+        if earlier.as_deref() != Some(dataset) {
+            return Err(JobError::KeyReused);
+        }
+        // What is not known any more was good enough then.
+        let totals = SampleTotals {
+            samples: total,
+            members,
+            non_members,
+            groups: 1,
+            grouped: total,
+            with_neighbors: total,
+            ..SampleTotals::default()
+        };
+        Ok(Some(DatasetRow {
+            key: DatasetKey::nil(),
+            id: earlier,
+            description: serde_json::to_string(&totals).map_err(|error| JobError::Internal(error.to_string()))?,
+            retain: false,
+            has_texts: false,
+            created_at: audit.created_at,
+        }))
+    }
+}

@@ -1,0 +1,59 @@
+//! What lists say of an audit.
+
+use super::request::AuditRequest;
+use crate::datasets::SampleTotals;
+use crate::jobs::JobSubject;
+use serde::{Deserialize, Serialize};
+
+/// What an audit is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditSubject {
+    /// What the client calls it; the report does not depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Id of the model.
+    pub model: String,
+    /// The labels of the methods.
+    pub methods: Vec<String>,
+    /// Id of the dataset; none for samples that came with the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// How many samples there are.
+    pub total: usize,
+    /// How many of them are members, and how many are not; none of either without labels.
+    pub members: usize,
+    pub non_members: usize,
+}
+
+impl AuditSubject {
+    /// That of a request.
+    pub fn new(request: &AuditRequest, name: Option<String>, dataset: Option<String>, totals: &SampleTotals) -> Self {
+        Self {
+            name,
+            model: request.model.clone(),
+            methods: request.methods.iter().map(|method| method.label.to_string()).collect(),
+            dataset,
+            total: totals.samples,
+            members: totals.members,
+            non_members: totals.non_members,
+        }
+    }
+}
+
+impl JobSubject for AuditSubject {
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn texts(&self) -> usize {
+        self.total
+    }
+
+    fn total(&self) -> usize {
+        self.total
+    }
+}

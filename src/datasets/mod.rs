@@ -1,0 +1,17 @@
+//! Samples: labelled texts, as they are uploaded as datasets or come along with a job, and as they are kept in the store.
+//!
+//! Samples are written and read a block at a time, so that no more than a block of texts is in memory.
+
+mod error;
+mod sample;
+mod sample_blocks;
+mod submitted;
+mod totals;
+mod writer;
+
+pub use error::DatasetError;
+pub use sample::{ExtraColumns, Label, MAX_GROUPS, Sample, SampleId, columns_error};
+pub use sample_blocks::SampleBlocks;
+pub use submitted::SubmittedSamples;
+pub use totals::SampleTotals;
+pub use writer::{DatasetEncoder, DatasetWriter, EncodedDataset};

@@ -1,0 +1,76 @@
+//! The samples that a job is submitted with.
+
+use super::error::DatasetError;
+use super::sample::Sample;
+use super::totals::SampleTotals;
+use super::writer::{DatasetEncoder, DatasetWriter};
+use crate::store::{DatasetKey, DatasetRow, Store};
+
+/// The samples of a job.
+#[derive(Clone, Debug)]
+pub enum SubmittedSamples {
+    /// They come along, and are deleted with the job.
+    Inline(Vec<Sample>),
+    /// Those of the dataset.
+    Dataset(DatasetRow),
+}
+
+impl SubmittedSamples {
+    /// What there is to say of them as a whole.
+    ///
+    /// # Errors
+    /// [`DatasetError::Internal`] where a dataset has another description.
+    pub fn totals(&self) -> Result<SampleTotals, DatasetError> {
+        match self {
+            Self::Inline(samples) => Ok(SampleTotals::count(samples)),
+            Self::Dataset(dataset) => serde_json::from_str(&dataset.description)
+                .map_err(|error| DatasetError::Internal(format!("a dataset as it is stored: {error}"))),
+        }
+    }
+
+    /// The id of the dataset.
+    #[must_use]
+    pub fn dataset_id(&self) -> Option<String> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Dataset(dataset) => dataset.id.clone(),
+        }
+    }
+
+    /// What tells these samples from others, as text.
+    ///
+    /// # Errors
+    /// [`DatasetError::Internal`] where they cannot be written as JSON.
+    pub fn fingerprint(&self) -> Result<String, DatasetError> {
+        match self {
+            Self::Inline(samples) => {
+                serde_json::to_string(samples).map_err(|error| DatasetError::Internal(error.to_string()))
+            }
+            Self::Dataset(dataset) => Ok(dataset.id.clone().unwrap_or_default()),
+        }
+    }
+
+    /// The key under which they are in the store; those that come along are written there now.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub async fn stored(&self, store: &Store) -> Result<DatasetKey, DatasetError> {
+        let samples = match self {
+            Self::Inline(samples) => samples,
+            Self::Dataset(dataset) if dataset.has_texts => return Ok(dataset.key),
+            Self::Dataset(_) => return Err(DatasetError::TextsGone),
+        };
+        let mut writer = DatasetWriter::begin(store, true).await?;
+        let mut encoder = DatasetEncoder::default();
+        for sample in samples {
+            if let Some(block) = encoder.add(sample)? {
+                writer.write(&block).await?;
+            }
+        }
+        let encoded = encoder.finish();
+        if let Some(block) = &encoded.rest {
+            writer.write(block).await?;
+        }
+        writer.complete(None, &encoded.totals).await
+    }
+}

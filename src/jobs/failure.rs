@@ -1,0 +1,148 @@
+//! Why a job failed, as it is stored and told to clients: without what is the operator's business, which the log has.
+
+use crate::methods::Fault;
+use crate::store::StoreError;
+use crate::telemetry::panic_message;
+use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::fmt::Display;
+
+/// Why a job failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureRecord {
+    pub kind: FailureKind,
+    /// In words.
+    pub detail: String,
+    /// Faults of the methods, with pointers relative to the list of methods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+}
+
+/// What kind of thing went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// There is no such model, or no longer.
+    UnknownModel,
+    /// The model cannot do what is asked of it.
+    WrongModel,
+    /// Methods that the models do not fit.
+    UnfitMethods,
+    /// The texts cannot be tuned on.
+    UnfitTexts,
+    /// The tuning left the range of numbers.
+    NotFinite,
+    /// The model failed.
+    ModelFailed,
+    /// The device failed.
+    DeviceFailed,
+    /// The files of a model changed while the job ran.
+    ModelChanged,
+    /// It needs more than there will ever be.
+    TooLarge,
+    /// The service was ending, or had no time or room.
+    Unavailable,
+    /// The disk of the store is full.
+    StoreFull,
+    /// The store failed.
+    StoreFailed,
+    /// The dataset was deleted.
+    DatasetGone,
+    /// Each process that ran it ended before it did.
+    Abandoned,
+    /// Its time was over.
+    DeadlineExceeded,
+    /// A fault of the service itself.
+    Internal,
+}
+
+impl FailureRecord {
+    /// A failure whose words are for the client.
+    pub fn told(kind: FailureKind, failure: &impl Display) -> Self {
+        Self { kind, detail: failure.to_string(), faults: Vec::new() }
+    }
+
+    /// A failure of which the client hears only what failed.
+    #[must_use]
+    pub fn kept_back(kind: FailureKind, what: &str) -> Self {
+        Self { kind, detail: format!("the {what} failed; the service's log says why"), faults: Vec::new() }
+    }
+}
+
+/// Why a job that was accepted leaves nothing behind.
+#[derive(Clone, Debug)]
+pub struct JobFailure {
+    /// What clients are told.
+    pub record: FailureRecord,
+    /// What the log is told.
+    pub message: String,
+    /// Whether the process cannot go on, so that another one has to run the job.
+    pub ends_process: bool,
+}
+
+impl JobFailure {
+    /// A failure whose words are for the client and the log.
+    pub fn told(kind: FailureKind, failure: &impl Display) -> Self {
+        Self::recorded(FailureRecord::told(kind, failure), failure)
+    }
+
+    /// A failure of which the client hears only what failed; the log has the words.
+    pub fn kept_back(kind: FailureKind, what: &str, failure: &impl Display) -> Self {
+        Self::recorded(FailureRecord::kept_back(kind, what), failure)
+    }
+
+    /// A failure with what clients are told of it.
+    pub fn recorded(record: FailureRecord, failure: &impl Display) -> Self {
+        Self { record, message: failure.to_string(), ends_process: false }
+    }
+
+    /// The dataset was deleted.
+    #[must_use]
+    pub fn dataset_gone() -> Self {
+        Self::told(FailureKind::DatasetGone, &"the dataset of the job is gone")
+    }
+
+    pub(super) fn abandoned(attempts: usize) -> Self {
+        let what = format!("{attempts} processes that ran the job ended before it did; it is not tried again");
+        Self::told(FailureKind::Abandoned, &what)
+    }
+
+    pub(super) fn overdue() -> Self {
+        Self::told(FailureKind::DeadlineExceeded, &"the job did not end within its `timeout_seconds`")
+    }
+
+    pub(super) fn panicked(payload: &(dyn Any + Send)) -> Self {
+        let what = format!("the job panicked: {}", panic_message(payload));
+        Self::kept_back(FailureKind::Internal, "service", &what)
+    }
+
+    /// The record as it is stored.
+    pub(super) fn json(&self) -> String {
+        // A record of texts has a form as JSON; were it otherwise, the log has the failure.
+        serde_json::to_string(&self.record).unwrap_or_else(|_| r#"{"kind":"internal","detail":"?"}"#.to_owned())
+    }
+}
+
+impl From<StoreError> for JobFailure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Full => Self::told(FailureKind::StoreFull, &error),
+            error => Self::kept_back(FailureKind::StoreFailed, "store", &error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_kept_back_and_faults_survive_being_stored() {
+        let panicked = JobFailure::panicked(&"a secret");
+        assert_eq!(panicked.record.detail, "the service failed; the service's log says why");
+        assert!(panicked.message.contains("a secret") && !panicked.json().contains("a secret"));
+        let json = r#"{"kind":"unfit_methods","detail":"d","faults":[{"pointer":"/0","detail":"e"}]}"#;
+        let record: FailureRecord = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&record).unwrap(), json);
+    }
+}

@@ -1,0 +1,249 @@
+//! The jobs of one kind, and where each stands.
+
+use super::error::JobError;
+use super::kind::{JobKind, JobSubject};
+use super::local_run::LocalRun;
+use super::page::{JobPage, JobQuery};
+use super::snapshot::JobSnapshot;
+use crate::config::StoreSettings;
+use crate::store::{ClaimedJob, JobFilter, JobStatus, Store};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+/// How often a wait looks whether another process has changed something.
+pub(super) const POLL: Duration = Duration::from_secs(1);
+
+/// All jobs of a kind; cheap to clone.
+pub struct Jobs<K: JobKind> {
+    shared: Arc<RunnerState<K>>,
+}
+
+impl<K: JobKind> Clone for Jobs<K> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+struct RunnerState<K> {
+    store: Store,
+    settings: StoreSettings,
+    kind: K,
+    /// The jobs that this process runs.
+    running: Mutex<HashMap<Uuid, (ClaimedJob, Arc<LocalRun>)>>,
+    /// Changes with every change of a job by this process.
+    changes: watch::Sender<u64>,
+    /// Something may be there to be claimed.
+    wake: Notify,
+    closing: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl<K: JobKind> Jobs<K> {
+    /// The jobs of this kind in a store, run from now on.
+    pub fn start(store: Store, settings: StoreSettings, kind: K) -> Self {
+        let jobs = Self {
+            shared: Arc::new(RunnerState {
+                store,
+                settings,
+                kind,
+                running: Mutex::default(),
+                changes: watch::Sender::new(0),
+                wake: Notify::new(),
+                closing: CancellationToken::new(),
+                tasks: TaskTracker::new(),
+            }),
+        };
+        jobs.spawn(jobs.clone().take_jobs());
+        jobs.spawn(jobs.clone().keep_up());
+        jobs.spawn(jobs.clone().watch_deadlines());
+        jobs
+    }
+
+    /// The store that they are in.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    /// What runs them.
+    #[must_use]
+    pub fn kind(&self) -> &K {
+        &self.shared.kind
+    }
+
+    /// A job as it stands.
+    ///
+    /// # Errors
+    /// [`JobError::NotFound`] or [`JobError::Store`].
+    pub async fn get(&self, id: Uuid) -> Result<JobSnapshot<K::Subject>, JobError> {
+        let row = self.store().job(K::NAME, id).await?.ok_or(JobError::NotFound(K::NAME))?;
+        Ok(self.up_to_date(row.try_into()?))
+    }
+
+    /// What a job found, as JSON; none until it has succeeded.
+    ///
+    /// # Errors
+    /// [`JobError::Store`].
+    pub async fn report(&self, id: Uuid) -> Result<Option<String>, JobError> {
+        Ok(self.store().report(id).await?)
+    }
+
+    /// Some jobs, newest first.
+    ///
+    /// # Errors
+    /// [`JobError::Store`].
+    pub async fn list(&self, query: &JobQuery) -> Result<JobPage<K::Subject>, JobError> {
+        let JobQuery { status, model, after, limit } = query.clone();
+        let filter = JobFilter { kind: K::NAME, status, model, after, limit: limit.saturating_add(1) };
+        let rows = self.store().jobs(&filter).await?;
+        let has_more = rows.len() > limit;
+        let jobs = rows.into_iter().take(limit).map(|row| Ok(self.up_to_date(row.try_into()?)));
+        let jobs: Vec<JobSnapshot<K::Subject>> = jobs.collect::<Result<_, JobError>>()?;
+        Ok(JobPage { next: jobs.last().map(|job| job.id).filter(|_| has_more), jobs })
+    }
+
+    /// Waits until a job is final, or for the given time; gives it as it stands then.
+    ///
+    /// # Errors
+    /// [`JobError::NotFound`] or [`JobError::Store`].
+    pub async fn wait(&self, id: Uuid, at_most: Duration) -> Result<JobSnapshot<K::Subject>, JobError> {
+        let ended = async {
+            let mut snapshot = self.get(id).await?;
+            while !snapshot.status.is_final() {
+                snapshot = self.next_change(id, snapshot.revision).await?;
+            }
+            Ok(snapshot)
+        };
+        match tokio::time::timeout(at_most, ended).await {
+            Ok(ended) => ended,
+            Err(_) => self.get(id).await,
+        }
+    }
+
+    /// Waits until a job has another revision than this one.
+    ///
+    /// # Errors
+    /// [`JobError::NotFound`] or [`JobError::Store`].
+    pub async fn next_change(&self, id: Uuid, revision: i64) -> Result<JobSnapshot<K::Subject>, JobError> {
+        let mut changes = self.shared.changes.subscribe();
+        loop {
+            changes.mark_unchanged();
+            let snapshot = self.get(id).await?;
+            if snapshot.revision != revision {
+                return Ok(snapshot);
+            }
+            // A passed time is no error: another process may have changed something.
+            let _ = tokio::time::timeout(POLL, changes.changed()).await;
+        }
+    }
+
+    /// Cancels a job and waits until it has stopped.
+    ///
+    /// # Errors
+    /// [`JobError::NotFound`], [`JobError::Finished`] or [`JobError::Store`].
+    pub async fn cancel(&self, id: Uuid) -> Result<JobSnapshot<K::Subject>, JobError> {
+        if self.get(id).await?.status.is_final() {
+            return Err(JobError::Finished(K::NAME));
+        }
+        self.store().cancel(id).await?;
+        if let Some(local) = self.local(id) {
+            local.cancel.cancel();
+        }
+        self.changed();
+        // Another process sees it with its next heartbeat, or its lease ends.
+        self.wait(id, self.shared.settings.lease * 2).await
+    }
+
+    /// Deletes a job that has ended, with its results.
+    ///
+    /// # Errors
+    /// [`JobError::NotFound`], [`JobError::Unfinished`] or [`JobError::Store`].
+    pub async fn delete(&self, id: Uuid) -> Result<(), JobError> {
+        self.get(id).await?;
+        if self.store().delete_job(id).await? {
+            return Ok(());
+        }
+        self.get(id).await?;
+        Err(JobError::Unfinished(K::NAME))
+    }
+
+    /// Takes no more jobs, and waits until those that run here have stopped. In a store that lasts they go on when a process
+    /// takes them again; others are cancelled. The log names them.
+    pub async fn shutdown(&self) {
+        if !self.store().is_durable() {
+            self.cancel_all().await;
+        }
+        self.shared.closing.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+
+    async fn cancel_all(&self) {
+        let unfinished = |status| JobQuery { status: Some(status), model: None, after: None, limit: usize::MAX - 1 };
+        for status in [JobStatus::Running, JobStatus::Queued] {
+            // A store in memory fails only where memory does.
+            let Ok(page) = self.list(&unfinished(status)).await else { continue };
+            for JobSnapshot { id, subject, status, done, .. } in page.jobs {
+                let (name, total, status) = (subject.name(), subject.total(), status.name());
+                tracing::warn!(job = %id, name, status, done, total, "{} cancelled: the service ends", K::NAME);
+            }
+        }
+        if let Err(error) = self.store().cancel_all(K::NAME).await {
+            tracing::warn!(%error, "{}s cannot be cancelled", K::NAME);
+        }
+    }
+
+    /// With how much is done by now, where this process runs it.
+    fn up_to_date(&self, snapshot: JobSnapshot<K::Subject>) -> JobSnapshot<K::Subject> {
+        match self.local(snapshot.id) {
+            Some(local) if !snapshot.status.is_final() => {
+                JobSnapshot { done: local.done(), note: local.note().or(snapshot.note), ..snapshot }
+            }
+            _ => snapshot,
+        }
+    }
+
+    fn local(&self, id: Uuid) -> Option<Arc<LocalRun>> {
+        self.running_here().get(&id).map(|(_, local)| Arc::clone(local))
+    }
+
+    pub(super) fn running_here(&self) -> MutexGuard<'_, HashMap<Uuid, (ClaimedJob, Arc<LocalRun>)>> {
+        self.shared.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn settings(&self) -> &StoreSettings {
+        &self.shared.settings
+    }
+
+    pub(super) fn closing(&self) -> &CancellationToken {
+        &self.shared.closing
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing().is_cancelled()
+    }
+
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.shared.tasks.spawn(task);
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
+    }
+
+    /// Waits until something may be there to be claimed.
+    pub(super) async fn woken(&self) {
+        self.shared.wake.notified().await;
+    }
+
+    /// Tells those who wait that something has changed.
+    pub(super) fn changed(&self) {
+        self.shared.changes.send_modify(|count| *count = count.wrapping_add(1));
+        self.shared.wake.notify_one();
+    }
+}

@@ -1,0 +1,54 @@
+//! Where a job stands.
+
+use super::error::JobError;
+use super::failure::FailureRecord;
+use crate::store::{JobRow, JobStatus};
+use serde::de::DeserializeOwned;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// What is known of a job at one moment.
+#[derive(Clone, Debug)]
+pub struct JobSnapshot<S> {
+    pub id: Uuid,
+    /// What it is about.
+    pub subject: S,
+    pub status: JobStatus,
+    /// Parts of the work that are done.
+    pub done: usize,
+    /// What its run says of itself beside that, as JSON.
+    pub note: Option<String>,
+    /// Grows with each change.
+    pub revision: i64,
+    pub created_at: OffsetDateTime,
+    pub started_at: Option<OffsetDateTime>,
+    pub finished_at: Option<OffsetDateTime>,
+    /// Why it failed.
+    pub failure: Option<FailureRecord>,
+    /// When it must have ended.
+    pub deadline: Option<OffsetDateTime>,
+}
+
+impl<S: DeserializeOwned> TryFrom<JobRow> for JobSnapshot<S> {
+    type Error = JobError;
+
+    fn try_from(row: JobRow) -> Result<Self, JobError> {
+        let JobRow {
+            id,
+            status,
+            summary,
+            done,
+            note,
+            revision,
+            created_at,
+            started_at,
+            finished_at,
+            failure,
+            deadline,
+        } = row;
+        let unreadable = |error: serde_json::Error| JobError::Internal(format!("job {id} as it is stored: {error}"));
+        let failure = failure.map(|failure| serde_json::from_str(&failure)).transpose().map_err(unreadable)?;
+        let subject = serde_json::from_str(&summary).map_err(unreadable)?;
+        Ok(Self { id, subject, status, done, note, revision, created_at, started_at, finished_at, failure, deadline })
+    }
+}

@@ -1,0 +1,129 @@
+//! Jobs are submitted: once, whoever asks twice.
+
+use super::error::JobError;
+use super::kind::{JobKind, JobSubject, MAX_UNFINISHED};
+use super::runner::Jobs;
+use super::snapshot::JobSnapshot;
+use crate::datasets::SubmittedSamples;
+use crate::store::{AdapterName, IdempotencyKey, NewJob, Submitted};
+use crate::texts::TextDigest;
+use serde::Serialize;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// A job as it is submitted.
+#[derive(Clone, Debug)]
+pub struct NewSubmission<S, R> {
+    /// What lists say of it.
+    pub subject: S,
+    /// What is run.
+    pub request: R,
+    pub samples: SubmittedSamples,
+    /// How much it leaves behind, in the units of [`JobKind::MOST_KEPT`].
+    pub weight: usize,
+    /// The adapter that it makes.
+    pub adapter: Option<AdapterName>,
+    /// What the client calls this submission, so that it can send it again.
+    pub idempotency_key: Option<String>,
+    /// How long after its submission it must have ended.
+    pub timeout: Option<Duration>,
+}
+
+impl<K: JobKind> Jobs<K> {
+    /// Accepts a job, which runs as soon as it is its turn; or finds the one that was submitted under the same key.
+    ///
+    /// # Errors
+    /// [`JobError`]
+    pub async fn enqueue<R: Serialize>(
+        &self,
+        job: NewSubmission<K::Subject, R>,
+    ) -> Result<JobSnapshot<K::Subject>, JobError> {
+        let store = self.store();
+        let key = idempotency_key(&job)?;
+        if let Some(key) = &key
+            && let Some(known) = store.submitted_under(&key.key).await?
+        {
+            return self.repeated(key, &known).await;
+        }
+        self.check_room().await?;
+        let id = Uuid::now_v7();
+        let dataset = job.samples.stored(store).await?;
+        let new = NewJob {
+            id,
+            kind: K::NAME,
+            model: job.subject.model().to_owned(),
+            summary: json(&job.subject)?,
+            request: json(&job.request)?,
+            dataset,
+            weight: job.weight,
+            key,
+            timeout: job.timeout,
+            adapter: job.adapter,
+        };
+        let submitted = store.submit(&new).await;
+        if matches!(job.samples, SubmittedSamples::Inline(_)) && !matches!(submitted, Ok(Submitted::Queued)) {
+            // Nobody uses them; what cannot be dropped now is dropped as abandoned.
+            let _ = store.drop_dataset(dataset).await;
+        }
+        match (submitted?, new.key, new.adapter) {
+            (known @ Submitted::Known { .. }, Some(key), _) => self.repeated(&key, &known).await,
+            (Submitted::NameTaken, _, Some(AdapterName { model, name })) => Err(JobError::NameTaken { model, name }),
+            _ => {
+                self.changed();
+                self.get(id).await
+            }
+        }
+    }
+
+    /// The job that was submitted under a client's key.
+    ///
+    /// # Errors
+    /// [`JobError`]
+    pub async fn submitted_under(&self, client_key: &str) -> Result<Option<JobSnapshot<K::Subject>>, JobError> {
+        match self.store().submitted_under(&stored_key(client_key)?).await? {
+            Some(Submitted::Known { job, .. }) => Ok(Some(self.get(job).await.map_err(|error| match error {
+                // The key is that of a job of another kind.
+                JobError::NotFound(_) => JobError::KeyReused,
+                error => error,
+            })?)),
+            _ => Ok(None),
+        }
+    }
+
+    async fn check_room(&self) -> Result<(), JobError> {
+        if self.is_closing() {
+            return Err(JobError::Draining);
+        }
+        let limit = MAX_UNFINISHED[usize::from(self.store().is_durable())];
+        let unfinished = self.store().unfinished(K::NAME).await?;
+        if unfinished >= limit { Err(JobError::Full(K::NAME, limit)) } else { Ok(()) }
+    }
+
+    /// The job that was submitted under the key before.
+    async fn repeated(&self, key: &IdempotencyKey, known: &Submitted) -> Result<JobSnapshot<K::Subject>, JobError> {
+        match known {
+            Submitted::Known { job, digest } if *digest == key.digest => self.get(*job).await,
+            _ => Err(JobError::KeyReused),
+        }
+    }
+}
+
+/// The client's key, with a digest of all that is submitted.
+fn idempotency_key<S: JobSubject, R: Serialize>(job: &NewSubmission<S, R>) -> Result<Option<IdempotencyKey>, JobError> {
+    let Some(key) = &job.idempotency_key else { return Ok(None) };
+    let samples = job.samples.fingerprint()?;
+    let name = job.subject.name().unwrap_or_default();
+    let timeout = job.timeout.map(|timeout| timeout.as_secs().to_string());
+    let request = json(&job.request)?;
+    let digest = TextDigest::of_parts([&*request, name, &*samples].into_iter().chain(timeout.as_deref()));
+    Ok(Some(IdempotencyKey { key: stored_key(key)?, digest: json(&digest)? }))
+}
+
+/// The client's key as it is stored.
+fn stored_key(key: &str) -> Result<String, JobError> {
+    json(&TextDigest::new(key))
+}
+
+fn json(value: &impl Serialize) -> Result<String, JobError> {
+    serde_json::to_string(value).map_err(|error| JobError::Internal(error.to_string()))
+}

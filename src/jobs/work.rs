@@ -1,0 +1,229 @@
+//! Jobs are claimed and run, one after another in each of a few places, and their ends are stored.
+
+use super::failure::JobFailure;
+use super::kind::{JobKind, JobSubject};
+use super::local_run::LocalRun;
+use super::runner::Jobs;
+use crate::retry::Pauses;
+use crate::store::{ClaimedJob, JobEnd, JobOutput, StoreError};
+use futures::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// Claims of a job: one that ends every process that runs it must not end all of them, one after another, for ever.
+const MAX_ATTEMPTS: usize = 3;
+/// How often the store is told how much is done.
+const PROGRESS: Duration = Duration::from_millis(500);
+/// The longest pause between two looks for jobs that another process gave up.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
+/// A lease is renewed so many times before it ends.
+const RENEWALS: u32 = 3;
+
+/// How the run of a job by this process came to its end.
+enum RunEnd {
+    /// By itself.
+    Done(Box<Result<JobOutput, JobFailure>>),
+    Cancelled,
+    /// The process ends.
+    Interrupted,
+    /// Its time is over.
+    Overdue,
+    /// Another process has taken it over.
+    Lost,
+}
+
+impl<K: JobKind> Jobs<K> {
+    /// Takes jobs and runs them, a few at a time, until the service ends.
+    pub(super) async fn take_jobs(self) {
+        let (places, closing) = (Arc::new(Semaphore::new(K::MOST_RUNNING)), self.closing());
+        // Only the waits are cut short: a claim that is under way is awaited, so that what was claimed is run or given back.
+        while let Some(Ok(place)) = closing.run_until_cancelled(Arc::clone(&places).acquire_owned()).await {
+            let pause = match self.next_job().await {
+                Ok(Some(job)) => {
+                    let jobs = self.clone();
+                    self.spawn(async move {
+                        jobs.perform(&job).await;
+                        drop(place);
+                    });
+                    continue;
+                }
+                Ok(None) => LONGEST_LOOK.min(self.settings().lease / 2),
+                Err(error) => {
+                    tracing::warn!(%error, "no {} can be taken from the store", K::NAME);
+                    LONGEST_LOOK
+                }
+            };
+            // A passed time is no error: a lease may be over.
+            let look = tokio::time::timeout(pause, self.woken());
+            closing.run_until_cancelled(look).await;
+        }
+    }
+
+    /// Claims the next job, after ending those that nobody should run any more.
+    async fn next_job(&self) -> Result<Option<ClaimedJob>, StoreError> {
+        let (store, lease) = (self.store(), self.settings().lease);
+        // What this process runs it must not take from itself, however late a renewal is.
+        let here: Vec<(ClaimedJob, Arc<LocalRun>)> = self.running_here().values().cloned().collect();
+        for (job, local) in here {
+            // A claim that is lost is seen by its heartbeat.
+            let _ = store.renew(job.id, job.claim, lease, local.done(), local.note().as_deref()).await?;
+        }
+        store.shorten_leases(lease).await?;
+        let failure = JobFailure::abandoned(MAX_ATTEMPTS);
+        for id in store.end_abandoned(K::NAME, MAX_ATTEMPTS, &failure.json()).await? {
+            let attempts = MAX_ATTEMPTS;
+            tracing::error!(job = %id, attempts, "{} failed: every process that ran it ended", K::NAME);
+            Self::count("failed");
+            self.changed();
+        }
+        store.claim(K::NAME, lease, MAX_ATTEMPTS).await
+    }
+
+    /// Runs one job to its end, whatever that is.
+    async fn perform(&self, job: &ClaimedJob) {
+        let (local, started) = (Arc::new(LocalRun::default()), Instant::now());
+        self.running_here().insert(job.id, (job.clone(), Arc::clone(&local)));
+        self.changed();
+        if job.attempts > 1 {
+            tracing::info!(job = %job.id, attempts = job.attempts, "{} taken up again", K::NAME);
+        }
+        let end = self.run_claimed(job, &local).await;
+        self.end(job, &local, end, started).await;
+        self.running_here().remove(&job.id);
+        self.changed();
+    }
+
+    async fn run_claimed(&self, job: &ClaimedJob, local: &Arc<LocalRun>) -> RunEnd {
+        // A panic is the end of this job alone.
+        let work = AssertUnwindSafe(self.kind().run(self.store(), job, local)).catch_unwind();
+        tokio::select! {
+            ended = work => {
+                let ended = ended.unwrap_or_else(|payload| Err(JobFailure::panicked(&*payload)));
+                RunEnd::Done(Box::new(ended))
+            }
+            end = self.keep_claim(job, local) => end,
+            () = local.cancel.cancelled() => RunEnd::Cancelled,
+            () = over(job.time_left) => RunEnd::Overdue,
+            () = self.closing().cancelled() => {
+                if self.store().is_durable() { RunEnd::Interrupted } else { RunEnd::Cancelled }
+            }
+        }
+    }
+
+    /// Renews the claim and notes progress in the store, until the job is not this process's to run any more.
+    async fn keep_claim(&self, job: &ClaimedJob, local: &LocalRun) -> RunEnd {
+        let lease = self.settings().lease;
+        let (mut renewed, mut done, mut numerics) = (Instant::now(), 0, job.numerics.clone());
+        loop {
+            tokio::time::sleep(PROGRESS.min(lease / (2 * RENEWALS))).await;
+            let now = local.done();
+            if now == done && renewed.elapsed() < lease / RENEWALS {
+                continue;
+            }
+            match self.store().renew(job.id, job.claim, lease, now, local.note().as_deref()).await {
+                Ok(Ok(true)) => return RunEnd::Cancelled,
+                Ok(Ok(false)) => (renewed, done) = (Instant::now(), now),
+                Ok(Err(_)) => return RunEnd::Lost,
+                Err(error) => tracing::warn!(job = %job.id, %error, "the claim of a job cannot be renewed now"),
+            }
+            if let Some(known) = local.numerics().filter(|known| Some(known) != numerics.as_ref())
+                && self.store().note_numerics(job.id, job.claim, &known).await.is_ok()
+            {
+                numerics = Some(known);
+            }
+            self.changed();
+        }
+    }
+
+    /// Notes in the store how the job ended.
+    async fn end(&self, job: &ClaimedJob, local: &LocalRun, end: RunEnd, started: Instant) {
+        let mut tokens = None;
+        let stored = match end {
+            RunEnd::Lost => return tracing::warn!(job = %job.id, "another process has taken over the {}", K::NAME),
+            RunEnd::Interrupted => return self.give_back(job, local).await,
+            RunEnd::Cancelled => JobEnd::Cancelled,
+            RunEnd::Overdue => failed::<K>(job, &JobFailure::overdue()),
+            RunEnd::Done(done) => match *done {
+                Ok(output) => {
+                    tokens = Some(output.tokens);
+                    JobEnd::Succeeded(output)
+                }
+                Err(failure) if failure.ends_process && self.store().is_durable() => {
+                    let failure = failure.message;
+                    return tracing::error!(job = %job.id, failure, "{} interrupted: another process takes it over", K::NAME);
+                }
+                Err(failure) => failed::<K>(job, &failure),
+            },
+        };
+        let status = self.finish(job, local, stored).await;
+        let subject = subject::<K>(job);
+        let (model, texts, seconds) = (subject.model(), subject.texts(), started.elapsed().as_secs_f64());
+        tracing::info!(job = %job.id, model, texts, tokens, seconds, status, "{} ended", K::NAME);
+        Self::count(status);
+    }
+
+    /// Stores the end, however long the store does not answer; the status that came of it.
+    async fn finish(&self, job: &ClaimedJob, local: &LocalRun, mut end: JobEnd) -> &'static str {
+        let mut pauses = Pauses::default();
+        loop {
+            match self.store().finish(job.id, job.claim, local.done(), &end).await {
+                Ok(Ok(())) => return end.status().name(),
+                Ok(Err(lost)) => {
+                    tracing::warn!(job = %job.id, "{lost}");
+                    return "lost";
+                }
+                Err(error) => {
+                    tracing::error!(job = %job.id, %error, "the end of a job cannot be stored");
+                    if !error.is_retryable() || self.is_closing() {
+                        return "lost";
+                    }
+                    if matches!(error, StoreError::Full) {
+                        // This takes next to nothing.
+                        end = JobEnd::Failed(JobFailure::from(error).json());
+                    }
+                }
+            }
+            // The results are kept for as long as the claim is.
+            let (lease, note) = (self.settings().lease, local.note());
+            let _ = self.store().renew(job.id, job.claim, lease, local.done(), note.as_deref()).await;
+            tokio::time::sleep(pauses.next_pause()).await;
+        }
+    }
+
+    /// Back into the queue, for the next process.
+    async fn give_back(&self, job: &ClaimedJob, local: &LocalRun) {
+        let (subject, done) = (subject::<K>(job), local.done());
+        let (model, total) = (subject.model(), subject.total());
+        let goes_on = "it goes on when a process takes it again";
+        tracing::warn!(job = %job.id, model, done, total, "{} interrupted: {goes_on}", K::NAME);
+        if let Err(error) = self.store().release(job.id, job.claim).await {
+            tracing::warn!(job = %job.id, %error, "the {} goes on only when its lease has ended", K::NAME);
+        }
+    }
+
+    pub(super) fn count(status: &'static str) {
+        if status != "lost" {
+            metrics::counter!(K::COUNTER, "status" => status).increment(1);
+        }
+    }
+}
+
+/// Returns when so much time has passed; never where there is no limit.
+async fn over(time_left: Option<Duration>) {
+    match time_left {
+        Some(left) => tokio::time::sleep(left).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn failed<K: JobKind>(job: &ClaimedJob, failure: &JobFailure) -> JobEnd {
+    tracing::error!(job = %job.id, error = failure.message, "{} failed", K::NAME);
+    JobEnd::Failed(failure.json())
+}
+
+/// What the job is about, for the log.
+fn subject<K: JobKind>(job: &ClaimedJob) -> K::Subject {
+    serde_json::from_str(&job.summary).unwrap_or_default()
+}
