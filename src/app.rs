@@ -2,9 +2,9 @@
 
 mod budgets;
 mod ending;
+mod service_jobs;
 
 use crate::api;
-use crate::audits::{AuditKind, Audits};
 use crate::config::{self, AdapterSettings, LoadPolicy, Settings};
 use crate::engine::{Calibration, DeviceSlot, DiskCache, Engine, EngineError, EngineOptions};
 use crate::hub::{Hub, HubError};
@@ -12,13 +12,14 @@ use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
 use crate::models::files::ModelFiles;
 use crate::models::kernels::simd;
-use crate::pool::{AdapterDeclaration, Declaration, Model, Opener, Origin, Pool};
+use crate::pool::{AdapterDeclaration, AdapterSource, Declaration, Model, Opener, Origin, Pool};
 use crate::scorer::{Scorer, Workers, load_token_counts};
 use crate::store::Store;
 use crate::telemetry::MetricsExporter;
 use anyhow::{Context, Result, bail};
 use budgets::BudgetFiles;
 use ending::{Ending, impatience};
+pub use service_jobs::ServiceJobs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +98,10 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Opt
         let id = declaration.id.clone();
         pool.add(declaration)?;
         for AdapterSettings { name, source } in settings.adapters_of(&id).cloned() {
-            pool.add_adapter(&id, AdapterDeclaration { name, files: ModelFiles::Directory(source) })?;
+            pool.add_adapter(
+                &id,
+                AdapterDeclaration { name, source: AdapterSource::Files(ModelFiles::Directory(source)) },
+            )?;
         }
     }
     let engine = Engine::start(pool, device_slots, engine)?;
@@ -234,8 +238,8 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
     settings.engine.disk_cache = settings.engine.disk_cache.or_else(|| settings.store.statistics());
     let scorer = start_scorer(&settings, hub(), budget_directory())?;
     let engine = scorer.engine().clone();
-    let audits = Audits::start(store.clone(), settings.store.clone(), AuditKind::scored_by(scorer.clone()));
-    let state = api::ApiState::new(scorer, audits.clone(), metrics, &settings);
+    let jobs = ServiceJobs::start(&scorer, &store, &settings).await?;
+    let state = api::ApiState::new(scorer, jobs.audits.clone(), jobs.finetunes.clone(), metrics, &settings);
     tracing::info!("listening on http://{}, documentation at /docs", listener.local_addr()?);
     tokio::spawn(report_loading(engine.clone()));
 
@@ -243,11 +247,11 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
     let closing = CancellationToken::new();
     let (draining, delay) = (state.draining.clone(), settings.server.drain_delay);
     let ending = Ending { draining, delay, closing: closing.clone() };
-    let audits_end = tokio::spawn({
+    let jobs_end = tokio::spawn({
         let closing = closing.clone();
         async move {
             closing.cancelled().await;
-            audits.shutdown().await;
+            jobs.shutdown().await;
         }
     });
     let server = axum::serve(listener, api::router(state)).with_graceful_shutdown(ending.listener_closes());
@@ -256,7 +260,7 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
         why = lost.device_lost() => bail!("the device is lost: {why}"),
         () = impatience(closing, grace) => tracing::warn!("requests were still open and are cut off"),
     }
-    audits_end.await?;
+    jobs_end.await?;
     store.close().await;
     tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO)).await?;
     tracing::info!("stopped");

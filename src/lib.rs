@@ -6,6 +6,7 @@
 pub mod config;
 pub mod hub;
 mod new_file;
+mod random;
 mod retry;
 mod table;
 pub mod telemetry;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use candle_core::DType;
 use futures::{StreamExt, TryStreamExt, stream};
 use pdr_audit::api::{self, ApiState};
-use pdr_audit::audits::Audits;
+use pdr_audit::app::ServiceJobs;
 use pdr_audit::config::{Overrides, Settings};
 use pdr_audit::methods::{Scope, parse_list, resolve};
 use pdr_audit::scorer::{IN_FLIGHT, Input, Overflow, Plan, Scorer};
@@ -12,6 +12,7 @@ use pdr_audit::store::Store;
 use pdr_audit::telemetry::MetricsExporter;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const METHODS: &str = "loss,zlib,min_k,min_k_plus_plus";
 
@@ -57,9 +58,10 @@ impl Service {
         let (ids, model) = (scorer.pool().ids(), scorer.pool().find(None)?);
         let scope: Scope = scorer.scope(&ids, Some(&model), false, false);
         let methods = resolve(&parse_list(METHODS)?, &scope).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
-        let plan = Plan { model: model.id.clone(), methods: methods.into(), overflow: Overflow::Error, tokens: false };
-        let audits = Audits::start(scorer.clone(), Store::open(None).await?, settings.store.clone());
-        let state = ApiState::new(scorer.clone(), audits, metrics, &settings);
+        let (model, methods) = (model.id.clone(), methods.into());
+        let plan = Plan { model, methods, overflow: Overflow::Error, tokens: false, splits: Arc::new([]) };
+        let jobs = ServiceJobs::start(&scorer, &Store::open(None).await?, &settings).await?;
+        let state = ApiState::new(scorer.clone(), jobs.audits, jobs.finetunes, metrics, &settings);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/v1/score", listener.local_addr()?);
         tokio::spawn(async move { axum::serve(listener, api::router(state)).await });

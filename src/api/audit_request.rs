@@ -2,24 +2,21 @@
 
 use super::ApiState;
 use super::check::{self, MethodRequests, RequestFaults};
-use super::problem::{Kind, Problem};
-use crate::audits::{AuditMetrics, AuditRequest, MAX_SAMPLES, NewAudit};
-use crate::datasets::{Sample, SubmittedSamples, columns_error};
+use super::job_request::{self, SampleList};
+use super::problem::Problem;
+use crate::audits::{AuditMetrics, AuditRequest, NewAudit, split_faults};
+use crate::datasets::{Sample, SubmittedSamples};
 use crate::jobs::JobError;
 use crate::methods::MethodRequest;
 use crate::scorer::Overflow;
 use crate::statistics::Bootstrap;
 use crate::store::DatasetRow;
-use crate::wire::{List, Object, Shaped, TooMany, counted};
-use serde::{Deserialize, Deserializer};
-use std::time::Duration;
+use crate::wire::{Object, Shaped};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 /// The most false-positive rates in a request.
 const MAX_FPR_TARGETS: usize = 32;
-
-/// The most seconds that an audit can be given: a year.
-const MAX_TIMEOUT: u64 = 31_536_000;
 
 /// The most characters of a name.
 const MAX_NAME: usize = 200;
@@ -38,8 +35,8 @@ pub struct AuditBody {
     model: Option<String>,
     /// The texts, all with a label or all without; either they or `dataset`.
     #[schema(min_items = 1, value_type = Option<Vec<Sample>>)]
-    #[serde(default, deserialize_with = "some_counted")]
-    samples: Option<List<Object<Sample>>>,
+    #[serde(default, deserialize_with = "job_request::samples")]
+    samples: Option<SampleList>,
     /// Id of a dataset that was uploaded, in place of `samples`.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
     dataset: Option<Shaped<String>>,
@@ -57,15 +54,10 @@ pub struct AuditBody {
     timeout_seconds: Option<Shaped<u64>>,
 }
 
-/// A list that need not be there.
-fn some_counted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<List<Object<Sample>>>, D::Error> {
-    counted::<_, _, MAX_SAMPLES>(deserializer).map(Some)
-}
-
 impl AuditBody {
     /// The dataset that the request names.
     pub fn dataset(&self) -> Option<&str> {
-        self.dataset.as_ref().and_then(|Shaped(dataset)| dataset.as_deref().ok())
+        job_request::named(self.dataset.as_ref())
     }
 
     /// The audit, or everything that is wrong with the request; with the dataset that it names.
@@ -75,31 +67,9 @@ impl AuditBody {
     pub fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<NewAudit, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        let given = [self.samples.is_some(), self.dataset.is_some()];
-        let _ = check::shaped("/dataset", self.dataset, &mut faults);
-        match given {
-            [true, true] => faults.push("/dataset", "there are `samples` as well; an audit takes either"),
-            [false, false] => faults.push("", "there are neither `samples` nor `dataset`; an audit takes either"),
-            [true, false] | [false, true] => {}
-        }
-        let samples = self.samples.unwrap_or_else(|| Ok(Vec::new())).map_err(|TooMany { count, limit }| {
-            Problem::new(Kind::TooLarge, format!("there are {count} samples; the limit of an audit is {limit}"))
-        })?;
-        let samples: Vec<Sample> = samples.into_iter().map(|Object(sample)| sample).collect();
         let name = check::shaped("/name", self.name, &mut faults);
         check_name(name.as_deref(), &mut faults);
-        for (index, sample) in samples.iter().enumerate() {
-            if let Some(error) = sample.label_error() {
-                faults.push(format!("/samples/{index}/label"), error);
-            }
-            if let Some(error) = columns_error(&sample.columns) {
-                faults.push(format!("/samples/{index}/columns"), error);
-            }
-        }
-        let (pointer, samples) = match dataset {
-            Some(dataset) => ("/dataset", SubmittedSamples::Dataset(dataset)),
-            None => ("/samples", SubmittedSamples::Inline(samples)),
-        };
+        let (pointer, samples) = job_request::submitted(self.samples, self.dataset, dataset, &mut faults)?;
         let totals = samples.totals().map_err(JobError::from)?;
         if faults.is_empty()
             && let Some(fault) = totals.fault(|number| format!("/samples/{number}"))
@@ -118,7 +88,10 @@ impl AuditBody {
         let metrics =
             check::shaped("/metrics", self.metrics, &mut faults).map(|Object(metrics)| metrics).unwrap_or_default();
         check_metrics(&metrics, &mut faults);
-        let timeout = check_timeout(check::shaped("/timeout_seconds", self.timeout_seconds, &mut faults), &mut faults);
+        let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
+        for fault in split_faults(&methods, totals.members + totals.non_members > 0) {
+            faults.push(format!("/methods{}", fault.pointer), fault.detail);
+        }
         for fault in metrics.option_faults(&methods, totals.grouped > 0) {
             faults.push(format!("/metrics{}", fault.pointer), fault.detail);
         }
@@ -135,13 +108,6 @@ fn check_name(name: Option<&str>, faults: &mut RequestFaults) {
     if let Some(count) = characters.filter(|count| !(1..=MAX_NAME).contains(count)) {
         faults.push("/name", format!("the name has {count} characters, outside 1 to {MAX_NAME}"));
     }
-}
-
-fn check_timeout(seconds: Option<u64>, faults: &mut RequestFaults) -> Option<Duration> {
-    if let Some(seconds) = seconds.filter(|seconds| !(1..=MAX_TIMEOUT).contains(seconds)) {
-        faults.push("/timeout_seconds", format!("the audit has {seconds} seconds, outside 1 to {MAX_TIMEOUT}"));
-    }
-    seconds.map(Duration::from_secs)
 }
 
 fn check_metrics(metrics: &AuditMetrics, faults: &mut RequestFaults) {

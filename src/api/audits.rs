@@ -9,7 +9,7 @@ use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
 use super::sample_line::SampleLine;
-use super::{ApiState, answer, dataset_check, job_events, job_list, prefer};
+use super::{ApiState, answer, dataset_check, job_events, job_list, job_request};
 use crate::audits::{AuditKind, AuditRequest, AuditSnapshot, NewAudit};
 use crate::datasets::{DatasetError, SubmittedSamples};
 use crate::jobs::{JobError, JobKind};
@@ -17,19 +17,14 @@ use crate::scorer::{Plan, ScorerError};
 use crate::store::{DatasetRow, JobStatus};
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
 use axum::{Extension, Json};
 use std::time::Duration;
 use uuid::Uuid;
 
 /// How long a submission waits to see whether its methods fit the models.
 const FIT_TIME: Duration = Duration::from_secs(2);
-
-/// The header of the draft "The Idempotency-Key HTTP Header Field" of the IETF.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// The most characters of its value.
-const MAX_KEY: usize = 255;
 
 /// The id of an audit in a path. There is no audit of an id that is not a UUID.
 pub struct AuditId(pub Uuid);
@@ -88,7 +83,7 @@ pub async fn submit(
     headers: HeaderMap,
     JsonBody(body): JsonBody<AuditBody>,
 ) -> Result<Response, Problem> {
-    let key = idempotency_key(&headers)?;
+    let key = job_request::idempotency_key(&headers)?;
     let dataset = match body.dataset() {
         Some(id) => Some(named_dataset(&state, id, key.as_deref()).await?),
         None => None,
@@ -102,28 +97,11 @@ pub async fn submit(
         dataset_check::methods_fit(&state, dataset, &new.request.methods).await?;
     }
     check_fit(&state, &new.request).await?;
-    if state.draining.is_cancelled() && !state.audits.store().is_durable() {
-        // It would be cancelled in a moment.
-        return Err(JobError::Draining.into());
-    }
-    let mut audit = state.audits.submit(NewAudit { idempotency_key: key, ..new }).await?;
-    let wait = prefer::wait(&headers);
-    if let Some(seconds) = wait {
-        let waited = tokio::select! {
-            waited = state.audits.wait(audit.id, Duration::from_secs(seconds)) => waited.ok(),
-            () = state.draining.cancelled() => None,
-        };
-        // Gone only if it finished and was deleted meanwhile; then the audit as submitted is the best answer.
-        audit = waited.unwrap_or(audit);
-    }
-    let (finished, location) = (audit.status.is_final(), location(audit.id));
-    let applied = wait.map(|seconds| [("preference-applied", format!("wait={seconds}"))]);
+    job_request::refuse_lost_work(&state)?;
+    let audit = state.audits.submit(NewAudit { idempotency_key: key, ..new }).await?;
+    let audit = job_request::awaited(&state, &state.audits, audit, &headers).await;
     let body = audit_answer(&state, &audit, arrival.id()).await?;
-    Ok(if finished {
-        (applied, body).into_response()
-    } else {
-        (StatusCode::ACCEPTED, applied, [(header::LOCATION, location)], body).into_response()
-    })
+    Ok(job_request::accepted(audit.status.is_final(), location(audit.id), &headers, body))
 }
 
 /// The audit with its report, where there is one.
@@ -145,14 +123,6 @@ async fn named_dataset(state: &ApiState, id: &str, key: Option<&str>) -> Result<
         None => None,
     };
     Ok(earlier.ok_or(DatasetError::Unknown)?)
-}
-
-/// What the client calls this submission.
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let key = value.to_str().ok().filter(|key| (1..=MAX_KEY).contains(&key.len()));
-    let fault = || Problem::new(Kind::Invalid, format!("`{IDEMPOTENCY_KEY}` takes 1 to {MAX_KEY} ASCII characters"));
-    key.map(|key| Some(key.to_owned())).ok_or_else(fault)
 }
 
 /// Refuses methods that the models do not fit, where the models are open by now; otherwise the audit finds out.

@@ -21,10 +21,15 @@ mod dataset_check;
 mod datasets;
 mod docs;
 mod extract;
+mod finetune_request;
+mod finetune_view;
+mod finetunes;
 mod health;
 mod inputs;
 mod job_events;
 mod job_list;
+mod job_problems;
+mod job_request;
 mod methods;
 mod middleware;
 mod model_view;
@@ -44,6 +49,7 @@ mod upload;
 
 use crate::audits::Audits;
 use crate::config::{LimitSettings, Settings};
+use crate::finetunes::Finetunes;
 use crate::scorer::Scorer;
 use crate::telemetry::{self, MetricsExporter};
 use axum::Router;
@@ -63,6 +69,8 @@ pub struct ApiState {
     pub scorer: Scorer,
     /// The audits, over the same scorer.
     pub audits: Audits,
+    /// The fine-tunes of its models.
+    pub finetunes: Finetunes,
     /// What one request may ask for. `limits.text` is kept by the scorer.
     pub limits: LimitSettings,
     /// The largest request body, in bytes: `server.body_limit`.
@@ -77,11 +85,18 @@ pub struct ApiState {
 
 impl ApiState {
     /// The parts under the limits of the settings.
-    pub fn new(scorer: Scorer, audits: Audits, metrics: MetricsExporter, settings: &Settings) -> Self {
+    pub fn new(
+        scorer: Scorer,
+        audits: Audits,
+        finetunes: Finetunes,
+        metrics: MetricsExporter,
+        settings: &Settings,
+    ) -> Self {
         let Settings { server, limits, .. } = settings;
         Self {
             scorer,
             audits,
+            finetunes,
             limits: limits.clone(),
             body_limit: server.body_limit.as_u64(),
             request_timeout: server.request_timeout,
@@ -114,6 +129,10 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(audits::cancel))
         .routes(routes!(audits::events))
         .routes(routes!(audit_comparison::compare))
+        .routes(routes!(finetunes::submit, finetunes::list))
+        .routes(routes!(finetunes::get, finetunes::delete))
+        .routes(routes!(finetunes::cancel))
+        .routes(routes!(finetunes::events))
         .routes(routes!(datasets::upload, datasets::list))
         .routes(routes!(datasets::get, datasets::delete))
         .routes(routes!(models::models))
@@ -141,6 +160,7 @@ fn frame() -> OpenApi {
         tags(
             (name = "scoring", description = "Scores while the client waits"),
             (name = "audits", description = "Labelled samples in, a report out"),
+            (name = "finetunes", description = "Texts that a model has not seen in, an adapter out"),
             (name = "datasets", description = "Samples that several audits can use"),
             (name = "service", description = "What is served"),
             (name = "operation", description = "Health, metrics and this document")

@@ -77,7 +77,8 @@ pub async fn unload(
 
 /// Remove an adapter.
 ///
-/// Requests cannot name it any more. Its files stay where they are.
+/// Requests cannot name it any more. One that a fine-tune made is deleted; one of the settings is gone until the service starts
+/// again, and its files stay where they are. An adapter that requests or unfinished jobs use stays.
 #[utoipa::path(
     delete,
     path = "/v1/models/{id}/adapters/{name}",
@@ -93,7 +94,7 @@ pub async fn remove_adapter(
     State(state): State<ApiState>,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    state.scorer.pool().remove_adapter(&id, &name)?;
+    state.finetunes.kind().shelf().remove(&id, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

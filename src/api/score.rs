@@ -137,7 +137,7 @@ impl ScoreRequest {
         let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
-        Ok((Plan { model: model.id.clone(), methods, overflow, tokens }, inputs))
+        Ok((Plan { model: model.id.clone(), methods, overflow, tokens, splits: Arc::new([]) }, inputs))
     }
 }
 

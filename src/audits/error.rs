@@ -1,6 +1,7 @@
 //! What an audit is refused for, and what it fails of.
 
 use crate::engine::{EngineError, Refusal};
+use crate::finetunes::FinetuneError;
 use crate::jobs::JobError;
 use crate::scorer::ScorerError;
 use crate::store::StoreError;
@@ -47,6 +48,9 @@ pub enum AuditFailure {
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The model cannot be tuned on a share of the samples.
+    #[error(transparent)]
+    Tuning(#[from] FinetuneError),
     /// Our own fault.
     #[error("the results cannot be written: {0}")]
     Unwritable(String),
@@ -58,7 +62,7 @@ impl AuditFailure {
         match self {
             Self::Scorer(error) => error.is_retryable(),
             Self::Store(error) => error.is_retryable(),
-            Self::ModelChanged(_) | Self::ForeignResults | Self::Unwritable(_) => false,
+            Self::ModelChanged(_) | Self::ForeignResults | Self::Tuning(_) | Self::Unwritable(_) => false,
         }
     }
 

@@ -13,6 +13,7 @@ impl From<AuditFailure> for JobFailure {
             AuditFailure::Scorer(error) => Self::recorded(scorer_record(&error), &error),
             AuditFailure::ModelChanged(_) => Self::told(FailureKind::ModelChanged, &failure),
             AuditFailure::Store(error) => error.into(),
+            AuditFailure::Tuning(error) => error.into(),
             AuditFailure::ForeignResults | AuditFailure::Unwritable(_) => {
                 Self::kept_back(FailureKind::Internal, "service", &failure)
             }

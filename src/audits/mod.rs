@@ -31,9 +31,11 @@ mod sample_index;
 mod scored_rows;
 mod scoring;
 mod selected_tokens;
+mod split;
 mod stored_scores;
 mod subject;
 mod token_selection;
+mod tuned_splits;
 
 pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
 pub use columns::Column;
@@ -44,7 +46,8 @@ pub use metric_options::{AverageOver, ProfileOptions};
 pub use paired_samples::{LoadedScores, PairedSamples};
 pub use report::{
     AuditReport, Averages, Excluded, ExpandedRequest, GroupAverage, GroupMethod, GroupReport, MeanTpr, MethodFindings,
-    MethodReport, OtherModel, Provenance, SampleCounts, Separation, VersusBaseline, build_report,
+    MethodReport, OtherModel, Provenance, SampleCounts, SeedSpread, SeedSummary, Separation, VersusBaseline,
+    build_report,
 };
 pub use request::{AuditMetrics, AuditRequest};
 pub use results::{AuditResults, SampleScores};
@@ -53,3 +56,4 @@ pub use scored_rows::{ScoreReader, ScoredRow};
 pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens};
 pub use stored_scores::{ScoreHeader, StoredScores};
 pub use subject::AuditSubject;
+pub use tuned_splits::{SplitOutcome, TuningProgress, split_faults};

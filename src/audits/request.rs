@@ -6,6 +6,7 @@ use crate::scorer::{Overflow, Plan};
 use crate::statistics::Bootstrap;
 use crate::wire::object_or_null;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// What to do with samples, as plain data: methods are resolved, and models are named by id.
@@ -53,6 +54,7 @@ impl From<&AuditRequest> for Plan {
             methods: request.methods.as_slice().into(),
             overflow: request.overflow,
             tokens: false,
+            splits: Arc::new([]),
         }
     }
 }

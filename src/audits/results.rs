@@ -2,6 +2,7 @@
 
 use super::columns::Column;
 use super::selected_tokens::SelectedTokens;
+use super::tuned_splits::SplitOutcome;
 use crate::datasets::{Sample, SampleId};
 use crate::pool::ModelInfo;
 use crate::scorer::{TextError, TextResult, Usage};
@@ -29,6 +30,9 @@ pub struct AuditResults {
     pub usage: Usage,
     /// Sequences that ran a second time, since the cache did not hold their statistics any more.
     pub repeated_passes: usize,
+    /// What became of the tunings on shares of the samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub splits: Vec<SplitOutcome>,
     /// The model that is asked about.
     pub model: ModelInfo,
     /// The other models that took part: reference models and those that made neighbours.

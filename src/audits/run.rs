@@ -9,6 +9,7 @@ use super::results::{AuditResults, SampleScores};
 use super::sample_index::SampleIndex;
 use super::scoring::{BoundRequest, Round, is_of_one_text};
 use super::selected_tokens::{TextTokens, TokenTally};
+use super::tuned_splits::{TunedSplits, TuningProgress};
 use crate::datasets::Sample;
 use crate::datasets::SampleBlocks;
 use crate::engine::Stats;
@@ -27,10 +28,12 @@ pub struct AuditOutcome {
 }
 
 /// What a run tells while it goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RunEvent {
     /// The models are open: what the bits of the numbers depend on.
     Bound { numerics: String },
+    /// A model is tuned on some of the samples.
+    Tuned(TuningProgress),
     /// So many samples are done.
     Scored { done: usize },
 }
@@ -62,7 +65,8 @@ async fn score_samples(
     scorer: &Scorer,
     progress: impl Fn(RunEvent),
 ) -> Result<AuditResults, AuditFailure> {
-    let binding = BoundRequest::new(scorer, request).await?;
+    let tuned = TunedSplits::tune(request, samples, scorer, |step| progress(RunEvent::Tuned(step))).await?;
+    let binding = BoundRequest::new(scorer, request, &tuned.splits).await?;
     progress(RunEvent::Bound { numerics: binding.bound.numerics() });
     let columns = columns(&binding.bound.methods);
     let index = SampleIndex::read(samples, columns.len()).await?;
@@ -107,6 +111,7 @@ async fn score_samples(
         group_profiles: profile.group_rows(),
         usage,
         repeated_passes,
+        splits: tuned.outcomes.clone(),
         model,
         other_models: models.collect(),
     })

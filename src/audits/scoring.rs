@@ -8,7 +8,7 @@ use crate::engine::EngineError;
 use crate::methods::LabelledMethod;
 use crate::pool::ModelInfo;
 use crate::retry::until_final;
-use crate::scorer::{Bound, Input, Plan, Scored, Scorer, ScorerError};
+use crate::scorer::{Bound, Input, Plan, Scored, Scorer, ScorerError, TunedSplit};
 use std::sync::Arc;
 
 /// A request whose models are open.
@@ -31,12 +31,16 @@ pub struct Round<'a> {
 }
 
 impl<'a> BoundRequest<'a> {
-    /// Opens what the request names.
+    /// Opens what the request names; `splits` are the models that were tuned for it.
     ///
     /// # Errors
     /// [`AuditFailure::Scorer`].
-    pub async fn new(scorer: &'a Scorer, request: &AuditRequest) -> Result<Self, AuditFailure> {
-        let plan = Plan::from(request);
+    pub async fn new(
+        scorer: &'a Scorer,
+        request: &AuditRequest,
+        splits: &Arc<[TunedSplit]>,
+    ) -> Result<Self, AuditFailure> {
+        let plan = Plan { splits: Arc::clone(splits), ..Plan::from(request) };
         let bound = until_final(AuditFailure::is_retryable, || async { Ok(scorer.bind(&plan).await?) }).await?;
         let selections = request.metrics.selected_tokens.map_or(Vec::new(), |_| token_selections(&request.methods));
         Ok(Self { scorer, plan, selections: selections.into(), models: bound.infos(), bound })
@@ -108,6 +112,7 @@ pub fn is_of_one_text(failure: &AuditFailure) -> bool {
         AuditFailure::ModelChanged(_)
         | AuditFailure::ForeignResults
         | AuditFailure::Store(_)
+        | AuditFailure::Tuning(_)
         | AuditFailure::Unwritable(_) => false,
     }
 }

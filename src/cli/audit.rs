@@ -3,7 +3,9 @@
 use super::input::InputArgs;
 use super::progress::Progress;
 use super::{ScoringArgs, audit_scores, samples, table, waiting};
-use crate::audits::{self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, AverageOver, RunEvent};
+use crate::audits::{
+    self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, AverageOver, RunEvent, TuningProgress, split_faults,
+};
 use crate::datasets::{Sample, SampleBlocks};
 use crate::methods::{LabelledMethod, faults_of_texts};
 use crate::new_file::NewFile;
@@ -91,15 +93,21 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     if let [fault, ..] = &*metrics.option_faults(&plan.methods, grouped) {
         bail!("--{}: {}", fault.pointer.trim_start_matches('/').replace('_', "-"), fault.detail);
     }
+    let labelled = samples.iter().any(|sample| sample.is_member().is_some());
+    if let [fault, ..] = &*split_faults(&plan.methods, labelled) {
+        bail!("--methods: {}: {}", fault.pointer, fault.detail);
+    }
     // Reference models are downloaded before the bar of the samples is shown.
     waiting::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(super::explained)?;
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let Plan { model, methods, overflow, .. } = plan;
     let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics };
-    let show = |event| {
-        if let RunEvent::Scored { done } = event {
-            progress.show(Some(done as u64), format!("{done} of {total} samples"));
+    let show = |event| match event {
+        RunEvent::Bound { .. } => {}
+        RunEvent::Tuned(TuningProgress { seed, step, steps, loss }) => {
+            progress.show(None, format!("tuning with seed {seed}: step {step} of {steps}, loss {loss:.4}"));
         }
+        RunEvent::Scored { done } => progress.show(Some(done as u64), format!("{done} of {total} samples")),
     };
     let samples = SampleBlocks::Memory(samples.into());
     let outcome = audits::run(Arc::new(request), &samples, &scorer, show).await;

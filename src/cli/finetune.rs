@@ -4,7 +4,7 @@ use super::input::InputArgs;
 use super::progress::Progress;
 use super::samples;
 use crate::config::{LogFormat, ModelFlags, Overrides, Settings};
-use crate::finetunes::{self, FinetuneRequest, Finetuned};
+use crate::finetunes::{self, FinetuneRequest, Finetuned, TuningBase, TuningObserver};
 use crate::hub::DownloadProgress;
 use crate::models::device::ComputeDevice;
 use crate::models::kernels::simd;
@@ -86,22 +86,16 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     let hub = app::hub();
     let files = origin.locate(hub.as_ref(), &DownloadProgress::default()).with_context(|| format!("model `{id}`"))?;
     let device = ComputeDevice::open(settings.engine.device)?;
-    let request = args.request(id, &settings);
+    let base = TuningBase { files: files.files, origin, device: device.device };
+    let request = args.request(id);
     let progress = Progress::new(None);
     let threads = rayon::ThreadPoolBuilder::new().num_threads(settings.engine.threads).build()?;
-    let mut began = None;
-    let tuned = threads.install(|| {
-        finetunes::run(&request, &files.files, &device.device, &texts, |step, steps| {
-            // Loading is over with the first step, which warms the caches up.
-            began.get_or_insert_with(Instant::now);
-            progress.set_length(steps as u64);
-            progress.show(Some(step.step as u64), format!("step {} of {steps}, loss {:.4}", step.step, step.loss));
-            ControlFlow::Continue(())
-        })
-    });
+    let mut watch = StepWatch { progress, began: None };
+    let tuned = threads.install(|| finetunes::run(&request, &base, &texts, &mut watch));
     let ended = Instant::now();
+    let StepWatch { progress, began } = watch;
     drop(progress);
-    let Finetuned { files, steps } = tuned?;
+    let Finetuned { files, steps, .. } = tuned?;
     write(output, partial, &files).with_context(|| format!("cannot write {}", output.display()))?;
     let loss = |step: Option<&StepReport>| step.map_or(f64::NAN, |step| step.loss);
     let (first, last) = (loss(steps.first()), loss(steps.last()));
@@ -111,6 +105,22 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     let (count, texts, output) = (steps.len(), texts.len(), output.display());
     eprintln!("{count} steps on {texts} texts, loss {first:.4} to {last:.4}{rate}; {output}");
     Ok(())
+}
+
+/// Shows every step.
+struct StepWatch {
+    progress: Progress,
+    /// When the first step was done: loading is over with it, and it warms the caches up.
+    began: Option<Instant>,
+}
+
+impl TuningObserver for StepWatch {
+    fn after_step(&mut self, step: &StepReport, steps: usize) -> ControlFlow<()> {
+        self.began.get_or_insert_with(Instant::now);
+        self.progress.set_length(steps as u64);
+        self.progress.show(Some(step.step as u64), format!("step {} of {steps}, loss {:.4}", step.step, step.loss));
+        ControlFlow::Continue(())
+    }
 }
 
 /// The texts of the file; a member among them is refused, for what is tuned on it tells nothing of it any more.
@@ -131,12 +141,10 @@ fn texts(args: &FinetuneArgs) -> Result<Vec<String>> {
 }
 
 impl FinetuneArgs {
-    fn request(&self, id: &str, settings: &Settings) -> FinetuneRequest {
-        let model = settings.models.iter().find(|model| model.id == id);
+    fn request(&self, id: &str) -> FinetuneRequest {
         FinetuneRequest {
-            // An embedded model is known by its id alone.
-            base: model.map_or(id.to_owned(), |model| model.source.text.clone()),
-            revision: model.and_then(|model| model.revision.clone()),
+            model: id.to_owned(),
+            name: self.output.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             lora: LoraSettings {
                 rank: self.rank,
                 alpha: self.alpha,

@@ -30,6 +30,7 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use strum::VariantNames;
 
@@ -186,7 +187,8 @@ impl ScoringArgs {
         let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors))?;
         let loaded = waiting::for_models(pool, pool.load(&model.id)).await;
         loaded.with_context(|| format!("model `{}`", model.id))?;
-        let plan = Plan { model: model.id.clone(), methods: methods.into(), overflow: self.overflow, tokens: false };
+        let (model, methods, overflow) = (model.id.clone(), methods.into(), self.overflow);
+        let plan = Plan { model, methods, overflow, tokens: false, splits: Arc::new([]) };
         Ok((scorer, plan))
     }
 

@@ -1,7 +1,7 @@
 //! An audit's report for people.
 
 use super::averages;
-use crate::audits::{AuditReport, AuditResults, MethodFindings};
+use crate::audits::{AuditReport, AuditResults, MethodFindings, SeedSummary};
 use indexmap::IndexMap;
 use std::fmt::Write;
 
@@ -32,6 +32,14 @@ pub fn render(report: &AuditReport, results: &AuditResults) -> String {
         out.push_str(&table(group.methods.iter().map(|method| (&*method.label, &method.findings)), targets));
     }
     out.push_str(&averages::table(report, targets));
+    for SeedSummary { labels, seeds, auroc, delta } in &report.seeds {
+        let _ = write!(out, "\n{} and {} more seeds: AUROC ", labels[0], seeds.len() - 1);
+        let _ = write!(out, "{:.3} +- {:.3}", auroc.mean, auroc.standard_deviation);
+        let gain = delta
+            .as_ref()
+            .map(|delta| format!(", {:+.3} +- {:.3} vs. before tuning", delta.mean, delta.standard_deviation));
+        let _ = writeln!(out, "{}", gain.unwrap_or_default());
+    }
     for warning in &report.warnings {
         let _ = write!(out, "\nwarning: {}", warning.detail);
     }

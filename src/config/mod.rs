@@ -26,6 +26,7 @@ pub use bytesize::ByteSize;
 pub use choices::{DeviceChoice, Dtype, LoadPolicy, LogFormat, Simd};
 pub use error::{ConfigError, SettingFault};
 pub use model_flags::ModelFlags;
+pub use rules::{ID_RULE, is_id};
 pub use sections::{
     AdapterSettings, DEMO, DEMO_REFERENCE, EngineSettings, LimitSettings, LogSettings, ModelSettings, ModelSource,
     ServerSettings, Settings, StoreSettings, TokenCountsSettings,

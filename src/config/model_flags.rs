@@ -192,7 +192,7 @@ fn adapters(flags: &[String]) -> Result<Vec<AdapterSettings>, String> {
             }
         };
         if !rules::is_id(&name) {
-            return Err(format!("`{name}` is no name: 1 to {} of the characters A-Z a-z 0-9 . _ -", rules::LONGEST_ID));
+            return Err(format!("`{name}` is no name: {}", rules::ID_RULE));
         }
         if !Path::new(source).is_dir() {
             return Err(format!("`{source}` is not a directory"));

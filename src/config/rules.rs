@@ -14,6 +14,8 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// The longest id.
 pub(super) const LONGEST_ID: usize = 100;
+/// What an id is, in words.
+pub const ID_RULE: &str = "1 to 100 of the characters A-Z a-z 0-9 . _ -";
 
 fn expect<V: Debug + ?Sized>(holds: bool, what: impl Display, value: &V) -> Result {
     if holds { Ok(()) } else { Err(Error::new(format!("expected {what}, got {value:?}"))) }
@@ -60,10 +62,11 @@ pub(super) fn host(host: &str, (): &()) -> Result {
 
 /// An id, which requests name in paths of the API, where `.` and `..` mean something else.
 pub(super) fn id(id: &str, (): &()) -> Result {
-    expect(is_id(id), format_args!("1 to {LONGEST_ID} of the characters A-Z a-z 0-9 . _ -"), id)
+    expect(is_id(id), ID_RULE, id)
 }
 
-pub(super) fn is_id(id: &str) -> bool {
+/// Whether this may be the id of a model, or the name of an adapter.
+pub fn is_id(id: &str) -> bool {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_legal) && id != "." && id != ".."
 }

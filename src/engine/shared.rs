@@ -28,6 +28,8 @@ pub(super) struct Shared {
     devices: Vec<(String, u64)>,
     scheduler: Mutex<Scheduler>,
     facts: Mutex<Facts>,
+    /// Bytes of the devices' memory that models may not take.
+    reserved: Vec<Arc<AtomicU64>>,
     /// How many requests have been admitted.
     requests: AtomicU64,
 }
@@ -49,6 +51,7 @@ impl Shared {
             scheduler: Mutex::new(Scheduler::new(devices.len())),
             facts: Mutex::new(Facts::new(devices.len())),
             devices: devices.iter().map(|device| (device.name.clone(), device.memory)).collect(),
+            reserved: devices.iter().map(|_| Arc::default()).collect(),
             requests: AtomicU64::new(0),
         }
     }
@@ -56,6 +59,24 @@ impl Shared {
     /// A number that no other request has.
     pub(super) fn number_request(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Bytes of a device's memory that models may not take.
+    pub(super) fn reserved(&self, device: usize) -> &Arc<AtomicU64> {
+        &self.reserved[device]
+    }
+
+    /// The name of a device, and how many bytes of its memory may be taken.
+    pub(super) fn memory_of(&self, device: usize) -> (&str, u64) {
+        let (name, memory) = &self.devices[device];
+        (name, *memory)
+    }
+
+    /// Bytes of the weights on a device.
+    pub(super) fn weight_bytes(&self, device: usize) -> u64 {
+        let models = self.pool.lock();
+        let resident = models.iter().filter(|(_, model)| model.is_resident(device));
+        resident.filter_map(|(_, model)| model.model()).map(|model| model.weight_bytes).fold(0, u64::saturating_add)
     }
 
     /// What the engine knows of a model that may be on these devices.
@@ -224,7 +245,7 @@ impl Shared {
     /// The engine at a glance.
     pub(super) fn status(&self) -> EngineStatus {
         let now = Instant::now();
-        let mut used = vec![0_u64; self.devices.len()];
+        let mut used: Vec<u64> = self.reserved.iter().map(|bytes| bytes.load(Ordering::Acquire)).collect();
         let activity = |(id, model): (&Arc<str>, &Lifecycle)| {
             for device in model.resident() {
                 let weights = model.model().map_or(0, |model| model.weight_bytes);

@@ -23,7 +23,7 @@ pub struct DeviceStatus {
     pub name: String,
     /// How many bytes the models on it may take.
     pub memory_budget: u64,
-    /// Bytes of the weights on it, by the books.
+    /// Bytes of the weights on it, and of what is tuned there, by the books.
     pub memory_used: u64,
     /// Whether its thread runs.
     pub alive: bool,

@@ -1,15 +1,18 @@
 //! Why a fine-tune gives no adapter.
 
+use crate::engine::MemoryShortage;
+use crate::methods::Fault;
 use crate::models::ModelError;
 use crate::models::tuning::TuningError;
+use crate::pool::FindError;
 use crate::tokenizer::TokenizerError;
 
 /// Why a fine-tune gives no adapter.
 #[derive(Debug, thiserror::Error)]
 pub enum FinetuneError {
     /// A setting is out of range.
-    #[error("{}", .0.join("; "))]
-    Settings(Vec<String>),
+    #[error("{}", .0.iter().map(|fault| fault.detail.as_str()).collect::<Vec<_>>().join("; "))]
+    Settings(Vec<Fault>),
     /// There is nothing to learn from.
     #[error("there are {found} texts to tune on; it takes at least {fewest}")]
     TooFew { found: usize, fewest: usize },
@@ -28,7 +31,16 @@ pub enum FinetuneError {
     /// The tuning was refused, or failed.
     #[error(transparent)]
     Tuning(#[from] TuningError),
-    /// It was told to stop.
-    #[error("the fine-tune was cancelled")]
-    Cancelled,
+    /// The model is not there any more.
+    #[error(transparent)]
+    NoModel(#[from] FindError),
+    /// Whoever follows it has ended it.
+    #[error("the fine-tune was stopped")]
+    Stopped,
+    /// The device has too little memory.
+    #[error("tuning {0}")]
+    Memory(#[from] MemoryShortage),
+    /// The code that tunes panicked.
+    #[error("tuning panicked: {0}")]
+    Panicked(String),
 }

@@ -1,9 +1,25 @@
 //! Fine-tunes: texts that a model has not seen in, a LoRA adapter out, for the method `fsd` and for whoever audits a fine-tune.
+//!
+//! [`run`] tunes an adapter; the command line calls it. [`Finetunes`] are those of a service, which are jobs. The adapters that
+//! they make are in the store, and [`AdapterShelf`] has the pool know them.
 
 mod error;
+mod failure;
+mod jobs;
+mod report;
 mod request;
 mod run;
+mod shelf;
+mod subject;
+mod texts;
+mod tuning;
 
 pub use error::FinetuneError;
-pub use request::{FEWEST_TEXTS, FinetuneRequest};
-pub use run::{Finetuned, run};
+pub use jobs::{FinetuneKind, FinetuneSnapshot, Finetunes, NewFinetune};
+pub use report::{FinetuneReport, FinetuneStep};
+pub use request::{DEFAULT_SEED, FEWEST_TEXTS, FinetuneRequest};
+pub use run::{Finetuned, TuningBase, TuningObserver, memory, run};
+pub use shelf::{AdapterShelf, RemoveError};
+pub use subject::FinetuneSubject;
+pub use texts::tuning_texts_fault;
+pub use tuning::TuningRun;

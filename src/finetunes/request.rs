@@ -1,23 +1,25 @@
 //! What is tuned, as data.
 
+use crate::methods::Fault;
 use crate::models::tuning::{LoraSettings, OptimizerSettings, TuningSettings};
+use crate::pool::Origin;
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 
 /// The fewest texts that an adapter is tuned on: a batch of the default size.
 pub const FEWEST_TEXTS: usize = 8;
 
 /// The seed if none is given.
-const DEFAULT_SEED: u64 = 42;
+pub const DEFAULT_SEED: u64 = 42;
 
 /// A fine-tune: the same request on the same texts gives the same adapter, bit for bit, on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinetuneRequest {
-    /// What the adapter is to say it was tuned on: a directory or a repository.
-    pub base: String,
-    /// The commit, branch or tag of a repository.
-    #[serde(default)]
-    pub revision: Option<String>,
+    /// Id of the model to tune.
+    pub model: String,
+    /// The name that the adapter gets among those of the model.
+    pub name: String,
     /// The shape of the adapter.
     #[serde(default)]
     pub lora: LoraSettings,
@@ -34,38 +36,51 @@ fn default_seed() -> u64 {
 }
 
 impl FinetuneRequest {
-    /// The settings of the tuning.
-    pub fn tuning(&self) -> TuningSettings {
-        let FinetuneRequest { base, revision, lora, optimizer, seed } = self.clone();
+    /// The settings of the tuning of a model whose files come from there.
+    pub fn tuning(&self, origin: &Origin) -> TuningSettings {
+        let FinetuneRequest { model, lora, optimizer, seed, .. } = self.clone();
+        let (base, revision) = match origin {
+            Origin::Configured { source, revision } => (source.text.clone(), revision.clone()),
+            // What is a part of the program is known by its id alone.
+            Origin::Files(_) => (model, None),
+        };
         TuningSettings { lora, optimizer, seed, base, revision }
     }
 
-    /// What is wrong with its numbers, each with the name of the setting.
-    pub fn faults(&self) -> Vec<String> {
+    /// How many steps it takes with so many texts: what does not fill the last batch of an epoch is left out of it.
+    pub fn steps(&self, texts: usize) -> usize {
+        texts / self.optimizer.batch_size.max(1) * self.optimizer.epochs
+    }
+
+    /// What is wrong with its numbers.
+    pub fn faults(&self) -> Vec<Fault> {
         let (lora, optimizer) = (&self.lora, &self.optimizer);
         let mut faults = Vec::new();
-        let mut expect = |holds: bool, name: &str, value: &dyn std::fmt::Display, range: &str| {
+        let mut expect = |holds: bool, pointer: &str, value: &dyn Display, range: &str| {
             if !holds {
-                faults.push(format!("{name} is {value}, expected {range}"));
+                let name = pointer.rsplit('/').next().unwrap_or_default();
+                faults.push(Fault::new(pointer.to_owned(), format!("{name} is {value}, expected {range}")));
             }
         };
         let positive = |number: f64| number.is_finite() && number > 0.0;
         let decay = |number: f64| (0.0..1.0).contains(&number);
-        expect((1..=512).contains(&lora.rank), "rank", &lora.rank, "1 to 512");
-        expect(positive(lora.alpha), "alpha", &lora.alpha, "a number above 0");
-        expect(decay(lora.dropout), "dropout", &lora.dropout, "a number in [0, 1)");
-        expect(positive(optimizer.learning_rate), "learning_rate", &optimizer.learning_rate, "a number above 0");
+        let OptimizerSettings { learning_rate, weight_decay, beta1, beta2, epsilon, max_grad_norm, .. } = *optimizer;
+        expect((1..=512).contains(&lora.rank), "/lora/rank", &lora.rank, "1 to 512");
+        expect(positive(lora.alpha), "/lora/alpha", &lora.alpha, "a number above 0");
+        expect(decay(lora.dropout), "/lora/dropout", &lora.dropout, "a number in [0, 1)");
         let targets = lora.target_modules.as_ref().map_or(1, Vec::len);
-        expect(targets > 0, "target_modules", &"an empty list", "names of modules");
-        let weight_decay = optimizer.weight_decay;
-        expect(weight_decay.is_finite() && weight_decay >= 0.0, "weight_decay", &weight_decay, "a number from 0");
-        expect(decay(optimizer.beta1), "beta1", &optimizer.beta1, "a number in [0, 1)");
-        expect(decay(optimizer.beta2), "beta2", &optimizer.beta2, "a number in [0, 1)");
-        expect(positive(optimizer.epsilon), "epsilon", &optimizer.epsilon, "a number above 0");
-        expect(positive(optimizer.max_grad_norm), "max_grad_norm", &optimizer.max_grad_norm, "a number above 0");
-        expect((1..=100).contains(&optimizer.epochs), "epochs", &optimizer.epochs, "1 to 100");
-        expect((1..=1024).contains(&optimizer.batch_size), "batch_size", &optimizer.batch_size, "1 to 1024");
-        expect(optimizer.max_length >= 2, "max_length", &optimizer.max_length, "at least 2");
+        expect(targets > 0, "/lora/target_modules", &"an empty list", "names of modules");
+        expect(positive(learning_rate), "/optimizer/learning_rate", &learning_rate, "a number above 0");
+        let is_decay = weight_decay.is_finite() && weight_decay >= 0.0;
+        expect(is_decay, "/optimizer/weight_decay", &weight_decay, "a number from 0");
+        expect(decay(beta1), "/optimizer/beta1", &beta1, "a number in [0, 1)");
+        expect(decay(beta2), "/optimizer/beta2", &beta2, "a number in [0, 1)");
+        expect(positive(epsilon), "/optimizer/epsilon", &epsilon, "a number above 0");
+        expect(positive(max_grad_norm), "/optimizer/max_grad_norm", &max_grad_norm, "a number above 0");
+        let OptimizerSettings { epochs, batch_size, max_length, .. } = *optimizer;
+        expect((1..=100).contains(&epochs), "/optimizer/epochs", &epochs, "1 to 100");
+        expect((1..=1024).contains(&batch_size), "/optimizer/batch_size", &batch_size, "1 to 1024");
+        expect(max_length >= 2, "/optimizer/max_length", &max_length, "at least 2");
         faults
     }
 }
@@ -76,27 +91,32 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_what_fsd_was_published_with() {
-        let request: FinetuneRequest = serde_json::from_str(r#"{"base": "demo"}"#).unwrap();
+        let request: FinetuneRequest = serde_json::from_str(r#"{"model": "demo", "name": "a"}"#).unwrap();
         assert_eq!((request.lora.rank, request.lora.alpha, request.lora.dropout), (16, 32.0, 0.05));
         let OptimizerSettings { learning_rate, weight_decay, warmup_steps, epochs, batch_size, .. } = request.optimizer;
         assert_eq!((learning_rate, weight_decay, warmup_steps, epochs, batch_size), (1e-3, 5e-4, 10, 3, 8));
         assert!(request.faults().is_empty());
+        assert_eq!((request.steps(7), request.steps(8), request.steps(25)), (0, 3, 9));
     }
 
     #[test]
     fn numbers_out_of_range_are_named() {
         let request: FinetuneRequest = serde_json::from_str(
-            r#"{"base": "demo", "lora": {"rank": 0, "dropout": 1.0}, "optimizer": {"learning_rate": -1, "epochs": 0}}"#,
+            r#"{"model": "demo", "name": "a", "lora": {"rank": 0, "dropout": 1.0},
+                "optimizer": {"learning_rate": -1, "epochs": 0}}"#,
         )
         .unwrap();
-        let faults = [
-            "rank is 0, expected 1 to 512",
-            "dropout is 1, expected a number in [0, 1)",
-            "learning_rate is -1, expected a number above 0",
-            "epochs is 0, expected 1 to 100",
+        let faults: Vec<(String, String)> =
+            request.faults().into_iter().map(|fault| (fault.pointer, fault.detail)).collect();
+        let faults: Vec<(&str, &str)> = faults.iter().map(|(pointer, detail)| (&**pointer, &**detail)).collect();
+        let expected = [
+            ("/lora/rank", "rank is 0, expected 1 to 512"),
+            ("/lora/dropout", "dropout is 1, expected a number in [0, 1)"),
+            ("/optimizer/learning_rate", "learning_rate is -1, expected a number above 0"),
+            ("/optimizer/epochs", "epochs is 0, expected 1 to 100"),
         ];
-        assert_eq!(request.faults(), faults);
-        let unknown = serde_json::from_str::<FinetuneRequest>(r#"{"base": "demo", "lora": {"r": 4}}"#);
+        assert_eq!(faults, expected);
+        let unknown = serde_json::from_str::<FinetuneRequest>(r#"{"model": "demo", "name": "a", "lora": {"r": 4}}"#);
         assert!(unknown.unwrap_err().to_string().contains("unknown field `r`"));
     }
 }

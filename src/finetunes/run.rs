@@ -4,30 +4,51 @@ use super::error::FinetuneError;
 use super::request::{FEWEST_TEXTS, FinetuneRequest};
 use crate::models::checkpoint::Checkpoint;
 use crate::models::files::ModelFiles;
-use crate::models::tuning::{StepReport, Tuner};
+use crate::models::lora::{TUNED_ON, TunedOn, adapter_digest};
+use crate::models::tuning::{StepReport, Tuner, tuning_bytes};
+use crate::pool::Origin;
+use crate::texts::cluster_digest;
 use crate::tokenizer::{self, Tokenizer};
 use candle_core::Device;
 use std::ops::ControlFlow;
 
+/// The model that is tuned.
+#[derive(Clone, Debug)]
+pub struct TuningBase {
+    pub files: ModelFiles,
+    /// Where they come from, by which the adapter names it.
+    pub origin: Origin,
+    pub device: Device,
+}
+
 /// What a fine-tune leaves behind.
 pub struct Finetuned {
-    /// Names and contents of the adapter's files, as PEFT reads them.
-    pub files: [(&'static str, Vec<u8>); 2],
+    /// Names and contents of the adapter's files: those that PEFT reads, and the digests of the texts.
+    pub files: Vec<(&'static str, Vec<u8>)>,
+    /// SHA-256 over the files that PEFT reads.
+    pub digest: String,
     /// What became of every step.
     pub steps: Vec<StepReport>,
 }
 
-/// Tunes an adapter of the model in these files on the texts. `on_step` hears of every step and of how many there are, and may
-/// end the fine-tune.
+/// Who follows a fine-tune, and may end it.
+pub trait TuningObserver {
+    /// Is called before each part of a step, and may take its time.
+    fn before_part(&mut self) {}
+
+    /// Is called after each of so many steps.
+    fn after_step(&mut self, step: &StepReport, steps: usize) -> ControlFlow<()>;
+}
+
+/// Tunes an adapter of the model on the texts.
 ///
 /// # Errors
 /// [`FinetuneError`]
 pub fn run(
     request: &FinetuneRequest,
-    base: &ModelFiles,
-    device: &Device,
+    base: &TuningBase,
     texts: &[impl AsRef<str>],
-    mut on_step: impl FnMut(&StepReport, usize) -> ControlFlow<()>,
+    observer: &mut impl TuningObserver,
 ) -> Result<Finetuned, FinetuneError> {
     let faults = request.faults();
     if !faults.is_empty() {
@@ -36,18 +57,31 @@ pub fn run(
     if texts.len() < FEWEST_TEXTS {
         return Err(FinetuneError::TooFew { found: texts.len(), fewest: FEWEST_TEXTS });
     }
-    let (tokenizer, _) = tokenizer::from_files(|name| base.find(name).map_err(FinetuneError::Model))?;
+    let files = &base.files;
+    let (tokenizer, _) = tokenizer::from_files(|name| files.find(name).map_err(FinetuneError::Model))?;
     let ids = token_ids(&tokenizer, texts)?;
-    let checkpoint = Checkpoint::open(base)?;
-    let mut tuner = Tuner::new(&checkpoint, device, &request.tuning(), ids)?;
+    let checkpoint = Checkpoint::open(files)?;
+    let mut tuner = Tuner::new(&checkpoint, &base.device, &request.tuning(&base.origin), ids)?;
     let mut steps = Vec::with_capacity(tuner.steps());
-    while let Some(step) = tuner.step(&mut || ())? {
+    while let Some(step) = tuner.step(&mut || observer.before_part())? {
         steps.push(step);
-        if on_step(&step, tuner.steps()).is_break() {
-            return Err(FinetuneError::Cancelled);
+        if observer.after_step(&step, tuner.steps()).is_break() {
+            return Err(FinetuneError::Stopped);
         }
     }
-    Ok(Finetuned { files: tuner.files()?, steps })
+    let [(config, settings), (tensors, content)] = tuner.files()?;
+    let digest = adapter_digest(&settings, &content);
+    let files = vec![(config, settings), (tensors, content), (TUNED_ON, tuned_on(texts))];
+    Ok(Finetuned { files, digest, steps })
+}
+
+/// Bytes of the device's memory that the fine-tune takes, by estimate.
+///
+/// # Errors
+/// Where the files of the model cannot be used.
+pub fn memory(request: &FinetuneRequest, base: &TuningBase) -> Result<u64, FinetuneError> {
+    let checkpoint = Checkpoint::open(&base.files)?;
+    Ok(tuning_bytes(&checkpoint, &base.device, &request.tuning(&base.origin)))
 }
 
 /// The texts in the ids of the model.
@@ -60,4 +94,13 @@ fn token_ids(tokenizer: &Tokenizer, texts: &[impl AsRef<str>]) -> Result<Vec<Vec
         }
     });
     encoded.collect()
+}
+
+/// The file that says which texts an adapter was tuned on, each once and in the order of their digests.
+fn tuned_on(texts: &[impl AsRef<str>]) -> Vec<u8> {
+    let mut digests: Vec<_> = texts.iter().map(|text| cluster_digest(text.as_ref())).collect();
+    digests.sort_unstable();
+    digests.dedup();
+    // Digests are texts, which have a form as JSON.
+    serde_json::to_vec(&TunedOn { texts: digests }).unwrap_or_default()
 }

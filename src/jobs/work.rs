@@ -115,16 +115,17 @@ impl<K: JobKind> Jobs<K> {
     /// Renews the claim and notes progress in the store, until the job is not this process's to run any more.
     async fn keep_claim(&self, job: &ClaimedJob, local: &LocalRun) -> RunEnd {
         let lease = self.settings().lease;
-        let (mut renewed, mut done, mut numerics) = (Instant::now(), 0, job.numerics.clone());
+        let (mut renewed, mut numerics) = (Instant::now(), job.numerics.clone());
+        let mut told = (0, None);
         loop {
             tokio::time::sleep(PROGRESS.min(lease / (2 * RENEWALS))).await;
-            let now = local.done();
-            if now == done && renewed.elapsed() < lease / RENEWALS {
+            let now = (local.done(), local.note());
+            if now == told && renewed.elapsed() < lease / RENEWALS {
                 continue;
             }
-            match self.store().renew(job.id, job.claim, lease, now, local.note().as_deref()).await {
+            match self.store().renew(job.id, job.claim, lease, now.0, now.1.as_deref()).await {
                 Ok(Ok(true)) => return RunEnd::Cancelled,
-                Ok(Ok(false)) => (renewed, done) = (Instant::now(), now),
+                Ok(Ok(false)) => (renewed, told) = (Instant::now(), now),
                 Ok(Err(_)) => return RunEnd::Lost,
                 Err(error) => tracing::warn!(job = %job.id, %error, "the claim of a job cannot be renewed now"),
             }
@@ -168,7 +169,8 @@ impl<K: JobKind> Jobs<K> {
     async fn finish(&self, job: &ClaimedJob, local: &LocalRun, mut end: JobEnd) -> &'static str {
         let mut pauses = Pauses::default();
         loop {
-            match self.store().finish(job.id, job.claim, local.done(), &end).await {
+            let (done, note) = (local.done(), local.note());
+            match self.store().finish(job.id, job.claim, done, note.as_deref(), &end).await {
                 Ok(Ok(())) => return end.status().name(),
                 Ok(Err(lost)) => {
                     tracing::warn!(job = %job.id, "{lost}");
@@ -186,8 +188,7 @@ impl<K: JobKind> Jobs<K> {
                 }
             }
             // The results are kept for as long as the claim is.
-            let (lease, note) = (self.settings().lease, local.note());
-            let _ = self.store().renew(job.id, job.claim, lease, local.done(), note.as_deref()).await;
+            let _ = self.store().renew(job.id, job.claim, self.settings().lease, done, note.as_deref()).await;
             tokio::time::sleep(pauses.next_pause()).await;
         }
     }

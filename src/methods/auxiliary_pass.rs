@@ -1,6 +1,7 @@
 //! Forward passes beside the one over the text itself: what some methods compare the text with.
 
 use super::generator::Generator;
+use super::split::Split;
 use super::texts::Texts;
 use crate::token_stats::TokenStats;
 use std::borrow::Cow;
@@ -13,6 +14,10 @@ pub enum AuxiliaryPass {
     Lowercase,
     /// The target's ids, by the reference model of this id.
     Reference(Arc<str>),
+    /// The target's ids, by the target under the adapter of this id, which was not tuned on the text.
+    Tuned(Arc<str>),
+    /// The target's ids, by the target tuned on a share of the audit's texts, which the text is not in.
+    Split(Split),
     /// The text by the reference model of this id, in that model's own ids.
     ReferenceTokenization(Arc<str>),
     /// The text's neighbours by the target model, one or more: those that came with it, or generated ones.

@@ -5,6 +5,7 @@ use super::definition::PdrPolicy;
 use super::pdr::Pdr;
 use super::range::Fraction;
 use super::registry::{BaseMethod, MethodName};
+use super::split::Split;
 use super::texts::Texts;
 
 /// A method with all its parameters. Every value of this type can be scored.
@@ -58,12 +59,29 @@ impl Method {
         }
     }
 
+    /// Whether the other is the same with another seed.
+    pub fn differs_by_seed(&self, other: &Method) -> bool {
+        let (BaseMethod::Fsd(fsd), BaseMethod::Fsd(of_other)) = (&self.base, &other.base) else { return false };
+        let rest = |method: &Method| (method.truncate, method.pdr);
+        rest(self) == rest(other) && fsd.differs_by_seed(of_other)
+    }
+
+    /// The share of an audit's texts that the model is tuned on for it.
+    pub fn split(&self) -> Option<Split> {
+        self.base.passes().into_iter().find_map(|(_, pass)| match pass {
+            AuxiliaryPass::Split(split) => Some(split),
+            _ => None,
+        })
+    }
+
     /// The prefixes that it puts before the text to score, by the field of the request that holds them.
     pub fn prefixes(&self) -> Vec<(&'static str, Texts)> {
         let prefix = |(field, pass)| match pass {
             AuxiliaryPass::Prefixed(texts) => Some((field, texts)),
             AuxiliaryPass::Lowercase
             | AuxiliaryPass::Reference(_)
+            | AuxiliaryPass::Tuned(_)
+            | AuxiliaryPass::Split(_)
             | AuxiliaryPass::ReferenceTokenization(_)
             | AuxiliaryPass::Neighbors(_) => None,
         };

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::{Deref, Range};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// The location of a model's files.
@@ -19,6 +20,8 @@ pub enum ModelFiles {
     Directory(PathBuf),
     /// Names and contents of files that are part of the program.
     Embedded(&'static [(&'static str, &'static [u8])]),
+    /// Names and contents of files in memory.
+    Memory(Arc<[(String, Vec<u8>)]>),
 }
 
 /// The state of files as [`ModelFiles::stamp`] saw it.
@@ -29,6 +32,8 @@ pub struct Stamp(BTreeMap<PathBuf, (u64, Option<SystemTime>)>);
 pub enum FileBytes {
     Mapped(Mmap),
     Embedded(&'static [u8]),
+    /// That of the file of this index.
+    Memory(Arc<[(String, Vec<u8>)]>, usize),
 }
 
 impl FileBytes {
@@ -53,6 +58,7 @@ impl Deref for FileBytes {
         match self {
             Self::Mapped(map) => map,
             Self::Embedded(bytes) => bytes,
+            Self::Memory(files, index) => &files[*index].1,
         }
     }
 }
@@ -89,6 +95,10 @@ impl ModelFiles {
             Self::Embedded(files) => {
                 Ok(files.iter().find(|(n, _)| *n == name).map(|(_, bytes)| FileBytes::Embedded(bytes)))
             }
+            Self::Memory(files) => {
+                let index = files.iter().position(|(n, _)| n == name);
+                Ok(index.map(|index| FileBytes::Memory(Arc::clone(files), index)))
+            }
             Self::Directory(directory) => match File::open(directory.join(name)) {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
                 Err(e) => Err(self.error(name, e)),
@@ -124,6 +134,7 @@ impl ModelFiles {
         let path = match self {
             Self::Directory(directory) => directory.join(name).display().to_string(),
             Self::Embedded(_) => format!("(embedded) {name}"),
+            Self::Memory(_) => name.to_owned(),
         };
         ModelError::File { path, reason: reason.to_string() }
     }

@@ -3,8 +3,10 @@
 //! An adapter is small, so no room on a device is kept for it: its matrices are in main memory while it is open, and the
 //! devices that hold its base keep copies of those that were used last. It is leased and loaded as its base.
 
+use std::fmt;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use indexmap::IndexMap;
 
 use super::adapter_id::adapted_id;
@@ -18,8 +20,29 @@ use crate::models::lora::Adapter;
 pub struct AdapterDeclaration {
     /// Its name among those of its base.
     pub name: String,
-    /// Where its files are.
-    pub files: ModelFiles,
+    /// Where its files come from.
+    pub source: AdapterSource,
+}
+
+/// Where the files of an adapter come from.
+#[derive(Clone)]
+pub enum AdapterSource {
+    /// They are there.
+    Files(ModelFiles),
+    /// They are fetched when the adapter is opened. It was tuned on the model of this digest, and on no other.
+    Fetched { base_digest: String, fetch: FetchAdapter },
+}
+
+/// Fetches the files of an adapter; what went wrong, in words, where it cannot.
+pub type FetchAdapter = Arc<dyn Fn() -> BoxFuture<'static, Result<ModelFiles, String>> + Send + Sync>;
+
+impl fmt::Debug for AdapterSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(files) => formatter.debug_tuple("Files").field(files).finish(),
+            Self::Fetched { base_digest, .. } => formatter.debug_tuple("Fetched").field(base_digest).finish(),
+        }
+    }
 }
 
 /// What is said of an adapter.

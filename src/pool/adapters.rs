@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::adapter::AdapterDeclaration;
+use super::adapter::{AdapterDeclaration, AdapterSource};
 use super::adapter_id::adapted_id;
 use super::error::{AdapterError, UnknownModel};
 use super::handle::Pool;
@@ -41,20 +41,28 @@ impl Pool {
     /// meanwhile get the same one.
     pub(super) async fn open_adapter(&self, base: Arc<Model>, name: &str) -> Result<Arc<Model>, AdapterError> {
         let _turn = self.adapter_turn().lock().await;
-        let files = {
+        let source = {
             let models = self.lock();
             let adapters = &models.get(base.id()).ok_or_else(|| unknown(base.id()))?.adapters;
             let declaration = adapters.declaration(base.id(), name)?;
             if let Some(open) = adapters.opened(name, &base) {
                 return Ok(Arc::clone(open));
             }
-            declaration.files.clone()
+            declaration.source.clone()
+        };
+        let id = adapted_id(base.id(), name);
+        let fault = |reason: String| AdapterError::Files { id: id.clone(), reason };
+        let files = match source {
+            AdapterSource::Files(files) => files,
+            AdapterSource::Fetched { base_digest, .. } if base_digest != base.info.digest => {
+                return Err(fault("it was tuned on other files of the base than those that are open now".to_owned()));
+            }
+            AdapterSource::Fetched { fetch, .. } => fetch().await.map_err(fault)?,
         };
         let (under, owned) = (Arc::clone(&base), name.to_owned());
         let opened = tokio::task::spawn_blocking(move || opened(&under, &owned, &files)).await;
         let opened = opened.map_err(|panic| AdapterError::Panicked(panic.to_string()))?;
-        let id = adapted_id(base.id(), name);
-        let model = opened.map_err(|error| AdapterError::Files { id, reason: error.to_string() })?;
+        let model = opened.map_err(|error| fault(error.to_string()))?;
         self.change(|models| {
             let lifecycle = models.get_mut(base.id()).ok_or_else(|| unknown(base.id()))?;
             lifecycle.adapters.keep(name, &base, Arc::new(model))

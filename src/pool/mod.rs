@@ -38,7 +38,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use adapter::{AdapterDeclaration, AdapterStatus};
+pub use adapter::{AdapterDeclaration, AdapterSource, AdapterStatus};
 pub use adapter_id::{adapted_id, base_id};
 pub use declaration::Declaration;
 pub use error::{

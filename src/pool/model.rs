@@ -91,6 +91,8 @@ pub struct Model {
     pub load: Loader,
     /// The devices that may hold it, as indexes into those of the engine.
     pub devices: Vec<usize>,
+    /// The first of them.
+    pub place: ComputeDevice,
     /// Where its files are.
     pub files: ModelFiles,
     /// The files as they were when they were opened.
@@ -192,11 +194,16 @@ impl Model {
             activation_bytes: checkpoint.activation_bytes(form, dtype, Workload::Batch, threads),
             load: loader(files.clone(), stamp.clone(), dtype, Arc::clone(devices)),
             devices: declaration.devices.clone(),
+            place: places.first().map(|&place| place.clone()).ok_or_else(no_place)?,
             files,
             stamp,
             adapted: None,
         }))
     }
+}
+
+fn no_place() -> ModelError {
+    ModelError::Device("the model has no device".to_owned())
 }
 
 /// What of the machine the numbers depend on: statistics on disk may have come from another one.

@@ -5,9 +5,11 @@ use super::ScorerError;
 use super::encodings::Encodings;
 use super::overflow::Overflow;
 use crate::methods::{
-    AuxiliaryPass, AuxiliaryPassError, BaseMethod, Fault, LabelledMethod, NamedCounts, Texts, Tokenization,
+    AuxiliaryPass, AuxiliaryPassError, BaseMethod, Fault, LabelledMethod, NamedCounts, Split, Texts, Tokenization,
 };
 use crate::pool::{Model, ModelInfo, Retry};
+use crate::texts::TextDigest;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// How texts are to be scored.
@@ -19,6 +21,18 @@ pub struct Plan {
     pub overflow: Overflow,
     /// Whether each result lists its tokens.
     pub tokens: bool,
+    /// The target tuned on shares of an audit's texts, for the methods that name such shares.
+    pub splits: Arc<[TunedSplit]>,
+}
+
+/// The target tuned on a share of an audit's texts.
+#[derive(Clone, Debug)]
+pub struct TunedSplit {
+    pub split: Split,
+    /// Id of the model under the adapter.
+    pub adapter: Arc<str>,
+    /// The clusters of texts that are not scored.
+    pub left_out: Arc<HashSet<TextDigest>>,
 }
 
 /// A plan that can be carried out.
@@ -38,6 +52,8 @@ pub struct Bound {
     prefixes: Vec<Prefix>,
     pub overflow: Overflow,
     pub tokens: bool,
+    /// The target tuned on shares of an audit's texts.
+    pub(super) splits: Arc<[TunedSplit]>,
     /// What `entropy_dataset` weights positions by; empty before the texts of the audit are known.
     pub dataset_weights: Arc<[f64]>,
     pub(super) encodings: Encodings,
@@ -127,7 +143,7 @@ impl Scorer {
         let mut binding = Binding::new(target);
         let mut methods = plan.methods.to_vec();
         for method in &mut methods {
-            self.bind_method(method, &mut binding).await?;
+            self.bind_method(method, &plan.splits, &mut binding).await?;
         }
         if !binding.faults.is_empty() {
             return Err(ScorerError::Unfit(binding.faults));
@@ -154,6 +170,7 @@ impl Scorer {
             methods: methods.into(),
             overflow: plan.overflow,
             tokens: plan.tokens,
+            splits: Arc::clone(&plan.splits),
             dataset_weights: Arc::new([]),
             encodings: self.encodings.clone(),
             text_limit: self.text_limit,
@@ -161,12 +178,23 @@ impl Scorer {
     }
 
     /// Opens what one method names and checks that it fits.
-    async fn bind_method(&self, method: &mut LabelledMethod, binding: &mut Binding) -> Result<(), ScorerError> {
+    async fn bind_method(
+        &self,
+        method: &mut LabelledMethod,
+        splits: &[TunedSplit],
+        binding: &mut Binding,
+    ) -> Result<(), ScorerError> {
         for (field, pass) in method.method.base.passes() {
             match pass {
                 AuxiliaryPass::Lowercase | AuxiliaryPass::Neighbors(None) => {}
-                AuxiliaryPass::Reference(id) | AuxiliaryPass::ReferenceTokenization(id) => {
+                AuxiliaryPass::Reference(id) | AuxiliaryPass::Tuned(id) | AuxiliaryPass::ReferenceTokenization(id) => {
                     self.bind_reference(method, field, &id, binding).await?;
+                }
+                // Before the audit has tuned it there is nothing to open.
+                AuxiliaryPass::Split(split) => {
+                    if let Some(tuned) = splits.iter().find(|tuned| tuned.split == split) {
+                        self.bind_reference(method, field, &tuned.adapter, binding).await?;
+                    }
                 }
                 AuxiliaryPass::Neighbors(Some(generator)) => {
                     let model = self.opened(&generator.model, &binding.generators).await?;

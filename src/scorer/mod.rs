@@ -20,7 +20,7 @@ mod token_counts;
 mod windows;
 mod workers;
 
-pub use bound::{Bound, Plan};
+pub use bound::{Bound, Plan, TunedSplit};
 use encodings::Encodings;
 pub use neighbors::{Generated, GeneratedNeighbor};
 pub use overflow::Overflow;

@@ -3,7 +3,8 @@
 use super::bound::{Bound, too_large, too_long};
 use super::passes::{PlannedPass, Sequence, sequence};
 use super::text_error::TextError;
-use crate::methods::{AuxiliaryPass, AuxiliaryPassError};
+use crate::methods::{AuxiliaryPass, AuxiliaryPassError, Split};
+use crate::texts::cluster_digest;
 use crate::tokenizer::Encoded;
 use std::sync::Arc;
 
@@ -107,6 +108,8 @@ impl PassPlanner<'_> {
                 Ok(vec![self.encoded(0, &self.input.text.to_lowercase(), "lower-cased text")?])
             }
             AuxiliaryPass::Reference(id) => Ok(vec![self.fitted(self.model(id)?, self.ids, "text")?]),
+            AuxiliaryPass::Tuned(id) => Ok(vec![self.tuned(id)?]),
+            AuxiliaryPass::Split(split) => Ok(vec![self.split(*split)?]),
             AuxiliaryPass::ReferenceTokenization(id) => {
                 Ok(vec![self.encoded(self.model(id)?, &self.input.text, "text")?])
             }
@@ -129,6 +132,29 @@ impl PassPlanner<'_> {
                 Ok(vec![self.prefixed(self.bound.prefix(texts)?)?])
             }
         }
+    }
+
+    /// The text under an adapter, unless it is one of those that the adapter was tuned on: what that did to its score tells
+    /// nothing of the base.
+    fn tuned(&self, id: &str) -> Result<Sequence, AuxiliaryPassError> {
+        let index = self.model(id)?;
+        let adapted = self.bound.models[index].adapted.as_ref();
+        if adapted.is_some_and(|adapted| adapted.adapter.tuned_on.contains(&cluster_digest(&self.input.text))) {
+            return Err(failed("tuned_on", format!("the adapter `{id}` was tuned on the text")));
+        }
+        self.fitted(index, self.ids, "text")
+    }
+
+    /// The text under the model that was tuned on a share of the audit's texts, unless it is in that share.
+    fn split(&self, split: Split) -> Result<Sequence, AuxiliaryPassError> {
+        let tuned = self.bound.splits.iter().find(|tuned| tuned.split == split);
+        let tuned = tuned.ok_or_else(|| failed("internal", "internal error: the audit has not tuned its model"))?;
+        if tuned.left_out.contains(&cluster_digest(&self.input.text)) {
+            let share = split.share;
+            let detail = format!("the text is in the share of {share} whose non-members the model was tuned on");
+            return Err(failed("in_split", detail));
+        }
+        self.fitted(self.model(&tuned.adapter)?, self.ids, "text")
     }
 
     /// The index of a model that the methods name, which was opened with them.

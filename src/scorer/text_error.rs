@@ -13,7 +13,7 @@ pub struct TextError {
     #[schema(value_type = Option<String>)]
     pub label: Option<Arc<str>>,
     /// `too_short`, `too_long`, `untokenizable`, `zero_denominator`, `zero_weight`, `nothing_selected`, `non_finite`,
-    /// `no_neighbors`, `in_prefix` or, in an audit, `model_failed`.
+    /// `no_neighbors`, `in_prefix`, `tuned_on` or, in an audit, `in_split` or `model_failed`.
     #[schema(value_type = String)]
     pub code: Cow<'static, str>,
     /// The fault in words.

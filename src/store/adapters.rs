@@ -70,6 +70,18 @@ impl Store {
         Ok(files)
     }
 
+    /// Whether an unfinished job names the model of this id, or its request does.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn is_named(&self, model: &str) -> Result<bool, StoreError> {
+        let statement = "SELECT id FROM jobs WHERE status IN ('queued', 'running') \
+                         AND (model = $1 OR {position}(request, $2) > 0) LIMIT 1";
+        let quoted = serde_json::to_string(model).unwrap_or_default();
+        let query = sqlx::query(self.dialect.sql(statement)).bind(model).bind(quoted);
+        Ok(query.fetch_optional(&self.pool).await?.is_some())
+    }
+
     /// Deletes an adapter that is whole; whether there was one.
     ///
     /// # Errors

@@ -92,7 +92,7 @@ impl Store {
         note: Option<&str>,
     ) -> Result<Result<bool, LostClaim>, StoreError> {
         let statement = "UPDATE jobs SET lease_until = {now} + $3, done = $4, note = $5, \
-             revision = CASE WHEN done <> $4 THEN revision + 1 ELSE revision END \
+             revision = CASE WHEN done <> $4 OR COALESCE(note, '') <> COALESCE($5, '') THEN revision + 1 ELSE revision END \
              WHERE id = $1 AND claim = $2 AND status = 'running' RETURNING cancel";
         let row = sqlx::query(self.dialect.sql(statement))
             .bind(id.to_string())

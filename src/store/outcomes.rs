@@ -58,10 +58,11 @@ impl Store {
         id: Uuid,
         claim: ClaimId,
         done: usize,
+        note: Option<&str>,
         end: &JobEnd,
     ) -> Result<Result<(), LostClaim>, StoreError> {
         let mut transaction = self.pool.begin().await?;
-        let statement = "UPDATE jobs SET status = $3, failure = $4, done = $5, finished_at = {now}, claim = NULL, \
+        let statement = "UPDATE jobs SET status = $3, failure = $4, done = $5, note = $6, finished_at = {now}, claim = NULL, \
                          revision = revision + 1 WHERE id = $1 AND claim = $2 AND status = 'running'";
         let failure = if let JobEnd::Failed(failure) = end { Some(failure.as_str()) } else { None };
         let changed = sqlx::query(self.dialect.sql(statement))
@@ -70,6 +71,7 @@ impl Store {
             .bind(end.status().name())
             .bind(failure)
             .bind(i64::try_from(done).unwrap_or(i64::MAX))
+            .bind(note)
             .execute(&mut *transaction)
             .await?
             .rows_affected();

@@ -1,5 +1,6 @@
 //! The same tests on every kind of store.
 
+mod adapters;
 mod datasets;
 mod jobs;
 mod places;

@@ -35,7 +35,7 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 pub const TEXT_OUTCOMES: [&str; 3] = ["ok", "partial", "failed"];
 
 /// The final states of an audit.
-pub const AUDIT_STATUSES: [&str; 3] = ["succeeded", "failed", "cancelled"];
+pub const JOB_STATUSES: [&str; 3] = ["succeeded", "failed", "cancelled"];
 
 /// The operations of the cache on disk that can fail.
 pub const DISK_CACHE_OPERATIONS: [&str; 3] = ["open", "read", "write"];
@@ -155,8 +155,9 @@ pub fn describe_all() {
     for outcome in TEXT_OUTCOMES {
         counter!(names::TEXTS_SCORED, "outcome" => outcome).increment(0);
     }
-    for status in AUDIT_STATUSES {
+    for status in JOB_STATUSES {
         counter!(names::AUDITS, "status" => status).increment(0);
+        counter!(names::FINETUNES, "status" => status).increment(0);
     }
     gauge!(names::READY).set(0.0);
     gauge!(names::HTTP_IN_FLIGHT).set(0.0);

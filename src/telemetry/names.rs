@@ -94,12 +94,14 @@ metrics! {
     ENGINE_EVICTIONS = "pdr_audit_engine_model_evictions_total", MetricKind::Counter, Count,
         "Models unloaded from a device to make room for another model. Label: model.";
     ENGINE_DEVICE_MEMORY = "pdr_audit_engine_device_memory_bytes", MetricKind::Gauge, Bytes,
-        "Memory of a device as accounted by the engine, in bytes. Labels: device, kind (budget: available to models, used: weights of loaded models).";
+        "Memory of a device as accounted by the engine, in bytes. Labels: device, kind (budget: available to models, used: weights of loaded models and running fine-tunes).";
 
     TEXTS_SCORED = "pdr_audit_texts_scored_total", MetricKind::Counter, Count,
         "Texts submitted for scoring. Label: outcome (ok, partial: some methods failed, failed: all methods failed).";
     AUDITS = "pdr_audit_audits_total", MetricKind::Counter, Count,
         "Completed audits. Label: status (succeeded, failed, cancelled).";
+    FINETUNES = "pdr_audit_finetunes_total", MetricKind::Counter, Count,
+        "Completed fine-tunes. Label: status (succeeded, failed, cancelled).";
     BUILD_INFO = "pdr_audit_build_info", MetricKind::Gauge, Count,
         "Always 1, labelled with the version of the program. Label: version.";
 }

@@ -165,5 +165,5 @@ async fn an_audit_has_as_many_seconds_as_its_request_says() {
     let error = &late["error"];
     assert_eq!((&late["status"], &error["status"]), (&json!("failed"), &json!(504)), "{late}");
     assert_eq!(error["type"], "urn:pdr-audit:problem:deadline-exceeded");
-    assert_eq!(error["detail"], "the audit did not end within its `timeout_seconds`");
+    assert_eq!(error["detail"], "the job did not end within its `timeout_seconds`");
 }

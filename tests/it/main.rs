@@ -21,6 +21,8 @@ mod dispatch;
 mod durable;
 mod errors;
 mod files;
+#[cfg(unix)]
+mod finetunes;
 mod goldens;
 mod gradients;
 mod hub;

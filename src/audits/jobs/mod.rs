@@ -16,6 +16,7 @@ use crate::store::{ClaimedJob, JobOutput, Store, StoreError};
 use crate::telemetry::names;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use serde_json::json;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -83,6 +84,7 @@ impl JobKind for AuditKind {
         let noted = Arc::clone(local);
         let progress = Box::new(move |event: RunEvent| match event {
             RunEvent::Bound { numerics } => noted.set_numerics(numerics),
+            RunEvent::Tuned(step) => noted.set_note(json!({ "tuning": step }).to_string()),
             RunEvent::Scored { done } => noted.set_done(done),
         });
         let work = AuditWork { request: Arc::new(request), samples, resumed: job.numerics.is_some(), progress };

@@ -6,6 +6,7 @@ use super::comparison::Comparison;
 use super::document::{AuditReport, Excluded, GroupMethod, GroupReport, MethodReport, SampleCounts};
 use super::findings::MethodFindings;
 use super::provenance::provenance;
+use super::seed_families::seed_summaries;
 use crate::audits::error::AuditFailure;
 use crate::audits::metric_options::AverageOver;
 use crate::audits::request::AuditRequest;
@@ -42,7 +43,7 @@ pub fn build_report(
         average: (averaged && findings.separation.is_some()).then(|| average(place)),
         findings,
     };
-    let methods = findings.enumerate().map(method).collect();
+    let methods: Vec<MethodReport> = findings.enumerate().map(method).collect();
     Ok(AuditReport {
         samples: SampleCounts {
             total: results.rows.len(),
@@ -50,6 +51,8 @@ pub fn build_report(
             non_members: count(results, &everyone, false),
             excluded: excluded(results),
         },
+        seeds: seed_summaries(&methods),
+        splits: results.splits.clone(),
         methods,
         groups,
         position_profile: results.profile.rows.clone(),

@@ -3,7 +3,9 @@
 use super::average::Averages;
 use super::findings::MethodFindings;
 use super::provenance::Provenance;
+use super::seed_summary::SeedSummary;
 use crate::audits::selected_tokens::SelectedTokens;
+use crate::audits::tuned_splits::SplitOutcome;
 use crate::datasets::SampleId;
 use crate::methods::LabelledMethod;
 use crate::scorer::Usage;
@@ -19,6 +21,14 @@ pub struct AuditReport {
     pub samples: SampleCounts,
     /// One entry per method, in the order of the request.
     pub methods: Vec<MethodReport>,
+    /// Mean and deviation of methods with several seeds; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub seeds: Vec<SeedSummary>,
+    /// What became of the tunings that `fsd` asked for with `split`; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub splits: Vec<SplitOutcome>,
     /// The same for each group of samples, in the order in which groups appear; absent where no sample names a group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]

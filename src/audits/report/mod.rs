@@ -7,9 +7,12 @@ mod comparison;
 mod document;
 mod findings;
 mod provenance;
+mod seed_families;
+mod seed_summary;
 
 pub use average::{Averages, GroupAverage, MeanTpr};
 pub use build::build_report;
 pub use document::{AuditReport, Excluded, GroupMethod, GroupReport, MethodReport, SampleCounts};
 pub use findings::{MethodFindings, Separation, VersusBaseline};
 pub use provenance::{ExpandedRequest, OtherModel, Provenance};
+pub use seed_summary::{SeedSpread, SeedSummary};

@@ -102,7 +102,7 @@ impl Device<'_> {
 
     /// Which models make room for this one.
     fn room_for(&self, id: &str, model: &Model) -> Result<Vec<Arc<str>>, String> {
-        let (memory, max_batch_tokens) = (self.residents.memory, self.residents.max_batch_tokens);
+        let (memory, max_batch_tokens) = (self.residents.memory(), self.residents.max_batch_tokens);
         self.with_residents(|ids, residents| {
             let newcomer = Resident {
                 model: residents.len(),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
@@ -59,8 +60,10 @@ pub(super) struct Device<'a> {
 /// The models that the device holds, and the memory they share.
 pub(super) struct Residents {
     pub(super) models: BTreeMap<Arc<str>, ResidentModel>,
-    /// How many bytes they may take.
+    /// How many bytes they may take, with what is reserved.
     pub(super) memory: u64,
+    /// How many bytes of that are reserved for something else.
+    pub(super) reserved: Arc<AtomicU64>,
     /// The token budget of a batch where none was measured.
     pub(super) max_batch_tokens: usize,
 }
@@ -71,9 +74,14 @@ impl Residents {
         self.models.values().map(|resident| resident.model().weight_bytes).fold(0, u64::saturating_add)
     }
 
+    /// How many bytes they may take now.
+    pub(super) fn memory(&self) -> u64 {
+        self.memory.saturating_sub(self.reserved.load(Ordering::Acquire))
+    }
+
     /// Bytes beside the weights.
     pub(super) fn room(&self) -> u64 {
-        self.memory.saturating_sub(self.weight_bytes())
+        self.memory().saturating_sub(self.weight_bytes())
     }
 }
 
@@ -86,7 +94,7 @@ impl Holdings for Residents {
         let all = || self.models.values().map(|resident| &**resident.model()).chain([model]);
         fits(
             all().map(|model| (model.weight_bytes, &*model.activation_bytes as &dyn Fn(usize) -> u64)),
-            self.memory,
+            self.memory(),
             self.max_batch_tokens,
         )
     }
@@ -101,7 +109,12 @@ impl<'a> Device<'a> {
             budgets: HashMap::new(),
             trim: slot.trim,
             seat: Seat::new(device, max_batch_tokens),
-            residents: Residents { models: BTreeMap::new(), memory: slot.memory, max_batch_tokens },
+            residents: Residents {
+                models: BTreeMap::new(),
+                memory: slot.memory,
+                reserved: Arc::clone(shared.reserved(device)),
+                max_batch_tokens,
+            },
             shared,
         }
     }

@@ -7,6 +7,7 @@ use super::wait::{eventually, lock};
 use crate::config::Dtype;
 use crate::engine::Stats;
 use crate::models::demo::DEMO;
+use crate::models::device::ComputeDevice;
 use crate::models::masked::{Filled, MaskedPosition};
 use crate::models::{CausalLm, LoadedModel, MaskedLm, ModelError};
 use crate::pool::{Declaration, Loader, Model, ModelInfo, Opener, Origin};
@@ -178,6 +179,7 @@ impl Script {
                 })
             }),
             devices: devices.to_vec(),
+            place: ComputeDevice::cpu(),
             files: DEMO,
             stamp: DEMO.stamp().unwrap(),
             adapted: None,

@@ -24,7 +24,7 @@ fn fsd(score: Value) -> Method {
 #[test]
 fn it_is_the_score_before_tuning_less_the_one_after() {
     let (before, after) = (tokens(&BEFORE), tokens(&AFTER));
-    let passes = [(AuxiliaryPass::Reference("demo:tuned".into()), Ok(vec![after.into()]))];
+    let passes = [(AuxiliaryPass::Tuned("demo:tuned".into()), Ok(vec![after.into()]))];
     let text = TextStats { passes: &passes, ..text(&before) };
     let linear = json!({ "decay": "linear", "alpha": 1.0 });
     for (request, expected) in [

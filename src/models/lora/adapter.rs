@@ -10,14 +10,18 @@ use crate::models::families::Storage;
 use crate::models::files::{ModelFiles, joint_digest};
 use crate::models::ops::Form;
 use crate::models::weights::Weights;
+use crate::texts::TextDigest;
 use candle_core::{DType, Device, Tensor};
-use std::collections::BTreeSet;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashSet};
 use strum::VariantArray;
 
 /// The file of settings.
 pub(super) const CONFIG: &str = "adapter_config.json";
 /// The file of tensors.
 pub(super) const TENSORS: &str = "adapter_model.safetensors";
+/// The file of the texts that it was tuned on. PEFT knows no such file, and an adapter need not have one.
+pub const TUNED_ON: &str = "tuned_on.json";
 /// What PEFT puts before the name of every module.
 pub(super) const PREFIX: &str = "base_model.model.";
 
@@ -29,6 +33,8 @@ pub struct Adapter {
     pub digest: String,
     /// Bytes of its tensors.
     pub bytes: u64,
+    /// The texts that it was tuned on, as far as its files say.
+    pub tuned_on: HashSet<TextDigest>,
     /// The canonical matrices, by layer and projection.
     layers: Vec<Vec<CanonicalChange>>,
 }
@@ -58,7 +64,8 @@ impl Adapter {
         let bytes = named.bytes();
         let mut contents: Vec<(&str, &[u8])> = tensors.contents().collect();
         contents.push((CONFIG, &settings));
-        Ok(Self { digest: joint_digest(&mut contents), config, bytes, layers })
+        let tuned_on = TunedOn::read(files)?.texts.into_iter().collect();
+        Ok(Self { digest: joint_digest(&mut contents), config, bytes, tuned_on, layers })
     }
 
     /// The changes on a device and in the form of their base.
@@ -78,6 +85,21 @@ impl Adapter {
             Ok(layer)
         };
         Ok(LoadedAdapter { layers: self.layers.iter().map(layer).collect::<Result<_, ModelError>>()? })
+    }
+}
+
+/// The texts that an adapter was tuned on, as its files say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TunedOn {
+    /// Their [`cluster_digest`](crate::texts::cluster_digest)s.
+    pub texts: Vec<TextDigest>,
+}
+
+impl TunedOn {
+    fn read(files: &ModelFiles) -> Result<Self, ModelError> {
+        let Some(content) = files.find(TUNED_ON)? else { return Ok(Self::default()) };
+        serde_json::from_slice(&content).map_err(|error| files.error(TUNED_ON, error))
     }
 }
 

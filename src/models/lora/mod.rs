@@ -17,7 +17,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use adapter::{Adapter, adapter_digest};
+pub use adapter::{Adapter, TUNED_ON, TunedOn, adapter_digest};
 pub use dropout::Dropout;
 pub use low_rank::{LayerAdapter, LoadedAdapter, LowRank, joined_up};
 pub use peft_config::PeftConfig;

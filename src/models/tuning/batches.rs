@@ -1,16 +1,6 @@
 //! Which texts make a step.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
-use sha2::{Digest, Sha256};
-
-/// A stream of random numbers for one purpose.
-pub(super) fn stream(seed: u64, purpose: &str) -> ChaCha8Rng {
-    let mut hash = Sha256::new();
-    hash.update(seed.to_le_bytes());
-    hash.update(purpose);
-    ChaCha8Rng::from_seed(hash.finalize().into())
-}
+use crate::random::{shuffle, stream};
 
 /// The texts of every step, by index: each epoch has all texts in another order, in batches of `size`; what does not fill
 /// the last one is left out of that epoch.
@@ -21,24 +11,6 @@ pub(super) fn batches(texts: usize, size: usize, epochs: usize, seed: u64) -> Ve
         order.chunks_exact(size.max(1)).map(<[usize]>::to_vec).collect::<Vec<_>>()
     };
     (0..epochs).flat_map(epoch).collect()
-}
-
-/// Fisher and Yates' shuffle.
-fn shuffle(order: &mut [usize], random: &mut ChaCha8Rng) {
-    for last in (1..order.len()).rev() {
-        order.swap(last, below(random, last as u64 + 1) as usize);
-    }
-}
-
-/// A uniform number below a bound, by rejection.
-fn below(random: &mut ChaCha8Rng, bound: u64) -> u64 {
-    let fair = u64::MAX - u64::MAX % bound;
-    loop {
-        let drawn = random.next_u64();
-        if drawn < fair {
-            return drawn % bound;
-        }
-    }
 }
 
 /// Parts of a batch with at most `most` tokens each, or one text; order kept.

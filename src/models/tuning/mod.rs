@@ -6,6 +6,7 @@
 
 mod batches;
 mod loss;
+mod memory;
 mod schedule;
 mod settings;
 mod tuned_module;
@@ -15,5 +16,6 @@ mod tuner;
 mod tests;
 
 pub use loss::loss_gradient;
+pub use memory::tuning_bytes;
 pub use settings::{LoraSettings, OptimizerSettings, TuningSettings};
 pub use tuner::{StepReport, Tuner, TuningError};

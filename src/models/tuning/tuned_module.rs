@@ -1,10 +1,10 @@
 //! The variables of a module that is tuned.
 
-use super::batches::stream;
 use crate::models::arch::Arch;
 use crate::models::error::ModelError;
 use crate::models::families::Storage;
 use crate::models::lora::{Dropout, LayerAdapter, LayerProjection, LoadedAdapter, LowRank, TargetModule, joined_up};
+use crate::random::stream;
 use candle_core::{Device, Result, Tensor, Var};
 use rand_chacha::rand_core::Rng;
 use strum::VariantArray;

@@ -1,6 +1,6 @@
 //! Tuning step by step.
 
-use super::batches::{batches, parts, stream};
+use super::batches::{batches, parts};
 use super::loss::loss_gradient;
 use super::schedule::learning_rate;
 use super::settings::{OptimizerSettings, TuningSettings};
@@ -11,13 +11,14 @@ use crate::models::decoder::Decoder;
 use crate::models::error::ModelError;
 use crate::models::families::{Layout, Network, Storage};
 use crate::models::lora::{self, Dropout, PeftConfig, TargetModule, default_targets, select, target_modules};
+use crate::random::stream;
 use candle_core::backprop::GradStore;
 use candle_core::{Device, Tensor, Var};
 use candle_nn::optim::{AdamW, Optimizer, ParamsAdamW};
 
 /// Tokens that run at once: a longer batch is split and its gradients are added, so that a step's memory, and the time for
 /// which the processor is taken, have a bound.
-const MOST_TOKENS: usize = 2048;
+pub(super) const MOST_TOKENS: usize = 2048;
 
 /// Why an adapter cannot be tuned.
 #[derive(Debug, Clone, thiserror::Error)]

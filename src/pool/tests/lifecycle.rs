@@ -7,6 +7,7 @@ use tokio::sync::oneshot::{self, Receiver};
 
 use crate::config::Dtype;
 use crate::models::demo::DEMO;
+use crate::models::device::ComputeDevice;
 use crate::pool::lifecycle::Lifecycle;
 use crate::pool::model::{Model, ModelInfo};
 use crate::pool::signal::Signal;
@@ -56,6 +57,7 @@ fn model(digest: &str) -> Arc<Model> {
         activation_bytes: Arc::new(|_| 0),
         load: Arc::new(|_| Err(crate::models::ModelError::Device("there is none".to_owned()))),
         devices: vec![0, 1],
+        place: ComputeDevice::cpu(),
         files: DEMO,
         stamp: DEMO.stamp().unwrap(),
         adapted: None,

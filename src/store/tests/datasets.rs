@@ -69,7 +69,7 @@ async fn a_dataset_in_use_is_neither_deleted_nor_emptied() {
             scores: Vec::new(),
             ..JobOutput::default()
         });
-        store.finish(job, claimed.claim, 1, &end).await.unwrap().unwrap();
+        store.finish(job, claimed.claim, 1, None, &end).await.unwrap().unwrap();
         assert!(has_texts().await, "{name}: another audit needs them");
         store.cancel(second).await.unwrap();
         store.drop_unretained().await.unwrap();

@@ -21,7 +21,7 @@ async fn submit(store: &Store, model: &str, key: Option<(&str, &str)>) -> (Uuid,
     (job.id, store.submit(&job).await.unwrap())
 }
 
-async fn new_job(store: &Store, model: &str, key: Option<(&str, &str)>) -> NewJob {
+pub(super) async fn new_job(store: &Store, model: &str, key: Option<(&str, &str)>) -> NewJob {
     NewJob {
         id: Uuid::now_v7(),
         kind: "audit",
@@ -72,7 +72,7 @@ async fn jobs_go_from_queued_to_an_end_and_leave_their_results() {
         assert!(!store.delete_job(first).await.unwrap(), "{name}: a running job is not deleted");
         assert_eq!(store.report(first).await.unwrap(), None, "{name}");
 
-        assert_eq!(store.finish(first, claimed.claim, 9, &succeeded()).await.unwrap(), Ok(()), "{name}");
+        assert_eq!(store.finish(first, claimed.claim, 9, None, &succeeded()).await.unwrap(), Ok(()), "{name}");
         let ended = store.job("audit", first).await.unwrap().unwrap();
         assert_eq!((ended.status, ended.done, ended.revision), (JobStatus::Succeeded, 9, 4), "{name}");
         assert_eq!(store.report(first).await.unwrap().as_deref(), Some("{\"a\":1}"), "{name}");
@@ -80,7 +80,11 @@ async fn jobs_go_from_queued_to_an_end_and_leave_their_results() {
         let blocks = [0, 1, 2].map(|block| store.score_block(first, block));
         let blocks = futures::future::try_join_all(blocks).await.unwrap();
         assert_eq!(blocks, [Some("first".to_owned()), Some("second".to_owned()), None], "{name}");
-        assert_eq!(store.finish(first, claimed.claim, 9, &JobEnd::Cancelled).await.unwrap(), Err(LostClaim), "{name}");
+        assert_eq!(
+            store.finish(first, claimed.claim, 9, None, &JobEnd::Cancelled).await.unwrap(),
+            Err(LostClaim),
+            "{name}"
+        );
 
         assert_eq!(claim(store, LEASE).await.unwrap().id, second, "{name}");
         assert!(claim(store, LEASE).await.is_none(), "{name}");
@@ -102,7 +106,7 @@ async fn a_lease_that_is_over_is_claimed_anew_and_the_old_claim_changes_nothing(
         let second = claim(store, OVER).await.unwrap();
         assert_eq!((second.id, second.attempts, second.numerics.as_deref()), (id, 2, Some("n1")), "{name}");
         assert_eq!(store.renew(id, first.claim, LEASE, 1, None).await.unwrap(), Err(LostClaim), "{name}");
-        assert_eq!(store.finish(id, first.claim, 1, &succeeded()).await.unwrap(), Err(LostClaim), "{name}");
+        assert_eq!(store.finish(id, first.claim, 1, None, &succeeded()).await.unwrap(), Err(LostClaim), "{name}");
         assert_eq!(store.report(id).await.unwrap(), None, "{name}");
         store.release(id, first.claim).await.unwrap();
         assert_eq!(store.job("audit", id).await.unwrap().unwrap().status, JobStatus::Running, "{name}");
@@ -134,7 +138,7 @@ async fn jobs_are_cancelled_in_any_state() {
         let status = async |id| store.job("audit", id).await.unwrap().unwrap().status;
         assert_eq!((status(running).await, status(queued).await), (JobStatus::Running, JobStatus::Cancelled), "{name}");
         assert_eq!(store.renew(running, claimed.claim, LEASE, 0, None).await.unwrap(), Ok(true), "{name}");
-        assert_eq!(store.finish(running, claimed.claim, 0, &JobEnd::Cancelled).await.unwrap(), Ok(()), "{name}");
+        assert_eq!(store.finish(running, claimed.claim, 0, None, &JobEnd::Cancelled).await.unwrap(), Ok(()), "{name}");
         assert_eq!(status(running).await, JobStatus::Cancelled, "{name}");
 
         let (lost, _) = submit(store, "m", None).await;
@@ -269,7 +273,7 @@ async fn a_clock_that_jumps_loses_no_job_and_gives_none_to_two() {
         set_clock(store, 3_600).await;
         let second = claim(store, LEASE).await.unwrap();
         assert_eq!(second.id, id, "{name}");
-        assert_eq!(store.finish(id, first.claim, 1, &succeeded()).await.unwrap(), Err(LostClaim), "{name}");
+        assert_eq!(store.finish(id, first.claim, 1, None, &succeeded()).await.unwrap(), Err(LostClaim), "{name}");
         // Back: the lease would last for an hour more. Who renews it keeps it.
         set_clock(store, -3_600).await;
         store.shorten_leases(LEASE).await.unwrap();
@@ -282,7 +286,7 @@ async fn a_clock_that_jumps_loses_no_job_and_gives_none_to_two() {
         tokio::time::sleep(short * 2).await;
         let third = claim(store, LEASE).await.unwrap();
         assert_eq!((third.id, third.attempts), (id, 3), "{name}");
-        assert_eq!(store.finish(id, third.claim, 1, &succeeded()).await.unwrap(), Ok(()), "{name}");
+        assert_eq!(store.finish(id, third.claim, 1, None, &succeeded()).await.unwrap(), Ok(()), "{name}");
         let ended = store.job("audit", id).await.unwrap().unwrap();
         assert!(ended.status == JobStatus::Succeeded && ended.finished_at.is_some(), "{name}");
     }

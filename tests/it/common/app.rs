@@ -3,8 +3,7 @@
 use super::client::Client;
 use super::goldens::directory;
 use pdr_audit::api::{self, ApiState};
-use pdr_audit::app::start_scorer;
-use pdr_audit::audits::{AuditKind, Audits};
+use pdr_audit::app::{ServiceJobs, start_scorer};
 use pdr_audit::config::{self, DeviceChoice, Dtype, LoadPolicy, ModelSettings, ModelSource, Settings};
 use pdr_audit::engine::Engine;
 use pdr_audit::hub::{Hub, HubError};
@@ -78,8 +77,8 @@ impl App {
         let scorer = start_scorer(settings, hub, None).unwrap();
         let engine = scorer.engine().clone();
         let store = Store::open(settings.store.url.as_ref()).await.unwrap();
-        let audits = Audits::start(store, settings.store.clone(), AuditKind::scored_by(scorer.clone()));
-        let state = ApiState::new(scorer, audits, metrics, settings);
+        let jobs = ServiceJobs::start(&scorer, &store, settings).await.unwrap();
+        let state = ApiState::new(scorer, jobs.audits, jobs.finetunes, metrics, settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = Client::new(listener.local_addr().unwrap());
         let server = tokio::spawn(async { axum::serve(listener, api::router(state)).await.unwrap() });

@@ -8,3 +8,5 @@ pub mod gpt2;
 pub mod hub_server;
 #[cfg(target_os = "linux")]
 pub mod resident;
+#[cfg(unix)]
+pub mod service;

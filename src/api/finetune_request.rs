@@ -1,0 +1,88 @@
+//! What a client asks of a fine-tune, and what is wrong with it.
+
+use super::ApiState;
+use super::check::{self, RequestFaults};
+use super::job_request::{self, SampleList};
+use super::problem::Problem;
+use crate::config::{ID_RULE, is_id};
+use crate::datasets::Sample;
+use crate::finetunes::{DEFAULT_SEED, FinetuneRequest, NewFinetune, tuning_texts_fault};
+use crate::jobs::JobError;
+use crate::models::tuning::{LoraSettings, OptimizerSettings};
+use crate::store::DatasetRow;
+use crate::wire::{Object, Shaped};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+/// Texts that a model has not seen, and how to tune an adapter of it on them. What is left out is as FSD was published with.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with `name` and `samples` or `dataset`")]
+#[schema(as = FinetuneRequest)]
+pub struct FinetuneBody {
+    /// Id of a configured model; may be left out where there is a default.
+    #[schema(examples("demo"))]
+    model: Option<String>,
+    /// The name that the adapter gets among those of the model.
+    #[schema(examples("unseen"), value_type = String)]
+    name: Shaped<String>,
+    /// The texts, none of them labelled a member; either they or `dataset`.
+    #[schema(min_items = 8, value_type = Option<Vec<Sample>>)]
+    #[serde(default, deserialize_with = "job_request::samples")]
+    samples: Option<SampleList>,
+    /// Id of a dataset that was uploaded, in place of `samples`.
+    #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
+    dataset: Option<Shaped<String>>,
+    /// The shape of the adapter.
+    #[schema(value_type = Option<LoraSettings>)]
+    lora: Option<Shaped<Object<LoraSettings>>>,
+    /// How it is tuned.
+    #[schema(value_type = Option<OptimizerSettings>)]
+    optimizer: Option<Shaped<Object<OptimizerSettings>>>,
+    /// Seed of the order of the texts, the initial values and the dropped inputs; 42 if left out.
+    #[schema(value_type = Option<u64>)]
+    seed: Option<Shaped<u64>>,
+    /// How many seconds after its submission it must have ended; it fails otherwise. For as long as it takes if left out.
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
+    timeout_seconds: Option<Shaped<u64>>,
+}
+
+impl FinetuneBody {
+    /// The dataset that the request names.
+    pub fn dataset(&self) -> Option<&str> {
+        job_request::named(self.dataset.as_ref())
+    }
+
+    /// The fine-tune, or everything that is wrong with the request; with the dataset that it names.
+    ///
+    /// # Errors
+    /// An unknown model, or all other faults.
+    pub fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<NewFinetune, Problem> {
+        let mut faults = RequestFaults::default();
+        let model = check::model(state, self.model.as_deref(), &mut faults)?;
+        let (pointer, samples) = job_request::submitted(self.samples, self.dataset, dataset, &mut faults)?;
+        let name = check::shaped("/name", Some(self.name), &mut faults).unwrap_or_default();
+        if !is_id(&name) && faults.is_empty() {
+            faults.push("/name", format!("expected {ID_RULE}, found {name:?}"));
+        }
+        let settings = check::shaped("/lora", self.lora, &mut faults);
+        let lora = settings.map(|Object(lora)| lora).unwrap_or_default();
+        let settings = check::shaped("/optimizer", self.optimizer, &mut faults);
+        let optimizer = settings.map(|Object(optimizer)| optimizer).unwrap_or_default();
+        let seed = check::shaped("/seed", self.seed, &mut faults).unwrap_or(DEFAULT_SEED);
+        let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
+        let model = model.map(|model| model.id.clone());
+        if let Some(model) = model.as_ref().filter(|model| model.contains(':')) {
+            faults.push("/model", format!("`{model}` is tuned itself; name the model without its adapter"));
+        }
+        let request = FinetuneRequest { model: model.unwrap_or_default(), name, lora, optimizer, seed };
+        for fault in request.faults() {
+            faults.push(fault.pointer, fault.detail);
+        }
+        let totals = samples.totals().map_err(JobError::from)?;
+        if let (true, Some(fault)) = (faults.is_empty(), tuning_texts_fault(&totals, &request)) {
+            faults.push(pointer, fault);
+        }
+        faults.finish()?;
+        Ok(NewFinetune { request, samples, idempotency_key: None, timeout })
+    }
+}

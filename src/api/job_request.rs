@@ -1,0 +1,137 @@
+//! What submissions of jobs have in common: their samples, their time, and the names that clients give them.
+
+use super::ApiState;
+use super::check::{self, RequestFaults};
+use super::prefer;
+use super::problem::{Kind, Problem};
+use crate::audits::MAX_SAMPLES;
+use crate::datasets::{DatasetError, Sample, SubmittedSamples, columns_error};
+use crate::jobs::{JobError, JobKind, JobSnapshot, Jobs};
+use crate::store::DatasetRow;
+use crate::wire::{List, Object, Shaped, TooMany, counted};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserializer;
+use std::time::Duration;
+
+/// The header of the draft "The Idempotency-Key HTTP Header Field" of the IETF.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The most characters of its value.
+const MAX_KEY: usize = 255;
+/// The most seconds that a job can be given: a year.
+const MAX_TIMEOUT: u64 = 31_536_000;
+
+/// Samples that come along.
+pub type SampleList = List<Object<Sample>>;
+
+/// A list of samples that need not be there.
+///
+/// # Errors
+/// Where it is no list.
+pub fn samples<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SampleList>, D::Error> {
+    counted::<_, _, MAX_SAMPLES>(deserializer).map(Some)
+}
+
+/// The dataset that a request names.
+pub fn named(dataset: Option<&Shaped<String>>) -> Option<&str> {
+    dataset.and_then(|Shaped(dataset)| dataset.as_deref().ok())
+}
+
+/// The dataset of this id.
+///
+/// # Errors
+/// Where there is none.
+pub async fn dataset(state: &ApiState, id: &str) -> Result<DatasetRow, Problem> {
+    Ok(state.audits.store().dataset(id).await?.ok_or(DatasetError::Unknown)?)
+}
+
+/// The samples of a job, those that come along or those of the dataset, and where the request has them.
+///
+/// # Errors
+/// Too many samples; all else is a fault.
+pub fn submitted(
+    samples: Option<SampleList>,
+    named: Option<Shaped<String>>,
+    dataset: Option<DatasetRow>,
+    faults: &mut RequestFaults,
+) -> Result<(&'static str, SubmittedSamples), Problem> {
+    match (samples.is_some(), named.is_some()) {
+        (true, true) => faults.push("/dataset", "there are `samples` as well; a job takes either"),
+        (false, false) => faults.push("", "there are neither `samples` nor `dataset`; a job takes either"),
+        (true, false) | (false, true) => {}
+    }
+    let _ = check::shaped("/dataset", named, faults);
+    let samples = samples.unwrap_or_else(|| Ok(Vec::new())).map_err(|TooMany { count, limit }| {
+        Problem::new(Kind::TooLarge, format!("there are {count} samples; the limit of a job is {limit}"))
+    })?;
+    let samples: Vec<Sample> = samples.into_iter().map(|Object(sample)| sample).collect();
+    for (index, sample) in samples.iter().enumerate() {
+        if let Some(error) = sample.label_error() {
+            faults.push(format!("/samples/{index}/label"), error);
+        }
+        if let Some(error) = columns_error(&sample.columns) {
+            faults.push(format!("/samples/{index}/columns"), error);
+        }
+    }
+    Ok(match dataset {
+        Some(dataset) => ("/dataset", SubmittedSamples::Dataset(dataset)),
+        None => ("/samples", SubmittedSamples::Inline(samples)),
+    })
+}
+
+/// How long after its submission a job must have ended.
+pub fn timeout(seconds: Option<Shaped<u64>>, faults: &mut RequestFaults) -> Option<Duration> {
+    let seconds = check::shaped("/timeout_seconds", seconds, faults);
+    if let Some(seconds) = seconds.filter(|seconds| !(1..=MAX_TIMEOUT).contains(seconds)) {
+        faults.push("/timeout_seconds", format!("the job has {seconds} seconds, outside 1 to {MAX_TIMEOUT}"));
+    }
+    seconds.map(Duration::from_secs)
+}
+
+/// What the client calls this submission.
+///
+/// # Errors
+/// Where the header has no value that is one.
+pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| (1..=MAX_KEY).contains(&key.len()));
+    let fault = || Problem::new(Kind::Invalid, format!("`{IDEMPOTENCY_KEY}` takes 1 to {MAX_KEY} ASCII characters"));
+    key.map(|key| Some(key.to_owned())).ok_or_else(fault)
+}
+
+/// Refuses a job that would be cancelled in a moment, since the service ends and so does its store.
+///
+/// # Errors
+/// [`JobError::Draining`]
+pub fn refuse_lost_work(state: &ApiState) -> Result<(), Problem> {
+    if state.draining.is_cancelled() && !state.audits.store().is_durable() {
+        return Err(JobError::Draining.into());
+    }
+    Ok(())
+}
+
+/// The job once it has ended, or as it stands when the time of `Prefer: wait=N` is over.
+pub async fn awaited<K: JobKind>(
+    state: &ApiState,
+    jobs: &Jobs<K>,
+    job: JobSnapshot<K::Subject>,
+    headers: &HeaderMap,
+) -> JobSnapshot<K::Subject> {
+    let Some(seconds) = prefer::wait(headers) else { return job };
+    let waited = tokio::select! {
+        waited = jobs.wait(job.id, Duration::from_secs(seconds)) => waited.ok(),
+        () = state.draining.cancelled() => None,
+    };
+    // Gone only if it finished and was deleted meanwhile; then the job as submitted is the best answer.
+    waited.unwrap_or(job)
+}
+
+/// The answer to a submission: the job, with where it is unless it is final.
+pub fn accepted(is_final: bool, location: String, headers: &HeaderMap, body: Response) -> Response {
+    let applied = prefer::wait(headers).map(|seconds| [("preference-applied", format!("wait={seconds}"))]);
+    if is_final {
+        (applied, body).into_response()
+    } else {
+        (StatusCode::ACCEPTED, applied, [(header::LOCATION, location)], body).into_response()
+    }
+}

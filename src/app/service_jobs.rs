@@ -1,0 +1,44 @@
+//! The jobs of a service: they start with it, and end before it does.
+
+use crate::audits::{AuditKind, Audits};
+use crate::config::Settings;
+use crate::finetunes::{AdapterShelf, FinetuneKind, Finetunes};
+use crate::jobs::Jobs;
+use crate::scorer::Scorer;
+use crate::store::Store;
+use tokio_util::sync::CancellationToken;
+
+/// Jobs of every kind.
+#[derive(Clone)]
+pub struct ServiceJobs {
+    pub audits: Audits,
+    pub finetunes: Finetunes,
+    closing: CancellationToken,
+}
+
+impl ServiceJobs {
+    /// Runs the jobs that are in the store, and those that are submitted, from now on. The models of the scorer get the adapters
+    /// that are in the store.
+    ///
+    /// # Errors
+    /// [`StoreError`](crate::store::StoreError) where the adapters cannot be listed.
+    pub async fn start(scorer: &Scorer, store: &Store, settings: &Settings) -> anyhow::Result<Self> {
+        let shelf = AdapterShelf::new(store.clone(), scorer.pool().clone());
+        // Before any job is taken: it may name one.
+        shelf.look(&Default::default()).await?;
+        let finetune = FinetuneKind::new(scorer.clone(), shelf.clone());
+        let closing = CancellationToken::new();
+        tokio::spawn(shelf.keep_up(closing.clone()));
+        Ok(Self {
+            audits: Jobs::start(store.clone(), settings.store.clone(), AuditKind::scored_by(scorer.clone())),
+            finetunes: Jobs::start(store.clone(), settings.store.clone(), finetune),
+            closing,
+        })
+    }
+
+    /// Takes no more jobs, and waits until those that run here have stopped.
+    pub async fn shutdown(&self) {
+        self.closing.cancel();
+        tokio::join!(self.audits.shutdown(), self.finetunes.shutdown());
+    }
+}

@@ -1,0 +1,38 @@
+//! What lists say of a fine-tune.
+
+use crate::jobs::JobSubject;
+use serde::{Deserialize, Serialize};
+
+/// What a fine-tune is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FinetuneSubject {
+    /// Id of the model.
+    pub model: String,
+    /// The name of the adapter.
+    pub name: String,
+    /// Id of the dataset; none for samples that came with the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// How many texts there are.
+    pub texts: usize,
+    /// How many steps there are.
+    pub steps: usize,
+}
+
+impl JobSubject for FinetuneSubject {
+    fn name(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn texts(&self) -> usize {
+        self.texts
+    }
+
+    fn total(&self) -> usize {
+        self.steps
+    }
+}

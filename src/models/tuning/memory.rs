@@ -1,0 +1,29 @@
+//! How much memory a tuning takes.
+
+use super::settings::TuningSettings;
+use super::tuner::MOST_TOKENS;
+use crate::models::checkpoint::Checkpoint;
+use crate::models::families::Network;
+use crate::models::footprint::Workload;
+use crate::models::ops::Form;
+use candle_core::{DType, Device};
+
+/// An estimate of the bytes of a device's memory that a tuning takes: the weights in f32, the results of every layer that the
+/// gradients need, of as many tokens as run at once or of one text, and the adapter with its gradients and moments.
+#[must_use]
+pub fn tuning_bytes(checkpoint: &Checkpoint, device: &Device, settings: &TuningSettings) -> u64 {
+    let Network::Decoder(arch, _) = &checkpoint.description.network else { return 0 };
+    let sizes = &arch.sizes;
+    let tokens = MOST_TOKENS.max(settings.optimizer.max_length.min(sizes.context));
+    let (qkv, up) = (arch.qkv_width(), arch.mlp_up_width());
+    // Residual stream and norms; queries, keys and values with their rotations; the result of attention; the MLP.
+    let of_layer = 6 * sizes.hidden + 2 * qkv + sizes.queries() + 2 * up + sizes.inner;
+    // The CPU computes attention in blocks, with gradients of its own; elsewhere the scores and their exponents are kept.
+    let scores = if device.is_cpu() { 0 } else { 2 * sizes.heads * tokens.min(settings.optimizer.max_length) };
+    let results = (tokens * sizes.layers).saturating_mul(of_layer + scores);
+    // Every change has at most twice the width of the widest projection, four times over.
+    let adapter = 4 * settings.lora.rank * sizes.layers * 2 * (sizes.hidden + qkv + up + sizes.inner);
+    let running = checkpoint.activation_bytes(Form::Plain, DType::F32, Workload::Batch, 1)(tokens);
+    let kept = 4 * results.saturating_add(adapter) as u64;
+    checkpoint.weight_bytes(Form::Plain, DType::F32).saturating_add(kept).saturating_add(running)
+}

@@ -1,0 +1,31 @@
+//! Random numbers that a seed and a purpose decide: the same on every machine, and no two purposes share them.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
+
+/// A stream of random numbers for one purpose.
+pub fn stream(seed: u64, purpose: &str) -> ChaCha8Rng {
+    let mut hash = Sha256::new();
+    hash.update(seed.to_le_bytes());
+    hash.update(purpose);
+    ChaCha8Rng::from_seed(hash.finalize().into())
+}
+
+/// Fisher and Yates' shuffle.
+pub fn shuffle<T>(items: &mut [T], random: &mut ChaCha8Rng) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, below(random, last as u64 + 1) as usize);
+    }
+}
+
+/// A uniform number below a bound, by rejection.
+fn below(random: &mut ChaCha8Rng, bound: u64) -> u64 {
+    let fair = u64::MAX - u64::MAX % bound;
+    loop {
+        let drawn = random.next_u64();
+        if drawn < fair {
+            return drawn % bound;
+        }
+    }
+}
