@@ -1,11 +1,14 @@
 """What durability costs: an audit of 20,000 texts from a store against `score FILE`, the forward passes after a kill, and the
 memory of a large upload. Standard library only.
 
-    python3 benches/durable.py PROGRAM [ROUNDS] [MEGABYTES]
+    python3 benches/durable.py PROGRAM [ROUNDS] [MEGABYTES] [SECONDS]
+
+SECONDS is how long the audit of the large upload runs before it is cancelled.
 """
 import json, os, re, signal, subprocess, sys, tempfile, time, urllib.request
 
-program, rounds, megabytes = sys.argv[1], int((sys.argv + ["3"])[2]) if len(sys.argv) > 2 else 3, int(sys.argv[3]) if len(sys.argv) > 3 else 1024
+program = sys.argv[1]
+rounds, megabytes, seconds_large = (int(given) for given in (sys.argv[2:] + ["3", "1024", "120"][len(sys.argv) - 2 :]))
 work = tempfile.mkdtemp()
 texts = os.path.join(work, "texts.jsonl")
 TEXTS, METHODS = 20_000, "loss,zlib,min_k,min_k_plus_plus"
@@ -108,5 +111,14 @@ begun = time.monotonic()
 answer = call(url + "/v1/datasets", open(large, "rb"), "application/x-ndjson")
 seconds = time.monotonic() - begun
 print(f"upload of {megabytes} MiB, {answer['samples']} samples: {seconds:.1f} s, peak {memory(process, 'VmHWM') - idle:.0f} MiB over idle ({idle:.0f} MiB)")
+# The peak of the upload must not hide that of the audit.
+open(f"/proc/{process.pid}/clear_refs", "w").write("5")
+body = {"dataset": answer["id"], "methods": ["loss"], "overflow": "truncate", "metrics": {"bootstrap": None}}
+audit = call(url + "/v1/audits", json.dumps(body).encode())["id"]
+time.sleep(seconds_large)
+state = call(f"{url}/v1/audits/{audit}")
+done, peak = state["progress"]["done"], memory(process, "VmHWM") - idle
+call(f"{url}/v1/audits/{audit}/cancel", b"{}")
+print(f"its audit for {seconds_large} s, {done} samples: status {state['status']}, peak {peak:.0f} MiB over idle")
 process.kill()
 subprocess.run(["rm", "-r", work])

@@ -271,8 +271,10 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
 async fn open_store(settings: &Settings) -> Result<Store> {
     let store = Store::open(settings.store.url.as_ref()).await.context("`store.url`")?;
     match &settings.store.url {
-        None => tracing::info!("audits and datasets live in memory and end with the process (`store.url` is not set)"),
-        Some(url) => tracing::info!(store = ?url, "audits and datasets are kept"),
+        None => tracing::info!(
+            "audits, fine-tunes and datasets live in memory and end with the process (`store.url` is not set)"
+        ),
+        Some(url) => tracing::info!(store = ?url, "audits, fine-tunes and datasets are kept"),
     }
     Ok(store)
 }

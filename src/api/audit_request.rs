@@ -72,7 +72,7 @@ impl AuditBody {
         let (pointer, samples) = job_request::submitted(self.samples, self.dataset, dataset, &mut faults)?;
         let totals = samples.totals().map_err(JobError::from)?;
         if faults.is_empty()
-            && let Some(fault) = totals.fault(|number| format!("/samples/{number}"))
+            && let Some(fault) = totals.audit_fault(|number| format!("/samples/{number}"))
         {
             faults.push(pointer, fault);
         }

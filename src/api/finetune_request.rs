@@ -60,10 +60,11 @@ impl FinetuneBody {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let (pointer, samples) = job_request::submitted(self.samples, self.dataset, dataset, &mut faults)?;
-        let name = check::shaped("/name", Some(self.name), &mut faults).unwrap_or_default();
-        if !is_id(&name) && faults.is_empty() {
+        let name = check::shaped("/name", Some(self.name), &mut faults);
+        if let Some(name) = name.as_ref().filter(|name| !is_id(name)) {
             faults.push("/name", format!("expected {ID_RULE}, found {name:?}"));
         }
+        let name = name.unwrap_or_default();
         let settings = check::shaped("/lora", self.lora, &mut faults);
         let lora = settings.map(|Object(lora)| lora).unwrap_or_default();
         let settings = check::shaped("/optimizer", self.optimizer, &mut faults);

@@ -7,10 +7,11 @@ use super::middleware::Arrival;
 use super::problem::Problem;
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
 use super::{ApiState, answer, job_events, job_list, job_request};
+use crate::datasets::SampleTotals;
 use crate::finetunes::{FinetuneKind, FinetuneRequest, FinetuneSnapshot, NewFinetune};
 use crate::jobs::{JobError, JobKind};
 use crate::pool::adapted_id;
-use crate::store::JobStatus;
+use crate::store::{DatasetRow, JobStatus};
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -67,16 +68,16 @@ pub async fn submit(
     JsonBody(body): JsonBody<FinetuneBody>,
 ) -> Result<Response, Problem> {
     let idempotency_key = job_request::idempotency_key(&headers)?;
-    let dataset = match body.dataset() {
-        Some(id) => Some(job_request::dataset(&state, id).await?),
-        None => None,
-    };
-    let checking = state.clone();
-    let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
     let earlier = match &idempotency_key {
         Some(key) => state.finetunes.submitted_under(key).await?,
         None => None,
     };
+    let dataset = match body.dataset() {
+        Some(id) => Some(named_dataset(&state, id, earlier.as_ref()).await?),
+        None => None,
+    };
+    let checking = state.clone();
+    let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
     if earlier.is_none() {
         refuse_taken_name(&state, &new.request)?;
     }
@@ -85,6 +86,18 @@ pub async fn submit(
     let finetune = job_request::awaited(&state, &state.finetunes, finetune, &headers).await;
     let body = finetune_answer(&state, &finetune, arrival.id()).await?;
     Ok(job_request::accepted(finetune.status.is_final(), location(finetune.id), &headers, body))
+}
+
+/// The dataset of this id. Where it is gone, and the submission was made before, what is known of it since then.
+async fn named_dataset(state: &ApiState, id: &str, earlier: Option<&FinetuneSnapshot>) -> Result<DatasetRow, Problem> {
+    let earlier = earlier.filter(|earlier| earlier.subject.dataset.as_deref() == Some(id));
+    match (job_request::dataset(state, id).await, earlier) {
+        (Err(_), Some(earlier)) => {
+            let totals = SampleTotals { samples: earlier.subject.texts, ..SampleTotals::default() };
+            Ok(DatasetRow::gone(id, &totals, earlier.created_at).map_err(Problem::internal)?)
+        }
+        (dataset, _) => dataset,
+    }
 }
 
 /// Refuses the name of an adapter that the model has: of the settings, or of an earlier fine-tune.

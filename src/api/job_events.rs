@@ -77,7 +77,7 @@ fn new_events<S: JobSubject>(job: &JobSnapshot<S>, known: Option<&JobSnapshot<S>
     let status = json!({ "status": job.status.name() }).to_string();
     let events = [
         (
-            known.is_none_or(|known| known.done != job.done),
+            known.is_none_or(|known| (known.done, &known.note) != (job.done, &job.note)),
             JobEvent { id: 2 * job.revision, name: "progress", data: progress(job).to_string() },
         ),
         (

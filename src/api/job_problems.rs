@@ -70,8 +70,10 @@ impl From<&FailureRecord> for Problem {
         let kind = match failure.kind {
             FailureKind::UnknownModel => Kind::UnknownModel,
             FailureKind::WrongModel => return Self::fault("/model", &*failure.detail),
-            FailureKind::UnfitTexts => return Self::fault("/samples", &*failure.detail),
-            FailureKind::NotFinite => return Self::fault("/optimizer", &*failure.detail),
+            // Which part of the request that is depends on the kind of job.
+            FailureKind::UnfitTexts | FailureKind::UnfitSettings | FailureKind::NotFinite => {
+                return Self::fault("", &*failure.detail);
+            }
             FailureKind::UnfitMethods => {
                 let faults: Vec<PointedFault> = failure.faults.iter().cloned().map(PointedFault::from).collect();
                 let total = faults.len();

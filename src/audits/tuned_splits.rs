@@ -4,24 +4,26 @@ use super::error::AuditFailure;
 use super::request::AuditRequest;
 use super::split::{SplitSample, left_out};
 use crate::datasets::{Sample, SampleBlocks};
-use crate::finetunes::{FinetuneRequest, TuningRun};
+use crate::finetunes::{FinetuneError, FinetuneRequest, Finetuned, MOST_BYTES, TuningRun};
 use crate::methods::{Fault, LabelledMethod, Split};
 use crate::models::files::ModelFiles;
 use crate::models::tuning::{LoraSettings, OptimizerSettings, StepReport};
 use crate::pool::{AdapterDeclaration, AdapterError, AdapterSource, Model, OpenError, Pool, Retry, adapted_id};
-use crate::retry::until_final;
+use crate::retry::{Pauses, until_final};
 use crate::scorer::{Scorer, ScorerError, TunedSplit};
-use crate::texts::{TextDigest, cluster_digest};
-use futures::TryStreamExt;
+use crate::texts::TextDigest;
+use futures::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use tokio::sync::watch;
 use utoipa::ToSchema;
 
-/// How often the progress of a tuning is told.
-const LOOK: Duration = Duration::from_millis(250);
+/// Samples that are looked at together.
+const CHUNK: usize = 512;
+/// Stands in no name that a client or the settings may give an adapter.
+const MARK: char = '~';
 /// How many characters of an adapter's digest its name has.
 const NAME_DIGITS: usize = 12;
 
@@ -61,19 +63,33 @@ pub struct TunedSplits {
     pub outcomes: Vec<SplitOutcome>,
     /// The tuned models, which stay open.
     held: Vec<Arc<Model>>,
-    pool: Pool,
+    /// Their adapters, which go with this.
+    guard: AdapterGuard,
 }
 
-impl Drop for TunedSplits {
+/// Adapters that are removed from the pool when this is dropped.
+struct AdapterGuard {
+    pool: Pool,
+    model: String,
+    names: Vec<String>,
+}
+
+impl Drop for AdapterGuard {
     fn drop(&mut self) {
-        self.held.clear();
-        for split in &*self.splits {
-            if let Some((base, name)) = split.adapter.split_once(':')
-                && let Err(error) = self.pool.remove_adapter(base, name)
-            {
-                // Another audit has the same.
-                tracing::debug!(adapter = &*split.adapter, %error, "a tuned adapter stays for now");
-            }
+        let (pool, model, mut names) =
+            (self.pool.clone(), std::mem::take(&mut self.model), std::mem::take(&mut self.names));
+        // The last batch may run still, or another audit has tuned the same; without a runtime the process ends.
+        let mut in_use = move || {
+            names.retain(|name| matches!(pool.remove_adapter(&model, name), Err(AdapterError::InUse(_))));
+            !names.is_empty()
+        };
+        if let (true, Ok(runtime)) = (in_use(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move {
+                let mut pauses = Pauses::default();
+                while in_use() {
+                    tokio::time::sleep(pauses.next_pause()).await;
+                }
+            });
         }
     }
 }
@@ -89,97 +105,114 @@ impl TunedSplits {
         scorer: &Scorer,
         progress: impl Fn(TuningProgress),
     ) -> Result<Self, AuditFailure> {
-        let mut tuned =
-            Self { splits: Arc::new([]), outcomes: Vec::new(), held: Vec::new(), pool: scorer.pool().clone() };
+        let guard = AdapterGuard { pool: scorer.pool().clone(), model: request.model.clone(), names: Vec::new() };
+        let mut tuned = Self { splits: Arc::new([]), outcomes: Vec::new(), held: Vec::new(), guard };
         let wanted = splits(&request.methods);
         if wanted.is_empty() {
             return Ok(tuned);
         }
-        let rows: Vec<SplitSample> =
-            samples.samples().map_ok(|(_, sample)| SplitSample::from(&sample)).try_collect().await?;
+        let open =
+            || async { Ok(scorer.pool().open(&request.model, Retry::AfterPause).await.map_err(ScorerError::from)?) };
+        let base = until_final(AuditFailure::is_retryable, open).await?;
+        let rows: Arc<[SplitSample]> = split_samples(samples, scorer).await?.into();
         for split in wanted {
-            let out = left_out(&rows, split);
-            let texts = tuning_texts(samples, &out).await?;
-            let (adapter, outcome) = tuned.tune_one(&request.model, split, texts, scorer, &progress).await?;
+            let shared = Arc::clone(&rows);
+            let out = scorer.workers().run_behind(move |_| left_out(&shared, split)).await?;
+            let texts = tuning_texts(samples, &rows, &out, &base).await?;
+            let outcome = tuned.tune_one(&base, split, texts, scorer, &progress).await?;
             let left_out = rows.iter().filter(|row| out.contains(&row.cluster)).count();
             tuned.outcomes.push(SplitOutcome { left_out, ..outcome });
-            let adapted = TunedSplit { split, adapter: adapter.id().into(), left_out: Arc::new(out) };
+            let adapter = tuned.held.last().map_or_else(String::new, |model| model.id().to_owned()).into();
+            let adapted = TunedSplit { split, adapter, left_out: Arc::new(out) };
             tuned.splits = tuned.splits.iter().cloned().chain([adapted]).collect();
-            tuned.held.push(adapter);
         }
         Ok(tuned)
     }
 
     async fn tune_one(
-        &self,
-        model: &str,
+        &mut self,
+        base: &Arc<Model>,
         split: Split,
         texts: Vec<String>,
         scorer: &Scorer,
         progress: &impl Fn(TuningProgress),
-    ) -> Result<(Arc<Model>, SplitOutcome), AuditFailure> {
+    ) -> Result<SplitOutcome, AuditFailure> {
         let tuned_on = texts.len();
-        let open = || async { Ok(self.pool.open(model, Retry::AfterPause).await.map_err(ScorerError::from)?) };
-        let opened = until_final(AuditFailure::is_retryable, open).await?;
         let request = FinetuneRequest {
-            model: model.to_owned(),
+            model: base.id().to_owned(),
             name: String::new(),
             lora: LoraSettings::default(),
             optimizer: OptimizerSettings::default(),
             seed: split.seed,
         };
-        let run = TuningRun { engine: scorer.engine().clone(), model: opened, request, texts };
-        let last = Arc::new(Mutex::new(None));
-        let noted = Arc::clone(&last);
+        let run = TuningRun { engine: scorer.engine().clone(), model: Arc::clone(base), request, texts };
+        let (told, mut steps) = watch::channel(None);
         let on_step = move |step: &StepReport, steps: usize| {
             let StepReport { step, loss, .. } = *step;
-            *noted.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some(TuningProgress { seed: split.seed, step, steps, loss });
+            told.send_replace(Some(TuningProgress { seed: split.seed, step, steps, loss }));
         };
         let mut tuning = pin!(run.run(on_step));
         let tuned = loop {
             tokio::select! {
                 tuned = &mut tuning => break tuned?,
-                () = tokio::time::sleep(LOOK) => {
-                    if let Some(step) = *last.lock().unwrap_or_else(PoisonError::into_inner) {
+                Ok(()) = steps.changed() => {
+                    if let Some(step) = *steps.borrow_and_update() {
                         progress(step);
                     }
                 }
             }
         };
-        let digest = tuned.digest.clone();
-        let hex = digest.rsplit(':').next().unwrap_or_default();
-        let name = format!("fsd-{}", hex.get(..NAME_DIGITS).unwrap_or(hex));
         let loss = |step: Option<&StepReport>| step.map_or(0.0, |step| step.loss);
         let outcome = SplitOutcome {
             split: split.share.get(),
             seed: split.seed,
-            adapter: digest,
+            adapter: tuned.digest.clone(),
             left_out: 0,
             tuned_on,
             steps: tuned.steps.len(),
             first_loss: loss(tuned.steps.first()),
             last_loss: loss(tuned.steps.last()),
         };
-        let files: Vec<(String, Vec<u8>)> =
-            tuned.files.into_iter().map(|(name, content)| (name.to_owned(), content)).collect();
-        Ok((self.adapted(model, &name, ModelFiles::Memory(files.into())).await?, outcome))
+        self.hold(tuned).await?;
+        Ok(outcome)
     }
 
-    /// The model under an adapter of these files. Another audit may have made the same, and may take it away when it ends.
-    async fn adapted(&self, model: &str, name: &str, files: ModelFiles) -> Result<Arc<Model>, AuditFailure> {
+    /// Opens the model under what was tuned. Another audit may have made the same, and may take it away when it ends.
+    async fn hold(&mut self, tuned: Finetuned) -> Result<(), AuditFailure> {
+        let hex = tuned.digest.rsplit(':').next().unwrap_or_default();
+        let name = format!("fsd{MARK}{}", hex.get(..NAME_DIGITS).unwrap_or(hex));
+        self.guard.names.push(name.clone());
+        let files: Vec<(String, Vec<u8>)> =
+            tuned.files.into_iter().map(|(name, content)| (name.to_owned(), content)).collect();
+        let files = ModelFiles::Memory(files.into());
+        let AdapterGuard { pool, model, .. } = &self.guard;
         loop {
             let source = AdapterSource::Files(files.clone());
-            match self.pool.add_adapter(model, AdapterDeclaration { name: name.to_owned(), source }) {
+            match pool.add_adapter(model, AdapterDeclaration { name: name.clone(), source }) {
                 Ok(()) | Err(AdapterError::Taken(_)) => {}
                 Err(error) => return Err(ScorerError::Unopened(error.into()).into()),
             }
-            match self.pool.open(&adapted_id(model, name), Retry::AfterPause).await {
+            match pool.open(&adapted_id(model, &name), Retry::AfterPause).await {
                 Err(OpenError::Adapter(AdapterError::Unknown { .. })) => {}
-                opened => return Ok(opened.map_err(ScorerError::from)?),
+                opened => {
+                    self.held.push(opened.map_err(ScorerError::from)?);
+                    return Ok(());
+                }
             }
         }
     }
+}
+
+/// What of each sample decides where it goes. To fold and hash all texts is no work for the async runtime's threads.
+async fn split_samples(samples: &SampleBlocks, scorer: &Scorer) -> Result<Vec<SplitSample>, AuditFailure> {
+    let (mut rows, mut blocks) = (Vec::new(), pin!(samples.samples().ready_chunks(CHUNK)));
+    while let Some(chunk) = blocks.next().await {
+        let chunk: Vec<Sample> =
+            chunk.into_iter().map(|read| read.map(|(_, sample)| sample)).collect::<Result<_, _>>()?;
+        let folded = move |_: &dyn Fn() -> bool| chunk.iter().map(SplitSample::from).collect::<Vec<_>>();
+        rows.extend(scorer.workers().run_behind(folded).await?);
+    }
+    Ok(rows)
 }
 
 /// What is wrong with methods that tune on a share of the samples where these have no labels, with pointers relative to the methods.
@@ -204,19 +237,28 @@ fn splits(methods: &[LabelledMethod]) -> Vec<Split> {
     splits
 }
 
-/// The non-members that are left out, one text of each cluster.
-async fn tuning_texts(samples: &SampleBlocks, left_out: &HashSet<TextDigest>) -> Result<Vec<String>, AuditFailure> {
-    let (mut texts, mut known) = (Vec::new(), HashSet::new());
+/// The non-members that are left out, one text of each cluster. A text without two tokens has nothing to learn from.
+async fn tuning_texts(
+    samples: &SampleBlocks,
+    rows: &[SplitSample],
+    left_out: &HashSet<TextDigest>,
+    base: &Model,
+) -> Result<Vec<String>, AuditFailure> {
+    let (mut texts, mut known, mut bytes) = (Vec::new(), HashSet::new(), 0);
     let mut samples = pin!(samples.samples());
-    while let Some((_, sample)) = samples.try_next().await? {
-        let cluster = cluster_digest(&sample.text);
-        if is_tuned_on(&sample) && left_out.contains(&cluster) && known.insert(cluster) {
+    while let Some((row, sample)) = samples.try_next().await? {
+        let Some(SplitSample { cluster, .. }) = rows.get(row).filter(|row| left_out.contains(&row.cluster)) else {
+            continue;
+        };
+        let is_fit = || base.tokenizer.encode(&sample.text).is_ok_and(|encoded| encoded.ids.len() > 1);
+        if sample.is_member() == Some(false) && !known.contains(cluster) && is_fit() {
+            known.insert(*cluster);
+            bytes += sample.text.len() as u64;
             texts.push(sample.text);
+        }
+        if bytes > MOST_BYTES {
+            return Err(FinetuneError::TooManyBytes(MOST_BYTES).into());
         }
     }
     Ok(texts)
-}
-
-fn is_tuned_on(sample: &Sample) -> bool {
-    sample.is_member() == Some(false)
 }

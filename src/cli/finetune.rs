@@ -15,7 +15,6 @@ use crate::{app, telemetry};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tempfile::TempDir;
@@ -115,11 +114,10 @@ struct StepWatch {
 }
 
 impl TuningObserver for StepWatch {
-    fn after_step(&mut self, step: &StepReport, steps: usize) -> ControlFlow<()> {
+    fn after_step(&mut self, step: &StepReport, steps: usize) {
         self.began.get_or_insert_with(Instant::now);
         self.progress.set_length(steps as u64);
         self.progress.show(Some(step.step as u64), format!("step {} of {steps}, loss {:.4}", step.step, step.loss));
-        ControlFlow::Continue(())
     }
 }
 

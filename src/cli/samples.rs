@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 pub fn read(args: &InputArgs, options: &ReadOptions) -> Result<Vec<(RecordPlace, FileSample)>> {
     let samples = read_all(args, options)?;
     let totals = SampleTotals::count(samples.iter().map(|(_, read)| &read.sample));
-    match totals.fault(|number| samples[number].0.to_string()) {
+    match totals.audit_fault(|number| samples[number].0.to_string()) {
         Some(fault) => bail!("{}: {fault}", args.file.display()),
         None => Ok(samples),
     }

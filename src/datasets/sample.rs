@@ -1,4 +1,4 @@
-//! One text of an audit, as HTTP requests and files give it and as it is stored.
+//! One text of a dataset or a job, as HTTP requests and files give it and as it is stored.
 
 use crate::methods::MAX_NEIGHBORS;
 use crate::wire::at_most;

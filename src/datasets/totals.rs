@@ -8,7 +8,7 @@ use std::collections::HashSet;
 /// The most different names of what comes along with samples.
 const MAX_COLUMNS: usize = 256;
 
-/// Counts of the samples of an audit.
+/// Counts of the samples of a dataset or a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleTotals {
     /// All samples.
@@ -92,7 +92,18 @@ impl SampleTotals {
         self.with_neighbors == self.samples
     }
 
-    /// What is wrong with the samples as a whole, in words; `place` says where the sample of a number, from 0, is.
+    /// What is wrong with the samples for an audit, in words: what is wrong with them at all, or that one class is absent.
+    #[must_use]
+    pub fn audit_fault(&self, place: impl FnOnce(usize) -> String) -> Option<String> {
+        let Self { members, non_members, .. } = self;
+        let is_one_class = (*members == 0) != (*non_members == 0);
+        let detail =
+            || format!("there are {members} members and {non_members} non-members; an audit takes both, or no labels");
+        self.fault(place).or_else(|| is_one_class.then(detail))
+    }
+
+    /// What is wrong with the samples as a whole, in words; `place` says where the sample of a number, from 0, is. Non-members
+    /// alone are good for a fine-tune.
     #[must_use]
     pub fn fault(&self, place: impl FnOnce(usize) -> String) -> Option<String> {
         let Self { samples, members, non_members, groups, first_unlabelled, columns, .. } = self;
@@ -106,11 +117,6 @@ impl SampleTotals {
             let place = place(*first);
             return Some(format!(
                 "{labelled} of {samples} samples have a label, and {place} has none: all must have one, or none"
-            ));
-        }
-        if labelled > 0 && (*members == 0 || *non_members == 0) {
-            return Some(format!(
-                "there are {members} members and {non_members} non-members; an audit takes both, or no labels"
             ));
         }
         if columns.len() > MAX_COLUMNS {
@@ -131,7 +137,7 @@ mod tests {
         let fault = |labels: &[Option<f64>]| {
             let sample = |label: &Option<f64>| Sample { label: label.map(Label::new), ..Sample::default() };
             let totals = SampleTotals::count(&labels.iter().map(sample).collect::<Vec<_>>());
-            totals.fault(|number| format!("line {}", number + 1))
+            totals.audit_fault(|number| format!("line {}", number + 1))
         };
         assert_eq!(fault(&[None, None]), None);
         assert_eq!(fault(&[Some(1.0), Some(0.0)]), None);

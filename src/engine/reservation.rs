@@ -17,7 +17,8 @@ pub struct MemoryReservation {
 /// A device has too little memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "needs {needed} bytes; device `{device}` has {budget}, of which models hold {models} and other fine-tunes {reserved}"
+    "needs {needed} bytes; device `{device}` has {budget}, of which models and a batch of them take {models}, and other \
+     fine-tunes {reserved}"
 )]
 pub struct MemoryShortage {
     /// The name of the device.
@@ -28,9 +29,21 @@ pub struct MemoryShortage {
     pub reserved: u64,
 }
 
+impl MemoryShortage {
+    /// Whether there is enough once others have given back theirs.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        self.reserved > 0 && self.needed <= self.budget.saturating_sub(self.models)
+    }
+}
+
+/// A batch of so many tokens has room beside what is reserved: fewer would take longer to read the weights than to compute.
+const ROOM_OF_BATCH: usize = 512;
+
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
         self.shared.reserved(self.device).fetch_sub(self.bytes, Ordering::AcqRel);
+        self.shared.pool.signal().raise();
     }
 }
 
@@ -42,7 +55,7 @@ impl Engine {
     pub fn reserve_memory(&self, device: usize, needed: u64) -> Result<MemoryReservation, MemoryShortage> {
         let shared = Arc::clone(self.shared());
         let (name, budget) = shared.memory_of(device);
-        let models = shared.weight_bytes(device);
+        let models = shared.working_bytes(device, ROOM_OF_BATCH);
         let room = budget.saturating_sub(models);
         take(shared.reserved(device), needed, room).map_err(|reserved| MemoryShortage {
             device: name.to_owned(),
@@ -51,6 +64,7 @@ impl Engine {
             models,
             reserved,
         })?;
+        shared.pool.signal().raise();
         Ok(MemoryReservation { shared, device, bytes: needed })
     }
 

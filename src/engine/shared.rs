@@ -72,11 +72,15 @@ impl Shared {
         (name, *memory)
     }
 
-    /// Bytes of the weights on a device.
-    pub(super) fn weight_bytes(&self, device: usize) -> u64 {
+    /// Bytes of the weights on a device, and of a batch of so many tokens of whichever model takes most.
+    pub(super) fn working_bytes(&self, device: usize, tokens: usize) -> u64 {
         let models = self.pool.lock();
         let resident = models.iter().filter(|(_, model)| model.is_resident(device));
-        resident.filter_map(|(_, model)| model.model()).map(|model| model.weight_bytes).fold(0, u64::saturating_add)
+        let (weights, batch) =
+            resident.filter_map(|(_, model)| model.model()).fold((0_u64, 0), |(sum, most), model| {
+                (sum.saturating_add(model.weight_bytes), most.max((model.activation_bytes)(tokens)))
+            });
+        weights.saturating_add(batch)
     }
 
     /// What the engine knows of a model that may be on these devices.

@@ -34,9 +34,12 @@ pub enum FinetuneError {
     /// The model is not there any more.
     #[error(transparent)]
     NoModel(#[from] FindError),
-    /// Whoever follows it has ended it.
-    #[error("the fine-tune was stopped")]
-    Stopped,
+    /// The files of the model are others than when it was opened.
+    #[error("the files of model `{0}` changed since it was opened")]
+    ModelChanged(String),
+    /// The texts are too long to be in memory together.
+    #[error("the texts to tune on have more than {0} bytes")]
+    TooManyBytes(u64),
     /// The device has too little memory.
     #[error("tuning {0}")]
     Memory(#[from] MemoryShortage),

@@ -75,7 +75,7 @@ impl JobKind for FinetuneKind {
         let base_digest = model.info.digest.clone();
         let noted = Arc::clone(local);
         let on_step = move |step: &StepReport, _: usize| {
-            noted.set_note(json!({ "loss": step.loss }).to_string());
+            noted.set_note(Some(json!({ "loss": step.loss }).to_string()));
             noted.set_done(step.step);
         };
         let engine = self.scorer.engine().clone();
@@ -84,7 +84,10 @@ impl JobKind for FinetuneKind {
         let report = report(&name, &base_digest, &tuned);
         // In the pool before it is said to be there.
         let adapter = AdapterRow { id: job.id, name, base_digest: base_digest.clone() };
-        self.shelf.add(&adapter).map_err(|error| JobFailure::told(FailureKind::Unavailable, &error))?;
+        if let Err(error) = self.shelf.add(&adapter) {
+            // What is made is kept; it comes into the pool once the name is free there.
+            tracing::warn!(job = %job.id, %error, "the adapter is in the store, but not in use");
+        }
         let files = tuned.files.into_iter().map(|(name, content)| (name.to_owned(), content)).collect();
         Ok(JobOutput {
             tokens: report.tokens,

@@ -21,5 +21,5 @@ pub use request::{DEFAULT_SEED, FEWEST_TEXTS, FinetuneRequest};
 pub use run::{Finetuned, TuningBase, TuningObserver, memory, run};
 pub use shelf::{AdapterShelf, RemoveError};
 pub use subject::FinetuneSubject;
-pub use texts::tuning_texts_fault;
+pub use texts::{MOST_BYTES, tuning_texts_fault};
 pub use tuning::TuningRun;

@@ -34,10 +34,12 @@ pub struct Finetuned {
 /// Who follows a fine-tune, and may end it.
 pub trait TuningObserver {
     /// Is called before each part of a step, and may take its time.
-    fn before_part(&mut self) {}
+    fn before_part(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 
     /// Is called after each of so many steps.
-    fn after_step(&mut self, step: &StepReport, steps: usize) -> ControlFlow<()>;
+    fn after_step(&mut self, step: &StepReport, steps: usize);
 }
 
 /// Tunes an adapter of the model on the texts.
@@ -65,9 +67,7 @@ pub fn run(
     let mut steps = Vec::with_capacity(tuner.steps());
     while let Some(step) = tuner.step(&mut || observer.before_part())? {
         steps.push(step);
-        if observer.after_step(&step, tuner.steps()).is_break() {
-            return Err(FinetuneError::Stopped);
-        }
+        observer.after_step(&step, tuner.steps());
     }
     let [(config, settings), (tensors, content)] = tuner.files()?;
     let digest = adapter_digest(&settings, &content);

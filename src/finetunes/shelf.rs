@@ -1,16 +1,18 @@
 //! The adapters that fine-tunes made: they are in the store, and the pool knows them by name.
 
 use crate::models::files::ModelFiles;
-use crate::pool::{AdapterDeclaration, AdapterError, AdapterSource, Pool};
+use crate::pool::{AdapterDeclaration, AdapterError, AdapterSource, Pool, adapted_id};
 use crate::store::{AdapterName, AdapterRow, Store, StoreError};
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// How often the store is asked which adapters there are: other processes make and delete them as well.
 const LOOK: Duration = Duration::from_secs(2);
+/// How long the end of a job may take to be stored.
+const LONGEST_END: Duration = Duration::from_secs(600);
 
 /// Adapters of the store that the pool knows; cheap to clone.
 #[derive(Clone)]
@@ -18,7 +20,17 @@ pub struct AdapterShelf {
     store: Store,
     pool: Pool,
     /// Those that are in the pool, by the job that made them.
-    known: Arc<Mutex<BTreeMap<Uuid, AdapterName>>>,
+    known: Arc<Mutex<BTreeMap<Uuid, KnownAdapter>>>,
+}
+
+/// An adapter that is in the pool.
+#[derive(Clone, Debug)]
+struct KnownAdapter {
+    name: AdapterName,
+    /// When it came there.
+    since: Instant,
+    /// Whether it was seen in the store. One that was just made comes there with the end of its job.
+    is_stored: bool,
 }
 
 impl AdapterShelf {
@@ -38,7 +50,8 @@ impl AdapterShelf {
         let fetch = Arc::new(move || fetched(store.clone(), id));
         let source = AdapterSource::Fetched { base_digest, fetch: Arc::new(move || Box::pin(fetch())) };
         self.pool.add_adapter(&model, AdapterDeclaration { name: name.clone(), source })?;
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(id, AdapterName { model, name });
+        let known = KnownAdapter { name: AdapterName { model, name }, since: Instant::now(), is_stored: false };
+        self.known().insert(id, known);
         Ok(())
     }
 
@@ -47,15 +60,24 @@ impl AdapterShelf {
     /// # Errors
     /// [`AdapterError`], or that of the store; then it is still there.
     pub async fn remove(&self, model: &str, name: &str) -> Result<(), RemoveError> {
-        if self.store.is_named(&crate::pool::adapted_id(model, name)).await? {
-            return Err(AdapterError::InUse(crate::pool::adapted_id(model, name)).into());
-        }
         self.pool.close_adapter(model, name)?;
-        let name = AdapterName { model: model.to_owned(), name: name.to_owned() };
-        self.store.delete_adapter(&name).await?;
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, known| *known != name);
-        self.pool.remove_adapter(&name.model, &name.name)?;
+        let (id, name) = (adapted_id(model, name), AdapterName { model: model.to_owned(), name: name.to_owned() });
+        let is_coming = self.known().values().any(|known| known.name == name && !known.is_stored);
+        if is_coming || self.store.is_named(&id).await? {
+            return Err(AdapterError::InUse(id).into());
+        }
+        let declaration = self.pool.remove_adapter(&name.model, &name.name)?;
+        if let Err(error) = self.store.delete_adapter(&name).await {
+            // Fails only where another has taken its place, or the model is gone.
+            let _ = self.pool.add_adapter(&name.model, AdapterDeclaration::clone(&declaration));
+            return Err(error.into());
+        }
+        self.known().retain(|_, known| known.name != name);
         Ok(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Uuid, KnownAdapter>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the pool know the adapters of the store, and those that other processes make, until the service ends.
@@ -73,15 +95,17 @@ impl AdapterShelf {
         closing.run_until_cancelled(keeping).await;
     }
 
-    /// Adds what is new in the store, and removes what was not there at the last look either: one that was just made comes into
-    /// the pool first. Gives what is not there now.
+    /// Adds what is new in the store, and removes what was there and is not, now and at the last look. Gives what is not there.
     ///
     /// # Errors
     /// [`StoreError`]
     pub async fn look(&self, absent: &HashSet<Uuid>) -> Result<HashSet<Uuid>, StoreError> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let rows = self.store.adapters().await?;
-        for row in rows.iter().filter(|row| !known.contains_key(&row.id)) {
+        for row in &rows {
+            if let Some(known) = self.known().get_mut(&row.id) {
+                known.is_stored = true;
+                continue;
+            }
             let AdapterName { model, name } = &row.name;
             match self.add(row) {
                 Ok(()) => tracing::info!(model, name, "adapter of the store"),
@@ -89,12 +113,16 @@ impl AdapterShelf {
                 Err(error) => tracing::debug!(model, name, %error, "an adapter of the store is not used"),
             }
         }
-        let gone = known.iter().filter(|(id, _)| rows.iter().all(|row| row.id != **id));
-        let gone: Vec<(Uuid, AdapterName)> = gone.map(|(id, name)| (*id, name.clone())).collect();
+        let is_gone = |(id, known): &(&Uuid, &KnownAdapter)| {
+            let may_come = !known.is_stored && known.since.elapsed() < LONGEST_END;
+            !may_come && rows.iter().all(|row| row.id != **id)
+        };
+        let gone: Vec<(Uuid, AdapterName)> =
+            self.known().iter().filter(is_gone).map(|(id, known)| (*id, known.name.clone())).collect();
         for (id, AdapterName { model, name }) in gone.iter().filter(|(id, _)| absent.contains(id)) {
             // One that is in use goes at a later look.
             if self.pool.remove_adapter(model, name).is_ok() {
-                self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+                self.known().remove(id);
             }
         }
         Ok(gone.into_iter().map(|(id, _)| id).collect())

@@ -4,7 +4,9 @@ use super::request::{FEWEST_TEXTS, FinetuneRequest};
 use crate::datasets::SampleTotals;
 
 /// The most bytes of texts of one fine-tune: all of them are in memory.
-const MOST_BYTES: u64 = 256 << 20;
+pub const MOST_BYTES: u64 = 256 << 20;
+/// The most steps of one fine-tune: each is part of its result.
+const MOST_STEPS: usize = 1_000_000;
 
 /// Why samples cannot be tuned on, as far as their number tells.
 #[must_use]
@@ -21,6 +23,8 @@ pub fn tuning_texts_fault(totals: &SampleTotals, request: &FinetuneRequest) -> O
         Some(format!("{samples} texts do not fill one batch of {batch}"))
     } else if text_bytes > MOST_BYTES {
         Some(format!("the texts have {text_bytes} bytes; the limit of a fine-tune is {MOST_BYTES}"))
+    } else if request.steps(samples) > MOST_STEPS {
+        Some(format!("{} steps are to be made; the limit of a fine-tune is {MOST_STEPS}", request.steps(samples)))
     } else {
         None
     }
@@ -46,6 +50,7 @@ mod tests {
         assert_eq!(fault(8, 0, 8), None);
         assert!(fault(8, 1, 8).unwrap().starts_with("1 of 8 texts are members"));
         assert!(fault(7, 0, 4).unwrap().contains("at least 8"));
+        assert!(fault(400_000, 0, 1).unwrap().contains("1200000 steps"));
         assert!(fault(8, 0, 9).unwrap().contains("one batch of 9"));
     }
 }

@@ -3,9 +3,10 @@
 use super::error::FinetuneError;
 use super::request::FinetuneRequest;
 use super::run::{Finetuned, TuningBase, TuningObserver, memory, run};
-use crate::engine::Engine;
+use crate::engine::{Engine, MemoryReservation, MemoryShortage};
 use crate::models::tuning::StepReport;
 use crate::pool::Model;
+use crate::retry::until_final;
 use crate::telemetry::panic_message;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,7 +30,7 @@ pub struct TuningRun {
 
 impl TuningRun {
     /// Tunes on threads of its own. Before each part of a step, which is some 2,048 tokens or one text, interactive requests
-    /// go first. Dropping the future stops it after the step that it is at.
+    /// go first. Dropping the future stops it before its next part.
     ///
     /// # Errors
     /// [`FinetuneError`]
@@ -37,28 +38,55 @@ impl TuningRun {
         self,
         on_step: impl FnMut(&StepReport, usize) + Send + 'static,
     ) -> Result<Finetuned, FinetuneError> {
+        // Models that the service waits for come first; one that fails to load is no reason not to tune another.
+        let _ = self.engine.wait_until_loaded().await;
+        let base = self.base()?;
+        let memory = self.reserved(&base).await?;
         let stop = CancellationToken::new();
         let _stopped = stop.clone().drop_guard();
-        let tuning = tokio::task::spawn_blocking(move || self.tune(on_step, &stop));
+        let tuning = tokio::task::spawn_blocking(move || {
+            let tuned = self.tune(&base, on_step, &stop);
+            drop(memory);
+            tuned
+        });
         tuning.await.map_err(|error| FinetuneError::Panicked(error.to_string()))?
+    }
+
+    fn base(&self) -> Result<TuningBase, FinetuneError> {
+        let declared = self.engine.pool().find(Some(self.model.id()))?;
+        let (files, device) = (self.model.files.clone(), self.model.place.device.clone());
+        Ok(TuningBase { files, origin: declared.origin.clone(), device })
+    }
+
+    /// The memory that it takes, once other fine-tunes have given back theirs.
+    async fn reserved(&self, base: &TuningBase) -> Result<MemoryReservation, FinetuneError> {
+        let (request, opened) = (self.request.clone(), base.clone());
+        let needed = tokio::task::spawn_blocking(move || memory(&request, &opened)).await;
+        let needed = needed.map_err(|error| FinetuneError::Panicked(error.to_string()))??;
+        let place = self.model.devices.first().copied().unwrap_or_default();
+        let reserve = || async { self.engine.reserve_memory(place, needed) };
+        Ok(until_final(MemoryShortage::passes, reserve).await?)
     }
 
     fn tune(
         self,
+        base: &TuningBase,
         on_step: impl FnMut(&StepReport, usize) + Send,
         stop: &CancellationToken,
     ) -> Result<Finetuned, FinetuneError> {
         let Self { engine, model, request, texts } = self;
-        let declared = engine.pool().find(Some(model.id())).map_err(FinetuneError::NoModel)?;
-        let device = model.place.device.clone();
-        let base = TuningBase { files: model.files.clone(), origin: declared.origin.clone(), device };
-        let place = model.devices.first().copied().unwrap_or_default();
-        let _memory = engine.reserve_memory(place, memory(&request, &base)?)?;
         let threads = rayon::ThreadPoolBuilder::new().num_threads(model.place.threads).build();
         let threads = threads.map_err(|error| FinetuneError::Panicked(error.to_string()))?;
         let mut observer = Follower { engine, stop, on_step };
-        let tuned = catch_unwind(AssertUnwindSafe(|| threads.install(|| run(&request, &base, &texts, &mut observer))));
-        tuned.unwrap_or_else(|payload| Err(FinetuneError::Panicked(panic_message(&*payload).to_owned())))
+        let tune = || threads.install(|| run(&request, base, &texts, &mut observer));
+        let tuned = catch_unwind(AssertUnwindSafe(tune));
+        let tuned =
+            tuned.unwrap_or_else(|payload| Err(FinetuneError::Panicked(panic_message(&*payload).to_owned())))?;
+        // Otherwise the adapter would be said to belong to the files of before.
+        if model.files.stamp()? != model.stamp {
+            return Err(FinetuneError::ModelChanged(model.id().to_owned()));
+        }
+        Ok(tuned)
     }
 }
 
@@ -70,15 +98,15 @@ struct Follower<'a, F> {
 }
 
 impl<F: FnMut(&StepReport, usize)> TuningObserver for Follower<'_, F> {
-    fn before_part(&mut self) {
+    fn before_part(&mut self) -> ControlFlow<()> {
         let began = Instant::now();
         while self.engine.has_interactive_work() && !self.stop.is_cancelled() && began.elapsed() < LONGEST_WAIT {
             std::thread::sleep(LOOK);
         }
+        if self.stop.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn after_step(&mut self, step: &StepReport, steps: usize) -> ControlFlow<()> {
+    fn after_step(&mut self, step: &StepReport, steps: usize) {
         (self.on_step)(step, steps);
-        if self.stop.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -30,6 +30,8 @@ pub enum FailureKind {
     UnfitMethods,
     /// The texts cannot be tuned on.
     UnfitTexts,
+    /// The model cannot be tuned so.
+    UnfitSettings,
     /// The tuning left the range of numbers.
     NotFinite,
     /// The model failed.

@@ -26,9 +26,9 @@ impl LocalRun {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Says something of the run beside how much is done, as JSON.
-    pub fn set_note(&self, note: String) {
-        *self.note.lock().unwrap_or_else(PoisonError::into_inner) = Some(note);
+    /// Says something of the run beside how much is done, as JSON, or nothing any more.
+    pub fn set_note(&self, note: Option<String>) {
+        *self.note.lock().unwrap_or_else(PoisonError::into_inner) = note;
     }
 
     /// What the run says of itself.

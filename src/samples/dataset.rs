@@ -83,7 +83,10 @@ pub fn encode_dataset(
         }
     }
     let encoded = encoder.finish();
-    match encoded.totals.fault(|_| first_unlabelled.map_or_else(String::new, |place| place.to_string())) {
+    let place = |_| first_unlabelled.map_or_else(String::new, |place| place.to_string());
+    let totals = &encoded.totals;
+    let only_non_members = totals.members == 0 && totals.non_members > 0;
+    match if only_non_members { totals.fault(place) } else { totals.audit_fault(place) } {
         Some(fault) => Err(DatasetFault::Samples(fault)),
         None => Ok(encoded),
     }

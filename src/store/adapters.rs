@@ -89,7 +89,11 @@ impl Store {
     pub async fn delete_adapter(&self, name: &AdapterName) -> Result<bool, StoreError> {
         let statement = "DELETE FROM adapters WHERE model = $1 AND name = $2 AND ready = 1";
         let query = sqlx::query(statement).bind(&*name.model).bind(&*name.name);
-        Ok(query.execute(&self.pool).await?.rows_affected() > 0)
+        let deleted = query.execute(&self.pool).await?.rows_affected() > 0;
+        if deleted {
+            self.forget_deleted().await?;
+        }
+        Ok(deleted)
     }
 }
 

@@ -38,6 +38,21 @@ pub struct DatasetRow {
     pub created_at: OffsetDateTime,
 }
 
+impl DatasetRow {
+    /// What stands in for a dataset that is gone, with what is known of it.
+    ///
+    /// # Errors
+    /// Where the description has no form as JSON.
+    pub fn gone(
+        id: &str,
+        description: &impl serde::Serialize,
+        created_at: OffsetDateTime,
+    ) -> Result<Self, serde_json::Error> {
+        let (key, description) = (DatasetKey::nil(), serde_json::to_string(description)?);
+        Ok(Self { key, id: Some(id.to_owned()), description, retain: false, has_texts: false, created_at })
+    }
+}
+
 impl DatasetState {
     fn name(self) -> &'static str {
         match self {

@@ -80,6 +80,22 @@ async fn an_adapter_comes_out_and_scores() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_dataset_of_non_members_is_tuned_on_and_a_key_outlives_it() {
+    let app = App::start().await;
+    let lines: String = texts(16).iter().map(|text| json!({ "text": text, "label": 0 }).to_string() + "\n").collect();
+    let dataset = app.post_bytes("/v1/datasets", Some("application/x-ndjson"), lines.into_bytes()).await.json();
+    let body = json!({ "name": "unseen", "dataset": dataset["id"], "lora": { "rank": 2 } });
+    let first = submit(&app, &body, Some("k")).await.ok();
+    assert_eq!((&first["status"], &first["dataset"]), (&json!("succeeded"), &dataset["id"]), "{}", first["error"]);
+    assert_eq!(app.delete(&format!("/v1/datasets/{}", dataset["id"].as_str().unwrap())).await.status, 204);
+    assert_eq!(submit(&app, &body, Some("k")).await.ok()["id"], first["id"]);
+    app.post("/v1/finetunes", &json!({ "name": "other", "dataset": dataset["id"] })).await.problem(404);
+    // An audit takes both classes.
+    let one_class = json!({ "samples": samples(&texts(16)), "methods": ["loss"] });
+    assert_eq!(app.post("/v1/audits", &one_class).await.pointers(), ["/samples"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_audit_leaves_out_what_was_tuned_on() {
     let app = App::start().await;
     submit(&app, &body("unseen"), None).await.ok();
@@ -195,7 +211,7 @@ async fn too_little_memory_is_said_with_the_numbers() {
     let done = submit(&app, &body("unseen"), None).await.ok();
     assert_eq!(done["status"], "failed", "{done}");
     let detail = done["error"]["detail"].as_str().unwrap();
-    assert!(detail.contains("bytes; device `cpu` has 83886080, of which models hold"), "{detail}");
+    assert!(detail.contains("bytes; device `cpu` has 83886080, of which models and a batch of them take"), "{detail}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

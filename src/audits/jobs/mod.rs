@@ -83,8 +83,11 @@ impl JobKind for AuditKind {
         let samples = SampleBlocks::of_job(store, job).await?.ok_or_else(JobFailure::dataset_gone)?;
         let noted = Arc::clone(local);
         let progress = Box::new(move |event: RunEvent| match event {
-            RunEvent::Bound { numerics } => noted.set_numerics(numerics),
-            RunEvent::Tuned(step) => noted.set_note(json!({ "tuning": step }).to_string()),
+            RunEvent::Tuned(step) => noted.set_note(Some(json!({ "tuning": step }).to_string())),
+            RunEvent::Bound { numerics } => {
+                noted.set_note(None);
+                noted.set_numerics(numerics);
+            }
             RunEvent::Scored { done } => noted.set_done(done),
         });
         let work = AuditWork { request: Arc::new(request), samples, resumed: job.numerics.is_some(), progress };

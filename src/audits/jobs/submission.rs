@@ -8,7 +8,7 @@ use crate::audits::request::AuditRequest;
 use crate::audits::subject::AuditSubject;
 use crate::datasets::{SampleTotals, SubmittedSamples};
 use crate::jobs::{JobError, NewSubmission};
-use crate::store::{DatasetKey, DatasetRow};
+use crate::store::DatasetRow;
 use std::time::Duration;
 
 /// An audit as it is submitted.
@@ -59,13 +59,7 @@ impl Audits {
             with_neighbors: total,
             ..SampleTotals::default()
         };
-        Ok(Some(DatasetRow {
-            key: DatasetKey::nil(),
-            id: earlier,
-            description: serde_json::to_string(&totals).map_err(|error| JobError::Internal(error.to_string()))?,
-            retain: false,
-            has_texts: false,
-            created_at: audit.created_at,
-        }))
+        let row = DatasetRow::gone(dataset, &totals, audit.created_at);
+        Ok(Some(row.map_err(|error| JobError::Internal(error.to_string()))?))
     }
 }

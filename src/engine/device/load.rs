@@ -173,7 +173,17 @@ impl Device<'_> {
 
     /// Sets the gauge of the memory in use.
     fn show_memory(&self) {
-        self.shared.metrics.memory_used[self.seat.device].set(self.residents.weight_bytes() as f64);
+        let used = self.residents.weight_bytes().saturating_add(self.residents.reserved());
+        self.shared.metrics.memory_used[self.seat.device].set(used as f64);
+    }
+
+    /// Fits the batches anew where what is reserved for something else has changed.
+    pub(super) fn heed_reservations(&mut self) {
+        let reserved = self.residents.reserved();
+        if std::mem::replace(&mut self.residents.fitted_beside, reserved) != reserved {
+            self.fit_batches();
+            self.show_memory();
+        }
     }
 
     /// Sets the batches of all models to what fits beside the weights.

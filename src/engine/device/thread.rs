@@ -63,7 +63,9 @@ pub(super) struct Residents {
     /// How many bytes they may take, with what is reserved.
     pub(super) memory: u64,
     /// How many bytes of that are reserved for something else.
-    pub(super) reserved: Arc<AtomicU64>,
+    pub(super) reservations: Arc<AtomicU64>,
+    /// How many of them there were when the batches were last fitted.
+    pub(super) fitted_beside: u64,
     /// The token budget of a batch where none was measured.
     pub(super) max_batch_tokens: usize,
 }
@@ -76,7 +78,12 @@ impl Residents {
 
     /// How many bytes they may take now.
     pub(super) fn memory(&self) -> u64 {
-        self.memory.saturating_sub(self.reserved.load(Ordering::Acquire))
+        self.memory.saturating_sub(self.reserved())
+    }
+
+    /// How many bytes are reserved for something else.
+    pub(super) fn reserved(&self) -> u64 {
+        self.reservations.load(Ordering::Acquire)
     }
 
     /// Bytes beside the weights.
@@ -112,7 +119,8 @@ impl<'a> Device<'a> {
             residents: Residents {
                 models: BTreeMap::new(),
                 memory: slot.memory,
-                reserved: Arc::clone(shared.reserved(device)),
+                reservations: Arc::clone(shared.reserved(device)),
+                fitted_beside: 0,
                 max_batch_tokens,
             },
             shared,
@@ -121,7 +129,9 @@ impl<'a> Device<'a> {
 
     fn run(mut self) {
         loop {
-            match self.shared.next_step(&mut self.seat, &self.residents) {
+            let step = self.shared.next_step(&mut self.seat, &self.residents);
+            self.heed_reservations();
+            match step {
                 Step::Run(id, batch) => {
                     if self.serve(&id, batch).is_break() {
                         break;

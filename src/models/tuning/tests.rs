@@ -6,6 +6,7 @@ use crate::models::files::ModelFiles;
 use candle_core::{Device, Tensor, safetensors};
 use serde_json::Value;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 const ADAPTED: [&str; 6] = ["gptneox-parallel", "llama-gqa", "opt-pre", "gptj", "gpt_neo", "gpt2"];
@@ -67,7 +68,7 @@ fn loss_and_gradients_are_those_of_pytorch() {
 fn run(golden: &str, lora: &LoraSettings, optimizer: &OptimizerSettings, seed: u64) -> (Vec<StepReport>, Tuner) {
     let mut tuner = tuner(golden, lora, optimizer, seed).unwrap();
     let mut reports = Vec::new();
-    while let Some(report) = tuner.step(&mut || ()).unwrap() {
+    while let Some(report) = tuner.step(&mut || ControlFlow::Continue(())).unwrap() {
         reports.push(report);
     }
     assert_eq!(reports.len(), tuner.steps());
@@ -127,7 +128,7 @@ fn a_loss_that_is_no_number_ends_the_tuning() {
         OptimizerSettings { learning_rate: 1e30, warmup_steps: 0, epochs: 5, ..OptimizerSettings::default() };
     let mut tuner = tuner("gpt2", &small(), &optimizer, 1).unwrap();
     let error = loop {
-        match tuner.step(&mut || ()) {
+        match tuner.step(&mut || ControlFlow::Continue(())) {
             Ok(Some(_)) => {}
             Ok(None) => panic!("it ended well"),
             Err(error) => break error.to_string(),

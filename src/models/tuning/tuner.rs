@@ -15,6 +15,7 @@ use crate::random::stream;
 use candle_core::backprop::GradStore;
 use candle_core::{Device, Tensor, Var};
 use candle_nn::optim::{AdamW, Optimizer, ParamsAdamW};
+use std::ops::ControlFlow;
 
 /// Tokens that run at once: a longer batch is split and its gradients are added, so that a step's memory, and the time for
 /// which the processor is taken, have a bound.
@@ -32,6 +33,9 @@ pub enum TuningError {
     /// The loss, the gradient or the result of a step is not finite.
     #[error("{what} at step {step} of {steps} is not finite; a smaller `learning_rate` may help")]
     NotFinite { what: &'static str, step: usize, steps: usize },
+    /// Whoever follows it has ended it.
+    #[error("the tuning was stopped")]
+    Stopped,
     /// The model could not be loaded, or its pass failed.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -116,17 +120,22 @@ impl Tuner {
         self.batches.len()
     }
 
-    /// Makes the next step; `None` once all are made. `pause` is called before each part of it.
+    /// Makes the next step; `None` once all are made. `before_part` is called before each part of it, and may end it.
     ///
     /// # Errors
-    /// [`TuningError::NotFinite`], or that of the model's pass.
-    pub fn step(&mut self, pause: &mut dyn FnMut()) -> Result<Option<StepReport>, TuningError> {
+    /// [`TuningError::NotFinite`], [`TuningError::Stopped`], or that of the model's pass.
+    pub fn step(
+        &mut self,
+        before_part: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<StepReport>, TuningError> {
         let Some(batch) = self.batches.get(self.done) else { return Ok(None) };
         let texts: Vec<&[u32]> = batch.iter().map(|&index| self.texts[index].as_slice()).collect();
         let scored: usize = texts.iter().map(|text| text.len().saturating_sub(1)).sum();
         let mut sum = Gradients::default();
         for part in parts(&texts, MOST_TOKENS) {
-            pause();
+            if before_part().is_break() {
+                return Err(TuningError::Stopped);
+            }
             // Its graph is not needed while the next part runs.
             sum.store = None;
             sum.add(self.gradients(&part, scored)?, &self.modules)?;
