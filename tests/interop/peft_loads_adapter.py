@@ -3,7 +3,7 @@
 
     python3 tests/interop/peft_loads_adapter.py [--program target/release/pdr-audit]
 
-Needs torch, transformers and peft, 6 GB installed: not part of CI. Tunes a few steps on non-members of models/demo/audit.jsonl for a GPT-NeoX
+Needs torch, transformers and peft; `.ci/peft` installs them. Tunes a few steps on non-members of models/demo/audit.jsonl for a GPT-NeoX
 (the demo model), and on the goldens of the other families whose tokenizers transformers reads as we do; scores ten texts under
 each adapter. Both compute in f32; the tolerance is that of the goldens, 2e-4. Exits 1 where a token differs by more.
 """
