@@ -62,8 +62,10 @@ impl AdapterShelf {
     pub async fn remove(&self, model: &str, name: &str) -> Result<(), RemoveError> {
         self.pool.close_adapter(model, name)?;
         let (id, name) = (adapted_id(model, name), AdapterName { model: model.to_owned(), name: name.to_owned() });
-        let is_coming = self.known().values().any(|known| known.name == name && !known.is_stored);
-        if is_coming || self.store.is_named(&id).await? {
+        let is_known = self.known().values().any(|known| known.name == name);
+        let is_stored = self.store.adapters().await?.iter().any(|row| row.name == name);
+        // One that is known and not stored comes there with the end of its job.
+        if (is_known && !is_stored) || self.store.is_named(&id).await? {
             return Err(AdapterError::InUse(id).into());
         }
         let declaration = self.pool.remove_adapter(&name.model, &name.name)?;
