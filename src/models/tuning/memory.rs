@@ -23,7 +23,9 @@ pub fn tuning_bytes(checkpoint: &Checkpoint, device: &Device, settings: &TuningS
     let results = (tokens * sizes.layers).saturating_mul(of_layer + scores);
     // Every change has at most twice the width of the widest projection, four times over.
     let adapter = 4 * settings.lora.rank * sizes.layers * 2 * (sizes.hidden + qkv + up + sizes.inner);
-    let running = checkpoint.activation_bytes(Form::Plain, DType::F32, Workload::Batch, 1)(tokens);
+    // What is let go again at once is on the CPU that of the kernels for inference, and elsewhere that of plain operations.
+    let form = if device.is_cpu() { checkpoint.form(DType::F32, device) } else { Form::Plain };
+    let running = checkpoint.activation_bytes(form, DType::F32, Workload::Batch, 1)(tokens);
     let kept = 4 * results.saturating_add(adapter) as u64;
     checkpoint.weight_bytes(Form::Plain, DType::F32).saturating_add(kept).saturating_add(running)
 }
