@@ -7,7 +7,7 @@ use super::middleware::Arrival;
 use super::problem::Problem;
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
 use super::{ApiState, answer, job_events, job_list, job_request};
-use crate::datasets::SampleTotals;
+use crate::datasets::{DatasetError, SampleTotals};
 use crate::finetunes::{FinetuneKind, FinetuneRequest, FinetuneSnapshot, NewFinetune};
 use crate::jobs::{JobError, JobKind};
 use crate::pool::adapted_id;
@@ -90,13 +90,16 @@ pub async fn submit(
 
 /// The dataset of this id. Where it is gone, and the submission was made before, what is known of it since then.
 async fn named_dataset(state: &ApiState, id: &str, earlier: Option<&FinetuneSnapshot>) -> Result<DatasetRow, Problem> {
+    let known = state.finetunes.store().dataset(id).await?;
     let earlier = earlier.filter(|earlier| earlier.subject.dataset.as_deref() == Some(id));
-    match (job_request::dataset(state, id).await, earlier) {
-        (Err(_), Some(earlier)) => {
-            let totals = SampleTotals { samples: earlier.subject.texts, ..SampleTotals::default() };
-            Ok(DatasetRow::gone(id, &totals, earlier.created_at).map_err(Problem::internal)?)
-        }
-        (dataset, _) => dataset,
+    let stand_in = |earlier: &FinetuneSnapshot| {
+        let totals = SampleTotals { samples: earlier.subject.texts, ..SampleTotals::default() };
+        DatasetRow::gone(id, &totals, earlier.created_at).map_err(Problem::internal)
+    };
+    match (known, earlier) {
+        (Some(dataset), _) => Ok(dataset),
+        (None, Some(earlier)) => stand_in(earlier),
+        (None, None) => Err(DatasetError::Unknown.into()),
     }
 }
 

@@ -5,7 +5,7 @@ use super::check::{self, RequestFaults};
 use super::prefer;
 use super::problem::{Kind, Problem};
 use crate::audits::MAX_SAMPLES;
-use crate::datasets::{DatasetError, Sample, SubmittedSamples, columns_error};
+use crate::datasets::{Sample, SubmittedSamples, columns_error};
 use crate::jobs::{JobError, JobKind, JobSnapshot, Jobs};
 use crate::store::DatasetRow;
 use crate::wire::{List, Object, Shaped, TooMany, counted};
@@ -35,14 +35,6 @@ pub fn samples<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Samp
 /// The dataset that a request names.
 pub fn named(dataset: Option<&Shaped<String>>) -> Option<&str> {
     dataset.and_then(|Shaped(dataset)| dataset.as_deref().ok())
-}
-
-/// The dataset of this id.
-///
-/// # Errors
-/// Where there is none.
-pub async fn dataset(state: &ApiState, id: &str) -> Result<DatasetRow, Problem> {
-    Ok(state.audits.store().dataset(id).await?.ok_or(DatasetError::Unknown)?)
 }
 
 /// The samples of a job, those that come along or those of the dataset, and where the request has them.

@@ -119,66 +119,30 @@ impl TunedSplits {
             let shared = Arc::clone(&rows);
             let out = scorer.workers().run_behind(move |_| left_out(&shared, split)).await?;
             let texts = tuning_texts(samples, &rows, &out, &base).await?;
-            let outcome = tuned.tune_one(&base, split, texts, scorer, &progress).await?;
-            let left_out = rows.iter().filter(|row| out.contains(&row.cluster)).count();
-            tuned.outcomes.push(SplitOutcome { left_out, ..outcome });
-            let adapter = tuned.held.last().map_or_else(String::new, |model| model.id().to_owned()).into();
-            let adapted = TunedSplit { split, adapter, left_out: Arc::new(out) };
+            let tuned_on = texts.len();
+            let finetuned = tune_one(&base, split, texts, scorer, &progress).await?;
+            let (Some(first), Some(last)) = (finetuned.steps.first(), finetuned.steps.last()) else {
+                return Err(ScorerError::Internal("a model was tuned in no step".to_owned()).into());
+            };
+            tuned.outcomes.push(SplitOutcome {
+                split: split.share.get(),
+                seed: split.seed,
+                adapter: finetuned.digest.clone(),
+                left_out: rows.iter().filter(|row| out.contains(&row.cluster)).count(),
+                tuned_on,
+                steps: finetuned.steps.len(),
+                first_loss: first.loss,
+                last_loss: last.loss,
+            });
+            let adapted = tuned.hold(finetuned).await?;
+            let adapted = TunedSplit { split, adapter: adapted.id().into(), left_out: Arc::new(out) };
             tuned.splits = tuned.splits.iter().cloned().chain([adapted]).collect();
         }
         Ok(tuned)
     }
 
-    async fn tune_one(
-        &mut self,
-        base: &Arc<Model>,
-        split: Split,
-        texts: Vec<String>,
-        scorer: &Scorer,
-        progress: &impl Fn(TuningProgress),
-    ) -> Result<SplitOutcome, AuditFailure> {
-        let tuned_on = texts.len();
-        let request = FinetuneRequest {
-            model: base.id().to_owned(),
-            name: String::new(),
-            lora: LoraSettings::default(),
-            optimizer: OptimizerSettings::default(),
-            seed: split.seed,
-        };
-        let run = TuningRun { engine: scorer.engine().clone(), model: Arc::clone(base), request, texts };
-        let (told, mut steps) = watch::channel(None);
-        let on_step = move |step: &StepReport, steps: usize| {
-            let StepReport { step, loss, .. } = *step;
-            told.send_replace(Some(TuningProgress { seed: split.seed, step, steps, loss }));
-        };
-        let mut tuning = pin!(run.run(on_step));
-        let tuned = loop {
-            tokio::select! {
-                tuned = &mut tuning => break tuned?,
-                Ok(()) = steps.changed() => {
-                    if let Some(step) = *steps.borrow_and_update() {
-                        progress(step);
-                    }
-                }
-            }
-        };
-        let loss = |step: Option<&StepReport>| step.map_or(0.0, |step| step.loss);
-        let outcome = SplitOutcome {
-            split: split.share.get(),
-            seed: split.seed,
-            adapter: tuned.digest.clone(),
-            left_out: 0,
-            tuned_on,
-            steps: tuned.steps.len(),
-            first_loss: loss(tuned.steps.first()),
-            last_loss: loss(tuned.steps.last()),
-        };
-        self.hold(tuned).await?;
-        Ok(outcome)
-    }
-
     /// Opens the model under what was tuned. Another audit may have made the same, and may take it away when it ends.
-    async fn hold(&mut self, tuned: Finetuned) -> Result<(), AuditFailure> {
+    async fn hold(&mut self, tuned: Finetuned) -> Result<Arc<Model>, AuditFailure> {
         let hex = tuned.digest.rsplit(':').next().unwrap_or_default();
         let name = format!("fsd{MARK}{}", hex.get(..NAME_DIGITS).unwrap_or(hex));
         self.guard.names.push(name.clone());
@@ -195,8 +159,44 @@ impl TunedSplits {
             match pool.open(&adapted_id(model, &name), Retry::AfterPause).await {
                 Err(OpenError::Adapter(AdapterError::Unknown { .. })) => {}
                 opened => {
-                    self.held.push(opened.map_err(ScorerError::from)?);
-                    return Ok(());
+                    let adapted = opened.map_err(ScorerError::from)?;
+                    self.held.push(Arc::clone(&adapted));
+                    return Ok(adapted);
+                }
+            }
+        }
+    }
+}
+
+/// Tunes the model on these texts, as FSD was published with, and tells every step.
+async fn tune_one(
+    base: &Arc<Model>,
+    split: Split,
+    texts: Vec<String>,
+    scorer: &Scorer,
+    progress: &impl Fn(TuningProgress),
+) -> Result<Finetuned, AuditFailure> {
+    let request = FinetuneRequest {
+        model: base.id().to_owned(),
+        // The adapter is named by its digest, which is not known yet.
+        name: String::new(),
+        lora: LoraSettings::default(),
+        optimizer: OptimizerSettings::default(),
+        seed: split.seed,
+    };
+    let run = TuningRun { engine: scorer.engine().clone(), model: Arc::clone(base), request, texts };
+    let (told, mut steps) = watch::channel(None);
+    let on_step = move |step: &StepReport, steps: usize| {
+        let StepReport { step, loss, .. } = *step;
+        told.send_replace(Some(TuningProgress { seed: split.seed, step, steps, loss }));
+    };
+    let mut tuning = pin!(run.run(on_step));
+    loop {
+        tokio::select! {
+            tuned = &mut tuning => return Ok(tuned?),
+            Ok(()) = steps.changed() => {
+                if let Some(step) = *steps.borrow_and_update() {
+                    progress(step);
                 }
             }
         }

@@ -43,6 +43,9 @@ pub enum FinetuneError {
     /// The device has too little memory.
     #[error("tuning {0}")]
     Memory(#[from] MemoryShortage),
+    /// Our own fault.
+    #[error("the adapter cannot be written: {0}")]
+    Unwritable(String),
     /// The code that tunes panicked.
     #[error("tuning panicked: {0}")]
     Panicked(String),

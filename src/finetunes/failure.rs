@@ -24,7 +24,9 @@ impl From<FinetuneError> for JobFailure {
             FinetuneError::Tuning(TuningError::Model(_)) | FinetuneError::Model(_) | FinetuneError::Files(_) => {
                 Self::kept_back(FailureKind::ModelFailed, "model", &error)
             }
-            FinetuneError::Panicked(_) => Self::kept_back(FailureKind::Internal, "service", &error),
+            FinetuneError::Panicked(_) | FinetuneError::Unwritable(_) => {
+                Self::kept_back(FailureKind::Internal, "service", &error)
+            }
         }
     }
 }

@@ -71,7 +71,7 @@ pub fn run(
     }
     let [(config, settings), (tensors, content)] = tuner.files()?;
     let digest = adapter_digest(&settings, &content);
-    let files = vec![(config, settings), (tensors, content), (TUNED_ON, tuned_on(texts))];
+    let files = vec![(config, settings), (tensors, content), (TUNED_ON, tuned_on(texts)?)];
     Ok(Finetuned { files, digest, steps })
 }
 
@@ -97,10 +97,9 @@ fn token_ids(tokenizer: &Tokenizer, texts: &[impl AsRef<str>]) -> Result<Vec<Vec
 }
 
 /// The file that says which texts an adapter was tuned on, each once and in the order of their digests.
-fn tuned_on(texts: &[impl AsRef<str>]) -> Vec<u8> {
+fn tuned_on(texts: &[impl AsRef<str>]) -> Result<Vec<u8>, FinetuneError> {
     let mut digests: Vec<_> = texts.iter().map(|text| cluster_digest(text.as_ref())).collect();
     digests.sort_unstable();
     digests.dedup();
-    // Digests are texts, which have a form as JSON.
-    serde_json::to_vec(&TunedOn { texts: digests }).unwrap_or_default()
+    serde_json::to_vec(&TunedOn { texts: digests }).map_err(|error| FinetuneError::Unwritable(error.to_string()))
 }

@@ -4,6 +4,7 @@ use super::error::FinetuneError;
 use super::request::FinetuneRequest;
 use super::run::{Finetuned, TuningBase, TuningObserver, memory, run};
 use crate::engine::{Engine, MemoryReservation, MemoryShortage};
+use crate::models::ModelError;
 use crate::models::tuning::StepReport;
 use crate::pool::Model;
 use crate::retry::until_final;
@@ -63,7 +64,8 @@ impl TuningRun {
         let (request, opened) = (self.request.clone(), base.clone());
         let needed = tokio::task::spawn_blocking(move || memory(&request, &opened)).await;
         let needed = needed.map_err(|error| FinetuneError::Panicked(error.to_string()))??;
-        let place = self.model.devices.first().copied().unwrap_or_default();
+        let no_device = || ModelError::Device(format!("model `{}` has no device", self.model.id()));
+        let place = self.model.devices.first().copied().ok_or_else(no_device)?;
         let reserve = || async { self.engine.reserve_memory(place, needed) };
         Ok(until_final(MemoryShortage::passes, reserve).await?)
     }

@@ -77,7 +77,8 @@ impl Store {
     pub async fn is_named(&self, model: &str) -> Result<bool, StoreError> {
         let statement = "SELECT id FROM jobs WHERE status IN ('queued', 'running') \
                          AND (model = $1 OR {position}(request, $2) > 0) LIMIT 1";
-        let quoted = serde_json::to_string(model).unwrap_or_default();
+        // No id has a character that JSON writes otherwise.
+        let quoted = format!("\"{model}\"");
         let query = sqlx::query(self.dialect.sql(statement)).bind(model).bind(quoted);
         Ok(query.fetch_optional(&self.pool).await?.is_some())
     }
