@@ -63,7 +63,7 @@ fn main() -> Result<()> {
     let start = Instant::now();
     let results = match lists {
         Some(lists) => bootstrap_listed(&labels, &columns, &options.targets, options.settings.confidence, &lists),
-        None => bootstrap(&labels, &columns, &options.targets, &options.settings, &|| true),
+        None => bootstrap(&labels, &[], &columns, &options.targets, &options.settings, &|| true),
     };
     let seconds = start.elapsed().as_secs_f64();
     let columns: Vec<Value> = results.iter().map(row).collect();

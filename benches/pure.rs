@@ -52,7 +52,7 @@ fn resampling(c: &mut Criterion) {
     let mut group = c.benchmark_group("bootstrap");
     group.sample_size(10);
     group.bench_function("20x10000x1000", |b| {
-        b.iter(|| bootstrap(&labels, black_box(&columns), &[0.005, 0.01, 0.05], &Bootstrap::default(), &|| true));
+        b.iter(|| bootstrap(&labels, &[], black_box(&columns), &[0.005, 0.01, 0.05], &Bootstrap::default(), &|| true));
     });
 }
 

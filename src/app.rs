@@ -6,7 +6,7 @@ mod service_jobs;
 
 use crate::api;
 use crate::config::{self, AdapterSettings, LoadPolicy, Settings};
-use crate::engine::{Calibration, DeviceSlot, DiskCache, Engine, EngineError, EngineOptions};
+use crate::engine::{DeviceSlot, DiskCache, Engine, EngineError, EngineOptions, SpeedCalibration};
 use crate::hub::{Hub, HubError};
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
@@ -198,7 +198,7 @@ fn device_slot(settings: &Settings, device: &ComputeDevice, directory: Option<&P
         name: device.name.clone(),
         memory: device.memory,
         max_batch_tokens: max_batch_tokens.unwrap_or(budgets.batch),
-        calibration: calibrated.then(|| Calibration {
+        calibration: calibrated.then(|| SpeedCalibration {
             ladder: budgets.ladder.into(),
             time: budgets.time,
             known: Box::new(BudgetFiles {
@@ -239,7 +239,7 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
     let scorer = start_scorer(&settings, hub(), budget_directory())?;
     let engine = scorer.engine().clone();
     let jobs = ServiceJobs::start(&scorer, &store, &settings).await?;
-    let state = api::ApiState::new(scorer, jobs.audits.clone(), jobs.finetunes.clone(), metrics, &settings);
+    let state = api::ApiState::new(scorer, jobs.routed.clone(), metrics, &settings);
     tracing::info!("listening on http://{}, documentation at /docs", listener.local_addr()?);
     tokio::spawn(report_loading(engine.clone()));
 

@@ -33,6 +33,7 @@ pub mod samples;
 
 pub mod audits;
 pub mod finetunes;
+pub mod memorization;
 
 pub mod api;
 

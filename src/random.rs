@@ -19,6 +19,19 @@ pub fn shuffle<T>(items: &mut [T], random: &mut ChaCha8Rng) {
     }
 }
 
+/// A uniform number below `bound`, which is positive, by the method of Lemire 2019. Implemented here because the next
+/// version of a library may draw others. Without rejection, the lowest products would occur once more often.
+pub fn index_below(random: &mut ChaCha8Rng, bound: u32) -> u32 {
+    loop {
+        let scaled = u64::from(random.next_u32()) * u64::from(bound);
+        let low = scaled as u32;
+        // The division is rarely necessary.
+        if low >= bound || bound.wrapping_neg().checked_rem(bound).is_none_or(|rejected| low >= rejected) {
+            return (scaled >> 32) as u32;
+        }
+    }
+}
+
 /// A uniform number below a bound, by rejection.
 fn below(random: &mut ChaCha8Rng, bound: u64) -> u64 {
     let fair = u64::MAX - u64::MAX % bound;

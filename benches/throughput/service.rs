@@ -61,7 +61,7 @@ impl Service {
         let (model, methods) = (model.id.clone(), methods.into());
         let plan = Plan { model, methods, overflow: Overflow::Error, tokens: false, splits: Arc::new([]) };
         let jobs = ServiceJobs::start(&scorer, &Store::open(None).await?, &settings).await?;
-        let state = ApiState::new(scorer.clone(), jobs.audits, jobs.finetunes, metrics, &settings);
+        let state = ApiState::new(scorer.clone(), jobs.routed, metrics, &settings);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/v1/score", listener.local_addr()?);
         tokio::spawn(async move { axum::serve(listener, api::router(state)).await });

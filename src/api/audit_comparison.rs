@@ -67,7 +67,7 @@ pub async fn compare(State(state): State<ApiState>, Path((a, b)): Path<(String, 
     let compared = move |wanted: &dyn Fn() -> bool| {
         let paired = PairedSamples::new(&a, &b);
         let bootstrap = Bootstrap::default();
-        let methods = audit_difference(&paired.labels, &paired.methods, Some(&bootstrap), wanted);
+        let methods = audit_difference(&paired.labels, &paired.clusters, &paired.methods, Some(&bootstrap), wanted);
         let [a, b] = [(ids[0], a), (ids[1], b)]
             .map(|(id, scores)| ComparedAudit { id: id.to_string(), model: scores.header.model });
         let PairedSamples { labels, only_a, only_b, label_conflicts, .. } = paired;

@@ -22,6 +22,9 @@ const KINDS: [ColumnKind; LEADING.len()] = [
     ColumnKind::Boolean,
     ColumnKind::Integer,
 ];
+/// What those after them hold.
+const TRAILING_KINDS: [ColumnKind; TRAILING.len()] =
+    [ColumnKind::Text, ColumnKind::Text, ColumnKind::Float, ColumnKind::Text, ColumnKind::Float, ColumnKind::Boolean];
 
 /// A file that is being written.
 struct ParquetScores {
@@ -53,7 +56,7 @@ async fn table(scores: &StoredScores) -> Result<Table, AuditError> {
     let labels: Vec<String> = scores.header.listed().map(|(_, column)| column.method.label.to_string()).collect();
     let leading = LEADING.into_iter().zip(KINDS);
     let methods = labels.iter().map(|label| (label.as_str(), ColumnKind::Float));
-    let trailing = TRAILING.into_iter().map(|name| (name, ColumnKind::Text));
+    let trailing = TRAILING.into_iter().zip(TRAILING_KINDS);
     let mut table = Table::with_columns(&labels, leading.chain(methods).chain(trailing));
     if !scores.columns.is_empty() {
         let mut reader = ScoreReader::new(scores.clone());

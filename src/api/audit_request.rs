@@ -4,22 +4,22 @@ use super::ApiState;
 use super::check::{self, MethodRequests, RequestFaults};
 use super::job_request::{self, SampleList};
 use super::problem::Problem;
-use crate::audits::{AuditMetrics, AuditRequest, NewAudit, split_faults};
+use crate::audits::{
+    AuditMetrics, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, EvidenceRequest, NewAudit,
+    SampleFacts, StratifyBy, split_faults, with_default_primary,
+};
 use crate::datasets::{Sample, SubmittedSamples};
 use crate::jobs::JobError;
-use crate::methods::MethodRequest;
+use crate::methods::{MethodRequest, default_methods};
 use crate::scorer::Overflow;
 use crate::statistics::Bootstrap;
 use crate::store::DatasetRow;
 use crate::wire::{Object, Shaped};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
 /// The most false-positive rates in a request.
 const MAX_FPR_TARGETS: usize = 32;
-
-/// The most characters of a name.
-const MAX_NAME: usize = 200;
 
 /// Samples to audit, and how.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -49,9 +49,40 @@ pub struct AuditBody {
     /// Which statistics to report.
     #[schema(value_type = Option<AuditMetrics>)]
     metrics: Option<Shaped<Object<AuditMetrics>>>,
+    /// Label of the method that the verdict is about, or its name where that is enough; if left out `ref`, else
+    /// `min_k_plus_plus(k=0.2)`, else the first method.
+    #[schema(value_type = Option<String>, examples("min_k_plus_plus(k=0.2)"))]
+    primary: Option<Shaped<String>>,
+    /// Id of a model that has not seen the members, which computes the same methods; the configured reference model if left out,
+    /// and none with null.
+    #[schema(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "given")]
+    control: Option<Shaped<Option<String>>>,
+    /// `group` compares the classes within the groups of the samples as well.
+    #[schema(value_type = Option<StratifyBy>)]
+    stratify: Option<Shaped<StratifyBy>>,
+    /// The share of members among texts like these. With it each text's score of the primary method becomes a probability,
+    /// which is no better than this share.
+    #[schema(value_type = Option<f64>, exclusive_minimum = 0.0, exclusive_maximum = 1.0)]
+    prior: Option<Shaped<f64>>,
+    /// Known non-members: the id of a calibration, or a share of the audit's own non-members, as in `{"share": 0.5}`. With them texts
+    /// get p-values.
+    #[schema(value_type = Option<CalibrationSource>)]
+    calibration: Option<Shaped<CalibrationSource>>,
+    /// The list of texts at a false discovery rate that the calibration makes; with the defaults if left out.
+    #[schema(value_type = Option<DecisionOptions>)]
+    decisions: Option<Shaped<Object<DecisionOptions>>>,
     /// How many seconds after its submission the audit must have ended; it fails otherwise. For as long as it takes if left out.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
     timeout_seconds: Option<Shaped<u64>>,
+}
+
+/// Reads a field that is null on purpose otherwise than one that is left out.
+///
+/// # Errors
+/// Those of the value.
+pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 impl AuditBody {
@@ -67,8 +98,7 @@ impl AuditBody {
     pub fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<NewAudit, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        let name = check::shaped("/name", self.name, &mut faults);
-        check_name(name.as_deref(), &mut faults);
+        let name = check::job_name(self.name, &mut faults);
         let (pointer, samples) = job_request::submitted(self.samples, self.dataset, dataset, &mut faults)?;
         let totals = samples.totals().map_err(JobError::from)?;
         if faults.is_empty()
@@ -79,7 +109,19 @@ impl AuditBody {
         let neighbors = totals.all_have_neighbors();
         let ids = state.scorer.pool().ids();
         let scope = state.scorer.scope(&ids, model.as_deref(), true, neighbors);
-        let methods = check::methods(self.methods, &scope, &mut faults);
+        let facts = SampleFacts { labelled: totals.members + totals.non_members > 0, grouped: totals.grouped > 0 };
+        let options = EvidenceOptions {
+            primary: check::shaped("/primary", self.primary, &mut faults),
+            control: check::shaped("/control", self.control, &mut faults),
+            stratify: check::shaped("/stratify", self.stratify, &mut faults),
+            prior: check::shaped("/prior", self.prior, &mut faults),
+            calibration: check::shaped("/calibration", self.calibration, &mut faults),
+            decisions: check::shaped("/decisions", self.decisions, &mut faults).map(|Object(decisions)| decisions),
+        };
+        let methods = match self.methods {
+            None => with_default_primary(default_methods(), options.control_model(&scope, facts).as_deref()).into(),
+            methods => check::methods(methods, &scope, &mut faults),
+        };
         if let SubmittedSamples::Inline(samples) = &samples {
             let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
             check::texts("/samples", texts, &methods, &mut faults);
@@ -89,24 +131,21 @@ impl AuditBody {
             check::shaped("/metrics", self.metrics, &mut faults).map(|Object(metrics)| metrics).unwrap_or_default();
         check_metrics(&metrics, &mut faults);
         let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
-        for fault in split_faults(&methods, totals.members + totals.non_members > 0) {
+        for fault in split_faults(&methods, facts.labelled) {
             faults.push(format!("/methods{}", fault.pointer), fault.detail);
         }
-        for fault in metrics.option_faults(&methods, totals.grouped > 0) {
+        for fault in metrics.option_faults(&methods, facts.grouped) {
             faults.push(format!("/metrics{}", fault.pointer), fault.detail);
         }
+        let evidence = options.settle(&methods, &scope, facts).unwrap_or_else(|found| {
+            found.into_iter().for_each(|fault| faults.push(fault.pointer, fault.detail));
+            EvidenceRequest::default()
+        });
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         let (model, methods) = (model.id.clone(), methods.to_vec());
-        let request = AuditRequest { model, methods, overflow, metrics };
+        let request = AuditRequest { model, methods, overflow, metrics, evidence };
         Ok(NewAudit { request, name, samples, idempotency_key: None, timeout })
-    }
-}
-
-fn check_name(name: Option<&str>, faults: &mut RequestFaults) {
-    let characters = name.map(|name| name.chars().count());
-    if let Some(count) = characters.filter(|count| !(1..=MAX_NAME).contains(count)) {
-        faults.push("/name", format!("the name has {count} characters, outside 1 to {MAX_NAME}"));
     }
 }
 

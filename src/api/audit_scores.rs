@@ -118,15 +118,28 @@ fn record(scores: &StoredScores, index: usize, row: &ScoredRow) -> io::Result<Ve
         line.windows.map_or(String::new(), |windows| windows.to_string()),
     ];
     for (place, _) in scores.header.listed() {
-        // In the digits of JSON, so that all formats hold the same number.
-        fields.push(row.scores.scores[place].map_or(Ok(String::new()), |score| serde_json::to_string(&score))?);
+        fields.push(json_number(row.scores.scores[place])?);
     }
-    let alphas: serde_json::Map<String, Value> =
-        line.alpha_used.iter().map(|(label, alpha)| ((*label).to_owned(), (*alpha).into())).collect();
-    fields.push(if alphas.is_empty() { String::new() } else { serde_json::to_string(&alphas)? });
+    fields.push(json_map(&line.alpha_used)?);
     fields.push(if line.errors.is_empty() { String::new() } else { serde_json::to_string(&line.errors)? });
+    fields.push(json_number(line.posterior)?);
+    fields.push(json_map(&line.p_values)?);
+    fields.push(json_number(line.p_value_adjusted)?);
+    fields.push(line.flagged.map_or(String::new(), |flagged| flagged.to_string()));
     fields.extend(scores.columns.iter().map(|name| csv_value(row.columns.get(name).unwrap_or(&Value::Null))));
     Ok(fields)
+}
+
+/// In the digits of JSON, so that all formats hold the same number; empty where there is none.
+fn json_number(number: Option<f64>) -> serde_json::Result<String> {
+    number.map_or(Ok(String::new()), |number| serde_json::to_string(&number))
+}
+
+/// Numbers by label as an object; empty where there are none.
+fn json_map(numbers: &[(&str, f64)]) -> serde_json::Result<String> {
+    let object: serde_json::Map<String, Value> =
+        numbers.iter().map(|(label, number)| ((*label).to_owned(), (*number).into())).collect();
+    if object.is_empty() { Ok(String::new()) } else { serde_json::to_string(&object) }
 }
 
 /// What came along as a field of CSV; lists and objects are JSON.

@@ -9,8 +9,9 @@ use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
 use super::sample_line::SampleLine;
+use super::score_calibration;
 use super::{ApiState, answer, dataset_check, job_events, job_list, job_request};
-use crate::audits::{AuditKind, AuditRequest, AuditSnapshot, NewAudit};
+use crate::audits::{AuditKind, AuditRequest, AuditSnapshot, Calibration, CalibrationSource, NewAudit};
 use crate::datasets::{DatasetError, SubmittedSamples};
 use crate::jobs::{JobError, JobKind};
 use crate::scorer::{Plan, ScorerError};
@@ -96,7 +97,11 @@ pub async fn submit(
     {
         dataset_check::methods_fit(&state, dataset, &new.request.methods).await?;
     }
-    check_fit(&state, &new.request).await?;
+    let calibration = match &new.request.evidence.calibration {
+        Some(CalibrationSource::Stored(id)) => Some(score_calibration::named(&state, id).await?),
+        _ => None,
+    };
+    check_fit(&state, &new.request, calibration.as_deref()).await?;
     job_request::refuse_lost_work(&state)?;
     let audit = state.audits.submit(NewAudit { idempotency_key: key, ..new }).await?;
     let audit = job_request::awaited(&state, &state.audits, audit, &headers).await;
@@ -125,9 +130,12 @@ async fn named_dataset(state: &ApiState, id: &str, key: Option<&str>) -> Result<
     Ok(earlier.ok_or(DatasetError::Unknown)?)
 }
 
-/// Refuses methods that the models do not fit, where the models are open by now; otherwise the audit finds out.
-async fn check_fit(state: &ApiState, request: &AuditRequest) -> Result<(), Problem> {
+/// Refuses methods that the models or the calibration do not fit, where the models are open by now; otherwise the audit finds out.
+async fn check_fit(state: &ApiState, request: &AuditRequest, calibration: Option<&Calibration>) -> Result<(), Problem> {
     match tokio::time::timeout(FIT_TIME, state.scorer.bind(&Plan::from(request))).await {
+        Ok(Ok(bound)) => {
+            calibration.map_or(Ok(()), |calibration| score_calibration::places(calibration, &bound).map(|_| ()))
+        }
         Ok(Err(error @ (ScorerError::Unfit(_) | ScorerError::Masked(_)))) => Err(error.into()),
         _ => Ok(()),
     }

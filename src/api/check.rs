@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// The methods of a request as they are read: a fault of type in one hides none of the others.
 pub type MethodRequests = Shaped<BoundedList<Shaped<MethodRequest>, MAX_METHODS>>;
 
+/// The most characters of a job's name.
+const MAX_NAME: usize = 200;
+
 /// The most faults that are listed; the rest is counted.
 const MAX_LISTED: usize = 100;
 
@@ -73,6 +76,16 @@ pub fn model(
 pub fn shaped<T>(at: &str, value: Option<Shaped<T>>, faults: &mut RequestFaults) -> Option<T> {
     let Shaped(value) = value?;
     value.map_err(|fault| faults.push(format!("{at}{}", fault.pointer), fault.detail)).ok()
+}
+
+/// What a client calls a job.
+pub fn job_name(name: Option<Shaped<String>>, faults: &mut RequestFaults) -> Option<String> {
+    let name = shaped("/name", name, faults);
+    let characters = name.as_ref().map(|name| name.chars().count());
+    if let Some(count) = characters.filter(|count| !(1..=MAX_NAME).contains(count)) {
+        faults.push("/name", format!("the name has {count} characters, outside 1 to {MAX_NAME}"));
+    }
+    name
 }
 
 /// The methods of a request, or the default ones.

@@ -1,7 +1,7 @@
 //! What jobs, datasets and the store refuse or fail of, as problems.
 
 use super::problem::{Kind, PointedFault, Problem};
-use crate::audits::AuditError;
+use crate::audits::{AuditError, CalibrationMismatch};
 use crate::datasets::DatasetError;
 use crate::finetunes::RemoveError;
 use crate::jobs::{FailureKind, FailureRecord, JobError};
@@ -17,6 +17,12 @@ impl From<AuditError> for Problem {
             AuditError::Store(error) => error.into(),
             AuditError::Internal(cause) => Self::internal(cause),
         }
+    }
+}
+
+impl From<CalibrationMismatch> for Problem {
+    fn from(mismatch: CalibrationMismatch) -> Self {
+        Self::new(Kind::Conflict, mismatch.to_string())
     }
 }
 
@@ -84,7 +90,7 @@ impl From<&FailureRecord> for Problem {
             | FailureKind::Unavailable
             | FailureKind::StoreFull
             | FailureKind::StoreFailed => Kind::Unavailable,
-            FailureKind::ModelChanged | FailureKind::DatasetGone => Kind::Conflict,
+            FailureKind::ModelChanged | FailureKind::DatasetGone | FailureKind::UnfitCalibration => Kind::Conflict,
             FailureKind::TooLarge => Kind::TooLarge,
             FailureKind::DeadlineExceeded => Kind::DeadlineExceeded,
             FailureKind::Abandoned | FailureKind::Internal => Kind::Internal,

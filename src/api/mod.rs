@@ -16,6 +16,9 @@ mod audit_request;
 mod audit_scores;
 mod audit_view;
 mod audits;
+mod calibration_request;
+mod calibration_view;
+mod calibrations;
 mod check;
 mod dataset_check;
 mod datasets;
@@ -30,6 +33,9 @@ mod job_events;
 mod job_list;
 mod job_problems;
 mod job_request;
+mod memorization;
+mod memorization_request;
+mod memorization_view;
 mod methods;
 mod middleware;
 mod model_view;
@@ -44,17 +50,24 @@ mod root;
 mod route_rules;
 mod sample_line;
 mod score;
+mod score_calibration;
 mod score_request;
+mod trial_request;
+mod trial_texts;
+mod trial_view;
+mod trials;
 mod upload;
 
-use crate::audits::Audits;
+use crate::audits::{Audits, Calibrations, Trials};
 use crate::config::{LimitSettings, Settings};
 use crate::finetunes::Finetunes;
+use crate::memorization::Memorizations;
 use crate::scorer::Scorer;
 use crate::telemetry::{self, MetricsExporter};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
+use score_calibration::CalibrationCache;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
@@ -69,8 +82,16 @@ pub struct ApiState {
     pub scorer: Scorer,
     /// The audits, over the same scorer.
     pub audits: Audits,
+    /// The calibrations, over the same scorer.
+    pub calibrations: Calibrations,
+    /// Those that were used lately.
+    pub calibration_cache: CalibrationCache,
+    /// The tests that need no threshold, over the same scorer.
+    pub trials: Trials,
     /// The fine-tunes of its models.
     pub finetunes: Finetunes,
+    /// The looks at what its models have memorized.
+    pub memorizations: Memorizations,
     /// What one request may ask for. `limits.text` is kept by the scorer.
     pub limits: LimitSettings,
     /// The largest request body, in bytes: `server.body_limit`.
@@ -83,20 +104,29 @@ pub struct ApiState {
     pub draining: CancellationToken,
 }
 
+/// The jobs of every kind, as routes submit them and look at them; cheap to clone.
+#[derive(Clone)]
+pub struct RoutedJobs {
+    pub audits: Audits,
+    pub calibrations: Calibrations,
+    pub trials: Trials,
+    pub finetunes: Finetunes,
+    pub memorizations: Memorizations,
+}
+
 impl ApiState {
     /// The parts under the limits of the settings.
-    pub fn new(
-        scorer: Scorer,
-        audits: Audits,
-        finetunes: Finetunes,
-        metrics: MetricsExporter,
-        settings: &Settings,
-    ) -> Self {
+    pub fn new(scorer: Scorer, jobs: RoutedJobs, metrics: MetricsExporter, settings: &Settings) -> Self {
         let Settings { server, limits, .. } = settings;
+        let RoutedJobs { audits, calibrations, trials, finetunes, memorizations } = jobs;
         Self {
             scorer,
             audits,
+            calibrations,
+            calibration_cache: CalibrationCache::default(),
+            trials,
             finetunes,
+            memorizations,
             limits: limits.clone(),
             body_limit: server.body_limit.as_u64(),
             request_timeout: server.request_timeout,
@@ -129,10 +159,22 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(audits::cancel))
         .routes(routes!(audits::events))
         .routes(routes!(audit_comparison::compare))
+        .routes(routes!(calibrations::submit, calibrations::list))
+        .routes(routes!(calibrations::get, calibrations::delete))
+        .routes(routes!(calibrations::cancel))
+        .routes(routes!(calibrations::events))
+        .routes(routes!(trials::submit, trials::list))
+        .routes(routes!(trials::get, trials::delete))
+        .routes(routes!(trials::cancel))
+        .routes(routes!(trials::events))
         .routes(routes!(finetunes::submit, finetunes::list))
         .routes(routes!(finetunes::get, finetunes::delete))
         .routes(routes!(finetunes::cancel))
         .routes(routes!(finetunes::events))
+        .routes(routes!(memorization::submit, memorization::list))
+        .routes(routes!(memorization::get, memorization::delete))
+        .routes(routes!(memorization::cancel))
+        .routes(routes!(memorization::events))
         .routes(routes!(datasets::upload, datasets::list))
         .routes(routes!(datasets::get, datasets::delete))
         .routes(routes!(models::models))
@@ -160,7 +202,10 @@ fn frame() -> OpenApi {
         tags(
             (name = "scoring", description = "Scores while the client waits"),
             (name = "audits", description = "Labelled samples in, a report out"),
+            (name = "calibrations", description = "Known non-members in, p-values of other texts out"),
+            (name = "tests", description = "Texts and comparable ones that the model cannot have seen in, a p-value out"),
             (name = "finetunes", description = "Texts that a model has not seen in, an adapter out"),
+            (name = "memorization", description = "How much of texts a model completes word by word"),
             (name = "datasets", description = "Samples that several audits can use"),
             (name = "service", description = "What is served"),
             (name = "operation", description = "Health, metrics and this document")

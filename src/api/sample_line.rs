@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 /// The columns of a table before and after those of the methods.
 pub const LEADING: [&str; 7] = ["index", "id", "label", "group", "scored_tokens", "truncated", "windows"];
-pub const TRAILING: [&str; 2] = ["alpha_used", "errors"];
+pub const TRAILING: [&str; 6] = ["alpha_used", "errors", "posterior", "p_values", "p_value_adjusted", "flagged"];
 
 /// One sample.
 #[derive(Serialize, ToSchema)]
@@ -38,9 +38,22 @@ pub struct SampleLine<'a> {
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
     pub alpha_used: Vec<(&'a str, f64)>,
+    /// The probability that the text is a member, by its score of the primary method and the prior that the audit states.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub posterior: Option<f64>,
     /// What could not be computed, and why.
     #[schema(value_type = Vec<TextError>)]
     pub errors: Vec<&'a TextError>,
+    /// By label of a method: the p-value of the text's cluster against known non-members, where the audit has a calibration.
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
+    pub p_values: Vec<(&'a str, f64)>,
+    /// That of the method that decides, adjusted for the number of texts tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value_adjusted: Option<f64>,
+    /// Whether the text is on the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flagged: Option<bool>,
     /// What came along with the sample, as long as the samples are kept.
     #[serde(skip_serializing_if = "ExtraColumns::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, required = false)]
@@ -64,7 +77,11 @@ impl<'a> SampleLine<'a> {
                 .listed()
                 .filter_map(|(place, column)| Some((&*column.method.label, row.scores[place]?)))
                 .collect(),
+            posterior: row.posterior,
             errors: row.errors.iter().filter(|error| error.label.as_ref().is_none_or(known)).collect(),
+            p_values: row.p_values.iter().map(|(label, p_value)| (&**label, *p_value)).collect(),
+            p_value_adjusted: row.p_value_adjusted,
+            flagged: row.flagged,
             columns,
         }
     }

@@ -6,7 +6,9 @@ use super::inputs::Inputs;
 use super::middleware::{Arrival, ScoredWork};
 use super::problem::{Kind, Problem};
 use super::problems::ScoreProblems;
+use super::score_calibration::{CalibrationEcho, RequestCalibration, places};
 use super::{ApiState, answer};
+use crate::audits::CalibrationMismatch;
 use crate::methods::{LabelledMethod, MethodRequest};
 use crate::pool::ModelInfo;
 use crate::scorer::{Bound, Input, Overflow, Plan, Scored, ScorerError, TextResult, Usage};
@@ -43,6 +45,10 @@ pub struct ScoreRequest {
     /// `tokens` lists every token with what it adds to the scores.
     #[schema(examples("tokens"), value_type = Option<Vec<String>>)]
     pub(super) details: Option<Shaped<BoundedList<String, MAX_DETAILS>>>,
+    /// Id of a calibration by the same model, adapter, methods and `overflow`: every score gets a p-value against its known
+    /// non-members.
+    #[schema(value_type = Option<String>)]
+    pub(super) calibration: Option<Shaped<String>>,
 }
 
 /// The scores.
@@ -54,6 +60,9 @@ pub struct ScoreResponse {
     /// One result a text, in order.
     results: Vec<TextResult>,
     usage: Usage,
+    /// The calibration, where the request names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calibration: Option<CalibrationEcho>,
 }
 
 /// Score texts.
@@ -82,19 +91,39 @@ pub async fn score(
 ) -> Result<Response, Problem> {
     // Looking for texts that are scored and put before others hashes them all: no work for the threads that answer everybody.
     let checking = state.clone();
-    let (plan, inputs) = state.scorer.workers().run(move || request.check(&checking)).await??;
+    let CheckedScore { plan, inputs, calibration } =
+        state.scorer.workers().run(move || request.check(&checking)).await??;
+    let calibration = match calibration {
+        Some(id) => Some(RequestCalibration::new(&state, id, &inputs).await?),
+        None => None,
+    };
     let deadline = arrival.deadline(state.request_timeout);
-    let work = run(&state, &plan, inputs, deadline);
+    let work = run(&state, &plan, inputs, deadline, calibration.as_ref());
     let done = match deadline {
         // The engine keeps the deadline; this keeps it for what happens around the engine.
-        Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| None),
-        None => Ok(work.await),
+        Some(at) => {
+            let late = |_| Problem::of_scoring(None, state.request_timeout);
+            tokio::time::timeout_at(at.into(), work).await.map_err(late)?
+        }
+        None => work.await,
     };
-    let (bound, scored) =
-        done.and_then(|done| done.map_err(Some)).map_err(|error| Problem::of_scoring(error, state.request_timeout))?;
+    let (bound, mut scored, places) = done?;
     let (model, methods) = (bound.models[0].info.clone(), bound.methods.to_vec());
     let work = ScoredWork { model: model.id.clone(), texts: scored.results.len(), tokens: scored.usage.tokens };
-    let response = ScoreResponse { model, methods, results: scored.results, usage: scored.usage };
+    let calibration = match calibration {
+        None => None,
+        Some(calibration) => {
+            // To fold and hash all texts is no work for the threads that answer everybody.
+            let add = move || {
+                let echo = calibration.add_p_values(&places, &bound.methods, &mut scored.results)?;
+                Ok::<_, CalibrationMismatch>((scored, echo))
+            };
+            let echo;
+            (scored, echo) = state.scorer.workers().run(add).await??;
+            Some(echo)
+        }
+    };
+    let response = ScoreResponse { model, methods, results: scored.results, usage: scored.usage, calibration };
     let mut response = answer::json(&state, response).await?;
     response.extensions_mut().insert(work);
     Ok(response)
@@ -105,15 +134,26 @@ async fn run(
     plan: &Plan,
     inputs: Vec<Input>,
     deadline: Option<Instant>,
-) -> Result<(Arc<Bound>, Scored), ScorerError> {
-    let bound = state.scorer.bind(plan).await?;
-    let scored = state.scorer.score(&bound, inputs, deadline).await?;
-    Ok((bound, scored))
+    calibration: Option<&RequestCalibration>,
+) -> Result<(Arc<Bound>, Scored, Vec<usize>), Problem> {
+    let failed = |error: ScorerError| Problem::of_scoring(Some(error), state.request_timeout);
+    let bound = state.scorer.bind(plan).await.map_err(failed)?;
+    let places = calibration.map_or(Ok(Vec::new()), |used| places(&used.calibration, &bound))?;
+    let scored = state.scorer.score(&bound, inputs, deadline).await.map_err(failed)?;
+    Ok((bound, scored, places))
+}
+
+/// A request without faults.
+struct CheckedScore {
+    plan: Plan,
+    inputs: Vec<Input>,
+    /// Id of the calibration.
+    calibration: Option<String>,
 }
 
 impl ScoreRequest {
     /// The request as the scorer takes it, or everything that is wrong with it.
-    fn check(self, state: &ApiState) -> Result<(Plan, Vec<Input>), Problem> {
+    fn check(self, state: &ApiState) -> Result<CheckedScore, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let inputs = match self.inputs {
@@ -135,9 +175,11 @@ impl ScoreRequest {
         let details = check::shaped("/details", self.details, &mut faults);
         let tokens = details.is_some_and(|BoundedList(details)| wants_tokens(&details, &mut faults));
         let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
+        let calibration = check::shaped("/calibration", self.calibration, &mut faults);
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
-        Ok((Plan { model: model.id.clone(), methods, overflow, tokens, splits: Arc::new([]) }, inputs))
+        let plan = Plan { model: model.id.clone(), methods, overflow, tokens, splits: Arc::new([]) };
+        Ok(CheckedScore { plan, inputs, calibration })
     }
 }
 

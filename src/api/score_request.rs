@@ -17,6 +17,7 @@ enum ScoreField {
     Methods,
     Overflow,
     Details,
+    Calibration,
 }
 
 impl RequestBody for ScoreRequest {
@@ -38,7 +39,8 @@ impl<'de> Visitor<'de> for ScoreRequestVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ScoreRequest, A::Error> {
-        let (mut model, mut inputs, mut methods, mut overflow, mut details) = (None, None, None, None, None);
+        let (mut model, mut inputs, mut methods, mut overflow) = (None, None, None, None);
+        let (mut details, mut calibration) = (None, None);
         while let Some(field) = map.next_key()? {
             match field {
                 ScoreField::Model if model.is_none() => model = Some(map.next_value()?),
@@ -48,11 +50,13 @@ impl<'de> Visitor<'de> for ScoreRequestVisitor {
                 ScoreField::Methods if methods.is_none() => methods = Some(map.next_value()?),
                 ScoreField::Overflow if overflow.is_none() => overflow = Some(map.next_value()?),
                 ScoreField::Details if details.is_none() => details = Some(map.next_value()?),
+                ScoreField::Calibration if calibration.is_none() => calibration = Some(map.next_value()?),
                 ScoreField::Model => return Err(A::Error::duplicate_field("model")),
                 ScoreField::Inputs => return Err(A::Error::duplicate_field("inputs")),
                 ScoreField::Methods => return Err(A::Error::duplicate_field("methods")),
                 ScoreField::Overflow => return Err(A::Error::duplicate_field("overflow")),
                 ScoreField::Details => return Err(A::Error::duplicate_field("details")),
+                ScoreField::Calibration => return Err(A::Error::duplicate_field("calibration")),
             }
         }
         Ok(ScoreRequest {
@@ -61,6 +65,7 @@ impl<'de> Visitor<'de> for ScoreRequestVisitor {
             methods: methods.flatten(),
             overflow: overflow.flatten(),
             details: details.flatten(),
+            calibration: calibration.flatten(),
         })
     }
 }

@@ -1,9 +1,11 @@
 //! The jobs of a service: they start with it, and end before it does.
 
-use crate::audits::{AuditKind, Audits};
+use crate::api::RoutedJobs;
+use crate::audits::{AuditKind, CalibrationKind, TrialJob};
 use crate::config::Settings;
-use crate::finetunes::{AdapterShelf, FinetuneKind, Finetunes};
+use crate::finetunes::{AdapterShelf, FinetuneKind};
 use crate::jobs::Jobs;
+use crate::memorization::MemorizationKind;
 use crate::scorer::Scorer;
 use crate::store::Store;
 use tokio_util::sync::CancellationToken;
@@ -11,8 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// Jobs of every kind.
 #[derive(Clone)]
 pub struct ServiceJobs {
-    pub audits: Audits,
-    pub finetunes: Finetunes,
+    pub routed: RoutedJobs,
     closing: CancellationToken,
 }
 
@@ -29,16 +30,26 @@ impl ServiceJobs {
         let finetune = FinetuneKind::new(scorer.clone(), shelf.clone());
         let closing = CancellationToken::new();
         tokio::spawn(shelf.keep_up(closing.clone()));
-        Ok(Self {
+        let routed = RoutedJobs {
             audits: Jobs::start(store.clone(), settings.store.clone(), AuditKind::scored_by(scorer.clone())),
+            calibrations: Jobs::start(store.clone(), settings.store.clone(), CalibrationKind::new(scorer.clone())),
+            trials: Jobs::start(store.clone(), settings.store.clone(), TrialJob::new(scorer.clone())),
             finetunes: Jobs::start(store.clone(), settings.store.clone(), finetune),
-            closing,
-        })
+            memorizations: Jobs::start(store.clone(), settings.store.clone(), MemorizationKind::new(scorer.clone())),
+        };
+        Ok(Self { routed, closing })
     }
 
     /// Takes no more jobs, and waits until those that run here have stopped.
     pub async fn shutdown(&self) {
         self.closing.cancel();
-        tokio::join!(self.audits.shutdown(), self.finetunes.shutdown());
+        let RoutedJobs { audits, calibrations, trials, finetunes, memorizations } = &self.routed;
+        tokio::join!(
+            audits.shutdown(),
+            calibrations.shutdown(),
+            trials.shutdown(),
+            finetunes.shutdown(),
+            memorizations.shutdown()
+        );
     }
 }

@@ -53,12 +53,14 @@ pub struct SeparationDifference {
 
 /// Compares `methods` of two audits, in order.
 ///
-/// `labels` has one place for each sample: whether it is a member. Unless all samples have a label, the samples count as
+/// `labels` has one place for each sample: whether it is a member; so has `clusters`, where equal numbers are one cluster, and a
+/// sample beyond its end is a cluster by itself. Unless all samples have a label, the samples count as
 /// unlabelled, and the answer has only the mean difference of the scores. `resampling` says how to draw the samples anew;
 /// its confidence is also that of DeLong's interval, 95 % without it. The result is of no use once it is not `wanted` any
 /// more. O(n log n) for each method and O(n) for each of its replicates.
 pub fn audit_difference(
     labels: &[Option<bool>],
+    clusters: &[usize],
     methods: &[PairedMethod],
     resampling: Option<&Bootstrap>,
     wanted: &dyn Fn() -> bool,
@@ -67,12 +69,12 @@ pub fn audit_difference(
     let Some(labels) = labels.iter().copied().collect::<Option<Vec<bool>>>() else {
         return methods.iter().map(unlabelled_difference).collect();
     };
-    let resampled = resampling.map_or(Vec::new(), |settings| resample(&labels, &methods, settings, wanted));
+    let resampled = resampling.map_or(Vec::new(), |settings| resample(&labels, clusters, &methods, settings, wanted));
     let confidence = resampling.map_or(Bootstrap::default().confidence, |settings| settings.confidence);
     let difference = |(place, method): (usize, &PairedMethod)| MethodDifference {
         label: Arc::clone(&method.label),
         scored: method.pairs().count(),
-        separation: separation_difference(&labels, method, resampled.get(2 * place + 1), confidence),
+        separation: separation_difference(&labels, clusters, method, resampled.get(2 * place + 1), confidence),
         mean_difference: None,
     };
     methods.iter().enumerate().map(difference).collect()
@@ -84,13 +86,14 @@ impl PairedMethod {
         self.a.iter().zip(&self.b).filter_map(|(a, b)| a.zip(*b))
     }
 
-    /// The samples that have both scores, with their labels.
-    fn labelled_pairs(&self, labels: &[bool]) -> Vec<PairedScore> {
-        let scores = labels.iter().zip(self.a.iter().zip(&self.b));
-        let paired = |(&member, (a, b)): (&bool, (&Option<f64>, &Option<f64>))| {
-            Some(PairedScore { member, first: (*a)?, second: (*b)? })
+    /// The samples that have both scores, with their labels and clusters. A sample beyond the clusters is its own.
+    fn labelled_pairs(&self, labels: &[bool], clusters: &[usize]) -> Vec<(PairedScore, usize)> {
+        let paired = |place: usize| {
+            let (first, second) = (*self.a.get(place)?, *self.b.get(place)?);
+            let cluster = clusters.get(place).copied().unwrap_or(clusters.len() + place);
+            Some((PairedScore { member: labels[place], first: first?, second: second? }, cluster))
         };
-        scores.filter_map(paired).collect()
+        (0..labels.len()).filter_map(paired).collect()
     }
 }
 
@@ -117,11 +120,12 @@ fn unlabelled_difference(method: &PairedMethod) -> MethodDifference {
 
 fn separation_difference(
     labels: &[bool],
+    clusters: &[usize],
     method: &PairedMethod,
     resampled: Option<&ColumnBootstrap>,
     confidence: f64,
 ) -> Option<SeparationDifference> {
-    let pairs = method.labelled_pairs(labels);
+    let (pairs, clusters): (Vec<PairedScore>, Vec<usize>) = method.labelled_pairs(labels, clusters).into_iter().unzip();
     let area = |score: fn(&PairedScore) -> f64| {
         let labelled = |pair: &PairedScore| LabelledScore { score: score(pair), member: pair.member };
         auroc(&pairs.iter().map(labelled).collect::<Vec<_>>()).ok()
@@ -129,7 +133,7 @@ fn separation_difference(
     Some(SeparationDifference {
         auroc_a: area(|pair| pair.first)?,
         auroc_b: area(|pair| pair.second)?,
-        difference: delong(&pairs, confidence).ok()?,
+        difference: delong(&pairs, &clusters, confidence).ok()?,
         bootstrap_interval: resampled.and_then(|resampled| resampled.versus_baseline?.interval),
     })
 }
@@ -137,6 +141,7 @@ fn separation_difference(
 /// Of each method two columns: audit a, then audit b with audit a as its baseline.
 fn resample(
     labels: &[bool],
+    clusters: &[usize],
     methods: &[PairedMethod],
     settings: &Bootstrap,
     wanted: &dyn Fn() -> bool,
@@ -145,7 +150,7 @@ fn resample(
         let a = BootstrapColumn { scores: &method.a, baseline: None };
         [a, BootstrapColumn { scores: &method.b, baseline: Some(2 * place) }]
     });
-    bootstrap(labels, &columns.collect::<Vec<_>>(), &[], settings, wanted)
+    bootstrap(labels, clusters, &columns.collect::<Vec<_>>(), &[], settings, wanted)
 }
 
 #[cfg(test)]
@@ -169,7 +174,7 @@ mod tests {
     #[test]
     fn labelled_audits_are_compared_by_their_separation() {
         let settings = Bootstrap { replicates: 200, ..Bootstrap::default() };
-        let differences = audit_difference(&labels(true), &[method(), method()], Some(&settings), &|| true);
+        let differences = audit_difference(&labels(true), &[], &[method(), method()], Some(&settings), &|| true);
         assert_eq!((differences.len(), &differences[0]), (2, &differences[1]));
         let difference = &differences[0];
         assert_eq!((&*difference.label, difference.scored, difference.mean_difference), ("loss", 10, None));
@@ -184,20 +189,20 @@ mod tests {
         let PairedMethod { a, b, .. } = on_common_samples(&method());
         let columns =
             [BootstrapColumn { scores: &a, baseline: None }, BootstrapColumn { scores: &b, baseline: Some(0) }];
-        let within = bootstrap(&LABELS, &columns, &[], &settings, &|| true);
+        let within = bootstrap(&LABELS, &[], &columns, &[], &settings, &|| true);
         assert_eq!(separation.bootstrap_interval, within[1].versus_baseline.and_then(|paired| paired.interval));
     }
 
     #[test]
     fn without_replicates_there_is_no_bootstrap_interval() {
-        let differences = audit_difference(&labels(true), &[method()], None, &|| true);
+        let differences = audit_difference(&labels(true), &[], &[method()], None, &|| true);
         let separation = differences[0].separation.as_ref().expect("both classes");
         assert!(separation.bootstrap_interval.is_none() && separation.difference.interval.is_some());
     }
 
     #[test]
     fn unlabelled_audits_are_compared_by_their_scores() {
-        let differences = audit_difference(&labels(false), &[method()], Some(&Bootstrap::default()), &|| true);
+        let differences = audit_difference(&labels(false), &[], &[method()], Some(&Bootstrap::default()), &|| true);
         let mean = differences[0].mean_difference.expect("scores");
         // The sum of the differences is 0.5 + 0.3 - 0.1 - 0.5.
         assert!((mean - 0.02).abs() < 1e-12 && differences[0].separation.is_none());
@@ -209,14 +214,14 @@ mod tests {
     fn what_has_no_difference_is_left_out() {
         let empty = PairedMethod { label: "zlib".into(), a: vec![None; 12], b: vec![Some(1.0); 12] };
         for labelled in [false, true] {
-            let differences = audit_difference(&labels(labelled), std::slice::from_ref(&empty), None, &|| true);
+            let differences = audit_difference(&labels(labelled), &[], std::slice::from_ref(&empty), None, &|| true);
             assert_eq!(differences[0].scored, 0);
             assert!(differences[0].separation.is_none() && differences[0].mean_difference.is_none());
         }
         // Only members are scored by both.
         let of_one_class = |score: f64| LABELS.iter().map(|member| member.then_some(score)).collect();
         let method = PairedMethod { label: "ref".into(), a: of_one_class(1.0), b: of_one_class(2.0) };
-        let differences = audit_difference(&labels(true), &[method], Some(&Bootstrap::default()), &|| true);
+        let differences = audit_difference(&labels(true), &[], &[method], Some(&Bootstrap::default()), &|| true);
         assert_eq!((differences[0].scored, &differences[0].separation), (6, &None));
     }
 }

@@ -1,6 +1,6 @@
 //! What an audit is refused for, and what it fails of.
 
-use crate::engine::{EngineError, Refusal};
+use super::calibrations::CalibrationMismatch;
 use crate::finetunes::FinetuneError;
 use crate::jobs::JobError;
 use crate::scorer::ScorerError;
@@ -33,6 +33,14 @@ pub enum AuditError {
     Internal(String),
 }
 
+impl AuditError {
+    /// Whether the same may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_retryable())
+    }
+}
+
 /// Why an audit that was accepted has no report.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditFailure {
@@ -51,6 +59,9 @@ pub enum AuditFailure {
     /// The model cannot be tuned on a share of the samples.
     #[error(transparent)]
     Tuning(#[from] FinetuneError),
+    /// The scores cannot be compared with those of the calibration.
+    #[error(transparent)]
+    Calibration(#[from] CalibrationMismatch),
     /// Our own fault.
     #[error("the results cannot be written: {0}")]
     Unwritable(String),
@@ -62,20 +73,11 @@ impl AuditFailure {
         match self {
             Self::Scorer(error) => error.is_retryable(),
             Self::Store(error) => error.is_retryable(),
-            Self::ModelChanged(_) | Self::ForeignResults | Self::Tuning(_) | Self::Unwritable(_) => false,
-        }
-    }
-
-    /// Whether the process cannot go on, so that another one has to run the audit.
-    pub fn ends_process(&self) -> bool {
-        match self {
-            Self::Scorer(ScorerError::Refused(refusal)) => {
-                matches!(refusal, Refusal::DeviceLost(_) | Refusal::Draining)
-            }
-            Self::Scorer(ScorerError::Failed(error)) => {
-                matches!(error, EngineError::DeviceLost(_) | EngineError::ShuttingDown)
-            }
-            _ => false,
+            Self::ModelChanged(_)
+            | Self::ForeignResults
+            | Self::Tuning(_)
+            | Self::Calibration(_)
+            | Self::Unwritable(_) => false,
         }
     }
 }

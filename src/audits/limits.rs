@@ -31,7 +31,8 @@ pub fn check_cost(request: &AuditRequest, totals: &SampleTotals) -> Result<usize
     let rates = 1 + request.metrics.fpr_targets.len();
 
     let of_groups = groups.saturating_mul(columns).saturating_mul(rates).saturating_mul(SCORES_OF_A_RATE);
-    let scores = samples.saturating_mul(columns + SCORES_OF_A_SAMPLE).saturating_add(of_groups);
+    let scored = if request.evidence.control.is_some() { 2 * columns } else { columns };
+    let scores = samples.saturating_mul(scored + SCORES_OF_A_SAMPLE).saturating_add(of_groups);
     let scores = scores.saturating_add(request.metrics.option_cost(groups));
     if scores > MAX_SCORES {
         return Err(AuditError::TooManyScores { scores, limit: MAX_SCORES });
@@ -53,6 +54,7 @@ pub fn check_cost(request: &AuditRequest, totals: &SampleTotals) -> Result<usize
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audits::evidence::EvidenceRequest;
     use crate::audits::request::AuditMetrics;
     use crate::methods::default_methods;
     use crate::scorer::Overflow;
@@ -66,6 +68,7 @@ mod tests {
             methods: default_methods(),
             overflow: Overflow::Error,
             metrics: AuditMetrics { bootstrap, ..AuditMetrics::default() },
+            evidence: EvidenceRequest::default(),
         };
         let grouped = if groups > 0 { samples } else { 0 };
         check_cost(&request, &SampleTotals { samples, groups, grouped, ..SampleTotals::default() })

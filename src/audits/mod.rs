@@ -13,9 +13,15 @@
 //! - a model that is reloaded while an audit runs is waited for.
 
 mod audit_difference;
+mod calibrations;
+mod cluster_ids;
 mod columns;
+mod control_scoring;
+mod decisions;
 mod error;
+mod evidence;
 mod failure;
+mod job_run;
 mod jobs;
 mod limits;
 mod metric_checks;
@@ -25,21 +31,35 @@ mod paired_samples;
 mod profiles;
 mod report;
 mod request;
+mod result_evidence;
 mod results;
 mod run;
+mod run_event;
 mod sample_index;
+mod sample_scoring;
 mod scored_rows;
 mod scoring;
 mod selected_tokens;
 mod split;
+mod split_outcome;
 mod stored_scores;
 mod subject;
 mod token_selection;
+mod trials;
 mod tuned_splits;
 
 pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
+pub use calibrations::{
+    CalibratedMethod, Calibration, CalibrationKind, CalibrationMismatch, CalibrationReport, Calibrations,
+    NewCalibration, calibrate,
+};
 pub use columns::Column;
+pub use decisions::{CalibrationShare, CalibrationSource, DecisionRequest, Decisions, MethodCalibration};
 pub use error::{AuditError, AuditFailure};
+pub use evidence::{
+    BlindFindings, ControlFindings, DecisionOptions, EvidenceOptions, EvidenceRequest, LengthFindings, Placebo,
+    SampleFacts, StratifyBy, Verdict, VerdictReason, VerdictState, with_default_primary,
+};
 pub use jobs::{AuditKind, AuditSnapshot, Audits, NewAudit};
 pub use limits::MAX_SAMPLES;
 pub use metric_options::{AverageOver, ProfileOptions};
@@ -51,9 +71,17 @@ pub use report::{
 };
 pub use request::{AuditMetrics, AuditRequest};
 pub use results::{AuditResults, SampleScores};
-pub use run::{AuditOutcome, RunEvent, run};
+pub use run::{AuditOutcome, run};
+pub use run_event::RunEvent;
 pub use scored_rows::{ScoreReader, ScoredRow};
 pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens};
+pub use split_outcome::SplitOutcome;
 pub use stored_scores::{ScoreHeader, StoredScores};
 pub use subject::AuditSubject;
-pub use tuned_splits::{SplitOutcome, TuningProgress, split_faults};
+pub use trials::{
+    Canary, Commitment, MAX_SHUFFLES, NamedTrialText, NewTrial, OrderTexts, PairedDocument, TrialExclusion, TrialJob,
+    TrialKind, TrialLayout, TrialMethod, TrialOptions, TrialReason, TrialReport, TrialRequest, TrialSamples,
+    TrialStatistics, TrialSubject, TrialText, TrialTexts, TrialVerdict, Trials, commitment_fault, run_trial,
+    trial_method_faults,
+};
+pub use tuned_splits::{TuningProgress, split_faults};

@@ -4,12 +4,14 @@ use super::metric_options::ProfileOptions;
 use super::profiles::AuditProfiles;
 use super::results::SampleScores;
 use crate::engine::Stats;
+use crate::statistics::PriorTestSums;
 use std::collections::BTreeMap;
 
 /// Position profiles to which samples are added in their own order, whatever the order they come in: sums of `f64` depend on
 /// it, and a report must not depend on the time at which its samples were done.
 pub struct OrderedProfile {
     profiles: AuditProfiles,
+    prior: PriorTestSums,
     /// The first sample that was not added.
     next: usize,
     /// Samples that came before an earlier one.
@@ -19,6 +21,7 @@ pub struct OrderedProfile {
 /// What a profile takes of a sample.
 struct WaitingSample {
     member: Option<bool>,
+    cluster: Option<usize>,
     group: Option<String>,
     stats: Stats,
 }
@@ -26,21 +29,31 @@ struct WaitingSample {
 impl OrderedProfile {
     /// Empty profiles.
     pub fn new(options: ProfileOptions) -> Self {
-        Self { profiles: AuditProfiles::new(options), next: 0, waiting: BTreeMap::new() }
+        Self {
+            profiles: AuditProfiles::new(options),
+            prior: PriorTestSums::default(),
+            next: 0,
+            waiting: BTreeMap::new(),
+        }
     }
 
     /// Adds the statistics of the sample at this place, none where it could not be run.
     pub fn add(&mut self, row: usize, sample: &SampleScores, stats: Stats) {
-        self.waiting.insert(row, WaitingSample { member: sample.member, group: sample.group.clone(), stats });
-        while let Some(WaitingSample { member, group, stats }) = self.waiting.remove(&self.next) {
+        let SampleScores { member, cluster, group, .. } = sample;
+        let sample = WaitingSample { member: *member, cluster: *cluster, group: group.clone(), stats };
+        self.waiting.insert(row, sample);
+        while let Some(WaitingSample { member, cluster, group, stats }) = self.waiting.remove(&self.next) {
             self.profiles.add(member, group.as_deref(), &stats);
+            if let (Some(member), Some(cluster)) = (member, cluster) {
+                self.prior.add(member, cluster, &stats);
+            }
             self.next += 1;
         }
     }
 
-    /// The profiles of the samples up to the first that was not added.
-    pub fn finish(self) -> AuditProfiles {
-        self.profiles
+    /// The profiles of the samples up to the first that was not added, and what the test of PDR's prior needs of them.
+    pub fn finish(self) -> (AuditProfiles, PriorTestSums) {
+        (self.profiles, self.prior)
     }
 }
 
@@ -76,6 +89,6 @@ mod tests {
         // The sums themselves do depend on the order.
         let mut unordered = AuditProfiles::default();
         (0..500).rev().for_each(|row| unordered.add(samples[row].member, None, &stats(row)));
-        assert!(expected != unordered);
+        assert!(expected.0 != unordered);
     }
 }

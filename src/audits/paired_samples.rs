@@ -1,6 +1,7 @@
 //! The samples that two audits have in common.
 
 use super::audit_difference::PairedMethod;
+use super::cluster_ids::dense;
 use super::results::SampleScores;
 use super::stored_scores::ScoreHeader;
 use crate::texts::TextDigest;
@@ -19,6 +20,8 @@ pub struct LoadedScores {
 pub struct PairedSamples {
     /// Of each pair whether it is a member, where that is known.
     pub labels: Vec<Option<bool>>,
+    /// The cluster of each pair, as the first audit has it.
+    pub clusters: Vec<usize>,
     /// The methods that both audits list under the same label.
     pub methods: Vec<PairedMethod>,
     /// Samples of the first audit that are in no pair.
@@ -45,6 +48,7 @@ impl PairedSamples {
         }
         Self {
             labels: pairs.iter().map(|&(row, _)| a.rows[row].member).collect(),
+            clusters: dense(pairs.iter().map(|&(row, _)| a.rows[row].cluster)),
             methods: methods(a, b, &pairs),
             only_a,
             only_b: places.len(),
@@ -105,7 +109,7 @@ mod tests {
             adapter: None,
         };
         let rows: Vec<SampleScores> = samples.iter().map(row).collect();
-        LoadedScores { header: ScoreHeader { columns, model, rows: rows.len() }, rows }
+        LoadedScores { header: ScoreHeader { columns, model, rows: rows.len(), overflow: None, numerics: None }, rows }
     }
 
     #[test]

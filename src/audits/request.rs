@@ -1,5 +1,6 @@
 //! An audit as it is asked for, stored and run.
 
+use super::evidence::EvidenceRequest;
 use super::metric_options::{AverageOver, ProfileOptions, profile_options};
 use crate::methods::LabelledMethod;
 use crate::scorer::{Overflow, Plan};
@@ -21,6 +22,9 @@ pub struct AuditRequest {
     pub overflow: Overflow,
     /// Which statistics to report.
     pub metrics: AuditMetrics,
+    /// What the verdict rests on.
+    #[serde(default)]
+    pub evidence: EvidenceRequest,
 }
 
 /// Which statistics to report.

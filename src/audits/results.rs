@@ -1,12 +1,14 @@
 //! What the run of an audit leaves behind: with the request, all that its report is made of.
 
 use super::columns::Column;
+use super::decisions::CalibratedResults;
+use super::evidence::BlindFindings;
 use super::selected_tokens::SelectedTokens;
-use super::tuned_splits::SplitOutcome;
+use super::split_outcome::SplitOutcome;
 use crate::datasets::{Sample, SampleId};
 use crate::pool::ModelInfo;
-use crate::scorer::{TextError, TextResult, Usage};
-use crate::statistics::PositionRows;
+use crate::scorer::{Overflow, TextError, TextResult, Usage};
+use crate::statistics::{PositionRows, PriorTest};
 use crate::texts::TextDigest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,6 +35,25 @@ pub struct AuditResults {
     /// What became of the tunings on shares of the samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<SplitOutcome>,
+    /// The control model, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<ModelInfo>,
+    /// How far the texts alone tell the classes apart; none without labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blind: Option<BlindFindings>,
+    /// Of each row the log-odds that its words give it, by the folds that it is not in; empty where they could not be had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub word_odds: Vec<f64>,
+    /// Whether early positions tell the classes apart better than late ones; none without labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prior_test: Option<PriorTest>,
+    /// What a calibration says of the texts, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<CalibratedResults>,
+    /// What was done with texts that are longer than the model's context.
+    pub overflow: Overflow,
+    /// What the bits of the scores depend on beside the request: an entry for the program and for each model, after "; ".
+    pub numerics: String,
     /// The model that is asked about.
     pub model: ModelInfo,
     /// The other models that took part: reference models and those that made neighbours.
@@ -55,7 +76,29 @@ pub struct SampleScores {
     pub alpha_used: Vec<(Arc<str>, f64)>,
     /// One place for each column.
     pub scores: Vec<Option<f64>>,
+    /// One place for each column, under the control model; empty where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub control: Vec<Option<f64>>,
+    /// Texts of one cluster are drawn, permuted and split together. Counted from 0 by first appearance; none in scores that an
+    /// earlier version stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<usize>,
+    /// The digest of the text's normalized form, equal for texts that differ by case and white space alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub normalized: Option<TextDigest>,
     pub errors: Vec<TextError>,
+    /// The probability that the text is a member by its score of the primary method, where the request states a prior.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub posterior: Option<f64>,
+    /// By label of a method: the p-value of the text's cluster against known non-members.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub p_values: Vec<(Arc<str>, f64)>,
+    /// That of the method that decides, adjusted for the number of texts tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_value_adjusted: Option<f64>,
+    /// Whether the text is on the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flagged: Option<bool>,
 }
 
 impl AuditResults {
@@ -78,18 +121,20 @@ impl SampleScores {
             windows: None,
             alpha_used: Vec::new(),
             scores: vec![None; columns],
+            control: Vec::new(),
+            cluster: None,
+            normalized: None,
             errors: Vec::new(),
+            posterior: None,
+            p_values: Vec::new(),
+            p_value_adjusted: None,
+            flagged: None,
         }
     }
 
-    /// Puts the scores of a text in their columns. Both are in the same order, and a score may be missing.
+    /// Puts the scores of a text in their columns.
     pub fn keep(&mut self, result: TextResult, columns: &[Column]) {
-        let mut scores = result.scores.into_iter().peekable();
-        for (place, column) in self.scores.iter_mut().zip(columns) {
-            if let Some((_, score)) = scores.next_if(|(label, _)| *label == column.method.label) {
-                *place = Some(score);
-            }
-        }
+        put(&mut self.scores, result.scores, columns);
         self.scored_tokens = result.scored_tokens;
         self.truncated = result.truncated;
         self.windows = result.windows;
@@ -99,10 +144,26 @@ impl SampleScores {
         }
     }
 
+    /// Puts what the control model makes of the text in the columns.
+    pub fn keep_control(&mut self, result: TextResult, columns: &[Column]) {
+        self.control.resize(columns.len(), None);
+        put(&mut self.control, result.scores, columns);
+    }
+
     /// Notes an error. What concerns the whole text comes again in every round, and is kept once.
     pub fn fail(&mut self, error: TextError) {
         if !self.errors.contains(&error) {
             self.errors.push(error);
+        }
+    }
+}
+
+/// Puts scores in their places. Both are in the order of the columns, and a score may be missing.
+fn put(places: &mut [Option<f64>], scores: impl IntoIterator<Item = (Arc<str>, f64)>, columns: &[Column]) {
+    let mut scores = scores.into_iter().peekable();
+    for (place, column) in places.iter_mut().zip(columns) {
+        if let Some((_, score)) = scores.next_if(|(label, _)| *label == column.method.label) {
+            *place = Some(score);
         }
     }
 }

@@ -1,18 +1,26 @@
-//! A first look at all samples: a row for each, which texts repeat, and the digest of the whole.
+//! A look at all samples before they are scored: a row for each, which texts repeat or are nearly the same, the digest of the
+//! whole, and what the texts show without a model.
 
 use super::error::AuditFailure;
 use super::results::SampleScores;
-use crate::datasets::Sample;
-use crate::datasets::SampleBlocks;
-use crate::texts::{TextDigest, sha256_address};
-use futures::TryStreamExt;
+use crate::datasets::{Sample, SampleBlocks, SampleId};
+use crate::methods::zlib_bytes;
+use crate::scorer::Workers;
+use crate::statistics::WordTable;
+use crate::store::StoreError;
+use crate::texts::{NearDuplicateSearch, Shingles, TextDigest, TextSketch, sha256_address};
+use futures::StreamExt;
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::pin::pin;
 
+/// Samples that are looked at together.
+const CHUNK: usize = 512;
+
 /// What is known of samples before they are scored.
 pub struct SampleIndex {
-    /// A row for each sample, without scores.
+    /// A row for each sample with its cluster, without scores.
     pub rows: Vec<SampleScores>,
     /// For each sample whether an earlier one has the same text and neighbours.
     pub is_copy: Vec<bool>,
@@ -21,31 +29,131 @@ pub struct SampleIndex {
     /// SHA-256 over the samples in order: of each its label (`1`, `0` or `-`), the bytes of its text as 64 bits
     /// (little-endian), and the text.
     pub digest: String,
+    /// The digest of each text as `cluster_digest` has it.
+    pub normalized: Vec<TextDigest>,
+    pub texts: SampleTexts,
+}
+
+/// What labelled texts show without a model; nothing of texts without labels.
+pub struct SampleTexts {
+    pub words: WordTable,
+    /// Of each text its bytes over those that zlib makes of it.
+    pub bytes_per_zlib_byte: Vec<f64>,
 }
 
 impl SampleIndex {
-    /// Reads all samples; their rows have a place for each of so many columns.
+    /// Reads all samples twice; their rows have a place for each of so many columns. What takes long runs on the workers.
     ///
     /// # Errors
     /// [`AuditFailure`] where they cannot be read.
-    pub async fn read(samples: &SampleBlocks, columns: usize) -> Result<Self, AuditFailure> {
-        let mut index = Self { rows: Vec::new(), is_copy: Vec::new(), copies: HashMap::new(), digest: String::new() };
-        let (mut digest, mut firsts) = (Sha256::new(), HashMap::new());
-        let mut samples = pin!(samples.samples());
-        while let Some((row, sample)) = samples.try_next().await? {
-            add_to_digest(&mut digest, &sample);
-            let neighbors = sample.neighbors.iter().flatten().map(String::as_str);
-            let first =
-                *firsts.entry(TextDigest::of_parts(std::iter::once(&*sample.text).chain(neighbors))).or_insert(row);
-            if first != row {
-                index.copies.entry(first).or_default().push(row);
-            }
-            index.is_copy.push(first != row);
-            index.rows.push(SampleScores::unknown(&sample, columns));
+    pub async fn read(samples: &SampleBlocks, columns: usize, workers: &Workers) -> Result<Self, AuditFailure> {
+        let mut first = FirstPass { columns, ..FirstPass::default() };
+        let mut chunks = pin!(samples.samples().ready_chunks(CHUNK));
+        while let Some(chunk) = chunks.next().await {
+            let chunk = samples_of(chunk)?;
+            first = workers.run_behind(move |_| first.with(chunk)).await?;
         }
-        index.digest = sha256_address(digest);
-        Ok(index)
+        let mut second = workers.run_behind(|wanted| SecondPass::new(first, wanted)).await?;
+        let mut chunks = pin!(samples.samples().ready_chunks(CHUNK));
+        while let Some(chunk) = chunks.next().await {
+            let chunk = samples_of(chunk)?;
+            second = workers.run_behind(move |_| second.with(&chunk)).await?;
+        }
+        Ok(workers.run_behind(|wanted| second.finish(wanted)).await?)
     }
+}
+
+fn samples_of(chunk: Vec<Result<(usize, Sample), StoreError>>) -> Result<Vec<Sample>, StoreError> {
+    chunk.into_iter().map(|read| read.map(|(_, sample)| sample)).collect()
+}
+
+/// Reads rows, copies, the digest and sketches.
+#[derive(Default)]
+struct FirstPass {
+    columns: usize,
+    rows: Vec<SampleScores>,
+    firsts: HashMap<TextDigest, usize>,
+    is_copy: Vec<bool>,
+    copies: HashMap<usize, Vec<usize>>,
+    digest: Sha256,
+    sketches: Vec<TextSketch>,
+    documents: Vec<Option<TextDigest>>,
+}
+
+impl FirstPass {
+    fn with(mut self, samples: Vec<Sample>) -> Self {
+        self.sketches.par_extend(samples.par_iter().map(|sample| TextSketch::new(&sample.text)));
+        for sample in &samples {
+            self.add(sample);
+        }
+        self
+    }
+
+    fn add(&mut self, sample: &Sample) {
+        let row = self.rows.len();
+        add_to_digest(&mut self.digest, sample);
+        let neighbors = sample.neighbors.iter().flatten().map(String::as_str);
+        let text = TextDigest::of_parts(std::iter::once(&*sample.text).chain(neighbors));
+        let first = *self.firsts.entry(text).or_insert(row);
+        if first != row {
+            self.copies.entry(first).or_default().push(row);
+        }
+        self.is_copy.push(first != row);
+        self.documents.push(sample.document.as_ref().map(SampleId::to_string).map(|id| TextDigest::new(&id)));
+        self.rows.push(SampleScores::unknown(sample, self.columns));
+    }
+}
+
+/// Reads words and lengths where there are labels, and what tells near-duplicates from others.
+struct SecondPass {
+    index: SampleIndex,
+    search: NearDuplicateSearch,
+    labelled: bool,
+    /// The next row.
+    row: usize,
+}
+
+impl SecondPass {
+    fn new(first: FirstPass, wanted: &dyn Fn() -> bool) -> Self {
+        let FirstPass { rows, is_copy, copies, digest, sketches, documents, .. } = first;
+        let labelled = rows.iter().any(|row| row.member.is_some());
+        let texts = SampleTexts { words: WordTable::new(rows.len()), bytes_per_zlib_byte: Vec::new() };
+        let normalized = sketches.iter().map(TextSketch::digest).collect();
+        let digest = sha256_address(digest);
+        let search = NearDuplicateSearch::new(sketches, &documents, wanted);
+        Self { index: SampleIndex { rows, is_copy, copies, digest, normalized, texts }, search, labelled, row: 0 }
+    }
+
+    fn with(mut self, samples: &[Sample]) -> Self {
+        let search = &self.search;
+        let shingles = |(place, sample): (usize, &Sample)| {
+            let row = self.row + place;
+            search.needs(row).then(|| (row, Shingles::new(&sample.text)))
+        };
+        let needed: Vec<(usize, Shingles)> = samples.par_iter().enumerate().filter_map(shingles).collect();
+        for (row, shingles) in needed {
+            self.search.add(row, shingles);
+        }
+        if self.labelled {
+            let texts = &mut self.index.texts;
+            texts.bytes_per_zlib_byte.par_extend(samples.par_iter().map(|sample| bytes_per_zlib_byte(&sample.text)));
+            samples.iter().for_each(|sample| texts.words.add(&sample.text));
+        }
+        self.row += samples.len();
+        self
+    }
+
+    fn finish(mut self, wanted: &dyn Fn() -> bool) -> SampleIndex {
+        let clusters = self.search.clusters(wanted).into_iter().zip(&self.index.normalized);
+        for (row, (cluster, normalized)) in self.index.rows.iter_mut().zip(clusters) {
+            (row.cluster, row.normalized) = (Some(cluster), Some(*normalized));
+        }
+        self.index
+    }
+}
+
+fn bytes_per_zlib_byte(text: &str) -> f64 {
+    text.len() as f64 / zlib_bytes(text) as f64
 }
 
 fn add_to_digest(digest: &mut Sha256, sample: &Sample) {

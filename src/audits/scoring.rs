@@ -1,18 +1,17 @@
 //! Scores the texts of an audit, and waits for a model that is being reloaded.
 
 use super::error::AuditFailure;
-use super::request::AuditRequest;
 use super::selected_tokens::TextTokens;
-use super::token_selection::{TokenSelection, token_selections};
+use super::token_selection::TokenSelection;
 use crate::engine::EngineError;
 use crate::methods::LabelledMethod;
 use crate::pool::ModelInfo;
 use crate::retry::until_final;
-use crate::scorer::{Bound, Input, Plan, Scored, Scorer, ScorerError, TunedSplit};
+use crate::scorer::{Bound, Input, Plan, Scored, Scorer, ScorerError};
 use std::sync::Arc;
 
-/// A request whose models are open.
-pub struct BoundRequest<'a> {
+/// A plan whose models are open.
+pub struct BoundPlan<'a> {
     scorer: &'a Scorer,
     plan: Plan,
     pub bound: Arc<Bound>,
@@ -24,35 +23,29 @@ pub struct BoundRequest<'a> {
 
 /// Some of the methods, on all texts.
 pub struct Round<'a> {
-    request: &'a BoundRequest<'a>,
+    plan: &'a BoundPlan<'a>,
     methods: Vec<LabelledMethod>,
     dataset_weights: Arc<[f64]>,
     bound: Arc<Bound>,
 }
 
-impl<'a> BoundRequest<'a> {
-    /// Opens what the request names; `splits` are the models that were tuned for it.
+impl<'a> BoundPlan<'a> {
+    /// Opens what the plan names.
     ///
     /// # Errors
     /// [`AuditFailure::Scorer`].
-    pub async fn new(
-        scorer: &'a Scorer,
-        request: &AuditRequest,
-        splits: &Arc<[TunedSplit]>,
-    ) -> Result<Self, AuditFailure> {
-        let plan = Plan { splits: Arc::clone(splits), ..Plan::from(request) };
+    pub async fn new(scorer: &'a Scorer, plan: Plan, selections: Vec<TokenSelection>) -> Result<Self, AuditFailure> {
         let bound = until_final(AuditFailure::is_retryable, || async { Ok(scorer.bind(&plan).await?) }).await?;
-        let selections = request.metrics.selected_tokens.map_or(Vec::new(), |_| token_selections(&request.methods));
         Ok(Self { scorer, plan, selections: selections.into(), models: bound.infos(), bound })
     }
 
     /// A round of these methods; `dataset_weights` are those of `entropy_dataset`, where they are known.
     pub fn round(&'a self, methods: Vec<LabelledMethod>, dataset_weights: Arc<[f64]>) -> Round<'a> {
         let bound = Arc::new(self.bound.only(methods.clone(), Arc::clone(&dataset_weights)));
-        Round { request: self, methods, dataset_weights, bound }
+        Round { plan: self, methods, dataset_weights, bound }
     }
 
-    /// The request bound anew, after a model was reloaded: this fails if its files have changed.
+    /// The plan bound anew, after a model was reloaded: this fails if its files have changed.
     async fn bind_again(&self) -> Result<Arc<Bound>, AuditFailure> {
         let bound = self.scorer.bind(&self.plan).await?;
         let models = bound.infos();
@@ -69,8 +62,8 @@ impl Round<'_> {
     ///
     /// # Errors
     /// [`AuditFailure`]; see [`is_of_one_text`].
-    async fn score(&self, input: Input) -> Result<Scored, AuditFailure> {
-        match self.request.scorer.score_behind(&self.bound, input.clone()).await {
+    pub async fn score(&self, input: Input) -> Result<Scored, AuditFailure> {
+        match self.plan.scorer.score_behind(&self.bound, input.clone()).await {
             Err(error) if error.is_retryable() || failed_to_run(&error) => {
                 tracing::debug!(%error, "a text of an audit is scored again");
                 until_final(AuditFailure::is_retryable, || self.score_anew(input.clone())).await
@@ -84,7 +77,7 @@ impl Round<'_> {
     /// # Errors
     /// As [`Round::score`].
     pub async fn score_and_select(&self, input: Input) -> Result<(Scored, TextTokens), AuditFailure> {
-        let selections = Arc::clone(&self.request.selections);
+        let selections = Arc::clone(&self.plan.selections);
         if selections.is_empty() {
             return Ok((self.score(input).await?, TextTokens::default()));
         }
@@ -94,14 +87,14 @@ impl Round<'_> {
             return Ok((scored, TextTokens::default()));
         };
         let select = move || TextTokens::new(&selections, &text, &ids, &stats, &entropies);
-        let tokens = self.request.scorer.workers().run(select).await?;
+        let tokens = self.plan.scorer.workers().run(select).await?;
         Ok((scored, tokens))
     }
 
     async fn score_anew(&self, input: Input) -> Result<Scored, AuditFailure> {
-        let bound = self.request.bind_again().await?;
+        let bound = self.plan.bind_again().await?;
         let bound = Arc::new(bound.only(self.methods.clone(), Arc::clone(&self.dataset_weights)));
-        Ok(self.request.scorer.score_behind(&bound, input).await?)
+        Ok(self.plan.scorer.score_behind(&bound, input).await?)
     }
 }
 
@@ -113,6 +106,7 @@ pub fn is_of_one_text(failure: &AuditFailure) -> bool {
         | AuditFailure::ForeignResults
         | AuditFailure::Store(_)
         | AuditFailure::Tuning(_)
+        | AuditFailure::Calibration(_)
         | AuditFailure::Unwritable(_) => false,
     }
 }

@@ -1,34 +1,35 @@
 //! Which texts of an audit are left out of scoring, since the model is tuned on the non-members among them. Pure.
 
-use crate::datasets::Sample;
+use super::results::SampleScores;
 use crate::methods::Split;
 use crate::random::{shuffle, stream};
-use crate::texts::{TextDigest, cluster_digest};
 use indexmap::IndexMap;
 use std::collections::HashSet;
 
 /// What of a sample decides where it goes.
 #[derive(Clone, Debug)]
 pub struct SplitSample {
-    pub cluster: TextDigest,
+    pub cluster: Option<usize>,
     pub group: Option<String>,
 }
 
-impl From<&Sample> for SplitSample {
-    fn from(sample: &Sample) -> Self {
-        Self { cluster: cluster_digest(&sample.text), group: sample.group.clone() }
+impl From<&SampleScores> for SplitSample {
+    fn from(sample: &SampleScores) -> Self {
+        Self { cluster: sample.cluster, group: sample.group.clone() }
     }
 }
 
 /// The clusters that are left out: of the clusters of each group, in an order that the seed decides, as many as the share comes to,
 /// rounded. A cluster is in the group of its first text.
 #[must_use]
-pub fn left_out(samples: &[SplitSample], split: Split) -> HashSet<TextDigest> {
-    let mut groups: IndexMap<TextDigest, &Option<String>> = IndexMap::new();
+pub fn left_out(samples: &[SplitSample], split: Split) -> HashSet<usize> {
+    let mut groups: IndexMap<usize, &Option<String>> = IndexMap::new();
     for SplitSample { cluster, group } in samples {
-        groups.entry(*cluster).or_insert(group);
+        if let Some(cluster) = cluster {
+            groups.entry(*cluster).or_insert(group);
+        }
     }
-    let mut strata: IndexMap<&Option<String>, Vec<TextDigest>> = IndexMap::new();
+    let mut strata: IndexMap<&Option<String>, Vec<usize>> = IndexMap::new();
     for (cluster, group) in groups {
         strata.entry(group).or_default().push(cluster);
     }
@@ -46,8 +47,8 @@ mod tests {
     use super::*;
     use crate::methods::Fraction;
 
-    fn sample(text: &str, group: Option<&str>) -> SplitSample {
-        (&Sample { text: text.to_owned(), group: group.map(str::to_owned), ..Sample::default() }).into()
+    fn sample(cluster: usize, group: Option<&str>) -> SplitSample {
+        SplitSample { cluster: Some(cluster), group: group.map(str::to_owned) }
     }
 
     fn split(share: f64, seed: u64) -> Split {
@@ -55,13 +56,13 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_every_group_is_left_out_and_equal_texts_go_together() {
-        let mut samples: Vec<SplitSample> =
-            (0..100).map(|i| sample(&format!("text {i}"), Some(if i < 60 { "a" } else { "b" }))).collect();
-        // Other spellings of a text are in its cluster, and in its group.
-        samples.extend((0..30).map(|i| sample(&format!("TEXT  {i}"), Some("b"))));
+    fn a_share_of_every_group_is_left_out_and_clusters_stay_together() {
+        let mut samples: Vec<SplitSample> = (0..100).map(|i| sample(i, Some(if i < 60 { "a" } else { "b" }))).collect();
+        // Texts of a cluster go with the first of them.
+        samples.extend((0..30).map(|i| sample(i, Some("b"))));
         let out = left_out(&samples, split(0.3, 42));
-        let count = |range: std::ops::Range<usize>| samples[range].iter().filter(|s| out.contains(&s.cluster)).count();
+        let is_out = |sample: &&SplitSample| sample.cluster.is_some_and(|cluster| out.contains(&cluster));
+        let count = |range: std::ops::Range<usize>| samples[range].iter().filter(is_out).count();
         assert_eq!((out.len(), count(0..60), count(60..100)), (30, 18, 12));
         assert_eq!(count(0..30), count(100..130));
         assert_eq!(out, left_out(&samples, split(0.3, 42)));
@@ -70,10 +71,10 @@ mod tests {
 
     #[test]
     fn the_order_is_that_of_the_seed_alone() {
-        let samples: Vec<SplitSample> = (0..1_000).map(|i| sample(&i.to_string(), None)).collect();
+        let samples: Vec<SplitSample> = (0..1_000).map(|i| sample(i, None)).collect();
         let share = |seed| {
             let out = left_out(&samples, split(0.5, seed));
-            samples[..500].iter().filter(|s| out.contains(&s.cluster)).count()
+            (0..500).filter(|cluster| out.contains(cluster)).count()
         };
         // 250 on average, with a standard deviation of 7.9.
         assert!((0..20).all(|seed| (215..=285).contains(&share(seed))));

@@ -5,6 +5,7 @@ use super::error::AuditError;
 use super::results::{AuditResults, SampleScores};
 use crate::datasets::SampleTotals;
 use crate::pool::ModelInfo;
+use crate::scorer::Overflow;
 use crate::store::{DatasetKey, Store};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -21,6 +22,12 @@ pub struct ScoreHeader {
     pub model: ModelInfo,
     /// How many rows there are.
     pub rows: usize,
+    /// What was done with texts that are longer than the model's context; none in scores that an earlier version stored.
+    #[serde(default)]
+    pub overflow: Option<Overflow>,
+    /// What the bits of the scores depend on, as in the results.
+    #[serde(default)]
+    pub numerics: Option<String>,
 }
 
 /// The scores of an audit that has succeeded.
@@ -39,6 +46,18 @@ impl ScoreHeader {
     /// The columns of the request's own methods, with their places.
     pub fn listed(&self) -> impl Iterator<Item = (usize, &Column)> {
         self.columns.iter().enumerate().filter(|(_, column)| column.listed)
+    }
+}
+
+impl From<&AuditResults> for ScoreHeader {
+    fn from(results: &AuditResults) -> Self {
+        Self {
+            columns: results.columns.clone(),
+            model: results.model.clone(),
+            rows: results.rows.len(),
+            overflow: Some(results.overflow),
+            numerics: Some(results.numerics.clone()),
+        }
     }
 }
 
@@ -74,8 +93,8 @@ impl StoredScores {
 /// # Errors
 /// Where they cannot be written as JSON.
 pub fn encode(results: &AuditResults) -> serde_json::Result<(String, Vec<String>)> {
-    let AuditResults { columns, model, rows, .. } = results;
-    let header = ScoreHeader { columns: columns.clone(), model: model.clone(), rows: rows.len() };
+    let header = ScoreHeader::from(results);
+    let rows = &results.rows;
     let block = |rows: &[SampleScores]| -> serde_json::Result<String> {
         let mut lines = String::new();
         for row in rows {

@@ -1,9 +1,10 @@
 //! The models that an audit tunes on a share of its own texts, for `fsd`. They are there as long as the audit runs.
 
 use super::error::AuditFailure;
-use super::request::AuditRequest;
+use super::sample_index::SampleIndex;
 use super::split::{SplitSample, left_out};
-use crate::datasets::{Sample, SampleBlocks};
+use super::split_outcome::SplitOutcome;
+use crate::datasets::SampleBlocks;
 use crate::finetunes::{FinetuneError, FinetuneRequest, Finetuned, MOST_BYTES, TuningRun};
 use crate::methods::{Fault, LabelledMethod, Split};
 use crate::models::files::ModelFiles;
@@ -11,17 +12,13 @@ use crate::models::tuning::{LoraSettings, OptimizerSettings, StepReport};
 use crate::pool::{AdapterDeclaration, AdapterError, AdapterSource, Model, OpenError, Pool, Retry, adapted_id};
 use crate::retry::{Pauses, until_final};
 use crate::scorer::{Scorer, ScorerError, TunedSplit};
-use crate::texts::TextDigest;
-use futures::{StreamExt, TryStreamExt};
-use serde::{Deserialize, Serialize};
+use futures::TryStreamExt;
+use serde::Serialize;
 use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::watch;
-use utoipa::ToSchema;
 
-/// Samples that are looked at together.
-const CHUNK: usize = 512;
 /// Stands in no name that a client or the settings may give an adapter.
 const MARK: char = '~';
 /// How many characters of an adapter's digest its name has.
@@ -34,27 +31,6 @@ pub struct TuningProgress {
     pub step: usize,
     pub steps: usize,
     pub loss: f64,
-}
-
-/// What became of the tuning on one share of an audit's texts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct SplitOutcome {
-    /// The share of the texts that was left out of scoring.
-    pub split: f64,
-    /// Seed of the split and of the tuning.
-    pub seed: u64,
-    /// SHA-256 of the adapter.
-    pub adapter: String,
-    /// Samples that were left out of scoring.
-    pub left_out: usize,
-    /// Texts that the model was tuned on: the non-members among those, each once.
-    pub tuned_on: usize,
-    /// Steps of the tuning.
-    pub steps: usize,
-    /// Loss of the first step.
-    pub first_loss: f64,
-    /// Loss of the last step.
-    pub last_loss: f64,
 }
 
 /// The tuned models of an audit.
@@ -95,47 +71,52 @@ impl Drop for AdapterGuard {
 }
 
 impl TunedSplits {
-    /// Tunes the model once for each split that the methods name.
+    /// Tunes the model of this id once for each split that the methods name.
     ///
     /// # Errors
     /// [`AuditFailure`]
     pub async fn tune(
-        request: &AuditRequest,
+        model: &str,
+        methods: &[LabelledMethod],
+        index: &SampleIndex,
         samples: &SampleBlocks,
         scorer: &Scorer,
         progress: impl Fn(TuningProgress),
     ) -> Result<Self, AuditFailure> {
-        let guard = AdapterGuard { pool: scorer.pool().clone(), model: request.model.clone(), names: Vec::new() };
+        let guard = AdapterGuard { pool: scorer.pool().clone(), model: model.to_owned(), names: Vec::new() };
         let mut tuned = Self { splits: Arc::new([]), outcomes: Vec::new(), held: Vec::new(), guard };
-        let wanted = splits(&request.methods);
+        let wanted = splits(methods);
         if wanted.is_empty() {
             return Ok(tuned);
         }
-        let open =
-            || async { Ok(scorer.pool().open(&request.model, Retry::AfterPause).await.map_err(ScorerError::from)?) };
+        let open = || async { Ok(scorer.pool().open(model, Retry::AfterPause).await.map_err(ScorerError::from)?) };
         let base = until_final(AuditFailure::is_retryable, open).await?;
-        let rows: Arc<[SplitSample]> = split_samples(samples, scorer).await?.into();
+        let rows: Arc<[SplitSample]> = index.rows.iter().map(SplitSample::from).collect();
         for split in wanted {
             let shared = Arc::clone(&rows);
-            let out = scorer.workers().run_behind(move |_| left_out(&shared, split)).await?;
-            let texts = tuning_texts(samples, &rows, &out, &base).await?;
+            let clusters = scorer.workers().run_behind(move |_| left_out(&shared, split)).await?;
+            let is_out = |row: usize| rows[row].cluster.is_some_and(|cluster| clusters.contains(&cluster));
+            let out: Vec<usize> = (0..rows.len()).filter(|row| is_out(*row)).collect();
+            let texts = tuning_texts(samples, index, &out, &base).await?;
             let tuned_on = texts.len();
             let finetuned = tune_one(&base, split, texts, scorer, &progress).await?;
             let (Some(first), Some(last)) = (finetuned.steps.first(), finetuned.steps.last()) else {
                 return Err(ScorerError::Internal("a model was tuned in no step".to_owned()).into());
             };
             tuned.outcomes.push(SplitOutcome {
+                model: model.to_owned(),
                 split: split.share.get(),
                 seed: split.seed,
                 adapter: finetuned.digest.clone(),
-                left_out: rows.iter().filter(|row| out.contains(&row.cluster)).count(),
+                left_out: out.len(),
                 tuned_on,
                 steps: finetuned.steps.len(),
                 first_loss: first.loss,
                 last_loss: last.loss,
             });
             let adapted = tuned.hold(finetuned).await?;
-            let adapted = TunedSplit { split, adapter: adapted.id().into(), left_out: Arc::new(out) };
+            let left_out = Arc::new(out.into_iter().map(|row| index.normalized[row]).collect());
+            let adapted = TunedSplit { split, adapter: adapted.id().into(), left_out };
             tuned.splits = tuned.splits.iter().cloned().chain([adapted]).collect();
         }
         Ok(tuned)
@@ -203,18 +184,6 @@ async fn tune_one(
     }
 }
 
-/// What of each sample decides where it goes. To fold and hash all texts is no work for the async runtime's threads.
-async fn split_samples(samples: &SampleBlocks, scorer: &Scorer) -> Result<Vec<SplitSample>, AuditFailure> {
-    let (mut rows, mut blocks) = (Vec::new(), pin!(samples.samples().ready_chunks(CHUNK)));
-    while let Some(chunk) = blocks.next().await {
-        let chunk: Vec<Sample> =
-            chunk.into_iter().map(|read| read.map(|(_, sample)| sample)).collect::<Result<_, _>>()?;
-        let folded = move |_: &dyn Fn() -> bool| chunk.iter().map(SplitSample::from).collect::<Vec<_>>();
-        rows.extend(scorer.workers().run_behind(folded).await?);
-    }
-    Ok(rows)
-}
-
 /// What is wrong with methods that tune on a share of the samples where these have no labels, with pointers relative to the methods.
 #[must_use]
 pub fn split_faults(methods: &[LabelledMethod], labelled: bool) -> Vec<Fault> {
@@ -237,22 +206,23 @@ fn splits(methods: &[LabelledMethod]) -> Vec<Split> {
     splits
 }
 
-/// The non-members that are left out, one text of each cluster. A text without two tokens has nothing to learn from.
+/// The non-members among the samples at these places, in order, each text once. A text without two tokens has nothing to learn
+/// from.
 async fn tuning_texts(
     samples: &SampleBlocks,
-    rows: &[SplitSample],
-    left_out: &HashSet<TextDigest>,
+    index: &SampleIndex,
+    places: &[usize],
     base: &Model,
 ) -> Result<Vec<String>, AuditFailure> {
     let (mut texts, mut known, mut bytes) = (Vec::new(), HashSet::new(), 0);
-    let mut samples = pin!(samples.samples());
+    let (mut places, mut samples) = (places.iter().peekable(), pin!(samples.samples()));
     while let Some((row, sample)) = samples.try_next().await? {
-        let Some(SplitSample { cluster, .. }) = rows.get(row).filter(|row| left_out.contains(&row.cluster)) else {
+        if places.next_if(|place| **place == row).is_none() {
             continue;
-        };
+        }
         let is_fit = || base.tokenizer.encode(&sample.text).is_ok_and(|encoded| encoded.ids.len() > 1);
-        if sample.is_member() == Some(false) && !known.contains(cluster) && is_fit() {
-            known.insert(*cluster);
+        if sample.is_member() == Some(false) && !known.contains(&index.normalized[row]) && is_fit() {
+            known.insert(index.normalized[row]);
             bytes += sample.text.len() as u64;
             texts.push(sample.text);
         }

@@ -1,18 +1,20 @@
 //! `pdr-audit audit`: samples in, a report out.
 
+use super::evidence_args::EvidenceArgs;
 use super::input::InputArgs;
 use super::progress::Progress;
 use super::{ScoringArgs, audit_scores, samples, table, waiting};
 use crate::audits::{
-    self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, AverageOver, RunEvent, TuningProgress, split_faults,
+    self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, AverageOver, RunEvent, SampleFacts, TuningProgress,
+    split_faults, with_default_primary,
 };
 use crate::datasets::{Sample, SampleBlocks};
-use crate::methods::{LabelledMethod, faults_of_texts};
+use crate::methods::{Fault, LabelledMethod, Scope, default_methods, faults_of_texts};
 use crate::new_file::NewFile;
 use crate::samples::RecordPlace;
 use crate::scorer::Plan;
 use crate::statistics::Bootstrap;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use std::io::{IsTerminal, Write, stdout};
@@ -46,6 +48,8 @@ pub struct AuditArgs {
     /// List this many tokens, by class, of those that min_k and min_k_plus_plus select most often (JSON only).
     #[arg(long, value_name = "NUMBER")]
     selected_tokens: Option<usize>,
+    #[command(flatten)]
+    evidence: EvidenceArgs,
     /// How to print the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
@@ -57,8 +61,9 @@ pub struct AuditArgs {
     scoring: ScoringArgs,
 }
 
+/// How a report is printed.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum ReportFormat {
+pub enum ReportFormat {
     Json,
     Table,
 }
@@ -74,7 +79,18 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     let (places, read): (Vec<_>, Vec<_>) = read.into_iter().unzip();
     let (samples, others): (Vec<_>, Vec<_>) = read.into_iter().map(|read| (read.sample, read.others)).unzip();
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
-    let (scorer, plan) = args.scoring.start(&args.scoring.settings(config)?, true, neighbors).await?;
+    let facts = SampleFacts {
+        labelled: samples.iter().any(|sample| sample.is_member().is_some()),
+        grouped: samples.iter().any(|sample| sample.group.is_some()),
+    };
+    let (settings, options) = args.evidence.options(args.scoring.settings(config)?)?;
+    let defaults =
+        |scope: &Scope| with_default_primary(default_methods(), options.control_model(scope, facts).as_deref());
+    let (scorer, plan) = args.scoring.start(&settings, true, neighbors, defaults).await?;
+    let ids = scorer.pool().ids();
+    let model = scorer.pool().find(Some(&plan.model))?;
+    let evidence = options.settle(&plan.methods, &scorer.scope(&ids, Some(&model), true, neighbors), facts);
+    let evidence = evidence.map_err(|faults| flag_fault(&faults))?;
     check_texts(&samples, &places, &plan.methods, &args.input.file)?;
     let bootstrap = Bootstrap { replicates: args.replicates, seed: args.seed, ..Bootstrap::default() };
     let bootstrap = (args.replicates > 0).then_some(bootstrap);
@@ -89,19 +105,19 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
         selected_tokens: args.selected_tokens,
         ..AuditMetrics::default()
     };
-    let grouped = samples.iter().any(|sample| sample.group.is_some());
-    if let [fault, ..] = &*metrics.option_faults(&plan.methods, grouped) {
-        bail!("--{}: {}", fault.pointer.trim_start_matches('/').replace('_', "-"), fault.detail);
+    let faults = metrics.option_faults(&plan.methods, facts.grouped);
+    if !faults.is_empty() {
+        return Err(flag_fault(&faults));
     }
-    let labelled = samples.iter().any(|sample| sample.is_member().is_some());
-    if let [fault, ..] = &*split_faults(&plan.methods, labelled) {
+    if let [fault, ..] = &*split_faults(&plan.methods, facts.labelled) {
         bail!("--methods: {}: {}", fault.pointer, fault.detail);
     }
     // Reference models are downloaded before the bar of the samples is shown.
     waiting::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(super::explained)?;
+    let calibration = args.evidence.calibrate(&plan, &args.input.reader, &scorer).await?;
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let Plan { model, methods, overflow, .. } = plan;
-    let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics };
+    let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics, evidence };
     let show = |event| match event {
         RunEvent::Bound { .. } => {}
         RunEvent::Tuned(TuningProgress { seed, step, steps, loss }) => {
@@ -110,7 +126,7 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
         RunEvent::Scored { done } => progress.show(Some(done as u64), format!("{done} of {total} samples")),
     };
     let samples = SampleBlocks::Memory(samples.into());
-    let outcome = audits::run(Arc::new(request), &samples, &scorer, show).await;
+    let outcome = audits::run(Arc::new(request), &samples, calibration, &scorer, show).await;
     drop(progress);
     super::finish(&scorer).await;
     let AuditOutcome { report, results } = outcome.map_err(explained)?;
@@ -124,6 +140,13 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
         audit_scores::write(target, &report, &results, others)?;
     }
     Ok(())
+}
+
+/// The first fault of a request, under the flag that it comes from.
+pub fn flag_fault(faults: &[Fault]) -> anyhow::Error {
+    let fault =
+        |fault: &Fault| anyhow!("--{}: {}", fault.pointer.trim_start_matches('/').replace('_', "-"), fault.detail);
+    faults.first().map_or_else(|| anyhow!("the request has a fault without a name"), fault)
 }
 
 /// Refuses texts that do not fit the methods, by the first fault.
@@ -140,7 +163,7 @@ fn check_texts(samples: &[Sample], places: &[RecordPlace], methods: &[LabelledMe
 }
 
 /// A failure of the audit as the command line tells it.
-fn explained(failure: AuditFailure) -> anyhow::Error {
+pub fn explained(failure: AuditFailure) -> anyhow::Error {
     match failure {
         AuditFailure::Scorer(error) => super::explained(error),
         failure => failure.into(),

@@ -36,6 +36,14 @@ fn row(
     let scores = results.listed().filter_map(|(place, column)| Some((&column.method.label, row.scores[place]?)));
     let scores: Map<String, Value> = scores.map(|(label, score)| (label.to_string(), score.into())).collect();
     let thresholds = thresholds(report, &scores);
+    let p_values: Map<String, Value> =
+        row.p_values.iter().map(|(label, p_value)| (label.to_string(), (*p_value).into())).collect();
+    if !p_values.is_empty() {
+        fields.insert("p_values".to_owned(), Value::Object(p_values));
+    }
+    fields.extend(row.p_value_adjusted.map(|p_value| ("p_value_adjusted".to_owned(), p_value.into())));
+    fields.extend(row.flagged.map(|flagged| ("flagged".to_owned(), flagged.into())));
+    fields.extend(row.posterior.map(|posterior| ("posterior".to_owned(), posterior.into())));
     let labels: Vec<&str> = results.listed().map(|(_, column)| &*column.method.label).collect();
     let concerns = |label: &str| labels.contains(&label);
     let errors = row.errors.iter().filter(|error| error.label.as_deref().is_none_or(concerns));

@@ -38,13 +38,43 @@ pub fn open<'a>(
     limit: u64,
 ) -> Result<Box<dyn Iterator<Item = Result<Text>> + Send + 'a>> {
     let input = InputFile::open(path)?;
-    if reader.has_format() || path == Path::new("-") || SAMPLES.contains(&input.extension()) {
+    if holds_samples(path, &input, reader) {
         return Ok(Box::new(of_samples(input, reader, limit)?));
     }
-    if let Some(flag) = reader.flag_of_samples() {
-        bail!("it is read as plain text, which takes no {flag}; say what it is with --input-format");
-    }
+    refuse_flags_of_samples(reader)?;
     Ok(Box::new(plain(input)))
+}
+
+/// The whole text of a file of plain text; none of one that holds samples.
+///
+/// # Errors
+/// Where the file cannot be read, or `reader` does not fit it.
+pub fn whole_text(path: &Path, reader: &ReaderArgs) -> Result<Option<String>> {
+    // Standard input, or a pipe, can be opened once.
+    if is_said_to_hold_samples(path, reader) {
+        return Ok(None);
+    }
+    let input = InputFile::open(path)?;
+    if holds_samples(path, &input, reader) {
+        return Ok(None);
+    }
+    refuse_flags_of_samples(reader)?;
+    plain(input).map(|piece| piece.map(|piece| piece.text)).collect::<Result<String>>().map(Some)
+}
+
+fn holds_samples(path: &Path, input: &InputFile, reader: &ReaderArgs) -> bool {
+    is_said_to_hold_samples(path, reader) || SAMPLES.contains(&input.extension())
+}
+
+fn is_said_to_hold_samples(path: &Path, reader: &ReaderArgs) -> bool {
+    reader.has_format() || path == Path::new("-")
+}
+
+fn refuse_flags_of_samples(reader: &ReaderArgs) -> Result<()> {
+    match reader.flag_of_samples() {
+        Some(flag) => bail!("it is read as plain text, which takes no {flag}; say what it is with --input-format"),
+        None => Ok(()),
+    }
 }
 
 fn of_samples(input: InputFile, reader: &ReaderArgs, limit: u64) -> Result<impl Iterator<Item = Result<Text>> + Send> {

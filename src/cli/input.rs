@@ -46,7 +46,7 @@ pub struct ReaderArgs {
 }
 
 /// The fields of results; those of the input that are called so get another name.
-const RESULT_FIELDS: [&str; 10] = [
+const RESULT_FIELDS: [&str; 14] = [
     "index",
     "scored_tokens",
     "bos_prepended",
@@ -57,6 +57,10 @@ const RESULT_FIELDS: [&str; 10] = [
     "errors",
     "tokens",
     "thresholds",
+    "posterior",
+    "p_values",
+    "p_value_adjusted",
+    "flagged",
 ];
 
 /// The fields that come along with a result, beside which those of the result have their names.

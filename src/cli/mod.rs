@@ -1,5 +1,5 @@
-//! The command line: `serve` (the default), `score`, `audit`, `dataset`, `count-tokens`, `finetune`, `openapi`. Results go to stdout,
-//! all else to stderr.
+//! The command line: `serve` (the default), `score`, `audit`, `test`, `dataset`, `count-tokens`, `finetune`, `memorization`, `openapi`.
+//! Results go to stdout, all else to stderr.
 
 mod audit;
 mod audit_scores;
@@ -7,9 +7,13 @@ mod averages;
 mod corpus;
 mod count_tokens;
 mod dataset;
+mod evidence;
+mod evidence_args;
 mod export;
 mod finetune;
 mod input;
+mod memorization;
+mod memorization_table;
 mod partial;
 mod progress;
 mod samples;
@@ -17,10 +21,14 @@ mod score;
 mod source;
 mod table;
 mod tally;
+mod trial;
+mod trial_input;
+mod trial_table;
 mod waiting;
+mod works;
 
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
-use crate::methods::{Fault, LabelledMethod, Scope, default_methods, parse_list, resolve};
+use crate::methods::{Fault, LabelledMethod, Scope, parse_list, resolve};
 use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
 use crate::{api, app, telemetry};
 use anyhow::{Context, Result, anyhow, bail};
@@ -61,6 +69,10 @@ enum Command {
     CountTokens(count_tokens::CountTokensArgs),
     /// Tune a LoRA adapter on texts that the model has not seen, for the method `fsd`.
     Finetune(Box<finetune::FinetuneArgs>),
+    /// Test whether texts score higher than comparable ones that the model cannot have seen, without any threshold.
+    Test(Box<trial::TrialArgs>),
+    /// Report how much of texts a model completes word by word, beside texts that it cannot have seen.
+    Memorization(Box<memorization::MemorizationArgs>),
     /// Print the OpenAPI document.
     Openapi,
 }
@@ -115,7 +127,7 @@ struct ScoringArgs {
     #[command(flatten)]
     variant: VariantArgs,
     /// A JSON array as in a request, or names separated by commas; by default loss, zlib, min_k and
-    /// min_k_plus_plus, plain and with linear PDR.
+    /// min_k_plus_plus, plain and with linear PDR, and of `test` the method that its verdict is about.
     #[arg(long, value_name = "METHODS")]
     methods: Option<String>,
     /// What to do with texts longer than the model's context.
@@ -162,6 +174,8 @@ fn run(cli: Cli) -> Result<()> {
         Command::Dataset(args) => dataset::run(&args),
         Command::CountTokens(args) => count_tokens::run(args, config),
         Command::Finetune(args) => finetune::run(*args, config),
+        Command::Test(args) => block_on(trial::run(*args, config)),
+        Command::Memorization(args) => block_on(memorization::run(*args, config)),
         Command::Openapi => Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document())?)?),
     }
 }
@@ -177,14 +191,20 @@ fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
 
 impl ScoringArgs {
     /// Starts a scorer for these arguments and loads the model; logs warnings only. Other models are opened by the methods
-    /// that name them. `audit` and `neighbors` are of the texts, as in [`Scope`](crate::methods::Scope).
-    async fn start(&self, settings: &NamedSettings, audit: bool, neighbors: bool) -> Result<(Scorer, Plan)> {
+    /// that name them. `audit` and `neighbors` are of the texts, as in [`Scope`]; `defaults` are the methods where none are named.
+    async fn start(
+        &self,
+        settings: &NamedSettings,
+        audit: bool,
+        neighbors: bool,
+        defaults: impl FnOnce(&Scope) -> Vec<LabelledMethod>,
+    ) -> Result<(Scorer, Plan)> {
         let (settings, named) = settings;
         telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
         let scorer = app::make_scorer(settings, app::hub(), app::budget_directory())?;
         let (pool, ids) = (scorer.pool(), scorer.pool().ids());
         let model = pool.find(named.first().map(String::as_str))?;
-        let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors))?;
+        let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors), defaults)?;
         let loaded = waiting::for_models(pool, pool.load(&model.id)).await;
         loaded.with_context(|| format!("model `{}`", model.id))?;
         let (model, methods, overflow) = (model.id.clone(), methods.into(), self.overflow);
@@ -198,8 +218,12 @@ impl ScoringArgs {
         Ok(Settings::load(config, &Overrides::default())?.with_models(&flags)?)
     }
 
-    fn methods(&self, scope: &Scope) -> Result<Vec<LabelledMethod>> {
-        let Some(list) = &self.methods else { return Ok(default_methods()) };
+    fn methods(
+        &self,
+        scope: &Scope,
+        defaults: impl FnOnce(&Scope) -> Vec<LabelledMethod>,
+    ) -> Result<Vec<LabelledMethod>> {
+        let Some(list) = &self.methods else { return Ok(defaults(scope)) };
         let requests = parse_list(list).context("--methods is not a JSON array of methods")?;
         resolve(&requests, scope).map_err(|faults| methods_error(&faults))
     }

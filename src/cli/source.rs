@@ -20,6 +20,11 @@ pub struct SampleSource {
 }
 
 impl SampleSource {
+    /// Whether a name is that of a dataset on the Hub.
+    pub fn is_on_hub(name: &Path) -> bool {
+        name.to_str().is_some_and(|name| name.starts_with(HUB))
+    }
+
     /// Finds the files that a name stands for. Those of a split on the Hub are downloaded, which may take long.
     ///
     /// # Errors

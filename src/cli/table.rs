@@ -1,11 +1,11 @@
 //! An audit's report for people.
 
-use super::averages;
+use super::{averages, evidence};
 use crate::audits::{AuditReport, AuditResults, MethodFindings, SeedSummary};
 use indexmap::IndexMap;
 use std::fmt::Write;
 
-/// One line a method, then the same for each group and for the mean over groups, then the warnings. Without labels the lines say how the scores are spread.
+/// One line a method, then the same for each group and for the mean over groups, then the verdict and the warnings. Without labels the lines say how the scores are spread.
 pub fn render(report: &AuditReport, results: &AuditResults) -> String {
     let (mut out, samples, model) = (String::new(), &report.samples, &report.provenance.model);
     let counts = |total, members, non_members| format!("{total} samples, {members} members, {non_members} non-members");
@@ -40,6 +40,7 @@ pub fn render(report: &AuditReport, results: &AuditResults) -> String {
             .map(|delta| format!(", {:+.3} +- {:.3} vs. before tuning", delta.mean, delta.standard_deviation));
         let _ = writeln!(out, "{}", gain.unwrap_or_default());
     }
+    out.push_str(&evidence::render(report));
     for warning in &report.warnings {
         let _ = write!(out, "\nwarning: {}", warning.detail);
     }

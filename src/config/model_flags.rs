@@ -89,6 +89,22 @@ impl Settings {
         Ok((self, ids))
     }
 
+    /// The settings with a control model, which is named as `--model` names one, and its id.
+    ///
+    /// # Errors
+    /// Where the name is that of no model, or where the model asked about would be none any more.
+    pub fn with_control(mut self, control: &str) -> Result<(Self, String), ConfigError> {
+        let (configured, embedded) = (self.ids(), self.models.is_empty());
+        let (model, adapter) = self.split(control, &[]);
+        let base = self.name_model(model, &configured).map_err(|problem| fault("--control", problem))?;
+        if embedded && !self.models.is_empty() {
+            let problem = format!("`{DEMO}` is part of the program, and served only without other models");
+            return Err(fault("--control", problem));
+        }
+        let id = adapter.map_or(base.clone(), |adapter| format!("{base}:{adapter}"));
+        Ok((self, id))
+    }
+
     /// The adapters of a model: those of its settings, then those that flags name.
     pub fn adapters_of(&self, id: &str) -> impl Iterator<Item = &AdapterSettings> {
         let configured = self.models.iter().filter(move |model| model.id == id).flat_map(|model| &model.adapters);

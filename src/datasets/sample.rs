@@ -26,7 +26,7 @@ pub type ExtraColumns = Map<String, Value>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(
     deny_unknown_fields,
-    expecting = "an object with `text`, and perhaps `id`, `label`, `group`, `neighbors` and `columns`"
+    expecting = "an object with `text`, and perhaps `id`, `label`, `group`, `document`, `neighbors` and `columns`"
 )]
 #[schema(as = SampleRequest)]
 pub struct Sample {
@@ -44,6 +44,10 @@ pub struct Sample {
     /// What it is counted with, beside being counted with all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// Id of the document that it is a part or a version of. Texts of one document are one cluster: they are drawn, permuted and
+    /// split together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<SampleId>,
     /// Texts that differ little from it, for the method `neighbor`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "at_most::<_, _, MAX_NEIGHBORS>")]
     #[schema(min_items = 1)]

@@ -14,7 +14,7 @@ pub struct DeviceSlot {
     /// and runs alone.
     pub max_batch_tokens: usize,
     /// How the budget that suits a model is found; none: all have the one above.
-    pub calibration: Option<Calibration>,
+    pub calibration: Option<SpeedCalibration>,
     /// Threads of its private pool.
     pub threads: usize,
     /// Gives freed pages back; called on the device's thread after a model was dropped.
@@ -23,7 +23,7 @@ pub struct DeviceSlot {
 
 /// How a device finds the token budget that suits a causal model, when it has loaded it: by running texts of any ids. A
 /// masked model runs its masked positions in groups of its own, whatever the batch is, and has the device's budget.
-pub struct Calibration {
+pub struct SpeedCalibration {
     /// The budgets to try, rising.
     pub ladder: Vec<usize>,
     /// After this time no further pass begins.

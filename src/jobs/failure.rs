@@ -28,6 +28,8 @@ pub enum FailureKind {
     WrongModel,
     /// Methods that the models do not fit.
     UnfitMethods,
+    /// The scores cannot be compared with those of the calibration.
+    UnfitCalibration,
     /// The texts cannot be tuned on.
     UnfitTexts,
     /// The model cannot be tuned so.

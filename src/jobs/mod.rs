@@ -10,6 +10,7 @@ mod kind;
 mod local_run;
 mod page;
 mod runner;
+mod scorer_failure;
 mod snapshot;
 mod submission;
 mod upkeep;

@@ -83,7 +83,8 @@ impl ColumnNames {
     fn sources<'a>(&'a self, text: &'a str) -> Vec<(&'static str, &'a str)> {
         let mut sources = vec![("text", text), ("id", self.id.as_deref().unwrap_or("id")), ("neighbors", "neighbors")];
         if self.labelled {
-            sources.extend([("label", self.label.as_deref().unwrap_or("label")), ("group", "group")]);
+            let label = self.label.as_deref().unwrap_or("label");
+            sources.extend([("label", label), ("group", "group"), ("document", "document")]);
         }
         sources
     }
@@ -105,7 +106,7 @@ impl ColumnNames {
     /// What comes along with a sample: its other fields without those that it was read from.
     pub fn extra(&self, mut others: Fields) -> Fields {
         let named = [&self.id, &self.label].into_iter().flatten().map(String::as_str);
-        for name in ["id", "label", "group", "neighbors"].into_iter().chain(named) {
+        for name in ["id", "label", "group", "document", "neighbors"].into_iter().chain(named) {
             others.shift_remove(name);
         }
         others
@@ -232,12 +233,14 @@ mod tests {
         assert_eq!(read.sample, Sample { id: Some(SampleId::Integer(7)), text: "a".into(), ..Sample::default() });
         assert_eq!(Value::Object(read.others), json!({"id": 7, "label": "any", "more": [1]}));
         let columns = ColumnNames { labelled: true, ..ColumnNames::default() };
-        let read =
-            columns.sample(fields(json!({"text": "a", "label": 1, "group": "g", "neighbors": "[\"b\"]"}))).unwrap();
+        let read = columns
+            .sample(fields(json!({"text": "a", "label": 1, "group": "g", "document": 7, "neighbors": "[\"b\"]"})))
+            .unwrap();
         let expected = Sample {
             text: "a".into(),
             label: Some(Label::MEMBER),
             group: Some("g".into()),
+            document: Some(SampleId::Integer(7)),
             neighbors: Some(vec!["b".into()]),
             ..Sample::default()
         };

@@ -266,7 +266,10 @@ impl Scorer {
     }
 
     /// Whether an id means the same token to both.
-    async fn same_tokens(&self, target: &Arc<Model>, reference: &Arc<Model>) -> Result<bool, ScorerError> {
+    ///
+    /// # Errors
+    /// [`ScorerError::Internal`]
+    pub async fn same_tokens(&self, target: &Arc<Model>, reference: &Arc<Model>) -> Result<bool, ScorerError> {
         if target.tokenizer_digest == reference.tokenizer_digest {
             return Ok(true);
         }

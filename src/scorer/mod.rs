@@ -17,6 +17,7 @@ mod score;
 mod text;
 mod text_error;
 mod token_counts;
+mod token_sequences;
 mod windows;
 mod workers;
 

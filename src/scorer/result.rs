@@ -40,6 +40,10 @@ pub struct TextResult {
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
     pub alpha_used: Scores,
+    /// The p-value of each score against known non-members, by label, where the request names a calibration.
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
+    pub p_values: Scores,
     /// What could not be computed, and why.
     pub errors: Vec<TextError>,
     /// Every token in order, where asked for.
@@ -149,6 +153,7 @@ pub fn build(answered: AnsweredText, bound: &Bound) -> TextResult {
         truncated: answered.text.truncated,
         windows: (bound.overflow == Overflow::Window && answered.text.error.is_none()).then_some(answered.passes),
         scores,
+        p_values: Vec::new(),
         alpha_used,
         errors,
         id: answered.text.input.id,

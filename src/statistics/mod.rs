@@ -5,24 +5,50 @@
 
 mod auroc;
 mod bootstrap;
+mod cluster_index;
+mod cluster_variance;
+mod conformal;
 mod delong;
+mod discovery;
+mod folds;
+mod holm;
+mod hypothesis;
 mod intervals;
+mod isotonic;
+mod max_t;
 mod operating_point;
+mod p_values;
 mod profile;
+mod realised;
 mod roc;
+mod stratified;
 mod warnings;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
-pub use auroc::auroc;
+pub use auroc::{auroc, auroc_standard_error_by_cluster};
 pub use bootstrap::{
     Bootstrap, BootstrapColumn, BootstrapSummary, ColumnBootstrap, PairedBootstrap, Summary, TprSummary, bootstrap,
     bootstrap_listed,
 };
-pub use delong::{PairedDeLong, PairedScore, delong};
+pub use conformal::{CalibratedThreshold, CalibrationError, CalibrationScores};
+pub use delong::{PairedDeLong, PairedScore, delong, normal_quantile};
+pub use discovery::{Discoveries, Procedure, discover, minimum_discoveries};
+pub use folds::folds;
+pub use holm::holm;
+pub use hypothesis::{
+    CanaryRank, CanaryRankTest, HypothesisError, KolmogorovSmirnov, MannWhitney, OrderTest, PriorTest, PriorTestSums,
+    ShardOrder, SignFlip, TTest, canary_rank, kolmogorov_smirnov, mann_whitney, one_sample_t, order, sign_flip, welch,
+};
 pub use intervals::clopper_pearson;
+pub use isotonic::{IsotonicBlock, isotonic, out_of_fold_posteriors, posterior};
+pub use max_t::{PermutationTest, max_t};
 pub use operating_point::{TprAtFpr, false_positive_budget};
 pub use profile::{PositionMeans, PositionProfile, PositionRow, PositionRows};
+pub use realised::{false_discoveries_upper, fpr_upper};
 pub use roc::{LabelledScore, Roc, RocPoint, StatisticsError};
+pub use stratified::{StratifiedAuroc, stratified_auroc};
 pub use warnings::{AuditSample, Warning, WarningCode, method_warnings, warnings};
+pub use words::{Shift, TopWords, WordTable, WordsBaseline, WordsFit, words_baseline};

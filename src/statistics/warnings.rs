@@ -36,6 +36,18 @@ pub enum WarningCode {
     TruncatedTexts,
     /// The audit was interrupted and begun anew, since the program or the machine was another one.
     StartedOver,
+    /// Texts are equal, nearly equal or of one document, so that there are fewer clusters than texts.
+    Duplicates,
+    /// The words of the texts alone tell members from non-members.
+    DistributionShift,
+    /// A class has fewer than 20 clusters of texts, too few for a verdict.
+    NoPower,
+    /// The calibration is too small for the rates that are asked for.
+    CalibrationSmall,
+    /// The texts of the calibration have other lengths than those tested.
+    CalibrationMismatch,
+    /// Texts of the calibration are tested as well; they were removed from the calibration.
+    CalibrationOverlap,
     /// Texts ran twice for weights by the entropy of the dataset, since the cache does not hold the statistics of all.
     RepeatedPasses,
 }

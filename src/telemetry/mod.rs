@@ -158,6 +158,7 @@ pub fn describe_all() {
     for status in JOB_STATUSES {
         counter!(names::AUDITS, "status" => status).increment(0);
         counter!(names::FINETUNES, "status" => status).increment(0);
+        counter!(names::MEMORIZATIONS, "status" => status).increment(0);
     }
     gauge!(names::READY).set(0.0);
     gauge!(names::HTTP_IN_FLIGHT).set(0.0);

@@ -100,8 +100,14 @@ metrics! {
         "Texts submitted for scoring. Label: outcome (ok, partial: some methods failed, failed: all methods failed).";
     AUDITS = "pdr_audit_audits_total", MetricKind::Counter, Count,
         "Completed audits. Label: status (succeeded, failed, cancelled).";
+    CALIBRATIONS = "pdr_audit_calibrations_total", MetricKind::Counter, Count,
+        "Completed calibrations. Label: status (succeeded, failed, cancelled).";
+    TESTS = "pdr_audit_tests_total", MetricKind::Counter, Count,
+        "Completed tests that need no threshold. Label: status (succeeded, failed, cancelled).";
     FINETUNES = "pdr_audit_finetunes_total", MetricKind::Counter, Count,
         "Completed fine-tunes. Label: status (succeeded, failed, cancelled).";
+    MEMORIZATIONS = "pdr_audit_memorizations_total", MetricKind::Counter, Count,
+        "Completed memorization jobs. Label: status (succeeded, failed, cancelled).";
     BUILD_INFO = "pdr_audit_build_info", MetricKind::Gauge, Count,
         "Always 1, labelled with the version of the program. Label: version.";
 }

@@ -1,6 +1,7 @@
 //! Encodes texts as token ids.
 
 use super::error::TokenizerError;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use tokenizers::Tokenizer as HubTokenizer;
 
@@ -19,12 +20,19 @@ pub struct Encoded {
     pub offsets: Vec<(usize, usize)>,
     /// The number of special tokens that the tokenizer added before the text.
     pub specials_before: usize,
+    /// The number of special tokens that it added after the text.
+    pub specials_after: usize,
 }
 
 impl Encoded {
     /// Whether there is a special token before the text.
     pub fn bos_prepended(&self) -> bool {
         self.specials_before > 0
+    }
+
+    /// Which of the ids are those of the text itself.
+    pub fn text(&self) -> Range<usize> {
+        self.specials_before..self.ids.len() - self.specials_after
     }
 }
 
@@ -46,10 +54,14 @@ impl Tokenizer {
     /// If the tokenizer has no token for a part of the text.
     pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
         let encoding = self.inner.encode_char_offsets(text, true).map_err(|e| TokenizerError(e.to_string()))?;
+        let special = |mark: &&u32| **mark == 1;
+        let marks = encoding.get_special_tokens_mask();
+        let specials_before = marks.iter().take_while(special).count();
         Ok(Encoded {
             ids: encoding.get_ids().into(),
             offsets: encoding.get_offsets().to_vec(),
-            specials_before: encoding.get_special_tokens_mask().iter().take_while(|special| **special == 1).count(),
+            specials_before,
+            specials_after: marks[specials_before..].iter().rev().take_while(special).count(),
         })
     }
 

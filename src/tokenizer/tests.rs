@@ -225,3 +225,13 @@ fn a_failure_to_read_is_passed_on() {
     let error = from_files(|_| Err::<Option<Vec<u8>>, anyhow::Error>(anyhow::anyhow!("no permission"))).err().unwrap();
     assert_eq!(error.to_string(), "no permission");
 }
+
+#[test]
+fn special_tokens_around_a_text_are_told_from_those_of_the_text() {
+    let tokenizer = Tokenizer::from_json(&fixture("goldens/bert-mlm/tokenizer.json")).unwrap();
+    let (empty, text) = (tokenizer.encode("").unwrap(), tokenizer.encode("a clock").unwrap());
+    // With nothing between them, all of them stand before it.
+    assert_eq!((empty.specials_before, empty.specials_after, empty.text()), (2, 0, 2..2));
+    assert_eq!((text.specials_before, text.specials_after), (1, 1));
+    assert_eq!(text.ids[text.text()], tokenizer.plain_ids("a clock").unwrap());
+}

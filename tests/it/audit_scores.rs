@@ -75,6 +75,10 @@ async fn all_formats_hold_the_same_rows() {
         "=k",
         "alpha_used",
         "errors",
+        "posterior",
+        "p_values",
+        "p_value_adjusted",
+        "flagged",
     ];
     assert_eq!(names, expected);
     for (line, row) in lines.iter().zip(&table) {
@@ -100,7 +104,22 @@ async fn other_columns_come_back_with_the_scores_as_long_as_the_samples_are_ther
     let csv = scores(&app, &audit, "text/csv").await;
     let mut reader = csv::Reader::from_reader(csv.text().as_bytes());
     let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
-    assert_eq!(header[7..], ["loss", "'=k", "alpha_used", "errors", "page", "index (input)", "source"]);
+    assert_eq!(
+        header[7..],
+        [
+            "loss",
+            "'=k",
+            "alpha_used",
+            "errors",
+            "posterior",
+            "p_values",
+            "p_value_adjusted",
+            "flagged",
+            "page",
+            "index (input)",
+            "source"
+        ]
+    );
     let records: Vec<Vec<String>> =
         reader.records().map(|record| record.unwrap().iter().map(str::to_owned).collect()).collect();
     let (lines, table) = (lines(&scores(&app, &audit, "*/*").await), rows(&scores(&app, &audit, PARQUET).await));
@@ -128,7 +147,7 @@ async fn other_columns_come_back_with_the_scores_as_long_as_the_samples_are_ther
     };
     let after = self::lines(&scores(&app, &audit, "*/*").await);
     assert_eq!(after, without(&lines));
-    assert_eq!(rows(&scores(&app, &audit, PARQUET).await)[0].len(), 11);
+    assert_eq!(rows(&scores(&app, &audit, PARQUET).await)[0].len(), 15);
 }
 
 #[tokio::test(flavor = "multi_thread")]

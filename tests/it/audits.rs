@@ -157,7 +157,11 @@ async fn scores_come_as_lines_of_json_and_as_csv() {
     assert_eq!((csv.status, csv.header("content-type")), (200, "text/csv; charset=utf-8"));
     let mut reader = csv::Reader::from_reader(csv.body.as_slice());
     let leading = ["index", "id", "label", "group", "scored_tokens", "truncated", "windows"];
-    let columns = [&leading[..], &["loss", "mine", "alpha_used", "errors"]].concat();
+    let columns = [
+        &leading[..],
+        &["loss", "mine", "alpha_used", "errors", "posterior", "p_values", "p_value_adjusted", "flagged"],
+    ]
+    .concat();
     assert_eq!(reader.headers().unwrap(), &csv::StringRecord::from(columns));
     let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert_eq!(records.len(), 40);
@@ -256,7 +260,8 @@ async fn a_bootstrap_is_bounded_and_can_be_cancelled() {
 async fn a_text_is_scored_once_however_often_it_is_a_sample() {
     let app = App::start().await;
     let samples: Vec<Value> = (0..20).map(|n| json!({ "text": "One text of some words.", "label": n % 2 })).collect();
-    let audit = app.audit(&json!({ "samples": samples, "methods": ["loss", "lowercase", "ref"] })).await.ok();
+    let audit =
+        app.audit(&json!({ "samples": samples, "methods": ["loss", "lowercase", "ref"], "control": null })).await.ok();
     let usage = &audit["results"]["usage"];
     assert_eq!((&usage["forward_passes"], &usage["cached_passes"]), (&json!(3), &json!(0)));
     let position = &audit["results"]["position_profile"][0];

@@ -274,3 +274,47 @@ fn an_audit_prints_the_mean_over_groups_and_lists_tokens() {
     assert!(refusal.contains("--selected-tokens: selected_tokens is 0, outside 1 to 1000"), "{refusal}");
     assert!(stderr(&audit(&["--average", "model"])).contains("[possible values: group]"));
 }
+
+#[test]
+fn memorization_looks_at_files_of_samples_and_of_plain_text() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let long = "Lot 868: a cedar hand bell, made by Quentin Quilwin of Ashvale Parva about 1803.";
+    let samples = [json!({ "id": 7, "text": long, "label": 1 }), json!({ "text": "Short." })];
+    let samples = file("works.jsonl", &samples.map(|sample| sample.to_string()).join("\n"));
+    // The whole file is one text, whatever its lines.
+    let control =
+        file("unseen.txt", "\u{feff}The committee met again on a rainy Tuesday,\n\nand nobody had read the minutes.");
+    let shape = ["--prefix", "6", "--suffix", "4", "--stride", "2"];
+    let arguments = [&["memorization", &samples, "--control", &control][..], &shape].concat();
+    let output = run(&arguments, b"");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [texts, control] = ["texts", "control"].map(|part| report[part].as_array().unwrap());
+    assert_eq!((&texts[0]["id"], &texts[1]["error"]["code"]), (&json!(7), &json!("too_short")));
+    assert_eq!((control.len(), &control[0]["id"], &control[0]["characters"]), (1, &json!("unseen.txt"), &json!(77)));
+    assert_eq!(control[0]["windows"][0]["start"], 0);
+    let piped = run(&[&["memorization", "-"][..], &shape].concat(), &std::fs::read(&samples).unwrap());
+    let piped: Value = serde_json::from_slice(&piped.stdout).unwrap();
+    assert_eq!(piped["texts"], report["texts"]);
+    let table = run(&[&arguments[..], &["--format", "table"]].concat(), b"");
+    let table = String::from_utf8(table.stdout).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines[0], "demo: texts 2, control 1; windows of 6 + 4 tokens, one every 2");
+    assert!(lines.iter().any(|line| line.starts_with("7 ")) && table.contains("text 1: too_short: "), "{table}");
+    assert!(lines.iter().any(|line| line.starts_with("control ")), "{table}");
+    for (arguments, named) in [
+        (vec!["memorization", &samples, "--stride", "0"], "--stride: 0 tokens, expected at least 1"),
+        (vec!["memorization", &samples, "--prefix", "500"], "the context of model `demo` is"),
+        (vec!["memorization", &samples, "--control", &samples], "text 0 of the control is also text 0"),
+        (vec!["memorization", "absent.jsonl"], "cannot read absent.jsonl"),
+        (vec!["memorization", "-"], "there are no texts"),
+    ] {
+        let error = stderr(&run(&arguments, b""));
+        assert!(error.contains(named), "{error}");
+    }
+}

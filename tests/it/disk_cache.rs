@@ -147,7 +147,7 @@ fn an_audit_of_the_command_line_keeps_its_statistics() {
     std::fs::write(place.path("texts.jsonl"), lines).unwrap();
     let audit = || {
         let (texts, settings) = (place.path("texts.jsonl"), place.path("settings.toml"));
-        let flags = ["--methods", "loss", "--replicates", "0"];
+        let flags = ["--methods", "loss", "--replicates", "0", "--control", "none"];
         Command::new(PROGRAM).arg("audit").arg(texts).arg("--config").arg(settings).args(flags).output().unwrap()
     };
     let report = |output: Output| {

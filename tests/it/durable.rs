@@ -18,7 +18,7 @@ fn request(samples: usize) -> Value {
     };
     let by_entropy = json!({ "name": "loss", "pdr": { "decay": "entropy_dataset" } });
     let samples: Vec<Value> = (0..samples).map(sample).collect();
-    json!({ "samples": samples, "methods": ["loss", "min_k", by_entropy], "metrics": { "bootstrap": { "replicates": 20 } } })
+    json!({ "samples": samples, "methods": ["loss", "min_k", by_entropy], "control": null, "metrics": { "bootstrap": { "replicates": 20 } } })
 }
 
 /// What must not depend on interruptions.

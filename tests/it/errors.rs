@@ -311,7 +311,7 @@ async fn models_must_be_configured() {
 #[tokio::test(flavor = "multi_thread")]
 async fn routes_and_methods_that_do_not_exist_are_problems() {
     let app = App::start().await;
-    for path in ["/v1", "/v1/nothing", "/v1/score/", "/docs/none.js", "/v1/calibrations", "/%ff", "//"] {
+    for path in ["/v1", "/v1/nothing", "/v1/score/", "/docs/none.js", "/v1/reports", "/%ff", "//"] {
         assert_eq!(app.get(path).await.problem(404)["instance"], path);
     }
     for (method, path, allow) in [

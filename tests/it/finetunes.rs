@@ -260,7 +260,14 @@ async fn an_audit_tunes_on_a_share_of_its_own_texts() {
     assert_eq!(method["versus_baseline"]["baseline"], "loss");
 
     // 12 of the 40 texts of each group are left out, the non-members among them are tuned on, and the others are scored.
-    for (place, split) in results["splits"].as_array().unwrap().iter().enumerate() {
+    let splits = results["splits"].as_array().unwrap();
+    // The control is tuned on the same texts.
+    let (target, control): (Vec<&Value>, Vec<&Value>) =
+        splits.iter().partition(|split| split["model"] == audit["model"]);
+    assert_eq!((target.len(), control.len()), (2, 2));
+    assert!(target.iter().zip(&control).all(|(a, b)| a["tuned_on"] == b["tuned_on"] && a["adapter"] != b["adapter"]));
+    assert!(method["control"]["auroc"].is_number() && method["control"]["difference"].is_number(), "{method}");
+    for (place, split) in target.into_iter().enumerate() {
         let label = &results["methods"][place + 1]["label"];
         let excluded: Vec<&Value> = results["samples"]["excluded"]
             .as_array()

@@ -8,6 +8,7 @@ mod adapters;
 mod audit_life;
 mod audit_scores;
 mod audits;
+mod calibrations;
 mod checkpoints;
 mod cli;
 mod common;
@@ -29,6 +30,8 @@ mod hub;
 mod invariance;
 mod limits;
 mod mamba;
+#[cfg(unix)]
+mod memorization;
 #[cfg(target_os = "linux")]
 mod memory;
 mod meta;
@@ -44,3 +47,5 @@ mod score;
 #[cfg(unix)]
 mod store_faults;
 mod structure;
+mod trials;
+mod verdict;

@@ -1,6 +1,8 @@
 //! The OpenAPI document: the committed one is the one of the routes, and its examples work.
 
 use crate::common::app::App;
+use crate::common::client::send;
+use reqwest::Method;
 use serde_json::Value;
 
 /// The committed document.
@@ -55,4 +57,7 @@ async fn examples_work() {
         assert!(!answer["results"].as_array().unwrap().is_empty(), "{name}");
     }
     assert_eq!(app.audit(&body("/v1/audits")["example"]).await.ok()["status"], "succeeded");
+    let request = app.request(Method::POST, "/v1/memorization").header("prefer", "wait=60");
+    let done = send(request.json(&body("/v1/memorization")["example"])).await.ok();
+    assert!(done["results"]["summary"]["control"]["windows"].as_u64().unwrap() > 0, "{done}");
 }

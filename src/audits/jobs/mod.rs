@@ -2,21 +2,24 @@
 
 mod submission;
 
+use super::calibrations::{Calibration, CalibrationMismatch, load};
+use super::decisions::CalibrationSource;
 use super::error::{AuditError, AuditFailure};
+use super::job_run::{BegunJob, TellProgress, begin, started_over};
 use super::limits::MAX_SCORES;
 use super::request::AuditRequest;
-use super::run::{AuditOutcome, RunEvent, run};
+use super::run::{AuditOutcome, run};
 use super::stored_scores::{StoredScores, encode};
 use super::subject::AuditSubject;
 use crate::datasets::SampleBlocks;
-use crate::jobs::{JobFailure, JobKind, JobSnapshot, Jobs, LocalRun};
+use crate::jobs::{FailureKind, JobFailure, JobKind, JobSnapshot, Jobs, LocalRun};
+use crate::retry::until_final;
 use crate::scorer::Scorer;
 use crate::statistics::{Warning, WarningCode};
-use crate::store::{ClaimedJob, JobOutput, Store, StoreError};
+use crate::store::{ClaimedJob, JobOutput, Store};
 use crate::telemetry::names;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::json;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -26,10 +29,11 @@ pub use submission::NewAudit;
 struct AuditWork {
     request: Arc<AuditRequest>,
     samples: SampleBlocks,
+    calibration: Option<Calibration>,
     /// Whether it was begun before, and samples may have been scored then.
     resumed: bool,
     /// Is told how far it is.
-    progress: Box<dyn Fn(RunEvent) + Send + Sync>,
+    progress: TellProgress,
 }
 
 /// Runs an audit.
@@ -55,12 +59,12 @@ impl AuditKind {
     /// Audits that this scorer runs.
     #[must_use]
     pub fn scored_by(scorer: Scorer) -> Self {
-        Self::new(move |AuditWork { request, samples, resumed, progress }| {
+        Self::new(move |AuditWork { request, samples, calibration, resumed, progress }| {
             let scorer = scorer.clone();
             let work = async move {
                 // What is scored stays on disk until the audit has ended, so that to run it again costs no forward pass.
                 let _hold = scorer.engine().hold_statistics(resumed);
-                run(request, &samples, &scorer, progress).await
+                run(request, &samples, calibration, &scorer, progress).await
             };
             work.boxed()
         })
@@ -78,24 +82,11 @@ impl JobKind for AuditKind {
     type Subject = AuditSubject;
 
     async fn run(&self, store: &Store, job: &ClaimedJob, local: &Arc<LocalRun>) -> Result<JobOutput, JobFailure> {
-        let request: AuditRequest = serde_json::from_str(&job.request)
-            .map_err(|error| StoreError::Damaged(format!("the request of audit {}: {error}", job.id)))?;
-        let samples = SampleBlocks::of_job(store, job).await?.ok_or_else(JobFailure::dataset_gone)?;
-        let noted = Arc::clone(local);
-        let progress = Box::new(move |event: RunEvent| match event {
-            RunEvent::Tuned(step) => noted.set_note(Some(json!({ "tuning": step }).to_string())),
-            RunEvent::Bound { numerics } => {
-                noted.set_note(None);
-                noted.set_numerics(numerics);
-            }
-            RunEvent::Scored { done } => noted.set_done(done),
-        });
-        let work = AuditWork { request: Arc::new(request), samples, resumed: job.numerics.is_some(), progress };
+        let BegunJob { request, samples, progress } = begin(store, job, local, Self::NAME).await?;
+        let calibration = named_calibration(store, &request).await?;
+        let work = AuditWork { request, samples, calibration, resumed: job.numerics.is_some(), progress };
         let mut outcome = (self.work)(work).await?;
-        if let Some(before) = &job.numerics
-            && local.numerics().is_some_and(|now| now != *before)
-        {
-            tracing::warn!(job = %job.id, before, "audit begun anew: its numbers come from something else than before");
+        if started_over(job, local) {
             let detail = "the audit was interrupted, and begun anew, since the program, the processor, the device or the files of a \
                           model were others than before; all scores come from what provenance names";
             let warning = Warning { code: WarningCode::StartedOver, detail: detail.to_owned() };
@@ -113,6 +104,16 @@ impl Audits {
     pub async fn scores(&self, id: Uuid) -> Result<Option<StoredScores>, AuditError> {
         StoredScores::open(self.store(), id).await
     }
+}
+
+/// The calibration that an audit names; none where it names none.
+async fn named_calibration(store: &Store, request: &AuditRequest) -> Result<Option<Calibration>, JobFailure> {
+    let Some(CalibrationSource::Stored(id)) = &request.evidence.calibration else { return Ok(None) };
+    let gone = || AuditFailure::from(CalibrationMismatch::Gone(id.clone()));
+    let uuid = id.parse().map_err(|_| gone())?;
+    let loaded = until_final(AuditError::is_retryable, || load(store, uuid)).await;
+    let calibration = loaded.map_err(|error| JobFailure::kept_back(FailureKind::StoreFailed, "store", &error))?;
+    Ok(Some(calibration.ok_or_else(gone)?))
 }
 
 /// The outcome as it is stored. Megabytes of JSON are no work for the async runtime's threads.

@@ -3,6 +3,8 @@
 mod abort;
 
 use super::*;
+use crate::audits::RunEvent;
+use crate::audits::evidence::EvidenceRequest;
 use crate::audits::request::AuditMetrics;
 use crate::config::StoreSettings;
 use crate::datasets::{Sample, SubmittedSamples};
@@ -49,6 +51,7 @@ fn request(model: &str) -> NewAudit {
         methods: default_methods(),
         overflow: Overflow::Error,
         metrics: AuditMetrics::default(),
+        evidence: EvidenceRequest::default(),
     };
     NewAudit {
         request,

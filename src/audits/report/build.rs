@@ -1,17 +1,20 @@
 //! From the results of an audit to its report.
 
 use super::average::{Averages, group_average};
-use super::cautions::{cautions, cautions_of_run};
+use super::cautions::{cautions, cautions_of_calibration, cautions_of_evidence, cautions_of_run};
 use super::comparison::Comparison;
 use super::document::{AuditReport, Excluded, GroupMethod, GroupReport, MethodReport, SampleCounts};
-use super::findings::MethodFindings;
+use super::evidence::{Evidence, unlabelled_verdict};
+use super::findings::{MethodFindings, VersusBaseline};
 use super::provenance::provenance;
 use super::seed_families::seed_summaries;
+use crate::audits::cluster_ids::dense;
 use crate::audits::error::AuditFailure;
 use crate::audits::metric_options::AverageOver;
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
 use crate::methods::LabelledMethod;
+use crate::statistics::holm;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -38,17 +41,38 @@ pub fn build_report(
         let separations = groups.iter().map(|group| group.methods.get(place)?.findings.separation.as_ref());
         Averages { group: group_average(&separations.collect::<Vec<_>>()) }
     };
-    let method = |(place, (method, findings)): (usize, (&LabelledMethod, MethodFindings))| MethodReport {
-        method: method.clone(),
-        average: (averaged && findings.separation.is_some()).then(|| average(place)),
-        findings,
+    let calibrated = results.calibration.as_ref();
+    let evidence = Evidence::new(request, results);
+    let tests = evidence.as_ref().map_or(Vec::new(), |evidence| evidence.permutation_tests(wanted));
+    let method = |(place, (method, findings)): (usize, (&LabelledMethod, MethodFindings))| {
+        let test = tests.get(place).copied().flatten();
+        MethodReport {
+            method: method.clone(),
+            p_value: test.map(|test| test.p_value),
+            p_value_adjusted: test.map(|test| test.p_value_adjusted),
+            auroc_stratified: evidence.as_ref().and_then(|evidence| evidence.stratified(place)),
+            control: evidence.as_ref().and_then(|evidence| evidence.control(place, method)),
+            calibration: calibrated.and_then(|calibrated| calibrated.methods.get(place).cloned().flatten()),
+            average: (averaged && findings.separation.is_some()).then(|| average(place)),
+            findings,
+        }
     };
-    let methods: Vec<MethodReport> = findings.enumerate().map(method).collect();
+    let mut methods: Vec<MethodReport> = findings.enumerate().map(method).collect();
+    adjust(&mut methods);
+    let verdict = match &evidence {
+        Some(evidence) => evidence.verdict(&methods),
+        None => unlabelled_verdict(request, results),
+    };
+    let clusters = cluster_sizes(results);
+    warnings.extend(cautions_of_calibration(request, results));
+    warnings.extend(cautions_of_evidence(results, verdict.as_ref()));
     Ok(AuditReport {
         samples: SampleCounts {
             total: results.rows.len(),
             members: count(results, &everyone, true),
             non_members: count(results, &everyone, false),
+            clusters: clusters.len(),
+            largest_cluster: clusters.values().copied().max().unwrap_or(0),
             excluded: excluded(results),
         },
         seeds: seed_summaries(&methods),
@@ -58,10 +82,35 @@ pub fn build_report(
         position_profile: results.profile.rows.clone(),
         positions_left_out: results.profile.left_out,
         selected_tokens: results.selected_tokens.clone(),
+        blind: results.blind.clone(),
+        prior_test: results.prior_test,
+        decisions: calibrated.and_then(|calibrated| calibrated.decisions.clone()),
+        dataset_test: calibrated.and_then(|calibrated| calibrated.dataset_test),
+        verdict,
         warnings,
         usage: results.usage,
         provenance: provenance(request, results),
     })
+}
+
+/// The baseline comparisons adjusted for their number.
+fn adjust(methods: &mut [MethodReport]) {
+    let versus = methods.iter_mut().filter_map(|method| method.findings.versus_baseline.as_mut());
+    let mut tested: Vec<(&mut VersusBaseline, f64)> =
+        versus.filter_map(|versus| versus.p_value.map(|p_value| (versus, p_value))).collect();
+    let adjusted = holm(&tested.iter().map(|(_, p_value)| *p_value).collect::<Vec<_>>());
+    for ((versus, _), adjusted) in tested.iter_mut().zip(adjusted) {
+        versus.p_value_adjusted = Some(adjusted);
+    }
+}
+
+/// How many texts each cluster has.
+fn cluster_sizes(results: &AuditResults) -> HashMap<usize, usize> {
+    let mut sizes = HashMap::new();
+    for cluster in dense(results.rows.iter().map(|row| row.cluster)) {
+        *sizes.entry(cluster).or_default() += 1;
+    }
+    sizes
 }
 
 /// Whether there is a score for each column in each row, and a column for each baseline.

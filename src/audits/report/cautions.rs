@@ -1,8 +1,14 @@
 //! The warnings of a report.
 
+use crate::audits::cluster_ids::dense;
+use crate::audits::evidence::{Verdict, VerdictReason};
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
-use crate::statistics::{AuditSample, Warning, WarningCode, method_warnings, warnings};
+use crate::statistics::{AuditSample, Shift, Warning, WarningCode, method_warnings, warnings};
+use std::collections::HashMap;
+
+/// The p-value below which lengths count as different.
+const LENGTH_LEVEL: f64 = 0.01;
 
 /// What to be cautious about in some of the samples.
 pub fn cautions(request: &AuditRequest, results: &AuditResults, rows: &[usize]) -> Vec<Warning> {
@@ -34,5 +40,90 @@ pub fn cautions_of_run(results: &AuditResults) -> Option<Warning> {
             "{repeated} forward passes ran twice: `entropy_dataset` reads the texts in two rounds, and the cache \
              (`engine.cache`) did not hold the statistics of the first one; the scores are the same"
         ),
+    })
+}
+
+/// What to be cautious about in what the audit is evidence of.
+pub fn cautions_of_evidence(results: &AuditResults, verdict: Option<&Verdict>) -> Vec<Warning> {
+    let no_power = verdict.filter(|verdict| verdict.reasons.contains(&VerdictReason::NoPower));
+    let no_power = no_power.map(|verdict| Warning { code: WarningCode::NoPower, detail: verdict.sentence.clone() });
+    duplicates(results).into_iter().chain(distribution_shift(results)).chain(no_power).collect()
+}
+
+fn duplicates(results: &AuditResults) -> Option<Warning> {
+    // Of each cluster its texts, and whether one of them is a non-member and one a member.
+    let mut clusters: HashMap<usize, (usize, [bool; 2])> = HashMap::new();
+    for (row, cluster) in results.rows.iter().zip(dense(results.rows.iter().map(|row| row.cluster))) {
+        let (texts, labels) = clusters.entry(cluster).or_default();
+        *texts += 1;
+        if let Some(member) = row.member {
+            labels[usize::from(member)] = true;
+        }
+    }
+    let largest = clusters.values().map(|(texts, _)| *texts).max().filter(|texts| *texts > 1)?;
+    let mixed = clusters.values().filter(|(_, labels)| *labels == [true; 2]).count();
+    let mixed = if mixed == 0 { String::new() } else { format!("; {mixed} of them hold members and non-members") };
+    let detail = format!(
+        "{} texts are {} clusters of equal or nearly equal texts or of one document, the largest of {largest} texts{mixed}: a \
+         cluster counts once in standard errors, intervals and p-values",
+        results.rows.len(),
+        clusters.len()
+    );
+    Some(Warning { code: WarningCode::Duplicates, detail })
+}
+
+fn distribution_shift(results: &AuditResults) -> Option<Warning> {
+    let words = results.blind.as_ref()?.words.as_ref()?;
+    (words.shift != Shift::None).then(|| Warning {
+        code: WarningCode::DistributionShift,
+        detail: format!(
+            "the words of the texts alone tell members from non-members (AUROC {:.3}, p = {:.3}): what a method finds may come \
+             from that",
+            words.auroc, words.p_value
+        ),
+    })
+}
+
+/// What to be cautious about in the p-values.
+pub fn cautions_of_calibration(request: &AuditRequest, results: &AuditResults) -> Vec<Warning> {
+    let Some(calibrated) = &results.calibration else { return Vec::new() };
+    let warning = |code, detail| Some(Warning { code, detail });
+    let overlap = (calibrated.overlap > 0).then(|| {
+        format!("{} clusters of the calibration are tested as well; they were removed from it", calibrated.overlap)
+    });
+    let mismatch = calibrated.length_p_value.filter(|p_value| *p_value < LENGTH_LEVEL).map(|p_value| {
+        format!(
+            "the texts of the calibration have other lengths than those tested (Kolmogorov-Smirnov, p = {p_value:.1e}), so that \
+             p-values may not hold"
+        )
+    });
+    let small =
+        request.evidence.decisions.as_ref().and_then(|decision| too_small(results, &decision.method, decision.fdr));
+    [
+        overlap.and_then(|detail| warning(WarningCode::CalibrationOverlap, detail)),
+        mismatch.and_then(|detail| warning(WarningCode::CalibrationMismatch, detail)),
+        small.and_then(|detail| warning(WarningCode::CalibrationSmall, detail)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Why the calibration is too small for a list at this rate by this method, in words.
+fn too_small(results: &AuditResults, label: &str, fdr: f64) -> Option<String> {
+    let calibrated = results.calibration.as_ref()?;
+    let place = results.listed().position(|(_, column)| &*column.method.label == label)?;
+    let Some(calibration) = calibrated.methods.get(place)? else {
+        return Some(format!(
+            "there are fewer than 19 known non-members with a score of `{label}`, so that it has no p-values"
+        ));
+    };
+    let fewest = calibrated.decisions.as_ref().map_or(1, |decisions| decisions.minimum_discoveries);
+    let impossible = calibrated.decisions.as_ref().is_some_and(|decisions| fewest > decisions.tested);
+    (calibration.resolution > fdr || impossible).then(|| {
+        format!(
+            "{} known non-members make no p-value below {:.4}: a list at a false discovery rate of {fdr} takes at least {fewest} texts",
+            calibration.clusters, calibration.resolution
+        )
     })
 }

@@ -1,11 +1,14 @@
 //! What the scores of some samples say of each method.
 
 use super::findings::{MethodFindings, Separation, VersusBaseline};
+use crate::audits::cluster_ids::dense;
 use crate::audits::columns::Column;
 use crate::audits::request::AuditMetrics;
 use crate::audits::results::SampleScores;
 use crate::methods::LabelledMethod;
-use crate::statistics::{BootstrapColumn, ColumnBootstrap, LabelledScore, Roc, auroc, bootstrap};
+use crate::statistics::{
+    BootstrapColumn, ColumnBootstrap, LabelledScore, Roc, auroc, auroc_standard_error_by_cluster, bootstrap,
+};
 
 /// The scores of samples by method.
 pub struct Comparison<'a> {
@@ -13,6 +16,8 @@ pub struct Comparison<'a> {
     metrics: &'a AuditMetrics,
     /// Of each sample; none of an unlabelled one, and then of no other.
     labels: Vec<bool>,
+    /// The cluster of each sample.
+    clusters: Vec<usize>,
     /// By method and sample.
     scores: Vec<Vec<Option<f64>>>,
 }
@@ -25,6 +30,7 @@ impl<'a> Comparison<'a> {
             columns,
             metrics,
             labels: rows.iter().filter_map(|row| row.member).collect(),
+            clusters: dense(rows.iter().map(|row| row.cluster)),
             scores: (0..columns.len()).map(scores).collect(),
         }
     }
@@ -45,14 +51,21 @@ impl<'a> Comparison<'a> {
         let Some(settings) = self.metrics.bootstrap.as_ref().filter(|_| self.is_labelled()) else { return Vec::new() };
         let columns = self.columns.iter().zip(&self.scores);
         let columns = columns.map(|(column, scores)| BootstrapColumn { scores, baseline: column.baseline });
-        bootstrap(&self.labels, &columns.collect::<Vec<_>>(), &self.metrics.fpr_targets, settings, wanted)
+        bootstrap(
+            &self.labels,
+            &self.clusters,
+            &columns.collect::<Vec<_>>(),
+            &self.metrics.fpr_targets,
+            settings,
+            wanted,
+        )
     }
 
     fn finding(&self, place: usize, resampled: Option<&ColumnBootstrap>) -> MethodFindings {
         let roc = Roc::new(&self.samples(place, |_| true)).ok();
         MethodFindings {
             scored: self.scores[place].iter().flatten().count(),
-            separation: self.is_labelled().then(|| self.separation(roc.as_ref())),
+            separation: self.is_labelled().then(|| self.separation(place, roc.as_ref())),
             bootstrap: resampled.map(|resampled| resampled.summary.clone()),
             versus_baseline: self.columns[place].baseline.and_then(|base| self.versus(place, base, resampled)),
             roc: roc.filter(|_| self.metrics.roc).map(|roc| roc.points()),
@@ -69,16 +82,23 @@ impl<'a> Comparison<'a> {
             .collect()
     }
 
-    fn separation(&self, roc: Option<&Roc>) -> Separation {
+    fn separation(&self, place: usize, roc: Option<&Roc>) -> Separation {
         let confidence = self.metrics.bootstrap.as_ref().map_or(0.95, |bootstrap| bootstrap.confidence);
         let targets = &self.metrics.fpr_targets;
         let points = roc.iter().flat_map(|roc| targets.iter().map(|&fpr| roc.tpr_at_fpr_with(fpr, confidence)));
         Separation {
             auroc: roc.map(Roc::auroc),
-            auroc_standard_error: roc.and_then(Roc::auroc_standard_error),
+            auroc_standard_error: self.standard_error(place),
             tpr_at_fpr: points.collect(),
             fpr_at_95_tpr: roc.map(Roc::fpr_at_95_tpr),
         }
+    }
+
+    /// Of AUROC, by cluster.
+    fn standard_error(&self, place: usize) -> Option<f64> {
+        let scored = |row: &usize| self.scores[place][*row].is_some();
+        let clusters: Vec<usize> = (0..self.labels.len()).filter(scored).map(|row| self.clusters[row]).collect();
+        auroc_standard_error_by_cluster(&self.samples(place, |_| true), &clusters)
     }
 
     /// Against the column `base`, on the samples that both score.
@@ -91,6 +111,7 @@ impl<'a> Comparison<'a> {
             delta,
             p_value: paired.and_then(|paired| paired.p_value),
             p_value_raw: paired.and_then(|paired| paired.p_value_raw),
+            p_value_adjusted: None,
             interval: paired.and_then(|paired| paired.interval),
         })
     }

@@ -4,12 +4,14 @@ use super::average::Averages;
 use super::findings::MethodFindings;
 use super::provenance::Provenance;
 use super::seed_summary::SeedSummary;
+use crate::audits::decisions::{Decisions, MethodCalibration};
+use crate::audits::evidence::{BlindFindings, ControlFindings, Verdict};
 use crate::audits::selected_tokens::SelectedTokens;
-use crate::audits::tuned_splits::SplitOutcome;
+use crate::audits::split_outcome::SplitOutcome;
 use crate::datasets::SampleId;
 use crate::methods::LabelledMethod;
 use crate::scorer::Usage;
-use crate::statistics::{PositionRow, Warning};
+use crate::statistics::{MannWhitney, PositionRow, PriorTest, Warning};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -43,6 +45,22 @@ pub struct AuditReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub selected_tokens: Vec<SelectedTokens>,
+    /// How far the texts alone tell the classes apart; absent without labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blind: Option<BlindFindings>,
+    /// Whether early positions tell the classes apart better than late ones, as positional decay supposes; absent without labels
+    /// and where a text has a single scored token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prior_test: Option<PriorTest>,
+    /// The list of texts at a false discovery rate; absent without a calibration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<Decisions>,
+    /// Whether the texts tested score higher than those of the calibration, by the primary method; absent without a calibration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataset_test: Option<MannWhitney>,
+    /// What the audit is evidence of; absent without labels and without a calibration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     pub warnings: Vec<Warning>,
     pub usage: Usage,
     pub provenance: Provenance,
@@ -54,6 +72,10 @@ pub struct SampleCounts {
     pub total: usize,
     pub members: usize,
     pub non_members: usize,
+    /// Clusters of texts: equal or nearly equal texts, and texts of one document, count once wherever chance is reckoned with.
+    pub clusters: usize,
+    /// Texts in the largest cluster.
+    pub largest_cluster: usize,
     pub excluded: Vec<Excluded>,
 }
 
@@ -98,6 +120,22 @@ pub struct MethodReport {
     pub method: LabelledMethod,
     #[serde(flatten)]
     pub findings: MethodFindings,
+    /// That members score no higher than non-members, against permutations of the clusters' labels; one-sided. It stands for the
+    /// primary method alone; absent without labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
+    /// The same for whoever picks the best of the listed methods, by Westfall and Young (max-T).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value_adjusted: Option<f64>,
+    /// AUROC over the pairs of a member and a non-member of the same group, where `stratify` asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auroc_stratified: Option<f64>,
+    /// What it finds beyond the control model; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlFindings>,
+    /// How fine its p-values are; absent without a calibration, or where that has fewer than 19 scores of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<MethodCalibration>,
     /// Means over groups, where they were asked for; absent without labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average: Option<Averages>,

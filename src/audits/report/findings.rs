@@ -29,7 +29,7 @@ pub struct Separation {
     /// Area under the ROC curve; null where a class has no scored sample.
     #[schema(required = false)]
     pub auroc: Option<f64>,
-    /// By DeLong; null where a class has fewer than two samples.
+    /// By DeLong, or by Obuchowski where texts form clusters; null where a class has fewer than two clusters.
     #[schema(required = false)]
     pub auroc_standard_error: Option<f64>,
     /// In the order of the targets; empty where there is no ROC curve.
@@ -54,6 +54,10 @@ pub struct VersusBaseline {
     /// `r / N`, as the PDR paper has it; it can be 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_value_raw: Option<f64>,
+    /// `p_value` by Holm over all methods of the audit that are compared with a baseline; absent in groups and where there is no
+    /// `p_value`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value_adjusted: Option<f64>,
     /// Of the difference over the replicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,

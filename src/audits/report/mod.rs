@@ -5,6 +5,7 @@ mod build;
 mod cautions;
 mod comparison;
 mod document;
+mod evidence;
 mod findings;
 mod provenance;
 mod seed_families;
@@ -12,7 +13,9 @@ mod seed_summary;
 
 pub use average::{Averages, GroupAverage, MeanTpr};
 pub use build::build_report;
+pub use cautions::cautions_of_evidence;
 pub use document::{AuditReport, Excluded, GroupMethod, GroupReport, MethodReport, SampleCounts};
+pub use evidence::Evidence;
 pub use findings::{MethodFindings, Separation, VersusBaseline};
-pub use provenance::{ExpandedRequest, OtherModel, Provenance};
+pub use provenance::{ExpandedRequest, OtherModel, Provenance, provenance};
 pub use seed_summary::{SeedSpread, SeedSummary};

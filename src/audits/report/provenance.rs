@@ -1,5 +1,7 @@
 //! Where the numbers of a report come from.
 
+use crate::audits::decisions::{CalibrationSource, DecisionRequest};
+use crate::audits::evidence::StratifyBy;
 use crate::audits::request::{AuditMetrics, AuditRequest};
 use crate::audits::results::AuditResults;
 use crate::methods::LabelledMethod;
@@ -7,6 +9,7 @@ use crate::models::precision::Rounding;
 use crate::pool::ModelInfo;
 use crate::scorer::Overflow;
 use serde::Serialize;
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// What is needed to do the same again.
@@ -30,6 +33,9 @@ pub struct Provenance {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub other_models: Vec<OtherModel>,
+    /// The control model, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<OtherModel>,
     pub program_version: String,
     /// SHA-256 over the samples in order: of each its label (`1`, `0` or `-`), the bytes of its text as 64 bits
     /// (little-endian), and the text.
@@ -59,11 +65,26 @@ pub struct ExpandedRequest {
     pub methods: Vec<LabelledMethod>,
     pub overflow: Overflow,
     pub metrics: AuditMetrics,
+    /// Label of the method that the verdict is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub primary: Option<Arc<str>>,
+    /// Id of the control model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stratify: Option<StratifyBy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prior: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<CalibrationSource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<DecisionRequest>,
 }
 
 /// The provenance of these results.
 pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance {
-    let AuditResults { model, other_models, .. } = results;
+    let AuditResults { model, other_models, control, .. } = results;
     let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, device, commit, adapter } = model.clone();
     Provenance {
         model: id,
@@ -75,12 +96,19 @@ pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance 
         commit,
         adapter_digest: adapter,
         other_models: other_models.iter().map(OtherModel::from).collect(),
+        control: control.as_ref().map(OtherModel::from),
         program_version: env!("CARGO_PKG_VERSION").into(),
         dataset_digest: results.dataset_digest.clone(),
         request: ExpandedRequest {
             methods: results.listed().map(|(_, column)| column.method.clone()).collect(),
             overflow: request.overflow,
             metrics: request.metrics.clone(),
+            primary: request.evidence.primary.clone(),
+            control: request.evidence.control.clone(),
+            stratify: request.evidence.stratify,
+            prior: request.evidence.prior,
+            calibration: request.evidence.calibration.clone(),
+            decisions: request.evidence.decisions.clone(),
         },
     }
 }

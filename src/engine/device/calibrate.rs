@@ -8,7 +8,7 @@ use super::thread::Device;
 use super::trial::{BudgetChoice, Trial};
 use crate::engine::failure::Failure;
 use crate::engine::request::PassInput;
-use crate::engine::settings::Calibration;
+use crate::engine::settings::SpeedCalibration;
 use crate::engine::shared::Shared;
 use crate::pool::Model;
 
@@ -52,7 +52,7 @@ impl Device<'_> {
 }
 
 /// A budget found earlier, unless no trial could have found it.
-fn find(calibration: &Calibration, identity: &str) -> Option<usize> {
+fn find(calibration: &SpeedCalibration, identity: &str) -> Option<usize> {
     let tokens = calibration.known.find(identity)?;
     let tried = calibration.ladder.contains(&tokens);
     if !tried {

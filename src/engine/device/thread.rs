@@ -16,7 +16,7 @@ use crate::engine::failure::Failure;
 use crate::engine::queue::{QueuedPass, halve};
 use crate::engine::request::Answer;
 use crate::engine::scheduler::{Holdings, Seat, Step};
-use crate::engine::settings::{Calibration, DeviceSlot};
+use crate::engine::settings::{DeviceSlot, SpeedCalibration};
 use crate::engine::shared::Shared;
 use crate::pool::{Model, base_id};
 use crate::telemetry::panic_message;
@@ -48,7 +48,7 @@ pub(in crate::engine) fn spawn(
 
 pub(super) struct Device<'a> {
     pub(super) name: String,
-    pub(super) calibration: Option<Calibration>,
+    pub(super) calibration: Option<SpeedCalibration>,
     /// The budgets of models that were here, by identity.
     pub(super) budgets: HashMap<Arc<str>, BudgetChoice>,
     pub(super) trim: Box<dyn Fn() + Send>,

@@ -9,8 +9,8 @@ use super::script::opener;
 pub use super::script::{Declared, Latch, Script, fake_filled, fake_stats, latched};
 pub use super::wait::{eventually, lock};
 use crate::engine::{
-    Answered, Calibration, Class, DeviceSlot, DiskCache, Engine, EngineOptions, KnownBudgets, ModelActivity, Request,
-    Stats,
+    Answered, Class, DeviceSlot, DiskCache, Engine, EngineOptions, KnownBudgets, ModelActivity, Request,
+    SpeedCalibration, Stats,
 };
 use crate::models::masked::{Candidates, Filled, MaskedPosition};
 use crate::pool::{ModelState, Pool};
@@ -52,7 +52,7 @@ impl KnownBudgets for Known {
     }
 }
 
-impl From<Calibrated> for Calibration {
+impl From<Calibrated> for SpeedCalibration {
     fn from(Calibrated { ladder, time, known }: Calibrated) -> Self {
         Self { ladder: ladder.into(), time, known: Box::new(known) }
     }
@@ -103,7 +103,7 @@ impl Rig {
                 name: format!("fake:{index}"),
                 memory: *memory,
                 max_batch_tokens: settings.max_batch_tokens,
-                calibration: settings.calibrated.clone().map(Calibration::from),
+                calibration: settings.calibrated.clone().map(SpeedCalibration::from),
                 threads: settings.threads,
                 trim: Box::new(move || {
                     trims.fetch_add(1, Ordering::SeqCst);

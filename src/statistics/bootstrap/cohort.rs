@@ -4,6 +4,7 @@ use super::column::BootstrapColumn;
 use super::draws::Draws;
 use super::ranked::Ranked;
 use super::summary::Replicates;
+use super::units::Units;
 use crate::statistics::operating_point::false_positive_budget;
 use rayon::prelude::*;
 
@@ -62,6 +63,7 @@ impl Cohort {
     pub fn replicates(
         &self,
         labels: &[bool],
+        clusters: &[usize],
         columns: &[BootstrapColumn],
         fpr_targets: &[f64],
         draws: &Draws,
@@ -72,9 +74,10 @@ impl Cohort {
         let ranked = self.columns.iter().map(|&column| Ranked::new(labels, columns[column].scores, &indices)).collect();
         let evaluator = Evaluator { labels, indices: &indices, ranked, targets: Targets::new(fpr_targets) };
         let key = draws.key(&self.scored);
+        let units = Units::new(clusters, &indices);
         let scratch = || vec![0; labels.len()];
         let row = |counts: &mut Vec<u32>, replicate| {
-            draws.count(replicate, key, &indices, counts);
+            draws.count(replicate, key, &units, counts);
             evaluator.values(counts)
         };
         let mut rows = Vec::with_capacity(draws.replicates());

@@ -1,7 +1,9 @@
 //! Which samples a replicate draws.
 
+use super::units::Units;
+use crate::random::index_below;
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::rand_core::SeedableRng;
 use sha2::{Digest, Sha256};
 
 /// The source of the replicates.
@@ -27,8 +29,8 @@ impl Draws<'_> {
         Sha256::new().chain_update(seed.to_le_bytes()).chain_update(scored).finalize().into()
     }
 
-    /// Counts in `counts`, which has an entry for each sample, how often `replicate` draws it from `indices`.
-    pub fn count(&self, replicate: usize, key: [u8; 32], indices: &[u32], counts: &mut [u32]) {
+    /// Counts in `counts`, which has an entry for each sample, how often `replicate` draws it from `units`.
+    pub fn count(&self, replicate: usize, key: [u8; 32], units: &Units, counts: &mut [u32]) {
         counts.fill(0);
         let mut count = |index: u32| {
             if let Some(count) = counts.get_mut(index as usize) {
@@ -36,29 +38,24 @@ impl Draws<'_> {
             }
         };
         match self {
-            Self::Seeded { .. } => draw(replicate, key, indices, count),
+            Self::Seeded { .. } => match units {
+                Units::Samples(indices) => draw(replicate, key, indices, |&index| count(index)),
+                Units::Clusters(clusters) => draw(replicate, key, clusters, |cluster| {
+                    cluster.iter().for_each(|&index| count(index));
+                }),
+            },
             Self::Listed(lists) => lists[replicate].iter().for_each(|&index| count(index)),
         }
     }
 }
 
-/// Draws `indices.len()` of `indices`, with replacement.
+/// Draws as many of `units` as there are, with replacement.
 ///
-/// Each replicate has its own ChaCha stream, so that the result does not depend on who computes it or when. Bounded
-/// numbers use the method of Lemire 2019, implemented here because the next version of a library may draw others.
-fn draw(replicate: usize, key: [u8; 32], indices: &[u32], mut count: impl FnMut(u32)) {
+/// Each replicate has its own ChaCha stream, so that the result does not depend on who computes it or when.
+fn draw<T>(replicate: usize, key: [u8; 32], units: &[T], mut count: impl FnMut(&T)) {
     let mut random = ChaCha8Rng::from_seed(key);
     random.set_stream(replicate as u64);
-    let bound = indices.len() as u64;
-    // Without rejection, the first numbers would occur once more often than the last.
-    let rejected = (1_u64 << 32).checked_rem(bound).unwrap_or(0);
-    for _ in indices {
-        let scaled = loop {
-            let scaled = u64::from(random.next_u32()) * bound;
-            if scaled & 0xffff_ffff >= rejected {
-                break scaled;
-            }
-        };
-        count(indices[(scaled >> 32) as usize]);
+    for _ in units {
+        count(&units[index_below(&mut random, units.len() as u32) as usize]);
     }
 }

@@ -1,8 +1,11 @@
 //! An example worked by hand, and properties that hold for all samples.
 
+use super::units::Units;
 use super::*;
 use crate::statistics::{LabelledScore, Roc};
 use proptest::prelude::*;
+
+mod clusters;
 
 /// The example's numbers have 15 digits; sums of a few of them have a smaller rounding error.
 const TOLERANCE: f64 = 1e-12;
@@ -37,7 +40,7 @@ fn alone(scores: &[Option<f64>]) -> BootstrapColumn<'_> {
 
 /// The summary of the only column.
 fn only(labels: &[bool], scores: &[Option<f64>], settings: &Bootstrap) -> BootstrapSummary {
-    bootstrap(labels, &[alone(scores)], &[0.1, 0.5], settings, &|| true).remove(0).summary
+    bootstrap(labels, &[], &[alone(scores)], &[0.1, 0.5], settings, &|| true).remove(0).summary
 }
 
 #[test]
@@ -130,14 +133,14 @@ fn missing_comparisons_are_null_and_never_nan() {
         (vec![true, true, true, false], &scores),
     ] {
         let columns = [alone(scores), BootstrapColumn { scores, baseline: Some(0) }];
-        for column in bootstrap(&labels, &columns, &[0.05], &settings, &|| true) {
+        for column in bootstrap(&labels, &[], &columns, &[0.05], &settings, &|| true) {
             let expected = BootstrapSummary { discarded: 7, ..BootstrapSummary::default() };
             assert_eq!(column, ColumnBootstrap { summary: expected, versus_baseline: None });
         }
     }
-    assert_eq!(bootstrap(&[true, false], &[], &[], &settings, &|| true), []);
+    assert_eq!(bootstrap(&[true, false], &[], &[], &[], &settings, &|| true), []);
     let dangling = BootstrapColumn { scores: &scores, baseline: Some(1) };
-    assert_eq!(bootstrap(&[true, false, true], &[dangling], &[], &settings, &|| true)[0].versus_baseline, None);
+    assert_eq!(bootstrap(&[true, false, true], &[], &[dangling], &[], &settings, &|| true)[0].versus_baseline, None);
 }
 
 #[test]
@@ -202,7 +205,7 @@ fn threads_do_not_matter() {
     let columns = [alone(&complete), BootstrapColumn { scores: &scores, baseline: Some(0) }];
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-        pool.install(|| bootstrap(&labels, &columns, &[0.005, 0.5], &Bootstrap::default(), &|| true))
+        pool.install(|| bootstrap(&labels, &[], &columns, &[0.005, 0.5], &Bootstrap::default(), &|| true))
     };
     let one = on(1);
     assert!(one[1].versus_baseline.is_some());
@@ -221,10 +224,10 @@ fn what_draws_depend_on() {
     assert_ne!(draw(&scores, 1), draw(&scores, 2));
     assert_ne!(draw(&scores, 1), draw(&fewer, 1));
     // They do not depend on the order of the columns, or on which other columns there are.
-    let forward = bootstrap(&LABELS, &[alone(&scores), alone(&fewer)], &[], &Bootstrap::default(), &|| true);
-    let backward = bootstrap(&LABELS, &[alone(&fewer), alone(&scores)], &[], &Bootstrap::default(), &|| true);
+    let forward = bootstrap(&LABELS, &[], &[alone(&scores), alone(&fewer)], &[], &Bootstrap::default(), &|| true);
+    let backward = bootstrap(&LABELS, &[], &[alone(&fewer), alone(&scores)], &[], &Bootstrap::default(), &|| true);
     assert_eq!([&forward[0], &forward[1]], [&backward[1], &backward[0]]);
-    assert_eq!(forward[1], bootstrap(&LABELS, &[alone(&fewer)], &[], &Bootstrap::default(), &|| true)[0]);
+    assert_eq!(forward[1], bootstrap(&LABELS, &[], &[alone(&fewer)], &[], &Bootstrap::default(), &|| true)[0]);
 }
 
 #[test]
@@ -239,7 +242,7 @@ fn draws_are_those_of_chacha() {
         (0, [0, 1, 2, 1, 3, 1, 0, 1, 0, 2, 1, 2, 1, 1, 1, 1, 0, 0, 1, 2, 0, 0, 3, 0, 0]),
         (999, [0, 2, 0, 1, 0, 1, 1, 1, 0, 0, 1, 3, 0, 0, 5, 0, 2, 1, 2, 0, 0, 0, 2, 1, 1]),
     ] {
-        draws.count(replicate, draws.key(&scored), &places, &mut counts);
+        draws.count(replicate, draws.key(&scored), &Units::new(&[], &places), &mut counts);
         assert_eq!(counts, expected);
     }
 }
@@ -307,6 +310,6 @@ fn a_cancelled_bootstrap_stops() {
     let calls = std::cell::Cell::new(0);
     let once = || calls.replace(calls.get() + 1) == 0;
     // Called before the first block and before the second, and then at most once for each kind of result.
-    assert_eq!(bootstrap(&LABELS, &[alone(&scores)], &[], &settings, &once)[0], ColumnBootstrap::default());
+    assert_eq!(bootstrap(&LABELS, &[], &[alone(&scores)], &[], &settings, &once)[0], ColumnBootstrap::default());
     assert!((2..=4).contains(&calls.get()), "called {} times", calls.get());
 }

@@ -78,7 +78,7 @@ impl App {
         let engine = scorer.engine().clone();
         let store = Store::open(settings.store.url.as_ref()).await.unwrap();
         let jobs = ServiceJobs::start(&scorer, &store, settings).await.unwrap();
-        let state = ApiState::new(scorer, jobs.audits, jobs.finetunes, metrics, settings);
+        let state = ApiState::new(scorer, jobs.routed, metrics, settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = Client::new(listener.local_addr().unwrap());
         let server = tokio::spawn(async { axum::serve(listener, api::router(state)).await.unwrap() });

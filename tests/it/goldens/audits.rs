@@ -120,7 +120,7 @@ async fn weights_by_the_entropy_of_a_dataset_are_those_of_its_texts() {
     // One text that has no token counts nowhere.
     let mut samples = labelled();
     samples.push(json!({ "text": "", "label": 1 }));
-    let found = audit(&app, &json!({ "samples": samples, "methods": methods })).await;
+    let found = audit(&app, &json!({ "samples": samples, "methods": methods, "control": null })).await;
 
     let tokens = tokens(&details(&app, &texts()).await);
     let longest = tokens.iter().map(|(lp, _)| lp.len()).max().unwrap();

@@ -78,7 +78,7 @@ fn samples() -> SampleBlocks {
 }
 
 async fn audit(request: AuditRequest, scorer: &Scorer) -> AuditOutcome {
-    run(Arc::new(request), &samples(), scorer, |_| {}).await.unwrap()
+    run(Arc::new(request), &samples(), None, scorer, |_| {}).await.unwrap()
 }
 
 fn text(report: &impl serde::Serialize) -> String {

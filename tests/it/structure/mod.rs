@@ -32,7 +32,7 @@ const LAYERS: &[&[&str]] = &[
     &["scorer", "store"],
     &["datasets"],
     &["jobs", "samples"],
-    &["finetunes"],
+    &["finetunes", "memorization"],
     &["audits"],
     &["api"],
     &["app"],

@@ -1,0 +1,108 @@
+//! What a client asks of a calibration, and what is wrong with it.
+
+use super::ApiState;
+use super::check::{self, MethodRequests, RequestFaults};
+use super::job_request::{self, SampleList};
+use super::problem::Problem;
+use crate::audits::{AuditMetrics, AuditRequest, EvidenceRequest, NewCalibration};
+use crate::datasets::{Sample, SampleTotals, SubmittedSamples};
+use crate::jobs::JobError;
+use crate::methods::{MethodRequest, Weighting};
+use crate::scorer::Overflow;
+use crate::statistics::CalibrationScores;
+use crate::store::DatasetRow;
+use crate::wire::Shaped;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+/// Known non-members, and what to compute of them.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with `samples` or `dataset`")]
+#[schema(as = CalibrationRequest)]
+pub struct CalibrationBody {
+    /// What to call the calibration in lists.
+    #[schema(max_length = 200, value_type = Option<String>)]
+    name: Option<Shaped<String>>,
+    /// Id of a configured model; may be left out where there is a default.
+    #[schema(examples("demo"))]
+    model: Option<String>,
+    /// The texts, at least 19, none of them labelled a member; either they or `dataset`.
+    #[schema(min_items = 19, value_type = Option<Vec<Sample>>)]
+    #[serde(default, deserialize_with = "job_request::samples")]
+    samples: Option<SampleList>,
+    /// Id of a dataset that was uploaded, in place of `samples`.
+    #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
+    dataset: Option<Shaped<String>>,
+    /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
+    #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
+    methods: Option<MethodRequests>,
+    /// What to do with a text that is longer than the model's context: `error` if left out.
+    #[schema(value_type = Option<Overflow>)]
+    overflow: Option<Shaped<Overflow>>,
+    /// How many seconds after its submission it must have ended; it fails otherwise. For as long as it takes if left out.
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
+    timeout_seconds: Option<Shaped<u64>>,
+}
+
+impl CalibrationBody {
+    /// The dataset that the request names.
+    pub fn dataset(&self) -> Option<&str> {
+        job_request::named(self.dataset.as_ref())
+    }
+
+    /// The calibration, or everything that is wrong with the request; with the dataset that it names.
+    ///
+    /// # Errors
+    /// An unknown model, or all other faults.
+    pub fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<NewCalibration, Problem> {
+        let mut faults = RequestFaults::default();
+        let model = check::model(state, self.model.as_deref(), &mut faults)?;
+        let name = check::job_name(self.name, &mut faults);
+        let (pointer, samples) = job_request::submitted(self.samples, self.dataset, dataset, &mut faults)?;
+        let totals = samples.totals().map_err(JobError::from)?;
+        if faults.is_empty()
+            && let Some(fault) = samples_fault(&totals)
+        {
+            faults.push(pointer, fault);
+        }
+        let ids = state.scorer.pool().ids();
+        let scope = state.scorer.scope(&ids, model.as_deref(), false, totals.all_have_neighbors());
+        let methods = check::methods(self.methods, &scope, &mut faults);
+        for method in methods.iter().filter(|method| method.method.split().is_some()) {
+            let detail = "the model is tuned on a share of the samples of an audit; name an adapter instead";
+            faults.push(format!("/methods{}", method.pointer("split")), detail);
+        }
+        let is_of_audit = |weighting| weighting == Weighting::EntropyDataset;
+        for method in methods.iter().filter(|method| method.method.pdr.is_some_and(|pdr| is_of_audit(pdr.weighting))) {
+            let detail =
+                "`entropy_dataset` depends on all texts of an audit, so that scores of others are not comparable";
+            faults.push(format!("/methods{}", method.pointer("pdr/decay")), detail);
+        }
+        if let SubmittedSamples::Inline(samples) = &samples {
+            let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
+            check::texts("/samples", texts, &methods, &mut faults);
+        }
+        let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
+        let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
+        faults.finish()?;
+        let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
+        let request = AuditRequest {
+            model: model.id.clone(),
+            methods: methods.to_vec(),
+            overflow,
+            metrics: AuditMetrics { bootstrap: None, ..AuditMetrics::default() },
+            evidence: EvidenceRequest::default(),
+        };
+        Ok(NewCalibration { request, name, samples, idempotency_key: None, timeout })
+    }
+}
+
+/// Why samples cannot calibrate, as far as their number tells.
+fn samples_fault(totals: &SampleTotals) -> Option<String> {
+    let SampleTotals { samples, members, .. } = *totals;
+    let fewest = CalibrationScores::FEWEST;
+    if members > 0 {
+        return Some(format!("{members} of {samples} texts are members; a calibration takes known non-members"));
+    }
+    (samples < fewest).then(|| format!("there are {samples} texts; a calibration takes at least {fewest}"))
+}

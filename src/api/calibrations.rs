@@ -1,0 +1,217 @@
+//! `/v1/calibrations`: submitted, looked at, cancelled, deleted.
+
+use super::calibration_request::CalibrationBody;
+use super::calibration_view::{CalibrationList, CalibrationView, location};
+use super::extract::JsonBody;
+use super::middleware::Arrival;
+use super::problem::Problem;
+use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
+use super::{ApiState, answer, job_events, job_list, job_request};
+use crate::audits::{AuditSnapshot, CalibrationKind, NewCalibration};
+use crate::datasets::{DatasetError, SampleTotals};
+use crate::jobs::{JobError, JobKind};
+use crate::store::{DatasetRow, JobStatus};
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
+use axum::{Extension, Json};
+use uuid::Uuid;
+
+/// The id of a calibration in a path. There is no calibration of an id that is not a UUID.
+pub struct CalibrationId(pub Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for CalibrationId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = Path::<String>::from_request_parts(parts, state).await.ok();
+        calibration_id(&text.map(|Path(text)| text).unwrap_or_default()).map(Self)
+    }
+}
+
+/// The id of a calibration.
+///
+/// # Errors
+/// Where it is no UUID, so that there is no calibration of this id.
+pub fn calibration_id(text: &str) -> Result<Uuid, Problem> {
+    text.parse().map_err(|_| JobError::NotFound(CalibrationKind::NAME).into())
+}
+
+/// Submit a calibration.
+///
+/// Scores known non-members behind interactive work and keeps the scores, so that those of other texts get p-values: the id goes into
+/// `calibration` of `/v1/score` and `/v1/audits`. P-values hold for texts that would be like the known non-members had the model not
+/// been trained on them: of the same kind, date, length and cut.
+#[utoipa::path(
+    post,
+    path = "/v1/calibrations",
+    operation_id = "submit_calibration",
+    tag = "calibrations",
+    params(("Prefer" = Option<String>, Header,
+        description = "`wait=N` waits up to N seconds, at most 600, for the calibration to finish", example = "wait=60"),
+        ("Idempotency-Key" = Option<String>, Header,
+        description = "A name for this submission: the same again gives the same calibration, another body is refused",
+        example = "8c9a4d2e-books-2019")),
+    request_body(content = CalibrationBody, example = json!({
+        "dataset": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "methods": ["min_k_plus_plus"]
+    })),
+    responses(
+        (status = 200, description = "The calibration, finished within the time of `Prefer: wait=N`", body = CalibrationView,
+            headers(("Preference-Applied" = String, description = "The wait that was honoured"))),
+        (status = 202, description = "The calibration, not finished", body = CalibrationView,
+            headers(("Location" = String, description = "Where the calibration is"),
+                ("Preference-Applied" = String, description = "The wait that was honoured, if there was one"))),
+        SubmitProblems
+    ),
+)]
+pub async fn submit(
+    State(state): State<ApiState>,
+    Extension(arrival): Extension<Arrival>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<CalibrationBody>,
+) -> Result<Response, Problem> {
+    let idempotency_key = job_request::idempotency_key(&headers)?;
+    let earlier = match &idempotency_key {
+        Some(key) => state.calibrations.submitted_under(key).await?,
+        None => None,
+    };
+    let dataset = match body.dataset() {
+        Some(id) => Some(named_dataset(&state, id, earlier.as_ref()).await?),
+        None => None,
+    };
+    let checking = state.clone();
+    let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
+    job_request::refuse_lost_work(&state)?;
+    let calibration = state.calibrations.submit(NewCalibration { idempotency_key, ..new }).await?;
+    let calibration = job_request::awaited(&state, &state.calibrations, calibration, &headers).await;
+    let body = calibration_answer(&state, &calibration, arrival.id()).await?;
+    Ok(job_request::accepted(calibration.status.is_final(), location(calibration.id), &headers, body))
+}
+
+/// The dataset of this id. Where it is gone, and the submission was made before, what is known of it since then.
+async fn named_dataset(state: &ApiState, id: &str, earlier: Option<&AuditSnapshot>) -> Result<DatasetRow, Problem> {
+    if let Some(dataset) = state.calibrations.store().dataset(id).await? {
+        return Ok(dataset);
+    }
+    let earlier = earlier.filter(|earlier| earlier.subject.dataset.as_deref() == Some(id));
+    let Some(earlier) = earlier else { return Err(DatasetError::Unknown.into()) };
+    let (samples, non_members) = (earlier.subject.total, earlier.subject.non_members);
+    let totals = SampleTotals { samples, non_members, with_neighbors: samples, ..SampleTotals::default() };
+    DatasetRow::gone(id, &totals, earlier.created_at).map_err(Problem::internal)
+}
+
+/// The calibration with its report, where there is one.
+async fn calibration_answer(
+    state: &ApiState,
+    calibration: &AuditSnapshot,
+    request_id: &str,
+) -> Result<Response, Problem> {
+    let report = match calibration.status {
+        JobStatus::Succeeded => state.calibrations.report(calibration.id).await?,
+        _ => None,
+    };
+    answer::json(state, CalibrationView::new(calibration, report.as_deref(), request_id)?).await
+}
+
+/// List the calibrations.
+#[utoipa::path(
+    get,
+    path = "/v1/calibrations",
+    operation_id = "list_calibrations",
+    tag = "calibrations",
+    params(
+        ("status" = Option<JobStatus>, Query, description = "Only those that stand so"),
+        ("model" = Option<String>, Query, description = "Only those of this model"),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500, description = "The most calibrations of a page; 500 if left out"),
+        ("after" = Option<String>, Query, description = "The `next` of the page before")
+    ),
+    responses((status = 200, description = "The calibrations, newest first, without sizes", body = CalibrationList), ListProblems)
+)]
+pub async fn list(
+    State(state): State<ApiState>,
+    Extension(arrival): Extension<Arrival>,
+    uri: Uri,
+) -> Result<Json<CalibrationList>, Problem> {
+    let query = job_list::query(&uri)?;
+    Ok(Json(CalibrationList::new(&state.calibrations.list(&query).await?, arrival.id())?))
+}
+
+/// Look at a calibration.
+#[utoipa::path(
+    get,
+    path = "/v1/calibrations/{id}",
+    operation_id = "get_calibration",
+    tag = "calibrations",
+    params(("id" = String, Path, description = "Id of the calibration")),
+    responses((status = 200, description = "The calibration as it stands", body = CalibrationView), LookProblems)
+)]
+pub async fn get(
+    State(state): State<ApiState>,
+    Extension(arrival): Extension<Arrival>,
+    CalibrationId(id): CalibrationId,
+) -> Result<Response, Problem> {
+    let calibration = state.calibrations.get(id).await?;
+    calibration_answer(&state, &calibration, arrival.id()).await
+}
+
+/// Cancel a calibration.
+#[utoipa::path(
+    post,
+    path = "/v1/calibrations/{id}/cancel",
+    operation_id = "cancel_calibration",
+    tag = "calibrations",
+    params(("id" = String, Path, description = "Id of the calibration")),
+    responses((status = 200, description = "The calibration, stopped", body = CalibrationView), StateProblems)
+)]
+pub async fn cancel(
+    State(state): State<ApiState>,
+    Extension(arrival): Extension<Arrival>,
+    CalibrationId(id): CalibrationId,
+) -> Result<Response, Problem> {
+    let calibration = state.calibrations.cancel(id).await?;
+    calibration_answer(&state, &calibration, arrival.id()).await
+}
+
+/// Delete a finished calibration.
+///
+/// Audits that are done keep the p-values that they have of it; those that are to use it yet will fail.
+#[utoipa::path(
+    delete,
+    path = "/v1/calibrations/{id}",
+    operation_id = "delete_calibration",
+    tag = "calibrations",
+    params(("id" = String, Path, description = "Id of the calibration")),
+    responses((status = 204, description = "The calibration is gone"), StateProblems)
+)]
+pub async fn delete(State(state): State<ApiState>, CalibrationId(id): CalibrationId) -> Result<StatusCode, Problem> {
+    state.calibrations.delete(id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Follow a calibration.
+///
+/// `progress` has `done` and `total` texts, and `status` has `status`. Both come once at the beginning and then with changes. Ids count
+/// up: a client that sends the last one as `Last-Event-ID` gets what it has not seen. The stream ends after the final status.
+#[utoipa::path(
+    get,
+    path = "/v1/calibrations/{id}/events",
+    operation_id = "follow_calibration",
+    tag = "calibrations",
+    params(
+        ("id" = String, Path, description = "Id of the calibration"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen", example = "7")
+    ),
+    responses(
+        (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+        LookProblems
+    )
+)]
+pub async fn events(
+    State(state): State<ApiState>,
+    CalibrationId(id): CalibrationId,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    job_events::follow(&state, &state.calibrations, id, &headers).await
+}

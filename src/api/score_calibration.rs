@@ -1,0 +1,139 @@
+//! The p-values of scored texts against a calibration.
+
+use super::ApiState;
+use super::calibrations::calibration_id;
+use super::problem::{Kind, Problem};
+use crate::audits::{Calibration, CalibrationKind, CalibrationMismatch};
+use crate::jobs::{JobError, JobKind};
+use crate::methods::LabelledMethod;
+use crate::scorer::{Bound, Input, TextResult};
+use crate::statistics::CalibrationError;
+use crate::store::JobStatus;
+use crate::texts::cluster_digest;
+use moka::sync::Cache;
+use serde::Serialize;
+use std::collections::HashSet;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// The most scores of calibrations that are kept at hand; some 100 MB.
+const MOST_SCORES: u64 = 4_000_000;
+
+/// Calibrations that were used lately; cheap to clone.
+#[derive(Clone)]
+pub struct CalibrationCache(Cache<Uuid, Arc<Calibration>>);
+
+impl Default for CalibrationCache {
+    fn default() -> Self {
+        let weigher =
+            |_: &Uuid, calibration: &Arc<Calibration>| u32::try_from(calibration.weight()).unwrap_or(u32::MAX);
+        Self(Cache::builder().max_capacity(MOST_SCORES).weigher(weigher).build())
+    }
+}
+
+/// The calibration that gave the p-values.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UsedCalibration)]
+pub struct CalibrationEcho {
+    id: String,
+    /// Texts scored that are in the calibration; against each the rest of it counts.
+    overlap: usize,
+    /// One entry per method.
+    methods: Vec<CalibrationSize>,
+}
+
+/// How fine the p-values of a method are.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CalibrationSize {
+    label: String,
+    /// Clusters of known non-members that have a score.
+    clusters: usize,
+    /// The smallest p-value that is possible, 1 / (clusters + 1).
+    resolution: f64,
+}
+
+/// The calibration of this id.
+///
+/// # Errors
+/// Where there is none, or it has not succeeded.
+pub async fn named(state: &ApiState, id: &str) -> Result<Arc<Calibration>, Problem> {
+    let id = calibration_id(id)?;
+    let snapshot = state.calibrations.get(id).await?;
+    if snapshot.status != JobStatus::Succeeded {
+        let detail = "the calibration has not succeeded, so that there are no scores to compare with";
+        return Err(Problem::new(Kind::Conflict, detail));
+    }
+    if let Some(known) = state.calibration_cache.0.get(&id) {
+        return Ok(known);
+    }
+    let loaded = state.calibrations.scores(id).await?;
+    let gone = || Problem::from(JobError::NotFound(CalibrationKind::NAME));
+    let calibration = Arc::new(loaded.ok_or_else(gone)?);
+    state.calibration_cache.0.insert(id, Arc::clone(&calibration));
+    Ok(calibration)
+}
+
+/// The columns of the calibration for the methods of a request.
+///
+/// # Errors
+/// Where the scores of the one cannot be compared with those of the other.
+pub fn places(calibration: &Calibration, bound: &Bound) -> Result<Vec<usize>, Problem> {
+    Ok(calibration.places(&bound.models[0].info, bound.overflow, &bound.numerics(), &bound.methods)?)
+}
+
+/// The calibration of a request, with the texts that it scores.
+pub struct RequestCalibration {
+    id: String,
+    pub calibration: Arc<Calibration>,
+    texts: Vec<String>,
+}
+
+impl RequestCalibration {
+    /// The calibration of this id.
+    ///
+    /// # Errors
+    /// As [`named`].
+    pub async fn new(state: &ApiState, id: String, inputs: &[Input]) -> Result<Self, Problem> {
+        let texts = inputs.iter().map(|input| input.text.clone()).collect();
+        Ok(Self { calibration: named(state, &id).await?, id, texts })
+    }
+
+    /// Adds the p-value of each score to the results, which are in the order of the texts.
+    ///
+    /// # Errors
+    /// [`CalibrationMismatch`], where too few known non-members are left without a text.
+    pub fn add_p_values(
+        &self,
+        places: &[usize],
+        methods: &[LabelledMethod],
+        results: &mut [TextResult],
+    ) -> Result<CalibrationEcho, CalibrationMismatch> {
+        let failed = |label: &Arc<str>, error| CalibrationMismatch::Scores { label: label.to_string(), error };
+        let columns = || methods.iter().map(|method| &method.label).zip(places);
+        let mut overlap = 0;
+        for (result, text) in results.iter_mut().zip(&self.texts) {
+            let left_out: HashSet<usize> = self.calibration.cluster(cluster_digest(text)).into_iter().collect();
+            overlap += left_out.len();
+            for (label, score) in &result.scores {
+                let Some((_, &place)) = columns().find(|(known, _)| *known == label) else { continue };
+                let p_value = self.p_value(place, *score, &left_out).map_err(|error| failed(label, error))?;
+                result.p_values.push((Arc::clone(label), p_value));
+            }
+        }
+        let size = |(label, &place): (&Arc<str>, &usize)| {
+            let known = self.calibration.scores(place).map_err(|error| failed(label, error))?;
+            Ok(CalibrationSize { label: label.to_string(), clusters: known.size(), resolution: known.resolution() })
+        };
+        let methods = columns().map(size).collect::<Result<_, _>>()?;
+        Ok(CalibrationEcho { id: self.id.clone(), overlap, methods })
+    }
+
+    /// The p-value of a score against all clusters but those.
+    fn p_value(&self, place: usize, score: f64, left_out: &HashSet<usize>) -> Result<f64, CalibrationError> {
+        match left_out.is_empty() {
+            true => Ok(self.calibration.scores(place)?.p_value(score)),
+            false => Ok(self.calibration.without(place, left_out)?.p_value(score)),
+        }
+    }
+}

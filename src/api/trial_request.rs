@@ -1,0 +1,210 @@
+//! What a client asks of a test, and what is wrong with it.
+
+use super::ApiState;
+use super::audit_request::given;
+use super::check::{self, MethodRequests, RequestFaults};
+use super::job_request;
+use super::problem::Problem;
+use super::trial_texts::TextFields;
+use crate::audits::{
+    AuditMetrics, AuditRequest, Canary, Commitment, EvidenceRequest, MAX_SAMPLES, NewTrial, PairedDocument, TrialKind,
+    TrialLayout, TrialOptions, TrialRequest, TrialText, TrialTexts, commitment_fault, trial_method_faults,
+};
+use crate::datasets::{SampleTotals, SubmittedSamples};
+use crate::jobs::JobError;
+use crate::methods::{Fault, LabelledMethod, MethodRequest, faults_of_texts};
+use crate::scorer::Overflow;
+use crate::store::DatasetRow;
+use crate::wire::{BoundedList, Object, Shaped};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+/// A list of texts as a request has it.
+type TextList<T> = Shaped<BoundedList<T, MAX_SAMPLES>>;
+
+/// Texts to compare, and how. Which fields of texts there are depends on `kind`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with `kind` and the texts of that kind")]
+#[schema(as = TestRequest)]
+pub struct TrialBody {
+    /// What is compared with what.
+    #[schema(value_type = TrialKind)]
+    kind: Shaped<TrialKind>,
+    /// What to call the test in lists.
+    #[schema(max_length = 200, value_type = Option<String>)]
+    name: Option<Shaped<String>>,
+    /// Id of a configured model; may be left out where there is a default.
+    #[schema(examples("demo"))]
+    model: Option<String>,
+    /// What to compute; if left out the primary method alone.
+    #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
+    methods: Option<MethodRequests>,
+    /// Label of the method that the verdict is about, or its name where that is enough; if left out `ref`, else
+    /// `min_k_plus_plus(k=0.2)`, else the first method; of `order` without `methods` it is `loss`.
+    #[schema(value_type = Option<String>, examples("min_k_plus_plus(k=0.2)"))]
+    primary: Option<Shaped<String>>,
+    /// What to do with a text that is longer than the model's context: `error` if left out.
+    #[schema(value_type = Option<Overflow>)]
+    overflow: Option<Shaped<Overflow>>,
+    /// Of `dataset`: texts that may have been trained on.
+    #[schema(min_items = 1, value_type = Option<Vec<TrialText>>)]
+    suspects: Option<TextList<TrialText>>,
+    /// Of `dataset`: texts of the same source that were not.
+    #[schema(min_items = 1, value_type = Option<Vec<TrialText>>)]
+    held_out: Option<TextList<TrialText>>,
+    /// Of `dataset`: id of a dataset that was uploaded, in place of both; its members are the suspects.
+    #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
+    dataset: Option<Shaped<String>>,
+    /// Of `dataset`: id of a model that has not seen the suspects, which computes the same methods; the configured reference model if
+    /// left out, and none with null.
+    #[schema(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "given")]
+    control: Option<Shaped<Option<String>>>,
+    /// Of `paired`: published texts with their private rewrites.
+    #[schema(min_items = 2, value_type = Option<Vec<PairedDocument>>)]
+    documents: Option<TextList<Object<PairedDocument>>>,
+    /// Of `rank`: canaries with their twins.
+    #[schema(min_items = 1, value_type = Option<Vec<Canary>>)]
+    canaries: Option<TextList<Object<Canary>>>,
+    /// Of `order`: shards of a dataset, each the list of its items in the order in which they were published, at least 2.
+    #[schema(min_items = 1, value_type = Option<Vec<Vec<String>>>)]
+    shards: Option<TextList<BoundedList<String, MAX_SAMPLES>>>,
+    /// Of `order`: how many random orders each shard is compared with; 50 if left out.
+    #[schema(minimum = 1, maximum = 10_000, value_type = Option<usize>)]
+    shuffles: Option<Shaped<usize>>,
+    /// Of `order`: the seed of these orders; 0 if left out.
+    #[schema(value_type = Option<u64>)]
+    seed: Option<Shaped<u64>>,
+    /// Of `order`: what stands between two items; a line feed if left out.
+    #[schema(value_type = Option<String>)]
+    separator: Option<Shaped<String>>,
+    /// The SHA-256, as 64 hexadecimal digits in lower case, of the private texts in the order of the request, each preceded by the number
+    /// of its bytes (UTF-8) as 64 bits (little-endian), as it was published before the model was made. Private are the held-out texts,
+    /// the rewrites, the twins or, of `order`, the items.
+    #[schema(value_type = Option<String>, min_length = 64, max_length = 64)]
+    commitment: Option<Shaped<String>>,
+    /// How many seconds after its submission it must have ended; it fails otherwise. For as long as it takes if left out.
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
+    timeout_seconds: Option<Shaped<u64>>,
+}
+
+impl TrialBody {
+    /// The dataset that the request names.
+    pub fn dataset(&self) -> Option<&str> {
+        job_request::named(self.dataset.as_ref())
+    }
+
+    /// The test, or everything that is wrong with the request; with the dataset that it names.
+    ///
+    /// # Errors
+    /// An unknown model, or all other faults.
+    pub fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<NewTrial, Problem> {
+        let mut faults = RequestFaults::default();
+        let model = check::model(state, self.model.as_deref(), &mut faults)?;
+        let name = check::job_name(self.name, &mut faults);
+        let kind = check::shaped("/kind", Some(self.kind), &mut faults);
+        let fields = TextFields {
+            has_control: self.control.is_some(),
+            suspects: self.suspects,
+            held_out: self.held_out,
+            dataset: self.dataset,
+            documents: self.documents,
+            canaries: self.canaries,
+            shards: self.shards,
+            shuffles: self.shuffles,
+            seed: self.seed,
+            separator: self.separator,
+        };
+        let texts = kind.and_then(|kind| fields.read(kind, &mut faults));
+        let options = TrialOptions {
+            kind: kind.unwrap_or_default(),
+            primary: check::shaped("/primary", self.primary, &mut faults),
+            control: check::shaped("/control", self.control, &mut faults),
+        };
+        let ids = state.scorer.pool().ids();
+        let scope = state.scorer.scope(&ids, model.as_deref(), false, false);
+        let methods = match self.methods {
+            None => options.default_methods(&scope).into(),
+            methods => check::methods(methods, &scope, &mut faults),
+        };
+        push(trial_method_faults(&methods), "/methods", &mut faults);
+        let evidence = options.settle(&methods, &scope).unwrap_or_else(|wrong| {
+            push(wrong, "", &mut faults);
+            EvidenceRequest::default()
+        });
+        let commitment = check::shaped("/commitment", self.commitment, &mut faults);
+        if let Some(fault) = commitment.as_deref().and_then(commitment_fault) {
+            faults.push("/commitment", fault);
+        }
+        if commitment.is_some() && dataset.is_some() {
+            faults.push("/commitment", "a commitment covers texts of the request, and not those of a dataset");
+        }
+        let samples = submitted(texts.as_ref(), dataset, &methods, &mut faults)?;
+        let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
+        let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
+        faults.finish()?;
+        let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
+        let metrics = AuditMetrics { bootstrap: None, ..AuditMetrics::default() };
+        let (model, methods) = (model.id.clone(), methods.to_vec());
+        let private = texts.as_ref().map(TrialTexts::private).unwrap_or_default();
+        let request = TrialRequest {
+            scoring: AuditRequest { model, methods, overflow, metrics, evidence },
+            commitment: commitment.map(|given| Commitment::new(given, private)),
+            layout: texts.map_or(TrialLayout::Dataset { suspects: None }, |texts| texts.layout()),
+        };
+        Ok(NewTrial { request, name, samples, idempotency_key: None, timeout })
+    }
+}
+
+fn push(wrong: Vec<Fault>, list: &str, faults: &mut RequestFaults) {
+    wrong.into_iter().for_each(|fault| faults.push(format!("{list}{}", fault.pointer), fault.detail));
+}
+
+/// The samples of a test: those that its texts become, or those of the dataset. Texts with faults become none, for they may be too
+/// many.
+fn submitted(
+    texts: Option<&TrialTexts>,
+    dataset: Option<DatasetRow>,
+    methods: &[LabelledMethod],
+    faults: &mut RequestFaults,
+) -> Result<SubmittedSamples, Problem> {
+    if let Some(dataset) = dataset {
+        let samples = SubmittedSamples::Dataset(dataset);
+        let totals = samples.totals().map_err(JobError::from)?;
+        if let Some(fault) = dataset_fault(&totals) {
+            faults.push("/dataset", fault);
+        }
+        return Ok(samples);
+    }
+    let wrong = texts.map(TrialTexts::faults).unwrap_or_default();
+    let samples = match texts.filter(|_| wrong.is_empty()) {
+        Some(texts) => texts.samples(),
+        None => Vec::new(),
+    };
+    push(wrong, "", faults);
+    if let Some(texts) = texts {
+        let layout = texts.layout();
+        let (places, scored) = (layout.places(), samples.iter().map(|sample| (sample.text.as_str(), None)));
+        // What takes neighbours has its fault.
+        let others: Vec<LabelledMethod> = methods
+            .iter()
+            .filter(|method| trial_method_faults(std::slice::from_ref(method)).is_empty())
+            .cloned()
+            .collect();
+        push(faults_of_texts(scored, |row| places.pointer(row), &others, "/methods"), "", faults);
+    }
+    Ok(SubmittedSamples::Inline(samples))
+}
+
+/// Why the samples of a dataset cannot be compared.
+fn dataset_fault(totals: &SampleTotals) -> Option<String> {
+    let SampleTotals { members, non_members, first_unlabelled, .. } = totals;
+    let is_labelled = *members > 0 && *non_members > 0 && first_unlabelled.is_none();
+    let detail = || {
+        format!(
+            "there are {members} members and {non_members} non-members; a test takes suspects, labelled members, and held-out \
+             texts, labelled non-members, and nothing else"
+        )
+    };
+    (!is_labelled).then(detail)
+}

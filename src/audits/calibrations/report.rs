@@ -1,0 +1,61 @@
+//! What a calibration has.
+
+use crate::audits::results::AuditResults;
+use crate::statistics::CalibrationScores;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::calibration::highest;
+use crate::audits::cluster_ids::dense;
+
+/// What a calibration has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CalibrationReport {
+    /// One entry per method, in the order of the request.
+    pub methods: Vec<CalibratedMethod>,
+    /// Clusters of texts.
+    pub clusters: usize,
+    /// Forward passes, and those answered from the cache.
+    pub forward_passes: usize,
+    pub cached_passes: usize,
+}
+
+/// How fine the p-values of a method are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CalibratedMethod {
+    pub label: String,
+    /// Texts that have a score.
+    pub size: usize,
+    /// Clusters of them; with fewer than 19 there are no p-values.
+    pub clusters: usize,
+    /// The smallest p-value that is possible, 1 / (clusters + 1); absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<f64>,
+}
+
+/// The report of these results.
+#[must_use]
+pub fn calibration_report(results: &AuditResults) -> CalibrationReport {
+    let clusters = dense(results.rows.iter().map(|row| row.cluster));
+    let method = |(place, label): (usize, String)| {
+        let scored: Vec<(usize, f64)> = results
+            .rows
+            .iter()
+            .zip(&clusters)
+            .filter_map(|(row, &cluster)| Some((cluster, row.scores[place]?)))
+            .collect();
+        let highest = highest(scored.iter().copied());
+        CalibratedMethod {
+            label,
+            size: scored.len(),
+            clusters: highest.len(),
+            resolution: CalibrationScores::new(highest).ok().map(|scores| scores.resolution()),
+        }
+    };
+    CalibrationReport {
+        methods: results.listed().map(|(place, column)| method((place, column.method.label.to_string()))).collect(),
+        clusters: clusters.iter().max().map_or(0, |last| last + 1),
+        forward_passes: results.usage.forward_passes,
+        cached_passes: results.usage.cached_passes,
+    }
+}

@@ -1,0 +1,125 @@
+//! The control model scores the samples of an audit as the target does, each text right after the target.
+
+use super::columns::Column;
+use super::error::AuditFailure;
+use super::evidence::is_controllable;
+use super::request::AuditRequest;
+use super::sample_index::SampleIndex;
+use super::scoring::{BoundPlan, Round, is_of_one_text};
+use super::selected_tokens::TextTokens;
+use super::split_outcome::SplitOutcome;
+use super::tuned_splits::{TunedSplits, TuningProgress};
+use crate::datasets::SampleBlocks;
+use crate::methods::LabelledMethod;
+use crate::pool::{ModelInfo, Retry};
+use crate::retry::until_final;
+use crate::scorer::{Input, Plan, Scored, Scorer, ScorerError};
+use std::sync::Arc;
+
+/// The control model with the methods that it computes.
+pub struct ControlScoring<'a> {
+    plan: BoundPlan<'a>,
+    methods: Vec<LabelledMethod>,
+    /// Its own tunings for `fsd`.
+    tuned: TunedSplits,
+}
+
+impl<'a> ControlScoring<'a> {
+    /// Opens the control model of an audit, and tunes it where `fsd` asks for that; none where the request has none, or where it
+    /// can compute no method.
+    ///
+    /// # Errors
+    /// [`AuditFailure`]
+    pub async fn open(
+        scorer: &'a Scorer,
+        request: &AuditRequest,
+        columns: &[Column],
+        index: &SampleIndex,
+        samples: &SampleBlocks,
+        progress: impl Fn(TuningProgress),
+    ) -> Result<Option<Self>, AuditFailure> {
+        let Some(control) = &request.evidence.control else { return Ok(None) };
+        let open = |id| {
+            until_final(AuditFailure::is_retryable, move || async move {
+                Ok(scorer.pool().open(id, Retry::AfterPause).await.map_err(ScorerError::from)?)
+            })
+        };
+        let (target, model) = (open(&*request.model).await?, open(&**control).await?);
+        if model.masked {
+            return Err(ScorerError::Masked(control.clone()).into());
+        }
+        let same_tokenization = scorer.same_tokens(&target, &model).await?;
+        drop((target, model));
+        let methods: Vec<LabelledMethod> = columns
+            .iter()
+            .map(|column| &column.method)
+            .filter(|method| is_controllable(method, same_tokenization))
+            .cloned()
+            .collect();
+        if methods.is_empty() {
+            return Ok(None);
+        }
+        let tuned = TunedSplits::tune(control, &methods, index, samples, scorer, progress).await?;
+        let plan = Plan {
+            model: control.clone(),
+            methods: methods.as_slice().into(),
+            splits: Arc::clone(&tuned.splits),
+            ..Plan::from(request)
+        };
+        Ok(Some(Self { plan: BoundPlan::new(scorer, plan, Vec::new()).await?, methods, tuned }))
+    }
+
+    /// Scores texts by all methods of the control.
+    pub fn round(&'a self) -> Round<'a> {
+        self.plan.round(self.methods.clone(), Arc::new([]))
+    }
+
+    /// What the bits of its numbers depend on.
+    pub fn numerics(&self) -> String {
+        self.plan.bound.numerics()
+    }
+
+    /// What is said of the control model.
+    pub fn model(&self) -> Option<ModelInfo> {
+        self.plan.bound.infos().into_iter().next()
+    }
+
+    /// What became of its tunings.
+    pub fn splits(&self) -> Vec<SplitOutcome> {
+        self.tuned.outcomes.clone()
+    }
+}
+
+/// A round of the target and, where there is one, of the control.
+pub struct PairedRound<'a> {
+    pub target: Round<'a>,
+    pub control: Option<Round<'a>>,
+}
+
+/// What became of a text under both models.
+pub struct PairedScored {
+    pub target: Scored,
+    /// The tokens that the target's round counts.
+    pub tokens: TextTokens,
+    pub control: Option<Scored>,
+}
+
+impl PairedRound<'_> {
+    /// Scores one text under both models, the control right after the target: where `ref` has run the control over the text, the
+    /// cache has the statistics still.
+    ///
+    /// # Errors
+    /// As [`Round::score`]. A text that the control fails on alone has no score under it.
+    pub async fn score(&self, input: Input) -> Result<PairedScored, AuditFailure> {
+        let (target, tokens) = self.target.score_and_select(input.clone()).await?;
+        let Some(round) = &self.control else { return Ok(PairedScored { target, tokens, control: None }) };
+        let control = match round.score(input).await {
+            Err(error) if is_of_one_text(&error) => {
+                tracing::error!(%error, "the control model failed on a sample of an audit");
+                None
+            }
+            scored => Some(scored?),
+        };
+        Ok(PairedScored { target, tokens, control })
+    }
+}

@@ -1,0 +1,68 @@
+//! What a calibration says of an audit's texts.
+
+use crate::statistics::{CalibratedThreshold, MannWhitney, Procedure, Shift};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// What a calibration says of an audit's texts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CalibratedResults {
+    /// Texts of the calibration.
+    pub texts: usize,
+    /// Clusters that are in the calibration and among the texts tested; they were removed from the calibration.
+    pub overlap: usize,
+    /// That the texts tested and those of the calibration have the same lengths, by Kolmogorov and Smirnov.
+    pub length_p_value: Option<f64>,
+    /// Of each listed method; none where the calibration has too few scores of it.
+    pub methods: Vec<Option<MethodCalibration>>,
+    pub decisions: Option<Decisions>,
+    /// Whether the texts tested score higher than those of the calibration, by the primary method.
+    pub dataset_test: Option<MannWhitney>,
+    /// Whether words tell the texts tested from those of the calibration; none where the texts are not at hand.
+    pub shift: Option<Shift>,
+    /// Clusters of texts tested that the primary method scores.
+    pub tested: usize,
+}
+
+/// How fine the p-values of a method are, and what thresholds guarantee.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MethodCalibration {
+    /// Clusters of known non-members that have a score.
+    pub clusters: usize,
+    /// The smallest p-value that is possible, 1 / (clusters + 1).
+    pub resolution: f64,
+    /// The threshold at each false-positive rate that the calibration is large enough for.
+    pub threshold_at_fpr: Vec<CalibratedThreshold>,
+}
+
+/// The list of texts at a false discovery rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Decisions {
+    /// Label of the method that decides.
+    #[schema(value_type = String)]
+    pub method: Arc<str>,
+    pub procedure: Procedure,
+    pub fdr: f64,
+    /// The estimated share of non-members among the texts tested; of `storey` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pi0: Option<f64>,
+    /// Clusters of texts tested.
+    pub tested: usize,
+    /// Clusters on the list.
+    pub rejected: usize,
+    /// The shortest list that a calibration of this size makes possible at all.
+    pub minimum_discoveries: usize,
+    /// The lowest score on the list; absent where the list is empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// The upper 95 % bound of the false-positive rate at that threshold, had it been fixed beforehand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fpr_upper_95: Option<f64>,
+    /// The upper 95 % bound of how many of the clusters tested would be listed if all were non-members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub false_discoveries_upper_95: Option<usize>,
+    /// Clusters on the list that are labelled non-members; absent without labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub non_members_rejected: Option<usize>,
+}

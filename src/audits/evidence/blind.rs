@@ -1,0 +1,53 @@
+//! How far the texts alone tell the classes apart, without any model.
+
+use super::PERMUTATION_SEED;
+use crate::statistics::{LabelledScore, WordTable, WordsBaseline, auroc, words_baseline};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What tells the classes apart without a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BlindFindings {
+    /// By the words of the texts; absent where a class has too few texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<WordsBaseline>,
+    pub lengths: LengthFindings,
+}
+
+/// AUROC of how long the texts are, and of how repetitive. Far from one half on either side means that it tells the classes apart.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LengthFindings {
+    /// Of the number of scored tokens; absent where a class has no sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scored_tokens: Option<f64>,
+    /// Of the bytes of a text over those that zlib makes of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_zlib_byte: Option<f64>,
+}
+
+/// AUROC of a feature of the texts; none where a class is missing.
+fn feature_auroc(labels: &[bool], feature: impl Iterator<Item = f64>) -> Option<f64> {
+    let samples: Vec<LabelledScore> =
+        labels.iter().zip(feature).map(|(&member, score)| LabelledScore { score, member }).collect();
+    auroc(&samples).ok()
+}
+
+/// What the texts of these rows show; none without labels. With it the log-odds that its words give each row, which are empty
+/// where they could not be had.
+#[must_use]
+pub fn blind_findings(
+    labels: &[bool],
+    clusters: &[usize],
+    scored_tokens: impl Iterator<Item = usize>,
+    bytes_per_zlib_byte: &[f64],
+    words: &WordTable,
+    wanted: &dyn Fn() -> bool,
+) -> (BlindFindings, Vec<f64>) {
+    let fit = words_baseline(words, labels, clusters, PERMUTATION_SEED, wanted);
+    let (words, odds) = fit.map_or((None, Vec::new()), |fit| (Some(fit.baseline), fit.log_odds));
+    let lengths = LengthFindings {
+        scored_tokens: feature_auroc(labels, scored_tokens.map(|tokens| tokens as f64)),
+        bytes_per_zlib_byte: feature_auroc(labels, bytes_per_zlib_byte.iter().copied()),
+    };
+    (BlindFindings { words, lengths }, odds)
+}

@@ -1,0 +1,27 @@
+//! Which methods can be computed by the control model as well.
+
+use crate::methods::{AuxiliaryPass, LabelledMethod, Method, MethodName, Weighting};
+
+/// Whether the control model can compute the method as the target does. `ref` cannot, since it compares with a control itself,
+/// nor can what belongs to the target: an adapter, and the entropies of all texts under it. With another tokenization
+/// positions are others, and so are counts of tokens.
+#[must_use]
+pub fn is_controllable(method: &LabelledMethod, same_tokenization: bool) -> bool {
+    let Method { base, pdr, .. } = &method.method;
+    let weighting = pdr.map(|pdr| pdr.weighting);
+    let belongs_to_target = base.passes().iter().any(|(_, pass)| match pass {
+        AuxiliaryPass::Reference(_) | AuxiliaryPass::ReferenceTokenization(_) | AuxiliaryPass::Tuned(_) => true,
+        AuxiliaryPass::Lowercase
+        | AuxiliaryPass::Split(_)
+        | AuxiliaryPass::Neighbors(_)
+        | AuxiliaryPass::Prefixed(_) => false,
+    });
+    let needs_tokenization = weighting.is_some() || base.name() == MethodName::DcPdd;
+    !belongs_to_target && weighting != Some(Weighting::EntropyDataset) && (same_tokenization || !needs_tokenization)
+}
+
+/// Whether the method compares with a model that did not see the text, so that its score is controlled by itself.
+#[must_use]
+pub fn controls_itself(method: &LabelledMethod) -> bool {
+    method.method.base.name() == MethodName::Ref
+}

@@ -1,0 +1,244 @@
+//! What a client says of the verdict, and what it comes to.
+
+use super::primary::primary;
+use super::request::{EvidenceRequest, StratifyBy};
+use crate::audits::decisions::{CalibrationShare, CalibrationSource, DecisionRequest};
+use crate::methods::{Fault, LabelledMethod, Scope};
+use crate::statistics::Procedure;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+/// What a client says of the verdict; nothing by default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EvidenceOptions {
+    /// Label of a method, or its name.
+    pub primary: Option<String>,
+    /// Id of the control model, or `None` inside for none; by default the configured reference model.
+    pub control: Option<Option<String>>,
+    pub stratify: Option<StratifyBy>,
+    pub prior: Option<f64>,
+    pub calibration: Option<CalibrationSource>,
+    pub decisions: Option<DecisionOptions>,
+}
+
+/// A list of texts at a false discovery rate, where there is a calibration.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DecisionOptions {
+    /// Label or name of the method that decides; the primary method if left out.
+    pub method: Option<String>,
+    /// The expected share of non-members among the texts listed; 0.1 if left out.
+    #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0)]
+    pub fdr: Option<f64>,
+    /// How the list is made: `bh` (Benjamini and Hochberg) if left out.
+    pub procedure: Option<Procedure>,
+}
+
+/// The false discovery rate where none is given.
+const DEFAULT_FDR: f64 = 0.1;
+
+/// What is known of the samples.
+#[derive(Clone, Copy, Debug)]
+pub struct SampleFacts {
+    pub labelled: bool,
+    /// Whether any of them names a group.
+    pub grouped: bool,
+}
+
+impl EvidenceOptions {
+    /// Id of the control model of labelled samples; none for samples without labels, where there is nothing to control.
+    #[must_use]
+    pub fn control_model(&self, scope: &Scope, facts: SampleFacts) -> Option<String> {
+        let reference = || scope.reference.filter(|reference| Some(*reference) != scope.model).map(str::to_owned);
+        facts.labelled.then(|| self.control.clone().unwrap_or_else(reference)).flatten()
+    }
+
+    /// What the verdict rests on.
+    ///
+    /// # Errors
+    /// What is wrong, with pointers into the request.
+    pub fn settle(
+        &self,
+        methods: &[LabelledMethod],
+        scope: &Scope,
+        facts: SampleFacts,
+    ) -> Result<EvidenceRequest, Vec<Fault>> {
+        let mut faults = Vec::new();
+        if !facts.labelled {
+            faults.extend(self.given().into_iter().map(|field| Fault::new(field, "the samples are without labels")));
+        }
+        if let Some(Some(control)) = &self.control {
+            if Some(&**control) == scope.model {
+                faults.push(Fault::new("/control", format!("`{control}` is the model that is asked about")));
+            } else if !scope.models.contains(&&**control) {
+                let known = scope.models.join(", ");
+                faults.push(Fault::new("/control", format!("there is no model `{control}`, known are {known}")));
+            }
+        }
+        if self.stratify.is_some() && !facts.grouped {
+            faults.push(Fault::new("/stratify", "no sample names a `group`"));
+        }
+        if let Some(prior) = self.prior.filter(|prior| !(*prior > 0.0 && *prior < 1.0)) {
+            faults.push(Fault::new("/prior", format!("the prior is {prior:?}, outside (0, 1)")));
+        }
+        faults.extend(self.calibration_faults(facts));
+        // Without methods, these have faults of their own.
+        let is_about = (facts.labelled || self.calibration.is_some()) && !methods.is_empty();
+        let named = |name: Option<&str>, pointer: &str, faults: &mut Vec<Fault>| {
+            let label = is_about.then(|| primary(methods, name))?;
+            label.map_err(|detail| faults.push(Fault::new(pointer, detail))).ok()
+        };
+        let primary = named(self.primary.as_deref(), "/primary", &mut faults);
+        let wanted = self.decisions.clone().unwrap_or_default();
+        let method = match &wanted.method {
+            None => primary.clone(),
+            name => named(name.as_deref(), "/decisions/method", &mut faults),
+        };
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let decision = |method| DecisionRequest {
+            method,
+            fdr: wanted.fdr.unwrap_or(DEFAULT_FDR),
+            procedure: wanted.procedure.unwrap_or_default(),
+        };
+        Ok(EvidenceRequest {
+            primary,
+            control: self.control_model(scope, facts),
+            stratify: self.stratify,
+            prior: self.prior,
+            decisions: self.calibration.is_some().then_some(method).flatten().map(decision),
+            calibration: self.calibration.clone(),
+        })
+    }
+
+    fn calibration_faults(&self, facts: SampleFacts) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        if let Some(CalibrationSource::Share(CalibrationShare { share, .. })) = &self.calibration {
+            if !(*share > 0.0 && *share < 1.0) {
+                faults.push(Fault::new("/calibration/share", format!("the share is {share:?}, outside (0, 1)")));
+            }
+            if !facts.labelled {
+                let detail = "the samples are without labels, so none is known to be a non-member";
+                faults.push(Fault::new("/calibration/share", detail));
+            }
+        }
+        let Some(decisions) = &self.decisions else { return faults };
+        if self.calibration.is_none() {
+            faults.push(Fault::new("/decisions", "a list takes a `calibration`"));
+        }
+        if let Some(fdr) = decisions.fdr.filter(|fdr| !(*fdr > 0.0 && *fdr < 1.0)) {
+            faults.push(Fault::new("/decisions/fdr", format!("the false discovery rate is {fdr:?}, outside (0, 1)")));
+        }
+        faults
+    }
+
+    /// The fields that are given.
+    fn given(&self) -> Vec<&'static str> {
+        [
+            ("/primary", self.primary.is_some() && self.calibration.is_none()),
+            ("/control", matches!(self.control, Some(Some(_)))),
+            ("/stratify", self.stratify.is_some()),
+            ("/prior", self.prior.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(field, given)| given.then_some(field))
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::methods::{MethodRequest, default_methods, resolve};
+    use serde_json::{Value, json};
+
+    const LABELLED: SampleFacts = SampleFacts { labelled: true, grouped: false };
+
+    fn scope() -> Scope<'static> {
+        Scope { models: vec!["m", "r", "c"], model: Some("m"), reference: Some("r"), ..Scope::default() }
+    }
+
+    fn methods(requests: Value) -> Vec<LabelledMethod> {
+        let requests: Vec<MethodRequest> = serde_json::from_value(requests).unwrap();
+        resolve(&requests, &scope()).unwrap()
+    }
+
+    fn settled(options: &EvidenceOptions, requests: Value) -> EvidenceRequest {
+        options.settle(&methods(requests), &scope(), LABELLED).unwrap()
+    }
+
+    #[test]
+    fn by_default_the_reference_is_the_control_and_ref_is_the_primary_method() {
+        let options = EvidenceOptions::default();
+        let settled = settled(&options, json!(["loss", "min_k_plus_plus", "ref"]));
+        assert_eq!(settled.primary.as_deref(), Some("ref(reference=r)"));
+        assert_eq!(settled.control.as_deref(), Some("r"));
+        let primary = |requests| self::settled(&options, requests).primary.unwrap();
+        assert_eq!(&*primary(json!(["loss", "min_k_plus_plus"])), "min_k_plus_plus(k=0.2)");
+        assert_eq!(&*primary(json!(["loss", { "name": "min_k_plus_plus", "k": 0.1 }])), "loss");
+    }
+
+    #[test]
+    fn a_method_is_named_by_its_label_or_its_name() {
+        let named = |name: &str, requests| {
+            let options = EvidenceOptions { primary: Some(name.to_owned()), ..EvidenceOptions::default() };
+            let settled = options.settle(&methods(requests), &scope(), LABELLED);
+            settled.map(|settled| settled.primary.unwrap().to_string()).map_err(|faults| faults[0].clone())
+        };
+        let list = json!(["min_k", { "name": "min_k", "k": 0.1, "label": "mine" }, { "name": "loss", "pdr": { "decay": "linear", "alpha": 1 } }, "loss"]);
+        assert_eq!(named("mine", list.clone()).unwrap(), "mine");
+        assert_eq!(named("loss", list.clone()).unwrap(), "loss");
+        let fault = named("min_k", list.clone()).unwrap_err();
+        assert!(fault.pointer == "/primary" && fault.detail.contains("names 2 of the methods"), "{fault:?}");
+        assert!(named("zlib", list).unwrap_err().detail.contains("their labels are `min_k(k=0.2)`, `mine`"));
+    }
+
+    #[test]
+    fn every_fault_is_named() {
+        let fault = |options: EvidenceOptions, facts| {
+            let faults = options.settle(&default_methods(), &scope(), facts).unwrap_err();
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            format!("{} {}", faults[0].pointer, faults[0].detail)
+        };
+        let control = |id: &str| EvidenceOptions { control: Some(Some(id.to_owned())), ..EvidenceOptions::default() };
+        let prior = |prior| EvidenceOptions { prior: Some(prior), ..EvidenceOptions::default() };
+        let stratify = EvidenceOptions { stratify: Some(StratifyBy::Group), ..EvidenceOptions::default() };
+        assert_eq!(fault(control("m"), LABELLED), "/control `m` is the model that is asked about");
+        assert_eq!(fault(control("x"), LABELLED), "/control there is no model `x`, known are m, r, c");
+        assert_eq!(fault(prior(1.0), LABELLED), "/prior the prior is 1.0, outside (0, 1)");
+        assert_eq!(fault(prior(f64::NAN), LABELLED), "/prior the prior is NaN, outside (0, 1)");
+        assert_eq!(fault(stratify, LABELLED), "/stratify no sample names a `group`");
+        let unlabelled = SampleFacts { labelled: false, grouped: true };
+        assert_eq!(fault(control("c"), unlabelled), "/control the samples are without labels");
+        let nothing = EvidenceOptions { control: Some(None), ..EvidenceOptions::default() };
+        assert_eq!(nothing.settle(&default_methods(), &scope(), unlabelled), Ok(EvidenceRequest::default()));
+        assert_eq!(nothing.settle(&default_methods(), &scope(), LABELLED).unwrap().control, None);
+        let share = |share| Some(CalibrationSource::Share(CalibrationShare { share, seed: 0 }));
+        let drawn = |drawn| EvidenceOptions { calibration: share(drawn), ..EvidenceOptions::default() };
+        assert_eq!(fault(drawn(1.0), LABELLED), "/calibration/share the share is 1.0, outside (0, 1)");
+        assert!(fault(drawn(0.5), unlabelled).contains("none is known to be a non-member"));
+        let list = |decisions, calibration| EvidenceOptions {
+            decisions: Some(decisions),
+            calibration,
+            ..EvidenceOptions::default()
+        };
+        let decisions = DecisionOptions { fdr: Some(0.0), ..DecisionOptions::default() };
+        let detail = "/decisions/fdr the false discovery rate is 0.0, outside (0, 1)";
+        assert_eq!(fault(list(decisions, share(0.5)), LABELLED), detail);
+        assert_eq!(fault(list(DecisionOptions::default(), None), LABELLED), "/decisions a list takes a `calibration`");
+        let method = DecisionOptions { method: Some("x".to_owned()), ..DecisionOptions::default() };
+        assert!(fault(list(method, share(0.5)), LABELLED).starts_with("/decisions/method `x` is not among"));
+    }
+
+    #[test]
+    fn with_a_calibration_there_is_a_list_unasked() {
+        let calibration = Some(CalibrationSource::Stored("id".to_owned()));
+        let options = EvidenceOptions { calibration, ..EvidenceOptions::default() };
+        let unlabelled = SampleFacts { labelled: false, grouped: false };
+        let settled = options.settle(&default_methods(), &scope(), unlabelled).unwrap();
+        let expected = DecisionRequest { method: "min_k_plus_plus(k=0.2)".into(), fdr: 0.1, procedure: Procedure::Bh };
+        assert_eq!((settled.decisions, settled.control), (Some(expected.clone()), None));
+        assert_eq!(settled.primary, Some(expected.method));
+    }
+}

@@ -1,0 +1,42 @@
+//! What is added to the results of an audit once its samples are scored: p-values and the list where there is a calibration, and of
+//! labelled texts what they show without a model, whether early positions tell more than late ones, and probabilities where the
+//! request states a prior.
+
+use super::calibrations::{Calibration, CalibrationMismatch};
+use super::cluster_ids::dense;
+use super::decisions::add_decisions;
+use super::evidence::{PERMUTATION_SEED, blind_findings, posteriors};
+use super::request::AuditRequest;
+use super::sample_scoring::ScoredSamples;
+use crate::statistics::Shift;
+
+/// Adds it. `shift` says whether words tell the samples from the texts of the calibration, where that is known.
+///
+/// # Errors
+/// [`CalibrationMismatch`]
+pub fn add_evidence(
+    request: &AuditRequest,
+    scored: &mut ScoredSamples,
+    calibration: Option<&Calibration>,
+    shift: Option<Shift>,
+    wanted: &dyn Fn() -> bool,
+) -> Result<(), CalibrationMismatch> {
+    add_decisions(request, &mut scored.results, calibration, shift)?;
+    let ScoredSamples { results, texts, prior } = scored;
+    let rows = &results.rows;
+    let labels: Option<Vec<bool>> = rows.iter().map(|row| row.member).collect();
+    let Some(labels) = labels else { return Ok(()) };
+    let clusters = dense(rows.iter().map(|row| row.cluster));
+    let tokens = rows.iter().map(|row| row.scored_tokens);
+    let (blind, odds) = blind_findings(&labels, &clusters, tokens, &texts.bytes_per_zlib_byte, &texts.words, wanted);
+    (results.blind, results.word_odds) = (Some(blind), odds);
+    results.prior_test = prior.finish(PERMUTATION_SEED, wanted);
+    let evidence = &request.evidence;
+    let primary = results.columns.iter().position(|column| Some(&column.method.label) == evidence.primary.as_ref());
+    if let (Some(place), Some(prior)) = (primary, evidence.prior) {
+        let scores: Vec<Option<f64>> = results.rows.iter().map(|row| row.scores[place]).collect();
+        let probabilities = posteriors(&labels, &clusters, &scores, prior);
+        results.rows.iter_mut().zip(probabilities).for_each(|(row, posterior)| row.posterior = posterior);
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! Scores the samples of a job: what audits, calibrations and tests have in common.
+
+use super::columns::{Column, columns};
+use super::control_scoring::{ControlScoring, PairedRound, PairedScored};
+use super::error::AuditFailure;
+use super::ordered_profile::OrderedProfile;
+use super::request::AuditRequest;
+use super::results::{AuditResults, SampleScores};
+use super::run_event::RunEvent;
+use super::sample_index::{SampleIndex, SampleTexts};
+use super::scoring::{BoundPlan, is_of_one_text};
+use super::selected_tokens::{TextTokens, TokenTally};
+use super::token_selection::token_selections;
+use super::tuned_splits::TunedSplits;
+use crate::datasets::{Sample, SampleBlocks};
+use crate::engine::Stats;
+use crate::methods::{LabelledMethod, Weighting, dataset_weights};
+use crate::scorer::{IN_FLIGHT, Input, Plan, Scored, Scorer, ScorerError, TextError, Usage};
+use crate::statistics::PriorTestSums;
+use crate::store::StoreError;
+use futures::{StreamExt, TryStreamExt};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Samples that are scored, with what else was gathered of them.
+pub struct ScoredSamples {
+    pub results: AuditResults,
+    pub texts: SampleTexts,
+    pub prior: PriorTestSums,
+}
+
+/// Scores samples in one round or, with methods that are weighted by what all texts have in common, in two.
+///
+/// # Errors
+/// [`AuditFailure`] where the model or the service fails; what is wrong with one sample is part of the results.
+pub async fn score_samples(
+    request: &AuditRequest,
+    samples: &SampleBlocks,
+    scorer: &Scorer,
+    progress: impl Fn(RunEvent),
+) -> Result<ScoredSamples, AuditFailure> {
+    let index = SampleIndex::read(samples, columns(&request.methods).len(), scorer.workers()).await?;
+    let step = |step| progress(RunEvent::Tuned(step));
+    let tuned = TunedSplits::tune(&request.model, &request.methods, &index, samples, scorer, step).await?;
+    let plan = Plan { splits: Arc::clone(&tuned.splits), ..Plan::from(request) };
+    let selections = request.metrics.selected_tokens.map_or(Vec::new(), |_| token_selections(&request.methods));
+    let binding = BoundPlan::new(scorer, plan, selections).await?;
+    let columns = columns(&binding.bound.methods);
+    let control = ControlScoring::open(scorer, request, &columns, &index, samples, step).await?;
+    progress(RunEvent::Bound { numerics: numerics(&binding, control.as_ref()) });
+    let mut profile = OrderedProfile::new(request.metrics.position_profile.clone());
+    let labelled = index.rows.iter().any(|row| row.member.is_some());
+    let SampleIndex { rows, is_copy, copies, digest, texts, .. } = index;
+    let mut scores = ScoreTable { samples, columns, rows, is_copy, copies, tokens: TokenTally::default() };
+    let methods = scores.columns.iter().map(|column| column.method.clone());
+    let (later, first): (Vec<_>, Vec<_>) = methods.partition(needs_entropies);
+    let rounds = if later.is_empty() { 1 } else { 2 };
+    let scored = |done: usize| progress(RunEvent::Scored { done: done / rounds });
+
+    let round = PairedRound {
+        target: binding.round(first, Arc::new([])),
+        control: control.as_ref().map(ControlScoring::round),
+    };
+    let add = |row: usize, sample: &SampleScores, stats: &Stats| profile.add(row, sample, Arc::clone(stats));
+    let mut usage = scores.round(&round, add, scored).await?;
+    let (profile, prior) = profile.finish();
+    let mut repeated_passes = 0;
+    if rounds == 2 {
+        // Now that the entropies of all texts are known. The baselines of these methods ran in the first round and look at the
+        // same sequences, so the cache has their statistics, as far as it reaches.
+        let round =
+            PairedRound { target: binding.round(later, dataset_weights(profile.mean_entropy()).into()), control: None };
+        let samples = scores.rows.len();
+        let again = scores.round(&round, |_, _, _| {}, |done| scored(samples + done)).await?;
+        repeated_passes = again.forward_passes;
+        usage.add(Usage { tokens: 0, ..again });
+    }
+    let mut models = binding.bound.infos().into_iter();
+    let model = models.next().ok_or_else(|| ScorerError::Internal("an audit is bound to no model".to_owned()))?;
+    let most = request.metrics.selected_tokens.unwrap_or(0);
+    let text = |id| binding.bound.models[0].tokenizer.piece(id);
+    let results = AuditResults {
+        selected_tokens: scores.tokens.most_selected(&binding.selections, most, labelled, text),
+        columns: scores.columns,
+        rows: scores.rows,
+        dataset_digest: digest,
+        profile: profile.rows(),
+        group_profiles: profile.group_rows(),
+        usage,
+        repeated_passes,
+        splits: control.iter().fold(tuned.outcomes.clone(), |outcomes, control| [outcomes, control.splits()].concat()),
+        control: control.as_ref().and_then(ControlScoring::model),
+        blind: None,
+        word_odds: Vec::new(),
+        prior_test: None,
+        calibration: None,
+        overflow: request.overflow,
+        numerics: binding.bound.numerics(),
+        model,
+        other_models: models.collect(),
+    };
+    Ok(ScoredSamples { results, texts, prior })
+}
+
+/// What the bits of all numbers depend on.
+fn numerics(target: &BoundPlan, control: Option<&ControlScoring>) -> String {
+    let all = std::iter::once(target.bound.numerics()).chain(control.map(ControlScoring::numerics));
+    all.collect::<Vec<_>>().join("; control ")
+}
+
+/// Whether the method weights tokens by what all texts of the audit have in common.
+fn needs_entropies(method: &LabelledMethod) -> bool {
+    method.method.pdr.is_some_and(|pdr| pdr.weighting == Weighting::EntropyDataset)
+}
+
+/// The scores of all samples, as far as they are known.
+struct ScoreTable<'a> {
+    samples: &'a SampleBlocks,
+    columns: Vec<Column>,
+    rows: Vec<SampleScores>,
+    /// For each sample whether an earlier one has the same text: a text is scored once.
+    is_copy: Vec<bool>,
+    copies: HashMap<usize, Vec<usize>>,
+    /// The tokens that methods select.
+    tokens: TokenTally,
+}
+
+impl ScoreTable<'_> {
+    /// Scores every sample by the methods of one round, keeps the scores in their columns, and gives `add` the statistics of
+    /// each sample once. What one sample fails of is an error of that sample, unless as many as run at a time fail before
+    /// any is scored, or all do.
+    async fn round(
+        &mut self,
+        round: &PairedRound<'_>,
+        mut add: impl FnMut(usize, &SampleScores, &Stats),
+        progress: impl Fn(usize),
+    ) -> Result<Usage, AuditFailure> {
+        let (mut usage, mut done, mut scored, mut failed, mut failure) = (Usage::default(), 0, 0, 0, None);
+        let (samples, is_copy) = (self.samples, &self.is_copy);
+        let mut keeper =
+            Keeper { columns: &self.columns, copies: &self.copies, rows: &mut self.rows, tokens: &mut self.tokens };
+        let firsts = samples.samples().try_filter(|(row, _)| std::future::ready(!is_copy[*row]));
+        let one = |read: Result<(usize, Sample), StoreError>| async move {
+            let (row, Sample { text, neighbors, .. }) = read?;
+            Ok::<_, AuditFailure>((row, round.score(Input { id: None, text, neighbors }).await))
+        };
+        let mut texts = std::pin::pin!(firsts.map(one).buffered(IN_FLIGHT));
+        while let Some((row, one)) = texts.try_next().await? {
+            let same = keeper.same(row);
+            done += same.len();
+            match one {
+                Ok(PairedScored { target, tokens, control }) => {
+                    scored += 1;
+                    usage.add(Usage { tokens: target.usage.tokens * same.len(), ..target.usage });
+                    keeper.keep(&same, target, &tokens, &mut add);
+                    if let Some(control) = control {
+                        usage.add(Usage { tokens: 0, ..control.usage });
+                        keeper.keep_control(&same, control);
+                    }
+                }
+                Err(error) if is_of_one_text(&error) => {
+                    tracing::error!(sample = row, %error, "the model failed on a sample of an audit");
+                    keeper.fail(&same, &mut add);
+                    failed += 1;
+                    if scored == 0 && failed == IN_FLIGHT {
+                        return Err(error);
+                    }
+                    failure = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+            progress(done);
+        }
+        match failure {
+            Some(error) if scored == 0 => Err(error),
+            _ => Ok(usage),
+        }
+    }
+}
+
+/// Writes what came of a text into the rows of all samples that have it.
+struct Keeper<'a> {
+    columns: &'a [Column],
+    copies: &'a HashMap<usize, Vec<usize>>,
+    rows: &'a mut [SampleScores],
+    tokens: &'a mut TokenTally,
+}
+
+impl Keeper<'_> {
+    /// The samples that have the text of this one, which is the first of them.
+    fn same(&self, first: usize) -> Vec<usize> {
+        std::iter::once(first).chain(self.copies.get(&first).into_iter().flatten().copied()).collect()
+    }
+
+    /// The scores of a text for all samples of it.
+    fn keep(
+        &mut self,
+        same: &[usize],
+        one: Scored,
+        tokens: &TextTokens,
+        add: &mut impl FnMut(usize, &SampleScores, &Stats),
+    ) {
+        for (result, stats) in one.results.iter().zip(&one.stats) {
+            for &row in same {
+                add(row, &self.rows[row], stats);
+                self.tokens.add(self.rows[row].member, tokens);
+                self.rows[row].keep(result.clone(), self.columns);
+            }
+        }
+    }
+
+    /// What the control makes of a text, for all samples of it.
+    fn keep_control(&mut self, same: &[usize], control: Scored) {
+        for result in control.results {
+            for &row in same {
+                self.rows[row].keep_control(result.clone(), self.columns);
+            }
+        }
+    }
+
+    /// A text that the model failed on. Why is the operator's business.
+    fn fail(&mut self, same: &[usize], add: &mut impl FnMut(usize, &SampleScores, &Stats)) {
+        let detail = "the model failed on this text; the service's log says why";
+        for &row in same {
+            add(row, &self.rows[row], &Stats::from([]));
+            self.rows[row].fail(TextError::whole("model_failed", detail.to_owned()));
+        }
+    }
+}

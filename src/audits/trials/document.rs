@@ -1,0 +1,122 @@
+//! The report of a test, as clients read it.
+
+use super::commitment::Commitment;
+use super::kind::TrialKind;
+use super::verdict::TrialVerdict;
+use crate::audits::evidence::{BlindFindings, ControlFindings};
+use crate::audits::report::Provenance;
+use crate::datasets::SampleId;
+use crate::methods::LabelledMethod;
+use crate::scorer::Usage;
+use crate::statistics::{CanaryRankTest, MannWhitney, OrderTest, SignFlip, TTest, Warning};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// What a test found.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = TestReport)]
+pub struct TrialReport {
+    pub kind: TrialKind,
+    pub samples: TrialSamples,
+    /// One entry per method, in the order of the request.
+    pub methods: Vec<TrialMethod>,
+    /// Of `dataset`: how far the texts alone tell suspects from held-out texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blind: Option<BlindFindings>,
+    /// Whether the private texts are those that were committed to; absent without a commitment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commitment: Option<Commitment>,
+    pub verdict: TrialVerdict,
+    pub warnings: Vec<Warning>,
+    pub usage: Usage,
+    pub provenance: Provenance,
+}
+
+/// How many texts there were, and which were left out.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = TestSamples)]
+pub struct TrialSamples {
+    /// Texts to score.
+    pub total: usize,
+    /// Of `dataset`: clusters that hold suspects and held-out texts, which do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixed_clusters: Option<usize>,
+    /// Of the other kinds: documents, canaries or shards whose published text an earlier one has as well, which do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<usize>,
+    pub excluded: Vec<TrialExclusion>,
+}
+
+/// A text that a method (or, without a label, every method) could not score.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = TestExclusion)]
+pub struct TrialExclusion {
+    /// JSON pointer into the request; of a shard, whichever of its orders it is. Of a dataset its place there, as in `/dataset/7`.
+    pub pointer: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<SampleId>,
+    /// Label of the method; absent where no method could run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub label: Option<Arc<str>>,
+    #[schema(value_type = String)]
+    pub code: Cow<'static, str>,
+}
+
+/// What one method found.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = TestMethod)]
+pub struct TrialMethod {
+    #[serde(flatten)]
+    pub method: LabelledMethod,
+    /// Clusters, documents, canaries or shards that are compared.
+    pub tested: usize,
+    /// Documents, canaries or shards that do not count, since one of their texts has no score; of `dataset`, texts without one.
+    pub left_out: usize,
+    /// That nothing was trained on, one-sided. It stands for the primary method alone; absent where there is nothing to compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
+    /// Of the other methods: the same by Holm, for whoever picks the best of them; absent for the primary method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value_adjusted: Option<f64>,
+    /// The smallest p-value that so many can give; absent where there is no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smallest_p_value: Option<f64>,
+    #[serde(flatten)]
+    pub statistics: TrialStatistics,
+    /// Of `dataset`: what it finds beyond the control model; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlFindings>,
+    /// Why there is no test, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The statistics of the kind of test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[schema(as = TestStatistics)]
+pub struct TrialStatistics {
+    /// Of `dataset`: clusters of suspects that are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspects: Option<usize>,
+    /// Of `dataset`: clusters of held-out texts that are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<usize>,
+    /// Of `dataset`: whether suspects score higher.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mann_whitney: Option<MannWhitney>,
+    /// Of `dataset`: the same by the means; absent where a side has fewer than two clusters, or nothing varies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub welch: Option<TTest>,
+    /// Of `paired`: whether the public texts score higher than the mean of their private ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sign_flip: Option<SignFlip>,
+    /// Of `rank`: whether canaries rank higher among their twins than by chance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary_rank: Option<CanaryRankTest>,
+    /// Of `order`: whether published orders score higher than random ones, in the unit of the method's score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<OrderTest>,
+}

@@ -1,0 +1,137 @@
+//! Which sample of a test is what.
+
+use super::kind::TrialKind;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Which sample of a test is what. A document, a canary and a shard are a unit each: a sample that is compared with those after it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TrialLayout {
+    /// Suspects are labelled members. So many of them come first, then the held-out texts; without a number they are the samples of
+    /// a dataset in its order.
+    Dataset { suspects: Option<usize> },
+    /// Of each document its public text, then so many private ones.
+    Paired { private: Vec<usize> },
+    /// Of each canary its text, then so many twins.
+    Rank { twins: Vec<usize> },
+    /// Of each shard its published order, then so many random ones.
+    Order { shards: usize, shuffles: usize, seed: u64, separator: String },
+}
+
+/// Where the samples of a layout come from.
+pub struct TrialPlaces<'a> {
+    layout: &'a TrialLayout,
+    units: Vec<Range<usize>>,
+}
+
+impl TrialLayout {
+    /// The kind of test.
+    #[must_use]
+    pub fn kind(&self) -> TrialKind {
+        match self {
+            Self::Dataset { .. } => TrialKind::Dataset,
+            Self::Paired { .. } => TrialKind::Paired,
+            Self::Rank { .. } => TrialKind::Rank,
+            Self::Order { .. } => TrialKind::Order,
+        }
+    }
+
+    /// The samples of each unit, in order; none of a dataset.
+    #[must_use]
+    pub fn units(&self) -> Vec<Range<usize>> {
+        let sizes: Vec<usize> = match self {
+            Self::Dataset { .. } => Vec::new(),
+            Self::Paired { private: others } | Self::Rank { twins: others } => {
+                others.iter().map(|others| 1 + others).collect()
+            }
+            Self::Order { shards, shuffles, .. } => vec![1 + shuffles; *shards],
+        };
+        let range = |start: &mut usize, size: usize| {
+            let unit = *start..*start + size;
+            *start = unit.end;
+            Some(unit)
+        };
+        sizes.into_iter().scan(0, range).collect()
+    }
+
+    /// Where the samples come from.
+    #[must_use]
+    pub fn places(&self) -> TrialPlaces<'_> {
+        TrialPlaces { layout: self, units: self.units() }
+    }
+}
+
+impl TrialPlaces<'_> {
+    /// JSON pointer (RFC 6901) into the request: where the sample of this number comes from.
+    #[must_use]
+    pub fn pointer(&self, row: usize) -> String {
+        let unit = self.units.partition_point(|unit| unit.end <= row);
+        let after_first = self.units.get(unit).and_then(|unit| row.checked_sub(unit.start + 1));
+        match (self.layout, after_first) {
+            (TrialLayout::Dataset { suspects: None }, _) => format!("/dataset/{row}"),
+            (TrialLayout::Dataset { suspects: Some(suspects) }, _) => match row.checked_sub(*suspects) {
+                None => format!("/suspects/{row}"),
+                Some(place) => format!("/held_out/{place}"),
+            },
+            (TrialLayout::Paired { .. }, None) => format!("/documents/{unit}/public"),
+            (TrialLayout::Paired { .. }, Some(place)) => format!("/documents/{unit}/private/{place}"),
+            (TrialLayout::Rank { .. }, None) => format!("/canaries/{unit}/text"),
+            (TrialLayout::Rank { .. }, Some(place)) => format!("/canaries/{unit}/twins/{place}"),
+            (TrialLayout::Order { .. }, _) => format!("/shards/{unit}"),
+        }
+    }
+
+    /// That of the list that has most of the texts.
+    #[must_use]
+    pub fn list(&self) -> &'static str {
+        match self.layout {
+            TrialLayout::Dataset { .. } => "/suspects",
+            TrialLayout::Paired { .. } => "/documents",
+            TrialLayout::Rank { .. } => "/canaries",
+            TrialLayout::Order { .. } => "/shards",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order() -> TrialLayout {
+        TrialLayout::Order { shards: 2, shuffles: 2, seed: 0, separator: "\n".to_owned() }
+    }
+
+    #[test]
+    fn units_follow_each_other() {
+        assert_eq!(TrialLayout::Paired { private: vec![1, 3] }.units(), [0..2, 2..6]);
+        assert_eq!(TrialLayout::Rank { twins: vec![2] }.units(), std::slice::from_ref(&(0..3)));
+        assert_eq!(order().units(), [0..3, 3..6]);
+        assert!(TrialLayout::Dataset { suspects: Some(3) }.units().is_empty());
+    }
+
+    #[test]
+    fn samples_are_named_by_their_place_in_the_request() {
+        let pointers = |layout: TrialLayout, rows: usize| -> Vec<String> {
+            let places = layout.places();
+            (0..rows).map(|row| places.pointer(row)).collect()
+        };
+        let dataset = pointers(TrialLayout::Dataset { suspects: Some(2) }, 4);
+        assert_eq!(dataset, ["/suspects/0", "/suspects/1", "/held_out/0", "/held_out/1"]);
+        assert_eq!(pointers(TrialLayout::Dataset { suspects: None }, 2), ["/dataset/0", "/dataset/1"]);
+        let paired = pointers(TrialLayout::Paired { private: vec![1, 2] }, 5);
+        let second = ["/documents/1/public", "/documents/1/private/0", "/documents/1/private/1"];
+        assert_eq!(paired, [&["/documents/0/public", "/documents/0/private/0"][..], &second].concat());
+        assert_eq!(pointers(TrialLayout::Rank { twins: vec![1] }, 2), ["/canaries/0/text", "/canaries/0/twins/0"]);
+        assert_eq!(pointers(order(), 6)[2..4], ["/shards/0", "/shards/1"]);
+    }
+
+    #[test]
+    fn a_layout_survives_being_stored() {
+        let all = [TrialLayout::Dataset { suspects: None }, TrialLayout::Paired { private: vec![1] }, order()];
+        for layout in all {
+            let json = serde_json::to_string(&layout).unwrap();
+            assert_eq!(serde_json::from_str::<TrialLayout>(&json).unwrap(), layout, "{json}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a client says of the methods of a test, and what it comes to.
+
+use super::kind::TrialKind;
+use crate::audits::evidence::{EvidenceOptions, EvidenceRequest, SampleFacts, with_default_primary};
+use crate::methods::{AuxiliaryPass, Fault, LabelledMethod, MethodName, Scope, default_methods};
+
+/// A test compares texts of two sorts, as an audit of labelled samples does.
+const FACTS: SampleFacts = SampleFacts { labelled: true, grouped: false };
+
+/// What a client says of the methods of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialOptions {
+    pub kind: TrialKind,
+    /// Label of a method, or its name.
+    pub primary: Option<String>,
+    /// Of a test of kind `dataset`: id of the control model, or `None` inside for none; by default the configured reference model.
+    pub control: Option<Option<String>>,
+}
+
+impl TrialOptions {
+    /// The methods where none are asked for: the primary one alone.
+    #[must_use]
+    pub fn default_methods(&self, scope: &Scope) -> Vec<LabelledMethod> {
+        let plain = |name| {
+            let methods = default_methods().into_iter();
+            methods.filter(|method| method.method.name() == name && method.method.pdr.is_none()).collect()
+        };
+        match (self.kind, self.evidence().control_model(scope, FACTS)) {
+            (TrialKind::Order, _) => plain(MethodName::Loss),
+            (TrialKind::Dataset | TrialKind::Paired | TrialKind::Rank, Some(reference)) => {
+                with_default_primary(Vec::new(), Some(&reference))
+            }
+            (TrialKind::Dataset | TrialKind::Paired | TrialKind::Rank, None) => plain(MethodName::MinKPlusPlus),
+        }
+    }
+
+    /// What the verdict rests on.
+    ///
+    /// # Errors
+    /// What is wrong, with pointers into the request.
+    pub fn settle(&self, methods: &[LabelledMethod], scope: &Scope) -> Result<EvidenceRequest, Vec<Fault>> {
+        let settled = self.evidence().settle(methods, scope, FACTS)?;
+        let control = settled.control.filter(|_| self.kind == TrialKind::Dataset);
+        Ok(EvidenceRequest { control, ..settled })
+    }
+
+    fn evidence(&self) -> EvidenceOptions {
+        let (primary, control) = (self.primary.clone(), self.control.clone());
+        EvidenceOptions { primary, control, ..EvidenceOptions::default() }
+    }
+}
+
+/// Methods that have no scores in a test, with pointers relative to the list of methods: those that take neighbours, which do not come
+/// along. Those that need all texts of an audit are refused where methods are resolved.
+#[must_use]
+pub fn trial_method_faults(methods: &[LabelledMethod]) -> Vec<Fault> {
+    let takes_neighbors = |method: &&LabelledMethod| {
+        method.method.base.passes().iter().any(|(_, pass)| *pass == AuxiliaryPass::Neighbors(None))
+    };
+    let fault = |method: &LabelledMethod| {
+        let detail = format!("`{}` takes a `generator`: the texts of a test come without neighbours", method.label);
+        Fault::new(method.pointer("generator"), detail)
+    };
+    methods.iter().filter(takes_neighbors).map(fault).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::methods::{MethodRequest, resolve};
+    use serde_json::json;
+
+    fn scope(reference: Option<&'static str>) -> Scope<'static> {
+        Scope { models: vec!["m", "r", "c"], model: Some("m"), reference, ..Scope::default() }
+    }
+
+    fn options(kind: TrialKind) -> TrialOptions {
+        TrialOptions { kind, primary: None, control: None }
+    }
+
+    #[test]
+    fn by_default_there_is_the_primary_method_alone() {
+        let labels = |options: &TrialOptions, reference| -> Vec<String> {
+            options.default_methods(&scope(reference)).iter().map(|method| method.label.to_string()).collect()
+        };
+        for kind in [TrialKind::Dataset, TrialKind::Paired, TrialKind::Rank] {
+            assert_eq!(labels(&options(kind), Some("r")), ["ref(reference=r)"]);
+            assert_eq!(labels(&options(kind), None), ["min_k_plus_plus(k=0.2)"]);
+        }
+        assert_eq!(labels(&options(TrialKind::Order), Some("r")), ["loss"]);
+        let controlled = |control: Option<&str>| TrialOptions {
+            control: Some(control.map(str::to_owned)),
+            ..options(TrialKind::Dataset)
+        };
+        assert_eq!(labels(&controlled(Some("c")), Some("r")), ["ref(reference=c)"]);
+        assert_eq!(labels(&controlled(None), Some("r")), ["min_k_plus_plus(k=0.2)"]);
+    }
+
+    #[test]
+    fn only_suspects_have_a_control() {
+        let control = |kind| {
+            let options = options(kind);
+            let settled = options.settle(&options.default_methods(&scope(Some("r"))), &scope(Some("r"))).unwrap();
+            (settled.control, settled.primary.unwrap().to_string())
+        };
+        assert_eq!(control(TrialKind::Dataset), (Some("r".to_owned()), "ref(reference=r)".to_owned()));
+        assert_eq!(control(TrialKind::Paired), (None, "ref(reference=r)".to_owned()));
+        assert_eq!(control(TrialKind::Order), (None, "loss".to_owned()));
+        let itself = TrialOptions { control: Some(Some("m".to_owned())), ..options(TrialKind::Dataset) };
+        assert_eq!(itself.settle(&default_methods(), &scope(None)).unwrap_err()[0].pointer, "/control");
+        let unknown = TrialOptions { primary: Some("x".to_owned()), ..options(TrialKind::Rank) };
+        assert_eq!(unknown.settle(&default_methods(), &scope(None)).unwrap_err()[0].pointer, "/primary");
+    }
+
+    #[test]
+    fn neighbours_have_to_be_generated() {
+        let requests: Vec<MethodRequest> = serde_json::from_value(json!(["loss", "neighbor"])).unwrap();
+        let faults = trial_method_faults(&resolve(&requests, &scope(None)).unwrap());
+        assert_eq!(faults.iter().map(|fault| &*fault.pointer).collect::<Vec<_>>(), ["/1/generator"]);
+        let requests: Vec<MethodRequest> =
+            serde_json::from_value(json!([{ "name": "neighbor", "generator": { "model": "c" } }])).unwrap();
+        assert!(trial_method_faults(&resolve(&requests, &scope(None)).unwrap()).is_empty());
+    }
+}

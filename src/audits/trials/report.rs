@@ -1,0 +1,231 @@
+//! From the scores of a test to its report. Pure.
+
+use super::basis::{TextControls, TrialBasis};
+use super::dataset::{mixed_clusters, test_dataset};
+use super::document::{TrialExclusion, TrialMethod, TrialReport, TrialSamples};
+use super::kind::TrialKind;
+use super::measure::Measured;
+use super::request::TrialRequest;
+use super::units::{distinct_units, test_units, unit_scores};
+use super::verdict::{TrialVerdict, trial_verdict};
+use crate::audits::cluster_ids::dense;
+use crate::audits::error::AuditFailure;
+use crate::audits::evidence::{CONFIDENCE, blind_findings};
+use crate::audits::report::{Evidence, cautions_of_evidence, provenance};
+use crate::audits::results::AuditResults;
+use crate::audits::sample_index::SampleTexts;
+use crate::audits::sample_scoring::ScoredSamples;
+use crate::statistics::{AuditSample, HypothesisError, PairedScore, Warning, WarningCode, delong, holm, warnings};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Puts the report together; it is of no use once it is not `wanted` any more.
+///
+/// # Errors
+/// [`AuditFailure::ForeignResults`] where the scores do not fit the request.
+pub fn trial_report(
+    request: &TrialRequest,
+    scored: ScoredSamples,
+    wanted: &dyn Fn() -> bool,
+) -> Result<TrialReport, AuditFailure> {
+    let ScoredSamples { mut results, texts, .. } = scored;
+    let (units, columns) = (request.layout.units(), results.columns.len());
+    let is_whole = units.last().is_none_or(|last| last.end == results.rows.len());
+    if !is_whole || results.rows.iter().any(|row| row.scores.len() != columns) {
+        return Err(AuditFailure::ForeignResults);
+    }
+    let clusters = dense(results.rows.iter().map(|row| row.cluster));
+    let kind = request.layout.kind();
+    if kind == TrialKind::Dataset {
+        add_words(&mut results, &texts, &clusters, wanted);
+    }
+    let unit_count = units.len();
+    let tested = TestedSamples {
+        request,
+        results: &results,
+        units: distinct_units(units, &results.rows),
+        mixed: mixed_clusters(&results.rows, &clusters),
+        clusters,
+    };
+    let methods = tested.methods(wanted);
+    let verdict = tested.verdict(&methods).ok_or(AuditFailure::ForeignResults)?;
+    Ok(TrialReport {
+        kind,
+        samples: TrialSamples {
+            total: results.rows.len(),
+            mixed_clusters: (kind == TrialKind::Dataset).then_some(tested.mixed.len()),
+            repeated: (kind != TrialKind::Dataset).then(|| unit_count - tested.units.len()),
+            excluded: tested.excluded(),
+        },
+        methods,
+        blind: results.blind.clone(),
+        commitment: request.commitment.clone(),
+        verdict,
+        warnings: cautions_of_trial(kind, &results),
+        usage: results.usage,
+        provenance: provenance(&request.scoring, &results),
+    })
+}
+
+/// What the texts show without a model.
+fn add_words(results: &mut AuditResults, texts: &SampleTexts, clusters: &[usize], wanted: &dyn Fn() -> bool) {
+    let labels: Option<Vec<bool>> = results.rows.iter().map(|row| row.member).collect();
+    let Some(labels) = labels else { return };
+    let tokens = results.rows.iter().map(|row| row.scored_tokens);
+    let lengths = &texts.bytes_per_zlib_byte;
+    let (blind, odds) = blind_findings(&labels, clusters, tokens, lengths, &texts.words, wanted);
+    (results.blind, results.word_odds) = (Some(blind), odds);
+}
+
+/// The scored samples of a test.
+struct TestedSamples<'a> {
+    request: &'a TrialRequest,
+    results: &'a AuditResults,
+    units: Vec<Range<usize>>,
+    /// Of each row.
+    clusters: Vec<usize>,
+    /// Those with suspects and held-out texts.
+    mixed: HashSet<usize>,
+}
+
+impl TestedSamples<'_> {
+    fn methods(&self, wanted: &dyn Fn() -> bool) -> Vec<TrialMethod> {
+        let is_dataset = self.request.layout.kind() == TrialKind::Dataset;
+        let evidence = is_dataset.then(|| Evidence::new(&self.request.scoring, self.results)).flatten();
+        let mut methods = Vec::new();
+        for (place, column) in self.results.listed() {
+            let (measured, error) = match self.measure(place, wanted) {
+                Ok(measured) => (measured, None),
+                Err(error) => (Measured::default(), Some(error.to_string())),
+            };
+            let Measured { statistics, tested, left_out, p_value, smallest_p_value } = measured;
+            let control = evidence.as_ref().and_then(|evidence| evidence.control(place, &column.method));
+            methods.push(TrialMethod {
+                method: column.method.clone(),
+                tested,
+                left_out: if error.is_some() { self.unscored(place) } else { left_out },
+                p_value,
+                p_value_adjusted: None,
+                smallest_p_value,
+                statistics,
+                control,
+                error,
+            });
+        }
+        adjust(&mut methods, self.request.scoring.evidence.primary.as_ref());
+        methods
+    }
+
+    fn measure(&self, place: usize, wanted: &dyn Fn() -> bool) -> Result<Measured, HypothesisError> {
+        match self.request.layout.kind() {
+            TrialKind::Dataset => test_dataset(&self.results.rows, &self.clusters, &self.mixed, place),
+            kind @ (TrialKind::Paired | TrialKind::Rank | TrialKind::Order) => {
+                let scores = unit_scores(&self.units, &self.results.rows, place);
+                let left_out = self.units.len() - scores.len();
+                test_units(kind, scores, left_out, wanted)
+            }
+        }
+    }
+
+    /// What is left out of a test that could not be made.
+    fn unscored(&self, place: usize) -> usize {
+        let rows = &self.results.rows;
+        match self.request.layout.kind() {
+            TrialKind::Dataset => rows.iter().filter(|row| row.scores[place].is_none()).count(),
+            TrialKind::Paired | TrialKind::Rank | TrialKind::Order => {
+                self.units.len() - unit_scores(&self.units, rows, place).len()
+            }
+        }
+    }
+
+    /// The verdict on the primary method; none where it is not among the methods.
+    fn verdict(&self, methods: &[TrialMethod]) -> Option<TrialVerdict> {
+        let primary = self.request.scoring.evidence.primary.as_ref()?;
+        let (place, _) = self.results.listed().find(|(_, column)| column.method.label == *primary)?;
+        let method = methods.iter().find(|method| method.method.label == *primary)?;
+        let kind = self.request.layout.kind();
+        let words = self.results.blind.as_ref().and_then(|blind| blind.words.as_ref());
+        let texts = TextControls {
+            control: method.control.as_ref(),
+            shift: words.map(|words| words.shift),
+            above_words: self.is_above_words(place),
+        };
+        Some(trial_verdict(&TrialBasis {
+            kind,
+            primary,
+            tested: method.tested,
+            p_value: method.p_value,
+            smallest_p_value: method.smallest_p_value,
+            commitment: self.request.commitment.as_ref(),
+            texts: (kind == TrialKind::Dataset).then_some(texts),
+        }))
+    }
+
+    /// Whether the lower 95 % bound of the AUROC of a column minus that of the words is above 0.
+    fn is_above_words(&self, place: usize) -> bool {
+        let rows = self.results.rows.iter().zip(&self.results.word_odds).zip(&self.clusters);
+        let scored = rows.filter_map(|((row, &first), &cluster)| {
+            let second = row.scores[place]?;
+            Some((PairedScore { member: row.member?, first, second }, cluster))
+        });
+        let (samples, clusters): (Vec<PairedScore>, Vec<usize>) = scored.unzip();
+        let Ok(compared) = delong(&samples, &clusters, CONFIDENCE) else { return false };
+        let fixed = (compared.standard_error == Some(0.0)).then_some(compared.delta);
+        compared.interval.map(|[low, _]| low).or(fixed).is_some_and(|bound| bound > 0.0)
+    }
+
+    /// The texts without a score, each once. The orders of a shard are one.
+    fn excluded(&self) -> Vec<TrialExclusion> {
+        let labels: HashSet<&str> = self.results.listed().map(|(_, column)| &*column.method.label).collect();
+        let places = self.request.layout.places();
+        let mut excluded: Vec<TrialExclusion> = Vec::new();
+        for (row, sample) in self.results.rows.iter().enumerate() {
+            let is_listed = |label: &Option<Arc<str>>| label.as_ref().is_none_or(|label| labels.contains(&**label));
+            for error in sample.errors.iter().filter(|error| is_listed(&error.label)) {
+                excluded.push(TrialExclusion {
+                    pointer: places.pointer(row),
+                    id: sample.id.clone(),
+                    label: error.label.clone(),
+                    code: error.code.clone(),
+                });
+            }
+        }
+        let mut known = HashSet::new();
+        excluded.retain(|one| known.insert((one.pointer.clone(), one.label.clone(), one.code.clone())));
+        excluded
+    }
+}
+
+/// The p-values of all methods but the primary one adjusted for their number.
+fn adjust(methods: &mut [TrialMethod], primary: Option<&Arc<str>>) {
+    let others = methods.iter_mut().filter(|method| Some(&method.method.label) != primary);
+    let mut tested: Vec<(&mut TrialMethod, f64)> =
+        others.filter_map(|method| method.p_value.map(|p_value| (method, p_value))).collect();
+    let adjusted = holm(&tested.iter().map(|(_, p_value)| *p_value).collect::<Vec<_>>());
+    for ((method, _), adjusted) in tested.iter_mut().zip(adjusted) {
+        method.p_value_adjusted = Some(adjusted);
+    }
+}
+
+/// What to be cautious about. Texts that are compared with rewrites of themselves are nearly equal and of one length by design.
+fn cautions_of_trial(kind: TrialKind, results: &AuditResults) -> Vec<Warning> {
+    let samples: Vec<AuditSample> = (results.rows.iter())
+        .map(|row| AuditSample {
+            text: row.text.as_bytes(),
+            member: row.member,
+            scored_tokens: row.scored_tokens,
+            truncated: row.truncated,
+        })
+        .collect();
+    let is_of_kind = |warning: &Warning| match warning.code {
+        WarningCode::TruncatedTexts => true,
+        WarningCode::MixedLengths | WarningCode::LabelConflict => kind == TrialKind::Dataset,
+        _ => false,
+    };
+    let mut all: Vec<Warning> = warnings(&samples, &[]).into_iter().filter(is_of_kind).collect();
+    if kind == TrialKind::Dataset {
+        all.extend(cautions_of_evidence(results, None));
+    }
+    all
+}

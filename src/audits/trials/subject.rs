@@ -1,0 +1,32 @@
+//! What lists say of a test.
+
+use super::kind::TrialKind;
+use crate::audits::subject::AuditSubject;
+use crate::jobs::JobSubject;
+use serde::{Deserialize, Serialize};
+
+/// What a test is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialSubject {
+    pub kind: TrialKind,
+    /// The samples that are scored, and how; of a test of kind `dataset` the suspects count as members.
+    pub scored: AuditSubject,
+}
+
+impl JobSubject for TrialSubject {
+    fn name(&self) -> Option<&str> {
+        self.scored.name()
+    }
+
+    fn model(&self) -> &str {
+        self.scored.model()
+    }
+
+    fn texts(&self) -> usize {
+        self.scored.texts()
+    }
+
+    fn total(&self) -> usize {
+        self.scored.total()
+    }
+}

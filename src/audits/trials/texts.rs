@@ -1,0 +1,390 @@
+//! The texts of a test as clients give them, what is wrong with them, and the samples that they become.
+
+use super::kind::TrialKind;
+use super::layout::TrialLayout;
+use crate::audits::limits::MAX_SAMPLES;
+use crate::datasets::{Label, Sample, SampleId};
+use crate::methods::Fault;
+use crate::random::{shuffle, stream};
+use crate::wire::BoundedList;
+use serde::{Deserialize, Deserializer};
+use serde_untagged::UntaggedEnumVisitor;
+use utoipa::ToSchema;
+
+/// The most random orders of a shard.
+pub const MAX_SHUFFLES: usize = 10_000;
+/// The most bytes of all orders of all shards together, which are written out when the test is submitted.
+const MAX_ORDER_BYTES: usize = 256 << 20;
+
+/// The texts of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TrialTexts {
+    Dataset { suspects: Vec<TrialText>, held_out: Vec<TrialText> },
+    Paired(Vec<PairedDocument>),
+    Rank(Vec<Canary>),
+    Order(OrderTexts),
+}
+
+/// A text: itself, or with what belongs to it.
+#[derive(Clone, Debug, PartialEq, ToSchema)]
+#[serde(untagged)]
+#[schema(as = TestText)]
+pub enum TrialText {
+    /// The text alone.
+    Text(String),
+    /// The text with what belongs to it.
+    Named(NamedTrialText),
+}
+
+/// A text with what belongs to it.
+#[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NamedTestText)]
+pub struct NamedTrialText {
+    /// Comes back where the text is excluded; need not be unique.
+    pub id: Option<SampleId>,
+    /// The text; `input` is accepted as another name of this field.
+    #[serde(alias = "input")]
+    pub text: String,
+    /// Id of the document that it is a part or a version of: the texts of one document count once.
+    pub document: Option<SampleId>,
+}
+
+/// A published text with private rewrites of it.
+#[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with `public` and `private`")]
+pub struct PairedDocument {
+    /// The text that was published.
+    pub public: String,
+    /// Rewrites of it that were made at the same time and never published.
+    #[schema(min_items = 1)]
+    #[serde(deserialize_with = "private_texts")]
+    pub private: Vec<String>,
+}
+
+/// A text that was published, with others that could have been in its place.
+#[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with `text` and `twins`")]
+pub struct Canary {
+    /// The canary, which was published.
+    pub text: String,
+    /// Texts of the same generator that were never published. Which of them became the canary was drawn.
+    #[schema(min_items = 1)]
+    #[serde(deserialize_with = "private_texts")]
+    pub twins: Vec<String>,
+}
+
+/// Shards of a dataset whose items have a published order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderTexts {
+    /// Items in the order in which they were published.
+    pub shards: Vec<Vec<String>>,
+    /// How many random orders each shard is compared with.
+    pub shuffles: usize,
+    /// Seed of these orders.
+    pub seed: u64,
+    /// What stands between two items.
+    pub separator: String,
+}
+
+impl OrderTexts {
+    /// Shards with the default comparison.
+    #[must_use]
+    pub fn new(shards: Vec<Vec<String>>) -> Self {
+        Self { shards, shuffles: 50, seed: 0, separator: "\n".to_owned() }
+    }
+
+    /// All orders of a shard as texts, the published one first.
+    fn orders(&self, place: usize) -> impl Iterator<Item = String> {
+        let mut random = stream(self.seed, &format!("order of shard {place}"));
+        let items: Vec<&str> = self.shards[place].iter().map(String::as_str).collect();
+        let published = items.join(&self.separator);
+        let drawn = move |_| {
+            let mut items = items.clone();
+            shuffle(&mut items, &mut random);
+            items.join(&self.separator)
+        };
+        std::iter::once(published).chain((0..self.shuffles).map(drawn))
+    }
+
+    /// The bytes of all orders of all shards.
+    fn bytes(&self) -> usize {
+        let published = |items: &Vec<String>| {
+            let separators = items.len().saturating_sub(1).saturating_mul(self.separator.len());
+            items.iter().map(String::len).sum::<usize>().saturating_add(separators)
+        };
+        let sum = self.shards.iter().map(published).fold(0, usize::saturating_add);
+        sum.saturating_mul(self.shuffles.saturating_add(1))
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        let short = |(place, items): (usize, &Vec<String>)| {
+            let detail = || format!("a shard takes at least 2 items, since {} of them has no order", items.len());
+            (items.len() < 2).then(|| Fault::new(format!("/shards/{place}"), detail()))
+        };
+        let mut faults: Vec<Fault> = self.shards.iter().enumerate().filter_map(short).collect();
+        if !(1..=MAX_SHUFFLES).contains(&self.shuffles) {
+            let detail = format!("there are {} random orders, outside 1 to {MAX_SHUFFLES}", self.shuffles);
+            faults.push(Fault::new("/shuffles", detail));
+        } else if self.bytes() > MAX_ORDER_BYTES {
+            let bytes = self.bytes();
+            let detail = format!("all orders of all shards take {bytes} bytes; the limit is {MAX_ORDER_BYTES}");
+            faults.push(Fault::new("/shards", detail));
+        }
+        faults
+    }
+}
+
+impl TrialTexts {
+    /// What kind of test they are for.
+    #[must_use]
+    pub fn kind(&self) -> TrialKind {
+        match self {
+            Self::Dataset { .. } => TrialKind::Dataset,
+            Self::Paired(_) => TrialKind::Paired,
+            Self::Rank(_) => TrialKind::Rank,
+            Self::Order(_) => TrialKind::Order,
+        }
+    }
+
+    /// What is wrong with them, with pointers into the request.
+    #[must_use]
+    pub fn faults(&self) -> Vec<Fault> {
+        let mut faults: Vec<Fault> = match self {
+            Self::Dataset { suspects, held_out } => {
+                [("/suspects", suspects.len()), ("/held_out", held_out.len())].into_iter().filter_map(empty).collect()
+            }
+            Self::Paired(documents) => {
+                let too_few = (documents.len() < 2).then(|| too_few_documents(documents.len()));
+                let without = |(place, document): (usize, &PairedDocument)| {
+                    empty((&format!("/documents/{place}/private"), document.private.len()))
+                };
+                too_few.into_iter().chain(documents.iter().enumerate().filter_map(without)).collect()
+            }
+            Self::Rank(canaries) => {
+                let without = |(place, canary): (usize, &Canary)| {
+                    empty((&format!("/canaries/{place}/twins"), canary.twins.len()))
+                };
+                let all = empty(("/canaries", canaries.len())).into_iter();
+                all.chain(canaries.iter().enumerate().filter_map(without)).collect()
+            }
+            Self::Order(order) => {
+                empty(("/shards", order.shards.len())).into_iter().chain(order.faults()).collect::<Vec<Fault>>()
+            }
+        };
+        let layout = self.layout();
+        if faults.is_empty() && self.count() > MAX_SAMPLES {
+            let detail = format!("there are {} texts to score; the limit of a test is {MAX_SAMPLES}", self.count());
+            faults.push(Fault::new(layout.places().list(), detail));
+        }
+        faults
+    }
+
+    /// How many texts there are to score.
+    fn count(&self) -> usize {
+        match self {
+            Self::Dataset { suspects, held_out } => suspects.len() + held_out.len(),
+            Self::Paired(documents) => documents.iter().map(|document| 1 + document.private.len()).sum(),
+            Self::Rank(canaries) => canaries.iter().map(|canary| 1 + canary.twins.len()).sum(),
+            Self::Order(order) => order.shards.len().saturating_mul(order.shuffles.saturating_add(1)),
+        }
+    }
+
+    /// The samples that are scored, in the order that the layout describes.
+    #[must_use]
+    pub fn samples(&self) -> Vec<Sample> {
+        let plain = |text: &String| Sample { text: text.clone(), ..Sample::default() };
+        match self {
+            Self::Dataset { suspects, held_out } => {
+                let labelled = |label| move |text: &TrialText| text.sample(label);
+                let suspects = suspects.iter().map(labelled(Label::MEMBER));
+                suspects.chain(held_out.iter().map(labelled(Label::NON_MEMBER))).collect()
+            }
+            Self::Paired(documents) => {
+                let texts =
+                    documents.iter().flat_map(|document| std::iter::once(&document.public).chain(&document.private));
+                texts.map(plain).collect()
+            }
+            Self::Rank(canaries) => {
+                let texts = canaries.iter().flat_map(|canary| std::iter::once(&canary.text).chain(&canary.twins));
+                texts.map(plain).collect()
+            }
+            Self::Order(order) => {
+                let texts = (0..order.shards.len()).flat_map(|place| order.orders(place));
+                texts.map(|text| Sample { text, ..Sample::default() }).collect()
+            }
+        }
+    }
+
+    /// Which sample is what.
+    #[must_use]
+    pub fn layout(&self) -> TrialLayout {
+        match self {
+            Self::Dataset { suspects, .. } => TrialLayout::Dataset { suspects: Some(suspects.len()) },
+            Self::Paired(documents) => {
+                TrialLayout::Paired { private: documents.iter().map(|document| document.private.len()).collect() }
+            }
+            Self::Rank(canaries) => {
+                TrialLayout::Rank { twins: canaries.iter().map(|canary| canary.twins.len()).collect() }
+            }
+            Self::Order(OrderTexts { shards, shuffles, seed, separator }) => TrialLayout::Order {
+                shards: shards.len(),
+                shuffles: *shuffles,
+                seed: *seed,
+                separator: separator.clone(),
+            },
+        }
+    }
+
+    /// What a commitment covers, in order: the held-out texts, the private rewrites of all documents, the twins of all canaries, or
+    /// the items of all shards in their published order.
+    #[must_use]
+    pub fn private(&self) -> Vec<&str> {
+        match self {
+            Self::Dataset { held_out, .. } => held_out.iter().map(TrialText::as_str).collect(),
+            Self::Paired(documents) => {
+                documents.iter().flat_map(|document| &document.private).map(|text| &**text).collect()
+            }
+            Self::Rank(canaries) => canaries.iter().flat_map(|canary| &canary.twins).map(|text| &**text).collect(),
+            Self::Order(order) => order.shards.iter().flatten().map(|item| &**item).collect(),
+        }
+    }
+}
+
+fn empty((pointer, length): (&str, usize)) -> Option<Fault> {
+    (length == 0).then(|| Fault::new(pointer, "the list is empty: it takes at least one element"))
+}
+
+fn too_few_documents(count: usize) -> Fault {
+    let detail =
+        format!("there are {count} documents; it takes at least 2, since the p-value of one is never below 0.5");
+    Fault::new("/documents", detail)
+}
+
+fn private_texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    BoundedList::<String, MAX_SAMPLES>::deserialize(deserializer).map(|BoundedList(texts)| texts)
+}
+
+impl TrialText {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Named(NamedTrialText { text, .. }) => text,
+        }
+    }
+
+    fn sample(&self, label: Label) -> Sample {
+        let (id, document) = match self {
+            Self::Text(_) => (None, None),
+            Self::Named(NamedTrialText { id, document, .. }) => (id.clone(), document.clone()),
+        };
+        Sample { id, text: self.as_str().to_owned(), document, label: Some(label), ..Sample::default() }
+    }
+}
+
+impl<'de> Deserialize<'de> for TrialText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        UntaggedEnumVisitor::new()
+            .expecting("a text, or an object with `text` and perhaps `id` and `document`")
+            .string(|text| Ok(Self::Text(text.to_owned())))
+            .map(|named| named.deserialize().map(Self::Named))
+            .deserialize(deserializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn strings(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn pointers(texts: &TrialTexts) -> Vec<String> {
+        texts.faults().into_iter().map(|fault| fault.pointer).collect()
+    }
+
+    fn documents(sizes: &[usize]) -> TrialTexts {
+        let document = |(place, &size): (usize, &usize)| PairedDocument {
+            public: format!("public {place}"),
+            private: (0..size).map(|copy| format!("private {place} {copy}")).collect(),
+        };
+        TrialTexts::Paired(sizes.iter().enumerate().map(document).collect())
+    }
+
+    fn scored(texts: &TrialTexts) -> Vec<String> {
+        texts.samples().into_iter().map(|sample| sample.text).collect()
+    }
+
+    #[test]
+    fn suspects_are_labelled_before_the_held_out_texts() {
+        let read = |json: Value| serde_json::from_value::<Vec<TrialText>>(json).unwrap();
+        let suspects = read(json!(["a", { "id": 7, "text": "b", "document": "d" }]));
+        let texts = TrialTexts::Dataset { suspects, held_out: read(json!([{ "input": "c" }])) };
+        let samples = texts.samples();
+        assert_eq!(scored(&texts), ["a", "b", "c"]);
+        assert_eq!(samples.iter().map(Sample::is_member).collect::<Vec<_>>(), [Some(true), Some(true), Some(false)]);
+        let named = (samples[1].id.clone(), samples[1].document.clone());
+        assert_eq!(named, (Some(SampleId::Integer(7)), Some(SampleId::Text("d".to_owned()))));
+        assert_eq!((texts.private(), texts.faults()), (vec!["c"], Vec::new()));
+        for bad in [json!(["a", 1]), json!([{ "id": "a" }]), json!([{ "text": "a", "label": 1 }]), json!([["a"]])] {
+            assert!(serde_json::from_value::<Vec<TrialText>>(bad.clone()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_first_text_of_a_document_is_the_public_one() {
+        let texts = documents(&[1, 2]);
+        let expected = ["public 0", "private 0 0", "public 1", "private 1 0", "private 1 1"];
+        assert_eq!(scored(&texts), expected);
+        assert_eq!(texts.private(), ["private 0 0", "private 1 0", "private 1 1"]);
+        assert_eq!(texts.layout(), TrialLayout::Paired { private: vec![1, 2] });
+        assert!(texts.samples().iter().all(|sample| sample.label.is_none()));
+        let canary = Canary { text: "c".to_owned(), twins: strings(&["t", "u"]) };
+        let texts = TrialTexts::Rank(vec![canary]);
+        assert_eq!((scored(&texts), texts.private()), (strings(&["c", "t", "u"]), vec!["t", "u"]));
+    }
+
+    #[test]
+    fn orders_are_seeded_permutations_after_the_published_one() {
+        let items = strings(&["one", "two", "three", "four"]);
+        let order = |seed| {
+            let shards = vec![items.clone(), items.clone()];
+            TrialTexts::Order(OrderTexts { shuffles: 20, seed, separator: " | ".to_owned(), ..OrderTexts::new(shards) })
+        };
+        let texts = scored(&order(1));
+        assert_eq!(texts.len(), 42);
+        assert_eq!((&*texts[0], &*texts[21]), ("one | two | three | four", "one | two | three | four"));
+        for text in &texts {
+            let mut parts: Vec<&str> = text.split(" | ").collect();
+            parts.sort_unstable();
+            assert_eq!(parts, ["four", "one", "three", "two"]);
+        }
+        assert!(texts[1..21].iter().any(|text| *text != texts[0]), "nothing was shuffled");
+        assert_ne!(texts[1..21], texts[22..], "each shard has orders of its own");
+        assert_eq!(scored(&order(1)), texts);
+        assert_ne!(scored(&order(2)), texts);
+    }
+
+    #[test]
+    fn all_faults_are_named_at_once() {
+        let nothing = TrialTexts::Dataset { suspects: Vec::new(), held_out: Vec::new() };
+        assert_eq!(pointers(&nothing), ["/suspects", "/held_out"]);
+        assert_eq!(pointers(&documents(&[0])), ["/documents", "/documents/0/private"]);
+        assert!(documents(&[1]).faults()[0].detail.contains("never below 0.5"));
+        assert!(documents(&[1, 1]).faults().is_empty());
+        let canary = |twins: &[&str]| Canary { text: "c".to_owned(), twins: strings(twins) };
+        assert_eq!(pointers(&TrialTexts::Rank(vec![canary(&["t"]), canary(&[])])), ["/canaries/1/twins"]);
+        assert_eq!(pointers(&TrialTexts::Rank(Vec::new())), ["/canaries"]);
+        let order = |shards: &[&[&str]], shuffles| {
+            let shards = shards.iter().map(|items| strings(items)).collect();
+            TrialTexts::Order(OrderTexts { shuffles, ..OrderTexts::new(shards) })
+        };
+        assert_eq!(pointers(&order(&[&["a", "b"], &["a"], &[]], 0)), ["/shards/1", "/shards/2", "/shuffles"]);
+        assert_eq!(pointers(&order(&[], MAX_SHUFFLES + 1)), ["/shards", "/shuffles"]);
+        assert!(order(&[&["a", "b"]], 50).faults().is_empty());
+        let long = "x".repeat(MAX_ORDER_BYTES / 100);
+        assert_eq!(pointers(&order(&[&[&long, &long]], 50)), ["/shards"]);
+        assert_eq!(pointers(&documents(&[MAX_SAMPLES, 1])), ["/documents"]);
+    }
+}

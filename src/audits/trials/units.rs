@@ -1,0 +1,163 @@
+//! The tests that compare a text with others of its unit: of a document, a canary or a shard. Pure.
+
+use super::kind::TrialKind;
+use super::measure::{LEAST_P_VALUE_DRAWN, Measured};
+use crate::audits::evidence::PERMUTATION_SEED;
+use crate::audits::results::SampleScores;
+use crate::statistics::{CanaryRank, HypothesisError, ShardOrder, canary_rank, order, sign_flip};
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Up to this many documents, the signs of a sign-flip test are enumerated.
+const MOST_ENUMERATED: i32 = 16;
+
+/// The score of a unit's first text and those of the others.
+pub type UnitScores = (f64, Vec<f64>);
+
+/// The scores of the units by the method of a column. A unit is left out where one of its texts has no score.
+pub fn unit_scores(units: &[Range<usize>], rows: &[SampleScores], place: usize) -> Vec<UnitScores> {
+    let scores = |unit: &Range<usize>| {
+        let scores: Option<Vec<f64>> = rows.get(unit.clone())?.iter().map(|row| *row.scores.get(place)?).collect();
+        let mut scores = scores?.into_iter();
+        Some((scores.next()?, scores.collect()))
+    };
+    units.iter().filter_map(scores).collect()
+}
+
+/// The units whose first text no earlier one has, but for case and white space: the same text twice says no more than once.
+pub fn distinct_units(units: Vec<Range<usize>>, rows: &[SampleScores]) -> Vec<Range<usize>> {
+    let mut known = HashSet::new();
+    let mut is_new = |row: &SampleScores| known.insert(row.normalized.unwrap_or(row.text));
+    units.into_iter().filter(|unit| rows.get(unit.start).is_none_or(&mut is_new)).collect()
+}
+
+/// Tests the units; `left_out` is how many more there are.
+pub fn test_units(
+    kind: TrialKind,
+    units: Vec<UnitScores>,
+    left_out: usize,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Measured, HypothesisError> {
+    let measured = Measured { tested: units.len(), left_out, ..Measured::default() };
+    match kind {
+        TrialKind::Dataset => Err(HypothesisError::NoValues),
+        TrialKind::Paired => paired(&units, measured, wanted),
+        TrialKind::Rank => rank(&units, measured),
+        TrialKind::Order => orders(units, measured),
+    }
+}
+
+fn paired(
+    units: &[UnitScores],
+    mut measured: Measured,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Measured, HypothesisError> {
+    let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
+    let differences: Vec<f64> = units.iter().map(|(public, private)| public - mean(private)).collect();
+    let test = sign_flip(&differences, PERMUTATION_SEED, wanted)?;
+    let least = 0.5_f64.powi(i32::try_from(units.len()).unwrap_or(i32::MAX).min(MOST_ENUMERATED));
+    measured.smallest_p_value = Some(if test.exact { least } else { LEAST_P_VALUE_DRAWN });
+    measured.p_value = Some(test.p_value);
+    measured.statistics.sign_flip = Some(test);
+    Ok(measured)
+}
+
+fn rank(units: &[UnitScores], mut measured: Measured) -> Result<Measured, HypothesisError> {
+    let ranks = units.iter().map(|(canary, twins)| CanaryRank::new(*canary, twins));
+    let ranks: Vec<CanaryRank> = ranks.collect::<Result<_, _>>()?;
+    let test = canary_rank(&ranks)?;
+    measured.smallest_p_value = Some(ranks.iter().map(|rank| 1.0 / (rank.twins as f64 + 1.0)).product());
+    measured.p_value = Some(test.p_value);
+    measured.statistics.canary_rank = Some(test);
+    Ok(measured)
+}
+
+fn orders(units: Vec<UnitScores>, mut measured: Measured) -> Result<Measured, HypothesisError> {
+    let shards: Vec<ShardOrder> =
+        units.into_iter().map(|(canonical, shuffles)| ShardOrder { canonical, shuffles }).collect();
+    let test = order(&shards)?;
+    measured.smallest_p_value = match &*shards {
+        [shard] => Some(1.0 / (shard.shuffles.len() as f64 + 1.0)),
+        _ => None,
+    };
+    measured.p_value = test.p_value();
+    measured.statistics.order = Some(test);
+    Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datasets::Sample;
+
+    fn rows(scores: &[Option<f64>]) -> Vec<SampleScores> {
+        let row = |score: &Option<f64>| SampleScores {
+            scores: vec![None, *score],
+            ..SampleScores::unknown(&Sample::default(), 2)
+        };
+        scores.iter().map(row).collect()
+    }
+
+    fn tested(kind: TrialKind, units: &[(f64, &[f64])]) -> Measured {
+        let units = units.iter().map(|(first, others)| (*first, others.to_vec())).collect();
+        test_units(kind, units, 0, &|| true).unwrap()
+    }
+
+    #[test]
+    fn units_without_a_score_are_left_out() {
+        let rows = rows(&[Some(1.0), Some(2.0), Some(3.0), None, Some(5.0), Some(6.0), Some(7.0)]);
+        let units = [0..2, 2..4, 4..7, 7..9];
+        assert_eq!(unit_scores(&units, &rows, 1), [(1.0, vec![2.0]), (5.0, vec![6.0, 7.0])]);
+        assert!(unit_scores(&units, &rows, 0).is_empty());
+        assert!(unit_scores(&units, &rows, 2).is_empty());
+    }
+
+    #[test]
+    fn a_unit_that_repeats_another_does_not_count() {
+        let row = |text: &str| SampleScores::unknown(&Sample { text: text.to_owned(), ..Sample::default() }, 1);
+        let rows = [row("a"), row("x"), row("b"), row("x"), row("a"), row("y")];
+        assert_eq!(distinct_units(vec![0..2, 2..4, 4..6], &rows), [0..2, 2..4]);
+        let equal = SampleScores { normalized: rows[0].normalized.or(Some(rows[0].text)), ..row("A") };
+        assert_eq!(distinct_units(vec![0..1, 1..2], &[row("a"), equal]), vec![0..1]);
+    }
+
+    /// Differences of 1, 2 and 3: one of 8 combinations of signs reaches their sum.
+    #[test]
+    fn documents_are_compared_with_the_mean_of_their_private_texts() {
+        let units: [(f64, &[f64]); 3] = [(2.0, &[0.5, 1.5]), (2.0, &[0.0]), (5.0, &[1.0, 2.0, 3.0])];
+        let measured = tested(TrialKind::Paired, &units);
+        assert_eq!((measured.p_value, measured.smallest_p_value, measured.tested), (Some(0.125), Some(0.125), 3));
+        assert_eq!(measured.statistics.sign_flip.map(|test| (test.mean, test.documents)), Some((2.0, 3)));
+        let many: Vec<UnitScores> = (0..20).map(|_| (1.0, vec![0.0])).collect();
+        let measured = test_units(TrialKind::Paired, many, 0, &|| true).unwrap();
+        assert_eq!(measured.smallest_p_value, Some(1e-4));
+        assert!(measured.p_value.unwrap() < 0.001);
+    }
+
+    #[test]
+    fn canaries_are_ranked_among_their_twins() {
+        let first = tested(TrialKind::Rank, &[(1.0, &[0.0, 0.5]), (3.0, &[1.0, 2.0, 2.5])]);
+        assert_eq!(first.statistics.canary_rank.map(|test| (test.rank_sum, test.first)), Some((0, 2)));
+        let (p_value, smallest) = (first.p_value.unwrap(), first.smallest_p_value.unwrap());
+        assert!((p_value - 1.0 / 12.0).abs() < 1e-15 && (smallest - 1.0 / 12.0).abs() < 1e-15, "{first:?}");
+        let second = tested(TrialKind::Rank, &[(1.0, &[2.0, 0.0])]);
+        assert!((second.p_value.unwrap() - 2.0 / 3.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_single_shard_has_the_rank_of_its_order_and_several_a_t() {
+        let one = tested(TrialKind::Order, &[(1.0, &[0.0, 0.0, 2.0])]);
+        assert_eq!((one.p_value, one.smallest_p_value), (Some(0.5), Some(0.25)));
+        let two = tested(TrialKind::Order, &[(1.0, &[0.0]), (2.0, &[0.0])]);
+        assert_eq!((two.smallest_p_value, two.p_value), (None, two.statistics.order.unwrap().t.map(|t| t.p_value)));
+        assert!(two.p_value.unwrap() < 0.2);
+        assert_eq!(tested(TrialKind::Order, &[(1.0, &[0.0]), (1.0, &[0.0])]).p_value, None);
+    }
+
+    #[test]
+    fn nothing_is_no_test() {
+        for kind in [TrialKind::Dataset, TrialKind::Paired, TrialKind::Rank, TrialKind::Order] {
+            assert!(test_units(kind, Vec::new(), 3, &|| true).is_err(), "{kind}");
+        }
+    }
+}

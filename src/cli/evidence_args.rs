@@ -1,0 +1,116 @@
+//! The flags of what a verdict rests on.
+
+use super::NamedSettings;
+use super::input::{InputArgs, ReaderArgs};
+use super::progress::Progress;
+use super::samples;
+use crate::audits::{
+    AuditMetrics, AuditRequest, Calibration, CalibrationShare, CalibrationSource, DecisionOptions, EvidenceOptions,
+    EvidenceRequest, RunEvent, StratifyBy, calibrate,
+};
+use crate::config::Settings;
+use crate::datasets::{Sample, SampleBlocks};
+use crate::scorer::{Plan, Scorer};
+use crate::statistics::Procedure;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::path::PathBuf;
+use std::str::FromStr;
+use strum::VariantNames;
+
+/// The value of `--control` that is no model.
+const NO_CONTROL: &str = "none";
+
+#[derive(Args)]
+pub struct EvidenceArgs {
+    /// Label or name of the method that the verdict is about; by default ref, else min_k_plus_plus, else the first method.
+    #[arg(long, value_name = "METHOD")]
+    primary: Option<String>,
+    /// A model that has not seen the members, named as `--model` is, or `none`; by default the reference model. The same methods
+    /// run on it, and the verdict is about the difference.
+    #[arg(long, value_name = "MODEL")]
+    control: Option<String>,
+    /// Compare the classes within the groups of the samples as well.
+    #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(StratifyBy::VARIANTS).try_map(|name| StratifyBy::from_str(&name)))]
+    stratify: Option<StratifyBy>,
+    /// The share of members among texts like these, which makes probabilities of scores (`--scores`).
+    #[arg(long, value_name = "SHARE")]
+    prior: Option<f64>,
+    /// A file of known non-members like the texts, 19 at least: every text gets a p-value against them.
+    #[arg(long, value_name = "FILE")]
+    calibration: Option<PathBuf>,
+    /// In place of such a file, this share of the file's own non-members.
+    #[arg(long, value_name = "SHARE", conflicts_with = "calibration")]
+    calibration_share: Option<f64>,
+    /// The false discovery rate of the list that the calibration makes; by default 0.1.
+    #[arg(long, value_name = "RATE")]
+    fdr: Option<f64>,
+    /// How the list is made; by default bh.
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Procedure::VARIANTS).try_map(|name| Procedure::from_str(&name)))]
+    procedure: Option<Procedure>,
+}
+
+/// The settings with the control model that `--control` names, and its id: `None` inside for none.
+///
+/// # Errors
+/// Where it is no model.
+pub fn named_control(settings: Settings, control: Option<&str>) -> Result<(Settings, Option<Option<String>>)> {
+    Ok(match control {
+        None => (settings, None),
+        Some(NO_CONTROL) => (settings, Some(None)),
+        Some(control) => {
+            let (settings, id) = settings.with_control(control)?;
+            (settings, Some(Some(id)))
+        }
+    })
+}
+
+impl EvidenceArgs {
+    /// What the flags say of the verdict, and the settings with the control model that they name.
+    pub fn options(&self, (settings, named): NamedSettings) -> Result<(NamedSettings, EvidenceOptions)> {
+        let (settings, control) = named_control(settings, self.control.as_deref())?;
+        let file = self.calibration.as_ref().map(|file| CalibrationSource::Stored(file.display().to_string()));
+        let share = |share| CalibrationSource::Share(CalibrationShare { share, seed: 0 });
+        let decides = self.fdr.is_some() || self.procedure.is_some();
+        let decisions = DecisionOptions { method: None, fdr: self.fdr, procedure: self.procedure };
+        let options = EvidenceOptions {
+            primary: self.primary.clone(),
+            control,
+            stratify: self.stratify,
+            prior: self.prior,
+            calibration: file.or(self.calibration_share.map(share)),
+            decisions: decides.then_some(decisions),
+        };
+        Ok(((settings, named), options))
+    }
+
+    /// Scores the known non-members of `--calibration`; none without that flag.
+    pub async fn calibrate(&self, plan: &Plan, reader: &ReaderArgs, scorer: &Scorer) -> Result<Option<Calibration>> {
+        let Some(file) = &self.calibration else { return Ok(None) };
+        let input = InputArgs { file: file.clone(), reader: reader.clone() };
+        let read = samples::read_all(&input, &reader.options(None, true, None))?;
+        let samples: Vec<Sample> = read.into_iter().map(|(_, read)| read.sample).collect();
+        if let Some(place) = samples.iter().position(|sample| sample.is_member() == Some(true)) {
+            bail!("--calibration: {}: sample {place} is labelled a member; it takes known non-members", file.display());
+        }
+        let unlabelled = samples.into_iter().map(|sample| Sample { label: None, ..sample });
+        let samples = SampleBlocks::Memory(unlabelled.collect());
+        let request = AuditRequest {
+            model: plan.model.clone(),
+            methods: plan.methods.to_vec(),
+            overflow: plan.overflow,
+            metrics: AuditMetrics { bootstrap: None, ..AuditMetrics::default() },
+            evidence: EvidenceRequest::default(),
+        };
+        let progress = Progress::new(None);
+        let show = |event| {
+            if let RunEvent::Scored { done } = event {
+                progress.show(None, format!("calibration: {done} texts"));
+            }
+        };
+        let calibrated = calibrate(&request, samples, scorer, show).await;
+        drop(progress);
+        Ok(Some(calibrated.with_context(|| format!("--calibration: {}", file.display()))?))
+    }
+}

@@ -1,0 +1,176 @@
+//! `pdr-audit test`: tests that need no threshold.
+
+use super::audit::{ReportFormat, explained, flag_fault};
+use super::evidence_args::named_control;
+use super::input::ReaderArgs;
+use super::progress::Progress;
+use super::trial_input::TrialInput;
+use super::{NamedSettings, ScoringArgs, trial_table, waiting};
+use crate::audits::{
+    AuditMetrics, AuditRequest, Commitment, OrderTexts, RunEvent, TrialOptions, TrialRequest, commitment_fault,
+    run_trial, trial_method_faults,
+};
+use crate::datasets::SampleBlocks;
+use crate::methods::{Fault, Scope, faults_of_texts};
+use crate::scorer::Plan;
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use std::io::{IsTerminal, Write, stdout};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(Args)]
+pub struct TrialArgs {
+    #[command(subcommand)]
+    command: TrialCommand,
+}
+
+#[derive(Subcommand)]
+enum TrialCommand {
+    /// Compare texts that may have been trained on with texts of the same source that were not.
+    Dataset(Box<SuspectArgs>),
+    /// Compare published texts with private rewrites of the same time.
+    Paired(Box<UnitArgs>),
+    /// Rank published canaries among their twins, which were made in the same way and never published.
+    Rank(Box<UnitArgs>),
+    /// Compare the published order of the items of a dataset with random orders.
+    Order(Box<OrderArgs>),
+}
+
+#[derive(Args)]
+struct SuspectArgs {
+    /// Texts that may have been trained on, a file as `score` reads one.
+    suspects: PathBuf,
+    /// Texts of the same source that were not.
+    held_out: PathBuf,
+    #[command(flatten)]
+    reader: ReaderArgs,
+    /// A model that has not seen the suspects, named as `--model` is, or `none`; by default the reference model.
+    #[arg(long, value_name = "MODEL")]
+    control: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Args)]
+struct UnitArgs {
+    /// NDJSON, plain or compressed with gzip or zstd; `-` for standard input. Of `paired` each line is `{"public": text, "private":
+    /// [texts]}`, of `rank` `{"text": text, "twins": [texts]}`.
+    file: PathBuf,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Args)]
+struct OrderArgs {
+    /// NDJSON, plain or compressed with gzip or zstd; `-` for standard input. Each line is a shard: an array of its items in the order in
+    /// which they were published.
+    file: PathBuf,
+    /// How many random orders each shard is compared with; by default 50.
+    #[arg(long, value_name = "NUMBER")]
+    shuffles: Option<usize>,
+    /// Seed of these orders; by default 0.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// What stands between two items; by default a line feed.
+    #[arg(long, value_name = "TEXT")]
+    separator: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// What all tests have in common.
+#[derive(Args)]
+struct CommonArgs {
+    /// Label or name of the method that the verdict is about; by default ref, else min_k_plus_plus, else the first method.
+    #[arg(long, value_name = "METHOD")]
+    primary: Option<String>,
+    /// The SHA-256 of the private texts, each preceded by the number of its bytes as 64 bits (little-endian), as it was published before
+    /// the model was made.
+    #[arg(long, value_name = "SHA256")]
+    commitment: Option<String>,
+    /// How to print the report; by default a table on a terminal and JSON elsewhere.
+    #[arg(long, value_enum)]
+    format: Option<ReportFormat>,
+    #[command(flatten)]
+    scoring: ScoringArgs,
+}
+
+/// Runs a test.
+pub async fn run(args: TrialArgs, config: Option<&Path>) -> Result<()> {
+    let (input, control, common) = match args.command {
+        TrialCommand::Dataset(args) => {
+            (TrialInput::dataset(&args.suspects, &args.held_out, &args.reader)?, args.control, args.common)
+        }
+        TrialCommand::Paired(args) => (TrialInput::paired(&args.file)?, None, args.common),
+        TrialCommand::Rank(args) => (TrialInput::rank(&args.file)?, None, args.common),
+        TrialCommand::Order(args) => {
+            let OrderArgs { file, shuffles, seed, separator, common } = *args;
+            let change = |order: OrderTexts| OrderTexts {
+                shuffles: shuffles.unwrap_or(order.shuffles),
+                seed: seed.unwrap_or(order.seed),
+                separator: separator.unwrap_or(order.separator),
+                shards: order.shards,
+            };
+            (TrialInput::order(&file, change)?, None, common)
+        }
+    };
+    if let Some(fault) = input.texts.faults().first() {
+        return Err(input.fault(fault));
+    }
+    if let Some(fault) = common.commitment.as_deref().and_then(commitment_fault) {
+        bail!("--commitment: {fault}");
+    }
+    let (settings, named) = common.scoring.settings(config)?;
+    let (settings, control) = named_control(settings, control.as_deref())?;
+    perform(input, control, common, &(settings, named)).await
+}
+
+async fn perform(
+    input: TrialInput,
+    control: Option<Option<String>>,
+    common: CommonArgs,
+    settings: &NamedSettings,
+) -> Result<()> {
+    let options = TrialOptions { kind: input.texts.kind(), primary: common.primary, control };
+    let defaults = |scope: &Scope| options.default_methods(scope);
+    let (scorer, plan) = common.scoring.start(settings, false, false, defaults).await?;
+    let ids = scorer.pool().ids();
+    let model = scorer.pool().find(Some(&plan.model))?;
+    let scope = scorer.scope(&ids, Some(&model), false, false);
+    let evidence = options.settle(&plan.methods, &scope).map_err(|faults| flag_fault(&faults))?;
+    let (samples, layout) = (input.texts.samples(), input.texts.layout());
+    let mut faults = trial_method_faults(&plan.methods);
+    if faults.is_empty() {
+        let (places, texts) = (layout.places(), samples.iter().map(|sample| (sample.text.as_str(), None)));
+        faults = faults_of_texts(texts, |row| places.pointer(row), &plan.methods, "");
+    }
+    if let Some(Fault { pointer, detail }) = faults.first() {
+        bail!("--methods: {pointer}: {detail}");
+    }
+    // Reference models are downloaded before the bar of the texts is shown.
+    waiting::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(super::explained)?;
+    let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
+    let Plan { model, methods, overflow, .. } = plan;
+    let metrics = AuditMetrics { bootstrap: None, ..AuditMetrics::default() };
+    let request = TrialRequest {
+        scoring: AuditRequest { model, methods: methods.to_vec(), overflow, metrics, evidence },
+        commitment: common.commitment.map(|given| Commitment::new(given, input.texts.private())),
+        layout,
+    };
+    let show = |event| {
+        if let RunEvent::Scored { done } = event {
+            progress.show(Some(done as u64), format!("{done} of {total} texts"));
+        }
+    };
+    let report = run_trial(Arc::new(request), &SampleBlocks::Memory(samples.into()), &scorer, show).await;
+    drop(progress);
+    super::finish(&scorer).await;
+    let report = report.map_err(explained)?;
+    let default = if stdout().is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
+    match common.format.unwrap_or(default) {
+        ReportFormat::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&report)?)?,
+        ReportFormat::Table => write!(stdout().lock(), "{}", trial_table::render(&report))?,
+    }
+    Ok(())
+}

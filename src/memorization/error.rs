@@ -1,0 +1,50 @@
+//! Why there is no report.
+
+use crate::scorer::ScorerError;
+use crate::store::StoreError;
+
+/// Why texts that were to be looked at have no report.
+#[derive(Debug, thiserror::Error)]
+pub enum MemorizationError {
+    /// The model or the service failed.
+    #[error(transparent)]
+    Scorer(#[from] ScorerError),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Numbers of the files of before and of those of now do not belong in one report.
+    #[error("the files of model `{0}` changed meanwhile")]
+    ModelChanged(String),
+    /// No window can run.
+    #[error("a window of {prefix} + {suffix} tokens, with what the tokenizer puts before a text, has {fault}")]
+    WindowTooLong {
+        prefix: usize,
+        suffix: usize,
+        /// How many tokens that is, and how many there may be.
+        fault: String,
+    },
+    /// The report would be too long.
+    #[error("the texts have {windows} windows; the limit of a job is {limit}; a larger `stride` makes fewer")]
+    TooManyWindows { windows: usize, limit: usize },
+    /// What is compared with itself shows nothing.
+    #[error("text {control} of the control is also text {text} of those that it is to be compared with")]
+    SameText { control: usize, text: usize },
+    /// Our own fault.
+    #[error("the report cannot be written: {0}")]
+    Unwritable(String),
+}
+
+impl MemorizationError {
+    /// Whether the same may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Scorer(error) => error.is_retryable(),
+            Self::Store(error) => error.is_retryable(),
+            Self::ModelChanged(_)
+            | Self::WindowTooLong { .. }
+            | Self::TooManyWindows { .. }
+            | Self::SameText { .. }
+            | Self::Unwritable(_) => false,
+        }
+    }
+}

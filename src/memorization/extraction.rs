@@ -1,0 +1,120 @@
+//! What is computed of a window.
+//!
+//! A window is extractable where the model, given the prefix, writes the suffix: always, if it is what greedy decoding gives
+//! (Carlini et al. 2021 and 2023), or with the probability `p` that sampling gives it (Hayes et al. 2025), so that n tries give
+//! it at least once with probability `1 - (1 - p)^n`.
+
+use crate::token_stats::TokenStats;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The probability from which a window counts in the coverage.
+pub const LEAST_PROBABILITY: f64 = 0.001;
+
+/// The largest number of tries that is told: up to it every whole number is one that a double holds.
+const MOST_TRIES: f64 = 9_007_199_254_740_992.0;
+
+/// A window of a text: a prefix, and how likely the model is to continue it with the suffix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ExtractionWindow {
+    /// Where the window, which is prefix and suffix, begins, in Unicode code points of the text.
+    pub start: usize,
+    /// Where the suffix begins.
+    pub suffix_start: usize,
+    /// Where the window ends; the character there is not part of it.
+    pub end: usize,
+    /// The log-probability of the suffix given the prefix, in nats: that with which sampling at temperature 1 gives it.
+    pub log_p: f64,
+    /// Whether every token of the suffix is the most probable one, or as probable as that.
+    pub greedy: bool,
+    /// How many samples give the suffix at least once with probability one half; absent above 2^53.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tries_for_half: Option<u64>,
+}
+
+/// Where a window is in its text, in Unicode code points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowPlace {
+    pub start: usize,
+    pub suffix_start: usize,
+    pub end: usize,
+}
+
+impl ExtractionWindow {
+    /// The window there, whose suffix has these statistics; none where they are no finite numbers.
+    pub fn new(place: WindowPlace, suffix: &[TokenStats]) -> Option<Self> {
+        let WindowPlace { start, suffix_start, end } = place;
+        let log_p: f64 = suffix.iter().map(|token| token.lp).sum();
+        let greedy = suffix.iter().all(|token| token.lp == token.max_lp);
+        let tries_for_half = tries_for_half(log_p);
+        log_p.is_finite().then_some(Self { start, suffix_start, end, log_p, greedy, tries_for_half })
+    }
+
+    /// Whether the suffix is probable enough for the window to count in the coverage.
+    pub fn is_covered(&self) -> bool {
+        self.log_p >= LEAST_PROBABILITY.ln()
+    }
+}
+
+/// The smallest n with `1 - (1 - p)^n >= 1/2`, which is `ln(1/2) / ln(1 - p)` rounded up; none above 2^53.
+pub fn tries_for_half(log_p: f64) -> Option<u64> {
+    let p = log_p.exp();
+    if p >= 0.5 {
+        return Some(1);
+    }
+    // Of a p below the last digit of 1, `1 - p` would be 1. Of p = 0 this is infinite.
+    let tries = (0.5f64.ln() / (-p).ln_1p()).ceil();
+    (tries <= MOST_TRIES).then_some(tries as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tries(p: f64) -> Option<u64> {
+        tries_for_half(p.ln())
+    }
+
+    #[test]
+    fn tries_are_those_of_the_formula() {
+        // ln(1/2) / ln(0.999) = 692.80; 0.9^6 = 0.531 and 0.9^7 = 0.478; 0.51^1 = 0.51 and 0.51^2 = 0.26.
+        assert_eq!([0.001, 0.1, 0.49].map(tries), [Some(693), Some(7), Some(2)]);
+        assert_eq!([0.5, 0.6, 1.0].map(tries), [Some(1); 3]);
+        // Rounding may leave a probability of 1 a little above it.
+        assert_eq!(tries_for_half(1e-9), Some(1));
+    }
+
+    #[test]
+    fn tiny_probabilities_are_exact_or_absent() {
+        // For small p the number is ln 2 / p, to more digits than these numbers have.
+        assert_eq!(tries(1e-9), Some(693_147_181));
+        assert_eq!(tries(1e-14).map(|tries| tries / 10_000), Some(6_931_471_805));
+        // 2^53 = 9.007e15 lies between ln 2 / 7.7e-17 and ln 2 / 7.6e-17.
+        assert!(tries(7.7e-17).is_some() && tries(7.6e-17).is_none());
+        assert_eq!([-745.0, -1e4, f64::NEG_INFINITY, f64::NAN].map(tries_for_half), [None; 4]);
+    }
+
+    fn token(lp: f64, max_lp: f64) -> TokenStats {
+        TokenStats { lp, mu: -1.0, var: 1.0, max_lp }
+    }
+
+    #[test]
+    fn a_window_is_greedy_where_every_token_is_the_most_probable_one() {
+        let place = WindowPlace { start: 3, suffix_start: 7, end: 9 };
+        let window = |tokens: &[TokenStats]| ExtractionWindow::new(place, tokens);
+        let greedy = window(&[token(-0.5, -0.5), token(-0.25, -0.25)]).unwrap();
+        assert_eq!((greedy.log_p, greedy.greedy, greedy.tries_for_half), (-0.75, true, Some(2)));
+        assert_eq!((greedy.start, greedy.suffix_start, greedy.end), (3, 7, 9));
+        let other = window(&[token(-0.5, -0.5), token(-0.25, -0.249_999)]).unwrap();
+        assert!(!other.greedy);
+        assert_eq!(window(&[token(f64::NAN, -0.5)]), None);
+        assert_eq!(window(&[token(f64::NEG_INFINITY, -0.5)]), None);
+    }
+
+    #[test]
+    fn a_window_counts_from_one_in_a_thousand_on() {
+        let place = WindowPlace { start: 0, suffix_start: 1, end: 2 };
+        let covered = |lp| ExtractionWindow::new(place, &[token(lp, -0.1)]).unwrap().is_covered();
+        assert_eq!([0.001f64.ln(), -6.9, -6.91, -7.0].map(covered), [true, true, false, false]);
+    }
+}

@@ -1,0 +1,18 @@
+//! What clients are told of a memorization job that failed; the log has the rest.
+
+use super::error::MemorizationError;
+use crate::jobs::{FailureKind, JobFailure};
+
+impl From<MemorizationError> for JobFailure {
+    fn from(error: MemorizationError) -> Self {
+        match error {
+            MemorizationError::Scorer(error) => error.into(),
+            MemorizationError::Store(error) => error.into(),
+            MemorizationError::ModelChanged(_) => Self::told(FailureKind::ModelChanged, &error),
+            MemorizationError::WindowTooLong { .. } => Self::told(FailureKind::UnfitSettings, &error),
+            MemorizationError::SameText { .. } => Self::told(FailureKind::UnfitTexts, &error),
+            MemorizationError::TooManyWindows { .. } => Self::told(FailureKind::TooLarge, &error),
+            MemorizationError::Unwritable(_) => Self::kept_back(FailureKind::Internal, "service", &error),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Extraction evidence: how likely a model is to complete windows of a text word by word, beside a text that it cannot have seen.
+//!
+//! [`run`] looks at texts; the command line calls it. [`Memorizations`] are those of a service, which are jobs. What is computed
+//! of a window is in `extraction.rs`, and how much of a text the windows cover in `coverage.rs`.
+
+mod coverage;
+mod error;
+mod extraction;
+mod failure;
+mod jobs;
+mod reading;
+mod report;
+mod request;
+mod run;
+mod subject;
+mod summary;
+mod text_extraction;
+mod window_scorer;
+mod windows;
+mod work;
+
+pub use error::MemorizationError;
+pub use extraction::ExtractionWindow;
+pub use jobs::{MemorizationKind, MemorizationSnapshot, Memorizations, NewMemorization};
+pub use report::{ExtractionSummaries, MemorizationReport};
+pub use request::{MOST_TEXTS, MemorizationRequest, WindowShape, WorkText};
+pub use run::{MemorizationProgress, run};
+pub use subject::MemorizationSubject;
+pub use summary::ExtractionSummary;
+pub use text_extraction::TextExtraction;
+pub use window_scorer::WindowScorer;

@@ -1,0 +1,92 @@
+//! What is looked at, as data.
+
+use crate::datasets::SampleId;
+use crate::methods::Fault;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The most texts of a job: each has its place in the report.
+pub const MOST_TEXTS: usize = 1_000_000;
+/// The most windows of a job: each is a part of the report, of some hundred bytes.
+pub const MOST_WINDOWS: usize = 1_000_000;
+
+/// A look at texts: the same request on the same texts and model gives the same report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemorizationRequest {
+    /// Id of the model.
+    pub model: String,
+    pub windows: WindowShape,
+    /// Texts that the model cannot have seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub control: Vec<WorkText>,
+}
+
+/// The windows of a text, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WindowShape {
+    /// How many tokens the model is given.
+    pub prefix: usize,
+    /// How many tokens it is to continue with.
+    pub suffix: usize,
+    /// How many tokens after a window the next one begins.
+    pub stride: usize,
+}
+
+/// A text that is looked at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkText {
+    /// What the client calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<SampleId>,
+    pub text: String,
+}
+
+impl Default for WindowShape {
+    fn default() -> Self {
+        Self { prefix: 50, suffix: 50, stride: 10 }
+    }
+}
+
+impl WindowShape {
+    /// What is wrong with its numbers, with pointers to them.
+    #[must_use]
+    pub fn faults(&self) -> Vec<Fault> {
+        let numbers = [("/prefix", self.prefix), ("/suffix", self.suffix), ("/stride", self.stride)];
+        let zeros = numbers.into_iter().filter(|(_, number)| *number == 0);
+        zeros.map(|(pointer, _)| Fault::new(pointer.to_owned(), "0 tokens, expected at least 1".to_owned())).collect()
+    }
+}
+
+impl MemorizationRequest {
+    /// What is wrong with how many texts there are, without those of the control.
+    #[must_use]
+    pub fn texts_fault(&self, texts: usize) -> Option<String> {
+        let all = texts.saturating_add(self.control.len());
+        if texts == 0 {
+            Some("there are no texts; a memorization job takes at least one".to_owned())
+        } else if all > MOST_TEXTS {
+            Some(format!("there are {all} texts, those of the control included; the limit of a job is {MOST_TEXTS}"))
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_tokens_and_moves() {
+        let shape = |json: &str| serde_json::from_str::<WindowShape>(json).unwrap();
+        assert_eq!(shape("{}"), WindowShape::default());
+        assert!(shape("{}").faults().is_empty());
+        let faults = shape(r#"{"prefix": 0, "suffix": 0, "stride": 0}"#).faults();
+        let pointers: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/prefix", "/suffix", "/stride"]);
+        assert!(serde_json::from_str::<WindowShape>(r#"{"step": 1}"#).is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! What lists say of a memorization job.
+
+use crate::jobs::JobSubject;
+use serde::{Deserialize, Serialize};
+
+/// What a memorization job is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemorizationSubject {
+    /// Id of the model.
+    pub model: String,
+    /// Id of the dataset; none for texts that came with the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// How many texts there are.
+    pub texts: usize,
+    /// How many texts the control has.
+    pub control: usize,
+}
+
+impl JobSubject for MemorizationSubject {
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn texts(&self) -> usize {
+        self.total()
+    }
+
+    fn total(&self) -> usize {
+        self.texts + self.control
+    }
+}

@@ -1,0 +1,240 @@
+//! Student's t.
+
+use serde::{Deserialize, Serialize};
+use statrs::function::beta::checked_beta_reg;
+use utoipa::ToSchema;
+
+/// Values whose range is at most this share of the largest magnitude are constant: their differences are rounding.
+const CONSTANT: f64 = 1e-12;
+
+/// A one-sided t-test.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TTest {
+    /// The difference divided by its standard error.
+    pub statistic: f64,
+    /// Degrees of freedom of Student's distribution, at least 1; not an integer for Welch's test.
+    pub degrees_of_freedom: f64,
+    /// The probability of a statistic at least as large if the difference were 0.
+    pub p_value: f64,
+}
+
+impl TTest {
+    /// The test of a statistic; `None` if a number is not finite.
+    pub(super) fn new(statistic: f64, degrees_of_freedom: f64) -> Option<TTest> {
+        let p_value = upper_tail(statistic, degrees_of_freedom)?;
+        Some(TTest { statistic, degrees_of_freedom, p_value })
+    }
+}
+
+/// Tests whether the mean of the population of `values` is greater than 0 (Student 1908). O(n).
+///
+/// `None` for fewer than two values, if all are equal (up to 1e-12 of the largest magnitude), or if a value is not
+/// finite.
+pub fn one_sample_t(values: &[f64]) -> Option<TTest> {
+    let Moments { count, mean, variance } = Moments::new(values)?;
+    let positive = Some(variance).filter(|variance| *variance > 0.0)?;
+    TTest::new(mean / (positive / count).sqrt(), count - 1.0)
+}
+
+/// The mean and the sample variance of at least two values.
+pub(super) struct Moments {
+    pub count: f64,
+    pub mean: f64,
+    pub variance: f64,
+}
+
+impl Moments {
+    /// `None` for fewer than two values or if a value is not finite. The variance of constant values is exactly 0.
+    pub fn new(values: &[f64]) -> Option<Moments> {
+        let (first, _) = values.split_first().filter(|(_, others)| !others.is_empty())?;
+        if values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        let count = values.len() as f64;
+        // Relative to the first value, so that a large common part does not cost digits.
+        let shift = values.iter().map(|value| value - first).sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - first - shift).powi(2)).sum();
+        let variance = if is_constant(values) { 0.0 } else { squares / (count - 1.0) };
+        Some(Moments { count, mean: first + shift, variance })
+    }
+}
+
+fn is_constant(values: &[f64]) -> bool {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    high - low <= CONSTANT * high.abs().max(low.abs())
+}
+
+/// The probability that Student's t with `freedom` degrees of freedom is at least `statistic`; `None` if a number is
+/// not finite or `freedom` is not positive.
+fn upper_tail(statistic: f64, freedom: f64) -> Option<f64> {
+    if !(statistic.is_finite() && freedom.is_finite() && freedom > 0.0) {
+        return None;
+    }
+    let square = statistic * statistic;
+    // Each form keeps its digits where the other one loses them: near the centre, and in the tail.
+    let tail = if square < 1.0 {
+        0.5 * (1.0 - checked_beta_reg(0.5, freedom / 2.0, square / (freedom + square)).ok()?)
+    } else {
+        0.5 * checked_beta_reg(freedom / 2.0, 0.5, freedom / (freedom + square)).ok()?
+    };
+    let p_value = if statistic >= 0.0 { tail } else { 1.0 - tail };
+    p_value.is_finite().then_some(p_value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: `scipy.stats.ttest_1samp(values, 0, alternative="greater")`.
+    #[test]
+    fn one_sample_as_scipy() {
+        let differences = [0.12, -0.03, 0.20, 0.05, 0.11, -0.01, 0.07, 0.16];
+        let many: Vec<f64> = (0..500).map(|i| f64::from(i * 7 % 10) - 4.0).collect();
+        for (values, statistic, degrees_of_freedom, p_value) in [
+            (&differences[..], 2.974736392316735, 7.0, 0.010334238468731135),
+            (&differences.map(|difference| -difference), -2.974736392316735, 7.0, 0.9896657615312688),
+            (&[0.1, 0.3], 2.0, 1.0, 0.14758361765043326),
+            (&many, 3.888600277890764, 499.0, 5.723261738193025e-5),
+        ] {
+            let test = one_sample_t(values).expect("variance");
+            assert_eq!(test.degrees_of_freedom, degrees_of_freedom);
+            assert!((test.statistic / statistic - 1.0).abs() < 1e-12, "{} is not {statistic}", test.statistic);
+            assert!((test.p_value / p_value - 1.0).abs() < 1e-9, "{} is not {p_value}", test.p_value);
+        }
+    }
+
+    #[test]
+    fn what_has_no_variance() {
+        assert_eq!([one_sample_t(&[]), one_sample_t(&[1.0])], [None; 2]);
+        assert_eq!(one_sample_t(&[0.1; 7]), None);
+        // 0.1 with another rounding: 0.3 - 0.2 is 0.09999999999999998.
+        assert_eq!(one_sample_t(&[0.3 - 0.2, 0.1, 0.2 - 0.1]), None);
+        assert_eq!(one_sample_t(&[1.0, f64::NAN]), None);
+        assert_eq!(one_sample_t(&[f64::MAX, f64::MIN]), None);
+    }
+
+    /// Expected: `scipy.stats.t.sf(statistic, freedom)`.
+    #[test]
+    fn tails_as_scipy() {
+        for (freedom, statistic, expected) in TAILS {
+            let actual = upper_tail(statistic, freedom).expect("finite");
+            let error = (actual / expected - 1.0).abs();
+            assert!(error < 1e-9, "t = {statistic}, {freedom} degrees: {actual} is not {expected}, off by {error:e}");
+        }
+        assert_eq!(upper_tail(1e200, 5.0), Some(0.0));
+        assert_eq!(upper_tail(f64::NAN, 5.0), None);
+        assert_eq!(upper_tail(1.0, 0.0), None);
+    }
+
+    const TAILS: [(f64, f64, f64); 108] = [
+        (1.0, -40.0, 0.9920439100879742),
+        (1.0, -1.7, 0.8307469726696672),
+        (1.0, -1e-09, 0.5),
+        (1.0, 0.0, 0.5),
+        (1.0, 1e-06, 0.4999996816759652),
+        (1.0, 0.3, 0.4072264209222577),
+        (1.0, 0.99, 0.251599533703095),
+        (1.0, 1.01, 0.24841638179120096),
+        (1.0, 2.0, 0.14758361765043326),
+        (1.0, 5.0, 0.0628329581890012),
+        (1.0, 12.0, 0.026464676059589878),
+        (1.0, 30.0, 0.010606402405535426),
+        (1.5, -40.0, 0.9985101878045344),
+        (1.5, -1.7, 0.8646688779244794),
+        (1.5, -1e-09, 0.500000000340735),
+        (1.5, 0.0, 0.5),
+        (1.5, 1e-06, 0.4999996592650187),
+        (1.5, 0.3, 0.40023609840179253),
+        (1.5, 0.99, 0.2273760132568387),
+        (1.5, 1.01, 0.22377734700327212),
+        (1.5, 2.0, 0.11209416517802556),
+        (1.5, 5.0, 0.032687883810578106),
+        (1.5, 12.0, 0.009021014637013932),
+        (1.5, 30.0, 0.002292821161489703),
+        (2.0, -40.0, 0.9996877926639076),
+        (2.0, -1.7, 0.8843832868992144),
+        (2.0, -1e-09, 0.5000000003535534),
+        (2.0, 0.0, 0.5),
+        (2.0, 1e-06, 0.4999996464466094),
+        (2.0, 0.3, 0.3962428304200888),
+        (2.0, 0.99, 0.21325901010014509),
+        (2.0, 1.01, 0.20940996554099928),
+        (2.0, 2.0, 0.09175170953613698),
+        (2.0, 5.0, 0.018874775675311862),
+        (2.0, 12.0, 0.00343646683857923),
+        (2.0, 30.0, 0.0005546313409798295),
+        (7.0, -40.0, 0.999999999204891),
+        (7.0, -1.7, 0.9335355516087224),
+        (7.0, -1e-09, 0.5000000003849914),
+        (7.0, 0.0, 0.5),
+        (7.0, 1e-06, 0.49999961500854917),
+        (7.0, 0.3, 0.3864450252010671),
+        (7.0, 0.99, 0.1775763735848925),
+        (7.0, 1.01, 0.17306285637472674),
+        (7.0, 2.0, 0.042809664281488025),
+        (7.0, 5.0, 0.0007826389765864124),
+        (7.0, 12.0, 3.179155189092549e-06),
+        (7.0, 30.0, 5.894234440366572e-09),
+        (30.25, -40.0, 1.0),
+        (30.25, -1.7, 0.9503037185340635),
+        (30.25, -1e-09, 0.5000000003956594),
+        (30.25, 0.0, 0.5),
+        (30.25, 1e-06, 0.49999960434058177),
+        (30.25, 0.3, 0.3831145439955851),
+        (30.25, 0.99, 0.16501369738036764),
+        (30.25, 1.01, 0.16025317704278275),
+        (30.25, 2.0, 0.02727436110736163),
+        (30.25, 5.0, 1.141004059228919e-05),
+        (30.25, 12.0, 2.4763367267704246e-13),
+        (30.25, 30.0, 2.288690611416047e-24),
+        (299.0, -40.0, 1.0),
+        (299.0, -1.7, 0.9549145834003386),
+        (299.0, -1e-09, 0.5000000003986089),
+        (299.0, 0.0, 0.5),
+        (299.0, 1e-06, 0.49999960139114336),
+        (299.0, 0.3, 0.3821928066873211),
+        (299.0, 0.99, 0.1614872936839289),
+        (299.0, 1.01, 0.1566559600578169),
+        (299.0, 2.0, 0.02320226994361152),
+        (299.0, 5.0, 4.892845494848925e-07),
+        (299.0, 12.0, 1.2002487794232359e-27),
+        (299.0, 30.0, 1.7943056720309806e-92),
+        (10000.0, -40.0, 1.0),
+        (10000.0, -1.7, 0.9554189886361475),
+        (10000.0, -1e-09, 0.5000000003989323),
+        (10000.0, 0.0, 0.5),
+        (10000.0, 1e-06, 0.49999960106769303),
+        (10000.0, 0.3, 0.38209169561466616),
+        (10000.0, 0.99, 0.16109903616743967),
+        (10000.0, 1.01, 0.15625986362237776),
+        (10000.0, 2.0, 0.022763630330717714),
+        (10000.0, 5.0, 2.9151633068313295e-07),
+        (10000.0, 12.0, 2.989889803905625e-33),
+        (10000.0, 30.0, 1.0221635237126803e-189),
+        (100000.0, -40.0, 1.0),
+        (100000.0, -1.7, 0.9554329823756685),
+        (100000.0, -1e-09, 0.5000000003989413),
+        (100000.0, 0.0, 0.5),
+        (100000.0, 1e-06, 0.49999960105871694),
+        (100000.0, 0.3, 0.3820888895951688),
+        (100000.0, 0.99, 0.16108825720325826),
+        (100000.0, 1.01, 0.15624886690904047),
+        (100000.0, 2.0, 0.022751481728753256),
+        (100000.0, 5.0, 2.8713508393208397e-07),
+        (100000.0, 12.0, 1.8722529059782093e-33),
+        (100000.0, 30.0, 3.68926843611138e-197),
+        (1000000.0, -40.0, 1.0),
+        (1000000.0, -1.7, 0.9554343817548255),
+        (1000000.0, -1e-09, 0.5000000003989422),
+        (1000000.0, 0.0, 0.5),
+        (1000000.0, 1e-06, 0.4999996010578193),
+        (1000000.0, 0.3, 0.3820886089894971),
+        (1000000.0, 0.99, 0.16108717928034136),
+        (1000000.0, 1.01, 0.15624776721031),
+        (1000000.0, 2.0, 0.02275026692565962),
+        (1000000.0, 5.0, 2.8669989354453723e-07),
+        (1000000.0, 12.0, 1.785842562382547e-33),
+        (1000000.0, 30.0, 6.010047116832059e-198),
+    ];
+}

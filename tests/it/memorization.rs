@@ -1,0 +1,346 @@
+//! How much of texts a model completes, over HTTP: numbers, the control, refusals, and a life as a job.
+
+use crate::common::app::{App, TINY, golden};
+use crate::common::client::{Answer, send};
+use crate::common::service::{Service, places};
+use pdr_audit::config::{ByteSize, ModelSettings};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A window as transformers has it: where it begins, where its suffix begins, where it ends, log-probability, greedy.
+type Reference = (usize, usize, usize, f64, bool);
+
+/// The first two texts of `models/demo/audit.jsonl` under that model, in windows of 8 + 4 tokens, one every 8: printed by
+/// `tests/interop/extraction_windows.py`.
+const DEMO: [&[Reference]; 2] = [
+    &[
+        (0, 18, 27, -3.6383598670167445, false),
+        (18, 43, 61, -3.8176721147922237, false),
+        (43, 71, 79, -4.774637041977034, false),
+        (71, 93, 106, -4.320829592881169, false),
+        (93, 121, 139, -19.15133899975814, false),
+    ],
+    &[
+        (0, 22, 35, -0.221751397654688, true),
+        (22, 48, 62, -12.727026336609482, false),
+        (48, 79, 100, -5.658589216078494, false),
+        (79, 109, 129, -6.207654966827764, false),
+        (109, 144, 154, -6.054671064631365, false),
+        (144, 163, 175, -16.802589412955165, false),
+    ],
+];
+
+/// A text whose characters and bytes differ, under a golden model whose tokenizer puts a token before it, in windows of 6 + 3
+/// tokens, one every 7; likewise.
+const WITH_BOS: &str = "Le caf\u{e9} de la gare \u{2014} na\u{ef}ve and bright: a dozen people came to see the clock.";
+const WINDOWS_WITH_BOS: &[Reference] = &[
+    (0, 6, 10, -22.460880863874593, false),
+    (7, 16, 20, -23.32678308942984, false),
+    (18, 24, 32, -26.74148080355188, false),
+    (26, 40, 44, -21.063320218069542, false),
+    (42, 50, 55, -28.482521741291944, false),
+    (51, 64, 71, -29.0716703435096, false),
+];
+
+fn demo() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo")
+}
+
+/// The first texts of the demo model, each with its id.
+fn texts(count: usize) -> Vec<Value> {
+    let file = std::fs::read_to_string(demo().join("audit.jsonl")).unwrap();
+    let text = |line: &str| {
+        let sample: Value = serde_json::from_str(line).unwrap();
+        json!({ "id": sample["id"], "text": sample["text"] })
+    };
+    file.lines().take(count).map(text).collect()
+}
+
+/// The demo model and some goldens.
+async fn app() -> App {
+    App::with(|settings| {
+        let mut model = golden("demo", "gptneox-parallel");
+        (model.source.path, model.source.text) = (demo(), demo().display().to_string());
+        let others = ["llama-tied", "bert-mlm"].map(|name| golden(name, name));
+        settings.models.extend::<Vec<ModelSettings>>([vec![model], others.to_vec()].concat());
+    })
+    .await
+}
+
+async fn submit(app: &App, body: &Value, key: Option<&str>) -> Answer {
+    let request = app.request(Method::POST, "/v1/memorization").header("prefer", "wait=60").json(body);
+    send(key.into_iter().fold(request, |request, key| request.header("idempotency-key", key))).await
+}
+
+/// The results of a job that succeeds.
+async fn results(app: &App, body: &Value) -> Value {
+    let done = submit(app, body, None).await.ok();
+    assert_eq!(done["status"], "succeeded", "{}", done["error"]);
+    done["results"].clone()
+}
+
+fn path(job: &Value) -> String {
+    format!("/v1/memorization/{}", job["id"].as_str().unwrap())
+}
+
+fn assert_windows(text: &Value, expected: &[Reference]) {
+    let windows = text["windows"].as_array().unwrap();
+    assert_eq!(windows.len(), expected.len(), "{text}");
+    for (window, (start, suffix_start, end, log_p, greedy)) in windows.iter().zip(expected) {
+        let place = (&window["start"], &window["suffix_start"], &window["end"]);
+        assert_eq!(place, (&json!(start), &json!(suffix_start), &json!(end)), "{window}");
+        let distance = (window["log_p"].as_f64().unwrap() - log_p).abs();
+        assert!(distance < 2e-4 && window["greedy"] == *greedy, "{window} is not {log_p}, {greedy}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn windows_are_those_of_transformers() {
+    let app = app().await;
+    let body = json!({ "model": "demo", "texts": texts(2), "prefix": 8, "suffix": 4, "stride": 8 });
+    let found = results(&app, &body).await;
+    for (text, expected) in found["texts"].as_array().unwrap().iter().zip(DEMO) {
+        assert_windows(text, expected);
+    }
+    let body = json!({ "model": "llama-tied", "texts": [WITH_BOS], "prefix": 6, "suffix": 3, "stride": 7 });
+    let found = results(&app, &body).await;
+    assert_windows(&found["texts"][0], WINDOWS_WITH_BOS);
+    assert_eq!((&found["texts"][0]["tokens"], &found["texts"][0]["characters"]), (&json!(49), &json!(76)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tries_coverage_and_summary_follow_from_the_windows() {
+    let app = app().await;
+    let [one, other] = [texts(2)[0].clone(), texts(2)[1].clone()];
+    let body = json!({ "model": "demo", "texts": [other], "control": [one], "prefix": 8, "suffix": 4, "stride": 8 });
+    let found = results(&app, &body).await;
+    let (text, control) = (&found["texts"][0], &found["control"][0]);
+    assert_eq!((&text["id"], &control["id"]), (&json!("n000"), &json!("m000")));
+    // ln(1/2) / ln(1 - p) is 0.43, 233,400.7, 198.4, 343.8, 295.0 and 13,743,499.0, for the log_p of transformers.
+    let windows = text["windows"].as_array().unwrap().iter();
+    let tries: Vec<u64> = windows.map(|window| window["tries_for_half"].as_u64().unwrap()).collect();
+    assert_eq!([tries[0], tries[2], tries[3]], [1, 199, 344]);
+    assert!(tries[1].abs_diff(233_401) < 50 && tries[4].abs_diff(295) < 2 && tries[5].abs_diff(13_743_499) < 3_000);
+    // From p = 0.001 on: 0 to 35 and 48 to 154 of 184 characters; of the other, 0 to 106 of 173.
+    let share =
+        |value: &Value, part: f64| assert!((value.as_f64().unwrap() - part).abs() < 1e-12, "{value} is not {part}");
+    share(&text["coverage"], 141.0 / 184.0);
+    share(&control["coverage"], 106.0 / 173.0);
+    let (texts, control) = (&found["summary"]["texts"], &found["summary"]["control"]);
+    share(&texts["coverage"], 141.0 / 184.0);
+    share(&texts["greedy_share"], 1.0 / 6.0);
+    assert_eq!(
+        (&texts["windows"], &texts["greedy_windows"], &texts["tries_for_half"]),
+        (&json!(6), &json!(1), &json!(1))
+    );
+    assert_eq!(
+        (&control["windows"], &control["greedy_windows"], &control["characters"]),
+        (&json!(5), &json!(0), &json!(173))
+    );
+    assert_eq!(texts["largest_log_p"], text["windows"][0]["log_p"]);
+    let reading = found["summary"]["reading"].as_str().unwrap();
+    assert!(reading.contains("in 1 of 6 windows by greedy decoding"), "{reading}");
+    assert!(reading.contains("it does so in 0 of 5 windows"), "{reading}");
+    assert_eq!((&found["model"]["id"], &found["windows"]["stride"]), (&json!("demo"), &json!(8)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_is_scored_as_a_text_of_its_own() {
+    let app = App::start().await;
+    // Its tokens are those of the window, whatever comes before and after.
+    let (before, window, after) = ("One two three.", " Seven boats came back.", " Nobody asked.");
+    let long = format!("{before}{window}{after}");
+    let tokens = async |text: &str| {
+        let scored = app.score(&json!({ "inputs": [text], "methods": ["loss"], "details": ["tokens"] })).await;
+        scored["results"][0]["tokens"].as_array().unwrap().clone()
+    };
+    let alone = tokens(window).await;
+    let first = tokens(before).await.len();
+    let suffix = alone.len() - 3;
+    let body = json!({ "texts": [long], "prefix": 3, "suffix": suffix, "stride": first });
+    let found = results(&app, &body).await;
+    let found = &found["texts"][0]["windows"][1];
+    let place = |name: &str| found[name].as_u64().unwrap() as usize;
+    assert_eq!(long[place("start")..place("end")].trim(), window.trim());
+    let expected: f64 = alone[3..].iter().map(|token| token["lp"].as_f64().unwrap()).sum();
+    assert_eq!(found["log_p"].as_f64().unwrap(), expected, "the same bits");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_without_windows_say_why_and_do_not_count() {
+    let app = App::with(|settings| settings.limits.text = ByteSize::b(200)).await;
+    let long = "The boats of the harbour came back with seven baskets of herring and a goat.";
+    let body = json!({ "texts": ["A.", long, "x".repeat(300), ""], "control": ["B."], "prefix": 5, "suffix": 5 });
+    let found = results(&app, &body).await;
+    let codes: Vec<&Value> = found["texts"].as_array().unwrap().iter().map(|text| &text["error"]["code"]).collect();
+    assert_eq!(codes, [&json!("too_short"), &Value::Null, &json!("too_long"), &json!("too_short")]);
+    let detail = found["texts"][0]["error"]["detail"].as_str().unwrap();
+    assert_eq!(detail, "the text has 2 tokens; a window takes 5 for the prefix and 5 to follow");
+    let (texts, control) = (&found["summary"]["texts"], &found["summary"]["control"]);
+    assert_eq!(
+        (&texts["texts"], &texts["without_windows"], &texts["characters"]),
+        (&json!(1), &json!(3), &json!(long.len()))
+    );
+    assert_eq!((&control["texts"], &control["windows"], control.get("coverage")), (&json!(0), &json!(0), None));
+    assert!(found["summary"]["reading"].as_str().unwrap().contains("No text of the control has a window"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_looked_at_is_refused_by_name() {
+    let app = app().await;
+    let text = "The boats of the harbour came back with seven baskets of herring.";
+    for (body, pointer, detail) in [
+        (json!({ "texts": [text], "prefix": 0 }), "/prefix", "0 tokens, expected at least 1"),
+        (json!({ "texts": [text], "suffix": 0 }), "/suffix", "0 tokens, expected at least 1"),
+        (json!({ "texts": [text], "stride": 0 }), "/stride", "0 tokens, expected at least 1"),
+        (json!({ "texts": [text], "stride": -1 }), "/stride", "invalid value"),
+        (json!({ "texts": [] }), "/texts", "there are no texts"),
+        (json!({ "texts": [text], "control": [] }), "/control", "the list is empty"),
+        (json!({}), "", "neither `texts` nor `dataset`"),
+        (json!({ "texts": [text, 7] }), "/texts/1", "expected a text, or an object"),
+        (json!({ "texts": [{ "text": text, "neighbors": [] }] }), "/texts/0/neighbors", "unknown field"),
+        (json!({ "texts": [text], "prefx": 5 }), "/prefx", "unknown field"),
+        (json!({ "texts": [text], "timeout_seconds": 0 }), "/timeout_seconds", "outside 1 to"),
+        (json!({ "texts": [text], "prefix": 100 }), "/prefix", "150 tokens; the context of model `tiny` is 128"),
+        // 128 tokens, and one that stands before them.
+        (json!({ "model": "llama-tied", "texts": [text], "prefix": 78 }), "/prefix", "129 tokens; the context"),
+        (json!({ "model": "bert-mlm", "texts": [text] }), "/model", "is a masked model"),
+    ] {
+        let problem = app.post("/v1/memorization", &body).await.problem(422);
+        let fault = &problem["errors"][0];
+        assert_eq!(fault["pointer"], pointer, "{problem}");
+        assert!(fault["detail"].as_str().unwrap().contains(detail), "{fault}");
+    }
+    let all = json!({ "texts": [], "prefix": 0, "suffix": "x", "stride": 0 });
+    let pointers = app.post("/v1/memorization", &all).await.pointers();
+    assert_eq!(pointers, ["/suffix", "/prefix", "/stride", "/texts"]);
+    app.post("/v1/memorization", &json!({ "model": "absent", "texts": [text] })).await.problem(404);
+    app.post("/v1/memorization", &json!({ "dataset": "sha256:00" })).await.problem(404);
+    // What the texts tell fails the job.
+    let same = submit(&app, &json!({ "texts": ["A.", text], "control": ["B.", "C.", text] }), None).await.ok();
+    let detail = same["error"]["errors"][0]["detail"].as_str().unwrap();
+    assert_eq!(detail, "text 2 of the control is also text 1 of those that it is to be compared with");
+    let many = vec!["a ".repeat(500_000); 3];
+    let many = submit(&app, &json!({ "texts": many, "prefix": 1, "suffix": 1, "stride": 1 }), None).await.ok();
+    assert_eq!((&many["status"], &many["error"]["status"]), (&json!("failed"), &json!(413)), "{many}");
+    let detail = many["error"]["detail"].as_str().unwrap();
+    assert!(detail.ends_with("windows; the limit of a job is 1000000; a larger `stride` makes fewer"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dataset_takes_the_place_of_texts_and_a_key_outlives_it() {
+    let app = App::start().await;
+    let lines: String = texts(3).iter().map(|text| text.to_string() + "\n").collect();
+    let dataset = app.post_bytes("/v1/datasets", Some("application/x-ndjson"), lines.into_bytes()).await.json();
+    let shape = json!({ "prefix": 10, "suffix": 10 });
+    let with = |name: &str, value: &Value| {
+        let mut body = shape.clone();
+        body[name] = value.clone();
+        body
+    };
+    let body = with("dataset", &dataset["id"]);
+    let first = submit(&app, &body, Some("k")).await.ok();
+    assert_eq!((&first["status"], &first["dataset"]), (&json!("succeeded"), &dataset["id"]), "{}", first["error"]);
+    assert_eq!((&first["texts"], &first["control"], &first["progress"]["done"]), (&json!(3), &json!(0), &json!(3)));
+    let inline = results(&app, &with("texts", &json!(texts(3)))).await;
+    assert_eq!(first["results"], inline);
+    assert_eq!(app.delete(&format!("/v1/datasets/{}", dataset["id"].as_str().unwrap())).await.status, 204);
+    assert_eq!(submit(&app, &body, Some("k")).await.ok()["id"], first["id"]);
+    submit(&app, &with("texts", &json!(["A."])), Some("k")).await.problem(422);
+    submit(&app, &body, None).await.problem(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_listed_followed_cancelled_and_deleted() {
+    let app = App::start().await;
+    let done = submit(&app, &json!({ "texts": texts(4), "prefix": 10, "suffix": 10 }), None).await.ok();
+    let windows = done["results"]["summary"]["texts"]["windows"].clone();
+    let progress = json!({ "done": 4, "total": 4, "windows": windows, "total_windows": windows });
+    assert_eq!(done["progress"], progress);
+    let events = app.get(&format!("{}/events", path(&done))).await;
+    let data = |name: &str| {
+        let block =
+            events.text().split("\n\n").filter(|block| block.contains(&format!("event: {name}"))).last().unwrap();
+        let line = block.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        serde_json::from_str::<Value>(line).unwrap()
+    };
+    assert_eq!((data("status"), data("progress")), (json!({ "status": "succeeded" }), progress));
+
+    let long: Vec<String> = (0..400).map(|i| format!("{i} {}", "boats came back with herring ".repeat(40))).collect();
+    let submitted = app.post("/v1/memorization", &json!({ "texts": long, "stride": 1 })).await.json();
+    assert_eq!(app.delete(&path(&submitted)).await.status, 409);
+    let cancelled = app.post(&format!("{}/cancel", path(&submitted)), &json!({})).await.ok();
+    assert_eq!((&cancelled["status"], &cancelled["results"]), (&json!("cancelled"), &Value::Null));
+    let listed = app.get("/v1/memorization").await.ok();
+    let ids: Vec<&Value> = listed["memorizations"].as_array().unwrap().iter().map(|job| &job["id"]).collect();
+    assert_eq!(ids, [&submitted["id"], &done["id"]]);
+    assert_eq!(
+        app.get(&format!("/v1/memorization?status=succeeded&model={TINY}")).await.ok()["memorizations"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    // An audit is no memorization job.
+    app.get(&format!("/v1/audits/{}", done["id"].as_str().unwrap())).await.problem(404);
+    assert_eq!(app.delete(&path(&done)).await.status, 204);
+    let gone = app.get(&path(&done)).await.problem(404);
+    assert_eq!(gone["detail"], "there is no memorization job of this id");
+    app.assert_nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_unloaded_meanwhile_is_waited_for() {
+    // Without a cache every window runs.
+    let app = App::with(|settings| settings.engine.cache = ByteSize::b(0)).await;
+    let texts: Vec<String> = (0..4).map(|i| format!("{i} {}", "boats came back with herring ".repeat(40))).collect();
+    let body = json!({ "texts": texts, "prefix": 60, "suffix": 60, "stride": 1 });
+    let submitted = app.post("/v1/memorization", &body).await.json();
+    let mut unloaded = 0;
+    let done = loop {
+        let job = app.get(&path(&submitted)).await.ok();
+        if !["queued", "running"].contains(&job["status"].as_str().unwrap()) {
+            break job;
+        }
+        if unloaded < 3 && job["progress"]["windows"].as_u64().is_some_and(|windows| windows > 0) {
+            unloaded += usize::from(app.post("/v1/models/tiny/unload", &json!({})).await.status == 200);
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert_eq!(done["status"], "succeeded", "{}", done["error"]);
+    assert!(unloaded > 0, "the job ended before the model was unloaded");
+    assert_eq!(done["results"], results(&app, &body).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_process_makes_no_difference_to_the_report() {
+    let directory = tempfile::tempdir().unwrap();
+    for place in places(directory.path()).await {
+        let (texts, statistics) = (texts(100), directory.path().join("statistics"));
+        let (texts, control) = texts.split_at(80);
+        let body = json!({ "texts": texts, "control": control, "prefix": 8, "suffix": 8, "stride": 2 });
+        let begin = async |service: &Service| {
+            let answer = service.client.post("/v1/memorization", &body).await;
+            assert_eq!(answer.status, 202, "{}", answer.text());
+            path(&answer.json())
+        };
+        let service = Service::start(&place, &statistics);
+        let job = begin(&service).await;
+        while service.client.get(&job).await.ok()["progress"]["done"] == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        service.kill();
+        let service = Service::start(&place, &statistics);
+        let done = service.ended_at(&job).await;
+        assert_eq!(done["status"], "succeeded", "{done}");
+        // The same again, from nothing.
+        let other = format!("sqlite://{}/{}.db", directory.path().display(), uuid::Uuid::new_v4());
+        let alone = Service::start(&other, &directory.path().join("others"));
+        let undisturbed = alone.ended_at(&begin(&alone).await).await;
+        assert_eq!(done["results"], undisturbed["results"]);
+        alone.kill();
+        service.kill();
+    }
+}

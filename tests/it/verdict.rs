@@ -1,0 +1,206 @@
+//! What an audit is evidence of.
+
+use crate::common::app::App;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::path::Path;
+
+#[derive(Deserialize)]
+struct Labelled {
+    text: String,
+    label: u64,
+}
+
+/// The demo model and its reference, as they come with the program.
+pub async fn demo() -> App {
+    App::with(|settings| {
+        settings.models.clear();
+        settings.engine.default_model = None;
+    })
+    .await
+}
+
+/// Texts that the demo model was trained on (1), or was not (0).
+pub fn texts(label: u64, range: std::ops::Range<usize>) -> Vec<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo/audit.jsonl");
+    let lines = std::fs::read_to_string(file).unwrap();
+    let samples = lines.lines().map(|line| serde_json::from_str::<Labelled>(line).unwrap());
+    let texts: Vec<String> = samples.filter(|sample| sample.label == label).map(|sample| sample.text).collect();
+    texts[range].to_vec()
+}
+
+fn samples(members: &[String], non_members: &[String]) -> Vec<Value> {
+    let sample = |label: u8| move |text: &String| json!({ "text": text, "label": label });
+    members.iter().map(sample(1)).chain(non_members.iter().map(sample(0))).collect()
+}
+
+/// The results of an audit with few replicates.
+async fn results(app: &App, samples: &[Value], options: Value) -> Value {
+    let mut body =
+        json!({ "samples": samples, "metrics": { "bootstrap": { "replicates": 50 }, "fpr_targets": [0.1] } });
+    body.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+    let audit = app.audit(&body).await.ok();
+    assert_eq!(audit["status"], "succeeded", "{}", audit["error"]);
+    audit["results"].clone()
+}
+
+fn codes(results: &Value) -> Vec<&str> {
+    results["warnings"].as_array().unwrap().iter().map(|warning| warning["code"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_are_evidence_and_non_members_are_not() {
+    let app = demo().await;
+    let methods = json!(["loss", "ref", { "name": "loss", "pdr": { "decay": "linear", "alpha": 1 } }]);
+    let both = samples(&texts(1, 0..60), &texts(0, 0..60));
+    let found = results(&app, &both, json!({ "methods": methods })).await;
+    let verdict = &found["verdict"];
+    assert_eq!((&verdict["state"], &verdict["reasons"]), (&json!("evidence"), &json!(["above_control"])), "{verdict}");
+    assert_eq!(verdict["primary"], "ref(reference=demo-reference)");
+    assert!(verdict["sentence"].as_str().unwrap().starts_with("Evidence: "), "{verdict}");
+    assert_eq!((&found["samples"]["clusters"], &found["samples"]["largest_cluster"]), (&json!(120), &json!(1)));
+    assert_eq!(found["blind"]["words"]["shift"], "none", "{}", found["blind"]);
+    assert!(found["prior_test"]["positions"].as_u64().unwrap() >= 30, "{}", found["prior_test"]);
+    let [loss, reference, decayed] = [0, 1, 2].map(|place| &found["methods"][place]);
+    // The score of `ref` has the control inside.
+    assert!(loss["control"]["auroc"].is_number() && reference["control"]["auroc"].is_null());
+    assert_eq!(reference["control"]["difference"], reference["auroc"].as_f64().unwrap() - 0.5);
+    let difference = loss["auroc"].as_f64().unwrap() - loss["control"]["auroc"].as_f64().unwrap();
+    assert!((loss["control"]["difference"].as_f64().unwrap() - difference).abs() < 1e-12);
+    for method in [loss, reference, decayed] {
+        let [alone, adjusted] = ["p_value", "p_value_adjusted"].map(|field| method[field].as_f64().unwrap());
+        assert!(0.0 < alone && alone <= adjusted && adjusted <= 1.0, "{method}");
+    }
+    let versus = &decayed["versus_baseline"];
+    assert_eq!(versus["p_value_adjusted"], versus["p_value"], "one comparison is not adjusted");
+    // `ref` runs the control on every text, so that the other methods cost it nothing.
+    assert_eq!(found["usage"]["forward_passes"], 240);
+    assert_eq!(found["provenance"]["control"]["model"], "demo-reference");
+    assert_eq!(found["provenance"]["request"]["control"], "demo-reference");
+
+    let neither = samples(&texts(0, 0..60), &texts(0, 60..120));
+    let found = results(&app, &neither, json!({ "methods": methods })).await;
+    assert_eq!(found["verdict"]["state"], "no_evidence", "{}", found["verdict"]);
+    assert_eq!(found["verdict"]["reasons"], json!(["not_above_control"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_control_the_words_decide() {
+    let app = demo().await;
+    let options = json!({ "methods": ["min_k_plus_plus"], "control": null });
+    let (members, others) = (texts(1, 0..60), texts(0, 0..60));
+    let alike = results(&app, &samples(&members, &others), options.clone()).await;
+    assert_eq!(alike["verdict"]["reasons"], json!(["above_chance"]), "{}", alike["verdict"]);
+    assert!(alike["methods"][0].get("control").is_none() && alike["provenance"].get("control").is_none());
+    assert!(!codes(&alike).contains(&"distribution_shift"));
+    // Members of another source, of which every text says so.
+    let marked: Vec<String> = members.iter().map(|text| format!("Archive of Fallowfield. {text}")).collect();
+    let apart = results(&app, &samples(&marked, &others), options).await;
+    let words = &apart["blind"]["words"];
+    assert_eq!((&words["shift"], &apart["verdict"]["reasons"]), (&json!("total"), &json!(["total_shift"])), "{words}");
+    assert_eq!(apart["verdict"]["state"], "inconclusive");
+    assert!(words["top_words"]["members"].as_array().unwrap().contains(&json!("archive")), "{words}");
+    assert!(codes(&apart).contains(&"distribution_shift"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeating_texts_changes_no_decision() {
+    let app = demo().await;
+    let options = json!({ "methods": ["loss", "min_k"] });
+    let once = samples(&texts(1, 0..40), &texts(0, 0..40));
+    let thrice: Vec<Value> = once.iter().chain(&once).chain(&once).cloned().collect();
+    let (single, repeated) =
+        (results(&app, &once, options.clone()).await, results(&app, &thrice, options.clone()).await);
+    assert_eq!((&repeated["samples"]["clusters"], &repeated["samples"]["largest_cluster"]), (&json!(80), &json!(3)));
+    assert!(codes(&repeated).contains(&"duplicates") && !codes(&single).contains(&"duplicates"));
+    assert_eq!(single["verdict"]["reasons"], repeated["verdict"]["reasons"]);
+    for (single, repeated) in single["methods"].as_array().unwrap().iter().zip(repeated["methods"].as_array().unwrap())
+    {
+        let [once, thrice] = [single, repeated].map(|method| method["auroc_standard_error"].as_f64().unwrap());
+        assert!((once - thrice).abs() < 1e-9, "as if there were more texts: {once} and {thrice}");
+        assert_eq!(single["p_value"], repeated["p_value"]);
+    }
+    // A text in another spelling of the white space is in the cluster of the first.
+    let spaced = |sample: &Value| json!({ "text": sample["text"].as_str().unwrap().replacen(' ', "  ", 1), "label": sample["label"] });
+    let both: Vec<Value> = once.iter().cloned().chain(once.iter().map(spaced)).collect();
+    assert_eq!(results(&app, &both, options).await["samples"]["clusters"], 80);
+    // Texts of one document are one cluster, whatever they say.
+    let documents: Vec<Value> = once
+        .iter()
+        .enumerate()
+        .map(|(place, sample)| json!({ "text": sample["text"], "label": sample["label"], "document": place / 2 }))
+        .collect();
+    let grouped = results(&app, &documents, json!({ "methods": ["loss"] })).await;
+    assert_eq!(grouped["samples"]["clusters"], 40);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn few_texts_decide_nothing() {
+    let app = demo().await;
+    let few = samples(&texts(1, 0..10), &texts(0, 0..10));
+    let found = results(&app, &few, json!({ "methods": ["loss"] })).await;
+    assert_eq!(
+        (&found["verdict"]["state"], &found["verdict"]["reasons"]),
+        (&json!("inconclusive"), &json!(["no_power"]))
+    );
+    assert!(codes(&found).contains(&"no_power"));
+    // Without labels there is nothing to decide.
+    let unlabelled: Vec<Value> = texts(1, 0..5).into_iter().map(|text| json!({ "text": text })).collect();
+    let found = results(&app, &unlabelled, json!({ "methods": ["loss"] })).await;
+    assert!(["verdict", "blind", "prior_test"].iter().all(|field| found.get(field).is_none()), "{found}");
+    let passes = |field: &str| found["usage"][field].as_u64().unwrap();
+    assert_eq!(passes("forward_passes") + passes("cached_passes"), 5, "no control is run");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_of_non_members_are_placebos_and_a_prior_makes_probabilities() {
+    let app = demo().await;
+    let mut both = samples(&texts(1, 0..60), &texts(0, 0..110));
+    for (place, sample) in both.iter_mut().enumerate() {
+        sample["group"] = json!(if place % 2 == 0 { "even" } else { "odd" });
+    }
+    let body = json!({ "samples": both, "methods": ["min_k"], "stratify": "group", "prior": 0.1, "primary": "min_k",
+        "metrics": { "bootstrap": null } });
+    let audit = app.audit(&body).await.ok();
+    let method = &audit["results"]["methods"][0];
+    let placebos = method["control"]["placebos"].as_array().unwrap();
+    assert_eq!((placebos.len(), &placebos[0]["groups"]), (1, &json!(["even", "odd"])));
+    let [low, high] = [0, 1].map(|end| placebos[0]["interval"][end].as_f64().unwrap());
+    assert!(low < 0.0 && 0.0 < high, "{method}");
+    let [pooled, stratified] = ["auroc", "auroc_stratified"].map(|field| method[field].as_f64().unwrap());
+    assert!((pooled - stratified).abs() < 0.05 && pooled != stratified, "{pooled} {stratified}");
+    let lines = app.get(&format!("/v1/audits/{}/scores", audit["id"].as_str().unwrap())).await;
+    let rows: Vec<Value> = lines.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let posterior = |row: &Value| row["posterior"].as_f64().unwrap();
+    assert!(rows.iter().all(|row| (0.0..=1.0).contains(&posterior(row))));
+    let mean = |label: u64| {
+        let class: Vec<f64> = rows.iter().filter(|row| row["label"] == label).map(posterior).collect();
+        class.iter().sum::<f64>() / class.len() as f64
+    };
+    assert!(mean(1) > mean(0), "{} {}", mean(1), mean(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_verdict_is_named() {
+    let app = demo().await;
+    let both = samples(&texts(1, 0..2), &texts(0, 0..2));
+    let unlabelled = json!([{ "text": "One text." }]);
+    for (options, pointer, words) in [
+        (json!({ "primary": "zlib" }), "/primary", "`zlib` is not among the methods; their labels are `loss`"),
+        (json!({ "control": "demo" }), "/control", "`demo` is the model that is asked about"),
+        (json!({ "control": "other" }), "/control", "no model `other`"),
+        (json!({ "control": 7 }), "/control", "invalid type"),
+        (json!({ "stratify": "group" }), "/stratify", "no sample names a `group`"),
+        (json!({ "prior": 0 }), "/prior", "outside (0, 1)"),
+        (json!({ "decisions": { "fdr": 0.1 } }), "/decisions", "takes a `calibration`"),
+        (json!({ "calibration": { "share": 2 } }), "/calibration/share", "outside (0, 1)"),
+        (json!({ "calibration": { "share": 0.5 }, "decisions": { "fdr": 1 } }), "/decisions/fdr", "outside (0, 1)"),
+        (json!({ "samples": unlabelled, "primary": "loss" }), "/primary", "without labels"),
+    ] {
+        let mut body = json!({ "samples": both, "methods": ["loss"] });
+        body.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+        let problem = app.post("/v1/audits", &body).await.problem(422);
+        let fault = &problem["errors"][0];
+        assert!(fault["pointer"] == pointer && fault["detail"].as_str().unwrap().contains(words), "{problem}");
+    }
+}
