@@ -15,7 +15,7 @@ from pdr_audit import AsyncClient, AuditEvent, AuditScores, Client
 from pdr_audit import _event_stream as event_stream
 from pdr_audit import _protocol as protocol
 from pdr_audit._upload import Upload
-from pdr_audit.types import SampleScores, TextError
+from pdr_audit.types import Evidence, SampleScores, TextError
 
 AUDIT = {"id": "a", "status": "running", "progress": {"done": 1, "total": 2}}
 PROBLEM = {"title": "t", "status": 503, "detail": "the queue is full", "request_id": "r"}
@@ -242,13 +242,13 @@ def test_cells_of_a_frame_are_plain() -> None:
         }
     )
     assert frame["id"].dtype == float
-    body = protocol.submit(frame, None, None, None, None, None, None, None).body
+    body = protocol.submit(frame, None, None, None, None, None, None, None, None).body
     assert body == {
         "samples": [{"id": 3, "text": "a", "label": 1, "neighbors": ["c", "d"]}, {"text": "b", "group": "g"}]
     }
     assert type(body["samples"][0]["id"]) is int
     frame = pandas.DataFrame({"text": ["a", "b"], "label": pandas.array([True, None], dtype="boolean")})
-    assert protocol.submit(frame, None, None, None, None, None, None, None).body == {
+    assert protocol.submit(frame, None, None, None, None, None, None, None, None).body == {
         "samples": [{"text": "a", "label": True}, {"text": "b"}]
     }
 
@@ -263,3 +263,15 @@ def test_a_method_without_scores_has_a_column() -> None:
     frame = scores.to_frame()
     assert list(frame.columns) == ["scored_tokens", "truncated", "b", "a", "zlib"]
     assert frame["zlib"].isna().all() and frame.loc[1, "a"] == 2.0
+
+
+def test_no_control_is_told_from_none_named() -> None:
+    def submitted(evidence: Evidence | None) -> object:
+        return protocol.submit([{"text": "a"}], None, None, None, None, evidence, None, None, None).body
+
+    assert submitted(None) == {"samples": [{"text": "a"}]}
+    assert submitted({"control": None, "primary": "ref"}) == {
+        "samples": [{"text": "a"}],
+        "control": None,
+        "primary": "ref",
+    }

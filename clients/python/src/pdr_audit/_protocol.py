@@ -15,7 +15,7 @@ from ._upload import AsyncSource, Upload
 from .audit import Audit, AuditScores
 from .dataset import Dataset
 from .errors import AuditFailed, ProblemError, from_problem
-from .types import Method, Metrics, Overflow, SampleScores, Status, Text
+from .types import Evidence, Method, Metrics, Overflow, SampleScores, Status, Text
 
 #: Texts to score: one, or several with or without ids.
 Texts: TypeAlias = "str | Iterable[str | Text]"
@@ -79,6 +79,7 @@ def submit(
     model: str | None,
     overflow: Overflow | None,
     metrics: Metrics | None,
+    evidence: Evidence | None,
     name: str | None,
     timeout_seconds: int | None,
     idempotency_key: str | None,
@@ -86,6 +87,8 @@ def submit(
     texts = {"dataset": _id(samples)} if isinstance(samples, (Dataset, str)) else {"samples": rows(samples)}
     plan = _plan(methods, model, overflow)
     body = _given(name=name, metrics=metrics, timeout_seconds=timeout_seconds, **texts, **plan)
+    # A control of None is sent, since it means something else than none at all.
+    body.update(evidence or {})
     return Call("POST", "/v1/audits", body, headers=_given(**{IDEMPOTENCY_KEY: idempotency_key}))
 
 

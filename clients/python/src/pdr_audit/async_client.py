@@ -21,7 +21,7 @@ from .dataset import Dataset
 from .errors import Unreachable
 from .events import AuditEvent
 from .scores import Scores
-from .types import Method, Metrics, Overflow, Status
+from .types import Evidence, Method, Metrics, Overflow, Status
 
 
 class AsyncClient:
@@ -64,16 +64,21 @@ class AsyncClient:
         model: str | None = None,
         overflow: Overflow | None = None,
         metrics: Metrics | None = None,
+        evidence: Evidence | None = None,
         name: str | None = None,
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
     ) -> Audit:
         """Submits an audit of samples, or of a dataset; see :meth:`wait` for its end.
 
+        ``evidence`` says what its verdict rests on.
+
         It fails where it has not ended ``timeout_seconds`` after its submission. The same ``idempotency_key`` with the
         same request gives the same audit, however often it is submitted.
         """
-        call = protocol.submit(samples, methods, model, overflow, metrics, name, timeout_seconds, idempotency_key)
+        call = protocol.submit(
+            samples, methods, model, overflow, metrics, evidence, name, timeout_seconds, idempotency_key
+        )
         return Audit(await self._ask(call))
 
     async def wait(

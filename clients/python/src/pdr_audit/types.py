@@ -37,6 +37,8 @@ class Sample(_SampleText, total=False):
     id: str | int
     label: int | bool | str
     group: str
+    #: Texts of one document count once for standard errors and p-values.
+    document: str | int
     neighbors: list[str]
     #: What comes back with the scores.
     columns: dict[str, Any]
@@ -62,6 +64,36 @@ class Metrics(TypedDict, total=False):
     average: list[Literal["group"]]
     position_profile: PositionProfile
     selected_tokens: int | None
+
+
+class CalibrationShare(TypedDict, total=False):
+    """A share of an audit's own non-members, against which the others get p-values."""
+
+    share: float
+    seed: int
+
+
+class Decisions(TypedDict, total=False):
+    """A list of texts at a false discovery rate."""
+
+    method: str
+    fdr: float
+    procedure: Literal["bh", "storey", "by"]
+
+
+class Evidence(TypedDict, total=False):
+    """What the verdict of an audit rests on."""
+
+    #: Label or name of the method that the verdict is about.
+    primary: str
+    #: Id of a model that has not seen the members; None for no control, where the default is the reference model.
+    control: str | None
+    stratify: Literal["group"]
+    #: The share of members among texts like these.
+    prior: float
+    #: Id of a calibration, or a share of the audit's own non-members.
+    calibration: str | CalibrationShare
+    decisions: Decisions
 
 
 class _TextError(TypedDict):
@@ -120,6 +152,10 @@ class SampleScores(_SampleScores, total=False):
     group: str
     windows: int
     alpha_used: dict[str, float]
+    posterior: float
+    p_values: dict[str, float]
+    p_value_adjusted: float
+    flagged: bool
     columns: dict[str, Any]
 
 
