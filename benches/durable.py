@@ -59,7 +59,8 @@ def ended(url, audit):
 
 
 def submit(url, dataset):
-    body = {"dataset": dataset, "methods": METHODS.split(","), "metrics": {"bootstrap": None}}
+    # Without a control: `score` has none either.
+    body = {"dataset": dataset, "methods": METHODS.split(","), "control": None, "metrics": {"bootstrap": None}}
     return call(url + "/v1/audits", json.dumps(body).encode())["id"]
 
 

@@ -1,8 +1,11 @@
-//! Benchmarks of the pure parts: scores, explanations, AUROC, the bootstrap. `cargo bench --bench pure`.
+//! Benchmarks of the pure parts: scores, explanations, AUROC, the bootstrap, words and clusters of texts. `cargo bench --bench pure`.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use pdr_audit::methods::{TextStats, WeightContext, default_methods, explain, score, zlib_bytes};
-use pdr_audit::statistics::{Bootstrap, BootstrapColumn, LabelledScore, PositionProfile, Roc, bootstrap};
+use pdr_audit::statistics::{
+    Bootstrap, BootstrapColumn, LabelledScore, PositionProfile, Roc, WordTable, bootstrap, words_baseline,
+};
+use pdr_audit::texts::clusters;
 use pdr_audit::token_stats::TokenStats;
 use std::hint::black_box;
 
@@ -56,6 +59,42 @@ fn resampling(c: &mut Criterion) {
     });
 }
 
+/// Texts of so many words, drawn from 100,000 as often as words are in a language, where every fifth repeats most of the one before.
+fn corpus(texts: usize, words: usize) -> Vec<String> {
+    let mut random = noise(texts * words);
+    let mut drawn: Vec<Vec<usize>> = Vec::new();
+    for text in 0..texts {
+        let fresh: Vec<usize> = random.by_ref().take(words).map(|x| (100_000_f64.powf(x)) as usize).collect();
+        let text = match drawn.last().filter(|_| text % 5 == 4) {
+            Some(before) => [&before[..words - 2], &fresh[words - 2..]].concat(),
+            None => fresh,
+        };
+        drawn.push(text);
+    }
+    drawn.iter().map(|words| words.iter().map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ")).collect()
+}
+
+fn texts(c: &mut Criterion) {
+    let mut group = c.benchmark_group("texts");
+    group.sample_size(10);
+    for (samples, words) in [(800, 64), (100_000, 100)] {
+        let texts = corpus(samples, words);
+        let labels: Vec<bool> = (0..samples).map(|i| i % 2 == 1).collect();
+        let ids: Vec<usize> = (0..samples).collect();
+        group.bench_function(format!("words/{samples} of {words} words, 199 permutations"), |b| {
+            b.iter(|| {
+                let mut table = WordTable::new(samples);
+                texts.iter().for_each(|text| table.add(text));
+                words_baseline(&table, black_box(&labels), &ids, 0, &|| true).map(|fit| fit.baseline.p_value)
+            });
+        });
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        group.bench_function(format!("clusters/{samples} of {words} words"), |b| {
+            b.iter(|| clusters(black_box(&texts)).len());
+        });
+    }
+}
+
 fn profile(c: &mut Criterion) {
     let stats = |x: f64| TokenStats { lp: -10.0 * x, mu: -5.0 - x, var: 1.0 + x, max_lp: -0.1 * x };
     let tokens: Vec<TokenStats> = noise(512).map(stats).collect();
@@ -63,5 +102,5 @@ fn profile(c: &mut Criterion) {
     c.bench_function("position profile/512 tokens", |b| b.iter(|| profile.add(Some(true), black_box(&tokens))));
 }
 
-criterion_group!(benches, methods, statistics, resampling, profile);
+criterion_group!(benches, methods, statistics, resampling, texts, profile);
 criterion_main!(benches);

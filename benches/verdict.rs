@@ -74,7 +74,8 @@ fn main() -> Result<()> {
             .into_iter()
             .collect();
         let rejections = null_rejections(method, seed, draws);
-        results.insert(method.name.to_owned(), json!({ "lists": lists, "null_rejections": rejections, "power": powers }));
+        results
+            .insert(method.name.to_owned(), json!({ "lists": lists, "null_rejections": rejections, "power": powers }));
     }
     results.insert("best_of_all".to_owned(), best_of_all(&methods, seed, draws));
     println!("{}", Value::Object(results));
