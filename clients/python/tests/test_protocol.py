@@ -15,7 +15,7 @@ from pdr_audit import AsyncClient, AuditEvent, AuditScores, Client
 from pdr_audit import _event_stream as event_stream
 from pdr_audit import _protocol as protocol
 from pdr_audit._upload import Upload
-from pdr_audit.types import Evidence, SampleScores, TextError
+from pdr_audit.types import ComparedTexts, Evidence, SampleScores, TextError
 
 AUDIT = {"id": "a", "status": "running", "progress": {"done": 1, "total": 2}}
 PROBLEM = {"title": "t", "status": 503, "detail": "the queue is full", "request_id": "r"}
@@ -124,6 +124,9 @@ def test_what_does_nothing_twice_is_sent_again(monkeypatch: pytest.MonkeyPatch) 
     transport, bodies = service(None, 503)
     Client(transport=transport).audit([{"text": "a"}], idempotency_key="k")
     assert len(bodies) == 3 and len(set(bodies)) == 1
+    transport, bodies = service(None, 503)
+    Client(transport=transport).measure_memorization("a", idempotency_key="k")
+    assert bodies == [b'{"texts":["a"]}'] * 3
     transport, bodies = service(None)
     with pytest.raises(pdr_audit.Unreachable):
         Client(transport=transport).audit([{"text": "a"}])
@@ -197,7 +200,7 @@ def test_events_go_on_where_the_connection_broke_off(monkeypatch: pytest.MonkeyP
 
     del connections[4:]
     transport, seen = service()
-    with pytest.raises(pdr_audit.Unreachable, match="/v1/audits/a/events: the stream ends before the audit"):
+    with pytest.raises(pdr_audit.Unreachable, match="/v1/audits/a/events: the stream ends before the job"):
         list(Client(transport=transport, retries=2).events("a"))
     assert seen == [None, "2", "3", "3", "8", "8"]
 
@@ -206,6 +209,10 @@ def test_an_audit_that_does_not_succeed_raises() -> None:
     failed = {**AUDIT, "status": "failed", "error": {"detail": "the model failed"}}
     with pytest.raises(pdr_audit.AuditFailed, match="audit a failed: the model failed"):
         Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=failed))).wait("a")
+    finetune = pdr_audit.Finetune(AUDIT)
+    with pytest.raises(pdr_audit.JobFailed, match="finetune a failed: the model failed") as caught:
+        Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=failed))).wait(finetune)
+    assert not isinstance(caught.value, pdr_audit.AuditFailed) and caught.value.job.id == "a"
     running = httpx.MockTransport(lambda _: httpx.Response(200, json=AUDIT))
     with pytest.raises(TimeoutError, match="a running 1/2"):
         Client(transport=running).wait("a", timeout=0.05, interval=0.01)
@@ -242,13 +249,13 @@ def test_cells_of_a_frame_are_plain() -> None:
         }
     )
     assert frame["id"].dtype == float
-    body = protocol.submit(frame, None, None, None, None, None, None, None, None).body
+    body = protocol.audit(frame, None, None, None, None, None, None, None, None).body
     assert body == {
         "samples": [{"id": 3, "text": "a", "label": 1, "neighbors": ["c", "d"]}, {"text": "b", "group": "g"}]
     }
     assert type(body["samples"][0]["id"]) is int
     frame = pandas.DataFrame({"text": ["a", "b"], "label": pandas.array([True, None], dtype="boolean")})
-    assert protocol.submit(frame, None, None, None, None, None, None, None, None).body == {
+    assert protocol.audit(frame, None, None, None, None, None, None, None, None).body == {
         "samples": [{"text": "a", "label": True}, {"text": "b"}]
     }
 
@@ -267,8 +274,14 @@ def test_a_method_without_scores_has_a_column() -> None:
 
 def test_no_control_is_told_from_none_named() -> None:
     def submitted(evidence: Evidence | None) -> object:
-        return protocol.submit([{"text": "a"}], None, None, None, None, evidence, None, None, None).body
+        return protocol.audit([{"text": "a"}], None, None, None, None, evidence, None, None, None).body
 
+    def tested(texts: ComparedTexts) -> object:
+        return protocol.test(texts, None, None, None, None, None, None, None, None).body
+
+    compared: ComparedTexts = {"kind": "dataset", "dataset": "sha256:0"}
+    assert tested(compared) == compared
+    assert tested({**compared, "control": None}) == {**compared, "control": None}
     assert submitted(None) == {"samples": [{"text": "a"}]}
     assert submitted({"control": None, "primary": "ref"}) == {
         "samples": [{"text": "a"}],

@@ -12,8 +12,8 @@ import pandas
 import pytest
 
 import pdr_audit
-from pdr_audit import AsyncClient, Client
-from pdr_audit.types import Sample
+from pdr_audit import AsyncClient, Client, Finetune, Job
+from pdr_audit.types import ComparedTexts, Evidence, Sample
 
 TEXT = "The brass clock struck nine in Fallowfield."
 
@@ -172,6 +172,121 @@ def test_two_audits_are_compared(client: Client, samples: list[Sample], url: str
             return await service.compare(a, b)
 
     assert asyncio.run(compare()).answer == compared.answer
+
+
+def test_a_calibration_gives_p_values(client: Client, samples: list[Sample], url: str) -> None:
+    calibration = client.wait(client.calibrate(samples[20:], methods=["loss"], name="known"))
+    [method] = calibration.answer["methods"]
+    assert (method["label"], method["size"], calibration.answer["name"]) == ("loss", 20, "known")
+    scores = client.score([TEXT, samples[20]["text"]], methods=["loss"], calibration=calibration)
+    assert method["resolution"] <= scores[0]["p_values"]["loss"] <= 1
+    assert scores.answer["calibration"]["overlap"] == 1
+    frame = scores.to_frame()
+    assert list(frame["p_value_loss"]) == [result["p_values"]["loss"] for result in scores]
+
+    async def score() -> pdr_audit.Scores:
+        async with AsyncClient(url) as service:
+            return await service.score(TEXT, methods=["loss"], calibration=calibration.id)
+
+    assert asyncio.run(score())[0]["p_values"] == scores[0]["p_values"]
+    unlabelled: list[Sample] = [{"text": sample["text"]} for sample in samples[:20]]
+    evidence: Evidence = {"calibration": calibration.id, "decisions": {"fdr": 0.2}}
+    audit = client.wait(client.audit(unlabelled, methods=["loss"], evidence=evidence))
+    assert all("p_values" in sample for sample in client.audit_scores(audit))
+    with pytest.raises(pdr_audit.InvalidRequest, match="member"):
+        client.calibrate(samples, methods=["loss"])
+
+
+TESTS: list[ComparedTexts] = [
+    {"kind": "dataset", "suspects": [TEXT, "A brass bell rang."], "held_out": ["The rain fell."], "control": None},
+    {"kind": "paired", "documents": [{"public": f"{TEXT} {n}", "private": [f"Nobody heard {n} bells."]} for n in "ab"]},
+    {"kind": "rank", "canaries": [{"text": TEXT, "twins": ["The tin clock struck four in Fallowfield."]}]},
+    {"kind": "order", "shards": [["One came.", "Two went.", "Three slept."]], "shuffles": 5, "seed": 7},
+]
+
+
+@pytest.mark.parametrize("texts", TESTS, ids=lambda texts: texts["kind"])
+def test_a_test_needs_no_threshold(client: Client, texts: ComparedTexts) -> None:
+    test = client.wait(client.test(texts, methods=["loss", "zlib"], primary="zlib", commitment="0" * 64))
+    assert test.results is not None and test.results["kind"] == texts["kind"]
+    assert [method["label"] for method in test.results["methods"]] == ["loss", "zlib"]
+    assert all(0 < method["p_value"] <= 1 for method in test.results["methods"])
+    verdict = test.results["verdict"]
+    assert (verdict["primary"], verdict["state"]) == ("zlib", "inconclusive")
+    assert test.results["commitment"]["matches"] is False
+
+
+def test_memorization_is_measured_beside_a_control(client: Client, samples: list[Sample]) -> None:
+    submitted = client.measure_memorization(
+        [{"text": samples[0]["text"], "id": 7}], control=samples[20]["text"], prefix=8, suffix=4, stride=4
+    )
+    results = client.wait(submitted).results
+    assert results is not None and results["texts"][0]["id"] == 7 and results["texts"][0]["windows"]
+    assert len(results["control"]) == results["summary"]["control"]["texts"] == 1
+    dataset = client.upload(samples[20:22])
+    assert client.wait(client.measure_memorization(dataset)).answer["dataset"] == dataset.id
+
+
+def test_an_adapter_is_tuned_used_and_deleted(client: Client, samples: list[Sample]) -> None:
+    name = f"unseen-{uuid.uuid4()}"
+    finetune = client.wait(
+        client.finetune(samples[20:], name=name, lora={"rank": 2}, optimizer={"epochs": 1, "max_length": 16}, seed=1)
+    )
+    assert finetune.results is not None and finetune.results["adapter"] == f"demo:{name}"
+    assert len(finetune.results["steps"]) == finetune.progress["total"] == 2
+    tuned = {"name": "fsd", "adapter": name, "score": {"name": "loss"}}
+    assert len(client.score(TEXT, methods=tuned)[0]["scores"]) == 1
+    with pytest.raises(pdr_audit.Conflict, match=name):
+        client.finetune(samples[20:], name=name)
+    client.delete_adapter("demo", name)
+    with pytest.raises(pdr_audit.NotFound):
+        client.delete_adapter("demo", name)
+
+
+def test_jobs_of_every_kind_are_alike(client: Client, samples: list[Sample], url: str) -> None:
+    def submissions(service: Client) -> list[Job]:
+        name, known = str(uuid.uuid4()), samples[20:]
+        return [
+            service.audit(samples, methods=["loss"], idempotency_key=f"{name}-1"),
+            service.calibrate(known, methods=["loss"], idempotency_key=f"{name}-2"),
+            service.test(TESTS[2], methods=["loss"], idempotency_key=f"{name}-3"),
+            service.measure_memorization(TEXT, prefix=2, suffix=2, idempotency_key=f"{name}-4"),
+            service.finetune(known, name=name, optimizer={"epochs": 1}, idempotency_key=f"{name}-5"),
+        ]
+
+    async def over(job: Job) -> list[str]:
+        async with AsyncClient(url) as service:
+            ended = await service.wait(job)
+            assert [event async for event in service.events(job)][-1].data == {"status": "succeeded"}
+            assert (await service.get(type(job), job.id)).answer == ended.answer
+            return [listed.id async for listed in service.jobs(type(job), status="succeeded", model="demo")]
+
+    for job in submissions(client):
+        assert list(client.events(job))[-1].data == {"status": "succeeded"}
+        ended = client.wait(job, timeout=60)
+        assert type(ended) is type(job) and ended.id == job.id
+        assert client.get(type(job), job.id).answer == ended.answer
+        assert job.id == next(client.jobs(type(job), status="succeeded")).id == asyncio.run(over(job))[0]
+        with pytest.raises(pdr_audit.Conflict):
+            client.cancel(job)
+        client.delete(job)
+        with pytest.raises(pdr_audit.NotFound):
+            client.get(type(job), job)
+        if isinstance(job, Finetune):
+            client.delete_adapter("demo", job.answer["name"])
+
+
+def test_a_job_is_submitted_once_and_cancelled(client: Client, samples: list[Sample]) -> None:
+    key = str(uuid.uuid4())
+    first, again = (
+        client.finetune(samples[20:], name=key, optimizer={"epochs": 100}, idempotency_key=key) for _ in range(2)
+    )
+    assert first.id == again.id
+    with pytest.raises(pdr_audit.InvalidRequest, match="Idempotency-Key"):
+        client.finetune(samples[20:], name=key, idempotency_key=key)
+    assert isinstance(client.cancel(first), Finetune)
+    with pytest.raises(pdr_audit.JobFailed, match=f"finetune {first.id} cancelled"):
+        client.wait(first)
 
 
 def test_faults_are_pointed_at(client: Client) -> None:

@@ -9,6 +9,7 @@ from .errors import (
     AuditFailed,
     Conflict,
     InvalidRequest,
+    JobFailed,
     NotFound,
     PdrAuditError,
     ProblemError,
@@ -16,7 +17,8 @@ from .errors import (
     Unavailable,
     Unreachable,
 )
-from .events import AuditEvent
+from .events import AuditEvent, JobEvent
+from .job import Calibration, Finetune, Job, Memorization, Test
 from .scores import Scores
 
 __all__ = [
@@ -25,15 +27,22 @@ __all__ = [
     "AuditEvent",
     "AuditFailed",
     "AuditScores",
+    "Calibration",
     "Client",
     "Comparison",
     "Conflict",
     "Dataset",
+    "Finetune",
     "InvalidRequest",
+    "Job",
+    "JobEvent",
+    "JobFailed",
+    "Memorization",
     "NotFound",
     "PdrAuditError",
     "ProblemError",
     "Scores",
+    "Test",
     "TooLarge",
     "Unavailable",
     "Unreachable",

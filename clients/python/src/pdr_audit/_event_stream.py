@@ -1,4 +1,4 @@
-"""Server-sent events of an audit, read on where a connection breaks off. Nothing here does I/O."""
+"""Server-sent events of a job, read on where a connection breaks off. Nothing here does I/O."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 import httpx
 
 from . import _protocol as protocol
-from ._protocol import AuditOrId, Call
+from ._protocol import Call, JobOrId
 from .errors import Unreachable
-from .events import FINAL, AuditEvent
+from .events import FINAL, JobEvent
 
-#: Seconds before a stream that ended before its audit is opened again.
+#: Seconds before a stream that ended before its job is opened again.
 PAUSE = 1.0
 
 
 @dataclass
 class EventStream:
-    """What is known of the events of one audit, over as many connections as it takes."""
+    """What is known of the events of one job, over as many connections as it takes."""
 
-    audit: AuditOrId
+    job: JobOrId
     #: How many connections in a row may bring nothing.
     retries: int
     ended: bool = False
@@ -34,10 +34,10 @@ class EventStream:
         if self._last_id is not None:
             headers["last-event-id"] = str(self._last_id)
         self._fields.clear()
-        call = protocol.one(self.audit, action="/events")
+        call = protocol.one(self.job, action="/events")
         return Call(call.method, call.path, headers=headers)
 
-    def read(self, line: str) -> AuditEvent | None:
+    def read(self, line: str) -> JobEvent | None:
         """The event that ends with this line."""
         if line:
             # A comment, which only keeps the connection alive, is a field without a name.
@@ -47,7 +47,7 @@ class EventStream:
         fields, self._fields = self._fields, {}
         if "data" not in fields:
             return None
-        event = AuditEvent(int(fields["id"]), fields["event"], json.loads(fields["data"]))
+        event = JobEvent(int(fields["id"]), fields["event"], json.loads(fields["data"]))
         self._last_id, self._failures = event.id, 0
         self.ended = event.name == "status" and event.data["status"] in FINAL
         return event
@@ -59,6 +59,6 @@ class EventStream:
         """
         self._failures += 1
         if self._failures > self.retries:
-            why = str(error) if error else "the stream ends before the audit"
+            why = str(error) if error else "the stream ends before the job"
             raise Unreachable(f"GET {self.call().path}: {why}") from error
         return PAUSE

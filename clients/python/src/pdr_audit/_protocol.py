@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 from urllib.parse import quote
@@ -14,19 +14,26 @@ from ._rows import Samples, rows
 from ._upload import AsyncSource, Upload
 from .audit import Audit, AuditScores
 from .dataset import Dataset
-from .errors import AuditFailed, ProblemError, from_problem
-from .types import Evidence, Method, Metrics, Overflow, SampleScores, Status, Text
+from .errors import AuditFailed, JobFailed, ProblemError, from_problem
+from .job import Calibration, Finetune, J, Job, Memorization, Test
+from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Overflow, SampleScores, Text, Work
 
 #: Texts to score: one, or several with or without ids.
 Texts: TypeAlias = "str | Iterable[str | Text]"
-#: Audits and datasets may be given by their ids.
+#: Texts to look for in what a model gives back.
+Works: TypeAlias = "str | Iterable[str | Work]"
+#: Audits and datasets may be given by their ids, and a calibration to score with.
 AuditOrId: TypeAlias = Audit | str
 DatasetOrId: TypeAlias = Dataset | str
+CalibrationOrId: TypeAlias = Calibration | str
+#: A job of any kind; an id alone is that of an audit.
+JobOrId: TypeAlias = Job | str
+OnProgress: TypeAlias = Callable[[int, int], object]
 
 DEFAULT_URL = "http://localhost:8080"
 DEFAULT_TIMEOUT = 120.0
 DEFAULT_RETRIES = 5
-#: Seconds between two looks at an audit: at first, and at most.
+#: Seconds between two looks at a job: at first, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 IDEMPOTENCY_KEY = "idempotency-key"
 #: Seconds before a retry where the service names none, and the most of what it may name.
@@ -66,14 +73,21 @@ class Call:
 
 
 def score(
-    texts: Texts, methods: Iterable[Method] | None, model: str | None, overflow: Overflow | None, tokens: bool
+    texts: Texts,
+    methods: Iterable[Method] | None,
+    model: str | None,
+    overflow: Overflow | None,
+    tokens: bool,
+    calibration: CalibrationOrId | None,
 ) -> Call:
     inputs = texts if isinstance(texts, str) else list(texts)
     details = ["tokens"] if tokens else None
-    return Call("POST", "/v1/score", _given(inputs=inputs, details=details, **_plan(methods, model, overflow)))
+    against = None if calibration is None else _id(calibration)
+    plan = _plan(methods, model, overflow)
+    return Call("POST", "/v1/score", _given(inputs=inputs, details=details, calibration=against, **plan))
 
 
-def submit(
+def audit(
     samples: Samples | DatasetOrId,
     methods: Iterable[Method] | None,
     model: str | None,
@@ -84,24 +98,94 @@ def submit(
     timeout_seconds: int | None,
     idempotency_key: str | None,
 ) -> Call:
-    texts = {"dataset": _id(samples)} if isinstance(samples, (Dataset, str)) else {"samples": rows(samples)}
-    plan = _plan(methods, model, overflow)
-    body = _given(name=name, metrics=metrics, timeout_seconds=timeout_seconds, **texts, **plan)
+    body = _given(name=name, metrics=metrics, timeout_seconds=timeout_seconds)
     # A control of None is sent, since it means something else than none at all.
-    body.update(evidence or {})
-    return Call("POST", "/v1/audits", body, headers=_given(**{IDEMPOTENCY_KEY: idempotency_key}))
+    body |= _samples(samples) | _plan(methods, model, overflow) | dict(evidence or {})
+    return _submission(Audit, body, idempotency_key)
 
 
-def one(audit: AuditOrId, method: str = "GET", action: str = "") -> Call:
-    return Call(method, f"/v1/audits/{_quoted(audit)}{action}")
+def calibrate(
+    samples: Samples | DatasetOrId,
+    methods: Iterable[Method] | None,
+    model: str | None,
+    overflow: Overflow | None,
+    name: str | None,
+    timeout_seconds: int | None,
+    idempotency_key: str | None,
+) -> Call:
+    body = _given(name=name, timeout_seconds=timeout_seconds)
+    body |= _samples(samples) | _plan(methods, model, overflow)
+    return _submission(Calibration, body, idempotency_key)
+
+
+def test(
+    texts: ComparedTexts,
+    methods: Iterable[Method] | None,
+    primary: str | None,
+    model: str | None,
+    overflow: Overflow | None,
+    commitment: str | None,
+    name: str | None,
+    timeout_seconds: int | None,
+    idempotency_key: str | None,
+) -> Call:
+    body = _given(primary=primary, commitment=commitment, name=name, timeout_seconds=timeout_seconds)
+    body |= _plan(methods, model, overflow) | dict(texts)
+    return _submission(Test, body, idempotency_key)
+
+
+def measure_memorization(
+    texts: Works | Dataset,
+    control: Works | None,
+    prefix: int | None,
+    suffix: int | None,
+    stride: int | None,
+    model: str | None,
+    timeout_seconds: int | None,
+    idempotency_key: str | None,
+) -> Call:
+    body = _given(prefix=prefix, suffix=suffix, stride=stride, model=model, timeout_seconds=timeout_seconds)
+    body |= {"dataset": texts.id} if isinstance(texts, Dataset) else {"texts": _works(texts)}
+    if control is not None:
+        body["control"] = _works(control)
+    return _submission(Memorization, body, idempotency_key)
+
+
+def finetune(
+    samples: Samples | DatasetOrId,
+    name: str,
+    model: str | None,
+    lora: Lora | None,
+    optimizer: Optimizer | None,
+    seed: int | None,
+    timeout_seconds: int | None,
+    idempotency_key: str | None,
+) -> Call:
+    body = _given(model=model, lora=lora, optimizer=optimizer, seed=seed, timeout_seconds=timeout_seconds)
+    body |= _samples(samples) | {"name": name}
+    return _submission(Finetune, body, idempotency_key)
+
+
+def _submission(kind: type[Job], body: Mapping[str, Any], idempotency_key: str | None) -> Call:
+    return Call("POST", kind.route, body, headers=_given(**{IDEMPOTENCY_KEY: idempotency_key}))
+
+
+def kind_of(job: JobOrId) -> type[Job]:
+    return Audit if isinstance(job, str) else type(job)
+
+
+def one(job: JobOrId, method: str = "GET", action: str = "", kind: type[Job] | None = None) -> Call:
+    """What is asked of one job; ``kind`` is that of an id."""
+    route = (kind or kind_of(job)).route
+    return Call(method, f"{route}/{_quoted(job)}{action}")
 
 
 def compare(a: AuditOrId, b: AuditOrId) -> Call:
     return one(a, action=f"/compare/{_quoted(b)}")
 
 
-def page(status: Status | None, model: str | None, after: str | None) -> Call:
-    return Call("GET", "/v1/audits", query=_given(status=status, model=model, after=after))
+def page(path: str, query: Mapping[str, str | None], after: str | None) -> Call:
+    return Call("GET", path, query=_given(**query, after=after))
 
 
 def upload(
@@ -131,16 +215,25 @@ def one_dataset(dataset: DatasetOrId, method: str = "GET") -> Call:
     return Call(method, f"/v1/datasets/{_quoted(dataset)}")
 
 
-def page_of_datasets(after: str | None) -> Call:
-    return Call("GET", "/v1/datasets", query=_given(after=after))
+def one_adapter(model: str, name: str, method: str) -> Call:
+    return Call(method, f"/v1/models/{_quoted(model)}/adapters/{_quoted(name)}")
 
 
-def _id(value: Audit | Dataset | str) -> str:
+def _id(value: Job | Dataset | str) -> str:
     return value if isinstance(value, str) else value.id
 
 
-def _quoted(value: Audit | Dataset | str) -> str:
+def _quoted(value: Job | Dataset | str) -> str:
     return quote(_id(value), safe="")
+
+
+def _samples(samples: Samples | DatasetOrId) -> dict[str, Any]:
+    return {"dataset": _id(samples)} if isinstance(samples, (Dataset, str)) else {"samples": rows(samples)}
+
+
+def _works(texts: Works) -> list[Any]:
+    # A text is iterable as well, and its letters are no texts.
+    return [texts] if isinstance(texts, str) else list(texts)
 
 
 def _plan(methods: Iterable[Method] | None, model: str | None, overflow: Overflow | None) -> dict[str, Any]:
@@ -194,18 +287,18 @@ def retry_unreached(call: Call, error: httpx.TransportError, tries_left: int) ->
 
 
 def pauses(interval: float | None) -> Iterator[float]:
-    """The seconds between one look at an audit and the next, without end."""
+    """The seconds between one look at a job and the next, without end."""
     pause = FIRST_PAUSE if interval is None else interval
     while True:
         yield pause
         pause = min(pause * 1.5, LONGEST_PAUSE) if interval is None else interval
 
 
-def succeeded(audit: Audit) -> Audit:
-    """The audit, which has ended.
+def succeeded(job: J) -> J:
+    """The job, which has ended.
 
-    Raises AuditFailed where it did not succeed.
+    Raises JobFailed where it did not succeed, which of an audit is AuditFailed.
     """
-    if audit.status != "succeeded":
-        raise AuditFailed(audit)
-    return audit
+    if job.status != "succeeded":
+        raise AuditFailed(job) if isinstance(job, Audit) else JobFailed(job)
+    return job

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 import httpx
 
 from . import _protocol as protocol
 from ._event_stream import EventStream
-from ._protocol import AuditOrId, Call, DatasetOrId, Texts
+from ._protocol import AuditOrId, CalibrationOrId, Call, DatasetOrId, JobOrId, OnProgress, Texts, Works
 from ._rows import Samples
 from ._upload import AsyncSource
 from .audit import Audit, AuditScores
 from .comparison import Comparison
 from .dataset import Dataset
 from .errors import Unreachable
-from .events import AuditEvent
+from .events import JobEvent
+from .job import Calibration, Finetune, J, Job, Memorization, Test
 from .scores import Scores
-from .types import Evidence, Method, Metrics, Overflow, Status
+from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Overflow, Status
 
 
 class AsyncClient:
@@ -52,9 +53,13 @@ class AsyncClient:
         model: str | None = None,
         overflow: Overflow | None = None,
         tokens: bool = False,
+        calibration: CalibrationOrId | None = None,
     ) -> Scores:
-        """Scores texts; ``tokens`` asks for every token with what it adds to the scores."""
-        return Scores(await self._ask(protocol.score(texts, methods, model, overflow, tokens)))
+        """Scores texts; ``tokens`` asks for every token with what it adds to the scores.
+
+        With a ``calibration`` for the same model and methods, each score gets a p-value against its known non-members.
+        """
+        return Scores(await self._ask(protocol.score(texts, methods, model, overflow, tokens, calibration)))
 
     async def audit(
         self,
@@ -76,28 +81,117 @@ class AsyncClient:
         It fails where it has not ended ``timeout_seconds`` after its submission. The same ``idempotency_key`` with the
         same request gives the same audit, however often it is submitted.
         """
-        call = protocol.submit(
+        call = protocol.audit(
             samples, methods, model, overflow, metrics, evidence, name, timeout_seconds, idempotency_key
         )
         return Audit(await self._ask(call))
 
+    async def calibrate(
+        self,
+        samples: Samples | DatasetOrId,
+        *,
+        methods: Iterable[Method] | None = None,
+        model: str | None = None,
+        overflow: Overflow | None = None,
+        name: str | None = None,
+        timeout_seconds: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Calibration:
+        """Submits a calibration of known non-members; see :meth:`Client.calibrate`."""
+        call = protocol.calibrate(samples, methods, model, overflow, name, timeout_seconds, idempotency_key)
+        return Calibration(await self._ask(call))
+
+    async def test(
+        self,
+        texts: ComparedTexts,
+        *,
+        methods: Iterable[Method] | None = None,
+        primary: str | None = None,
+        model: str | None = None,
+        overflow: Overflow | None = None,
+        commitment: str | None = None,
+        name: str | None = None,
+        timeout_seconds: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Test:
+        """Submits a test that needs no threshold; see :meth:`Client.test`."""
+        call = protocol.test(
+            texts, methods, primary, model, overflow, commitment, name, timeout_seconds, idempotency_key
+        )
+        return Test(await self._ask(call))
+
+    async def measure_memorization(
+        self,
+        texts: Works | Dataset,
+        *,
+        control: Works | None = None,
+        prefix: int | None = None,
+        suffix: int | None = None,
+        stride: int | None = None,
+        model: str | None = None,
+        timeout_seconds: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Memorization:
+        """Measures how much of texts the model completes word by word; see :meth:`Client.measure_memorization`."""
+        call = protocol.measure_memorization(
+            texts, control, prefix, suffix, stride, model, timeout_seconds, idempotency_key
+        )
+        return Memorization(await self._ask(call))
+
+    async def finetune(
+        self,
+        samples: Samples | DatasetOrId,
+        *,
+        name: str,
+        model: str | None = None,
+        lora: Lora | None = None,
+        optimizer: Optimizer | None = None,
+        seed: int | None = None,
+        timeout_seconds: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Finetune:
+        """Submits a fine-tune of an adapter; see :meth:`Client.finetune`."""
+        call = protocol.finetune(samples, name, model, lora, optimizer, seed, timeout_seconds, idempotency_key)
+        return Finetune(await self._ask(call))
+
+    @overload
     async def wait(
         self,
-        audit: AuditOrId,
+        job: str,
         *,
-        progress: Callable[[int, int], object] | None = None,
+        progress: OnProgress | None = None,
         timeout: float | None = None,
         interval: float | None = None,
-    ) -> Audit:
-        """The audit, once it has succeeded.
+    ) -> Audit: ...
 
-        ``progress`` is called with the samples done and all samples whenever the service was asked, every ``interval``
-        seconds. Raises AuditFailed where it failed or was cancelled, and TimeoutError after ``timeout`` seconds; the
-        audit goes on then.
+    @overload
+    async def wait(
+        self,
+        job: J,
+        *,
+        progress: OnProgress | None = None,
+        timeout: float | None = None,
+        interval: float | None = None,
+    ) -> J: ...
+
+    async def wait(
+        self,
+        job: JobOrId,
+        *,
+        progress: OnProgress | None = None,
+        timeout: float | None = None,
+        interval: float | None = None,
+    ) -> Job:
+        """Waits until a job has succeeded, and returns it; a plain id is taken as that of an audit.
+
+        ``progress`` is called after every poll with the work done and the total (steps of a fine-tune, texts of other
+        jobs); ``interval`` is the time between polls, in seconds. Raises JobFailed (for an audit, AuditFailed) if the
+        job failed or was cancelled, and TimeoutError after ``timeout`` seconds, in which case the job keeps running.
         """
+        kind = protocol.kind_of(job)
         end = None if timeout is None else time.monotonic() + timeout
         for pause in protocol.pauses(interval):
-            now = await self.get_audit(audit)
+            now = await self.get(kind, job)
             if progress is not None:
                 progress(now.progress["done"], now.progress["total"])
             if now.is_final:
@@ -110,13 +204,13 @@ class AsyncClient:
             await asyncio.sleep(pause)
         raise AssertionError("pauses have no end")
 
-    async def events(self, audit: AuditOrId) -> AsyncIterator[AuditEvent]:
-        """What happens to an audit, as it happens, until it has ended.
+    async def events(self, job: JobOrId) -> AsyncIterator[JobEvent]:
+        """What happens to a job, as it happens, until it has ended; a plain id is taken as that of an audit.
 
         Where the connection breaks off, the stream goes on with what was not seen; it raises Unreachable where
         ``retries`` more connections in a row bring nothing.
         """
-        stream = EventStream(audit, self._retries)
+        stream = EventStream(job, self._retries)
         while not stream.ended:
             response, error = await self._send(stream.call(), stream=True), None
             if not response.is_success:
@@ -132,20 +226,21 @@ class AsyncClient:
             if not stream.ended:
                 await asyncio.sleep(stream.pause(error))
 
+    async def get(self, kind: type[J], job: J | str) -> J:
+        """A job of this kind as it stands."""
+        return kind(await self._ask(protocol.one(job, kind=kind)))
+
     async def get_audit(self, audit: AuditOrId) -> Audit:
         """An audit as it stands."""
-        return Audit(await self._ask(protocol.one(audit)))
+        return await self.get(Audit, audit)
 
-    async def audits(self, *, status: Status | None = None, model: str | None = None) -> AsyncIterator[Audit]:
+    def jobs(self, kind: type[J], *, status: Status | None = None, model: str | None = None) -> AsyncIterator[J]:
+        """All jobs of this kind without their results, newest first."""
+        return (kind(job) async for job in self._listed(kind.route, kind.listed, status=status, model=model))
+
+    def audits(self, *, status: Status | None = None, model: str | None = None) -> AsyncIterator[Audit]:
         """All audits without their results, newest first."""
-        after: str | None = None
-        while True:
-            page = await self._ask(protocol.page(status, model, after))
-            for audit in page["audits"]:
-                yield Audit(audit)
-            after = page.get("next")
-            if after is None:
-                return
+        return self.jobs(Audit, status=status, model=model)
 
     async def audit_scores(self, audit: AuditOrId) -> AuditScores:
         """The scores of the samples of an audit that has succeeded."""
@@ -155,13 +250,22 @@ class AsyncClient:
         """How audit b differs from audit a on the samples that both have."""
         return Comparison(await self._ask(protocol.compare(a, b)))
 
-    async def cancel(self, audit: AuditOrId) -> Audit:
-        """Stops an audit."""
-        return Audit(await self._ask(protocol.one(audit, "POST", "/cancel")))
+    @overload
+    async def cancel(self, job: str) -> Audit: ...
 
-    async def delete(self, audit: AuditOrId) -> None:
-        """Forgets an audit that has ended."""
-        await self._ask(protocol.one(audit, "DELETE"))
+    @overload
+    async def cancel(self, job: J) -> J: ...
+
+    async def cancel(self, job: JobOrId) -> Job:
+        """Cancels a job; a plain id is taken as that of an audit."""
+        return protocol.kind_of(job)(await self._ask(protocol.one(job, "POST", "/cancel")))
+
+    async def delete(self, job: JobOrId) -> None:
+        """Deletes a job that has ended; a plain id is taken as that of an audit.
+
+        The adapter of a fine-tune is kept; :meth:`delete_adapter` deletes it.
+        """
+        await self._ask(protocol.one(job, "DELETE"))
 
     async def upload(
         self,
@@ -183,16 +287,9 @@ class AsyncClient:
         """A dataset."""
         return Dataset(await self._ask(protocol.one_dataset(dataset)))
 
-    async def datasets(self) -> AsyncIterator[Dataset]:
+    def datasets(self) -> AsyncIterator[Dataset]:
         """All datasets, newest first."""
-        after: str | None = None
-        while True:
-            page = await self._ask(protocol.page_of_datasets(after))
-            for dataset in page["datasets"]:
-                yield Dataset(dataset)
-            after = page.get("next")
-            if after is None:
-                return
+        return (Dataset(dataset) async for dataset in self._listed("/v1/datasets", "datasets"))
 
     async def delete_dataset(self, dataset: DatasetOrId) -> None:
         """Deletes a dataset with the statistics of its texts; audits of it keep their results."""
@@ -202,9 +299,24 @@ class AsyncClient:
         """The models of the service."""
         return list((await self._ask(Call("GET", "/v1/models")))["models"])
 
+    async def delete_adapter(self, model: str, name: str) -> None:
+        """Deletes an adapter of a model, such as one that a fine-tune made."""
+        await self._ask(protocol.one_adapter(model, name, "DELETE"))
+
     async def methods(self) -> dict[str, Any]:
         """The methods, decays and presets with their parameters."""
         return dict(await self._ask(Call("GET", "/v1/methods")))
+
+    async def _listed(self, path: str, key: str, **query: str | None) -> AsyncIterator[Any]:
+        """The entries of all pages."""
+        after: str | None = None
+        while True:
+            page = await self._ask(protocol.page(path, query, after))
+            for item in page[key]:
+                yield item
+            after = page.get("next")
+            if after is None:
+                return
 
     async def _ask(self, call: Call) -> Any:
         return protocol.answer(await self._send(call))

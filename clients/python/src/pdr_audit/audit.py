@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from .events import FINAL
-from .types import MethodReport, Progress, SampleScores, Status
+from .job import Job
+from .types import MethodReport, SampleScores
 
 if TYPE_CHECKING:
     import pandas
 
 
-class Audit:
+class Audit(Job):
     """An audit as it stood when the service was asked."""
 
-    def __init__(self, answer: Mapping[str, Any]) -> None:
-        #: The answer as the service gave it.
-        self.answer = answer
-        self.id = cast(str, answer["id"])
-        self.status = cast("Status", answer["status"])
-        self.progress = cast(Progress, answer["progress"])
-        #: Why it failed, as a problem.
-        self.error = cast("Mapping[str, Any] | None", answer.get("error"))
-        #: What it found; None until it has succeeded, and in lists.
-        self.results = cast("Mapping[str, Any] | None", answer.get("results"))
-
-    @property
-    def is_final(self) -> bool:
-        """Whether nothing will change any more."""
-        return self.status in FINAL
+    route = "/v1/audits"
+    listed = "audits"
 
     @property
     def methods(self) -> list[MethodReport]:
@@ -47,10 +34,6 @@ class Audit:
             if method["label"] == label:
                 return method
         raise KeyError(label)
-
-    def __repr__(self) -> str:
-        done, total = self.progress["done"], self.progress["total"]
-        return f"<Audit {self.id} {self.status} {done}/{total}>"
 
     def to_frame(self) -> pandas.DataFrame:
         """One row a method, by its label. Needs pandas."""

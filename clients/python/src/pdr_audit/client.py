@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 import httpx
 
 from . import _protocol as protocol
 from ._event_stream import EventStream
-from ._protocol import AuditOrId, Call, DatasetOrId, Texts
+from ._protocol import AuditOrId, CalibrationOrId, Call, DatasetOrId, JobOrId, OnProgress, Texts, Works
 from ._rows import Samples
 from ._upload import Source
 from .audit import Audit, AuditScores
 from .comparison import Comparison
 from .dataset import Dataset
 from .errors import Unreachable
-from .events import AuditEvent
+from .events import JobEvent
+from .job import Calibration, Finetune, J, Job, Memorization, Test
 from .scores import Scores
-from .types import Evidence, Method, Metrics, Overflow, Status
+from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Overflow, Status
 
 
 class Client:
@@ -51,9 +52,13 @@ class Client:
         model: str | None = None,
         overflow: Overflow | None = None,
         tokens: bool = False,
+        calibration: CalibrationOrId | None = None,
     ) -> Scores:
-        """Scores texts; ``tokens`` asks for every token with what it adds to the scores."""
-        return Scores(self._ask(protocol.score(texts, methods, model, overflow, tokens)))
+        """Scores texts; ``tokens`` asks for every token with what it adds to the scores.
+
+        With a ``calibration`` for the same model and methods, each score gets a p-value against its known non-members.
+        """
+        return Scores(self._ask(protocol.score(texts, methods, model, overflow, tokens, calibration)))
 
     def audit(
         self,
@@ -75,28 +80,133 @@ class Client:
         It fails where it has not ended ``timeout_seconds`` after its submission. The same ``idempotency_key`` with the
         same request gives the same audit, however often it is submitted.
         """
-        call = protocol.submit(
+        call = protocol.audit(
             samples, methods, model, overflow, metrics, evidence, name, timeout_seconds, idempotency_key
         )
         return Audit(self._ask(call))
 
+    def calibrate(
+        self,
+        samples: Samples | DatasetOrId,
+        *,
+        methods: Iterable[Method] | None = None,
+        model: str | None = None,
+        overflow: Overflow | None = None,
+        name: str | None = None,
+        timeout_seconds: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Calibration:
+        """Submits a calibration, which scores known non-members so that other texts get p-values against them.
+
+        Pass the calibration to :meth:`score`, or its id to an audit as ``evidence={"calibration": id}``. It takes at
+        least 19 texts, none of them labelled a member. See :meth:`audit` for the other parameters.
+        """
+        call = protocol.calibrate(samples, methods, model, overflow, name, timeout_seconds, idempotency_key)
+        return Calibration(self._ask(call))
+
+    def test(
+        self,
+        texts: ComparedTexts,
+        *,
+        methods: Iterable[Method] | None = None,
+        primary: str | None = None,
+        model: str | None = None,
+        overflow: Overflow | None = None,
+        commitment: str | None = None,
+        name: str | None = None,
+        timeout_seconds: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Test:
+        """Submits a test that needs no threshold, since it compares texts with others that the model cannot have seen.
+
+        The verdict is about the method ``primary``. ``commitment`` is the SHA-256 of the private texts, published
+        before the model was made. See :meth:`audit` for the other parameters.
+        """
+        call = protocol.test(
+            texts, methods, primary, model, overflow, commitment, name, timeout_seconds, idempotency_key
+        )
+        return Test(self._ask(call))
+
+    def measure_memorization(
+        self,
+        texts: Works | Dataset,
+        *,
+        control: Works | None = None,
+        prefix: int | None = None,
+        suffix: int | None = None,
+        stride: int | None = None,
+        model: str | None = None,
+        timeout_seconds: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Memorization:
+        """Submits a job that measures how much of the texts, or of a dataset, the model completes word by word.
+
+        ``control`` holds texts of the same kind that the model cannot have seen. The texts are cut into windows of
+        ``prefix`` and ``suffix`` tokens, one every ``stride`` tokens. See :meth:`audit` for the other parameters.
+        """
+        call = protocol.measure_memorization(
+            texts, control, prefix, suffix, stride, model, timeout_seconds, idempotency_key
+        )
+        return Memorization(self._ask(call))
+
+    def finetune(
+        self,
+        samples: Samples | DatasetOrId,
+        *,
+        name: str,
+        model: str | None = None,
+        lora: Lora | None = None,
+        optimizer: Optimizer | None = None,
+        seed: int | None = None,
+        timeout_seconds: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Finetune:
+        """Submits a fine-tune, which tunes the adapter ``name`` of a model on texts that the model has not seen.
+
+        Once it has succeeded, ``{"name": "fsd", "adapter": name}`` can be used as a method. It takes at least 8 texts,
+        none of them labelled a member. See :meth:`audit` for the other parameters.
+        """
+        call = protocol.finetune(samples, name, model, lora, optimizer, seed, timeout_seconds, idempotency_key)
+        return Finetune(self._ask(call))
+
+    @overload
     def wait(
         self,
-        audit: AuditOrId,
+        job: str,
         *,
-        progress: Callable[[int, int], object] | None = None,
+        progress: OnProgress | None = None,
         timeout: float | None = None,
         interval: float | None = None,
-    ) -> Audit:
-        """The audit, once it has succeeded.
+    ) -> Audit: ...
 
-        ``progress`` is called with the samples done and all samples whenever the service was asked, every ``interval``
-        seconds. Raises AuditFailed where it failed or was cancelled, and TimeoutError after ``timeout`` seconds; the
-        audit goes on then.
+    @overload
+    def wait(
+        self,
+        job: J,
+        *,
+        progress: OnProgress | None = None,
+        timeout: float | None = None,
+        interval: float | None = None,
+    ) -> J: ...
+
+    def wait(
+        self,
+        job: JobOrId,
+        *,
+        progress: OnProgress | None = None,
+        timeout: float | None = None,
+        interval: float | None = None,
+    ) -> Job:
+        """Waits until a job has succeeded, and returns it; a plain id is taken as that of an audit.
+
+        ``progress`` is called after every poll with the work done and the total (steps of a fine-tune, texts of other
+        jobs); ``interval`` is the time between polls, in seconds. Raises JobFailed (for an audit, AuditFailed) if the
+        job failed or was cancelled, and TimeoutError after ``timeout`` seconds, in which case the job keeps running.
         """
+        kind = protocol.kind_of(job)
         end = None if timeout is None else time.monotonic() + timeout
         for pause in protocol.pauses(interval):
-            now = self.get_audit(audit)
+            now = self.get(kind, job)
             if progress is not None:
                 progress(now.progress["done"], now.progress["total"])
             if now.is_final:
@@ -109,13 +219,13 @@ class Client:
             time.sleep(pause)
         raise AssertionError("pauses have no end")
 
-    def events(self, audit: AuditOrId) -> Iterator[AuditEvent]:
-        """What happens to an audit, as it happens, until it has ended.
+    def events(self, job: JobOrId) -> Iterator[JobEvent]:
+        """What happens to a job, as it happens, until it has ended; a plain id is taken as that of an audit.
 
         Where the connection breaks off, the stream goes on with what was not seen; it raises Unreachable where
         ``retries`` more connections in a row bring nothing.
         """
-        stream = EventStream(audit, self._retries)
+        stream = EventStream(job, self._retries)
         while not stream.ended:
             response, error = self._send(stream.call(), stream=True), None
             if not response.is_success:
@@ -131,19 +241,21 @@ class Client:
             if not stream.ended:
                 time.sleep(stream.pause(error))
 
+    def get(self, kind: type[J], job: J | str) -> J:
+        """A job of this kind as it stands."""
+        return kind(self._ask(protocol.one(job, kind=kind)))
+
     def get_audit(self, audit: AuditOrId) -> Audit:
         """An audit as it stands."""
-        return Audit(self._ask(protocol.one(audit)))
+        return self.get(Audit, audit)
+
+    def jobs(self, kind: type[J], *, status: Status | None = None, model: str | None = None) -> Iterator[J]:
+        """All jobs of this kind without their results, newest first."""
+        return map(kind, self._listed(kind.route, kind.listed, status=status, model=model))
 
     def audits(self, *, status: Status | None = None, model: str | None = None) -> Iterator[Audit]:
         """All audits without their results, newest first."""
-        after: str | None = None
-        while True:
-            page = self._ask(protocol.page(status, model, after))
-            yield from map(Audit, page["audits"])
-            after = page.get("next")
-            if after is None:
-                return
+        return self.jobs(Audit, status=status, model=model)
 
     def audit_scores(self, audit: AuditOrId) -> AuditScores:
         """The scores of the samples of an audit that has succeeded."""
@@ -153,13 +265,22 @@ class Client:
         """How audit b differs from audit a on the samples that both have."""
         return Comparison(self._ask(protocol.compare(a, b)))
 
-    def cancel(self, audit: AuditOrId) -> Audit:
-        """Stops an audit."""
-        return Audit(self._ask(protocol.one(audit, "POST", "/cancel")))
+    @overload
+    def cancel(self, job: str) -> Audit: ...
 
-    def delete(self, audit: AuditOrId) -> None:
-        """Forgets an audit that has ended."""
-        self._ask(protocol.one(audit, "DELETE"))
+    @overload
+    def cancel(self, job: J) -> J: ...
+
+    def cancel(self, job: JobOrId) -> Job:
+        """Cancels a job; a plain id is taken as that of an audit."""
+        return protocol.kind_of(job)(self._ask(protocol.one(job, "POST", "/cancel")))
+
+    def delete(self, job: JobOrId) -> None:
+        """Deletes a job that has ended; a plain id is taken as that of an audit.
+
+        The adapter of a fine-tune is kept; :meth:`delete_adapter` deletes it.
+        """
+        self._ask(protocol.one(job, "DELETE"))
 
     def upload(
         self,
@@ -190,13 +311,7 @@ class Client:
 
     def datasets(self) -> Iterator[Dataset]:
         """All datasets, newest first."""
-        after: str | None = None
-        while True:
-            page = self._ask(protocol.page_of_datasets(after))
-            yield from map(Dataset, page["datasets"])
-            after = page.get("next")
-            if after is None:
-                return
+        return map(Dataset, self._listed("/v1/datasets", "datasets"))
 
     def delete_dataset(self, dataset: DatasetOrId) -> None:
         """Deletes a dataset with the statistics of its texts; audits of it keep their results."""
@@ -206,9 +321,23 @@ class Client:
         """The models of the service."""
         return list(self._ask(Call("GET", "/v1/models"))["models"])
 
+    def delete_adapter(self, model: str, name: str) -> None:
+        """Deletes an adapter of a model, such as one that a fine-tune made."""
+        self._ask(protocol.one_adapter(model, name, "DELETE"))
+
     def methods(self) -> dict[str, Any]:
         """The methods, decays and presets with their parameters."""
         return dict(self._ask(Call("GET", "/v1/methods")))
+
+    def _listed(self, path: str, key: str, **query: str | None) -> Iterator[Any]:
+        """The entries of all pages."""
+        after: str | None = None
+        while True:
+            page = self._ask(protocol.page(path, query, after))
+            yield from page[key]
+            after = page.get("next")
+            if after is None:
+                return
 
     def _ask(self, call: Call) -> Any:
         return protocol.answer(self._send(call))

@@ -9,6 +9,7 @@ from .types import PointedFault
 
 if TYPE_CHECKING:
     from .audit import Audit
+    from .job import Job
 
 
 class PdrAuditError(Exception):
@@ -19,12 +20,20 @@ class Unreachable(PdrAuditError):
     """The service did not answer."""
 
 
-class AuditFailed(PdrAuditError):
-    """The audit that was waited for failed or was cancelled."""
+class JobFailed(PdrAuditError):
+    """The job that was waited for failed or was cancelled."""
+
+    def __init__(self, job: Job) -> None:
+        why = (job.error or {}).get("detail")
+        super().__init__(f"{type(job).__name__.lower()} {job.id} {job.status}" + (f": {why}" if why else ""))
+        self.job = job
+
+
+class AuditFailed(JobFailed):
+    """The same where the job is an audit."""
 
     def __init__(self, audit: Audit) -> None:
-        why = (audit.error or {}).get("detail")
-        super().__init__(f"audit {audit.id} {audit.status}" + (f": {why}" if why else ""))
+        super().__init__(audit)
         self.audit = audit
 
 
@@ -53,7 +62,7 @@ class InvalidRequest(ProblemError):
 
 
 class NotFound(ProblemError):
-    """404: there is no such model, audit or dataset."""
+    """404: there is no such model, job or dataset."""
 
 
 class Conflict(ProblemError):

@@ -1,4 +1,4 @@
-"""What happens to an audit."""
+"""What happens to a job."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ FINAL = ("succeeded", "failed", "cancelled")
 
 
 @dataclass(frozen=True)
-class AuditEvent:
-    """A change of an audit."""
+class JobEvent:
+    """A change of a job."""
 
     #: Counts up.
     id: int
     #: ``progress``, whose data are ``done`` and ``total``, or ``status``, whose data is ``status``.
     name: str
     data: dict[str, Any]
+
+
+#: The name of an event from when only audits had events.
+AuditEvent = JobEvent

@@ -35,10 +35,19 @@ class Scores:
         return self.results[index]
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a text and one column a method; a score that could not be computed is missing. Needs pandas."""
+        """One row a text and one column a method; a score that could not be computed is missing. Needs pandas.
+
+        With a calibration, a column ``p_value_`` and the label has the p-values of a method.
+        """
         import pandas
 
         columns = ["id", "scored_tokens", "truncated"]
-        rows = [{name: result.get(name) for name in columns} | result["scores"] for result in self.results]
+        rows = [
+            {name: result.get(name) for name in columns}
+            | result["scores"]
+            | {f"p_value_{label}": value for label, value in result.get("p_values", {}).items()}
+            for result in self.results
+        ]
         index = pandas.Index([result["index"] for result in self.results], name="index")
-        return pandas.DataFrame(rows, index=index, columns=[*columns, *self.labels])
+        p_values = [f"p_value_{label}" for label in self.labels] if self.answer.get("calibration") else []
+        return pandas.DataFrame(rows, index=index, columns=[*columns, *self.labels, *p_values])

@@ -27,6 +27,61 @@ class Text(_NamedText, total=False):
     neighbors: list[str]
 
 
+class Work(_NamedText, total=False):
+    """A text to look for in what a model gives back."""
+
+    id: str | int
+
+
+class ComparedText(_NamedText, total=False):
+    """A text of a test of kind ``dataset``."""
+
+    id: str | int
+    #: Texts of one document count once.
+    document: str | int
+
+
+class PairedDocument(TypedDict):
+    """A published text with rewrites of it that were made at the same time and never published."""
+
+    public: str
+    private: list[str]
+
+
+class Canary(TypedDict):
+    """A published text with others of its generator that were not."""
+
+    text: str
+    twins: list[str]
+
+
+class _TestKind(TypedDict):
+    kind: Literal["dataset", "paired", "rank", "order"]
+
+
+class ComparedTexts(_TestKind, total=False):
+    """What a test compares; its kind says which fields there are."""
+
+    #: Of ``dataset``: texts that may have been trained on, and texts of the same source that were not.
+    suspects: list[str | ComparedText]
+    held_out: list[str | ComparedText]
+    #: In place of both, the id of a dataset, whose members are the suspects.
+    dataset: str
+    #: Of ``dataset``: id of a model that has not seen the suspects; None for no control, where the default is the
+    #: reference model.
+    control: str | None
+    #: Of ``paired``.
+    documents: list[PairedDocument]
+    #: Of ``rank``.
+    canaries: list[Canary]
+    #: Of ``order``: the items of each shard in their published order, what stands between two of them, and the random
+    #: orders that each shard is compared with.
+    shards: list[list[str]]
+    separator: str
+    shuffles: int
+    seed: int
+
+
 class _SampleText(TypedDict):
     text: str
 
@@ -96,6 +151,30 @@ class Evidence(TypedDict, total=False):
     decisions: Decisions
 
 
+class Lora(TypedDict, total=False):
+    """The shape of an adapter."""
+
+    rank: int
+    alpha: float
+    dropout: float
+    target_modules: list[str]
+
+
+class Optimizer(TypedDict, total=False):
+    """How an adapter is tuned."""
+
+    learning_rate: float
+    warmup_steps: int
+    beta1: float
+    beta2: float
+    epsilon: float
+    weight_decay: float
+    max_grad_norm: float
+    batch_size: int
+    epochs: int
+    max_length: int
+
+
 class _TextError(TypedDict):
     code: str
     detail: str
@@ -133,6 +212,8 @@ class TextResult(_TextResult, total=False):
     bos_prepended: bool
     windows: int
     alpha_used: dict[str, float]
+    #: Against known non-members, where the request names a calibration.
+    p_values: dict[str, float]
     tokens: list[dict[str, Any]]
 
 
