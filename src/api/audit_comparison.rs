@@ -1,10 +1,10 @@
 //! `/v1/audits/{id}/compare/{other}`: how two audits differ on the samples that both have.
 
-use super::audits::audit_id;
+use super::job_id::JobId;
 use super::problem::{Kind, Problem};
 use super::problems::StateProblems;
 use super::{ApiState, answer};
-use crate::audits::{AuditError, LoadedScores, MethodDifference, PairedSamples, audit_difference};
+use crate::audits::{AuditError, AuditKind, LoadedScores, MethodDifference, PairedSamples, audit_difference};
 use crate::pool::ModelInfo;
 use crate::statistics::Bootstrap;
 use axum::extract::{Path, State};
@@ -60,7 +60,7 @@ pub struct PairedCounts {
     responses((status = 200, description = "How b differs from a", body = AuditComparison), StateProblems)
 )]
 pub async fn compare(State(state): State<ApiState>, Path((a, b)): Path<(String, String)>) -> Result<Response, Problem> {
-    let ids = [audit_id(&a)?, audit_id(&b)?];
+    let ids = [JobId::<AuditKind>::parse(&a)?.0, JobId::<AuditKind>::parse(&b)?.0];
     // Fails only where the semaphore is closed, which it never is.
     let _place = COMPARISONS.acquire().await.map_err(Problem::internal)?;
     let (a, b) = (loaded(&state, ids[0]).await?, loaded(&state, ids[1]).await?);

@@ -4,7 +4,7 @@ use super::problem::{Problem, ProblemBody};
 use crate::audits::{AuditReport, AuditSnapshot, AuditSubject};
 use crate::jobs::JobPage;
 use crate::store::JobStatus;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -72,6 +72,12 @@ pub struct AuditProgress {
     done: usize,
     /// All samples.
     total: usize,
+    /// Samples read before any is scored, to see which are alike; most are read twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read: Option<usize>,
+    /// True once all samples are scored and the permutations and the report are computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    testing: Option<bool>,
 }
 
 /// Audits, newest first.
@@ -96,7 +102,16 @@ impl Audit {
 
 impl AuditSummary {
     fn new(snapshot: &AuditSnapshot, request_id: &str) -> Self {
+        /// What an audit that runs says of itself.
+        #[derive(Default, Deserialize)]
+        struct Note {
+            read: Option<usize>,
+            testing: Option<bool>,
+        }
+
         let error = |cause| Problem::from(cause).body(&location(snapshot.id), request_id);
+        let note = snapshot.note.as_deref().filter(|_| !snapshot.status.is_final());
+        let Note { read, testing } = note.and_then(|note| serde_json::from_str(note).ok()).unwrap_or_default();
         let AuditSubject { name, model, methods, dataset, total, members, non_members } = snapshot.subject.clone();
         Self {
             id: snapshot.id.to_string(),
@@ -106,7 +121,7 @@ impl AuditSummary {
             samples: SampleTally { total, members, non_members },
             dataset,
             status: snapshot.status,
-            progress: AuditProgress { done: snapshot.done, total },
+            progress: AuditProgress { done: snapshot.done, total, read, testing },
             created_at: snapshot.created_at,
             started_at: snapshot.started_at,
             finished_at: snapshot.finished_at,

@@ -5,6 +5,7 @@ use super::audit_scores;
 use super::audit_view::{Audit, AuditList, location};
 use super::datasets::DatasetFile;
 use super::extract::JsonBody;
+use super::job_id::JobId;
 use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
@@ -12,40 +13,17 @@ use super::sample_line::SampleLine;
 use super::score_calibration;
 use super::{ApiState, answer, dataset_check, job_events, job_list, job_request};
 use crate::audits::{AuditKind, AuditRequest, AuditSnapshot, Calibration, CalibrationSource, NewAudit};
-use crate::datasets::{DatasetError, SubmittedSamples};
-use crate::jobs::{JobError, JobKind};
+use crate::datasets::SubmittedSamples;
 use crate::scorer::{Plan, ScorerError};
-use crate::store::{DatasetRow, JobStatus};
-use axum::extract::{FromRequestParts, Path, State};
-use axum::http::request::Parts;
+use crate::store::JobStatus;
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use axum::{Extension, Json};
 use std::time::Duration;
-use uuid::Uuid;
 
 /// How long a submission waits to see whether its methods fit the models.
 const FIT_TIME: Duration = Duration::from_secs(2);
-
-/// The id of an audit in a path. There is no audit of an id that is not a UUID.
-pub struct AuditId(pub Uuid);
-
-impl<S: Send + Sync> FromRequestParts<S> for AuditId {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let text = Path::<String>::from_request_parts(parts, state).await.ok();
-        audit_id(&text.map(|Path(text)| text).unwrap_or_default()).map(Self)
-    }
-}
-
-/// The id of an audit.
-///
-/// # Errors
-/// Where it is no UUID, so that there is no audit of this id.
-pub fn audit_id(text: &str) -> Result<Uuid, Problem> {
-    text.parse().map_err(|_| JobError::NotFound(AuditKind::NAME).into())
-}
 
 /// Submit an audit.
 ///
@@ -84,17 +62,12 @@ pub async fn submit(
     headers: HeaderMap,
     JsonBody(body): JsonBody<AuditBody>,
 ) -> Result<Response, Problem> {
-    let key = job_request::idempotency_key(&headers)?;
-    let dataset = match body.dataset() {
-        Some(id) => Some(named_dataset(&state, id, key.as_deref()).await?),
-        None => None,
-    };
+    let idempotency_key = job_request::idempotency_key(&headers)?;
+    let dataset = job_request::named_dataset(&state.audits, body.dataset(), idempotency_key.as_deref()).await?;
     // Looking for texts that are audited and put before others hashes them all.
     let checking = state.clone();
     let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
-    if let SubmittedSamples::Dataset(dataset) = &new.samples
-        && dataset.has_texts
-    {
+    if let SubmittedSamples::Dataset(dataset) = &new.samples {
         dataset_check::methods_fit(&state, dataset, &new.request.methods).await?;
     }
     let calibration = match &new.request.evidence.calibration {
@@ -103,7 +76,7 @@ pub async fn submit(
     };
     check_fit(&state, &new.request, calibration.as_deref()).await?;
     job_request::refuse_lost_work(&state)?;
-    let audit = state.audits.submit(NewAudit { idempotency_key: key, ..new }).await?;
+    let audit = state.audits.submit(NewAudit { idempotency_key, ..new }).await?;
     let audit = job_request::awaited(&state, &state.audits, audit, &headers).await;
     let body = audit_answer(&state, &audit, arrival.id()).await?;
     Ok(job_request::accepted(audit.status.is_final(), location(audit.id), &headers, body))
@@ -116,18 +89,6 @@ async fn audit_answer(state: &ApiState, audit: &AuditSnapshot, request_id: &str)
         _ => None,
     };
     answer::json(state, Audit::new(audit, report, request_id)?).await
-}
-
-/// The dataset of this id. Where it is gone, and the submission was made before, what is known of it since then.
-async fn named_dataset(state: &ApiState, id: &str, key: Option<&str>) -> Result<DatasetRow, Problem> {
-    if let Some(dataset) = state.audits.store().dataset(id).await? {
-        return Ok(dataset);
-    }
-    let earlier = match key {
-        Some(key) => state.audits.dataset_of_earlier(key, id).await?,
-        None => None,
-    };
-    Ok(earlier.ok_or(DatasetError::Unknown)?)
 }
 
 /// Refuses methods that the models or the calibration do not fit, where the models are open by now; otherwise the audit finds out.
@@ -176,7 +137,7 @@ pub async fn list(
 pub async fn get(
     State(state): State<ApiState>,
     Extension(arrival): Extension<Arrival>,
-    AuditId(id): AuditId,
+    JobId(id, _): JobId<AuditKind>,
 ) -> Result<Response, Problem> {
     let audit = state.audits.get(id).await?;
     audit_answer(&state, &audit, arrival.id()).await
@@ -208,7 +169,7 @@ pub async fn get(
 )]
 pub async fn scores(
     State(state): State<ApiState>,
-    AuditId(id): AuditId,
+    JobId(id, _): JobId<AuditKind>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let audit = state.audits.get(id).await?;
@@ -233,7 +194,7 @@ pub async fn scores(
 pub async fn cancel(
     State(state): State<ApiState>,
     Extension(arrival): Extension<Arrival>,
-    AuditId(id): AuditId,
+    JobId(id, _): JobId<AuditKind>,
 ) -> Result<Response, Problem> {
     let audit = state.audits.cancel(id).await?;
     audit_answer(&state, &audit, arrival.id()).await
@@ -248,7 +209,7 @@ pub async fn cancel(
     params(("id" = String, Path, description = "Id of the audit")),
     responses((status = 204, description = "The audit is gone"), StateProblems)
 )]
-pub async fn delete(State(state): State<ApiState>, AuditId(id): AuditId) -> Result<StatusCode, Problem> {
+pub async fn delete(State(state): State<ApiState>, JobId(id, _): JobId<AuditKind>) -> Result<StatusCode, Problem> {
     state.audits.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -273,7 +234,7 @@ pub async fn delete(State(state): State<ApiState>, AuditId(id): AuditId) -> Resu
 )]
 pub async fn events(
     State(state): State<ApiState>,
-    AuditId(id): AuditId,
+    JobId(id, _): JobId<AuditKind>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     job_events::follow(&state, &state.audits, id, &headers).await

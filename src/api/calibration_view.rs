@@ -22,7 +22,7 @@ pub struct CalibrationView {
     #[schema(examples("demo"))]
     model: String,
     /// One entry per method; with its label alone until it has succeeded, and in lists.
-    methods: Vec<MethodOfCalibration>,
+    methods: Vec<CalibratedMethod>,
     /// How many texts there are.
     texts: usize,
     /// Clusters of them; null until it has succeeded.
@@ -44,21 +44,6 @@ pub struct CalibrationView {
     deadline: Option<OffsetDateTime>,
     /// Why it failed.
     error: Option<ProblemBody>,
-}
-
-/// A method of a calibration.
-#[derive(Serialize, ToSchema)]
-pub struct MethodOfCalibration {
-    label: String,
-    /// Texts that have a score.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<usize>,
-    /// Clusters of them; with fewer than 19 there are no p-values.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    clusters: Option<usize>,
-    /// The smallest p-value that is possible, 1 / (clusters + 1).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resolution: Option<f64>,
 }
 
 /// How far a calibration is.
@@ -95,8 +80,8 @@ impl CalibrationView {
             model,
             clusters: report.as_ref().map(|report| report.clusters),
             methods: match report {
-                Some(report) => report.methods.into_iter().map(MethodOfCalibration::from).collect(),
-                None => methods.into_iter().map(MethodOfCalibration::unknown).collect(),
+                Some(report) => report.methods,
+                None => methods.into_iter().map(CalibratedMethod::unknown).collect(),
             },
             texts: total,
             dataset,
@@ -108,18 +93,6 @@ impl CalibrationView {
             deadline: snapshot.deadline,
             error: snapshot.failure.as_ref().map(error),
         })
-    }
-}
-
-impl MethodOfCalibration {
-    fn unknown(label: String) -> Self {
-        Self { label, size: None, clusters: None, resolution: None }
-    }
-}
-
-impl From<CalibratedMethod> for MethodOfCalibration {
-    fn from(CalibratedMethod { label, size, clusters, resolution }: CalibratedMethod) -> Self {
-        Self { label, size: Some(size), clusters: Some(clusters), resolution }
     }
 }
 

@@ -3,40 +3,17 @@
 use super::calibration_request::CalibrationBody;
 use super::calibration_view::{CalibrationList, CalibrationView, location};
 use super::extract::JsonBody;
+use super::job_id::JobId;
 use super::middleware::Arrival;
 use super::problem::Problem;
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
 use super::{ApiState, answer, job_events, job_list, job_request};
 use crate::audits::{AuditSnapshot, CalibrationKind, NewCalibration};
-use crate::datasets::{DatasetError, SampleTotals};
-use crate::jobs::{JobError, JobKind};
-use crate::store::{DatasetRow, JobStatus};
-use axum::extract::{FromRequestParts, Path, State};
-use axum::http::request::Parts;
+use crate::store::JobStatus;
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use axum::{Extension, Json};
-use uuid::Uuid;
-
-/// The id of a calibration in a path. There is no calibration of an id that is not a UUID.
-pub struct CalibrationId(pub Uuid);
-
-impl<S: Send + Sync> FromRequestParts<S> for CalibrationId {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let text = Path::<String>::from_request_parts(parts, state).await.ok();
-        calibration_id(&text.map(|Path(text)| text).unwrap_or_default()).map(Self)
-    }
-}
-
-/// The id of a calibration.
-///
-/// # Errors
-/// Where it is no UUID, so that there is no calibration of this id.
-pub fn calibration_id(text: &str) -> Result<Uuid, Problem> {
-    text.parse().map_err(|_| JobError::NotFound(CalibrationKind::NAME).into())
-}
 
 /// Submit a calibration.
 ///
@@ -73,14 +50,7 @@ pub async fn submit(
     JsonBody(body): JsonBody<CalibrationBody>,
 ) -> Result<Response, Problem> {
     let idempotency_key = job_request::idempotency_key(&headers)?;
-    let earlier = match &idempotency_key {
-        Some(key) => state.calibrations.submitted_under(key).await?,
-        None => None,
-    };
-    let dataset = match body.dataset() {
-        Some(id) => Some(named_dataset(&state, id, earlier.as_ref()).await?),
-        None => None,
-    };
+    let dataset = job_request::named_dataset(&state.calibrations, body.dataset(), idempotency_key.as_deref()).await?;
     let checking = state.clone();
     let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
     job_request::refuse_lost_work(&state)?;
@@ -88,18 +58,6 @@ pub async fn submit(
     let calibration = job_request::awaited(&state, &state.calibrations, calibration, &headers).await;
     let body = calibration_answer(&state, &calibration, arrival.id()).await?;
     Ok(job_request::accepted(calibration.status.is_final(), location(calibration.id), &headers, body))
-}
-
-/// The dataset of this id. Where it is gone, and the submission was made before, what is known of it since then.
-async fn named_dataset(state: &ApiState, id: &str, earlier: Option<&AuditSnapshot>) -> Result<DatasetRow, Problem> {
-    if let Some(dataset) = state.calibrations.store().dataset(id).await? {
-        return Ok(dataset);
-    }
-    let earlier = earlier.filter(|earlier| earlier.subject.dataset.as_deref() == Some(id));
-    let Some(earlier) = earlier else { return Err(DatasetError::Unknown.into()) };
-    let (samples, non_members) = (earlier.subject.total, earlier.subject.non_members);
-    let totals = SampleTotals { samples, non_members, with_neighbors: samples, ..SampleTotals::default() };
-    DatasetRow::gone(id, &totals, earlier.created_at).map_err(Problem::internal)
 }
 
 /// The calibration with its report, where there is one.
@@ -150,7 +108,7 @@ pub async fn list(
 pub async fn get(
     State(state): State<ApiState>,
     Extension(arrival): Extension<Arrival>,
-    CalibrationId(id): CalibrationId,
+    JobId(id, _): JobId<CalibrationKind>,
 ) -> Result<Response, Problem> {
     let calibration = state.calibrations.get(id).await?;
     calibration_answer(&state, &calibration, arrival.id()).await
@@ -168,7 +126,7 @@ pub async fn get(
 pub async fn cancel(
     State(state): State<ApiState>,
     Extension(arrival): Extension<Arrival>,
-    CalibrationId(id): CalibrationId,
+    JobId(id, _): JobId<CalibrationKind>,
 ) -> Result<Response, Problem> {
     let calibration = state.calibrations.cancel(id).await?;
     calibration_answer(&state, &calibration, arrival.id()).await
@@ -185,7 +143,10 @@ pub async fn cancel(
     params(("id" = String, Path, description = "Id of the calibration")),
     responses((status = 204, description = "The calibration is gone"), StateProblems)
 )]
-pub async fn delete(State(state): State<ApiState>, CalibrationId(id): CalibrationId) -> Result<StatusCode, Problem> {
+pub async fn delete(
+    State(state): State<ApiState>,
+    JobId(id, _): JobId<CalibrationKind>,
+) -> Result<StatusCode, Problem> {
     state.calibrations.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -210,7 +171,7 @@ pub async fn delete(State(state): State<ApiState>, CalibrationId(id): Calibratio
 )]
 pub async fn events(
     State(state): State<ApiState>,
-    CalibrationId(id): CalibrationId,
+    JobId(id, _): JobId<CalibrationKind>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     job_events::follow(&state, &state.calibrations, id, &headers).await

@@ -9,7 +9,7 @@ use futures::TryStreamExt;
 use std::pin::pin;
 
 /// Refuses methods that ask for neighbours that a text does not have, and prefixes that are texts of the dataset. Only then the
-/// dataset is read.
+/// dataset is read, if its texts are there still.
 ///
 /// # Errors
 /// The first fault.
@@ -21,7 +21,7 @@ pub async fn methods_fit(state: &ApiState, dataset: &DatasetRow, methods: &[Labe
     if !methods.iter().any(asks) {
         return Ok(());
     }
-    let samples = SampleBlocks::Stored { store: state.audits.store().clone(), dataset: dataset.key };
+    let Some(samples) = SampleBlocks::stored(state.audits.store(), dataset) else { return Ok(()) };
     let checked = tokio::time::timeout(state.request_timeout, check_samples(&samples, methods));
     checked.await.map_err(|_| Problem::deadline())?
 }

@@ -3,34 +3,19 @@
 use super::extract::JsonBody;
 use super::finetune_request::FinetuneBody;
 use super::finetune_view::{Finetune, FinetuneList, location};
+use super::job_id::JobId;
 use super::middleware::Arrival;
 use super::problem::Problem;
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
 use super::{ApiState, answer, job_events, job_list, job_request};
-use crate::datasets::{DatasetError, SampleTotals};
 use crate::finetunes::{FinetuneKind, FinetuneRequest, FinetuneSnapshot, NewFinetune};
-use crate::jobs::{JobError, JobKind};
+use crate::jobs::JobError;
 use crate::pool::adapted_id;
-use crate::store::{DatasetRow, JobStatus};
-use axum::extract::{FromRequestParts, Path, State};
-use axum::http::request::Parts;
+use crate::store::JobStatus;
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use axum::{Extension, Json};
-use uuid::Uuid;
-
-/// The id of a fine-tune in a path. There is no fine-tune of an id that is not a UUID.
-pub struct FinetuneId(pub Uuid);
-
-impl<S: Send + Sync> FromRequestParts<S> for FinetuneId {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let text = Path::<String>::from_request_parts(parts, state).await.ok();
-        let id = text.and_then(|Path(text)| text.parse().ok());
-        id.map(Self).ok_or_else(|| JobError::NotFound(FinetuneKind::NAME).into())
-    }
-}
 
 /// Submit a fine-tune.
 ///
@@ -68,17 +53,14 @@ pub async fn submit(
     JsonBody(body): JsonBody<FinetuneBody>,
 ) -> Result<Response, Problem> {
     let idempotency_key = job_request::idempotency_key(&headers)?;
-    let earlier = match &idempotency_key {
-        Some(key) => state.finetunes.submitted_under(key).await?,
-        None => None,
-    };
-    let dataset = match body.dataset() {
-        Some(id) => Some(named_dataset(&state, id, earlier.as_ref()).await?),
-        None => None,
-    };
+    let dataset = job_request::named_dataset(&state.finetunes, body.dataset(), idempotency_key.as_deref()).await?;
     let checking = state.clone();
     let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
-    if earlier.is_none() {
+    let is_repeated = match &idempotency_key {
+        Some(key) => state.finetunes.submitted_under(key).await?.is_some(),
+        None => false,
+    };
+    if !is_repeated {
         refuse_taken_name(&state, &new.request)?;
     }
     job_request::refuse_lost_work(&state)?;
@@ -86,21 +68,6 @@ pub async fn submit(
     let finetune = job_request::awaited(&state, &state.finetunes, finetune, &headers).await;
     let body = finetune_answer(&state, &finetune, arrival.id()).await?;
     Ok(job_request::accepted(finetune.status.is_final(), location(finetune.id), &headers, body))
-}
-
-/// The dataset of this id. Where it is gone, and the submission was made before, what is known of it since then.
-async fn named_dataset(state: &ApiState, id: &str, earlier: Option<&FinetuneSnapshot>) -> Result<DatasetRow, Problem> {
-    let known = state.finetunes.store().dataset(id).await?;
-    let earlier = earlier.filter(|earlier| earlier.subject.dataset.as_deref() == Some(id));
-    let stand_in = |earlier: &FinetuneSnapshot| {
-        let totals = SampleTotals { samples: earlier.subject.texts, ..SampleTotals::default() };
-        DatasetRow::gone(id, &totals, earlier.created_at).map_err(Problem::internal)
-    };
-    match (known, earlier) {
-        (Some(dataset), _) => Ok(dataset),
-        (None, Some(earlier)) => stand_in(earlier),
-        (None, None) => Err(DatasetError::Unknown.into()),
-    }
 }
 
 /// Refuses the name of an adapter that the model has: of the settings, or of an earlier fine-tune.
@@ -157,7 +124,7 @@ pub async fn list(
 pub async fn get(
     State(state): State<ApiState>,
     Extension(arrival): Extension<Arrival>,
-    FinetuneId(id): FinetuneId,
+    JobId(id, _): JobId<FinetuneKind>,
 ) -> Result<Response, Problem> {
     let finetune = state.finetunes.get(id).await?;
     finetune_answer(&state, &finetune, arrival.id()).await
@@ -177,7 +144,7 @@ pub async fn get(
 pub async fn cancel(
     State(state): State<ApiState>,
     Extension(arrival): Extension<Arrival>,
-    FinetuneId(id): FinetuneId,
+    JobId(id, _): JobId<FinetuneKind>,
 ) -> Result<Response, Problem> {
     let finetune = state.finetunes.cancel(id).await?;
     finetune_answer(&state, &finetune, arrival.id()).await
@@ -194,7 +161,7 @@ pub async fn cancel(
     params(("id" = String, Path, description = "Id of the fine-tune")),
     responses((status = 204, description = "The fine-tune is gone"), StateProblems)
 )]
-pub async fn delete(State(state): State<ApiState>, FinetuneId(id): FinetuneId) -> Result<StatusCode, Problem> {
+pub async fn delete(State(state): State<ApiState>, JobId(id, _): JobId<FinetuneKind>) -> Result<StatusCode, Problem> {
     state.finetunes.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -220,7 +187,7 @@ pub async fn delete(State(state): State<ApiState>, FinetuneId(id): FinetuneId) -
 )]
 pub async fn events(
     State(state): State<ApiState>,
-    FinetuneId(id): FinetuneId,
+    JobId(id, _): JobId<FinetuneKind>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     job_events::follow(&state, &state.finetunes, id, &headers).await

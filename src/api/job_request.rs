@@ -5,8 +5,8 @@ use super::check::{self, RequestFaults};
 use super::prefer;
 use super::problem::{Kind, Problem};
 use crate::audits::MAX_SAMPLES;
-use crate::datasets::{Sample, SubmittedSamples, columns_error};
-use crate::jobs::{JobError, JobKind, JobSnapshot, Jobs};
+use crate::datasets::{DatasetError, Sample, SubmittedSamples, columns_error};
+use crate::jobs::{JobError, JobKind, JobSnapshot, JobSubject, Jobs};
 use crate::store::DatasetRow;
 use crate::wire::{List, Object, Shaped, TooMany, counted};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -69,6 +69,32 @@ pub fn submitted(
         Some(dataset) => ("/dataset", SubmittedSamples::Dataset(dataset)),
         None => ("/samples", SubmittedSamples::Inline(samples)),
     })
+}
+
+/// The dataset that a submission names, if it names one. Where it is gone, and the submission was made before under the same key,
+/// what is known of it since then.
+///
+/// # Errors
+/// Where there is no such dataset, or the key is that of another submission.
+pub async fn named_dataset<K: JobKind>(
+    jobs: &Jobs<K>,
+    id: Option<&str>,
+    key: Option<&str>,
+) -> Result<Option<DatasetRow>, Problem> {
+    let Some(id) = id else { return Ok(None) };
+    if let Some(dataset) = jobs.store().dataset(id).await? {
+        return Ok(Some(dataset));
+    }
+    let earlier = match key {
+        Some(key) => jobs.submitted_under(key).await?,
+        None => None,
+    };
+    let earlier = earlier.ok_or(DatasetError::Unknown)?;
+    if earlier.subject.dataset() != Some(id) {
+        return Err(JobError::KeyReused.into());
+    }
+    let gone = DatasetRow::gone(id, &earlier.subject.samples(), earlier.created_at);
+    gone.map(Some).map_err(Problem::internal)
 }
 
 /// How long after its submission a job must have ended.

@@ -1,42 +1,26 @@
 //! `/v1/memorization`: submitted, looked at, cancelled, deleted.
 
 use super::extract::JsonBody;
+use super::job_id::JobId;
 use super::memorization_request::MemorizationBody;
 use super::memorization_view::{Memorization, MemorizationList, location};
 use super::middleware::Arrival;
 use super::problem::Problem;
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
 use super::{ApiState, answer, job_events, job_list, job_request};
-use crate::datasets::{DatasetError, SampleTotals};
-use crate::jobs::{JobError, JobKind};
 use crate::memorization::{
     MemorizationError, MemorizationKind, MemorizationRequest, MemorizationSnapshot, NewMemorization, WindowScorer,
 };
 use crate::scorer::ScorerError;
-use crate::store::{DatasetRow, JobStatus};
-use axum::extract::{FromRequestParts, Path, State};
-use axum::http::request::Parts;
+use crate::store::JobStatus;
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use axum::{Extension, Json};
 use std::time::Duration;
-use uuid::Uuid;
 
 /// How long a submission waits to see whether its windows fit the model.
 const FIT_TIME: Duration = Duration::from_secs(2);
-
-/// The id of a memorization job in a path. There is none of an id that is not a UUID.
-pub struct MemorizationId(pub Uuid);
-
-impl<S: Send + Sync> FromRequestParts<S> for MemorizationId {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let text = Path::<String>::from_request_parts(parts, state).await.ok();
-        let id = text.and_then(|Path(text)| text.parse().ok());
-        id.map(Self).ok_or_else(|| JobError::NotFound(MemorizationKind::NAME).into())
-    }
-}
 
 /// Submit a memorization job.
 ///
@@ -77,10 +61,7 @@ pub async fn submit(
     JsonBody(body): JsonBody<MemorizationBody>,
 ) -> Result<Response, Problem> {
     let idempotency_key = job_request::idempotency_key(&headers)?;
-    let dataset = match body.dataset() {
-        Some(id) => Some(named_dataset(&state, id, idempotency_key.as_deref()).await?),
-        None => None,
-    };
+    let dataset = job_request::named_dataset(&state.memorizations, body.dataset(), idempotency_key.as_deref()).await?;
     let checking = state.clone();
     let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
     check_fit(&state, &new.request).await?;
@@ -89,21 +70,6 @@ pub async fn submit(
     let job = job_request::awaited(&state, &state.memorizations, job, &headers).await;
     let body = job_answer(&state, &job, arrival.id()).await?;
     Ok(job_request::accepted(job.status.is_final(), location(job.id), &headers, body))
-}
-
-/// The dataset of this id. Where it is gone, and the submission was made before, what is known of it since then.
-async fn named_dataset(state: &ApiState, id: &str, key: Option<&str>) -> Result<DatasetRow, Problem> {
-    if let Some(dataset) = state.memorizations.store().dataset(id).await? {
-        return Ok(dataset);
-    }
-    let earlier = match key {
-        Some(key) => state.memorizations.submitted_under(key).await?,
-        None => None,
-    };
-    let earlier = earlier.filter(|earlier| earlier.subject.dataset.as_deref() == Some(id));
-    let earlier = earlier.ok_or(DatasetError::Unknown)?;
-    let totals = SampleTotals { samples: earlier.subject.texts, ..SampleTotals::default() };
-    DatasetRow::gone(id, &totals, earlier.created_at).map_err(Problem::internal)
 }
 
 /// Refuses windows that do not fit the model, where it is open by now; otherwise the job finds out.
@@ -160,7 +126,7 @@ pub async fn list(
 pub async fn get(
     State(state): State<ApiState>,
     Extension(arrival): Extension<Arrival>,
-    MemorizationId(id): MemorizationId,
+    JobId(id, _): JobId<MemorizationKind>,
 ) -> Result<Response, Problem> {
     let job = state.memorizations.get(id).await?;
     job_answer(&state, &job, arrival.id()).await
@@ -178,7 +144,7 @@ pub async fn get(
 pub async fn cancel(
     State(state): State<ApiState>,
     Extension(arrival): Extension<Arrival>,
-    MemorizationId(id): MemorizationId,
+    JobId(id, _): JobId<MemorizationKind>,
 ) -> Result<Response, Problem> {
     let job = state.memorizations.cancel(id).await?;
     job_answer(&state, &job, arrival.id()).await
@@ -193,7 +159,10 @@ pub async fn cancel(
     params(("id" = String, Path, description = "Id of the job")),
     responses((status = 204, description = "The job is gone"), StateProblems)
 )]
-pub async fn delete(State(state): State<ApiState>, MemorizationId(id): MemorizationId) -> Result<StatusCode, Problem> {
+pub async fn delete(
+    State(state): State<ApiState>,
+    JobId(id, _): JobId<MemorizationKind>,
+) -> Result<StatusCode, Problem> {
     state.memorizations.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -219,7 +188,7 @@ pub async fn delete(State(state): State<ApiState>, MemorizationId(id): Memorizat
 )]
 pub async fn events(
     State(state): State<ApiState>,
-    MemorizationId(id): MemorizationId,
+    JobId(id, _): JobId<MemorizationKind>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     job_events::follow(&state, &state.memorizations, id, &headers).await

@@ -30,6 +30,7 @@ mod finetunes;
 mod health;
 mod inputs;
 mod job_events;
+mod job_id;
 mod job_list;
 mod job_problems;
 mod job_request;

@@ -1,7 +1,7 @@
 //! The p-values of scored texts against a calibration.
 
 use super::ApiState;
-use super::calibrations::calibration_id;
+use super::job_id::JobId;
 use super::problem::{Kind, Problem};
 use crate::audits::{Calibration, CalibrationKind, CalibrationMismatch};
 use crate::jobs::{JobError, JobKind};
@@ -58,7 +58,7 @@ pub struct CalibrationSize {
 /// # Errors
 /// Where there is none, or it has not succeeded.
 pub async fn named(state: &ApiState, id: &str) -> Result<Arc<Calibration>, Problem> {
-    let id = calibration_id(id)?;
+    let JobId(id, _) = JobId::<CalibrationKind>::parse(id)?;
     let snapshot = state.calibrations.get(id).await?;
     if snapshot.status != JobStatus::Succeeded {
         let detail = "the calibration has not succeeded, so that there are no scores to compare with";

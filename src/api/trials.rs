@@ -1,6 +1,7 @@
 //! `/v1/tests`: submitted, looked at, cancelled, deleted.
 
 use super::extract::JsonBody;
+use super::job_id::JobId;
 use super::middleware::Arrival;
 use super::problem::Problem;
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
@@ -8,28 +9,12 @@ use super::trial_request::TrialBody;
 use super::trial_view::{TrialList, TrialView, location};
 use super::{ApiState, answer, job_events, job_list, job_request};
 use crate::audits::{NewTrial, TrialJob, TrialSubject};
-use crate::datasets::{DatasetError, SampleTotals};
-use crate::jobs::{JobError, JobKind, JobSnapshot};
-use crate::store::{DatasetRow, JobStatus};
-use axum::extract::{FromRequestParts, Path, State};
-use axum::http::request::Parts;
+use crate::jobs::JobSnapshot;
+use crate::store::JobStatus;
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use axum::{Extension, Json};
-use uuid::Uuid;
-
-/// The id of a test in a path. There is no test of an id that is not a UUID.
-pub struct TrialId(pub Uuid);
-
-impl<S: Send + Sync> FromRequestParts<S> for TrialId {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let text = Path::<String>::from_request_parts(parts, state).await.ok();
-        let id = text.and_then(|Path(text)| text.parse().ok());
-        id.map(Self).ok_or_else(|| JobError::NotFound(TrialJob::NAME).into())
-    }
-}
 
 /// Submit a test that needs no threshold.
 ///
@@ -69,14 +54,7 @@ pub async fn submit(
     JsonBody(body): JsonBody<TrialBody>,
 ) -> Result<Response, Problem> {
     let idempotency_key = job_request::idempotency_key(&headers)?;
-    let earlier = match &idempotency_key {
-        Some(key) => state.trials.submitted_under(key).await?,
-        None => None,
-    };
-    let dataset = match body.dataset() {
-        Some(id) => Some(named_dataset(&state, id, earlier.as_ref()).await?),
-        None => None,
-    };
+    let dataset = job_request::named_dataset(&state.trials, body.dataset(), idempotency_key.as_deref()).await?;
     let checking = state.clone();
     let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
     job_request::refuse_lost_work(&state)?;
@@ -84,23 +62,6 @@ pub async fn submit(
     let trial = job_request::awaited(&state, &state.trials, trial, &headers).await;
     let body = trial_answer(&state, &trial, arrival.id()).await?;
     Ok(job_request::accepted(trial.status.is_final(), location(trial.id), &headers, body))
-}
-
-/// The dataset of this id. Where it is gone, and the submission was made before, what is known of it since then.
-async fn named_dataset(
-    state: &ApiState,
-    id: &str,
-    earlier: Option<&JobSnapshot<TrialSubject>>,
-) -> Result<DatasetRow, Problem> {
-    if let Some(dataset) = state.trials.store().dataset(id).await? {
-        return Ok(dataset);
-    }
-    let earlier = earlier.filter(|earlier| earlier.subject.scored.dataset.as_deref() == Some(id));
-    let Some(earlier) = earlier else { return Err(DatasetError::Unknown.into()) };
-    let scored = &earlier.subject.scored;
-    let (samples, members, non_members) = (scored.total, scored.members, scored.non_members);
-    let totals = SampleTotals { samples, members, non_members, ..SampleTotals::default() };
-    DatasetRow::gone(id, &totals, earlier.created_at).map_err(Problem::internal)
 }
 
 /// The test with its report, where there is one.
@@ -151,7 +112,7 @@ pub async fn list(
 pub async fn get(
     State(state): State<ApiState>,
     Extension(arrival): Extension<Arrival>,
-    TrialId(id): TrialId,
+    JobId(id, _): JobId<TrialJob>,
 ) -> Result<Response, Problem> {
     let trial = state.trials.get(id).await?;
     trial_answer(&state, &trial, arrival.id()).await
@@ -169,7 +130,7 @@ pub async fn get(
 pub async fn cancel(
     State(state): State<ApiState>,
     Extension(arrival): Extension<Arrival>,
-    TrialId(id): TrialId,
+    JobId(id, _): JobId<TrialJob>,
 ) -> Result<Response, Problem> {
     let trial = state.trials.cancel(id).await?;
     trial_answer(&state, &trial, arrival.id()).await
@@ -184,7 +145,7 @@ pub async fn cancel(
     params(("id" = String, Path, description = "Id of the test")),
     responses((status = 204, description = "The test is gone"), StateProblems)
 )]
-pub async fn delete(State(state): State<ApiState>, TrialId(id): TrialId) -> Result<StatusCode, Problem> {
+pub async fn delete(State(state): State<ApiState>, JobId(id, _): JobId<TrialJob>) -> Result<StatusCode, Problem> {
     state.trials.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -209,7 +170,7 @@ pub async fn delete(State(state): State<ApiState>, TrialId(id): TrialId) -> Resu
 )]
 pub async fn events(
     State(state): State<ApiState>,
-    TrialId(id): TrialId,
+    JobId(id, _): JobId<TrialJob>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     job_events::follow(&state, &state.trials, id, &headers).await

@@ -42,12 +42,14 @@ pub async fn begin_as<R: DeserializeOwned>(
     let samples = SampleBlocks::of_job(store, job).await?.ok_or_else(JobFailure::dataset_gone)?;
     let noted = Arc::clone(local);
     let progress = move |event: RunEvent| match event {
+        RunEvent::Read { samples } => noted.set_note(Some(json!({ "read": samples }).to_string())),
         RunEvent::Tuned(step) => noted.set_note(Some(json!({ "tuning": step }).to_string())),
         RunEvent::Bound { numerics } => {
             noted.set_note(None);
             noted.set_numerics(numerics);
         }
         RunEvent::Scored { done } => noted.set_done(done),
+        RunEvent::Testing => noted.set_note(Some(json!({ "testing": true }).to_string())),
     };
     Ok(BegunJob { request: Arc::new(request), samples, progress: Box::new(progress) })
 }

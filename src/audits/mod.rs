@@ -72,7 +72,7 @@ pub use report::{
 pub use request::{AuditMetrics, AuditRequest};
 pub use results::{AuditResults, SampleScores};
 pub use run::{AuditOutcome, run};
-pub use run_event::RunEvent;
+pub use run_event::{RunEvent, TuningProgress};
 pub use scored_rows::{ScoreReader, ScoredRow};
 pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens};
 pub use split_outcome::SplitOutcome;
@@ -84,4 +84,4 @@ pub use trials::{
     TrialStatistics, TrialSubject, TrialText, TrialTexts, TrialVerdict, Trials, commitment_fault, run_trial,
     trial_method_faults,
 };
-pub use tuned_splits::{TuningProgress, split_faults};
+pub use tuned_splits::split_faults;

@@ -7,6 +7,8 @@ use super::cluster_ids::dense;
 use super::decisions::add_decisions;
 use super::evidence::{PERMUTATION_SEED, blind_findings, posteriors};
 use super::request::AuditRequest;
+use super::results::AuditResults;
+use super::sample_index::SampleTexts;
 use super::sample_scoring::ScoredSamples;
 use crate::statistics::Shift;
 
@@ -23,13 +25,9 @@ pub fn add_evidence(
 ) -> Result<(), CalibrationMismatch> {
     add_decisions(request, &mut scored.results, calibration, shift)?;
     let ScoredSamples { results, texts, prior } = scored;
-    let rows = &results.rows;
-    let labels: Option<Vec<bool>> = rows.iter().map(|row| row.member).collect();
-    let Some(labels) = labels else { return Ok(()) };
-    let clusters = dense(rows.iter().map(|row| row.cluster));
-    let tokens = rows.iter().map(|row| row.scored_tokens);
-    let (blind, odds) = blind_findings(&labels, &clusters, tokens, &texts.bytes_per_zlib_byte, &texts.words, wanted);
-    (results.blind, results.word_odds) = (Some(blind), odds);
+    let Some(labels) = results.labels() else { return Ok(()) };
+    let clusters = dense(results.rows.iter().map(|row| row.cluster));
+    add_blind_findings(results, texts, &clusters, wanted);
     results.prior_test = prior.finish(PERMUTATION_SEED, wanted);
     let evidence = &request.evidence;
     let primary = results.columns.iter().position(|column| Some(&column.method.label) == evidence.primary.as_ref());
@@ -39,4 +37,20 @@ pub fn add_evidence(
         results.rows.iter_mut().zip(probabilities).for_each(|(row, posterior)| row.posterior = posterior);
     }
     Ok(())
+}
+
+/// Adds what the texts of labelled samples show without a model. Words of texts that are not retained are not shown.
+pub fn add_blind_findings(
+    results: &mut AuditResults,
+    texts: &SampleTexts,
+    clusters: &[usize],
+    wanted: &dyn Fn() -> bool,
+) {
+    let Some(labels) = results.labels() else { return };
+    let tokens = results.rows.iter().map(|row| row.scored_tokens);
+    let (mut blind, odds) = blind_findings(&labels, clusters, tokens, &texts.bytes_per_zlib_byte, &texts.words, wanted);
+    if let Some(words) = blind.words.as_mut().filter(|_| !texts.retained) {
+        words.top_words = None;
+    }
+    (results.blind, results.word_odds) = (Some(blind), odds);
 }

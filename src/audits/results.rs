@@ -106,6 +106,12 @@ impl AuditResults {
     pub fn listed(&self) -> impl Iterator<Item = (usize, &Column)> {
         self.columns.iter().enumerate().filter(|(_, column)| column.listed)
     }
+
+    /// Of each row whether it is a member; none unless all rows have labels.
+    pub fn labels(&self) -> Option<Vec<bool>> {
+        let labels: Option<Vec<bool>> = self.rows.iter().map(|row| row.member).collect();
+        labels.filter(|labels| !labels.is_empty())
+    }
 }
 
 impl SampleScores {

@@ -32,7 +32,8 @@ pub async fn run(
     scorer: &Scorer,
     progress: impl Fn(RunEvent),
 ) -> Result<AuditOutcome, AuditFailure> {
-    let mut scored = score_samples(&request, samples, scorer, progress).await?;
+    let mut scored = score_samples(&request, samples, scorer, &progress).await?;
+    progress(RunEvent::Testing);
     let labelled = scored.results.rows.iter().any(|row| row.member.is_some());
     let shift = match &calibration {
         // Labels say more of words than the calibration does.

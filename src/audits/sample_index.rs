@@ -3,6 +3,7 @@
 
 use super::error::AuditFailure;
 use super::results::SampleScores;
+use super::run_event::RunEvent;
 use crate::datasets::{Sample, SampleBlocks, SampleId};
 use crate::methods::zlib_bytes;
 use crate::scorer::Workers;
@@ -36,28 +37,41 @@ pub struct SampleIndex {
 
 /// What labelled texts show without a model; nothing of texts without labels.
 pub struct SampleTexts {
+    /// Whether the texts may be quoted in a report.
+    pub retained: bool,
     pub words: WordTable,
     /// Of each text its bytes over those that zlib makes of it.
     pub bytes_per_zlib_byte: Vec<f64>,
 }
 
 impl SampleIndex {
-    /// Reads all samples twice; their rows have a place for each of so many columns. What takes long runs on the workers.
+    /// Reads all samples, where they have labels or some are alike twice; their rows have a place for each of so many columns. What
+    /// takes long runs on the workers.
     ///
     /// # Errors
     /// [`AuditFailure`] where they cannot be read.
-    pub async fn read(samples: &SampleBlocks, columns: usize, workers: &Workers) -> Result<Self, AuditFailure> {
+    pub async fn read(
+        samples: &SampleBlocks,
+        columns: usize,
+        workers: &Workers,
+        progress: impl Fn(RunEvent),
+    ) -> Result<Self, AuditFailure> {
         let mut first = FirstPass { columns, ..FirstPass::default() };
         let mut chunks = pin!(samples.samples().ready_chunks(CHUNK));
         while let Some(chunk) = chunks.next().await {
             let chunk = samples_of(chunk)?;
             first = workers.run_behind(move |_| first.with(chunk)).await?;
+            progress(RunEvent::Read { samples: first.rows.len() });
         }
-        let mut second = workers.run_behind(|wanted| SecondPass::new(first, wanted)).await?;
-        let mut chunks = pin!(samples.samples().ready_chunks(CHUNK));
-        while let Some(chunk) = chunks.next().await {
-            let chunk = samples_of(chunk)?;
-            second = workers.run_behind(move |_| second.with(&chunk)).await?;
+        let retained = samples.are_retained();
+        let mut second = workers.run_behind(move |wanted| SecondPass::new(first, retained, wanted)).await?;
+        if second.needs_texts() {
+            let mut chunks = pin!(samples.samples().ready_chunks(CHUNK));
+            while let Some(chunk) = chunks.next().await {
+                let chunk = samples_of(chunk)?;
+                second = workers.run_behind(move |_| second.with(&chunk)).await?;
+                progress(RunEvent::Read { samples: second.index.rows.len() + second.row });
+            }
         }
         Ok(workers.run_behind(|wanted| second.finish(wanted)).await?)
     }
@@ -114,14 +128,19 @@ struct SecondPass {
 }
 
 impl SecondPass {
-    fn new(first: FirstPass, wanted: &dyn Fn() -> bool) -> Self {
+    fn new(first: FirstPass, retained: bool, wanted: &dyn Fn() -> bool) -> Self {
         let FirstPass { rows, is_copy, copies, digest, sketches, documents, .. } = first;
         let labelled = rows.iter().any(|row| row.member.is_some());
-        let texts = SampleTexts { words: WordTable::new(rows.len()), bytes_per_zlib_byte: Vec::new() };
+        let texts = SampleTexts { retained, words: WordTable::new(rows.len()), bytes_per_zlib_byte: Vec::new() };
         let normalized = sketches.iter().map(TextSketch::digest).collect();
         let digest = sha256_address(digest);
         let search = NearDuplicateSearch::new(sketches, &documents, wanted);
         Self { index: SampleIndex { rows, is_copy, copies, digest, normalized, texts }, search, labelled, row: 0 }
+    }
+
+    /// Whether the texts must be read again.
+    fn needs_texts(&self) -> bool {
+        self.labelled || (0..self.index.rows.len()).any(|row| self.search.needs(row))
     }
 
     fn with(mut self, samples: &[Sample]) -> Self {

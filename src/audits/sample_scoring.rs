@@ -39,7 +39,7 @@ pub async fn score_samples(
     scorer: &Scorer,
     progress: impl Fn(RunEvent),
 ) -> Result<ScoredSamples, AuditFailure> {
-    let index = SampleIndex::read(samples, columns(&request.methods).len(), scorer.workers()).await?;
+    let index = SampleIndex::read(samples, columns(&request.methods).len(), scorer.workers(), &progress).await?;
     let step = |step| progress(RunEvent::Tuned(step));
     let tuned = TunedSplits::tune(&request.model, &request.methods, &index, samples, scorer, step).await?;
     let plan = Plan { splits: Arc::clone(&tuned.splits), ..Plan::from(request) };

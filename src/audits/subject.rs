@@ -49,8 +49,20 @@ impl JobSubject for AuditSubject {
         &self.model
     }
 
-    fn texts(&self) -> usize {
-        self.total
+    fn dataset(&self) -> Option<&str> {
+        self.dataset.as_deref()
+    }
+
+    fn samples(&self) -> SampleTotals {
+        SampleTotals {
+            samples: self.total,
+            members: self.members,
+            non_members: self.non_members,
+            groups: 1,
+            grouped: self.total,
+            with_neighbors: self.total,
+            ..SampleTotals::default()
+        }
     }
 
     fn total(&self) -> usize {

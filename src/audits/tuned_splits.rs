@@ -1,6 +1,7 @@
 //! The models that an audit tunes on a share of its own texts, for `fsd`. They are there as long as the audit runs.
 
 use super::error::AuditFailure;
+use super::run_event::TuningProgress;
 use super::sample_index::SampleIndex;
 use super::split::{SplitSample, left_out};
 use super::split_outcome::SplitOutcome;
@@ -13,7 +14,6 @@ use crate::pool::{AdapterDeclaration, AdapterError, AdapterSource, Model, OpenEr
 use crate::retry::{Pauses, until_final};
 use crate::scorer::{Scorer, ScorerError, TunedSplit};
 use futures::TryStreamExt;
-use serde::Serialize;
 use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,15 +23,6 @@ use tokio::sync::watch;
 const MARK: char = '~';
 /// How many characters of an adapter's digest its name has.
 const NAME_DIGITS: usize = 12;
-
-/// How far the tuning of an audit is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct TuningProgress {
-    pub seed: u64,
-    pub step: usize,
-    pub steps: usize,
-    pub loss: f64,
-}
 
 /// The tuned models of an audit.
 pub struct TunedSplits {

@@ -120,6 +120,8 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics, evidence };
     let show = |event| match event {
         RunEvent::Bound { .. } => {}
+        RunEvent::Read { samples } => progress.show(None, format!("read {samples} samples")),
+        RunEvent::Testing => progress.show(None, "permutations and the report".to_owned()),
         RunEvent::Tuned(TuningProgress { seed, step, steps, loss }) => {
             progress.show(None, format!("tuning with seed {seed}: step {step} of {steps}, loss {loss:.4}"));
         }

@@ -2,7 +2,7 @@
 
 use super::sample::Sample;
 use crate::retry::until_final;
-use crate::store::{ClaimedJob, DatasetKey, Store, StoreError};
+use crate::store::{ClaimedJob, DatasetKey, DatasetRow, Store, StoreError};
 use futures::stream::{self, Stream, TryStreamExt};
 use std::sync::Arc;
 
@@ -17,7 +17,12 @@ pub enum SampleBlocks {
     /// In memory.
     Memory(Arc<[Sample]>),
     /// In the store, as a complete dataset.
-    Stored { store: Store, dataset: DatasetKey },
+    Stored {
+        store: Store,
+        dataset: DatasetKey,
+        /// Whether the texts stay when the job has ended.
+        retain: bool,
+    },
 }
 
 /// Makes blocks, as text, of samples that come one after another.
@@ -55,8 +60,23 @@ impl SampleBlocks {
     pub async fn of_job(store: &Store, job: &ClaimedJob) -> Result<Option<Self>, StoreError> {
         let Some(key) = job.dataset else { return Ok(None) };
         let dataset = until_final(StoreError::is_retryable, || store.dataset_of_job(key)).await?;
-        let dataset = dataset.filter(|dataset| dataset.has_texts);
-        Ok(dataset.map(|dataset| Self::Stored { store: store.clone(), dataset: dataset.key }))
+        Ok(dataset.and_then(|dataset| Self::stored(store, &dataset)))
+    }
+
+    /// The samples of a dataset; none where its texts were deleted.
+    #[must_use]
+    pub fn stored(store: &Store, dataset: &DatasetRow) -> Option<Self> {
+        let &DatasetRow { key, retain, has_texts, .. } = dataset;
+        has_texts.then(|| Self::Stored { store: store.clone(), dataset: key, retain })
+    }
+
+    /// Whether the texts may be quoted in what is kept of the job.
+    #[must_use]
+    pub fn are_retained(&self) -> bool {
+        match self {
+            Self::Memory(_) => true,
+            Self::Stored { retain, .. } => *retain,
+        }
     }
 
     /// All samples in order, each with its place from 0.
@@ -76,7 +96,7 @@ impl SampleBlocks {
     async fn block(&self, block: usize) -> Result<Option<Vec<Sample>>, StoreError> {
         match self {
             Self::Memory(samples) => Ok(samples.chunks(BLOCK_SAMPLES).nth(block).map(<[Sample]>::to_vec)),
-            Self::Stored { store, dataset } => {
+            Self::Stored { store, dataset, .. } => {
                 let content = until_final(StoreError::is_retryable, || store.sample_block(*dataset, block)).await?;
                 content.map(|content| parse(&content)).transpose()
             }

@@ -1,5 +1,6 @@
 //! What lists say of a fine-tune.
 
+use crate::datasets::SampleTotals;
 use crate::jobs::JobSubject;
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +29,12 @@ impl JobSubject for FinetuneSubject {
         &self.model
     }
 
-    fn texts(&self) -> usize {
-        self.texts
+    fn dataset(&self) -> Option<&str> {
+        self.dataset.as_deref()
+    }
+
+    fn samples(&self) -> SampleTotals {
+        SampleTotals { samples: self.texts, ..SampleTotals::default() }
     }
 
     fn total(&self) -> usize {

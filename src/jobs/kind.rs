@@ -2,6 +2,7 @@
 
 use super::failure::JobFailure;
 use super::local_run::LocalRun;
+use crate::datasets::SampleTotals;
 use crate::store::{ClaimedJob, JobOutput, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,8 +40,10 @@ pub trait JobSubject: Clone + Default + Serialize + DeserializeOwned + Send + Sy
     fn name(&self) -> Option<&str>;
     /// Id of the model.
     fn model(&self) -> &str;
-    /// How many texts there are.
-    fn texts(&self) -> usize;
+    /// Id of the dataset; none where the samples came with the request.
+    fn dataset(&self) -> Option<&str>;
+    /// How many samples there are. What is not known of them any more is as the job was accepted with.
+    fn samples(&self) -> SampleTotals;
     /// How many parts of the work there are.
     fn total(&self) -> usize;
 }

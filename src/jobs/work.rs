@@ -160,7 +160,7 @@ impl<K: JobKind> Jobs<K> {
         };
         let status = self.finish(job, local, stored).await;
         let subject = subject::<K>(job);
-        let (model, texts, seconds) = (subject.model(), subject.texts(), started.elapsed().as_secs_f64());
+        let (model, texts, seconds) = (subject.model(), subject.samples().samples, started.elapsed().as_secs_f64());
         tracing::info!(job = %job.id, model, texts, tokens, seconds, status, "{} ended", K::NAME);
         Self::count(status);
     }

@@ -1,5 +1,6 @@
 //! What lists say of a memorization job.
 
+use crate::datasets::SampleTotals;
 use crate::jobs::JobSubject;
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +27,12 @@ impl JobSubject for MemorizationSubject {
         &self.model
     }
 
-    fn texts(&self) -> usize {
-        self.total()
+    fn dataset(&self) -> Option<&str> {
+        self.dataset.as_deref()
+    }
+
+    fn samples(&self) -> SampleTotals {
+        SampleTotals { samples: self.texts, ..SampleTotals::default() }
     }
 
     fn total(&self) -> usize {

@@ -1,7 +1,7 @@
 //! Permutation tests of several methods at once, adjusted for their number.
 
 use super::cluster_index::ClusterIndex;
-use crate::random::{index_below, stream};
+use crate::random::{index_below, indices_below, stream};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ const ROUND: usize = 16;
 
 /// Standardised statistics of different columns that differ by less are equal but for rounding.
 const ROUNDING: f64 = 1e-9;
+
+/// So few clusters that the product of four numbers of them is far less than 2^64.
+const FEW_CLUSTERS: u32 = 1 << 15;
 
 /// Columns that are summed at once: 64 bytes of each cluster.
 const LANES: usize = 8;
@@ -236,9 +239,18 @@ fn interleaved(columns: &[Vec<i64>], clusters: usize) -> Vec<[i64; LANES]> {
 /// Moves `count` of `order`, chosen at random, to its beginning: the first steps of Fisher and Yates' shuffle. The
 /// choice is uniform from any order, so also from the one that the last choice left.
 fn choose(order: &mut [u32], count: usize, random: &mut ChaCha8Rng) {
-    for place in 0..count {
-        let other = place + index_below(random, (order.len() - place) as u32) as usize;
-        order.swap(place, other);
+    let mut place = 0;
+    while place < count {
+        let left = (order.len() - place) as u32;
+        let drawn: &[u32] = if left <= FEW_CLUSTERS && place + 4 <= count {
+            &indices_below(random, [left, left - 1, left - 2, left - 3])
+        } else {
+            &[index_below(random, left)]
+        };
+        for other in drawn {
+            order.swap(place, place + *other as usize);
+            place += 1;
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub enum WarningCode {
     Duplicates,
     /// The words of the texts alone tell members from non-members.
     DistributionShift,
+    /// The control has another tokenization, so that methods with weights by position have no control.
+    ControlTokenization,
     /// A class has fewer than 20 clusters of texts, too few for a verdict.
     NoPower,
     /// The calibration is too small for the rates that are asked for.

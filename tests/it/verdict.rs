@@ -1,6 +1,6 @@
 //! What an audit is evidence of.
 
-use crate::common::app::App;
+use crate::common::app::{App, REFERENCE, golden};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -202,5 +202,39 @@ async fn what_is_wrong_with_a_verdict_is_named() {
         let problem = app.post("/v1/audits", &body).await.problem(422);
         let fault = &problem["errors"][0];
         assert!(fault["pointer"] == pointer && fault["detail"].as_str().unwrap().contains(words), "{problem}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_control_of_another_tokenization_is_said_to_leave_methods_out() {
+    let app = App::with(|settings| settings.models.push(golden("other", "gpt2"))).await;
+    let both = samples(&texts(1, 0..6), &texts(0, 0..6));
+    let methods = json!(["loss", { "name": "loss", "pdr": { "decay": "linear", "alpha": 1 }, "label": "weighted" }]);
+    let found = results(&app, &both, json!({ "methods": methods, "control": "other" })).await;
+    let controls: Vec<bool> =
+        found["methods"].as_array().unwrap().iter().map(|method| method["control"].is_object()).collect();
+    assert_eq!(controls, [true, false], "{found}");
+    let warnings = found["warnings"].as_array().unwrap();
+    let warning = warnings.iter().find(|warning| warning["code"] == "control_tokenization").expect("a warning");
+    assert!(warning["detail"].as_str().unwrap().starts_with("`weighted` has no control: the control `other`"));
+    // The same tokenization leaves nothing out.
+    let found = results(&app, &both, json!({ "methods": methods, "control": REFERENCE })).await;
+    assert!(!codes(&found).contains(&"control_tokenization"), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_of_texts_that_are_not_retained_are_not_shown() {
+    let app = demo().await;
+    let lines: String =
+        samples(&texts(1, 0..30), &texts(0, 0..30)).iter().map(|sample| format!("{sample}\n")).collect();
+    for (query, shown) in [("", true), ("?retain=false", false)] {
+        // Another text, so that it is another dataset.
+        let lines = format!("{lines}{}\n", json!({ "text": format!("one more {shown}"), "label": 0 }));
+        let path = format!("/v1/datasets{query}");
+        let dataset = app.post_bytes(&path, Some("application/x-ndjson"), lines.into_bytes()).await.json();
+        let options = json!({ "dataset": dataset["id"], "methods": ["loss"], "metrics": { "fpr_targets": [0.1] } });
+        let audit = app.audit(&options).await.ok();
+        let words = &audit["results"]["blind"]["words"];
+        assert_eq!((words["auroc"].is_number(), words["top_words"].is_object()), (true, shown), "{words}");
     }
 }

@@ -18,7 +18,6 @@ pub async fn load(store: &Store, id: Uuid) -> Result<Option<Calibration>, AuditE
         rows.extend(more);
         block += 1;
     }
-    let dataset = store.dataset_of(id).await?.filter(|dataset| dataset.has_texts);
-    let samples = dataset.map(|dataset| SampleBlocks::Stored { store: store.clone(), dataset: dataset.key });
+    let samples = store.dataset_of(id).await?.and_then(|dataset| SampleBlocks::stored(store, &dataset));
     Ok(Some(Calibration::new(stored.header, rows, samples)))
 }

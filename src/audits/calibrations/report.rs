@@ -24,13 +24,23 @@ pub struct CalibrationReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CalibratedMethod {
     pub label: String,
-    /// Texts that have a score.
-    pub size: usize,
+    /// Texts that have a score; absent until they are scored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<usize>,
     /// Clusters of them; with fewer than 19 there are no p-values.
-    pub clusters: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<usize>,
     /// The smallest p-value that is possible, 1 / (clusters + 1); absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<f64>,
+}
+
+impl CalibratedMethod {
+    /// A method of which nothing is known but its label.
+    #[must_use]
+    pub fn unknown(label: String) -> Self {
+        Self { label, size: None, clusters: None, resolution: None }
+    }
 }
 
 /// The report of these results.
@@ -47,8 +57,8 @@ pub fn calibration_report(results: &AuditResults) -> CalibrationReport {
         let highest = highest(scored.iter().copied());
         CalibratedMethod {
             label,
-            size: scored.len(),
-            clusters: highest.len(),
+            size: Some(scored.len()),
+            clusters: Some(highest.len()),
             resolution: CalibrationScores::new(highest).ok().map(|scores| scores.resolution()),
         }
     };

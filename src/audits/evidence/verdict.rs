@@ -3,7 +3,7 @@
 use super::basis::{Estimate, FEWEST_CLUSTERS, VerdictBasis, VerdictReason};
 use super::placebo::Placebo;
 use super::sentence::sentence;
-use crate::statistics::{PairedDeLong, Shift};
+use crate::statistics::Shift;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strum::Display;
@@ -61,25 +61,21 @@ fn judge(basis: &VerdictBasis) -> (VerdictState, VerdictReason) {
         None => (Inconclusive, VerdictReason::WordsUnknown),
         Some(Shift::None) if low > 0.5 => (Evidence, VerdictReason::AboveChance),
         Some(Shift::None) => (NoEvidence, VerdictReason::NotAboveChance),
-        Some(Shift::Some) if is_above(basis.over_words) => (Evidence, VerdictReason::AboveWords),
+        Some(Shift::Some)
+            if basis.over_words.and_then(|words| words.lower_bound()).is_some_and(|bound| bound > 0.0) =>
+        {
+            (Evidence, VerdictReason::AboveWords)
+        }
         Some(Shift::Some) => (Inconclusive, VerdictReason::NotAboveWords),
         Some(Shift::Total) => (Inconclusive, VerdictReason::TotalShift),
     }
-}
-
-/// Whether the lower bound of a difference is above 0.
-fn is_above(difference: Option<PairedDeLong>) -> bool {
-    let bound = |difference: PairedDeLong| {
-        let fixed = (difference.standard_error == Some(0.0)).then_some(difference.delta);
-        difference.interval.map(|[low, _]| low).or(fixed)
-    };
-    difference.and_then(bound).is_some_and(|bound| bound > 0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::audits::evidence::control::ControlFindings;
+    use crate::statistics::PairedDeLong;
 
     fn control(difference: f64, half: f64, placebos: &[[f64; 2]]) -> ControlFindings {
         let placebo = |interval: &[f64; 2]| Placebo {

@@ -86,6 +86,7 @@ impl JobKind for AuditKind {
         let calibration = named_calibration(store, &request).await?;
         let work = AuditWork { request, samples, calibration, resumed: job.numerics.is_some(), progress };
         let mut outcome = (self.work)(work).await?;
+        local.set_note(None);
         if started_over(job, local) {
             let detail = "the audit was interrupted, and begun anew, since the program, the processor, the device or the files of a \
                           model were others than before; all scores come from what provenance names";

@@ -6,9 +6,8 @@ use crate::audits::jobs::AuditSnapshot;
 use crate::audits::limits::check_cost;
 use crate::audits::request::AuditRequest;
 use crate::audits::subject::AuditSubject;
-use crate::datasets::{SampleTotals, SubmittedSamples};
+use crate::datasets::SubmittedSamples;
 use crate::jobs::{JobError, NewSubmission};
-use crate::store::DatasetRow;
 use std::time::Duration;
 
 /// An audit as it is submitted.
@@ -36,30 +35,5 @@ impl Audits {
         let subject = AuditSubject::new(&request, name, samples.dataset_id(), &totals);
         let job = NewSubmission { subject, request, samples, weight, adapter: None, idempotency_key, timeout };
         Ok(self.enqueue(job).await?)
-    }
-
-    /// What stands in for a dataset that is gone, where this key is that of an audit of it: enough to see whether the same is
-    /// submitted again, which gives that audit.
-    ///
-    /// # Errors
-    /// [`JobError::KeyReused`] where the key is that of another job, or [`JobError::Store`].
-    pub async fn dataset_of_earlier(&self, client_key: &str, dataset: &str) -> Result<Option<DatasetRow>, JobError> {
-        let Some(audit) = self.submitted_under(client_key).await? else { return Ok(None) };
-        let AuditSubject { dataset: earlier, total, members, non_members, .. } = audit.subject;
-        if earlier.as_deref() != Some(dataset) {
-            return Err(JobError::KeyReused);
-        }
-        // What is not known any more was good enough then.
-        let totals = SampleTotals {
-            samples: total,
-            members,
-            non_members,
-            groups: 1,
-            grouped: total,
-            with_neighbors: total,
-            ..SampleTotals::default()
-        };
-        let row = DatasetRow::gone(dataset, &totals, audit.created_at);
-        Ok(Some(row.map_err(|error| JobError::Internal(error.to_string()))?))
     }
 }

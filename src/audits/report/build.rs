@@ -65,7 +65,7 @@ pub fn build_report(
     };
     let clusters = cluster_sizes(results);
     warnings.extend(cautions_of_calibration(request, results));
-    warnings.extend(cautions_of_evidence(results, verdict.as_ref()));
+    warnings.extend(cautions_of_evidence(request, results, verdict.as_ref()));
     Ok(AuditReport {
         samples: SampleCounts {
             total: results.rows.len(),

@@ -1,7 +1,7 @@
 //! The warnings of a report.
 
 use crate::audits::cluster_ids::dense;
-use crate::audits::evidence::{Verdict, VerdictReason};
+use crate::audits::evidence::{Verdict, VerdictReason, is_controllable};
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
 use crate::statistics::{AuditSample, Shift, Warning, WarningCode, method_warnings, warnings};
@@ -44,10 +44,11 @@ pub fn cautions_of_run(results: &AuditResults) -> Option<Warning> {
 }
 
 /// What to be cautious about in what the audit is evidence of.
-pub fn cautions_of_evidence(results: &AuditResults, verdict: Option<&Verdict>) -> Vec<Warning> {
+pub fn cautions_of_evidence(request: &AuditRequest, results: &AuditResults, verdict: Option<&Verdict>) -> Vec<Warning> {
     let no_power = verdict.filter(|verdict| verdict.reasons.contains(&VerdictReason::NoPower));
     let no_power = no_power.map(|verdict| Warning { code: WarningCode::NoPower, detail: verdict.sentence.clone() });
-    duplicates(results).into_iter().chain(distribution_shift(results)).chain(no_power).collect()
+    let all = [duplicates(results), distribution_shift(results), control_tokenization(request, results), no_power];
+    all.into_iter().flatten().collect()
 }
 
 fn duplicates(results: &AuditResults) -> Option<Warning> {
@@ -80,6 +81,27 @@ fn distribution_shift(results: &AuditResults) -> Option<Warning> {
             "the words of the texts alone tell members from non-members (AUROC {:.3}, p = {:.3}): what a method finds may come \
              from that",
             words.auroc, words.p_value
+        ),
+    })
+}
+
+fn control_tokenization(request: &AuditRequest, results: &AuditResults) -> Option<Warning> {
+    let control = request.evidence.control.as_ref()?;
+    let is_left_out =
+        |place: usize| !results.rows.iter().any(|row| row.control.get(place).is_some_and(Option::is_some));
+    let left_out: Vec<String> = results
+        .listed()
+        .filter(|(place, column)| {
+            is_controllable(&column.method, true) && !is_controllable(&column.method, false) && is_left_out(*place)
+        })
+        .map(|(_, column)| format!("`{}`", column.method.label))
+        .collect();
+    (!left_out.is_empty()).then(|| Warning {
+        code: WarningCode::ControlTokenization,
+        detail: format!(
+            "{} has no control: the control `{control}` splits texts into other tokens, so that positions and counts of tokens \
+             are not comparable",
+            left_out.join(", ")
         ),
     })
 }

@@ -29,9 +29,8 @@ pub struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     /// None without labels.
     pub fn new(request: &'a AuditRequest, results: &'a AuditResults) -> Option<Self> {
-        let labels: Option<Vec<bool>> = results.rows.iter().map(|row| row.member).collect();
         let clusters = dense(results.rows.iter().map(|row| row.cluster));
-        Some(Self { request, results, clusters, labels: labels.filter(|labels| !labels.is_empty())? })
+        Some(Self { request, results, clusters, labels: results.labels()? })
     }
 
     /// Whether members score higher than by chance, for each listed method.
@@ -112,7 +111,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// AUROC of a column minus that of the words.
-    fn over_words(&self, place: usize) -> Option<PairedDeLong> {
+    pub fn over_words(&self, place: usize) -> Option<PairedDeLong> {
         let rows = self.results.rows.iter().zip(&self.results.word_odds).enumerate();
         let scored = rows.filter_map(|(row, (sample, &first))| {
             let second = sample.scores[place]?;

@@ -10,12 +10,12 @@ use super::units::{distinct_units, test_units, unit_scores};
 use super::verdict::{TrialVerdict, trial_verdict};
 use crate::audits::cluster_ids::dense;
 use crate::audits::error::AuditFailure;
-use crate::audits::evidence::{CONFIDENCE, blind_findings};
 use crate::audits::report::{Evidence, cautions_of_evidence, provenance};
+use crate::audits::request::AuditRequest;
+use crate::audits::result_evidence::add_blind_findings;
 use crate::audits::results::AuditResults;
-use crate::audits::sample_index::SampleTexts;
 use crate::audits::sample_scoring::ScoredSamples;
-use crate::statistics::{AuditSample, HypothesisError, PairedScore, Warning, WarningCode, delong, holm, warnings};
+use crate::statistics::{AuditSample, HypothesisError, Warning, WarningCode, holm, warnings};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub fn trial_report(
     let clusters = dense(results.rows.iter().map(|row| row.cluster));
     let kind = request.layout.kind();
     if kind == TrialKind::Dataset {
-        add_words(&mut results, &texts, &clusters, wanted);
+        add_blind_findings(&mut results, &texts, &clusters, wanted);
     }
     let unit_count = units.len();
     let tested = TestedSamples {
@@ -62,20 +62,10 @@ pub fn trial_report(
         blind: results.blind.clone(),
         commitment: request.commitment.clone(),
         verdict,
-        warnings: cautions_of_trial(kind, &results),
+        warnings: cautions_of_trial(&request.scoring, kind, &results),
         usage: results.usage,
         provenance: provenance(&request.scoring, &results),
     })
-}
-
-/// What the texts show without a model.
-fn add_words(results: &mut AuditResults, texts: &SampleTexts, clusters: &[usize], wanted: &dyn Fn() -> bool) {
-    let labels: Option<Vec<bool>> = results.rows.iter().map(|row| row.member).collect();
-    let Some(labels) = labels else { return };
-    let tokens = results.rows.iter().map(|row| row.scored_tokens);
-    let lengths = &texts.bytes_per_zlib_byte;
-    let (blind, odds) = blind_findings(&labels, clusters, tokens, lengths, &texts.words, wanted);
-    (results.blind, results.word_odds) = (Some(blind), odds);
 }
 
 /// The scored samples of a test.
@@ -149,7 +139,9 @@ impl TestedSamples<'_> {
         let texts = TextControls {
             control: method.control.as_ref(),
             shift: words.map(|words| words.shift),
-            above_words: self.is_above_words(place),
+            above_words: Evidence::new(&self.request.scoring, self.results)
+                .and_then(|evidence| evidence.over_words(place)?.lower_bound())
+                .is_some_and(|bound| bound > 0.0),
         };
         Some(trial_verdict(&TrialBasis {
             kind,
@@ -160,19 +152,6 @@ impl TestedSamples<'_> {
             commitment: self.request.commitment.as_ref(),
             texts: (kind == TrialKind::Dataset).then_some(texts),
         }))
-    }
-
-    /// Whether the lower 95 % bound of the AUROC of a column minus that of the words is above 0.
-    fn is_above_words(&self, place: usize) -> bool {
-        let rows = self.results.rows.iter().zip(&self.results.word_odds).zip(&self.clusters);
-        let scored = rows.filter_map(|((row, &first), &cluster)| {
-            let second = row.scores[place]?;
-            Some((PairedScore { member: row.member?, first, second }, cluster))
-        });
-        let (samples, clusters): (Vec<PairedScore>, Vec<usize>) = scored.unzip();
-        let Ok(compared) = delong(&samples, &clusters, CONFIDENCE) else { return false };
-        let fixed = (compared.standard_error == Some(0.0)).then_some(compared.delta);
-        compared.interval.map(|[low, _]| low).or(fixed).is_some_and(|bound| bound > 0.0)
     }
 
     /// The texts without a score, each once. The orders of a shard are one.
@@ -209,7 +188,7 @@ fn adjust(methods: &mut [TrialMethod], primary: Option<&Arc<str>>) {
 }
 
 /// What to be cautious about. Texts that are compared with rewrites of themselves are nearly equal and of one length by design.
-fn cautions_of_trial(kind: TrialKind, results: &AuditResults) -> Vec<Warning> {
+fn cautions_of_trial(request: &AuditRequest, kind: TrialKind, results: &AuditResults) -> Vec<Warning> {
     let samples: Vec<AuditSample> = (results.rows.iter())
         .map(|row| AuditSample {
             text: row.text.as_bytes(),
@@ -225,7 +204,7 @@ fn cautions_of_trial(kind: TrialKind, results: &AuditResults) -> Vec<Warning> {
     };
     let mut all: Vec<Warning> = warnings(&samples, &[]).into_iter().filter(is_of_kind).collect();
     if kind == TrialKind::Dataset {
-        all.extend(cautions_of_evidence(results, None));
+        all.extend(cautions_of_evidence(request, results, None));
     }
     all
 }

@@ -21,7 +21,8 @@ pub async fn run_trial(
     scorer: &Scorer,
     progress: impl Fn(RunEvent),
 ) -> Result<TrialReport, AuditFailure> {
-    let scored = score_samples(&request.scoring, samples, scorer, progress).await?;
+    let scored = score_samples(&request.scoring, samples, scorer, &progress).await?;
+    progress(RunEvent::Testing);
     // Permutations over many documents are no work for the async runtime's threads.
     scorer.workers().run_behind(move |wanted| trial_report(&request, scored, wanted)).await?
 }

@@ -16,7 +16,7 @@ pub fn sentence(basis: &TrialBasis, state: VerdictState, reasons: &[TrialReason]
 }
 
 fn explanation(basis: &TrialBasis, reason: TrialReason) -> String {
-    let (primary, claim, units) = (basis.primary, claim(basis.kind), units(basis.kind));
+    let (primary, claim, units) = (basis.primary, claim(basis.kind), units(basis.kind, basis.tested));
     let p_value = basis.p_value.map_or_else(|| "no p-value".to_owned(), |p_value| format!("p = {p_value:.2e}"));
     let result = format!("by `{primary}` {claim} ({p_value}, {} {units})", basis.tested);
     match reason {
@@ -82,12 +82,16 @@ fn claim(kind: TrialKind) -> &'static str {
 }
 
 /// What is counted.
-fn units(kind: TrialKind) -> &'static str {
-    match kind {
-        TrialKind::Dataset => "distinct texts",
-        TrialKind::Paired => "documents",
-        TrialKind::Rank => "canaries",
-        TrialKind::Order => "shards",
+fn units(kind: TrialKind, count: usize) -> &'static str {
+    match (kind, count) {
+        (TrialKind::Dataset, 1) => "distinct text",
+        (TrialKind::Dataset, _) => "distinct texts",
+        (TrialKind::Paired, 1) => "document",
+        (TrialKind::Paired, _) => "documents",
+        (TrialKind::Rank, 1) => "canary",
+        (TrialKind::Rank, _) => "canaries",
+        (TrialKind::Order, 1) => "shard",
+        (TrialKind::Order, _) => "shards",
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::kind::TrialKind;
 use crate::audits::subject::AuditSubject;
+use crate::datasets::SampleTotals;
 use crate::jobs::JobSubject;
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +23,12 @@ impl JobSubject for TrialSubject {
         self.scored.model()
     }
 
-    fn texts(&self) -> usize {
-        self.scored.texts()
+    fn dataset(&self) -> Option<&str> {
+        self.scored.dataset()
+    }
+
+    fn samples(&self) -> SampleTotals {
+        self.scored.samples()
     }
 
     fn total(&self) -> usize {

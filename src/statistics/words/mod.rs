@@ -56,6 +56,9 @@ pub struct WordsBaseline {
     pub p_value: f64,
     /// How far the words of the classes differ.
     pub shift: Shift,
+    /// Texts of which only the first words count, for their length; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub truncated_texts: Option<usize>,
     /// The words that differ most; absent where texts are not retained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_words: Option<TopWords>,
@@ -128,6 +131,7 @@ pub fn words_baseline(
         interval: (standard_error > 0.0).then(|| interval.map(|bound| bound.clamp(0.0, 1.0))),
         p_value,
         shift: Shift::new(auroc, p_value),
+        truncated_texts: Some(table.truncated_texts()).filter(|texts| *texts > 0),
         top_words: Some(TopWords::new(table, &columns, labels, &clusters.numbers)),
     };
     Some(WordsFit { baseline, log_odds })

@@ -158,6 +158,7 @@ fn a_report_says_what_it_knows() {
         interval: None,
         p_value: 0.06,
         shift: Shift::new(0.95, 0.06),
+        truncated_texts: None,
         top_words: None,
     };
     let json = serde_json::to_string(&baseline).expect("JSON");
