@@ -2,6 +2,7 @@
 
 mod budgets;
 mod ending;
+mod entry_control;
 mod service_jobs;
 
 use crate::api;
@@ -14,16 +15,17 @@ use crate::models::files::ModelFiles;
 use crate::models::kernels::simd;
 use crate::pool::{AdapterDeclaration, AdapterSource, Declaration, Model, Opener, Origin, Pool};
 use crate::scorer::{Scorer, Workers, load_token_counts};
+use crate::server::{ConnectionLimits, Listener, Tls, connection_limit};
 use crate::store::Store;
 use crate::telemetry::MetricsExporter;
 use anyhow::{Context, Result, bail};
 use budgets::BudgetFiles;
 use ending::{Ending, impatience};
+pub use entry_control::EntryControl;
 pub use service_jobs::ServiceJobs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// Token budgets where the settings say `auto`.
@@ -53,6 +55,9 @@ const GPU_BUDGETS: Budgets = Budgets {
     time: Duration::from_secs(5),
     queue: 1 << 23,
 };
+
+/// Connections to the address of the metrics, at once.
+const METRICS_CONNECTIONS: usize = 64;
 
 /// The part of a device's memory that the models may take where the settings say `auto`.
 const MEMORY_SHARE: f64 = 0.8;
@@ -107,7 +112,8 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Opt
     let engine = Engine::start(pool, device_slots, engine)?;
     let workers = Workers::new(settings.engine.threads)?;
     let of_texts = settings.engine.cache.as_u64() / TEXTS_OF_CACHE;
-    Ok(Scorer::new(engine, token_counts, workers, of_texts, settings.limits.text.as_u64()))
+    let scorer = Scorer::new(engine, token_counts, workers, of_texts, settings.limits.text.as_u64());
+    Ok(scorer.sharing_cache(settings.auth.share_cache))
 }
 
 /// How the files of models are opened: those of the Hub are fetched first, if its settings can be used.
@@ -231,16 +237,26 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
         let metrics = metrics.clone();
         async move { metrics.run_upkeep().await }
     });
-    let address = (settings.server.host.as_str(), settings.server.port);
-    let listener =
-        TcpListener::bind(address).await.with_context(|| format!("cannot listen on {}:{}", address.0, address.1))?;
+    refuse_strangers(&settings)?;
+    let entry = EntryControl::open(&settings)?;
+    let listener = listen(&settings, entry.tls.clone()).await?;
+    let metrics_listener = listen_for_metrics(&settings).await?;
     let store = open_store(&settings).await?;
     settings.engine.disk_cache = settings.engine.disk_cache.or_else(|| settings.store.statistics());
     let scorer = start_scorer(&settings, hub(), budget_directory())?;
     let engine = scorer.engine().clone();
     let jobs = ServiceJobs::start(&scorer, &store, &settings).await?;
-    let state = api::ApiState::new(scorer, jobs.routed.clone(), metrics, &settings);
-    tracing::info!("listening on http://{}, documentation at /docs", listener.local_addr()?);
+    let state = entry.guard(api::ApiState::new(scorer, jobs.routed.clone(), metrics, &settings));
+    tokio::spawn(entry.clone().reload_on_hangup());
+    let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
+    tracing::info!("listening on {scheme}://{}, documentation at /docs", listener.address()?);
+    match &metrics_listener {
+        Some(listener) => tracing::info!("metrics at http://{}/metrics", listener.address()?),
+        None if settings.auth.keys.is_some() => {
+            tracing::warn!("there are keys and no `server.metrics`: nobody sees the metrics")
+        }
+        None => {}
+    }
     tokio::spawn(report_loading(engine.clone()));
 
     let (lost, grace) = (engine.clone(), settings.server.request_timeout);
@@ -254,22 +270,68 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
             jobs.shutdown().await;
         }
     });
-    let server = axum::serve(listener, api::router(state)).with_graceful_shutdown(ending.listener_closes());
+    if let Some(listener) = metrics_listener {
+        // To the end: who watches the service sees it drain.
+        tokio::spawn(listener.serve(api::metrics_router(state.clone()), std::future::pending()));
+    }
+    let server = listener.serve(api::router(state), ending.listener_closes());
     tokio::select! {
-        ended = async { server.await } => ended.context("the server failed")?,
+        () = server => {}
         why = lost.device_lost() => bail!("the device is lost: {why}"),
         () = impatience(closing, grace) => tracing::warn!("requests were still open and are cut off"),
     }
     jobs_end.await?;
+    tokio::task::spawn_blocking(move || entry.finish()).await?;
     store.close().await;
     tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO)).await?;
     tracing::info!("stopped");
     Ok(())
 }
 
+/// Refuses to serve others than this machine without keys, unless the settings ask for it.
+fn refuse_strangers(settings: &Settings) -> Result<()> {
+    let config::ServerSettings { host, insecure_no_auth, .. } = &settings.server;
+    if settings.server.is_local() || settings.auth.keys.is_some() || *insecure_no_auth {
+        return Ok(());
+    }
+    bail!(
+        "`server.host` is {host}, so that other machines reach the service, and it asks nobody for a key: make keys with \
+         `pdr-audit key new` and name their file in `auth.keys`, or say --insecure-no-auth where only trusted programs reach it"
+    )
+}
+
+async fn listen(settings: &Settings, tls: Option<Tls>) -> Result<Listener> {
+    let server = &settings.server;
+    let limits = ConnectionLimits {
+        header_timeout: server.header_timeout,
+        write_timeout: server.write_timeout,
+        connections: connection_limit(server.connections),
+    };
+    if let Some(wanted) = server.connections.filter(|wanted| *wanted > limits.connections) {
+        let possible = limits.connections;
+        tracing::warn!(
+            wanted,
+            possible,
+            "`server.connections` is more than the files that the process may open are enough for"
+        );
+    }
+    let (host, port) = (server.host.as_str(), server.port);
+    Listener::bind((host, port), limits, tls).await.with_context(|| format!("cannot listen on {host}:{port}"))
+}
+
+async fn listen_for_metrics(settings: &Settings) -> Result<Option<Listener>> {
+    let Some(address) = settings.server.metrics else { return Ok(None) };
+    let config::ServerSettings { header_timeout, write_timeout, .. } = settings.server;
+    let limits = ConnectionLimits { header_timeout, write_timeout, connections: METRICS_CONNECTIONS };
+    let (host, port) = (address.ip().to_string(), address.port());
+    let bound = Listener::bind((&host, port), limits, None).await;
+    bound.map(Some).with_context(|| format!("`server.metrics`: cannot listen on {address}"))
+}
+
 /// Opens the store, and says where it is.
 async fn open_store(settings: &Settings) -> Result<Store> {
     let store = Store::open(settings.store.url.as_ref()).await.context("`store.url`")?;
+    store.limit_memory(settings.store.memory.as_u64()).await.context("`store.memory`")?;
     match &settings.store.url {
         None => tracing::info!(
             "audits, fine-tunes and datasets live in memory and end with the process (`store.url` is not set)"

@@ -14,8 +14,10 @@ pub mod texts;
 pub mod token_stats;
 pub mod wire;
 
+pub mod access;
 pub mod methods;
 pub mod models;
+pub mod server;
 pub mod statistics;
 pub mod tokenizer;
 

@@ -5,9 +5,10 @@ use candle_core::DType;
 use futures::{StreamExt, TryStreamExt, stream};
 use pdr_audit::api::{self, ApiState};
 use pdr_audit::app::ServiceJobs;
-use pdr_audit::config::{Overrides, Settings};
+use pdr_audit::config::{Overrides, ServerSettings, Settings};
 use pdr_audit::methods::{Scope, parse_list, resolve};
 use pdr_audit::scorer::{IN_FLIGHT, Input, Overflow, Plan, Scorer};
+use pdr_audit::server::{ConnectionLimits, Listener};
 use pdr_audit::store::Store;
 use pdr_audit::telemetry::MetricsExporter;
 use serde_json::json;
@@ -62,9 +63,11 @@ impl Service {
         let plan = Plan { model, methods, overflow: Overflow::Error, tokens: false, splits: Arc::new([]) };
         let jobs = ServiceJobs::start(&scorer, &Store::open(None).await?, &settings).await?;
         let state = ApiState::new(scorer.clone(), jobs.routed, metrics, &settings);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-        let url = format!("http://{}/v1/score", listener.local_addr()?);
-        tokio::spawn(async move { axum::serve(listener, api::router(state)).await });
+        let ServerSettings { header_timeout, write_timeout, .. } = settings.server;
+        let limits = ConnectionLimits { header_timeout, write_timeout, connections: 1_000 };
+        let listener = Listener::bind(("127.0.0.1", 0), limits, None).await?;
+        let url = format!("http://{}/v1/score", listener.address()?);
+        tokio::spawn(listener.serve(api::router(state), std::future::pending()));
         Ok(Self { url, client: reqwest::Client::new(), scorer, plan, texts: texts.to_vec() })
     }
 

@@ -1,5 +1,7 @@
 //! `/v1/audits/{id}/compare/{other}`: how two audits differ on the samples that both have.
 
+use super::client_state::ClientState;
+use super::extract::PathNames;
 use super::job_id::JobId;
 use super::problem::{Kind, Problem};
 use super::problems::StateProblems;
@@ -7,7 +9,6 @@ use super::{ApiState, answer};
 use crate::audits::{AuditError, AuditKind, LoadedScores, MethodDifference, PairedSamples, audit_difference};
 use crate::pool::ModelInfo;
 use crate::statistics::Bootstrap;
-use axum::extract::{Path, State};
 use axum::response::Response;
 use serde::Serialize;
 use tokio::sync::Semaphore;
@@ -59,7 +60,10 @@ pub struct PairedCounts {
     params(("id" = String, Path, description = "Id of audit a"), ("other" = String, Path, description = "Id of audit b")),
     responses((status = 200, description = "How b differs from a", body = AuditComparison), StateProblems)
 )]
-pub async fn compare(State(state): State<ApiState>, Path((a, b)): Path<(String, String)>) -> Result<Response, Problem> {
+pub async fn compare(
+    ClientState(state): ClientState,
+    PathNames((a, b)): PathNames<(String, String)>,
+) -> Result<Response, Problem> {
     let ids = [JobId::<AuditKind>::parse(&a)?.0, JobId::<AuditKind>::parse(&b)?.0];
     // Fails only where the semaphore is closed, which it never is.
     let _place = COMPARISONS.acquire().await.map_err(Problem::internal)?;

@@ -3,6 +3,7 @@
 use super::audit_request::AuditBody;
 use super::audit_scores;
 use super::audit_view::{Audit, AuditList, location};
+use super::client_state::ClientState;
 use super::datasets::DatasetFile;
 use super::extract::JsonBody;
 use super::job_id::JobId;
@@ -16,7 +17,6 @@ use crate::audits::{AuditKind, AuditRequest, AuditSnapshot, Calibration, Calibra
 use crate::datasets::SubmittedSamples;
 use crate::scorer::{Plan, ScorerError};
 use crate::store::JobStatus;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use axum::{Extension, Json};
@@ -57,7 +57,7 @@ const FIT_TIME: Duration = Duration::from_secs(2);
     ),
 )]
 pub async fn submit(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     headers: HeaderMap,
     JsonBody(body): JsonBody<AuditBody>,
@@ -79,7 +79,7 @@ pub async fn submit(
     let audit = state.audits.submit(NewAudit { idempotency_key, ..new }).await?;
     let audit = job_request::awaited(&state, &state.audits, audit, &headers).await;
     let body = audit_answer(&state, &audit, arrival.id()).await?;
-    Ok(job_request::accepted(audit.status.is_final(), location(audit.id), &headers, body))
+    Ok(job_request::accepted(&audit, location(audit.id), &headers, body))
 }
 
 /// The audit with its report, where there is one.
@@ -117,7 +117,7 @@ async fn check_fit(state: &ApiState, request: &AuditRequest, calibration: Option
     responses((status = 200, description = "The audits without their results, newest first", body = AuditList), ListProblems)
 )]
 pub async fn list(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     uri: Uri,
 ) -> Result<Json<AuditList>, Problem> {
@@ -135,7 +135,7 @@ pub async fn list(
     responses((status = 200, description = "The audit as it stands", body = Audit), LookProblems)
 )]
 pub async fn get(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<AuditKind>,
 ) -> Result<Response, Problem> {
@@ -168,7 +168,7 @@ pub async fn get(
     )
 )]
 pub async fn scores(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     JobId(id, _): JobId<AuditKind>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -192,7 +192,7 @@ pub async fn scores(
     responses((status = 200, description = "The audit, stopped", body = Audit), StateProblems)
 )]
 pub async fn cancel(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<AuditKind>,
 ) -> Result<Response, Problem> {
@@ -209,7 +209,7 @@ pub async fn cancel(
     params(("id" = String, Path, description = "Id of the audit")),
     responses((status = 204, description = "The audit is gone"), StateProblems)
 )]
-pub async fn delete(State(state): State<ApiState>, JobId(id, _): JobId<AuditKind>) -> Result<StatusCode, Problem> {
+pub async fn delete(ClientState(state): ClientState, JobId(id, _): JobId<AuditKind>) -> Result<StatusCode, Problem> {
     state.audits.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -228,12 +228,12 @@ pub async fn delete(State(state): State<ApiState>, JobId(id, _): JobId<AuditKind
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen", example = "7")
     ),
     responses(
-        (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "The events, each with `id`, `event` and `data`, which is JSON", content_type = "text/event-stream"),
         LookProblems
     )
 )]
 pub async fn events(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     JobId(id, _): JobId<AuditKind>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

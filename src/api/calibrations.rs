@@ -2,6 +2,7 @@
 
 use super::calibration_request::CalibrationBody;
 use super::calibration_view::{CalibrationList, CalibrationView, location};
+use super::client_state::ClientState;
 use super::extract::JsonBody;
 use super::job_id::JobId;
 use super::middleware::Arrival;
@@ -10,7 +11,6 @@ use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems}
 use super::{ApiState, answer, job_events, job_list, job_request};
 use crate::audits::{AuditSnapshot, CalibrationKind, NewCalibration};
 use crate::store::JobStatus;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use axum::{Extension, Json};
@@ -44,7 +44,7 @@ use axum::{Extension, Json};
     ),
 )]
 pub async fn submit(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     headers: HeaderMap,
     JsonBody(body): JsonBody<CalibrationBody>,
@@ -57,7 +57,7 @@ pub async fn submit(
     let calibration = state.calibrations.submit(NewCalibration { idempotency_key, ..new }).await?;
     let calibration = job_request::awaited(&state, &state.calibrations, calibration, &headers).await;
     let body = calibration_answer(&state, &calibration, arrival.id()).await?;
-    Ok(job_request::accepted(calibration.status.is_final(), location(calibration.id), &headers, body))
+    Ok(job_request::accepted(&calibration, location(calibration.id), &headers, body))
 }
 
 /// The calibration with its report, where there is one.
@@ -88,7 +88,7 @@ async fn calibration_answer(
     responses((status = 200, description = "The calibrations, newest first, without sizes", body = CalibrationList), ListProblems)
 )]
 pub async fn list(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     uri: Uri,
 ) -> Result<Json<CalibrationList>, Problem> {
@@ -106,7 +106,7 @@ pub async fn list(
     responses((status = 200, description = "The calibration as it stands", body = CalibrationView), LookProblems)
 )]
 pub async fn get(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<CalibrationKind>,
 ) -> Result<Response, Problem> {
@@ -124,7 +124,7 @@ pub async fn get(
     responses((status = 200, description = "The calibration, stopped", body = CalibrationView), StateProblems)
 )]
 pub async fn cancel(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<CalibrationKind>,
 ) -> Result<Response, Problem> {
@@ -144,7 +144,7 @@ pub async fn cancel(
     responses((status = 204, description = "The calibration is gone"), StateProblems)
 )]
 pub async fn delete(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     JobId(id, _): JobId<CalibrationKind>,
 ) -> Result<StatusCode, Problem> {
     state.calibrations.delete(id).await?;
@@ -165,12 +165,12 @@ pub async fn delete(
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen", example = "7")
     ),
     responses(
-        (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "The events, each with `id`, `event` and `data`, which is JSON", content_type = "text/event-stream"),
         LookProblems
     )
 )]
 pub async fn events(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     JobId(id, _): JobId<CalibrationKind>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

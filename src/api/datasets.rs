@@ -1,6 +1,8 @@
 //! `/v1/datasets`: uploaded, listed, looked at, deleted.
 
 use super::ApiState;
+use super::client_state::ClientState;
+use super::extract::PathNames;
 use super::page_query::PageQuery;
 use super::problem::{Kind, Problem};
 use super::problems::{DatasetProblems, ListProblems, LookProblems, StateProblems};
@@ -11,10 +13,10 @@ use crate::samples::{ColumnNames, DatasetOptions, FileKind, ReadOptions};
 use crate::store::DatasetRow;
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use std::sync::Arc;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
@@ -113,14 +115,19 @@ impl Dataset {
     )
 )]
 pub async fn upload(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     uri: Uri,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let options = upload_options(&state, &uri, &headers)?;
+    let upload = Arc::clone(&state.uploads).try_acquire_owned();
+    let upload =
+        upload.map_err(|_| Problem::new(Kind::Unavailable, "as many datasets are being uploaded as may be at once"))?;
     let encoded = store_body(&state, body, options).await?;
-    let row = state.audits.store().dataset(&encoded.id).await?;
+    drop(upload);
+    state.note.update(|work| work.dataset = Some(encoded.id.clone()));
+    let row = state.audits.store().dataset(state.audits.client(), &encoded.id).await?;
     let row = row.ok_or_else(|| Problem::internal("a dataset that was stored is not there"))?;
     let dataset = Dataset::new(row)?;
     let location = format!("/v1/datasets/{}", dataset.id);
@@ -139,9 +146,9 @@ pub async fn upload(
     ),
     responses((status = 200, description = "The datasets, newest first", body = DatasetList), ListProblems)
 )]
-pub async fn list(State(state): State<ApiState>, uri: Uri) -> Result<Json<DatasetList>, Problem> {
+pub async fn list(ClientState(state): ClientState, uri: Uri) -> Result<Json<DatasetList>, Problem> {
     let PageQuery { after, limit } = PageQuery::read(&uri)?;
-    let rows = state.audits.store().datasets(after, limit + 1).await?;
+    let rows = state.audits.store().datasets(state.audits.client(), after, limit + 1).await?;
     let has_more = rows.len() > limit;
     let rows: Vec<DatasetRow> = rows.into_iter().take(limit).collect();
     let next = rows.last().map(|row| row.key.to_string()).filter(|_| has_more);
@@ -158,8 +165,10 @@ pub async fn list(State(state): State<ApiState>, uri: Uri) -> Result<Json<Datase
     params(("id" = String, Path, description = "Id of the dataset")),
     responses((status = 200, description = "The dataset", body = Dataset), LookProblems)
 )]
-pub async fn get(State(state): State<ApiState>, Path(id): Path<String>) -> Result<Json<Dataset>, Problem> {
-    Ok(Json(Dataset::new(state.audits.store().dataset(&id).await?.ok_or(DatasetError::Unknown)?)?))
+pub async fn get(ClientState(state): ClientState, PathNames(id): PathNames<String>) -> Result<Json<Dataset>, Problem> {
+    Ok(Json(Dataset::new(
+        state.audits.store().dataset(state.audits.client(), &id).await?.ok_or(DatasetError::Unknown)?,
+    )?))
 }
 
 /// Delete a dataset.
@@ -173,8 +182,11 @@ pub async fn get(State(state): State<ApiState>, Path(id): Path<String>) -> Resul
     params(("id" = String, Path, description = "Id of the dataset")),
     responses((status = 204, description = "The dataset is gone"), StateProblems)
 )]
-pub async fn delete(State(state): State<ApiState>, Path(id): Path<String>) -> Result<StatusCode, Problem> {
-    let dataset = state.audits.store().dataset(&id).await?.ok_or(DatasetError::Unknown)?;
+pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<String>) -> Result<StatusCode, Problem> {
+    state.note.update(|work| work.dataset = Some(id.clone()));
+    // Its own: another's of the same content stays, also where the request comes twice.
+    let owner = state.audits.client().alone();
+    let dataset = state.audits.store().dataset(&owner, &id).await?.ok_or(DatasetError::Unknown)?;
     // In a task of its own: a client that goes away must not leave one half done.
     let deleting = tokio::spawn(async move {
         if !state.audits.store().delete_dataset(dataset.key).await? {

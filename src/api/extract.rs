@@ -3,13 +3,15 @@
 //! Not JSON by its header 415, too long 413, too slow 408, not JSON by its bytes 400 with line and column, not what the
 //! route takes 422 with a JSON pointer.
 
-use super::ApiState;
+use super::body_budget::BodyShare;
+use super::client_state::RouterState;
 use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use crate::config::LimitSettings;
-use crate::wire::{Object, pointer};
+use crate::wire::{Object, in_words, pointer};
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
@@ -20,6 +22,18 @@ use std::time::Instant;
 
 /// A JSON body as `T`.
 pub struct JsonBody<T>(pub T);
+
+/// What a path names, decoded. Bytes that are no text name nothing.
+pub struct PathNames<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathNames<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let names = Path::<T>::from_request_parts(parts, state).await;
+        names.map(|Path(names)| Self(names)).map_err(|_| Problem::new(Kind::NotFound, "the path is not text in UTF-8"))
+    }
+}
 
 /// What a route reads out of a JSON body. Whatever serde can read by itself is read as an object.
 pub trait RequestBody: Sized {
@@ -33,27 +47,40 @@ impl<T: DeserializeOwned> RequestBody for T {
     }
 }
 
-impl<T: RequestBody + Send + 'static> FromRequest<ApiState> for JsonBody<T> {
+impl<T: RequestBody + Send + 'static> FromRequest<RouterState> for JsonBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
+    async fn from_request(request: Request, RouterState(state): &RouterState) -> Result<Self, Problem> {
         let deadline = Arrival::from_extensions(request.extensions()).deadline(state.request_timeout);
-        let bytes = read(request, state.body_limit, deadline).await?;
+        let mut share = state.bodies.begin();
+        let bytes = read(request, state.body_limit, deadline, &mut share).await?;
         // A body of megabytes takes too long for the threads that answer everybody.
         let limits = state.limits.clone();
-        state.scorer.workers().run(move || parse(&bytes, &limits)).await?.map(Self)
+        let parsed = state.scorer.workers().run(move || parse(&bytes, &limits)).await?.map(Self);
+        drop(share);
+        parsed
     }
 }
 
 /// The bytes of the body.
-async fn read(request: Request, limit: u64, deadline: Option<Instant>) -> Result<Bytes, Problem> {
+async fn read(
+    request: Request,
+    limit: u64,
+    deadline: Option<Instant>,
+    share: &mut BodyShare,
+) -> Result<Bytes, Problem> {
     let (head, body) = request.into_parts();
     let acceptable = match check(&head.headers, limit) {
         // The client waits for leave to send the body, and gets none.
         Err(problem) if head.headers.contains_key(header::EXPECT) => return Err(problem),
         acceptable => acceptable,
     };
-    let collected = collect(body, limit);
+    let announced = content_length(&head.headers);
+    // Who announces more than would be read to the end is told so at once.
+    if announced.is_some_and(|length| length > limit.saturating_mul(2)) {
+        return Err(too_long(limit));
+    }
+    let collected = collect(body, limit, share);
     let collected = match deadline {
         Some(at) => tokio::time::timeout_at(at.into(), collected).await.map_err(|_| too_slow())?,
         None => collected.await,
@@ -77,15 +104,20 @@ fn check(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
         }
         _ => {}
     }
-    match text(header::CONTENT_LENGTH).and_then(|value| value.parse::<u64>().ok()) {
+    match content_length(headers) {
         Some(length) if length > limit => Err(too_long(limit)),
         _ => Ok(()),
     }
 }
 
+/// How long the body is, where the headers say so.
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
 /// Reads the whole body. One over the limit is read on for as much again without being kept: a client that is still
 /// sending when the connection closes would never see the answer.
-async fn collect(body: Body, limit: u64) -> Result<Bytes, Problem> {
+async fn collect(body: Body, limit: u64, share: &mut BodyShare) -> Result<Bytes, Problem> {
     let (mut stream, mut kept, mut length) = (body.into_data_stream(), Vec::new(), 0_u64);
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|error| Problem::new(Kind::MalformedBody, format!("the body broke off: {error}")))?;
@@ -95,6 +127,7 @@ async fn collect(body: Body, limit: u64) -> Result<Bytes, Problem> {
         } else if length > limit {
             kept = Vec::new();
         } else {
+            share.grow(length)?;
             kept.extend_from_slice(&chunk);
         }
     }
@@ -123,7 +156,7 @@ fn parse<T: RequestBody>(bytes: &[u8], limits: &LimitSettings) -> Result<T, Prob
     let mut track = Track::new();
     let tracked = serde_path_to_error::Deserializer::new(&mut deserializer, &mut track);
     let value = T::read(tracked, limits).map_err(|cause| match cause.classify() {
-        Category::Data => Problem::fault(pointer(&track.path()), cause.to_string()),
+        Category::Data => Problem::fault(pointer(&track.path()), in_words(&cause.to_string())),
         Category::Syntax | Category::Eof | Category::Io => malformed(format!("the body is not JSON: {cause}")),
     })?;
     deserializer.end().map_err(|error| malformed(format!("the body goes on after its JSON: {error}")))?;

@@ -1,5 +1,6 @@
 //! `/v1/finetunes`: submitted, looked at, cancelled, deleted.
 
+use super::client_state::ClientState;
 use super::extract::JsonBody;
 use super::finetune_request::FinetuneBody;
 use super::finetune_view::{Finetune, FinetuneList, location};
@@ -12,7 +13,6 @@ use crate::finetunes::{FinetuneKind, FinetuneRequest, FinetuneSnapshot, NewFinet
 use crate::jobs::JobError;
 use crate::pool::adapted_id;
 use crate::store::JobStatus;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use axum::{Extension, Json};
@@ -47,7 +47,7 @@ use axum::{Extension, Json};
     ),
 )]
 pub async fn submit(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     headers: HeaderMap,
     JsonBody(body): JsonBody<FinetuneBody>,
@@ -67,7 +67,7 @@ pub async fn submit(
     let finetune = state.finetunes.submit(NewFinetune { idempotency_key, ..new }).await?;
     let finetune = job_request::awaited(&state, &state.finetunes, finetune, &headers).await;
     let body = finetune_answer(&state, &finetune, arrival.id()).await?;
-    Ok(job_request::accepted(finetune.status.is_final(), location(finetune.id), &headers, body))
+    Ok(job_request::accepted(&finetune, location(finetune.id), &headers, body))
 }
 
 /// Refuses the name of an adapter that the model has: of the settings, or of an earlier fine-tune.
@@ -104,7 +104,7 @@ async fn finetune_answer(state: &ApiState, finetune: &FinetuneSnapshot, request_
     responses((status = 200, description = "The fine-tunes without their results, newest first", body = FinetuneList), ListProblems)
 )]
 pub async fn list(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     uri: Uri,
 ) -> Result<Json<FinetuneList>, Problem> {
@@ -122,7 +122,7 @@ pub async fn list(
     responses((status = 200, description = "The fine-tune as it stands", body = Finetune), LookProblems)
 )]
 pub async fn get(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<FinetuneKind>,
 ) -> Result<Response, Problem> {
@@ -142,7 +142,7 @@ pub async fn get(
     responses((status = 200, description = "The fine-tune, stopped", body = Finetune), StateProblems)
 )]
 pub async fn cancel(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<FinetuneKind>,
 ) -> Result<Response, Problem> {
@@ -161,7 +161,7 @@ pub async fn cancel(
     params(("id" = String, Path, description = "Id of the fine-tune")),
     responses((status = 204, description = "The fine-tune is gone"), StateProblems)
 )]
-pub async fn delete(State(state): State<ApiState>, JobId(id, _): JobId<FinetuneKind>) -> Result<StatusCode, Problem> {
+pub async fn delete(ClientState(state): ClientState, JobId(id, _): JobId<FinetuneKind>) -> Result<StatusCode, Problem> {
     state.finetunes.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -181,12 +181,12 @@ pub async fn delete(State(state): State<ApiState>, JobId(id, _): JobId<FinetuneK
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen", example = "7")
     ),
     responses(
-        (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "The events, each with `id`, `event` and `data`, which is JSON", content_type = "text/event-stream"),
         LookProblems
     )
 )]
 pub async fn events(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     JobId(id, _): JobId<FinetuneKind>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

@@ -1,15 +1,16 @@
 //! `/livez`, `/readyz` and `/metrics`: read from facts, never asked through the queue.
 
 use super::ApiState;
+use super::client_state::{ClientState, RouterState};
 use super::model_view::StateName;
 use super::problem::{Kind, Problem};
-use super::problems::ReadyProblems;
+use super::problems::{LiveProblems, MetricsProblems, ReadyProblems};
 use crate::pool::ModelStatus;
 use crate::telemetry::names;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::time::Instant;
 use utoipa::ToSchema;
@@ -63,14 +64,24 @@ impl From<&ModelStatus> for ModelFact {
 }
 
 /// Whether the process runs.
+///
+/// A forward pass that takes longer than `engine.forward_timeout` hangs: nothing but another process helps then.
 #[utoipa::path(
     get,
     path = "/livez",
     tag = "operation",
-    responses((status = 200, description = "The process runs", body = Liveness))
+    responses((status = 200, description = "The process runs", body = Liveness), LiveProblems)
 )]
-pub async fn livez() -> Json<Liveness> {
-    Json(Liveness { status: "alive" })
+pub async fn livez(ClientState(state): ClientState) -> Result<Json<Liveness>, Problem> {
+    let busy = state.scorer.engine().status().busy_since.map(|since| since.elapsed());
+    match busy.filter(|busy| *busy > state.forward_timeout) {
+        None => Ok(Json(Liveness { status: "alive" })),
+        Some(busy) => {
+            let (seconds, limit) = (busy.as_secs(), state.forward_timeout.as_secs());
+            let detail = format!("a forward pass takes {seconds} s; `engine.forward_timeout` is {limit} s");
+            Err(Problem::new(Kind::Unavailable, detail))
+        }
+    }
 }
 
 /// Whether requests are served.
@@ -83,7 +94,7 @@ pub async fn livez() -> Json<Liveness> {
     tag = "operation",
     responses((status = 200, description = "Requests are served", body = Readiness), ReadyProblems)
 )]
-pub async fn readyz(State(state): State<ApiState>) -> Result<Json<Readiness>, Problem> {
+pub async fn readyz(ClientState(state): ClientState) -> Result<Json<Readiness>, Problem> {
     let facts = facts(&state);
     if facts.ready {
         return Ok(Json(facts));
@@ -126,9 +137,24 @@ fn facts(state: &ApiState) -> Readiness {
     get,
     path = "/metrics",
     tag = "operation",
-    responses((status = 200, description = "All series in the text format", body = String, content_type = "text/plain"))
+    responses(
+        (status = 200, description = "All series in the text format", body = String, content_type = "text/plain"),
+        MetricsProblems
+    )
 )]
-pub async fn metrics(State(state): State<ApiState>) -> impl IntoResponse {
-    metrics::gauge!(names::READY).set(f64::from(u8::from(is_ready(&state))));
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render())
+pub async fn metrics(ClientState(state): ClientState) -> Result<Response, Problem> {
+    match state.metrics_apart {
+        true => Err(Problem::new(Kind::NotFound, "metrics are on an address of their own, `server.metrics`")),
+        false => Ok(rendered(&state)),
+    }
+}
+
+/// The same on an address of its own.
+pub async fn metrics_apart(State(RouterState(state)): State<RouterState>) -> Response {
+    rendered(&state)
+}
+
+fn rendered(state: &ApiState) -> Response {
+    metrics::gauge!(names::READY).set(f64::from(u8::from(is_ready(state))));
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render()).into_response()
 }

@@ -1,6 +1,7 @@
 //! The id of a job in a path.
 
 use super::problem::Problem;
+use super::request_note::RequestNote;
 use crate::jobs::{JobError, JobKind};
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
@@ -26,6 +27,8 @@ impl<S: Send + Sync, K: JobKind> FromRequestParts<S> for JobId<K> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let text = Path::<String>::from_request_parts(parts, state).await.ok();
-        Self::parse(&text.map(|Path(text)| text).unwrap_or_default())
+        let id = Self::parse(&text.map(|Path(text)| text).unwrap_or_default())?;
+        RequestNote::from_extensions(&parts.extensions).update(|work| work.job = Some(id.0.to_string()));
+        Ok(id)
     }
 }

@@ -32,6 +32,7 @@ impl From<JobError> for Problem {
             JobError::NotFound(_) => Kind::NotFound,
             JobError::Finished(_) | JobError::Unfinished(_) | JobError::NameTaken { .. } => Kind::Conflict,
             JobError::Full(..) | JobError::Draining => Kind::Unavailable,
+            JobError::OwnerFull(..) => Kind::QuotaExceeded,
             JobError::KeyReused => Kind::Invalid,
             JobError::Dataset(error) => return error.into(),
             JobError::Store(error) => return error.into(),

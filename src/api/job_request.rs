@@ -82,7 +82,7 @@ pub async fn named_dataset<K: JobKind>(
     key: Option<&str>,
 ) -> Result<Option<DatasetRow>, Problem> {
     let Some(id) = id else { return Ok(None) };
-    if let Some(dataset) = jobs.store().dataset(id).await? {
+    if let Some(dataset) = jobs.store().dataset(jobs.client(), id).await? {
         return Ok(Some(dataset));
     }
     let earlier = match key {
@@ -128,13 +128,19 @@ pub fn refuse_lost_work(state: &ApiState) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The job once it has ended, or as it stands when the time of `Prefer: wait=N` is over.
+/// Notes the job that was submitted; gives it once it has ended, or as it stands when the time of `Prefer: wait=N` is over.
 pub async fn awaited<K: JobKind>(
     state: &ApiState,
     jobs: &Jobs<K>,
     job: JobSnapshot<K::Subject>,
     headers: &HeaderMap,
 ) -> JobSnapshot<K::Subject> {
+    state.note.update(|work| {
+        work.model = Some(job.subject.model().to_owned());
+        work.dataset = job.subject.dataset().map(str::to_owned);
+        work.job = Some(job.id.to_string());
+        work.texts = Some(job.subject.samples().samples);
+    });
     let Some(seconds) = prefer::wait(headers) else { return job };
     let waited = tokio::select! {
         waited = jobs.wait(job.id, Duration::from_secs(seconds)) => waited.ok(),
@@ -144,12 +150,16 @@ pub async fn awaited<K: JobKind>(
     waited.unwrap_or(job)
 }
 
-/// The answer to a submission: the job, with where it is unless it is final.
-pub fn accepted(is_final: bool, location: String, headers: &HeaderMap, body: Response) -> Response {
+/// The answer to a submission: the job as `body`, with where it is unless it is final.
+pub fn accepted<S: JobSubject>(
+    job: &JobSnapshot<S>,
+    location: String,
+    headers: &HeaderMap,
+    body: Response,
+) -> Response {
     let applied = prefer::wait(headers).map(|seconds| [("preference-applied", format!("wait={seconds}"))]);
-    if is_final {
-        (applied, body).into_response()
-    } else {
-        (StatusCode::ACCEPTED, applied, [(header::LOCATION, location)], body).into_response()
+    match job.status.is_final() {
+        true => (applied, body).into_response(),
+        false => (StatusCode::ACCEPTED, applied, [(header::LOCATION, location)], body).into_response(),
     }
 }

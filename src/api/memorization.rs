@@ -1,5 +1,6 @@
 //! `/v1/memorization`: submitted, looked at, cancelled, deleted.
 
+use super::client_state::ClientState;
 use super::extract::JsonBody;
 use super::job_id::JobId;
 use super::memorization_request::MemorizationBody;
@@ -13,7 +14,6 @@ use crate::memorization::{
 };
 use crate::scorer::ScorerError;
 use crate::store::JobStatus;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use axum::{Extension, Json};
@@ -55,7 +55,7 @@ const FIT_TIME: Duration = Duration::from_secs(2);
     ),
 )]
 pub async fn submit(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     headers: HeaderMap,
     JsonBody(body): JsonBody<MemorizationBody>,
@@ -69,7 +69,7 @@ pub async fn submit(
     let job = state.memorizations.submit(NewMemorization { idempotency_key, ..new }).await?;
     let job = job_request::awaited(&state, &state.memorizations, job, &headers).await;
     let body = job_answer(&state, &job, arrival.id()).await?;
-    Ok(job_request::accepted(job.status.is_final(), location(job.id), &headers, body))
+    Ok(job_request::accepted(&job, location(job.id), &headers, body))
 }
 
 /// Refuses windows that do not fit the model, where it is open by now; otherwise the job finds out.
@@ -106,7 +106,7 @@ async fn job_answer(state: &ApiState, job: &MemorizationSnapshot, request_id: &s
     responses((status = 200, description = "The jobs without their results, newest first", body = MemorizationList), ListProblems)
 )]
 pub async fn list(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     uri: Uri,
 ) -> Result<Json<MemorizationList>, Problem> {
@@ -124,7 +124,7 @@ pub async fn list(
     responses((status = 200, description = "The job as it stands", body = Memorization), LookProblems)
 )]
 pub async fn get(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<MemorizationKind>,
 ) -> Result<Response, Problem> {
@@ -142,7 +142,7 @@ pub async fn get(
     responses((status = 200, description = "The job, stopped", body = Memorization), StateProblems)
 )]
 pub async fn cancel(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<MemorizationKind>,
 ) -> Result<Response, Problem> {
@@ -160,7 +160,7 @@ pub async fn cancel(
     responses((status = 204, description = "The job is gone"), StateProblems)
 )]
 pub async fn delete(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     JobId(id, _): JobId<MemorizationKind>,
 ) -> Result<StatusCode, Problem> {
     state.memorizations.delete(id).await?;
@@ -182,12 +182,12 @@ pub async fn delete(
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen", example = "7")
     ),
     responses(
-        (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "The events, each with `id`, `event` and `data`, which is JSON", content_type = "text/event-stream"),
         LookProblems
     )
 )]
 pub async fn events(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     JobId(id, _): JobId<MemorizationKind>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

@@ -1,21 +1,32 @@
 //! What happens to every request: its id, its log line, its metrics, and the body of its problem.
 //!
-//! From the outside in: [`identify`] gives the id and writes problems, [`observe`] logs and counts, and a panic becomes
-//! a problem like any other.
+//! From the outside in: [`identify`] gives the id and writes problems, [`observe`] logs, counts and records, [`keep_to`] refuses
+//! foreign pages, [`authenticate`] finds out who asks, and a panic becomes a problem like any other.
 
+use super::authentication::authenticate;
+use super::client_state::RouterState;
+use super::in_flight::InFlight;
+use super::origin::keep_to;
 use super::problem::{Kind, Problem};
+use super::request_note::{NotedRequest, RequestNote};
+use super::route_rules::RouteRules;
+use crate::access::{AccessEntry, AccessRecord, Client, RecordedWork};
 use crate::telemetry::{names, panic_message};
+use crate::wire::quoted;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request};
-use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -24,19 +35,11 @@ pub const REQUEST_ID: &str = "x-request-id";
 /// The longest id that is taken over from a client.
 const MAX_ID_BYTES: usize = 128;
 
+/// The most characters of a path that are logged and sent back.
+const MAX_PATH_CHARS: usize = 500;
+
 /// What Prometheus and Kubernetes ask for all the time.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
-
-/// What scoring a request took, noted on its response for the log.
-#[derive(Clone)]
-pub struct ScoredWork {
-    /// The id of the model.
-    pub model: String,
-    /// Texts of the request.
-    pub texts: usize,
-    /// Tokens scored.
-    pub tokens: usize,
-}
 
 /// When a request came, and under which id and path.
 #[derive(Clone)]
@@ -49,7 +52,7 @@ pub struct Arrival {
 impl Arrival {
     fn new(request: &Request) -> Self {
         let id = client_id(request.headers()).map_or_else(|| Uuid::new_v4().to_string().into(), Arc::from);
-        Self { at: Instant::now(), id, path: request.uri().path().into() }
+        Self { at: Instant::now(), id, path: quoted(request.uri().path(), MAX_PATH_CHARS).into() }
     }
 
     /// The arrival noted on a request.
@@ -78,15 +81,43 @@ fn client_id(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The routes with all that happens around them.
-pub fn around<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+pub fn around(routes: Router<RouterState>, state: &RouterState, rules: RouteRules) -> Router<RouterState> {
+    // From the inside out.
+    let mut guarded = caught(routes).layer(from_fn_with_state((state.clone(), rules), authenticate));
+    if !state.0.origins.pages.is_empty() {
+        guarded = guarded.layer(cors(&state.0.origins.pages));
+    }
+    let guarded = guarded.layer(from_fn_with_state(state.clone(), keep_to));
+    observed(guarded, Observation { record: state.0.record.clone(), write_timeout: state.0.write_timeout })
+}
+
+/// Routes whose panics are problems, as are paths and methods that they do not have.
+fn caught<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     routes
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        // From the inside out.
         .layer(CatchPanicLayer::custom(panicked))
         .layer(CompressionLayer::new())
-        .layer(from_fn(observe))
-        .layer(from_fn(identify))
+}
+
+/// Routes whose requests are logged, counted and recorded, and whose problems are written.
+fn observed<S: Clone + Send + Sync + 'static>(routes: Router<S>, observation: Observation) -> Router<S> {
+    routes.layer(from_fn_with_state(observation, observe)).layer(from_fn(identify))
+}
+
+/// What pages of these origins may do: everything. Others may do nothing.
+fn cors(pages: &[String]) -> CorsLayer {
+    let pages = pages.iter().filter_map(|page| HeaderValue::from_str(page).ok());
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(pages))
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers([
+            HeaderName::from_static(REQUEST_ID),
+            header::LOCATION,
+            header::RETRY_AFTER,
+            HeaderName::from_static("preference-applied"),
+        ])
 }
 
 /// Gives the request its id, and writes the problem that comes back, if one does.
@@ -112,18 +143,28 @@ fn render(problem: &Problem, arrival: &Arrival, response: Response) -> Response 
     Response::from_parts(head, Body::from(json))
 }
 
-/// Logs and counts the request.
-async fn observe(request: Request, next: Next) -> Response {
+/// What observing requests takes.
+#[derive(Clone)]
+struct Observation {
+    record: Option<AccessRecord>,
+    /// How long a client may take nothing of an answer.
+    write_timeout: Duration,
+}
+
+/// Logs, counts and records the request.
+async fn observe(State(observation): State<Observation>, mut request: Request, next: Next) -> Response {
     let arrival = Arrival::from_extensions(request.extensions());
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
-    let span = tracing::info_span!("request", id = arrival.id(), method = %request.method(), path = %arrival.path);
-    let mut meter = RequestMeter::new(method_name(request.method()), route, arrival.at);
+    let span =
+        tracing::info_span!("request", id = arrival.id(), method = method_name(request.method()), path = %arrival.path);
+    let mut meter = RequestMeter::new(method_name(request.method()), route, arrival.clone(), observation.record);
+    request.extensions_mut().insert(meter.note.clone());
+    let in_flight = InFlight::begin();
     async move {
         let response = next.run(request).await;
         meter.status = Some(response.status());
-        meter.work = response.extensions().get().cloned();
         drop(meter);
-        response
+        in_flight.until_sent(response, observation.write_timeout)
     }
     .instrument(span)
     .await
@@ -133,32 +174,44 @@ async fn observe(request: Request, next: Next) -> Response {
 struct RequestMeter {
     method: &'static str,
     route: String,
-    since: Instant,
+    arrival: Arrival,
+    record: Option<AccessRecord>,
     status: Option<StatusCode>,
-    work: Option<ScoredWork>,
+    note: RequestNote,
 }
 
 impl RequestMeter {
-    fn new(method: &'static str, route: String, since: Instant) -> Self {
-        metrics::gauge!(names::HTTP_IN_FLIGHT).increment(1.0);
-        Self { method, route, since, status: None, work: None }
+    fn new(method: &'static str, route: String, arrival: Arrival, record: Option<AccessRecord>) -> Self {
+        Self { method, route, arrival, record, status: None, note: RequestNote::default() }
     }
 }
 
 impl Drop for RequestMeter {
     fn drop(&mut self) {
-        metrics::gauge!(names::HTTP_IN_FLIGHT).decrement(1.0);
         // 499 is what proxies write where the client closed the connection before the answer.
         let status = self.status.map_or(499, |status| status.as_u16());
-        let (method, route, took) = (self.method, std::mem::take(&mut self.route), self.since.elapsed());
+        let (method, route, took) = (self.method, std::mem::take(&mut self.route), self.arrival.at.elapsed());
         let seconds = took.as_secs_f64();
+        let NotedRequest { client, work } = self.note.read();
+        let client = client.as_deref().filter(|client| client.key_id().is_some());
         if PROBES.contains(&route.as_str()) {
             tracing::debug!(status, seconds, "answered");
         } else {
-            let work = self.work.as_ref();
-            let (model, texts, tokens) =
-                (work.map(|work| &*work.model), work.map(|work| work.texts), work.map(|work| work.tokens));
-            tracing::info!(status, seconds, model, texts, tokens, "answered");
+            let RecordedWork { model, texts, tokens, .. } = &work;
+            tracing::info!(status, seconds, client = client.map(Client::name), model, texts, tokens, "answered");
+            if let Some(record) = &self.record {
+                record.note(&AccessEntry {
+                    time: OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default(),
+                    request_id: self.arrival.id().to_owned(),
+                    client: client.map(|client| client.name().to_owned()),
+                    key: client.and_then(Client::key_id).map(str::to_owned),
+                    method,
+                    route: route.clone(),
+                    status,
+                    seconds,
+                    work,
+                });
+            }
         }
         let labels = [("method", method.to_owned()), ("route", route.clone()), ("status", status.to_string())];
         metrics::counter!(names::HTTP_REQUESTS, &labels).increment(1);
@@ -187,12 +240,13 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
 
 /// For paths that lead nowhere.
 pub async fn no_route(request: Request) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no route `{}`; /docs lists those there are", request.uri().path()))
+    let path = quoted(request.uri().path(), MAX_PATH_CHARS);
+    Problem::new(Kind::NotFound, format!("there is no route `{path}`; /docs lists those there are"))
 }
 
 /// For methods that a route does not have. The header `allow` is there already.
 async fn no_method(request: Request) -> Problem {
-    let (method, path) = (request.method(), request.uri().path());
+    let (method, path) = (method_name(request.method()), quoted(request.uri().path(), MAX_PATH_CHARS));
     Problem::new(
         Kind::MethodNotAllowed,
         format!("`{path}` has no method {method}; the header `allow` lists those it has"),
@@ -201,11 +255,12 @@ async fn no_method(request: Request) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use super::{REQUEST_ID, around};
+    use super::{Observation, REQUEST_ID, caught, observed};
     use axum::Router;
     use axum::body::{Body, to_bytes};
     use axum::extract::Request;
     use axum::routing::get;
+    use std::time::Duration;
     use tower::ServiceExt;
 
     #[tokio::test]
@@ -213,7 +268,8 @@ mod tests {
         async fn broken() -> &'static str {
             panic!("a secret")
         }
-        let router: Router = around(Router::new().route("/broken", get(broken)));
+        let observation = Observation { record: None, write_timeout: Duration::from_secs(1) };
+        let router: Router = observed(caught(Router::new().route("/broken", get(broken))), observation);
         let request = Request::get("/broken").header(REQUEST_ID, "mine").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         assert_eq!((response.status().as_u16(), &response.headers()[REQUEST_ID]), (500, &"mine".parse().unwrap()));

@@ -16,10 +16,13 @@ mod audit_request;
 mod audit_scores;
 mod audit_view;
 mod audits;
+mod authentication;
+mod body_budget;
 mod calibration_request;
 mod calibration_view;
 mod calibrations;
 mod check;
+mod client_state;
 mod dataset_check;
 mod datasets;
 mod docs;
@@ -28,6 +31,7 @@ mod finetune_request;
 mod finetune_view;
 mod finetunes;
 mod health;
+mod in_flight;
 mod inputs;
 mod job_events;
 mod job_id;
@@ -41,24 +45,28 @@ mod methods;
 mod middleware;
 mod model_view;
 mod models;
+mod origin;
 mod page_query;
 mod plain_schemas;
 mod prefer;
 mod problem;
 mod problem_body;
 mod problems;
+mod request_note;
 mod root;
 mod route_rules;
 mod sample_line;
 mod score;
 mod score_calibration;
 mod score_request;
+mod security;
 mod trial_request;
 mod trial_texts;
 mod trial_view;
 mod trials;
 mod upload;
 
+use crate::access::{AccessRecord, Client, Keyring};
 use crate::audits::{Audits, Calibrations, Trials};
 use crate::config::{LimitSettings, Settings};
 use crate::finetunes::Finetunes;
@@ -68,13 +76,22 @@ use crate::telemetry::{self, MetricsExporter};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
+use body_budget::BodyBudget;
+use client_state::RouterState;
+use origin::{AcceptedHosts, AcceptedOrigins};
+use request_note::RequestNote;
 use score_calibration::CalibrationCache;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+/// Uploads that are read at once; each has a thread.
+const MOST_UPLOADS: usize = 32;
 
 /// What the routes work with; cheap to clone.
 #[derive(Clone)]
@@ -97,12 +114,32 @@ pub struct ApiState {
     pub limits: LimitSettings,
     /// The largest request body, in bytes: `server.body_limit`.
     pub body_limit: u64,
+    /// What the bodies that are being read may take together.
+    pub bodies: BodyBudget,
     /// How long a request may take, from its arrival: `server.request_timeout`.
     pub request_timeout: Duration,
+    /// How long a client may take nothing of an answer: `server.write_timeout`.
+    pub write_timeout: Duration,
+    /// How long a forward pass may take before the process counts as hung: `engine.forward_timeout`.
+    pub forward_timeout: Duration,
     /// What `/metrics` shows.
     pub metrics: MetricsExporter,
     /// Cancelled when the service is about to end: it is not ready from then on, though requests are served.
     pub draining: CancellationToken,
+    /// The keys that are accepted; none where no key is needed.
+    pub keyring: Option<Keyring>,
+    /// Pages and hosts that are accepted.
+    pub origins: AcceptedOrigins,
+    /// Whether `/metrics` is served on an address of its own.
+    pub metrics_apart: bool,
+    /// Where each request is written; none for no record.
+    pub record: Option<AccessRecord>,
+    /// Who asks.
+    pub client: Arc<Client>,
+    /// What is known of the request.
+    pub note: RequestNote,
+    /// Uploads that may be read at once.
+    pub uploads: Arc<Semaphore>,
 }
 
 /// The jobs of every kind, as routes submit them and look at them; cheap to clone.
@@ -130,10 +167,40 @@ impl ApiState {
             memorizations,
             limits: limits.clone(),
             body_limit: server.body_limit.as_u64(),
+            bodies: BodyBudget::new(server.body_memory.map(|size| size.as_u64()), server.body_limit.as_u64()),
             request_timeout: server.request_timeout,
+            write_timeout: server.write_timeout,
+            forward_timeout: settings.engine.forward_timeout,
             metrics,
             draining: CancellationToken::new(),
+            keyring: None,
+            origins: AcceptedOrigins {
+                pages: server.cors.clone(),
+                hosts: match (&settings.auth.keys, server.is_local()) {
+                    (Some(_), _) => AcceptedHosts::All,
+                    (None, true) => AcceptedHosts::Local,
+                    (None, false) => AcceptedHosts::Private,
+                },
+                names: server.hosts.clone(),
+            },
+            metrics_apart: server.metrics.is_some() || settings.auth.keys.is_some(),
+            record: None,
+            client: Arc::new(Client::without_keys()),
+            note: RequestNote::default(),
+            uploads: Arc::new(Semaphore::new(MOST_UPLOADS)),
         }
+    }
+
+    /// The same with keys, which every request has to have from then on.
+    #[must_use]
+    pub fn with_keys(self, keyring: Keyring) -> Self {
+        Self { keyring: Some(keyring), ..self }
+    }
+
+    /// The same, where each request is written to a record.
+    #[must_use]
+    pub fn with_record(self, record: AccessRecord) -> Self {
+        Self { record: Some(record), ..self }
     }
 }
 
@@ -141,17 +208,24 @@ impl ApiState {
 pub fn router(state: ApiState) -> Router {
     let (router, document) = routes().split_for_parts();
     telemetry::zero_routes(successes(&document));
-    let router = router.layer(from_fn_with_state(route_rules::rules(&document), route_rules::keep));
+    let (rules, state) = (route_rules::rules(&document), RouterState(state));
+    let router = router.layer(from_fn_with_state(Arc::clone(&rules), route_rules::keep));
     let router = router.route("/docs/", get(docs::file)).route("/docs/{*file}", get(docs::file));
-    middleware::around(router).with_state(state)
+    middleware::around(router, &state, rules).with_state(state)
+}
+
+/// The one route of the address that metrics have for themselves.
+pub fn metrics_router(state: ApiState) -> Router {
+    let state = ApiState { metrics_apart: false, ..state };
+    Router::new().route("/metrics", get(health::metrics_apart)).with_state(RouterState(state))
 }
 
 /// The OpenAPI document of all routes.
 pub fn document() -> OpenApi {
-    plain_schemas::simplified(routes().into_openapi())
+    plain_schemas::simplified(security::secured(routes().into_openapi()))
 }
 
-fn routes() -> OpenApiRouter<ApiState> {
+fn routes() -> OpenApiRouter<RouterState> {
     OpenApiRouter::with_openapi(frame())
         .routes(routes!(score::score))
         .routes(routes!(audits::submit, audits::list))

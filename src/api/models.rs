@@ -1,13 +1,14 @@
 //! `/v1/models`: what is configured and where it stands; loading and unloading by hand.
 
 use super::ApiState;
+use super::client_state::ClientState;
+use super::extract::PathNames;
 use super::middleware::Arrival;
 use super::model_view::{DeviceEntry, ModelEntry, ModelList};
 use super::problem::Problem;
 use super::problems::{ListProblems, LoadProblems, UnloadProblems};
 use crate::engine::DeviceStatus;
 use crate::pool::{ModelStatus, UnknownModel};
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use tokio::task::JoinHandle;
@@ -20,7 +21,7 @@ use tokio::task::JoinHandle;
     tag = "service",
     responses((status = 200, description = "The models in the order of the configuration", body = ModelList), ListProblems)
 )]
-pub async fn models(State(state): State<ApiState>) -> Json<ModelList> {
+pub async fn models(ClientState(state): ClientState) -> Json<ModelList> {
     let devices = state.scorer.engine().status().devices;
     let models = state.scorer.pool().status();
     let models = models.iter().map(|status| entry(&state, status, &devices)).collect();
@@ -40,9 +41,9 @@ pub async fn models(State(state): State<ApiState>) -> Json<ModelList> {
     responses((status = 200, description = "The model, loaded", body = ModelEntry), LoadProblems)
 )]
 pub async fn load(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
-    Path(id): Path<String>,
+    PathNames(id): PathNames<String>,
 ) -> Result<Json<ModelEntry>, Problem> {
     let (pool, name) = (state.scorer.pool().clone(), state.scorer.pool().find(Some(&id))?.id.clone());
     // On a task of its own: a client that goes away does not stop what it asked for.
@@ -65,9 +66,9 @@ pub async fn load(
     responses((status = 200, description = "The model, unloaded", body = ModelEntry), UnloadProblems)
 )]
 pub async fn unload(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
-    Path(id): Path<String>,
+    PathNames(id): PathNames<String>,
 ) -> Result<Json<ModelEntry>, Problem> {
     let (pool, name) = (state.scorer.pool().clone(), state.scorer.pool().find(Some(&id))?.id.clone());
     let unloading = tokio::spawn(async move { pool.unload(&id).await });
@@ -91,8 +92,8 @@ pub async fn unload(
     responses((status = 204, description = "The adapter is gone"), UnloadProblems)
 )]
 pub async fn remove_adapter(
-    State(state): State<ApiState>,
-    Path((id, name)): Path<(String, String)>,
+    ClientState(state): ClientState,
+    PathNames((id, name)): PathNames<(String, String)>,
 ) -> Result<StatusCode, Problem> {
     state.finetunes.kind().shelf().remove(&id, &name).await?;
     Ok(StatusCode::NO_CONTENT)

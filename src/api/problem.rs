@@ -3,11 +3,13 @@
 //! A handler returns a [`Problem`]; its response carries it unrendered, and the outermost middleware writes the body,
 //! for only there is the request's id known for every response. Causes inside the service are logged and not sent.
 
+use super::problem_body::cut;
 pub use super::problem_body::{PointedFault, ProblemBody};
+use crate::access::QuotaExceeded;
 use crate::engine::{EngineError, Refusal};
 use crate::pool::{AdapterError, FindError, LoadError, OpenError, UnknownModel, UnloadError};
 use crate::scorer::ScorerError;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -19,6 +21,8 @@ const AUDIT_INSTEAD: &str = "send fewer at once, or all of them to `POST /v1/aud
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     MalformedBody,
+    Unauthenticated,
+    Forbidden,
     BodyTimeout,
     NotFound,
     UnknownModel,
@@ -28,6 +32,7 @@ pub enum Kind {
     TooLarge,
     UnsupportedMediaType,
     Invalid,
+    QuotaExceeded,
     Internal,
     Unavailable,
     DeadlineExceeded,
@@ -38,6 +43,9 @@ impl Kind {
     pub fn entry(self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::MalformedBody => (StatusCode::BAD_REQUEST, "malformed-body", "The body cannot be read"),
+            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "A key is needed"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "This is not allowed"),
+            Self::QuotaExceeded => (StatusCode::TOO_MANY_REQUESTS, "quota-exceeded", "The key's quota is used up"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is nothing here"),
             Self::UnknownModel => (StatusCode::NOT_FOUND, "unknown-model", "The model is not configured"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed"),
@@ -73,8 +81,8 @@ pub struct Problem {
 impl Problem {
     /// A problem of a kind; `detail` must say what is wrong in this case.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        let retry_after = (kind == Kind::Unavailable).then_some(5);
-        Self { kind, detail: detail.into(), errors: Vec::new(), retry_after, cause: None, extensions: None }
+        let retry_after = matches!(kind, Kind::Unavailable | Kind::QuotaExceeded).then_some(5);
+        Self { kind, detail: cut(detail.into()), errors: Vec::new(), retry_after, cause: None, extensions: None }
     }
 
     /// A fault of the service itself. The cause is for the log alone.
@@ -170,10 +178,23 @@ impl IntoResponse for Problem {
         }
         let mut response = self.kind.entry().0.into_response();
         if let Some(seconds) = self.retry_after {
-            response.headers_mut().insert(axum::http::header::RETRY_AFTER, seconds.into());
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.kind == Kind::Unauthenticated {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+impl From<QuotaExceeded> for Problem {
+    fn from(exceeded: QuotaExceeded) -> Self {
+        let seconds = match exceeded {
+            QuotaExceeded::Requests(_) => 1,
+            QuotaExceeded::Tokens { wait, .. } => wait.as_secs() + 1,
+        };
+        Self { retry_after: Some(seconds), ..Self::new(Kind::QuotaExceeded, exceeded.to_string()) }
     }
 }
 
@@ -229,7 +250,7 @@ impl From<&ScorerError> for Problem {
             }
             ScorerError::Refused(refusal) => refusal.into(),
             ScorerError::Failed(error) => error.into(),
-            ScorerError::TooDetailed { .. } => Self::new(Kind::TooLarge, error.to_string()),
+            ScorerError::AnswerTooLong { .. } => Self::new(Kind::TooLarge, error.to_string()),
             ScorerError::Internal(cause) => Self::internal(cause),
         }
     }

@@ -1,9 +1,22 @@
 //! What clients see of a problem.
 
 use crate::methods::Fault;
+use crate::wire::quoted;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use utoipa::ToSchema;
+
+/// The most characters of what is said of a request: it may repeat what the request has.
+const MOST_CHARS: usize = 2_000;
+
+/// A text of a problem, cut where it is too long.
+pub fn cut(text: String) -> String {
+    match quoted(&text, MOST_CHARS) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(cut) => cut,
+    }
+}
 
 /// One fault of a request, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -22,12 +35,12 @@ pub struct PointedFault {
 impl PointedFault {
     /// A fault of the body.
     pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), parameter: None, detail: detail.into() }
+        Self { pointer: cut(pointer.into()), parameter: None, detail: cut(detail.into()) }
     }
 
     /// A fault of a query parameter.
     pub fn of_parameter(name: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { parameter: Some(name.into()), ..Self::new("", detail) }
+        Self { parameter: Some(cut(name.into())), ..Self::new("", detail) }
     }
 }
 

@@ -9,15 +9,19 @@ use utoipa::{IntoResponses, PartialSchema, ToSchema};
 type Documented = BTreeMap<String, RefOr<Response>>;
 
 /// Of every route under `/v1`: query parameters that it does not have, and media types that it has not.
-const ROUTE: [Kind; 2] = [Kind::Invalid, Kind::NotAcceptable];
+const ROUTE: [Kind; 5] =
+    [Kind::Invalid, Kind::NotAcceptable, Kind::Unauthenticated, Kind::Forbidden, Kind::QuotaExceeded];
 /// Of a route that reads a JSON body.
-const BODY: [Kind; 6] = [
+const BODY: [Kind; 9] = [
     Kind::MalformedBody,
     Kind::BodyTimeout,
     Kind::TooLarge,
     Kind::UnsupportedMediaType,
     Kind::Invalid,
     Kind::NotAcceptable,
+    Kind::Unauthenticated,
+    Kind::Forbidden,
+    Kind::QuotaExceeded,
 ];
 
 macro_rules! problems {
@@ -54,6 +58,10 @@ problems! {
     ListProblems = ROUTE.into_iter().chain([Kind::Unavailable]);
     /// Of what an audit must be in a certain state for.
     StateProblems = ROUTE.into_iter().chain([Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
+    /// Of liveness.
+    LiveProblems = [Kind::Unavailable];
+    /// Of the metrics.
+    MetricsProblems = [Kind::NotFound];
     /// Of readiness.
     ReadyProblems = [Kind::Invalid, Kind::Unavailable];
 }
@@ -78,6 +86,9 @@ fn response(kinds: &[Kind]) -> Response {
 fn example(kind: Kind) -> ProblemBody {
     let problem = match kind {
         Kind::MalformedBody => Problem::new(kind, "the body is not JSON: expected `,` or `}` at line 3 column 5"),
+        Kind::Unauthenticated => Problem::new(kind, "the key is not known"),
+        Kind::Forbidden => Problem::new(kind, "the key lacks the scope `audit`, which this route takes"),
+        Kind::QuotaExceeded => Problem::new(kind, "16 requests of this key are in flight, which is its limit"),
         Kind::BodyTimeout => Problem::new(kind, "the body did not arrive within `server.request_timeout`"),
         Kind::NotFound => Problem::new(kind, "there is no audit of this id"),
         Kind::UnknownModel => Problem::new(kind, "model `pythia` is not configured; configured: demo, demo-reference"),

@@ -4,6 +4,7 @@
 use super::accept::preference;
 use super::check::RequestFaults;
 use super::problem::{PointedFault, Problem};
+use crate::access::KeyScope;
 use axum::extract::{MatchedPath, Query, Request, State};
 use axum::http::Uri;
 use axum::middleware::Next;
@@ -18,9 +19,22 @@ const JSON: &str = "application/json";
 /// The rules of all routes, by method and path.
 pub type RouteRules = Arc<HashMap<(String, String), RouteRule>>;
 
+/// Who may use a route, where there are keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteAccess {
+    /// Whoever comes.
+    Everybody,
+    /// Whoever has a key.
+    AnyKey,
+    /// Whoever has a key with this scope.
+    Scoped(KeyScope),
+}
+
 /// The rules of one route.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RouteRule {
+    /// Who may use it.
+    pub access: RouteAccess,
     /// The names of its query parameters.
     parameters: Vec<String>,
     /// Whether it answers in JSON and in nothing else.
@@ -34,12 +48,30 @@ pub fn rules(document: &OpenApi) -> RouteRules {
     });
     let rules = operations.map(|(method, path, operation)| {
         let key = (method.to_owned(), path.clone());
-        (key, rule(path, operation))
+        (key, rule(method, path, operation))
     });
     Arc::new(rules.collect())
 }
 
-fn rule(path: &str, operation: &Operation) -> RouteRule {
+/// Who may use a route, by its tag in the document. A tag that is not known here is for administrators.
+pub fn access(method: &str, operation: &Operation) -> RouteAccess {
+    match operation.tags.iter().flatten().next().map(String::as_str) {
+        Some("operation") => RouteAccess::Everybody,
+        Some("service") if method == "GET" => RouteAccess::AnyKey,
+        Some("scoring") => RouteAccess::Scoped(KeyScope::Score),
+        Some("audits" | "calibrations" | "tests" | "memorization" | "datasets") => RouteAccess::Scoped(KeyScope::Audit),
+        _ => RouteAccess::Scoped(KeyScope::Admin),
+    }
+}
+
+/// The rule of the route that a request goes to; none where it leads nowhere.
+pub fn rule_of<'r>(rules: &'r RouteRules, request: &Request) -> Option<&'r RouteRule> {
+    let method = if request.method() == "HEAD" { "GET" } else { request.method().as_str() };
+    let path = request.extensions().get::<MatchedPath>()?.as_str();
+    rules.get(&(method.to_owned(), path.to_owned()))
+}
+
+fn rule(method: &str, path: &str, operation: &Operation) -> RouteRule {
     let parameters = operation.parameters.iter().flatten().filter_map(|parameter| match parameter {
         RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Query => Some(parameter.name.clone()),
         _ => None,
@@ -51,6 +83,7 @@ fn rule(path: &str, operation: &Operation) -> RouteRule {
     });
     let media: Vec<&String> = media.flatten().collect();
     RouteRule {
+        access: access(method, operation),
         parameters: parameters.collect(),
         // Probes and metrics are answered whatever the probe says it takes.
         is_json: path.starts_with("/v1/") && !media.is_empty() && media.iter().all(|media| *media == JSON),
@@ -62,9 +95,8 @@ fn rule(path: &str, operation: &Operation) -> RouteRule {
 /// # Errors
 /// What is wrong with its query or with what it accepts.
 pub async fn keep(State(rules): State<RouteRules>, request: Request, next: Next) -> Result<Response, Problem> {
-    let method = if request.method() == "HEAD" { "GET" } else { request.method().as_str() };
-    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    if let Some(rule) = rules.get(&(method.to_owned(), path.to_owned())) {
+    if let Some(rule) = rule_of(&rules, &request) {
+        let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
         // Probes and scrapers may add parameters of their own.
         if !["/livez", "/readyz", "/metrics"].contains(&path) {
             check_query(request.uri(), &rule.parameters)?;

@@ -1,9 +1,10 @@
 //! `POST /v1/score`: texts in, scores out, while the client waits.
 
 use super::check::{self, MethodRequests, RequestFaults};
+use super::client_state::ClientState;
 use super::extract::JsonBody;
 use super::inputs::Inputs;
-use super::middleware::{Arrival, ScoredWork};
+use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use super::problems::ScoreProblems;
 use super::score_calibration::{CalibrationEcho, RequestCalibration, places};
@@ -14,7 +15,6 @@ use crate::pool::ModelInfo;
 use crate::scorer::{Bound, Input, Overflow, Plan, Scored, ScorerError, TextResult, Usage};
 use crate::wire::{BoundedList, Shaped, TooMany};
 use axum::Extension;
-use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ use utoipa::ToSchema;
 
 /// The details that a request can ask for.
 const TOKENS: &str = "tokens";
+/// About how many bytes a token has, before texts are tokenized.
+const BYTES_PER_TOKEN: usize = 4;
 /// The most details in a request; there are fewer kinds of them.
 const MAX_DETAILS: usize = 64;
 
@@ -85,7 +87,7 @@ pub struct ScoreResponse {
     responses((status = 200, description = "The scores", body = ScoreResponse), ScoreProblems),
 )]
 pub async fn score(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     JsonBody(request): JsonBody<ScoreRequest>,
 ) -> Result<Response, Problem> {
@@ -97,6 +99,9 @@ pub async fn score(
         Some(id) => Some(RequestCalibration::new(&state, id, &inputs).await?),
         None => None,
     };
+    state.note.update(|work| (work.model, work.texts) = (Some(plan.model.clone()), Some(inputs.len())));
+    let bytes: usize = inputs.iter().map(|input| input.text.len()).sum();
+    let tokens = state.client.quota.reserve(bytes / BYTES_PER_TOKEN, Instant::now())?;
     let deadline = arrival.deadline(state.request_timeout);
     let work = run(&state, &plan, inputs, deadline, calibration.as_ref());
     let done = match deadline {
@@ -107,9 +112,23 @@ pub async fn score(
         }
         None => work.await,
     };
-    let (bound, mut scored, places) = done?;
+    let (bound, mut scored, places) = match done {
+        // What was not admitted, or has a fault, cost nothing.
+        Err(problem) => {
+            tokens.give_back();
+            return Err(problem);
+        }
+        Ok(done) => done,
+    };
     let (model, methods) = (bound.models[0].info.clone(), bound.methods.to_vec());
-    let work = ScoredWork { model: model.id.clone(), texts: scored.results.len(), tokens: scored.usage.tokens };
+    let usage = scored.usage;
+    // A reference model, neighbours and prefixes cost passes as well.
+    let passes = (usage.forward_passes + usage.cached_passes).div_ceil(scored.results.len().max(1)).max(1);
+    tokens.settle(usage.tokens.saturating_mul(passes));
+    state.note.update(|work| {
+        work.model_digest = Some(model.digest.clone());
+        work.tokens = Some(usage.tokens);
+    });
     let calibration = match calibration {
         None => None,
         Some(calibration) => {
@@ -124,9 +143,7 @@ pub async fn score(
         }
     };
     let response = ScoreResponse { model, methods, results: scored.results, usage: scored.usage, calibration };
-    let mut response = answer::json(&state, response).await?;
-    response.extensions_mut().insert(work);
-    Ok(response)
+    answer::json(&state, response).await
 }
 
 async fn run(

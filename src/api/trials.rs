@@ -1,5 +1,6 @@
 //! `/v1/tests`: submitted, looked at, cancelled, deleted.
 
+use super::client_state::ClientState;
 use super::extract::JsonBody;
 use super::job_id::JobId;
 use super::middleware::Arrival;
@@ -11,7 +12,6 @@ use super::{ApiState, answer, job_events, job_list, job_request};
 use crate::audits::{NewTrial, TrialJob, TrialSubject};
 use crate::jobs::JobSnapshot;
 use crate::store::JobStatus;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use axum::{Extension, Json};
@@ -48,7 +48,7 @@ use axum::{Extension, Json};
     ),
 )]
 pub async fn submit(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     headers: HeaderMap,
     JsonBody(body): JsonBody<TrialBody>,
@@ -61,7 +61,7 @@ pub async fn submit(
     let trial = state.trials.submit(NewTrial { idempotency_key, ..new }).await?;
     let trial = job_request::awaited(&state, &state.trials, trial, &headers).await;
     let body = trial_answer(&state, &trial, arrival.id()).await?;
-    Ok(job_request::accepted(trial.status.is_final(), location(trial.id), &headers, body))
+    Ok(job_request::accepted(&trial, location(trial.id), &headers, body))
 }
 
 /// The test with its report, where there is one.
@@ -92,7 +92,7 @@ async fn trial_answer(
     responses((status = 200, description = "The tests, newest first, without their results", body = TrialList), ListProblems)
 )]
 pub async fn list(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     uri: Uri,
 ) -> Result<Json<TrialList>, Problem> {
@@ -110,7 +110,7 @@ pub async fn list(
     responses((status = 200, description = "The test as it stands", body = TrialView), LookProblems)
 )]
 pub async fn get(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<TrialJob>,
 ) -> Result<Response, Problem> {
@@ -128,7 +128,7 @@ pub async fn get(
     responses((status = 200, description = "The test, stopped", body = TrialView), StateProblems)
 )]
 pub async fn cancel(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<TrialJob>,
 ) -> Result<Response, Problem> {
@@ -145,7 +145,7 @@ pub async fn cancel(
     params(("id" = String, Path, description = "Id of the test")),
     responses((status = 204, description = "The test is gone"), StateProblems)
 )]
-pub async fn delete(State(state): State<ApiState>, JobId(id, _): JobId<TrialJob>) -> Result<StatusCode, Problem> {
+pub async fn delete(ClientState(state): ClientState, JobId(id, _): JobId<TrialJob>) -> Result<StatusCode, Problem> {
     state.trials.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -164,12 +164,12 @@ pub async fn delete(State(state): State<ApiState>, JobId(id, _): JobId<TrialJob>
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen", example = "7")
     ),
     responses(
-        (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "The events, each with `id`, `event` and `data`, which is JSON", content_type = "text/event-stream"),
         LookProblems
     )
 )]
 pub async fn events(
-    State(state): State<ApiState>,
+    ClientState(state): ClientState,
     JobId(id, _): JobId<TrialJob>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

@@ -1,4 +1,5 @@
-//! The command line: `serve` (the default), `score`, `audit`, `test`, `dataset`, `count-tokens`, `finetune`, `memorization`, `openapi`.
+//! The command line: `serve` (the default), `score`, `audit`, `test`, `dataset`, `count-tokens`, `finetune`, `memorization`, `key`,
+//! `openapi`.
 //! Results go to stdout, all else to stderr.
 
 mod audit;
@@ -12,6 +13,7 @@ mod evidence_args;
 mod export;
 mod finetune;
 mod input;
+mod key;
 mod memorization;
 mod memorization_table;
 mod partial;
@@ -73,6 +75,8 @@ enum Command {
     Test(Box<trial::TrialArgs>),
     /// Report how much of texts a model completes word by word, beside texts that it cannot have seen.
     Memorization(Box<memorization::MemorizationArgs>),
+    /// Make, list and revoke the keys of a service.
+    Key(key::KeyArgs),
     /// Print the OpenAPI document.
     Openapi,
 }
@@ -85,6 +89,9 @@ struct ServeArgs {
     /// Port to listen on; 0 lets the system choose.
     #[arg(long)]
     port: Option<u16>,
+    /// Serve other machines without asking them for a key.
+    #[arg(long)]
+    insecure_no_auth: bool,
     /// Model to serve: the id of a configured model, a directory, or a repository on the Hub as in
     /// `EleutherAI/pythia-160m@REVISION`. May be given several times; the first is the default model.
     #[arg(long, value_name = "MODEL")]
@@ -155,15 +162,15 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 fn run(cli: Cli) -> Result<()> {
     let config = cli.config.as_deref();
-    let ServeArgs { host, port, model, variant } = &cli.serve;
-    let server_flags = host.is_some() || port.is_some() || !model.is_empty();
+    let ServeArgs { host, port, insecure_no_auth, model, variant } = &cli.serve;
+    let server_flags = host.is_some() || port.is_some() || *insecure_no_auth || !model.is_empty();
     let variant_flags = variant.reference.is_some() || variant.dtype.is_some() || !variant.adapter.is_empty();
     if (server_flags || variant_flags) && cli.command.is_some() {
         bail!("--host, --port, --model and what goes with them come after the name of the command");
     }
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
         Command::Serve(args) => {
-            let overrides = Overrides { host: args.host, port: args.port };
+            let overrides = Overrides { host: args.host, port: args.port, insecure_no_auth: args.insecure_no_auth };
             let settings = Settings::load(config, &overrides)?;
             let (settings, _) = settings.with_models(&args.variant.with(args.model))?;
             telemetry::init_tracing(settings.log.format == LogFormat::Json, &settings.log.level)?;
@@ -176,6 +183,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Finetune(args) => finetune::run(*args, config),
         Command::Test(args) => block_on(trial::run(*args, config)),
         Command::Memorization(args) => block_on(memorization::run(*args, config)),
+        Command::Key(args) => key::run(args, config),
         Command::Openapi => Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document())?)?),
     }
 }

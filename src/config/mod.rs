@@ -28,8 +28,8 @@ pub use error::{ConfigError, SettingFault};
 pub use model_flags::ModelFlags;
 pub use rules::{ID_RULE, is_id};
 pub use sections::{
-    AdapterSettings, DEMO, DEMO_REFERENCE, EngineSettings, LimitSettings, LogSettings, ModelSettings, ModelSource,
-    ServerSettings, Settings, StoreSettings, TokenCountsSettings,
+    AdapterSettings, AuthSettings, DEMO, DEMO_REFERENCE, EngineSettings, LimitSettings, LogSettings, ModelSettings,
+    ModelSource, ServerSettings, Settings, StoreSettings, TlsSettings, TokenCountsSettings,
 };
 pub use sources::Overrides;
 pub use store_url::StoreUrl;

@@ -75,6 +75,13 @@ pub(super) fn path(path: &Path, (): &()) -> Result {
     expect(!path.as_os_str().is_empty(), "a path", path)
 }
 
+/// The origin of a page, as browsers send it.
+pub(super) fn origin(origin: &str, (): &()) -> Result {
+    let authority = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    let is_authority = |text: &str| !text.is_empty() && !text.contains(['/', '*', '?', '#']) && text.is_ascii();
+    expect(authority.is_some_and(is_authority), "an origin as in \"https://dashboard.example\"", origin)
+}
+
 pub(super) fn revision(revision: &str, (): &()) -> Result {
     expect(!revision.trim().is_empty(), "a branch, tag or commit", revision)
 }

@@ -7,6 +7,7 @@ use bytesize::ByteSize;
 use garde::Validate;
 use serde::{Deserialize, Deserializer};
 use smart_default::SmartDefault;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,6 +40,9 @@ pub struct Settings {
     /// `[store]`
     #[garde(dive)]
     pub store: StoreSettings,
+    /// `[auth]`
+    #[garde(dive)]
+    pub auth: AuthSettings,
     /// `[log]`
     #[garde(dive)]
     pub log: LogSettings,
@@ -74,6 +78,66 @@ pub struct ServerSettings {
     #[serde(deserialize_with = "values::duration")]
     #[garde(custom(rules::delay))]
     pub drain_delay: Duration,
+    /// How long the head of a request may take to arrive, and how long a connection may be idle.
+    #[default(Duration::from_secs(15))]
+    #[serde(deserialize_with = "values::duration")]
+    #[garde(custom(rules::timeout))]
+    pub header_timeout: Duration,
+    /// How long a client may take none of an answer before its connection is closed.
+    #[default(Duration::from_secs(30))]
+    #[serde(deserialize_with = "values::duration")]
+    #[garde(custom(rules::timeout))]
+    pub write_timeout: Duration,
+    /// Connections at once; none for four fifths of the files that the process may open.
+    #[serde(deserialize_with = "values::count_or_auto")]
+    #[garde(inner(custom(rules::at_least(1))))]
+    pub connections: Option<usize>,
+    /// What the bodies that are being read may take together; none for eight times the largest.
+    #[serde(deserialize_with = "values::size_or_auto")]
+    #[garde(inner(custom(rules::at_least(ByteSize::b(1)))))]
+    pub body_memory: Option<ByteSize>,
+    /// Whether another host than loopback is served without keys.
+    pub insecure_no_auth: bool,
+    /// The address on which `/metrics` is served instead of beside the other routes.
+    pub metrics: Option<SocketAddr>,
+    /// Names by which clients know the service, where it asks for no key.
+    #[garde(inner(custom(rules::host)))]
+    pub hosts: Vec<String>,
+    /// Origins whose pages may use the service.
+    #[garde(inner(custom(rules::origin)))]
+    pub cors: Vec<String>,
+    /// The certificate and key of TLS; none for plain HTTP.
+    #[garde(dive)]
+    pub tls: Option<TlsSettings>,
+}
+
+/// How connections are encrypted.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct TlsSettings {
+    /// The chain of certificates in PEM, that of the service first; required.
+    #[serde(deserialize_with = "values::path")]
+    #[garde(custom(rules::path))]
+    pub certificate: PathBuf,
+    /// The private key of the first certificate in PEM; required.
+    #[serde(deserialize_with = "values::path")]
+    #[garde(custom(rules::path))]
+    pub key: PathBuf,
+}
+
+/// Who may use the service.
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
+#[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct AuthSettings {
+    /// The file of keys, as `pdr-audit key` writes it; none where no key is needed.
+    #[serde(deserialize_with = "values::optional_path")]
+    pub keys: Option<PathBuf>,
+    /// The file to which each request is written; none for no record.
+    #[serde(deserialize_with = "values::optional_path")]
+    pub record: Option<PathBuf>,
+    /// Whether clients find in the caches what others have scored.
+    pub share_cache: bool,
 }
 
 /// How models run.
@@ -124,6 +188,11 @@ pub struct EngineSettings {
     #[serde(deserialize_with = "values::size_or_auto")]
     #[garde(inner(custom(rules::at_least(ByteSize::b(1)))))]
     pub memory: Option<ByteSize>,
+    /// How long a forward pass may take before the process counts as hung.
+    #[default(Duration::from_secs(600))]
+    #[serde(deserialize_with = "values::duration")]
+    #[garde(custom(rules::timeout))]
+    pub forward_timeout: Duration,
     /// The model of requests that name none; see [`Settings::default_model`].
     pub default_model: Option<String>,
 }
@@ -234,6 +303,11 @@ pub struct TokenCountsSettings {
 pub struct StoreSettings {
     /// The database; none for memory, which ends with the process.
     pub url: Option<StoreUrl>,
+    /// What it may take of the memory where it has no database.
+    #[default(ByteSize::gib(1))]
+    #[serde(deserialize_with = "values::size")]
+    #[garde(custom(rules::at_least(ByteSize::mib(16))))]
+    pub memory: ByteSize,
     /// How long a finished audit is kept; none for as long as nobody deletes it.
     #[serde(deserialize_with = "values::optional_duration")]
     #[garde(inner(custom(rules::retention)))]
@@ -258,6 +332,15 @@ pub struct LogSettings {
     #[default = "info"]
     #[garde(custom(rules::log_filter))]
     pub level: String,
+}
+
+impl ServerSettings {
+    /// Whether only programs of this machine reach the service.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        let address = self.host.parse::<IpAddr>();
+        address.map_or_else(|_| self.host.eq_ignore_ascii_case("localhost"), |address| address.is_loopback())
+    }
 }
 
 impl StoreSettings {

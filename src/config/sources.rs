@@ -13,7 +13,7 @@ const PREFIX: &str = "PDR_AUDIT__";
 const SEPARATOR: &str = "__";
 
 /// The sections of the settings, as they are written in variables.
-const SECTIONS: [&str; 7] = ["SERVER", "ENGINE", "LIMITS", "MODELS", "TOKEN_COUNTS", "STORE", "LOG"];
+const SECTIONS: [&str; 8] = ["SERVER", "ENGINE", "LIMITS", "MODELS", "TOKEN_COUNTS", "STORE", "AUTH", "LOG"];
 
 /// What the command line sets; it wins over all other sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Overrides {
     pub host: Option<String>,
     /// `--port`
     pub port: Option<u16>,
+    /// `--insecure-no-auth`
+    pub insecure_no_auth: bool,
 }
 
 /// All sources, the last of which wins. Arrays are replaced as a whole.
@@ -58,6 +60,10 @@ impl Sources {
         sources.add_environment(environment);
         if let Some(host) = &overrides.host {
             sources.add("the flag --host".to_owned(), "server.host", Value::from(host.as_str()), None);
+        }
+        if overrides.insecure_no_auth {
+            let origin = "the flag --insecure-no-auth".to_owned();
+            sources.add(origin, "server.insecure_no_auth", Value::from(true), None);
         }
         if let Some(port) = overrides.port {
             sources.add("the flag --port".to_owned(), "server.port", Value::from(port), None);

@@ -50,17 +50,18 @@ impl SubmittedSamples {
         }
     }
 
-    /// The key under which they are in the store; those that come along are written there now.
+    /// The key under which they are in the store; those that come along are written there now for their
+    /// owner.
     ///
     /// # Errors
     /// [`DatasetError`]
-    pub async fn stored(&self, store: &Store) -> Result<DatasetKey, DatasetError> {
+    pub async fn stored(&self, store: &Store, owner: &str) -> Result<DatasetKey, DatasetError> {
         let samples = match self {
             Self::Inline(samples) => samples,
             Self::Dataset(dataset) if dataset.has_texts => return Ok(dataset.key),
             Self::Dataset(_) => return Err(DatasetError::TextsGone),
         };
-        let mut writer = DatasetWriter::begin(store, true).await?;
+        let mut writer = DatasetWriter::begin(store, owner, true).await?;
         let mut encoder = DatasetEncoder::default();
         for sample in samples {
             if let Some(block) = encoder.add(sample)? {

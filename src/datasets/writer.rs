@@ -63,12 +63,12 @@ pub struct DatasetWriter {
 }
 
 impl DatasetWriter {
-    /// Begins a dataset; `retain` says whether its texts are kept after a job has used them.
+    /// Begins a dataset of an owner; `retain` says whether its texts are kept after a job has used them.
     ///
     /// # Errors
     /// [`DatasetError::Store`].
-    pub async fn begin(store: &Store, retain: bool) -> Result<Self, DatasetError> {
-        let key = store.begin_dataset(retain).await?;
+    pub async fn begin(store: &Store, owner: &str, retain: bool) -> Result<Self, DatasetError> {
+        let key = store.begin_dataset(owner, retain).await?;
         Ok(Self { store: store.clone(), key, blocks: 0, completed: false })
     }
 

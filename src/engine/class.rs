@@ -32,8 +32,4 @@ impl<T> PerClass<T> {
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter()
     }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut()
-    }
 }

@@ -5,7 +5,8 @@
 //! queue that they share. A request passes four rooms:
 //!
 //! 1. `cache`: passes that ran before are answered without a forward pass;
-//! 2. `queue`: the rest is let in whole or refused, by tokens and by the time it would take, and waits by age;
+//! 2. `queue`: the rest is let in whole or refused, by tokens and by the time it would take, and waits by age, fairly between
+//!    callers;
 //! 3. `scheduler`: whenever a device is free it takes the oldest work that it may run as a batch; there is no waiting for
 //!    more, for a batch grows while the device is busy;
 //! 4. `device`: the batch runs, and each answer is written into its pass.
@@ -23,6 +24,7 @@
 //! - a lost device is the end of the whole engine.
 
 mod cache;
+mod caller;
 mod class;
 mod device;
 mod error;
@@ -45,6 +47,7 @@ mod submit;
 mod tests;
 
 pub use cache::StatisticsHold;
+pub use caller::Caller;
 pub use class::Class;
 pub use error::{EngineError, Refusal, StartError};
 pub use handle::Engine;

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use super::caller::Caller;
 use super::class::Class;
 use crate::models::masked::{Filled, MaskedPosition};
 use crate::token_stats::TokenStats;
@@ -18,6 +19,8 @@ pub type Stats = Arc<[TokenStats]>;
 #[derive(Debug, PartialEq)]
 pub struct Pass {
     input: PassInput,
+    /// The key of its statistics in the caches, beside the ids.
+    cache_key: Arc<str>,
     answer: OnceLock<Answer>,
 }
 
@@ -44,6 +47,10 @@ pub struct Request {
     pub model: String,
     /// The [identity](crate::pool::Model::identity) of the model that the token ids were made for.
     pub identity: Arc<str>,
+    /// Who asks.
+    pub(super) caller: Caller,
+    /// The key of statistics in the caches, beside the ids: the identity, and the caller where it shares no cache.
+    cache_key: Arc<str>,
     /// How urgent it is.
     pub class: Class,
     /// When its answer is of no use any more.
@@ -60,7 +67,14 @@ impl Request {
     /// A request without passes.
     pub fn new(model: impl Into<String>, identity: Arc<str>, class: Class, deadline: Option<Instant>) -> Self {
         let (passes, by_sequence) = (Vec::new(), HashMap::new());
-        Self { model: model.into(), identity, class, deadline, passes, by_sequence, recalled: 0 }
+        let (caller, cache_key) = (Caller::default(), Arc::clone(&identity));
+        Self { model: model.into(), identity, caller, cache_key, class, deadline, passes, by_sequence, recalled: 0 }
+    }
+
+    /// The same, asked by somebody; before passes are added.
+    #[must_use]
+    pub fn asked_by(self, caller: &Caller) -> Self {
+        Self { cache_key: caller.cache_key(&self.identity), caller: caller.clone(), ..self }
     }
 
     /// Adds a sequence to score: token ids, with whatever the model wants before the first. Equal sequences are one pass.
@@ -84,7 +98,7 @@ impl Request {
     }
 
     fn add(&mut self, input: PassInput) -> Arc<Pass> {
-        let pass = Arc::new(Pass { input, answer: OnceLock::new() });
+        let pass = Arc::new(Pass { input, cache_key: Arc::clone(&self.cache_key), answer: OnceLock::new() });
         self.passes.push(Arc::clone(&pass));
         pass
     }
@@ -114,6 +128,11 @@ impl Pass {
 
     pub(super) fn input(&self) -> &PassInput {
         &self.input
+    }
+
+    /// The key of its statistics in the caches, beside the ids.
+    pub(super) fn cache_key(&self) -> &Arc<str> {
+        &self.cache_key
     }
 
     pub(super) fn is_answered(&self) -> bool {

@@ -80,7 +80,8 @@ pub(super) struct Scheduler {
 
 impl Scheduler {
     pub(super) fn new(devices: usize) -> Self {
-        Self { queue: Queue::new(QueuedPass::tokens), running: vec![true; devices], finishing: false, stopped: false }
+        let queue = Queue::new(QueuedPass::tokens, QueuedPass::caller);
+        Self { queue, running: vec![true; devices], finishing: false, stopped: false }
     }
 
     /// Queues admitted passes of a model that these devices may run. Where no thread is left to run them they are dropped.

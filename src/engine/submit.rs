@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::caller::Caller;
 use super::error::{EngineError, Refusal};
 use super::handle::Engine;
 use super::metrics::{RequestGuard, RequestOutcome};
@@ -26,13 +27,14 @@ struct Checked {
     cached: usize,
     /// None where nothing has to run.
     lease: Option<Lease>,
+    caller: Caller,
 }
 
 impl Checked {
     /// Who is admitted; none where nothing has to run.
     fn holder(&self) -> Option<Holder> {
         let lease = self.lease.clone()?;
-        Some(Holder::new(Arc::clone(&self.record), lease))
+        Some(Holder::new(Arc::clone(&self.record), lease, self.caller.clone()))
     }
 }
 
@@ -110,9 +112,10 @@ impl Engine {
         if !self.shared().cache.has_disk() {
             return request;
         }
-        let (shared, identity) = (Arc::clone(self.shared()), Arc::clone(&request.identity));
+        let shared = Arc::clone(self.shared());
         let passes: Vec<_> = request.open_passes().cloned().collect();
-        let look_up = move || shared.cache.recall(&identity, &passes);
+        let Some(key) = passes.first().map(|pass| Arc::clone(pass.cache_key())) else { return request };
+        let look_up = move || shared.cache.recall(&key, &passes);
         // Fails only where the runtime ends, and then nobody waits for an answer.
         request.recalled += tokio::task::spawn_blocking(look_up).await.unwrap_or_default();
         request
@@ -132,12 +135,13 @@ fn check(shared: &Shared, request: &Request) -> Result<Checked, Refusal> {
     {
         return Err(Refusal::TooLarge { limit: "model's context", allowed, requested });
     }
-    let cached = request.open_passes().filter(|pass| shared.cache.answer(&model.identity, pass)).count();
+    let cached = request.open_passes().filter(|pass| shared.cache.answer(pass)).count();
     let open: Vec<Arc<Pass>> = request.open_passes().cloned().collect();
     // What is cached is answered whatever becomes of the model.
     let lease = if open.is_empty() { None } else { Some(lease?) };
     let record = shared.record(model.base_id(), &model.devices);
-    Ok(Checked { lane: request.model.as_str().into(), model, record, open, cached, lease })
+    let (lane, caller) = (request.model.as_str().into(), request.caller.clone());
+    Ok(Checked { lane, model, record, open, cached, lease, caller })
 }
 
 fn check_kind(model: &Model, request: &Request) -> Result<(), Refusal> {
@@ -157,11 +161,12 @@ fn admit(shared: &Shared, request: &Request, checked: &Checked) -> Result<Vec<Pe
     let speed = shared.speed_for(&request.model, now).ok_or_else(unknown)?;
     let available = request.deadline.map(|end| end.saturating_duration_since(now));
     // First what no retry would change, then what one might.
-    shared.gate.judge_size(request.class, tokens)?;
+    shared.gate.judge_size(request.class, &request.caller, tokens)?;
     // One sequence runs on one device.
     let width = speed.width.min(lengths.len());
     let alone = time_for(tokens, speed.rate.map(|rate| rate * width as f64));
     let ahead = time_ahead(request.class, &speed.queues);
+    let ahead = ahead.mul_f64(shared.gate.part_ahead(request.class, &request.caller, tokens));
     judge_time(available, alone, ahead)?;
     let permits = shared.gate.admit(request.class, &holder, &lengths, ahead);
     permits.map_err(|error| match error {

@@ -14,6 +14,9 @@ pub enum JobError {
     Unfinished(&'static str),
     #[error("{1} {0}s are queued or running, which is the limit")]
     Full(&'static str, usize),
+    /// The second number is the part of all that one owner may have.
+    #[error("{1} {0}s of this key are queued or running, which is the limit of a key")]
+    OwnerFull(&'static str, usize),
     #[error("the service is shutting down")]
     Draining,
     /// The client used the same `Idempotency-Key` for something else.

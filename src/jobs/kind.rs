@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// Jobs of one kind that may be unfinished at once in memory, where each holds its samples, and in a store that lasts.
 pub const MAX_UNFINISHED: [usize; 2] = [64, 1_000];
 
+/// The part of them that one owner may have: one in this many.
+pub(super) const OWNER_SHARE: usize = 2;
+
 /// A kind of job.
 pub trait JobKind: Send + Sync + 'static {
     /// Its name, in the store, the log and messages.

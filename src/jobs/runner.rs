@@ -6,7 +6,7 @@ use super::local_run::LocalRun;
 use super::page::{JobPage, JobQuery};
 use super::snapshot::JobSnapshot;
 use crate::config::StoreSettings;
-use crate::store::{ClaimedJob, JobFilter, JobStatus, Store};
+use crate::store::{ClaimedJob, JobFilter, JobStatus, Owner, Store};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,11 +21,13 @@ pub(super) const POLL: Duration = Duration::from_secs(1);
 /// All jobs of a kind; cheap to clone.
 pub struct Jobs<K: JobKind> {
     shared: Arc<RunnerState<K>>,
+    /// Who submits jobs through this handle, and sees its own alone unless it sees all.
+    client: Owner,
 }
 
 impl<K: JobKind> Clone for Jobs<K> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self { shared: Arc::clone(&self.shared), client: self.client.clone() }
     }
 }
 
@@ -57,11 +59,24 @@ impl<K: JobKind> Jobs<K> {
                 closing: CancellationToken::new(),
                 tasks: TaskTracker::new(),
             }),
+            client: Owner::default(),
         };
         jobs.spawn(jobs.clone().take_jobs());
         jobs.spawn(jobs.clone().keep_up());
         jobs.spawn(jobs.clone().watch_deadlines());
         jobs
+    }
+
+    /// The same jobs as a client sees them: those of others are not there.
+    #[must_use]
+    pub fn seen_by(&self, client: Owner) -> Self {
+        Self { shared: Arc::clone(&self.shared), client }
+    }
+
+    /// Who submits jobs through this handle.
+    #[must_use]
+    pub fn client(&self) -> &Owner {
+        &self.client
     }
 
     /// The store that they are in.
@@ -81,7 +96,8 @@ impl<K: JobKind> Jobs<K> {
     /// # Errors
     /// [`JobError::NotFound`] or [`JobError::Store`].
     pub async fn get(&self, id: Uuid) -> Result<JobSnapshot<K::Subject>, JobError> {
-        let row = self.store().job(K::NAME, id).await?.ok_or(JobError::NotFound(K::NAME))?;
+        let row = self.store().job(K::NAME, id).await?.filter(|row| self.client.sees(&row.owner));
+        let row = row.ok_or(JobError::NotFound(K::NAME))?;
         Ok(self.up_to_date(row.try_into()?))
     }
 
@@ -99,7 +115,8 @@ impl<K: JobKind> Jobs<K> {
     /// [`JobError::Store`].
     pub async fn list(&self, query: &JobQuery) -> Result<JobPage<K::Subject>, JobError> {
         let JobQuery { status, model, after, limit } = query.clone();
-        let filter = JobFilter { kind: K::NAME, status, model, after, limit: limit.saturating_add(1) };
+        let (owner, limit_and_one) = (self.client.clone(), limit.saturating_add(1));
+        let filter = JobFilter { kind: K::NAME, owner, status, model, after, limit: limit_and_one };
         let rows = self.store().jobs(&filter).await?;
         let has_more = rows.len() > limit;
         let jobs = rows.into_iter().take(limit).map(|row| Ok(self.up_to_date(row.try_into()?)));

@@ -47,7 +47,7 @@ fn record(error: &ScorerError) -> FailureRecord {
             EngineError::DeviceLost(_) => kept_back(FailureKind::DeviceFailed, "device"),
             EngineError::DeadlineExceeded | EngineError::ShuttingDown => told(FailureKind::Unavailable),
         },
-        ScorerError::TooDetailed { .. } | ScorerError::Internal(_) => kept_back(FailureKind::Internal, "service"),
+        ScorerError::AnswerTooLong { .. } | ScorerError::Internal(_) => kept_back(FailureKind::Internal, "service"),
     }
 }
 

@@ -11,6 +11,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct JobSnapshot<S> {
     pub id: Uuid,
+    /// The name of its owner; empty where nobody needs one.
+    pub owner: String,
     /// What it is about.
     pub subject: S,
     pub status: JobStatus,
@@ -45,10 +47,24 @@ impl<S: DeserializeOwned> TryFrom<JobRow> for JobSnapshot<S> {
             finished_at,
             failure,
             deadline,
+            owner,
         } = row;
         let unreadable = |error: serde_json::Error| JobError::Internal(format!("job {id} as it is stored: {error}"));
         let failure = failure.map(|failure| serde_json::from_str(&failure)).transpose().map_err(unreadable)?;
         let subject = serde_json::from_str(&summary).map_err(unreadable)?;
-        Ok(Self { id, subject, status, done, note, revision, created_at, started_at, finished_at, failure, deadline })
+        Ok(Self {
+            id,
+            owner,
+            subject,
+            status,
+            done,
+            note,
+            revision,
+            created_at,
+            started_at,
+            finished_at,
+            failure,
+            deadline,
+        })
     }
 }

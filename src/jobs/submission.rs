@@ -1,7 +1,7 @@
 //! Jobs are submitted: once, whoever asks twice.
 
 use super::error::JobError;
-use super::kind::{JobKind, JobSubject, MAX_UNFINISHED};
+use super::kind::{JobKind, JobSubject, MAX_UNFINISHED, OWNER_SHARE};
 use super::runner::Jobs;
 use super::snapshot::JobSnapshot;
 use crate::datasets::SubmittedSamples;
@@ -41,15 +41,16 @@ impl<K: JobKind> Jobs<K> {
         let store = self.store();
         let key = idempotency_key(&job)?;
         if let Some(key) = &key
-            && let Some(known) = store.submitted_under(&key.key).await?
+            && let Some(known) = store.submitted_under(self.client().name(), &key.key).await?
         {
             return self.repeated(key, &known).await;
         }
         self.check_room().await?;
         let id = Uuid::now_v7();
-        let dataset = job.samples.stored(store).await?;
+        let dataset = job.samples.stored(store, self.client().name()).await?;
         let new = NewJob {
             id,
+            owner: self.client().name().to_owned(),
             kind: K::NAME,
             model: job.subject.model().to_owned(),
             summary: json(&job.subject)?,
@@ -80,7 +81,7 @@ impl<K: JobKind> Jobs<K> {
     /// # Errors
     /// [`JobError`]
     pub async fn submitted_under(&self, client_key: &str) -> Result<Option<JobSnapshot<K::Subject>>, JobError> {
-        match self.store().submitted_under(&stored_key(client_key)?).await? {
+        match self.store().submitted_under(self.client().name(), &stored_key(client_key)?).await? {
             Some(Submitted::Known { job, .. }) => Ok(Some(self.get(job).await.map_err(|error| match error {
                 // The key is that of a job of another kind.
                 JobError::NotFound(_) => JobError::KeyReused,
@@ -95,8 +96,17 @@ impl<K: JobKind> Jobs<K> {
             return Err(JobError::Draining);
         }
         let limit = MAX_UNFINISHED[usize::from(self.store().is_durable())];
-        let unfinished = self.store().unfinished(K::NAME).await?;
-        if unfinished >= limit { Err(JobError::Full(K::NAME, limit)) } else { Ok(()) }
+        let owner = self.client().name();
+        let (unfinished, owned) = self.store().unfinished(K::NAME, owner).await?;
+        let share = limit / OWNER_SHARE;
+        if unfinished >= limit {
+            Err(JobError::Full(K::NAME, limit))
+        } else if !owner.is_empty() && owned >= share {
+            // Without names all are those of one client, which may have all.
+            Err(JobError::OwnerFull(K::NAME, share))
+        } else {
+            Ok(())
+        }
     }
 
     /// The job that was submitted under the key before.

@@ -5,7 +5,10 @@ use super::failure::JobFailure;
 use super::kind::JobKind;
 use super::runner::{Jobs, POLL};
 use crate::store::StoreError;
+use std::cmp::Reverse;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
+use uuid::Uuid;
 
 /// Jobs of a kind that have ended and are kept in memory; the oldest makes room.
 const MAX_FINISHED: usize = 256;
@@ -72,16 +75,60 @@ impl<K: JobKind> Jobs<K> {
         if store.is_durable() {
             return Ok(());
         }
-        let ended = store.ended_jobs(K::NAME).await?;
-        let (mut count, mut total) = (ended.len(), ended.iter().map(|(_, weight)| weight).sum::<usize>());
-        for (id, weight) in ended {
-            if count <= MAX_FINISHED && total <= K::MOST_KEPT {
-                break;
-            }
+        for id in surplus(&store.ended_jobs(K::NAME).await?, MAX_FINISHED, K::MOST_KEPT) {
             store.delete_job(id).await?;
-            count -= 1;
-            total -= weight;
         }
         Ok(())
+    }
+}
+
+/// A job that has ended: its id, its owner and its weight.
+type EndedJob = (Uuid, String, usize);
+
+/// Which of the jobs that have ended (oldest first, with owners and weights) are to be deleted, so that no more than so many are left
+/// and these weigh no more than that: of the owner whose jobs weigh the most, the oldest; where several weigh
+/// as much, the oldest of all.
+fn surplus(ended: &[EndedJob], most: usize, most_weight: usize) -> Vec<Uuid> {
+    // A job that weighs nothing takes a place.
+    let weight = |job: &EndedJob| job.2.max(1);
+    let mut by_owner: HashMap<&str, (VecDeque<&EndedJob>, usize)> = HashMap::new();
+    for job in ended {
+        let (jobs, total) = by_owner.entry(&job.1).or_default();
+        jobs.push_back(job);
+        *total += weight(job);
+    }
+    let (mut count, mut total) = (ended.len(), ended.iter().map(|job| job.2).sum::<usize>());
+    let mut surplus = Vec::new();
+    while count > most || total > most_weight {
+        let heaviest = by_owner
+            .values_mut()
+            .filter(|(jobs, _)| !jobs.is_empty())
+            .max_by_key(|(jobs, total)| (*total, Reverse(jobs.front().map(|job| job.0))));
+        let Some((jobs, owned)) = heaviest else { break };
+        let Some(oldest) = jobs.pop_front() else { break };
+        (*owned, count, total) = (*owned - weight(oldest), count - 1, total - oldest.2);
+        surplus.push(oldest.0);
+    }
+    surplus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_most_makes_room() {
+        let job = |number: u128, owner: &str, weight| (Uuid::from_u128(number), owner.to_owned(), weight);
+        let deleted = |ended: &[EndedJob], most, weight| {
+            surplus(ended, most, weight).into_iter().map(|id| id.as_u128()).collect::<Vec<_>>()
+        };
+        let alone = [job(1, "", 5), job(2, "", 5), job(3, "", 5)];
+        assert_eq!((deleted(&alone, 9, 10), deleted(&alone, 1, 100)), (vec![1], vec![1, 2]));
+        assert_eq!((deleted(&alone, 3, 15), deleted(&[], 0, 0)), (vec![], vec![]));
+        // The oldest is of another owner, who has less.
+        let two = [job(1, "bob", 5), job(2, "alice", 5), job(3, "alice", 5), job(4, "alice", 5)];
+        assert_eq!((deleted(&two, 2, 100), deleted(&two, 9, 9)), (vec![2, 3], vec![2, 3, 1]));
+        let weightless = [job(1, "bob", 0), job(2, "alice", 0), job(3, "alice", 0)];
+        assert_eq!(deleted(&weightless, 2, 0), [2]);
     }
 }

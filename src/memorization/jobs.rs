@@ -60,7 +60,8 @@ impl JobKind for MemorizationKind {
         let samples = SampleBlocks::of_job(store, job).await?.ok_or_else(JobFailure::dataset_gone)?;
         // What is scored stays on disk until the job has ended, so that to run it again costs no forward pass.
         let _hold = self.scorer.engine().hold_statistics(job.numerics.is_some());
-        let target = WindowScorer::open(&self.scorer, &request.model).await?;
+        let scorer = self.scorer.called_by(&job.owner);
+        let target = WindowScorer::open(&scorer, &request.model).await?;
         local.set_numerics(target.numerics());
         let progress = |progress: MemorizationProgress| {
             let MemorizationProgress { texts, windows, total_windows } = progress;

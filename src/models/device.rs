@@ -77,8 +77,13 @@ fn available_threads() -> usize {
 fn machine_memory() -> Option<u64> {
     let mut system = sysinfo::System::new().ok()?;
     system.refresh_memory();
-    // A container may have less memory than the machine.
-    let limit = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
+    // A container may have less memory than the machine, and so may a service that systemd bounds.
+    let container = system.cgroup_limits().map(|limits| limits.total_memory);
+    let process = sysinfo::get_current_pid().ok().and_then(|pid| {
+        system.refresh_processes(sysinfo::ProcessesToUpdate::Some(&[pid]), false);
+        Some(system.process(pid)?.cgroup_limits()?.total_memory)
+    });
+    let limit = container.into_iter().chain(process).min().unwrap_or(u64::MAX);
     Some(limit.min(system.total_memory())).filter(|bytes| *bytes > 0)
 }
 

@@ -1,6 +1,7 @@
 //! The files of a model, in a directory or compiled into the program, and their digests.
 
 use super::error::ModelError;
+use crate::texts::hexadecimal;
 use memmap2::Mmap;
 #[cfg(unix)]
 use memmap2::UncheckedAdvice;
@@ -9,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::{Deref, Range};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -99,7 +100,7 @@ impl ModelFiles {
                 let index = files.iter().position(|(n, _)| n == name);
                 Ok(index.map(|index| FileBytes::Memory(Arc::clone(files), index)))
             }
-            Self::Directory(directory) => match File::open(directory.join(name)) {
+            Self::Directory(directory) => match open_regular(&directory.join(name)) {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
                 Err(e) => Err(self.error(name, e)),
                 // SAFETY: the map is only read. If another program truncates the file in the meantime, the process may
@@ -140,19 +141,29 @@ impl ModelFiles {
     }
 }
 
+/// Opens a file that is one. A pipe would be waited for, perhaps for ever, and what a device gives has no end.
+fn open_regular(path: &Path) -> std::io::Result<File> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_file() {
+        return File::open(path);
+    }
+    let what = if kind.is_dir() { "it is a directory" } else { "it is no regular file" };
+    Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what))
+}
+
 /// SHA-256 of a file as `sha256:<hex>`.
 pub fn digest(bytes: &[u8]) -> String {
-    format!("sha256:{}", hex(bytes))
+    format!("sha256:{}", sha256_hex(bytes))
+}
+
+fn sha256_hex(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
 }
 
 /// SHA-256 over the lines `<hex>  <name>` of the files in the order of their names: what `sha256sum FILES | sha256sum`
 /// prints for the files in that order.
 pub fn joint_digest(files: &mut [(&str, &[u8])]) -> String {
     files.sort_unstable_by_key(|(name, _)| *name);
-    let lines: Vec<String> = files.par_iter().map(|(name, bytes)| format!("{}  {name}\n", hex(bytes))).collect();
+    let lines: Vec<String> = files.par_iter().map(|(name, bytes)| format!("{}  {name}\n", sha256_hex(bytes))).collect();
     digest(lines.concat().as_bytes())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }

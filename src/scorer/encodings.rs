@@ -1,5 +1,6 @@
 //! Token ids of texts that were seen before: an audit's second look at its texts tokenizes nothing.
 
+use crate::engine::Caller;
 use crate::pool::Model;
 use crate::tokenizer::{Encoded, TokenizerError};
 use moka::sync::Cache;
@@ -9,12 +10,15 @@ use std::sync::Arc;
 /// Roughly what an entry costs besides its ids and offsets.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 
-/// The tokenizer's digest and the text's.
+/// The caller's key for the tokenizer's digest, and the text's digest.
 type EncodingKey = (Arc<str>, [u8; 32]);
 
 /// Encodes texts, or remembers how; cheap to clone.
 #[derive(Clone)]
-pub struct Encodings(Option<Cache<EncodingKey, Arc<Encoded>>>);
+pub struct Encodings {
+    cache: Option<Cache<EncodingKey, Arc<Encoded>>>,
+    caller: Caller,
+}
 
 impl Encodings {
     /// A cache that holds about `bytes`; 0 turns it off.
@@ -23,12 +27,18 @@ impl Encodings {
             let bytes = size_of_val(&*encoded.ids) + size_of_val(&*encoded.offsets);
             u32::try_from(bytes + ENTRY_OVERHEAD_BYTES).unwrap_or(u32::MAX)
         };
-        Self((bytes > 0).then(|| Cache::builder().max_capacity(bytes).weigher(weigh).build()))
+        let cache = (bytes > 0).then(|| Cache::builder().max_capacity(bytes).weigher(weigh).build());
+        Self { cache, caller: Caller::default() }
+    }
+
+    /// The same cache as a caller finds it.
+    pub fn called_by(&self, caller: &Caller) -> Self {
+        Self { cache: self.cache.clone(), caller: caller.clone() }
     }
 
     /// Forgets all texts.
     pub fn clear(&self) {
-        if let Some(cache) = &self.0 {
+        if let Some(cache) = &self.cache {
             cache.invalidate_all();
         }
     }
@@ -38,8 +48,8 @@ impl Encodings {
     /// # Errors
     /// Where the tokenizer has no token for a part of it.
     pub fn encode(&self, model: &Model, text: &str) -> Result<Arc<Encoded>, TokenizerError> {
-        let Some(cache) = &self.0 else { return model.tokenizer.encode(text).map(Arc::new) };
-        let key = (Arc::clone(&model.tokenizer_digest), Sha256::digest(text).into());
+        let Some(cache) = &self.cache else { return model.tokenizer.encode(text).map(Arc::new) };
+        let key = (self.caller.cache_key(&model.tokenizer_digest), Sha256::digest(text).into());
         if let Some(known) = cache.get(&key) {
             return Ok(known);
         }

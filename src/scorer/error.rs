@@ -22,7 +22,7 @@ impl ScorerError {
             | Self::Masked(_)
             | Self::Unfit(_)
             | Self::Failed(_)
-            | Self::TooDetailed { .. }
+            | Self::AnswerTooLong { .. }
             | Self::Internal(_) => false,
         }
     }

@@ -31,13 +31,17 @@ pub use text_error::TextError;
 pub use token_counts::{Counts, CountsError, CountsFault, CountsFile, FORMAT, load_token_counts};
 pub use workers::Workers;
 
-use crate::engine::{Engine, EngineError, Refusal, Stats};
+use crate::engine::{Caller, Engine, EngineError, Refusal, Stats};
 use crate::methods::Fault;
 use crate::pool::{OpenError, Pool};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
-/// The most bytes of JSON, by estimate, that one answer may take for its tokens.
-const MAX_DETAIL_BYTES: usize = 512 << 20;
+/// The most bytes of JSON, by estimate, that one answer may take.
+const MAX_ANSWER_BYTES: usize = 128 << 20;
+
+/// The most text of audits and files that is under way at once, in KiB.
+const MOST_BATCH_KIB: u32 = 16 << 10;
 
 /// How many texts of an audit or a file to have under way at once.
 pub const IN_FLIGHT: usize = 512;
@@ -53,6 +57,12 @@ pub struct Scorer {
     substitutions: neighbors::SubstitutionCache,
     /// The most bytes of a text, `limits.text`.
     text_limit: u64,
+    /// Room for the texts of audits and files, in KiB.
+    batch_texts: Arc<Semaphore>,
+    /// Whether callers find in the caches what others have asked.
+    shares_cache: bool,
+    /// Who asks.
+    caller: Caller,
 }
 
 /// The results of a request, in the order of its inputs.
@@ -83,18 +93,19 @@ pub enum ScorerError {
     /// The engine could not run it.
     #[error(transparent)]
     Failed(#[from] EngineError),
-    /// The answer would list more of tokens than one answer may.
+    /// The answer would be longer than one answer may.
     #[error(
-        "`details` of {tokens} tokens and {methods} methods would take some {bytes} bytes; the limit is {MAX_DETAIL_BYTES}"
+        "the answer about {texts} texts and {methods} methods may take some {bytes} bytes; the limit is {MAX_ANSWER_BYTES}"
     )]
-    TooDetailed { tokens: usize, methods: usize, bytes: usize },
+    AnswerTooLong { texts: usize, methods: usize, bytes: usize },
     /// A fault of the service itself.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
 impl Scorer {
-    /// Puts the parts together; `cache_bytes` are for token ids and neighbours that were made before.
+    /// Puts the parts together; `cache_bytes` are for token ids and neighbours that were made before. Callers with names share no
+    /// cache.
     pub fn new(
         engine: Engine,
         token_counts: Vec<Arc<Counts>>,
@@ -105,7 +116,32 @@ impl Scorer {
         // Ids and offsets take twice the room of what is kept of neighbours.
         let (encodings, substitutions) =
             (Encodings::new(cache_bytes / 3 * 2), neighbors::SubstitutionCache::new(cache_bytes / 3));
-        Self { engine, token_counts: token_counts.into(), workers, encodings, substitutions, text_limit }
+        let (token_counts, caller) = (token_counts.into(), Caller::default());
+        let batch_texts = Arc::new(Semaphore::new(MOST_BATCH_KIB as usize));
+        Self {
+            engine,
+            token_counts,
+            workers,
+            encodings,
+            substitutions,
+            text_limit,
+            batch_texts,
+            shares_cache: false,
+            caller,
+        }
+    }
+
+    /// The same, where callers find in the caches what others have asked if `shares_cache` holds.
+    #[must_use]
+    pub fn sharing_cache(self, shares_cache: bool) -> Self {
+        Self { shares_cache, ..self }
+    }
+
+    /// The same scorer as the caller of a name uses it; without a name where that is empty.
+    #[must_use]
+    pub fn called_by(&self, name: &str) -> Self {
+        let caller = Caller::new(name, self.shares_cache);
+        Self { encodings: self.encodings.called_by(&caller), caller, ..self.clone() }
     }
 
     /// The models.

@@ -4,9 +4,9 @@ use super::bound::Bound;
 use super::passes::RequestedSequence;
 use super::result::{self, AnsweredText};
 use super::text::{GeneratedNeighbors, Prepared};
-use super::{Input, MAX_DETAIL_BYTES, Scored, Scorer, ScorerError, TextResult, Usage};
+use super::{Input, MAX_ANSWER_BYTES, MOST_BATCH_KIB, Scored, Scorer, ScorerError, TextResult, Usage};
 use crate::engine::{Class, PendingRequest, Request};
-use crate::methods::{AuxiliaryPass, AuxiliaryPassError, LabelledMethod};
+use crate::methods::{AuxiliaryPass, AuxiliaryPassError};
 use crate::pool::Model;
 use crate::telemetry::names;
 use std::sync::Arc;
@@ -27,11 +27,15 @@ impl Scorer {
     }
 
     /// Scores one text behind interactive work, waiting for room as long as it takes: a part of an audit or of a file.
-    /// Many may run at once, [`IN_FLIGHT`](super::IN_FLIGHT) as a rule; the engine's window bounds their tokens.
+    /// Many may run at once, [`IN_FLIGHT`](super::IN_FLIGHT) as a rule; the engine's window bounds their tokens, and all of them
+    /// together have at most 16 MiB of text under way.
     ///
     /// # Errors
     /// As [`Scorer::score`].
     pub async fn score_behind(&self, bound: &Arc<Bound>, input: Input) -> Result<Scored, ScorerError> {
+        let kibibytes = u32::try_from(input.text.len() >> 10).unwrap_or(u32::MAX).clamp(1, MOST_BATCH_KIB);
+        // It is never closed.
+        let _share = self.batch_texts.acquire_many(kibibytes).await;
         self.score_as(bound, vec![input], Class::Batch, None).await
     }
 
@@ -42,9 +46,10 @@ impl Scorer {
         class: Class,
         deadline: Option<Instant>,
     ) -> Result<Scored, ScorerError> {
-        let for_text = Arc::clone(bound);
-        let mut prepared = self.workers.map(inputs, move |input| Prepared::new(input, &for_text)).await?;
-        check_detail(bound, &prepared)?;
+        let (for_text, texts) = (Arc::clone(bound), inputs.len());
+        check_answer(bound, texts, 0)?;
+        let mut prepared = self.workers.map(class, inputs, move |input| Prepared::new(input, &for_text)).await?;
+        check_answer(bound, texts, prepared.iter().map(|text| text.ids.len()).sum())?;
         let mut cost = Usage::default();
         if !bound.passes.is_empty() {
             let generated = self.generate_neighbors(bound, &prepared, class, deadline, &mut cost).await?;
@@ -52,13 +57,15 @@ impl Scorer {
             let plan = move |(text, generated): (Prepared, Vec<GeneratedNeighbors>)| {
                 text.with_auxiliary_passes(&generated, &for_text)
             };
-            prepared = self.workers.map(prepared.into_iter().zip(generated).collect(), plan).await?;
+            prepared = self.workers.map(class, prepared.into_iter().zip(generated).collect(), plan).await?;
         }
-        let request = |model: &Arc<Model>| Request::new(model.id(), Arc::clone(&model.identity), class, deadline);
+        let request = |model: &Arc<Model>| {
+            Request::new(model.id(), Arc::clone(&model.identity), class, deadline).asked_by(&self.caller)
+        };
         let mut requests: Vec<Request> = bound.models.iter().map(request).collect();
         let texts = prepared.into_iter().map(|text| RequestedText::new(text, &mut requests)).collect();
         let cost = self.run(requests, class, cost).await?;
-        self.finish(bound, texts, cost).await
+        self.finish(bound, texts, class, cost).await
     }
 
     /// The neighbours of every text by every generator of the methods; adds what they cost. None are made of a text that
@@ -119,6 +126,7 @@ impl Scorer {
         &self,
         bound: &Arc<Bound>,
         texts: Vec<RequestedText>,
+        class: Class,
         mut usage: Usage,
     ) -> Result<Scored, ScorerError> {
         let bound = Arc::clone(bound);
@@ -127,7 +135,7 @@ impl Scorer {
             let (stats, ids) = (Arc::clone(&answered.stats), Arc::clone(&answered.text.ids));
             Ok::<_, ScorerError>((result::build(answered, &bound), stats, ids))
         };
-        let built = self.workers.map(texts.into_iter().enumerate().collect(), to_result).await?;
+        let built = self.workers.map(class, texts.into_iter().enumerate().collect(), to_result).await?;
         let (mut results, mut stats, mut ids) = (Vec::new(), Vec::new(), Vec::new());
         for text in built {
             let (result, text_stats, text_ids) = text?;
@@ -182,18 +190,30 @@ impl RequestedText {
     }
 }
 
-/// Refuses an answer that would list too much.
-fn check_detail(bound: &Bound, prepared: &[Prepared]) -> Result<(), ScorerError> {
-    let tokens = prepared.iter().map(|text| text.ids.len()).sum::<usize>();
+/// Refuses what would take too long an answer, of so many texts with so many tokens altogether, before anything is computed.
+fn check_answer(bound: &Bound, texts: usize, tokens: usize) -> Result<(), ScorerError> {
+    let labels: Vec<usize> = bound.methods.iter().map(|method| json_bytes(&method.label)).collect();
+    // Of each method a score, or an error with its words.
+    let of_a_text = labels.iter().map(|label| label + 150).sum::<usize>() + 100;
     // A label stands by contribution, weight and selection, two of them with a number of some twenty digits; and the
     // token's own numbers take as much as a few methods.
-    let of_a_method = |method: &LabelledMethod| 3 * (method.label.len() + 4) + 48;
-    let of_a_token = bound.methods.iter().map(of_a_method).sum::<usize>() + 256;
-    let (methods, bytes) = (bound.methods.len(), tokens.saturating_mul(of_a_token));
-    if bound.tokens && bytes > MAX_DETAIL_BYTES {
-        return Err(ScorerError::TooDetailed { tokens, methods, bytes });
+    let of_a_token = labels.iter().map(|label| 3 * (label + 2) + 48).sum::<usize>() + 256;
+    let of_tokens = if bound.tokens { tokens.saturating_mul(of_a_token) } else { 0 };
+    let (methods, bytes) = (labels.len(), texts.saturating_mul(of_a_text).saturating_add(of_tokens));
+    if bytes > MAX_ANSWER_BYTES {
+        return Err(ScorerError::AnswerTooLong { texts, methods, bytes });
     }
     Ok(())
+}
+
+/// About how many bytes a text has in JSON: one of control takes six.
+fn json_bytes(text: &str) -> usize {
+    let bytes = |character: char| match character {
+        '"' | '\\' => 2,
+        character if character.is_ascii_control() => 6,
+        character => character.len_utf8(),
+    };
+    text.chars().map(bytes).sum::<usize>() + 2
 }
 
 /// Counts texts by how many of their methods gave a score: all, some or none.

@@ -27,7 +27,8 @@ impl Scorer {
     /// [`ScorerError`]
     pub async fn score_ids_behind(&self, bound: &Bound, ids: &Arc<[u32]>) -> Result<Stats, ScorerError> {
         let model = &bound.models[0];
-        let mut request = Request::new(model.id(), Arc::clone(&model.identity), Class::Batch, None);
+        let mut request =
+            Request::new(model.id(), Arc::clone(&model.identity), Class::Batch, None).asked_by(&self.caller);
         let pass = request.score(ids);
         let request = self.engine.recall(request).await;
         self.engine.submit_when_room(request).await?.wait().await?;

@@ -1,15 +1,19 @@
 //! Threads of our own for tokenizing and arithmetic, apart from the async runtime and from the threads that compute.
 
 use super::ScorerError;
+use crate::engine::Class;
 use futures::channel::oneshot;
 use rayon::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Two pools of threads; cheap to clone.
+/// Pools of threads; cheap to clone.
 #[derive(Clone)]
 pub struct Workers {
     pool: Arc<rayon::ThreadPool>,
+    /// For the texts of audits and files, so that those of clients do not wait behind them; the operating system shares the
+    /// processors out.
+    batch: Arc<rayon::ThreadPool>,
     /// For what takes long and nobody waits for: a thread of rayon that is at work on something large takes up nothing
     /// else until it is done, so it must not be one that clients wait for.
     behind: Arc<rayon::ThreadPool>,
@@ -25,15 +29,17 @@ impl Workers {
             let name = move |index| format!("{name}-{index}");
             rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().map(Arc::new)
         };
-        Ok(Self { pool: pool("worker")?, behind: pool("report")? })
+        Ok(Self { pool: pool("worker")?, batch: pool("batch")?, behind: pool("report")? })
     }
 
-    /// Applies `f` to every item, one item a task, and gives the results in order. Stops early once nobody waits.
+    /// Applies `f` to every item, one item a task, and gives the results in order. Stops early once nobody waits. `class` is that of
+    /// the work that waits for it.
     ///
     /// # Errors
     /// [`ScorerError::Internal`] where `f` panics.
     pub async fn map<T, R>(
         &self,
+        class: Class,
         items: Vec<T>,
         f: impl Fn(T) -> R + Send + Sync + 'static,
     ) -> Result<Vec<R>, ScorerError>
@@ -41,7 +47,11 @@ impl Workers {
         T: Send + 'static,
         R: Send + 'static,
     {
-        Self::spawn(&self.pool, move |wanted| {
+        let pool = match class {
+            Class::Interactive => &self.pool,
+            Class::Batch => &self.batch,
+        };
+        Self::spawn(pool, move |wanted| {
             items.into_par_iter().with_max_len(1).map(|item| wanted().then(|| f(item))).collect()
         })
         .await

@@ -15,6 +15,8 @@ pub type ClaimId = Uuid;
 pub struct ClaimedJob {
     pub id: Uuid,
     pub claim: ClaimId,
+    /// The name of its owner.
+    pub owner: String,
     /// What lists say of it, as JSON.
     pub summary: String,
     /// What is run, as JSON.
@@ -35,7 +37,8 @@ pub struct ClaimedJob {
 pub struct LostClaim;
 
 impl Store {
-    /// Claims the oldest job of a kind that is queued, or whose lease is over, and was not claimed so often yet.
+    /// Claims a job of a kind that is queued, or whose lease is over, and was not claimed so often yet: of the owner that has the
+    /// fewest running, and of those the one whose turn is the longest ago, the oldest.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -50,8 +53,11 @@ impl Store {
              started_at = COALESCE(started_at, {now}), revision = revision + 1 \
              WHERE id = (SELECT id FROM jobs WHERE kind = $3 AND cancel = 0 AND attempts < $4 \
              AND (status = 'queued' OR (status = 'running' AND lease_until < {now})) AND (deadline IS NULL OR deadline > {now}) \
-             ORDER BY id LIMIT 1 {skip_locked}) \
-             RETURNING id, summary, request, dataset, attempts, numerics, deadline - {now} AS time_left";
+             ORDER BY (SELECT COUNT(*) FROM jobs AS others WHERE others.kind = jobs.kind AND others.owner = jobs.owner \
+             AND others.status = 'running' AND others.lease_until >= {now}), \
+             (SELECT COALESCE(MAX(others.started_at), 0) FROM jobs AS others WHERE others.kind = jobs.kind \
+             AND others.owner = jobs.owner), id LIMIT 1 {skip_locked}) \
+             RETURNING id, owner, summary, request, dataset, attempts, numerics, deadline - {now} AS time_left";
         let row = sqlx::query(self.dialect.sql(statement))
             .bind(claim.to_string())
             .bind(microseconds(lease))
@@ -67,6 +73,7 @@ impl Store {
             Ok(ClaimedJob {
                 id: uuid(&row, "id")?,
                 claim,
+                owner: row.try_get("owner")?,
                 summary: row.try_get("summary")?,
                 request: row.try_get("request")?,
                 dataset: dataset.map_err(|error| StoreError::Damaged(error.to_string()))?,

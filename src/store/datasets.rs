@@ -2,6 +2,7 @@
 
 use super::error::StoreError;
 use super::open::Store;
+use super::owner::Owner;
 use super::rows::{count, time, uuid};
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row, Transaction};
@@ -27,6 +28,8 @@ pub enum DatasetState {
 #[derive(Clone, Debug)]
 pub struct DatasetRow {
     pub key: DatasetKey,
+    /// The name of its owner.
+    pub owner: String,
     /// The address of its content; none for the samples of a job.
     pub id: Option<String>,
     /// What is said of it, as JSON.
@@ -49,7 +52,8 @@ impl DatasetRow {
         created_at: OffsetDateTime,
     ) -> Result<Self, serde_json::Error> {
         let (key, description) = (DatasetKey::nil(), serde_json::to_string(description)?);
-        Ok(Self { key, id: Some(id.to_owned()), description, retain: false, has_texts: false, created_at })
+        let id = Some(id.to_owned());
+        Ok(Self { key, owner: String::new(), id, description, retain: false, has_texts: false, created_at })
     }
 }
 
@@ -64,18 +68,19 @@ impl DatasetState {
 }
 
 impl Store {
-    /// Begins a dataset without samples.
+    /// Begins a dataset of an owner, without samples.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn begin_dataset(&self, retain: bool) -> Result<DatasetKey, StoreError> {
+    pub async fn begin_dataset(&self, owner: &str, retain: bool) -> Result<DatasetKey, StoreError> {
         let key = Uuid::now_v7();
-        let statement = "INSERT INTO datasets (dataset, state, description, blocks, retain, texts, created_at, touched_at) \
-                         VALUES ($1, $2, '', 0, $3, 1, {now}, {now})";
+        let statement = "INSERT INTO datasets (dataset, state, description, blocks, retain, texts, created_at, touched_at, owner) \
+                         VALUES ($1, $2, '', 0, $3, 1, {now}, {now}, $4)";
         sqlx::query(self.dialect.sql(statement))
             .bind(key.to_string())
             .bind(DatasetState::Uploading.name())
             .bind(i64::from(retain))
+            .bind(owner)
             .execute(&self.pool)
             .await?;
         Ok(key)
@@ -95,7 +100,7 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
-    /// Completes a dataset: under an id, or as the samples of a job. Where a dataset of the id is there already with its texts,
+    /// Completes a dataset: under an id, or as the samples of a job. Where its owner has a dataset of the id already with its texts,
     /// the new one is dropped. The key under which the samples are.
     ///
     /// # Errors
@@ -121,8 +126,9 @@ impl Store {
     ) -> Result<DatasetKey, StoreError> {
         let mut transaction = self.pool.begin().await?;
         if let Some(id) = id {
-            let statement = "SELECT dataset, texts FROM datasets WHERE id = $1";
-            let row = sqlx::query(statement).bind(id).fetch_optional(&mut *transaction).await?;
+            let statement = "SELECT dataset, texts FROM datasets WHERE address = $1 \
+                             AND owner = (SELECT owner FROM datasets WHERE dataset = $2)";
+            let row = sqlx::query(statement).bind(id).bind(key.to_string()).fetch_optional(&mut *transaction).await?;
             if let Some(row) = row {
                 let (known, texts) = (uuid(&row, "dataset")?, count(&row, "texts")? > 0);
                 let unneeded = if texts { key } else { known };
@@ -135,7 +141,7 @@ impl Store {
             }
         }
         let state = if id.is_some() { DatasetState::Ready } else { DatasetState::Inline };
-        let statement = "UPDATE datasets SET id = $2, state = $3, description = $4 WHERE dataset = $1";
+        let statement = "UPDATE datasets SET address = $2, state = $3, description = $4 WHERE dataset = $1";
         sqlx::query(statement)
             .bind(key.to_string())
             .bind(id)
@@ -168,17 +174,19 @@ impl Store {
         if dropped > 0 { self.forget_deleted().await } else { Ok(()) }
     }
 
-    /// The dataset of an id.
+    /// The dataset of an id, as a client sees it: its own, or else another's.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn dataset(&self, id: &str) -> Result<Option<DatasetRow>, StoreError> {
+    pub async fn dataset(&self, client: &Owner, id: &str) -> Result<Option<DatasetRow>, StoreError> {
         // PostgreSQL has no texts with such a character.
         if id.contains('\0') {
             return Ok(None);
         }
-        let statement = "SELECT * FROM datasets WHERE id = $1 AND state = 'ready'";
-        let row = sqlx::query(statement).bind(id).fetch_optional(&self.pool).await?;
+        let statement = "SELECT * FROM datasets WHERE address = $1 AND state = 'ready' AND ($3 IS NULL OR owner = $3) \
+                         ORDER BY CASE WHEN owner = $2 THEN 0 ELSE 1 END, dataset LIMIT 1";
+        let query = sqlx::query(statement).bind(id).bind(client.name()).bind(client.restriction());
+        let row = query.fetch_optional(&self.pool).await?;
         row.as_ref().map(dataset_row).transpose()
     }
 
@@ -203,16 +211,22 @@ impl Store {
         row.as_ref().map(dataset_row).transpose()
     }
 
-    /// The datasets that have an id, newest first; only those older than `after`.
+    /// The datasets with an id that a client sees, newest first; only those older than `after`.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn datasets(&self, after: Option<DatasetKey>, limit: usize) -> Result<Vec<DatasetRow>, StoreError> {
+    pub async fn datasets(
+        &self,
+        client: &Owner,
+        after: Option<DatasetKey>,
+        limit: usize,
+    ) -> Result<Vec<DatasetRow>, StoreError> {
         let statement = "SELECT * FROM datasets WHERE state = 'ready' AND ($1 IS NULL OR dataset < $1) \
-                         ORDER BY dataset DESC LIMIT $2";
+                         AND ($3 IS NULL OR owner = $3) ORDER BY dataset DESC LIMIT $2";
         let rows = sqlx::query(statement)
             .bind(after.map(|key| key.to_string()))
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .bind(client.restriction())
             .fetch_all(&self.pool)
             .await?;
         rows.iter().map(dataset_row).collect()
@@ -279,7 +293,8 @@ pub(super) async fn drop_unretained(transaction: &mut Transaction<'_, Any>) -> R
 fn dataset_row(row: &AnyRow) -> Result<DatasetRow, StoreError> {
     Ok(DatasetRow {
         key: uuid(row, "dataset")?,
-        id: row.try_get("id")?,
+        owner: row.try_get("owner")?,
+        id: row.try_get("address")?,
         description: row.try_get("description")?,
         retain: count(row, "retain")? > 0,
         has_texts: count(row, "texts")? > 0,

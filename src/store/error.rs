@@ -9,7 +9,7 @@ pub enum StoreError {
     #[error("the store does not answer: {0}")]
     Unavailable(String),
     /// Nothing more can be written.
-    #[error("the disk of the store is full")]
+    #[error("the store is full: its disk, or without `store.url` what `store.memory` allows")]
     Full,
     /// The file or the user may only be read from.
     #[error("the store cannot be written: {0}")]

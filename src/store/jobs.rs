@@ -4,6 +4,7 @@ use super::adapters::{AdapterName, claim_name};
 use super::datasets::DatasetKey;
 use super::error::StoreError;
 use super::open::Store;
+use super::owner::Owner;
 use super::rows::{count, microseconds, time, uuid};
 use super::status::JobStatus;
 use sqlx::any::AnyRow;
@@ -16,6 +17,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct NewJob {
     pub id: Uuid,
+    /// The name of its owner.
+    pub owner: String,
     /// What runs it.
     pub kind: &'static str,
     /// Id of the model.
@@ -60,6 +63,8 @@ pub enum Submitted {
 #[derive(Clone, Debug)]
 pub struct JobRow {
     pub id: Uuid,
+    /// The name of its owner.
+    pub owner: String,
     pub status: JobStatus,
     /// What lists say of it, as JSON.
     pub summary: String,
@@ -82,6 +87,8 @@ pub struct JobRow {
 #[derive(Clone, Debug)]
 pub struct JobFilter {
     pub kind: &'static str,
+    /// Only those that this client sees.
+    pub owner: Owner,
     /// Only those that stand so.
     pub status: Option<JobStatus>,
     /// Only those of the model of this id.
@@ -101,7 +108,7 @@ impl Store {
         let mut transaction = self.pool.begin().await?;
         self.insert_job(&mut transaction, job).await?;
         if let Some(key) = &job.key
-            && let Some(known) = claim_key(&mut transaction, key, job.id).await?
+            && let Some(known) = claim_key(&mut transaction, &job.owner, key, job.id).await?
         {
             transaction.rollback().await?;
             return Ok(known);
@@ -118,7 +125,7 @@ impl Store {
 
     async fn insert_job(&self, transaction: &mut Transaction<'_, Any>, job: &NewJob) -> Result<(), StoreError> {
         let statement = "INSERT INTO jobs (id, kind, status, model, summary, request, dataset, weight, done, revision, created_at, \
-             attempts, cancel, deadline) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0, {now} + $9)";
+             attempts, cancel, deadline, owner) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0, {now} + $9, $10)";
         sqlx::query(self.dialect.sql(statement))
             .bind(job.id.to_string())
             .bind(job.kind)
@@ -129,18 +136,19 @@ impl Store {
             .bind(job.dataset.to_string())
             .bind(i64::try_from(job.weight).unwrap_or(i64::MAX))
             .bind(job.timeout.map(microseconds))
+            .bind(&*job.owner)
             .execute(&mut **transaction)
             .await?;
         Ok(())
     }
 
-    /// The job that was submitted under a client's key, by its digest, with the digest of what was submitted.
+    /// The job that an owner submitted under a key, by its digest, with the digest of what was submitted.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn submitted_under(&self, key: &str) -> Result<Option<Submitted>, StoreError> {
+    pub async fn submitted_under(&self, owner: &str, key: &str) -> Result<Option<Submitted>, StoreError> {
         let mut connection = self.pool.acquire().await?;
-        known(&mut connection, key).await
+        known(&mut connection, owner, key).await
     }
 
     /// A job of a kind as it stands.
@@ -164,38 +172,39 @@ impl Store {
         }
         // Ids of version 7 grow with time, as texts as well.
         let statement = "SELECT * FROM jobs WHERE kind = $1 AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR model = $3) \
-                         AND ($4 IS NULL OR id < $4) ORDER BY id DESC LIMIT $5";
+                         AND ($4 IS NULL OR id < $4) AND ($6 IS NULL OR owner = $6) ORDER BY id DESC LIMIT $5";
         let rows = sqlx::query(statement)
             .bind(filter.kind)
             .bind(filter.status.map(JobStatus::name))
             .bind(filter.model.as_deref())
             .bind(filter.after.map(|id| id.to_string()))
             .bind(i64::try_from(filter.limit).unwrap_or(i64::MAX))
+            .bind(filter.owner.restriction())
             .fetch_all(&self.pool)
             .await?;
         rows.iter().map(job_row).collect()
     }
 
-    /// How many jobs of a kind have not ended.
+    /// How many jobs of a kind have not ended: all, and those of an owner.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn unfinished(&self, kind: &str) -> Result<usize, StoreError> {
-        let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS unfinished FROM jobs \
-                         WHERE kind = $1 AND status IN ('queued', 'running')";
-        let row = sqlx::query(statement).bind(kind).fetch_one(&self.pool).await?;
-        Ok(usize::try_from(row.try_get::<i64, _>("unfinished")?).unwrap_or(0))
+    pub async fn unfinished(&self, kind: &str, owner: &str) -> Result<(usize, usize), StoreError> {
+        let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS jobs, CAST(COUNT(CASE WHEN owner = $2 THEN 1 END) AS BIGINT) AS owned \
+                         FROM jobs WHERE kind = $1 AND status IN ('queued', 'running')";
+        let row = sqlx::query(statement).bind(kind).bind(owner).fetch_one(&self.pool).await?;
+        Ok((count(&row, "jobs")?, count(&row, "owned")?))
     }
 
-    /// The jobs of a kind that have ended, oldest first, with their weights.
+    /// The jobs of a kind that have ended, oldest first, with their owners and weights.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn ended_jobs(&self, kind: &str) -> Result<Vec<(Uuid, usize)>, StoreError> {
+    pub async fn ended_jobs(&self, kind: &str) -> Result<Vec<(Uuid, String, usize)>, StoreError> {
         let statement =
-            "SELECT id, weight FROM jobs WHERE kind = $1 AND status NOT IN ('queued', 'running') ORDER BY id";
+            "SELECT id, owner, weight FROM jobs WHERE kind = $1 AND status NOT IN ('queued', 'running') ORDER BY id";
         let rows = sqlx::query(statement).bind(kind).fetch_all(&self.pool).await?;
-        rows.iter().map(|row| Ok((uuid(row, "id")?, count(row, "weight")?))).collect()
+        rows.iter().map(|row| Ok((uuid(row, "id")?, row.try_get("owner")?, count(row, "weight")?))).collect()
     }
 
     /// Deletes a job that has ended, with its results, and with its samples where they are its own. Whether there was one.
@@ -234,26 +243,29 @@ impl Store {
 /// Notes the key for the job; what is known of it where another job has it.
 async fn claim_key(
     transaction: &mut Transaction<'_, Any>,
+    owner: &str,
     key: &IdempotencyKey,
     job: Uuid,
 ) -> Result<Option<Submitted>, StoreError> {
-    let statement = "INSERT INTO idempotency_keys (client_key, digest, job) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-    let query = sqlx::query(statement).bind(&*key.key).bind(&*key.digest).bind(job.to_string());
+    let statement =
+        "INSERT INTO submissions (owner, client_key, digest, job) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+    let query = sqlx::query(statement).bind(owner).bind(&*key.key).bind(&*key.digest).bind(job.to_string());
     if query.execute(&mut **transaction).await?.rows_affected() > 0 {
         return Ok(None);
     }
-    known(&mut *transaction, &key.key).await
+    known(&mut *transaction, owner, &key.key).await
 }
 
-async fn known(connection: &mut AnyConnection, key: &str) -> Result<Option<Submitted>, StoreError> {
-    let statement = "SELECT job, digest FROM idempotency_keys WHERE client_key = $1";
-    let row = sqlx::query(statement).bind(key).fetch_optional(connection).await?;
+async fn known(connection: &mut AnyConnection, owner: &str, key: &str) -> Result<Option<Submitted>, StoreError> {
+    let statement = "SELECT job, digest FROM submissions WHERE owner = $1 AND client_key = $2";
+    let row = sqlx::query(statement).bind(owner).bind(key).fetch_optional(connection).await?;
     row.map(|row| Ok(Submitted::Known { job: uuid(&row, "job")?, digest: row.try_get("digest")? })).transpose()
 }
 
 pub(super) fn job_row(row: &AnyRow) -> Result<JobRow, StoreError> {
     Ok(JobRow {
         id: uuid(row, "id")?,
+        owner: row.try_get("owner")?,
         status: JobStatus::parse(row.try_get("status")?)?,
         summary: row.try_get("summary")?,
         done: count(row, "done")?,

@@ -2,10 +2,10 @@
 
 use super::dialect::Dialect;
 use super::error::StoreError;
-use super::schema::migrator;
+use super::schema::{NEWEST, migrator};
 use crate::config::StoreUrl;
 use sqlx::any::AnyPoolOptions;
-use sqlx::{AnyConnection, AnyPool, Connection, Executor};
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, Executor};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -41,6 +41,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn open(url: Option<&StoreUrl>) -> Result<Self, StoreError> {
+        Self::open_at(url, NEWEST).await
+    }
+
+    /// The same with the tables of a version.
+    pub(super) async fn open_at(url: Option<&StoreUrl>, version: i64) -> Result<Self, StoreError> {
         let store = match url {
             None => Self::connect(IN_MEMORY, Dialect::Sqlite, None).await?,
             Some(StoreUrl::Sqlite(path)) => {
@@ -51,11 +56,25 @@ impl Store {
             Some(StoreUrl::Postgres(url)) => Self::connect(url, Dialect::Postgres, None).await?,
         };
         let store = Self { durable: url.is_some(), ..store };
-        migrator(store.dialect).run(&store.pool).await?;
+        migrator(store.dialect, version).run(&store.pool).await?;
         if store.dialect == Dialect::Sqlite {
             store.expire_leases().await?;
         }
         Ok(store)
+    }
+
+    /// Bounds what a store in memory may take; one that outlives the process has the room of its disk. What would take more is refused as
+    /// where a disk is full.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn limit_memory(&self, bytes: u64) -> Result<(), StoreError> {
+        if !self.durable {
+            let size: i64 = sqlx::query_scalar("PRAGMA page_size").fetch_one(&self.pool).await?;
+            let pages = bytes / u64::try_from(size).unwrap_or(1).max(1);
+            sqlx::query(AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"))).execute(&self.pool).await?;
+        }
+        Ok(())
     }
 
     /// Whether what it holds outlives the process.

@@ -6,7 +6,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use std::borrow::Cow;
 
 /// Each migration with its number and what it does. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (
         1,
         "datasets and jobs",
@@ -97,13 +97,39 @@ const MIGRATIONS: [(i64, &str, &str); 3] = [
         PRIMARY KEY (adapter, file, block)
     );",
     ),
+    (
+        4,
+        "owners",
+        // Clients may own datasets of the same content, so that `address` takes the place of `id`, which was unique over all of them
+        // and is not used any more. What there was before belongs to nobody.
+        "ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+    ALTER TABLE datasets ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+    ALTER TABLE datasets ADD COLUMN address TEXT;
+    UPDATE datasets SET address = id, id = NULL;
+    CREATE UNIQUE INDEX datasets_by_address ON datasets (owner, address);
+    CREATE INDEX jobs_by_owner_and_status ON jobs (kind, owner, status);
+    CREATE INDEX jobs_by_owner_and_start ON jobs (kind, owner, started_at);
+    CREATE TABLE submissions (
+        owner TEXT NOT NULL,
+        client_key TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+        PRIMARY KEY (owner, client_key)
+    );
+    INSERT INTO submissions (owner, client_key, digest, job) SELECT '', client_key, digest, job FROM idempotency_keys;
+    DROP TABLE idempotency_keys;",
+    ),
 ];
 
-/// All migrations.
-pub fn migrator(dialect: Dialect) -> Migrator {
+/// The version of the tables as they are now.
+pub const NEWEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].0;
+
+/// All migrations up to a version.
+pub fn migrator(dialect: Dialect, version: i64) -> Migrator {
     let migration = |(version, description, sql): (i64, &'static str, &'static str)| {
         let sql = dialect.sql(sql).into_sql_str();
         Migration::new(version, Cow::Borrowed(description), MigrationType::Simple, sql, false)
     };
-    Migrator::with_migrations(MIGRATIONS.into_iter().map(migration).collect())
+    let wanted = MIGRATIONS.into_iter().filter(|(number, ..)| *number <= version);
+    Migrator::with_migrations(wanted.map(migration).collect())
 }

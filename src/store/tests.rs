@@ -3,6 +3,7 @@
 mod adapters;
 mod datasets;
 mod jobs;
+mod owners;
 mod places;
 
 use places::TestStore;

@@ -157,11 +157,18 @@ pub fn describe_all() {
     }
     for status in JOB_STATUSES {
         counter!(names::AUDITS, "status" => status).increment(0);
+        counter!(names::CALIBRATIONS, "status" => status).increment(0);
+        counter!(names::TESTS, "status" => status).increment(0);
         counter!(names::FINETUNES, "status" => status).increment(0);
         counter!(names::MEMORIZATIONS, "status" => status).increment(0);
     }
     gauge!(names::READY).set(0.0);
     gauge!(names::HTTP_IN_FLIGHT).set(0.0);
+    gauge!(names::HTTP_CONNECTIONS).set(0.0);
+    gauge!(names::HTTP_BODY_BYTES).set(0.0);
+    counter!(names::HTTP_CONNECTIONS_REFUSED).increment(0);
+    counter!(names::HTTP_UNREAD).increment(0);
+    counter!(names::ACCESS_RECORD_LOST).increment(0);
     for operation in DISK_CACHE_OPERATIONS {
         counter!(names::ENGINE_DISK_CACHE_ERRORS, "operation" => operation).increment(0);
     }

@@ -51,7 +51,17 @@ metrics! {
     HTTP_REQUEST_SECONDS = "pdr_audit_http_request_duration_seconds", MetricKind::Histogram(SECONDS), Seconds,
         "Seconds from the head of a request to the head of its response. Label: route.";
     HTTP_IN_FLIGHT = "pdr_audit_http_in_flight", MetricKind::Gauge, Count,
-        "HTTP requests in progress.";
+        "HTTP requests whose answer has not been sent to its end.";
+    HTTP_CONNECTIONS = "pdr_audit_http_connections", MetricKind::Gauge, Count,
+        "Open connections.";
+    HTTP_CONNECTIONS_REFUSED = "pdr_audit_http_connections_refused_total", MetricKind::Counter, Count,
+        "Connections refused because there were as many as `server.connections` allows.";
+    HTTP_UNREAD = "pdr_audit_http_unread_answers_total", MetricKind::Counter, Count,
+        "Connections closed because the client took nothing of an answer for `server.write_timeout`.";
+    ACCESS_RECORD_LOST = "pdr_audit_access_record_lost_total", MetricKind::Counter, Count,
+        "Requests that are not in the access record, because the disk failed or did not keep up.";
+    HTTP_BODY_BYTES = "pdr_audit_http_body_bytes", MetricKind::Gauge, Bytes,
+        "What request bodies that are being read may take, in bytes.";
 
     ENGINE_REQUESTS = "pdr_audit_engine_requests_total", MetricKind::Counter, Count,
         "Requests to the engine, counted once when they end, whether refused, answered or abandoned. Labels: class, outcome.";

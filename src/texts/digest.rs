@@ -38,8 +38,12 @@ impl TextDigest {
 
 /// A finished SHA-256 as reports and addresses spell it: `sha256:` and 64 hexadecimal digits.
 pub fn sha256_address(hash: Sha256) -> String {
-    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{}", hexadecimal(&hash.finalize()))
+}
+
+/// Two hexadecimal digits for each byte.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Serialize for TextDigest {

@@ -7,7 +7,7 @@ mod near_duplicates;
 mod words;
 
 pub use cluster::cluster_digest;
-pub use digest::{TextDigest, sha256_address};
+pub use digest::{TextDigest, hexadecimal, sha256_address};
 pub use hash::hash_bytes;
 pub use near_duplicates::{NearDuplicateSearch, Shingles, TextSketch, clusters};
 pub use words::words;

@@ -1,6 +1,7 @@
 //! Encodes texts as token ids.
 
 use super::error::TokenizerError;
+use super::normalizer::NormalizerBound;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use tokenizers::Tokenizer as HubTokenizer;
@@ -9,6 +10,7 @@ use tokenizers::Tokenizer as HubTokenizer;
 #[derive(Clone)]
 pub struct Tokenizer {
     pub(super) inner: Arc<HubTokenizer>,
+    normalizer: Arc<NormalizerBound>,
     pub(super) fingerprint: Arc<OnceLock<Result<String, TokenizerError>>>,
 }
 
@@ -45,14 +47,16 @@ impl Tokenizer {
         let mut inner = HubTokenizer::from_bytes(bytes).map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_truncation(None).map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_padding(None);
-        Ok(Self { inner: Arc::new(inner), fingerprint: Arc::default() })
+        let normalizer = Arc::new(NormalizerBound::new(inner.get_normalizer()));
+        Ok(Self { inner: Arc::new(inner), normalizer, fingerprint: Arc::default() })
     }
 
     /// Encodes a text with the tokenizer's default special tokens.
     ///
     /// # Errors
-    /// If the tokenizer has no token for a part of the text.
+    /// If the tokenizer has no token for a part of the text, or its normalizer would make too much of it.
     pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
+        self.normalizer.check(text)?;
         let encoding = self.inner.encode_char_offsets(text, true).map_err(|e| TokenizerError(e.to_string()))?;
         let special = |mark: &&u32| **mark == 1;
         let marks = encoding.get_special_tokens_mask();
@@ -70,6 +74,7 @@ impl Tokenizer {
     /// # Errors
     /// As for [`Tokenizer::encode`].
     pub fn plain_ids(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
+        self.normalizer.check(text)?;
         let encoding = self.inner.encode_fast(text, false).map_err(|e| TokenizerError(e.to_string()))?;
         Ok(encoding.get_ids().to_vec())
     }

@@ -26,7 +26,9 @@ where
     E: From<TokenizerError>,
 {
     if let Some(json) = find(JSON)? {
-        return Ok((Tokenizer::from_json(&json)?, vec![(JSON, json)]));
+        let read = Tokenizer::from_json(&json);
+        let tokenizer = read.map_err(|TokenizerError(fault)| TokenizerError(format!("{JSON}: {fault}")))?;
+        return Ok((tokenizer, vec![(JSON, json)]));
     }
     match (find(VOCAB)?, find(MERGES)?) {
         (Some(vocab), Some(merges)) => byte_level(vocab, merges, find),

@@ -5,6 +5,7 @@ mod encode;
 mod error;
 mod files;
 mod fingerprint;
+mod normalizer;
 mod special;
 mod words;
 

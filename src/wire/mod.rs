@@ -5,6 +5,7 @@ mod capped_list;
 mod list;
 mod name;
 mod object;
+mod quoted;
 mod shaped;
 mod spreadsheet;
 
@@ -12,5 +13,6 @@ pub use capped_list::CappedList;
 pub use list::{BoundedList, List, ListSeed, TooMany, at_most, counted};
 pub use name::by_name;
 pub use object::{Object, object_or_null};
-pub use shaped::{ShapeFault, Shaped, pointer, without_place};
+pub use quoted::quoted;
+pub use shaped::{ShapeFault, Shaped, in_words, pointer, without_place};
 pub use spreadsheet::inert;

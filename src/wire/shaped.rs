@@ -34,7 +34,22 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Shaped<T> {
 pub fn without_place(cause: &serde_json::Error) -> String {
     let detail = cause.to_string();
     let place = format!(" at line {} column {}", cause.line(), cause.column());
-    detail.strip_suffix(&place).map_or_else(|| detail.clone(), str::to_owned)
+    in_words(detail.strip_suffix(&place).unwrap_or(&detail))
+}
+
+/// The error with the names of types that those who write JSON know.
+#[must_use]
+pub fn in_words(detail: &str) -> String {
+    const EXPECTED: &str = "expected ";
+    let Some((before, types)) = detail.rsplit_once(EXPECTED) else { return detail.to_owned() };
+    let end = types.find(|character: char| !character.is_ascii_alphanumeric()).unwrap_or(types.len());
+    let words = match &types[..end] {
+        "f32" | "f64" => "a number",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        _ => return detail.to_owned(),
+    };
+    format!("{before}{EXPECTED}{words}{}", &types[end..])
 }
 
 /// The path as a JSON pointer (RFC 6901).
@@ -70,7 +85,7 @@ mod tests {
         let pair = Pair::deserialize(serde_path_to_error::Deserializer::new(&mut deserializer, &mut track)).unwrap();
         let fault = pair.first.unwrap().0.unwrap_err();
         assert_eq!(fault.pointer, "/1");
-        assert_eq!(fault.detail, "invalid type: string \"x\", expected u8");
+        assert_eq!(fault.detail, "invalid type: string \"x\", expected a whole number that is not negative");
         let second = pair.second.0.unwrap();
         let faults: Vec<bool> = second.iter().map(|Shaped(value)| value.is_err()).collect();
         assert_eq!(faults, [false, true, false, true]);

@@ -246,7 +246,7 @@ async fn limits_are_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_over_the_limit_are_refused_however_they_come() {
     let app = App::with(|settings| settings.server.body_limit = ByteSize::b(100)).await;
-    let head = "POST /v1/score HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n";
+    let head = "POST /v1/score HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n";
     let chunked = format!("{head}transfer-encoding: chunked\r\n\r\n96\r\n{}\r\n0\r\n\r\n", "a".repeat(150));
     let waiting = format!("{head}content-length: 99999999\r\nexpect: 100-continue\r\n\r\n");
     let endless =
@@ -265,7 +265,7 @@ async fn time_is_bounded() {
         settings.engine.cache = ByteSize::b(0);
     })
     .await;
-    let head = "POST /v1/score HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n";
+    let head = "POST /v1/score HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n";
     let answer = raw(&app, format!("{head}content-length: 100\r\n\r\n{{").as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("server.request_timeout"), "{answer}");
 

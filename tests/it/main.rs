@@ -4,6 +4,7 @@
 //! [`common::alone`]. Tests of the kernels for GPUs are programs of their own, `tests/cuda/` for its feature and
 //! `tests/cuda_emulation/` for the C++ compiler that it needs.
 
+mod access;
 mod adapters;
 mod audit_life;
 mod audit_scores;
@@ -12,6 +13,7 @@ mod calibrations;
 mod checkpoints;
 mod cli;
 mod common;
+mod connections;
 mod count_tokens;
 mod datasets;
 mod demo;

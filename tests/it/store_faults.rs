@@ -50,7 +50,7 @@ async fn an_upload_that_is_cut_off_leaves_nothing() {
     ];
     for head in heads {
         let mut upload = TcpStream::connect(app.address).unwrap();
-        let request = "POST /v1/datasets HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\n";
+        let request = "POST /v1/datasets HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\n";
         upload.write_all(format!("{request}{head}{body}").as_bytes()).unwrap();
         let begun = Instant::now();
         while rows(&mut store, "samples").await == 0 {

@@ -33,6 +33,15 @@ def busy(times: int) -> httpx.MockTransport:
     return httpx.MockTransport(handle)
 
 
+def test_a_key_goes_with_every_request() -> None:
+    def handle(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"models": [dict(request.headers)]})
+
+    sent = Client(transport=httpx.MockTransport(handle), key="pdr_0", headers={"x-more": "1"}).models()[0]
+    assert (sent["authorization"], sent["x-more"]) == ("Bearer pdr_0", "1")
+    assert "authorization" not in Client(transport=httpx.MockTransport(handle)).models()[0]
+
+
 def test_a_full_queue_is_asked_again() -> None:
     assert Client(transport=busy(2), retries=2).models() == []
     with pytest.raises(pdr_audit.Unavailable, match="the queue is full") as caught:

@@ -61,7 +61,8 @@ impl JobKind for CalibrationKind {
     async fn run(&self, store: &Store, job: &ClaimedJob, local: &Arc<LocalRun>) -> Result<JobOutput, JobFailure> {
         let begun = begin(store, job, local, Self::NAME).await?;
         let _hold = self.scorer.engine().hold_statistics(job.numerics.is_some());
-        let scored = score_samples(&begun.request, &begun.samples, &self.scorer, &begun.progress).await?;
+        let scored =
+            score_samples(&begun.request, &begun.samples, &self.scorer.called_by(&job.owner), &begun.progress).await?;
         let ScoredSamples { results, .. } = scored;
         started_over(job, local);
         let encoding = tokio::task::spawn_blocking(move || {

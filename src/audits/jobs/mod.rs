@@ -27,6 +27,8 @@ pub use submission::NewAudit;
 
 /// What there is to run.
 struct AuditWork {
+    /// The name of its owner.
+    owner: String,
     request: Arc<AuditRequest>,
     samples: SampleBlocks,
     calibration: Option<Calibration>,
@@ -59,8 +61,8 @@ impl AuditKind {
     /// Audits that this scorer runs.
     #[must_use]
     pub fn scored_by(scorer: Scorer) -> Self {
-        Self::new(move |AuditWork { request, samples, calibration, resumed, progress }| {
-            let scorer = scorer.clone();
+        Self::new(move |AuditWork { owner, request, samples, calibration, resumed, progress }| {
+            let scorer = scorer.called_by(&owner);
             let work = async move {
                 // What is scored stays on disk until the audit has ended, so that to run it again costs no forward pass.
                 let _hold = scorer.engine().hold_statistics(resumed);
@@ -84,7 +86,8 @@ impl JobKind for AuditKind {
     async fn run(&self, store: &Store, job: &ClaimedJob, local: &Arc<LocalRun>) -> Result<JobOutput, JobFailure> {
         let BegunJob { request, samples, progress } = begin(store, job, local, Self::NAME).await?;
         let calibration = named_calibration(store, &request).await?;
-        let work = AuditWork { request, samples, calibration, resumed: job.numerics.is_some(), progress };
+        let (owner, resumed) = (job.owner.clone(), job.numerics.is_some());
+        let work = AuditWork { owner, request, samples, calibration, resumed, progress };
         let mut outcome = (self.work)(work).await?;
         local.set_note(None);
         if started_over(job, local) {

@@ -58,7 +58,7 @@ impl JobKind for TrialJob {
         let BegunJob { request, samples, progress } = begin_as::<TrialRequest>(store, job, local, Self::NAME).await?;
         // What is scored stays on disk until the test has ended, so that to run it again costs no forward pass.
         let _hold = self.scorer.engine().hold_statistics(job.numerics.is_some());
-        let mut report = run_trial(request, &samples, &self.scorer, progress).await?;
+        let mut report = run_trial(request, &samples, &self.scorer.called_by(&job.owner), progress).await?;
         local.set_note(None);
         if started_over(job, local) {
             let detail = "the test was interrupted, and begun anew, since the program, the processor, the device or the files of a model \

@@ -22,7 +22,7 @@ fn assert_fault(file: &str, environment: &[(&str, &str)], key: &str, words: &str
 fn unknown_keys_are_named_with_their_origin() {
     let keys = [
         ("prot = 1", "prot"),
-        ("[auth]\nkeys = []", "auth"),
+        ("[auth]\nkey = \"a\"", "auth.key"),
         ("[stores]\nurl = \"sqlite://a.db\"", "stores"),
         ("[server]\nprot = 1", "server.prot"),
         ("[engine]\nmem = \"auto\"", "engine.mem"),

@@ -46,6 +46,19 @@ fn every_key_can_come_from_the_file() {
         body_limit = 1000
         request_timeout = "500ms"
         drain_delay = 0
+        header_timeout = 7
+        write_timeout = "8s"
+        connections = 9
+        body_memory = "10KB"
+        insecure_no_auth = true
+        metrics = "127.0.0.1:9090"
+        hosts = ["audit.example"]
+        cors = ["https://dashboard.example"]
+        tls = { certificate = "cert.pem", key = "/keys/key.pem" }
+        [auth]
+        keys = "keys.toml"
+        record = "/var/log/access.ndjson"
+        share_cache = true
         [engine]
         device = "cuda:1"
         dtype = "f32"
@@ -58,6 +71,7 @@ fn every_key_can_come_from_the_file() {
         disk_cache = "statistics"
         disk_cache_limit = "64MiB"
         memory = "2GB"
+        forward_timeout = "3m"
         default_model = "a"
         [limits]
         inputs = 1
@@ -83,6 +97,7 @@ fn every_key_can_come_from_the_file() {
         file = "/counts/a.json"
         [store]
         url = "sqlite://data/audits.db"
+        memory = "17MiB"
         retention = "90d"
         lease = 5
 
@@ -111,6 +126,23 @@ fn every_key_can_come_from_the_file() {
             body_limit: ByteSize::b(1_000),
             request_timeout: Duration::from_millis(500),
             drain_delay: Duration::ZERO,
+            header_timeout: Duration::from_secs(7),
+            write_timeout: Duration::from_secs(8),
+            connections: Some(9),
+            body_memory: Some(ByteSize::b(10_000)),
+            insecure_no_auth: true,
+            metrics: Some("127.0.0.1:9090".parse().unwrap()),
+            hosts: vec!["audit.example".to_owned()],
+            cors: vec!["https://dashboard.example".to_owned()],
+            tls: Some(TlsSettings {
+                certificate: PathBuf::from("/etc/pdr-audit/cert.pem"),
+                key: PathBuf::from("/keys/key.pem"),
+            }),
+        },
+        auth: AuthSettings {
+            keys: Some(PathBuf::from("/etc/pdr-audit/keys.toml")),
+            record: Some(PathBuf::from("/var/log/access.ndjson")),
+            share_cache: true,
         },
         engine: EngineSettings {
             device: DeviceChoice::Cuda(1),
@@ -124,10 +156,12 @@ fn every_key_can_come_from_the_file() {
             disk_cache: Some(PathBuf::from("/etc/pdr-audit/statistics")),
             disk_cache_limit: ByteSize::b(64 << 20),
             memory: Some(ByteSize::b(2_000_000_000)),
+            forward_timeout: Duration::from_secs(180),
             default_model: Some("a".to_owned()),
         },
         store: StoreSettings {
             url: Some(StoreUrl::Sqlite(PathBuf::from("/etc/pdr-audit/data/audits.db"))),
+            memory: ByteSize::mib(17),
             retention: Some(Duration::from_secs(90 * 86_400)),
             lease: Duration::from_secs(5),
         },
@@ -211,14 +245,14 @@ fn the_later_source_wins() {
         ("PDR_AUDIT__MODELS", r#"[{ id = "e", source = "e" }]"#),
     ]
     .map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let overrides = Overrides { host: None, port: Some(3) };
+    let overrides = Overrides { port: Some(3), ..Overrides::default() };
     let settings = Settings::from_sources(Some((Path::new(FILE), file)), environment.clone(), &overrides).unwrap();
     assert_eq!((settings.server.host.as_str(), settings.server.port), ("b", 3));
     assert_eq!(settings.server.body_limit, ByteSize::b(7));
     assert_eq!(settings.models.iter().map(|model| model.id.as_str()).collect::<Vec<_>>(), ["e"]);
     assert!(load(file, &[("PDR_AUDIT__MODELS", "[]")]).unwrap().models.is_empty());
 
-    let overrides = Overrides { host: Some("c d".to_owned()), port: None };
+    let overrides = Overrides { host: Some("c d".to_owned()), ..Overrides::default() };
     let error = Settings::from_sources(None, environment, &overrides).unwrap_err().to_string();
     assert!(error.contains("`server.host`") && error.contains("the flag --host"), "{error}");
 }

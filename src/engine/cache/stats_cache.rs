@@ -51,11 +51,11 @@ impl StatsCache {
         self.holds.begin(everything)
     }
 
-    /// Answers a pass of the model of this identity out of the memory; whether it could.
-    pub(in crate::engine) fn answer(&self, identity: &Arc<str>, pass: &Pass) -> bool {
+    /// Answers a pass out of the memory; whether it could.
+    pub(in crate::engine) fn answer(&self, pass: &Pass) -> bool {
         let stats = self.memory.as_ref().and_then(|memory| {
             let ids = pass.input().sequence()?;
-            memory.get(&StatsKey::new(identity, ids))
+            memory.get(&StatsKey::new(pass.cache_key(), ids))
         });
         let is_known = stats.is_some();
         if let Some(stats) = stats {
@@ -64,7 +64,7 @@ impl StatsCache {
         is_known
     }
 
-    /// Remembers the statistics of `ids` under the model of this identity. Never blocks.
+    /// Remembers the statistics of `ids`. Never blocks.
     pub(in crate::engine) fn insert(&self, identity: &Arc<str>, ids: &Arc<[u32]>, stats: &Stats) {
         self.keep(identity, ids, stats);
         if let Some(disk) = &self.disk {
@@ -77,8 +77,7 @@ impl StatsCache {
         self.disk.is_some()
     }
 
-    /// Answers passes of the model of this identity out of what the disk holds and memory does not; how many it could. Reads
-    /// files.
+    /// Answers passes, which have the key `identity`, out of what the disk holds and memory does not; how many it could. Reads files.
     pub(in crate::engine) fn recall(&self, identity: &Arc<str>, passes: &[Arc<Pass>]) -> usize {
         let Some(disk) = &self.disk else { return 0 };
         let wanted = passes.iter().filter_map(|pass| Some((pass.input().sequence()?, pass)));

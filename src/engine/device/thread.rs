@@ -207,7 +207,7 @@ fn wanted(part: Vec<QueuedPass>, shared: &Shared) -> Vec<QueuedPass> {
 fn answer(part: Vec<QueuedPass>, answers: Vec<Answer>, shared: &Shared) {
     for (pass, answer) in part.into_iter().zip(answers) {
         if let (Some(ids), Answer::Stats(stats)) = (pass.input().sequence(), &answer) {
-            shared.cache.insert(&pass.model().identity, ids, stats);
+            shared.cache.insert(pass.cache_key(), ids, stats);
         }
         pass.answer(answer);
     }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use metrics::Gauge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
+use crate::engine::caller::Caller;
 use crate::engine::class::{Class, PerClass};
 use crate::engine::error::Refusal;
 use crate::engine::rate::time_for;
@@ -25,6 +26,9 @@ use crate::pool::Lease;
 /// The window of batch work of a model, in budgets of a forward pass on every device: enough that no device ever waits for
 /// the next texts of an audit, and little enough that an audit holds no more than it needs.
 const BATCH_WINDOW: usize = 4;
+
+/// The part of the queue that one caller with a name may have: one in this many.
+const CALLER_SHARE: usize = 2;
 
 /// Bounds of the advice when to retry: clients that come back at once only ask again, and an estimate is an estimate.
 const RETRY_SECONDS: (u64, u64) = (1, 60);
@@ -77,6 +81,8 @@ struct AdmissionWindow {
     size: u32,
     /// Tokens admitted and not yet answered.
     tokens: AtomicUsize,
+    /// Those of each caller, by name; one that has none is not there.
+    by_caller: Mutex<HashMap<Arc<str>, usize>>,
     gauge: Gauge,
 }
 
@@ -84,12 +90,46 @@ impl AdmissionWindow {
     fn new(size: usize, gauge: Gauge) -> Self {
         // The semaphore counts in `u32`; four billion queued tokens are without limit.
         let size = u32::try_from(size).unwrap_or(u32::MAX).max(1);
-        Self { permits: Arc::new(Semaphore::new(size as usize)), size, tokens: AtomicUsize::new(0), gauge }
+        let (permits, tokens, by_caller) =
+            (Arc::new(Semaphore::new(size as usize)), AtomicUsize::new(0), Mutex::default());
+        Self { permits, size, tokens, by_caller, gauge }
     }
 
     /// What a sequence of `tokens` costs: one longer than the window takes all of it.
     fn cost(&self, tokens: usize) -> u32 {
         u32::try_from(tokens).unwrap_or(u32::MAX).min(self.size)
+    }
+
+    /// How many tokens a caller may have in it: one with a name a share, so that no caller can keep the others out.
+    fn share(&self, caller: &Caller) -> usize {
+        let size = self.size as usize;
+        if caller.has_name() { (size / CALLER_SHARE).max(1) } else { size }
+    }
+
+    /// Takes so much of the caller's share; whether there was as much left.
+    fn take_share(&self, caller: &Caller, tokens: usize) -> bool {
+        let name = caller.name();
+        let mut by_caller = self.by_caller();
+        let taken = by_caller.get(name).copied().unwrap_or(0).saturating_add(tokens);
+        let fits = taken <= self.share(caller);
+        if fits {
+            by_caller.insert(Arc::clone(name), taken);
+        }
+        fits
+    }
+
+    fn give_share_back(&self, caller: &Caller, tokens: usize) {
+        let name = caller.name();
+        let mut by_caller = self.by_caller();
+        let Some(taken) = by_caller.get_mut(name) else { return };
+        *taken = taken.saturating_sub(tokens);
+        if *taken == 0 {
+            by_caller.remove(name);
+        }
+    }
+
+    fn by_caller(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        self.by_caller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -100,16 +140,17 @@ struct BatchWindows {
     closed: bool,
 }
 
-/// Whose work is admitted: the model's record, and its lease for as long as the work lasts.
+/// Whose work is admitted: the model's record, its lease for as long as the work lasts, and who asks.
 #[derive(Debug, Clone)]
 pub(in crate::engine) struct Holder {
     record: Arc<ModelRecord>,
     _lease: Lease,
+    caller: Caller,
 }
 
 impl Holder {
-    pub(in crate::engine) fn new(record: Arc<ModelRecord>, lease: Lease) -> Self {
-        Self { record, _lease: lease }
+    pub(in crate::engine) fn new(record: Arc<ModelRecord>, lease: Lease, caller: Caller) -> Self {
+        Self { record, _lease: lease, caller }
     }
 }
 
@@ -124,7 +165,7 @@ pub(in crate::engine) struct Permit {
 }
 
 impl Permit {
-    /// Only for tokens whose `permits` were taken from the window.
+    /// Only for tokens whose `permits` were taken from the window, and of interactive work from the caller's share.
     fn new(
         permits: OwnedSemaphorePermit,
         window: Arc<AdmissionWindow>,
@@ -141,6 +182,11 @@ impl Permit {
     pub(in crate::engine) fn class(&self) -> Class {
         self.class
     }
+
+    /// The name of who asks.
+    pub(in crate::engine) fn caller(&self) -> &Arc<str> {
+        self.holder.caller.name()
+    }
 }
 
 impl Drop for Permit {
@@ -148,6 +194,9 @@ impl Drop for Permit {
         self.holder.record.queued(self.class).fetch_sub(self.tokens, Ordering::Relaxed);
         self.window.tokens.fetch_sub(self.tokens, Ordering::Relaxed);
         self.window.gauge.decrement(self.tokens as f64);
+        if self.class == Class::Interactive {
+            self.window.give_share_back(&self.holder.caller, self.tokens);
+        }
     }
 }
 
@@ -197,9 +246,10 @@ impl Gate {
         }
     }
 
-    /// Refuses a request of so many tokens if it exceeds the whole window of its class.
-    pub(in crate::engine) fn judge_size(&self, class: Class, requested: usize) -> Result<(), Refusal> {
+    /// Refuses a request of so many tokens if it exceeds the whole window of its class, or what its caller may have of it.
+    pub(in crate::engine) fn judge_size(&self, class: Class, caller: &Caller, requested: usize) -> Result<(), Refusal> {
         let (allowed, limit) = match class {
+            Class::Interactive if caller.has_name() => (self.interactive.share(caller), "share of the queue of a key"),
             Class::Interactive => (self.interactive.size as usize, "queue"),
             Class::Batch => (self.batch_size, "window of batch work"),
         };
@@ -207,6 +257,20 @@ impl Gate {
             return Err(Refusal::TooLarge { limit, allowed, requested });
         }
         Ok(())
+    }
+
+    /// The part of what is queued that runs before so many more tokens of a caller: with others it takes turns, so that it waits for as
+    /// much of each as it has queued itself.
+    pub(in crate::engine) fn part_ahead(&self, class: Class, caller: &Caller, tokens: usize) -> f64 {
+        let total = self.tokens(class);
+        if class == Class::Batch || total == 0 {
+            return 1.0;
+        }
+        let by_caller = self.interactive.by_caller();
+        let queued = by_caller.get(caller.name()).copied().unwrap_or(0);
+        let others = by_caller.len() - usize::from(queued > 0);
+        let ahead = (queued + tokens).saturating_mul(others).saturating_add(queued);
+        (ahead as f64 / total as f64).min(1.0)
     }
 
     /// Lets in all passes of the given lengths, or none; answers at once. The permits come in the order of `lengths`.
@@ -225,6 +289,9 @@ impl Gate {
             TryAcquireError::Closed => NotAdmitted::Closed,
             TryAcquireError::NoPermits => NotAdmitted::Full(busy(ahead)),
         })?;
+        if class == Class::Interactive && !window.take_share(&holder.caller, requested) {
+            return Err(NotAdmitted::Full(busy(ahead)));
+        }
         // All parts come out of the whole, so none is ever missing.
         let permits = lengths.iter().filter_map(|&tokens| {
             let permits = all.split(tokens)?;

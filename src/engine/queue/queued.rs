@@ -42,6 +42,16 @@ impl QueuedPass {
         self.pass.input()
     }
 
+    /// The key of its statistics in the caches, beside the ids.
+    pub(in crate::engine) fn cache_key(&self) -> &Arc<str> {
+        self.pass.cache_key()
+    }
+
+    /// The name of who asks for it.
+    pub(in crate::engine) fn caller(&self) -> &Arc<str> {
+        self.permit.caller()
+    }
+
     /// The model that it runs through, with its adapter.
     pub(in crate::engine) fn model(&self) -> &Arc<Model> {
         &self.model

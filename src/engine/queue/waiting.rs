@@ -1,7 +1,12 @@
-//! What waits for a forward pass, by model and class, each in order of arrival. A model under an adapter is one of its own
+//! What waits for a forward pass, by model and class, each in the order of its turn. A model under an adapter is one of its own
 //! here, for a batch has one adapter.
+//!
+//! Turns are fair between callers: start-time fair queueing (Goyal, Vin and Cheng 1996). The clock of a class counts tokens: an entry's
+//! turn comes when its caller's earlier entries are through, or now where they are, and the clock goes on to the first turn that
+//! is left. So of callers that have work waiting each gets the same share of tokens, and one that asks for little does not wait
+//! for one that has asked for much. The entries of one caller keep the order of their arrival.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::formation::{PATIENCE, Turn, form, leader};
@@ -17,43 +22,70 @@ pub(in crate::engine) struct Lead {
     batch_waits: bool,
 }
 
-#[derive(Debug)]
-struct Waiting<T> {
-    arrival: u64,
-    entry: T,
+/// The place of an entry among those of its class: the clock at which its turn comes, and the number of its arrival.
+type QueuePlace = (u64, u64);
+
+/// What waits for one model in one class.
+type Lane<T> = BTreeMap<QueuePlace, T>;
+
+/// The turns of one class, in tokens.
+#[derive(Debug, Default)]
+struct Clock {
+    now: u64,
+    /// When the next entry of each caller has its turn.
+    next: HashMap<Arc<str>, u64>,
+}
+
+impl Clock {
+    /// The turn of an entry of so many tokens.
+    fn turn(&mut self, caller: &Arc<str>, tokens: usize) -> u64 {
+        let next = self.next.entry(Arc::clone(caller)).or_default();
+        let turn = self.now.max(*next);
+        *next = turn.saturating_add(tokens as u64);
+        turn
+    }
+
+    /// Takes back what an entry was counted for that was not served.
+    fn take_back(&mut self, caller: &Arc<str>, tokens: usize) {
+        if let Some(next) = self.next.get_mut(caller) {
+            *next = next.saturating_sub(tokens as u64).max(self.now);
+        }
+    }
 }
 
 /// The entries that wait.
 #[derive(Debug)]
 pub(in crate::engine) struct Queue<T> {
     /// By model; one for which nothing waits is not there.
-    models: HashMap<Arc<str>, PerClass<VecDeque<Waiting<T>>>>,
+    models: HashMap<Arc<str>, PerClass<Lane<T>>>,
+    clocks: PerClass<Clock>,
     arrivals: u64,
     tokens: fn(&T) -> usize,
+    caller: fn(&T) -> &Arc<str>,
 }
 
 impl<T> Queue<T> {
-    /// An empty queue; `tokens` is the length of an entry.
-    pub(in crate::engine) fn new(tokens: fn(&T) -> usize) -> Self {
-        Self { models: HashMap::new(), arrivals: 0, tokens }
+    /// An empty queue; `tokens` is the length of an entry, and `caller` who asks for it.
+    pub(in crate::engine) fn new(tokens: fn(&T) -> usize, caller: fn(&T) -> &Arc<str>) -> Self {
+        let clocks = PerClass::new(|_| Clock::default());
+        Self { models: HashMap::new(), clocks, arrivals: 0, tokens, caller }
     }
 
     pub(in crate::engine) fn push(&mut self, class: Class, model: &Arc<str>, entry: T) {
-        let waiting = self.models.entry(Arc::clone(model)).or_insert_with(|| PerClass::new(|_| VecDeque::new()));
-        waiting.get_mut(class).push_back(Waiting { arrival: self.arrivals, entry });
+        let turn = self.clocks.get_mut(class).turn((self.caller)(&entry), (self.tokens)(&entry));
+        let lanes = self.models.entry(Arc::clone(model)).or_insert_with(|| PerClass::new(|_| Lane::new()));
+        lanes.get_mut(class).insert((turn, self.arrivals), entry);
         self.arrivals += 1;
     }
 
     /// Who leads the next batch of a device that may run the models for which `eligible` holds; none where nothing
     /// waits for them.
     pub(in crate::engine) fn lead(&self, turn: &Turn, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
-        let oldest = |class: Class| {
-            let fronts = self.models.iter().filter_map(|(model, waiting)| {
-                Some((waiting.get(class).front()?.arrival, model)).filter(|(_, model)| eligible(model))
-            });
-            fronts.min().map(|(_, model)| Arc::clone(model))
+        let first = |class: Class| {
+            let first = self.fronts(class).filter(|(_, model)| eligible(model)).min();
+            first.map(|(_, model)| Arc::clone(model))
         };
-        let (interactive, batch) = (oldest(Class::Interactive), oldest(Class::Batch));
+        let (interactive, batch) = (first(Class::Interactive), first(Class::Batch));
         let batch_waits = batch.is_some();
         let class = leader(interactive.is_some(), batch_waits, turn.overtaken, turn.patience);
         let model = match class {
@@ -63,12 +95,17 @@ impl<T> Queue<T> {
         model.map(|model| Lead { model, class, batch_waits })
     }
 
-    /// Takes the batch that `lead` leads out of the queue, oldest first, and notes whose turn it was.
+    /// Takes the batch that `lead` leads out of the queue, in the order of turns, and notes whose turn it was.
     pub(in crate::engine) fn take(&mut self, lead: &Lead, turn: &mut Turn, budget: usize) -> Vec<T> {
-        let Some(waiting) = self.models.get_mut(&lead.model) else { return Vec::new() };
-        let waiting = waiting.get_mut(lead.class);
-        let picked = form(waiting.iter().map(|waiting| (self.tokens)(&waiting.entry)), budget);
-        let taken = take(waiting, &picked);
+        // Of all models: where one is served while others wait, the turns of the others are still to come.
+        if let Some((first, _)) = self.fronts(lead.class).map(|(place, _)| place).min() {
+            let clock = self.clocks.get_mut(lead.class);
+            clock.now = clock.now.max(first);
+        }
+        let Some(lanes) = self.models.get_mut(&lead.model) else { return Vec::new() };
+        let lane = lanes.get_mut(lead.class);
+        let picked = form(lane.values().map(self.tokens), budget);
+        let taken = take(lane, &picked);
         turn.patience = budget.saturating_mul(PATIENCE);
         turn.overtaken = if lead.class == Class::Interactive && lead.batch_waits {
             taken.iter().map(self.tokens).fold(turn.overtaken, usize::saturating_add)
@@ -86,24 +123,26 @@ impl<T> Queue<T> {
         model: &str,
         mut wanted: impl FnMut(&T) -> bool,
     ) -> Vec<T> {
-        let Some(waiting) = self.models.get_mut(model) else { return Vec::new() };
-        let waiting = waiting.get_mut(class);
-        // In the common case nothing is wanted, and nothing moves.
-        if !waiting.iter().any(|candidate| wanted(&candidate.entry)) {
-            return Vec::new();
-        }
-        let (extracted, kept): (Vec<_>, Vec<_>) = waiting.drain(..).partition(|candidate| wanted(&candidate.entry));
-        waiting.extend(kept);
+        let Some(lanes) = self.models.get_mut(model) else { return Vec::new() };
+        let extracted: Vec<T> =
+            lanes.get_mut(class).extract_if(.., |_, entry| wanted(entry)).map(|(_, entry)| entry).collect();
         self.tidy(model);
-        extracted.into_iter().map(|candidate| candidate.entry).collect()
+        self.take_back(class, &extracted);
+        extracted
     }
 
     /// Takes out everything that waits for the model, under whatever adapter.
     pub(in crate::engine) fn extract_model(&mut self, model: &str) -> Vec<T> {
-        let removed = self.models.extract_if(|id, _| base_id(id) == base_id(model));
-        let mut queues: Vec<_> = removed.map(|(_, waiting)| waiting).collect();
-        let entries = queues.iter_mut().flat_map(PerClass::iter_mut).flat_map(std::mem::take);
-        entries.map(|waiting| waiting.entry).collect()
+        let removed: Vec<_> = self.models.extract_if(|id, _| base_id(id) == base_id(model)).collect();
+        let mut extracted = Vec::new();
+        for (_, mut lanes) in removed {
+            for class in [Class::Interactive, Class::Batch] {
+                let entries: Vec<T> = std::mem::take(lanes.get_mut(class)).into_values().collect();
+                self.take_back(class, &entries);
+                extracted.extend(entries);
+            }
+        }
+        extracted
     }
 
     /// Takes out everything.
@@ -111,28 +150,33 @@ impl<T> Queue<T> {
         self.models.clear();
     }
 
+    /// The first place of each model for which something waits.
+    fn fronts(&self, class: Class) -> impl Iterator<Item = (QueuePlace, &Arc<str>)> {
+        self.models.iter().filter_map(move |(model, lanes)| Some((*lanes.get(class).first_key_value()?.0, model)))
+    }
+
+    fn take_back(&mut self, class: Class, entries: &[T]) {
+        let clock = self.clocks.get_mut(class);
+        entries.iter().for_each(|entry| clock.take_back((self.caller)(entry), (self.tokens)(entry)));
+    }
+
     fn tidy(&mut self, model: &str) {
-        if self.models.get(model).is_some_and(|waiting| waiting.iter().all(VecDeque::is_empty)) {
+        if self.models.get(model).is_some_and(|lanes| lanes.iter().all(Lane::is_empty)) {
             self.models.remove(model);
         }
     }
 }
 
-/// Takes the entries at the ascending positions `picked`; touches only the part of the queue before the last of them.
-fn take<T>(waiting: &mut VecDeque<Waiting<T>>, picked: &[usize]) -> Vec<T> {
+/// Takes the entries at the ascending positions `picked`.
+fn take<T>(lane: &mut Lane<T>, picked: &[usize]) -> Vec<T> {
+    let mut wanted = picked.iter().copied().peekable();
     let reach = picked.last().map_or(0, |last| last + 1);
-    let mut picked = picked.iter().copied().peekable();
-    let mut taken = Vec::with_capacity(picked.len());
-    let mut passed_over = Vec::new();
-    for (position, candidate) in waiting.drain(..reach).enumerate() {
-        if picked.next_if_eq(&position).is_some() {
-            taken.push(candidate.entry);
-        } else {
-            passed_over.push(candidate);
-        }
-    }
-    for candidate in passed_over.into_iter().rev() {
-        waiting.push_front(candidate);
-    }
-    taken
+    let places: Vec<QueuePlace> = lane
+        .keys()
+        .take(reach)
+        .enumerate()
+        .filter(|(position, _)| wanted.next_if_eq(position).is_some())
+        .map(|(_, place)| *place)
+        .collect();
+    places.iter().filter_map(|place| lane.remove(place)).collect()
 }

@@ -1,6 +1,6 @@
 //! Batch formation as a pure function.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 use strum::VariantArray;
@@ -12,7 +12,13 @@ use crate::engine::queue::{LOOK_AHEAD, PATIENCE, Queue, Turn, form, halve, leade
 type Waiting = (usize, usize, usize);
 
 fn queue() -> Queue<Waiting> {
-    Queue::new(|entry| entry.2)
+    Queue::new(|entry| entry.2, |_| nobody())
+}
+
+/// Who asks: always the same.
+fn nobody() -> &'static Arc<str> {
+    static NOBODY: LazyLock<Arc<str>> = LazyLock::new(Arc::default);
+    &NOBODY
 }
 
 /// The id of a model.

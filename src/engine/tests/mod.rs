@@ -11,6 +11,7 @@ mod calibration;
 mod devices;
 mod disk_cache;
 mod evictions;
+mod fairness;
 mod faults;
 mod filling;
 mod lifecycle;

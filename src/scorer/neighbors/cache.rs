@@ -1,6 +1,7 @@
 //! Substitutions that were ranked before, so that a sweep over methods does not run the mask model again. Bounded in bytes.
 
 use super::substitution::Substitution;
+use crate::engine::Caller;
 use crate::pool::Model;
 use std::sync::Arc;
 
@@ -49,9 +50,9 @@ impl SubstitutionCache {
         self.0.invalidate_all();
     }
 
-    /// The part for a model.
-    pub fn for_model(&self, model: &Model) -> ModelPart {
-        self.part(&format!("{} {}", model.identity, model.tokenizer_digest))
+    /// The part for a model, as a caller finds it.
+    pub fn for_model(&self, model: &Model, caller: &Caller) -> ModelPart {
+        self.part(&format!("{} {}", caller.cache_key(&model.identity), model.tokenizer_digest))
     }
 
     pub(super) fn part(&self, identity: &str) -> ModelPart {

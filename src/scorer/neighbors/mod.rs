@@ -74,14 +74,14 @@ impl Scorer {
         let Some(words) = mask_model.words.clone() else {
             return Err(Refusal::WrongKind { model: mask_model.id().to_owned(), masked: false }.into());
         };
-        let known = self.substitutions.for_model(mask_model);
+        let known = self.substitutions.for_model(mask_model, &self.caller);
         let (texts, places) = distinct(texts);
         let (model, before) = (Arc::clone(mask_model), known.clone());
         let begin = move |text| {
             let step = before.get(&text).map_or_else(|| prepare(&model, &text), Preparation::Known);
             (text, step)
         };
-        let begun = self.workers.map(texts, begin).await?;
+        let begun = self.workers.map(class, texts, begin).await?;
         let mut filled = self.fill(mask_model, &words, &begun, class, deadline).await?.into_iter();
         let with_answers = |(text, step): (Arc<str>, Preparation)| {
             let filled: Vec<Filled> = filled.by_ref().take(step.sites().len()).collect();
@@ -98,7 +98,7 @@ impl Scorer {
                 generated(&words, &text, &ranked, count, (ranked.passes, 0))
             }
         };
-        Ok(repeated(self.workers.map(parts, finish).await?, &places))
+        Ok(repeated(self.workers.map(class, parts, finish).await?, &places))
     }
 
     /// Fills the masked positions of all new texts, one after another.
@@ -113,7 +113,7 @@ impl Scorer {
         // One more than needed, since one may turn out to be the original in another guise.
         let candidates = Candidates { mask: words.mask(), allowed: Arc::clone(words.allowed()), best: CANDIDATES + 1 };
         let candidates = Arc::new(candidates);
-        let mut request = Request::new(model.id(), Arc::clone(&model.identity), class, deadline);
+        let mut request = Request::new(model.id(), Arc::clone(&model.identity), class, deadline).asked_by(&self.caller);
         let mut passes = Vec::new();
         for (_, step) in texts {
             if let Preparation::New(ids, sites) = step {

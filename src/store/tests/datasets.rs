@@ -2,12 +2,12 @@
 
 use super::places::test_stores;
 use crate::config::StoreUrl;
-use crate::store::{JobEnd, JobOutput, NewJob, Store, StoreError};
+use crate::store::{JobEnd, JobOutput, NewJob, Owner, Store, StoreError};
 use std::time::Duration;
 use uuid::Uuid;
 
 async fn written(store: &Store, id: Option<&str>, retain: bool) -> Uuid {
-    let key = store.begin_dataset(retain).await.unwrap();
+    let key = store.begin_dataset("", retain).await.unwrap();
     for (number, content) in ["one", "two"].into_iter().enumerate() {
         store.add_block(key, number, content).await.unwrap();
     }
@@ -17,7 +17,19 @@ async fn written(store: &Store, id: Option<&str>, retain: bool) -> Uuid {
 async fn job_on(store: &Store, dataset: Uuid) -> Uuid {
     let (model, summary, request) = ("m".to_owned(), "{}".to_owned(), "{}".to_owned());
     let (id, kind, weight) = (Uuid::now_v7(), "audit", 1);
-    let job = NewJob { id, kind, model, summary, request, dataset, weight, key: None, timeout: None, adapter: None };
+    let job = NewJob {
+        id,
+        owner: String::new(),
+        kind,
+        model,
+        summary,
+        request,
+        dataset,
+        weight,
+        key: None,
+        timeout: None,
+        adapter: None,
+    };
     store.submit(&job).await.unwrap();
     job.id
 }
@@ -26,24 +38,25 @@ async fn job_on(store: &Store, dataset: Uuid) -> Uuid {
 async fn a_dataset_is_there_once_it_is_complete() {
     for place in test_stores().await {
         let (store, name) = (&place.store, place.name);
-        let begun = store.begin_dataset(true).await.unwrap();
+        let begun = store.begin_dataset("", true).await.unwrap();
         store.add_block(begun, 0, "one").await.unwrap();
         assert!(store.dataset_of_job(begun).await.unwrap().is_none(), "{name}");
-        assert!(store.datasets(None, 9).await.unwrap().is_empty(), "{name}");
+        assert!(store.datasets(&Owner::default(), None, 9).await.unwrap().is_empty(), "{name}");
         store.complete_dataset(begun, Some("sha256:a"), "{\"samples\":1}").await.unwrap();
-        let dataset = store.dataset("sha256:a").await.unwrap().unwrap();
+        let dataset = store.dataset(&Owner::default(), "sha256:a").await.unwrap().unwrap();
         assert_eq!((dataset.key, &*dataset.description), (begun, "{\"samples\":1}"), "{name}");
         assert!(dataset.retain && dataset.has_texts, "{name}");
 
         // The same content again is the same dataset.
         assert_eq!(written(store, Some("sha256:a"), true).await, begun, "{name}");
         let other = written(store, Some("sha256:b"), true).await;
-        let listed: Vec<Uuid> = store.datasets(None, 9).await.unwrap().iter().map(|dataset| dataset.key).collect();
+        let listed: Vec<Uuid> =
+            store.datasets(&Owner::default(), None, 9).await.unwrap().iter().map(|dataset| dataset.key).collect();
         assert_eq!(listed, [other, begun], "{name}");
-        assert_eq!(store.datasets(Some(other), 9).await.unwrap().len(), 1, "{name}");
+        assert_eq!(store.datasets(&Owner::default(), Some(other), 9).await.unwrap().len(), 1, "{name}");
         let inline = written(store, None, true).await;
         assert!(store.dataset_of_job(inline).await.unwrap().unwrap().id.is_none(), "{name}");
-        assert_eq!(store.datasets(None, 9).await.unwrap().len(), 2, "{name}");
+        assert_eq!(store.datasets(&Owner::default(), None, 9).await.unwrap().len(), 2, "{name}");
         assert_eq!(store.sample_block(other, 1).await.unwrap().as_deref(), Some("two"), "{name}");
         assert_eq!(store.sample_block(other, 2).await.unwrap(), None, "{name}");
         assert_eq!(store.sample_block(Uuid::nil(), 0).await.unwrap(), None, "{name}");
@@ -59,7 +72,7 @@ async fn a_dataset_in_use_is_neither_deleted_nor_emptied() {
         let (store, name) = (&place.store, place.name);
         let key = written(store, Some("sha256:a"), false).await;
         let job = job_on(store, key).await;
-        let has_texts = async || store.dataset("sha256:a").await.unwrap().unwrap().has_texts;
+        let has_texts = async || store.dataset(&Owner::default(), "sha256:a").await.unwrap().unwrap().has_texts;
         let claimed = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
         let second = job_on(store, key).await;
         assert!(!store.delete_dataset(key).await.unwrap(), "{name}");
@@ -77,10 +90,16 @@ async fn a_dataset_in_use_is_neither_deleted_nor_emptied() {
         assert_eq!(store.sample_block(key, 0).await.unwrap(), None, "{name}");
         // Uploaded again, the texts are there again.
         let again = written(store, Some("sha256:a"), false).await;
-        assert!(again != key && store.dataset("sha256:a").await.unwrap().unwrap().has_texts, "{name}");
+        assert!(
+            again != key && store.dataset(&Owner::default(), "sha256:a").await.unwrap().unwrap().has_texts,
+            "{name}"
+        );
         let kept = written(store, Some("sha256:b"), true).await;
         store.drop_unretained().await.unwrap();
-        assert!(store.dataset("sha256:b").await.unwrap().unwrap().has_texts, "{name}: they are retained");
+        assert!(
+            store.dataset(&Owner::default(), "sha256:b").await.unwrap().unwrap().has_texts,
+            "{name}: they are retained"
+        );
         assert!(store.delete_dataset(kept).await.unwrap() && !store.delete_dataset(kept).await.unwrap(), "{name}");
         assert!(store.job("audit", job).await.unwrap().is_some(), "{name}: the audit outlives its dataset");
     }
@@ -90,7 +109,7 @@ async fn a_dataset_in_use_is_neither_deleted_nor_emptied() {
 async fn what_nobody_completes_is_dropped() {
     for place in test_stores().await {
         let (store, name) = (&place.store, place.name);
-        let begun = store.begin_dataset(true).await.unwrap();
+        let begun = store.begin_dataset("", true).await.unwrap();
         store.add_block(begun, 0, "one").await.unwrap();
         let (orphan, used) = (written(store, None, true).await, written(store, None, true).await);
         job_on(store, used).await;
@@ -128,7 +147,7 @@ async fn a_store_that_lasts_is_the_same_after_a_restart() {
         let super::TestStore { store, url, _directory: directory, .. } = place;
         drop(store);
         let store = Store::open(url.as_ref()).await.unwrap();
-        assert!(store.dataset("sha256:a").await.unwrap().is_some(), "{name}");
+        assert!(store.dataset(&Owner::default(), "sha256:a").await.unwrap().is_some(), "{name}");
         // Nobody else can have the file, so its jobs are free at once; a shared job is free when its lease is over.
         let again = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().map(|job| job.attempts);
         assert_eq!(again, if shared { None } else { Some(2) }, "{name}");
@@ -171,7 +190,7 @@ async fn a_full_disk_is_named_and_nothing_is_lost_afterwards() {
     let directory = tempfile::tempdir().unwrap();
     let url = StoreUrl::Sqlite(directory.path().join("store.db"));
     let store = Store::open(Some(&url)).await.unwrap();
-    let key = store.begin_dataset(true).await.unwrap();
+    let key = store.begin_dataset("", true).await.unwrap();
     sqlx::query("PRAGMA max_page_count = 60").fetch_all(&store.pool).await.unwrap();
     let large = "x".repeat(1 << 20);
     let error = store.add_block(key, 0, &large).await.unwrap_err();
@@ -180,7 +199,7 @@ async fn a_full_disk_is_named_and_nothing_is_lost_afterwards() {
     // As when space is freed: the connection that failed is not used again.
     store.add_block(key, 0, &large).await.unwrap();
     let kept = written(&store, Some("sha256:a"), true).await;
-    let dropped = store.begin_dataset(true).await.unwrap();
+    let dropped = store.begin_dataset("", true).await.unwrap();
     assert!(store.add_block(dropped, 0, "one").await.is_ok() && store.add_block(dropped, 0, "one").await.is_err());
     store.drop_dataset(dropped).await.unwrap();
     store.close().await;
@@ -200,7 +219,7 @@ async fn a_store_in_memory_survives_those_who_stop_waiting() {
         let pause = Duration::from_micros(round % 200);
         let _ = tokio::time::timeout(pause, store.sample_block(key, 0)).await;
         if round % 10 == 0 {
-            let _ = tokio::time::timeout(pause, store.begin_dataset(true)).await;
+            let _ = tokio::time::timeout(pause, store.begin_dataset("", true)).await;
         }
     }
     assert_eq!(store.sample_block(key, 0).await.unwrap().as_deref(), Some("one"));
@@ -211,7 +230,7 @@ async fn what_is_deleted_is_in_no_file_any_more() {
     let directory = tempfile::tempdir().unwrap();
     let url = StoreUrl::Sqlite(directory.path().join("store.db"));
     let store = Store::open(Some(&url)).await.unwrap();
-    let key = store.begin_dataset(true).await.unwrap();
+    let key = store.begin_dataset("", true).await.unwrap();
     store.add_block(key, 0, &"a canary text ".repeat(1_000)).await.unwrap();
     let key = store.complete_dataset(key, Some("sha256:a"), "{}").await.unwrap();
     let holds_canary = || {

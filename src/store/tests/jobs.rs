@@ -2,7 +2,7 @@
 
 use super::places::test_stores;
 use crate::store::{
-    ClaimedJob, DatasetKey, IdempotencyKey, JobEnd, JobFilter, JobOutput, JobStatus, LostClaim, NewJob, Store,
+    ClaimedJob, DatasetKey, IdempotencyKey, JobEnd, JobFilter, JobOutput, JobStatus, LostClaim, NewJob, Owner, Store,
     Submitted,
 };
 use std::time::Duration;
@@ -12,7 +12,7 @@ const LEASE: Duration = Duration::from_secs(60);
 const OVER: Duration = Duration::ZERO;
 
 async fn dataset(store: &Store) -> DatasetKey {
-    let key = store.begin_dataset(true).await.unwrap();
+    let key = store.begin_dataset("", true).await.unwrap();
     store.complete_dataset(key, None, "{}").await.unwrap()
 }
 
@@ -24,6 +24,7 @@ async fn submit(store: &Store, model: &str, key: Option<(&str, &str)>) -> (Uuid,
 pub(super) async fn new_job(store: &Store, model: &str, key: Option<(&str, &str)>) -> NewJob {
     NewJob {
         id: Uuid::now_v7(),
+        owner: String::new(),
         kind: "audit",
         model: model.to_owned(),
         // What JSON may hold, a database must hold.
@@ -42,7 +43,7 @@ async fn claim(store: &Store, lease: Duration) -> Option<ClaimedJob> {
 }
 
 fn every() -> JobFilter {
-    JobFilter { kind: "audit", status: None, model: None, after: None, limit: 100 }
+    JobFilter { kind: "audit", owner: Owner::default(), status: None, model: None, after: None, limit: 100 }
 }
 
 fn succeeded() -> JobEnd {
@@ -60,7 +61,7 @@ async fn jobs_go_from_queued_to_an_end_and_leave_their_results() {
         let (store, name) = (&place.store, place.name);
         let (first, _) = submit(store, "m", None).await;
         let (second, _) = submit(store, "n", None).await;
-        assert_eq!(store.unfinished("audit").await.unwrap(), 2, "{name}");
+        assert_eq!(store.unfinished("audit", "").await.unwrap(), (2, 2), "{name}");
         let claimed = claim(store, LEASE).await.unwrap();
         assert_eq!((claimed.id, claimed.attempts, claimed.numerics.as_deref()), (first, 1, None), "{name}");
         assert!(claimed.dataset.is_some() && claimed.summary.contains('\u{1f642}'), "{name}");
@@ -88,7 +89,7 @@ async fn jobs_go_from_queued_to_an_end_and_leave_their_results() {
 
         assert_eq!(claim(store, LEASE).await.unwrap().id, second, "{name}");
         assert!(claim(store, LEASE).await.is_none(), "{name}");
-        assert_eq!(store.ended_jobs("audit").await.unwrap(), [(first, 7)], "{name}");
+        assert_eq!(store.ended_jobs("audit").await.unwrap(), [(first, String::new(), 7)], "{name}");
         assert!(store.delete_job(first).await.unwrap() && !store.delete_job(first).await.unwrap(), "{name}");
         assert_eq!(store.score_block(first, 0).await.unwrap(), None, "{name}");
         assert!(store.dataset_of_job(claimed.dataset.unwrap()).await.unwrap().is_none(), "{name}");
@@ -159,7 +160,7 @@ async fn a_key_names_one_submission() {
         for digest in ["d", "other"] {
             assert_eq!(submit(store, "m", Some(("k", digest))).await.1, known, "{name}");
         }
-        assert_eq!(store.submitted_under("k").await.unwrap(), Some(known), "{name}");
+        assert_eq!(store.submitted_under("", "k").await.unwrap(), Some(known), "{name}");
         assert_eq!(store.jobs(&every()).await.unwrap().len(), 1, "{name}");
         assert_eq!(submit(store, "m", Some(("l", "d"))).await.1, Submitted::Queued, "{name}");
         let both = [submit(store, "m", Some(("race", "d"))), submit(store, "m", Some(("race", "d")))];

@@ -2,6 +2,7 @@
 
 use crate::config::StoreUrl;
 use crate::store::Store;
+use crate::store::schema::NEWEST;
 use sqlx::{AnyPool, AssertSqlSafe, Executor};
 use std::io::Write;
 use std::sync::Once;
@@ -23,13 +24,19 @@ pub(crate) struct TestStore {
     pub(super) _directory: Option<TempDir>,
 }
 
-/// One store of each kind. PostgreSQL is among them where there is one, which the test says otherwise.
+/// One store of each kind. See [`test_stores_at`].
 pub(crate) async fn test_stores() -> Vec<TestStore> {
+    test_stores_at(NEWEST).await
+}
+
+/// One store of each kind, with the tables of a version. PostgreSQL is among them where there is one, which the test says otherwise.
+pub(crate) async fn test_stores_at(version: i64) -> Vec<TestStore> {
     let directory = tempfile::tempdir().unwrap();
     let file = StoreUrl::Sqlite(directory.path().join("a store.db"));
-    let mut stores = vec![open("memory", None, None).await, open("SQLite", Some(file), Some(directory)).await];
+    let mut stores =
+        vec![open("memory", None, None, version).await, open("SQLite", Some(file), Some(directory), version).await];
     match std::env::var(POSTGRES) {
-        Ok(url) => stores.push(open("PostgreSQL", Some(StoreUrl::Postgres(schema(&url).await)), None).await),
+        Ok(url) => stores.push(open("PostgreSQL", Some(StoreUrl::Postgres(schema(&url).await)), None, version).await),
         Err(_) => SAID.call_once(|| {
             // Past the harness, which would show it only where a test fails.
             let _ = writeln!(std::io::stderr(), "SKIPPED on PostgreSQL: {POSTGRES} is not set");
@@ -38,8 +45,8 @@ pub(crate) async fn test_stores() -> Vec<TestStore> {
     stores
 }
 
-async fn open(name: &'static str, url: Option<StoreUrl>, directory: Option<TempDir>) -> TestStore {
-    let store = Store::open(url.as_ref()).await.unwrap();
+async fn open(name: &'static str, url: Option<StoreUrl>, directory: Option<TempDir>, version: i64) -> TestStore {
+    let store = Store::open_at(url.as_ref(), version).await.unwrap();
     TestStore { name, store, url, _directory: directory }
 }
 

@@ -3,15 +3,15 @@
 use super::client::Client;
 use super::goldens::directory;
 use pdr_audit::api::{self, ApiState};
-use pdr_audit::app::{ServiceJobs, start_scorer};
+use pdr_audit::app::{EntryControl, ServiceJobs, start_scorer};
 use pdr_audit::config::{self, DeviceChoice, Dtype, LoadPolicy, ModelSettings, ModelSource, Settings};
 use pdr_audit::engine::Engine;
 use pdr_audit::hub::{Hub, HubError};
+use pdr_audit::server::{ConnectionLimits, Listener};
 use pdr_audit::store::Store;
 use pdr_audit::telemetry::MetricsExporter;
 use std::ops::Deref;
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// The id of the golden model that answers where a request names none.
@@ -25,6 +25,7 @@ pub const REFERENCE: &str = "tiny-reference";
 pub struct App {
     client: Client,
     pub engine: Engine,
+    pub entry: EntryControl,
     server: JoinHandle<()>,
 }
 
@@ -77,12 +78,16 @@ impl App {
         let scorer = start_scorer(settings, hub, None).unwrap();
         let engine = scorer.engine().clone();
         let store = Store::open(settings.store.url.as_ref()).await.unwrap();
+        store.limit_memory(settings.store.memory.as_u64()).await.unwrap();
         let jobs = ServiceJobs::start(&scorer, &store, settings).await.unwrap();
-        let state = ApiState::new(scorer, jobs.routed, metrics, settings);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = Client::new(listener.local_addr().unwrap());
-        let server = tokio::spawn(async { axum::serve(listener, api::router(state)).await.unwrap() });
-        Self { client, engine, server }
+        let entry = EntryControl::open(settings).unwrap();
+        let state = entry.guard(ApiState::new(scorer, jobs.routed, metrics, settings));
+        let config::ServerSettings { header_timeout, write_timeout, connections, .. } = settings.server;
+        let limits = ConnectionLimits { header_timeout, write_timeout, connections: connections.unwrap_or(10_000) };
+        let listener = Listener::bind(("127.0.0.1", 0), limits, entry.tls.clone()).await.unwrap();
+        let client = Client::new(listener.address().unwrap());
+        let server = tokio::spawn(listener.serve(api::router(state), std::future::pending()));
+        Self { client, engine, entry, server }
     }
 
     /// Panics unless the engine's queue empties soon.

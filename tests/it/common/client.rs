@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 pub struct Client {
     http: reqwest::Client,
     pub address: SocketAddr,
+    key: Option<String>,
 }
 
 /// A whole answer.
@@ -22,11 +23,17 @@ pub struct Answer {
 
 impl Client {
     pub fn new(address: SocketAddr) -> Self {
-        Self { http: reqwest::Client::new(), address }
+        Self { http: reqwest::Client::new(), address, key: None }
+    }
+
+    /// The same with a key.
+    pub fn with_key(&self, key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..self.clone() }
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("http://{}{path}", self.address))
+        let request = self.http.request(method, format!("http://{}{path}", self.address));
+        self.key.iter().fold(request, |request, key| request.bearer_auth(key))
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -102,7 +109,7 @@ impl Answer {
             assert!(problem[member].as_str().is_some_and(|text| !text.is_empty()), "{member} of {problem}");
         }
         assert_eq!(problem["request_id"], self.header("x-request-id"));
-        assert_eq!(self.headers.contains_key("retry-after"), status == 503);
+        assert_eq!(self.headers.contains_key("retry-after"), [429, 503].contains(&status));
         problem
     }
 

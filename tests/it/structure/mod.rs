@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 /// Modules of `src/`, from the lowest layer up. Modules of one layer do not import each other.
 const LAYERS: &[&[&str]] = &[
     &["config", "hub", "new_file", "random", "retry", "table", "telemetry", "texts", "token_stats", "wire"],
-    &["methods", "models", "statistics", "tokenizer"],
+    &["access", "methods", "models", "server", "statistics", "tokenizer"],
     &["pool"],
     &["engine"],
     &["scorer", "store"],

@@ -8,6 +8,7 @@ from .dataset import Dataset
 from .errors import (
     AuditFailed,
     Conflict,
+    Denied,
     InvalidRequest,
     JobFailed,
     NotFound,
@@ -31,6 +32,7 @@ __all__ = [
     "Client",
     "Comparison",
     "Conflict",
+    "Denied",
     "Dataset",
     "Finetune",
     "InvalidRequest",

@@ -271,9 +271,14 @@ def scores(response: httpx.Response) -> AuditScores:
     return AuditScores([cast(SampleScores, json.loads(line)) for line in response.text.split("\n") if line])
 
 
+def headers(key: str | None, given: Mapping[str, str] | None) -> dict[str, str]:
+    """The headers of every request."""
+    return {**({} if key is None else {"authorization": f"Bearer {key}"}), **(given or {})}
+
+
 def retry_after(response: httpx.Response, tries_left: int) -> float | None:
     """The seconds to wait before the request is sent again; None where it is not."""
-    if response.status_code != 503 or tries_left <= 0:
+    if response.status_code not in (429, 503) or tries_left <= 0:
         return None
     named = response.headers.get("retry-after", "")
     return min(float(named) if named.isdigit() else USUAL_RETRY, LONGEST_RETRY)

@@ -27,9 +27,10 @@ from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Ov
 class Client:
     """A client of one service; safe to use from several threads.
 
-    A request that the service cannot take now (503) is sent again after the time that the service names, and one that
+    A request that the service cannot take now (429 or 503) is sent again after the time that it names, and one that
     does nothing twice (it reads, uploads, or has an idempotency key) 5 s after its connection failed, up to ``retries``
-    times. ``headers`` go with every request; ``transport`` is one of httpx.
+    times. ``key`` is needed where the service has keys; ``headers`` go with every request; ``transport`` is one of
+    httpx.
     """
 
     def __init__(
@@ -38,10 +39,13 @@ class Client:
         *,
         timeout: float = protocol.DEFAULT_TIMEOUT,
         retries: int = protocol.DEFAULT_RETRIES,
+        key: str | None = None,
         headers: Mapping[str, str] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._http = httpx.Client(base_url=base_url, timeout=timeout, headers=headers, transport=transport)
+        self._http = httpx.Client(
+            base_url=base_url, timeout=timeout, headers=protocol.headers(key, headers), transport=transport
+        )
         self._retries = retries
 
     def score(

@@ -61,6 +61,10 @@ class InvalidRequest(ProblemError):
     """400 or 422: the request has faults; ``errors`` points at each."""
 
 
+class Denied(ProblemError):
+    """401 or 403: there is no key, or one that does not allow this."""
+
+
 class NotFound(ProblemError):
     """404: there is no such model, job or dataset."""
 
@@ -74,15 +78,18 @@ class TooLarge(ProblemError):
 
 
 class Unavailable(ProblemError):
-    """503 or 504: not now, and not within the retries of the client."""
+    """429, 503 or 504: not now, and not within the retries of the client."""
 
 
 _BY_STATUS: Mapping[int, type[ProblemError]] = {
     400: InvalidRequest,
+    401: Denied,
+    403: Denied,
     404: NotFound,
     409: Conflict,
     413: TooLarge,
     422: InvalidRequest,
+    429: Unavailable,
     503: Unavailable,
     504: Unavailable,
 }

@@ -1,0 +1,56 @@
+//! A client, as its key says who it is.
+
+use super::quota::Quota;
+use super::scope::KeyScope;
+use std::sync::Arc;
+
+/// A client, as its key says who it is.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// Its name, to which jobs and datasets belong; empty without keys.
+    name: Arc<str>,
+    /// Id of its key; none without keys.
+    key_id: Option<Arc<str>>,
+    scopes: Vec<KeyScope>,
+    /// How much it may ask for.
+    pub quota: Arc<Quota>,
+}
+
+impl Client {
+    /// The client of a key.
+    #[must_use]
+    pub fn new(name: &str, key_id: &str, scopes: Vec<KeyScope>, quota: Arc<Quota>) -> Self {
+        Self { name: name.into(), key_id: Some(key_id.into()), scopes, quota }
+    }
+
+    /// Whoever comes where there are no keys: it may do everything.
+    #[must_use]
+    pub fn without_keys() -> Self {
+        let scopes = vec![KeyScope::Score, KeyScope::Audit, KeyScope::Admin];
+        Self { name: "".into(), key_id: None, scopes, quota: Arc::default() }
+    }
+
+    /// Whoever comes without a key where there are keys: it may do nothing.
+    #[must_use]
+    pub fn stranger() -> Self {
+        Self { scopes: Vec::new(), ..Self::without_keys() }
+    }
+
+    /// Its name, to which jobs and datasets belong; empty without keys.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Id of its key; none without keys.
+    #[must_use]
+    pub fn key_id(&self) -> Option<&str> {
+        self.key_id.as_deref()
+    }
+
+    /// Whether its key allows this.
+    #[must_use]
+    pub fn may(&self, scope: KeyScope) -> bool {
+        self.scopes.contains(&scope)
+    }
+}

@@ -1,0 +1,177 @@
+//! The file of keys: written by `pdr-audit key`, read by the service.
+
+use super::scope::KeyScope;
+use super::secret::SecretDigest;
+use crate::new_file::NewFile;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use time::OffsetDateTime;
+
+/// What the file begins with.
+const HEADER: &str =
+    "# Keys of pdr-audit, written by `pdr-audit key`. There are no secrets in it: `digest` is the SHA-256 of one.\n\n";
+
+/// All keys.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyFile {
+    #[serde(default)]
+    pub keys: Vec<KeyEntry>,
+}
+
+/// A key.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyEntry {
+    /// What it is revoked by.
+    pub id: String,
+    /// The name of the client that holds it.
+    pub name: String,
+    /// What is kept of its secret.
+    pub digest: SecretDigest,
+    pub scopes: Vec<KeyScope>,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created: OffsetDateTime,
+    /// When it begins to be refused; never if omitted.
+    #[serde(with = "time::serde::rfc3339::option", default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<OffsetDateTime>,
+    /// Tokens that its requests may score a minute; unlimited if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_minute: Option<u64>,
+    /// Requests at once; unlimited if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<usize>,
+}
+
+/// How much a key allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyLimits {
+    /// Tokens that its requests may score a minute; unlimited where there is none.
+    pub tokens_per_minute: Option<u64>,
+    /// Requests at once; unlimited where there is none.
+    pub requests: Option<usize>,
+}
+
+impl KeyEntry {
+    /// How much it allows.
+    #[must_use]
+    pub fn limits(&self) -> KeyLimits {
+        KeyLimits { tokens_per_minute: self.tokens_per_minute, requests: self.requests }
+    }
+}
+
+/// Why a file of keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    #[error("the keys in {path}: {error}")]
+    File { path: PathBuf, error: std::io::Error },
+    #[error("the keys in {path}: {fault}")]
+    Invalid { path: PathBuf, fault: String },
+}
+
+impl KeyFile {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// [`KeyFileError`], with the path and the fault.
+    pub fn read(path: &Path) -> Result<Self, KeyFileError> {
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| KeyFileError::File { path: path.to_owned(), error })?;
+        let parsed = toml::from_str::<Self>(&text).map_err(|error| error.to_string());
+        let checked = parsed.and_then(|file| file.fault().map_or(Ok(file), Err));
+        checked.map_err(|fault| KeyFileError::Invalid { path: path.to_owned(), fault })
+    }
+
+    /// Reads the file, which need not be there yet.
+    ///
+    /// # Errors
+    /// As [`KeyFile::read`].
+    pub fn read_or_new(path: &Path) -> Result<Self, KeyFileError> {
+        match Self::read(path) {
+            Err(KeyFileError::File { error, .. }) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            read => read,
+        }
+    }
+
+    /// Replaces the file.
+    ///
+    /// # Errors
+    /// [`KeyFileError::File`]; the file is as it was then.
+    pub fn write(&self, path: &Path) -> Result<(), KeyFileError> {
+        let fault = |error: toml::ser::Error| KeyFileError::Invalid { path: path.to_owned(), fault: error.to_string() };
+        let text = format!("{HEADER}{}", toml::to_string(self).map_err(fault)?);
+        let written = NewFile::create(path).and_then(|file| file.write(text.as_bytes()));
+        written.map_err(|error| KeyFileError::File { path: path.to_owned(), error })
+    }
+
+    /// What is wrong with the keys, in words.
+    fn fault(&self) -> Option<String> {
+        let mut ids = HashSet::new();
+        self.keys.iter().find_map(|key| {
+            let KeyEntry { id, name, scopes, .. } = key;
+            let fault = match key.limits() {
+                _ if !ids.insert(id) => "another key has the same id",
+                _ if !crate::config::is_id(name) => "its name is not 1 to 100 of the characters A-Z a-z 0-9 . _ -",
+                _ if scopes.is_empty() => "it has no scopes",
+                KeyLimits { tokens_per_minute: Some(0), .. } => "it has 0 tokens a minute",
+                KeyLimits { requests: Some(0), .. } => "it has 0 requests",
+                _ => return None,
+            };
+            Some(format!("key `{id}`: {fault}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str) -> KeyEntry {
+        KeyEntry {
+            id: id.to_owned(),
+            name: "alice".to_owned(),
+            digest: SecretDigest::new(id),
+            scopes: vec![KeyScope::Score, KeyScope::Audit],
+            created: OffsetDateTime::UNIX_EPOCH,
+            expires: None,
+            tokens_per_minute: Some(1_000),
+            requests: None,
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_was_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("keys.toml");
+        assert!(KeyFile::read_or_new(&path).unwrap().keys.is_empty());
+        assert!(KeyFile::read(&path).unwrap_err().to_string().contains("keys.toml"));
+        let expiring = KeyEntry { expires: Some(OffsetDateTime::UNIX_EPOCH), ..entry("b") };
+        let file = KeyFile { keys: vec![entry("a"), expiring] };
+        file.write(&path).unwrap();
+        let read = KeyFile::read(&path).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{file:?}"));
+    }
+
+    #[test]
+    fn faults_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("keys.toml");
+        let fault = |keys: Vec<KeyEntry>| {
+            KeyFile { keys }.write(&path).unwrap();
+            KeyFile::read(&path).unwrap_err().to_string()
+        };
+        assert!(fault(vec![entry("a"), entry("a")]).contains("key `a`: another key has the same id"));
+        assert!(fault(vec![KeyEntry { name: "a b".to_owned(), ..entry("a") }]).contains("its name"));
+        assert!(fault(vec![KeyEntry { scopes: vec![], ..entry("a") }]).contains("no scopes"));
+        assert!(fault(vec![KeyEntry { requests: Some(0), ..entry("a") }]).contains("0 requests"));
+        // A limit that is misspelt must not be none.
+        KeyFile { keys: vec![entry("a")] }.write(&path).unwrap();
+        let misspelt = std::fs::read_to_string(&path).unwrap().replace("tokens_per_minute", "token_per_minute");
+        std::fs::write(&path, misspelt).unwrap();
+        assert!(KeyFile::read(&path).unwrap_err().to_string().contains("token_per_minute"));
+        std::fs::write(&path, "keys = 1").unwrap();
+        assert!(KeyFile::read(&path).unwrap_err().to_string().contains("expected a sequence"));
+    }
+}

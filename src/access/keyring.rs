@@ -1,0 +1,138 @@
+//! The keys that the service accepts.
+
+use super::client::Client;
+use super::key_file::{KeyEntry, KeyFile, KeyFileError};
+use super::quota::Quota;
+use super::secret::SecretDigest;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use time::OffsetDateTime;
+
+/// The keys that the service accepts, as the file has them; cheap to clone, and clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Keyring {
+    path: PathBuf,
+    keys: Arc<RwLock<Vec<AcceptedKey>>>,
+}
+
+#[derive(Clone, Debug)]
+struct AcceptedKey {
+    digest: SecretDigest,
+    expires: Option<OffsetDateTime>,
+    client: Arc<Client>,
+}
+
+/// Why a secret is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RefusedKey {
+    #[error("the key is not known")]
+    Unknown,
+    #[error("the key has expired")]
+    Expired,
+}
+
+impl Keyring {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// [`KeyFileError`]
+    pub fn open(path: &Path) -> Result<Self, KeyFileError> {
+        let ring = Self { path: path.to_owned(), keys: Arc::default() };
+        ring.reload()?;
+        Ok(ring)
+    }
+
+    /// Reads the file again; how many keys there are. What is used of a key's limits stays used.
+    ///
+    /// # Errors
+    /// [`KeyFileError`]; the keys are as they were then.
+    pub fn reload(&self) -> Result<usize, KeyFileError> {
+        let file = KeyFile::read(&self.path)?;
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        *keys = file.keys.into_iter().map(|entry| AcceptedKey::new(entry, &keys)).collect();
+        Ok(keys.len())
+    }
+
+    /// The client that has this secret. Takes the same time for every secret.
+    ///
+    /// # Errors
+    /// [`RefusedKey`]
+    pub fn authenticate(&self, secret: &str, now: OffsetDateTime) -> Result<Arc<Client>, RefusedKey> {
+        let digest = SecretDigest::new(secret);
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let mut accepted = None;
+        for key in keys.iter() {
+            if key.digest.is(&digest) {
+                accepted = Some(key);
+            }
+        }
+        let AcceptedKey { expires, client, .. } = accepted.ok_or(RefusedKey::Unknown)?;
+        match expires {
+            Some(expires) if *expires <= now => Err(RefusedKey::Expired),
+            _ => Ok(Arc::clone(client)),
+        }
+    }
+}
+
+impl AcceptedKey {
+    /// A key of the file, with the quota that it had among those before.
+    fn new(entry: KeyEntry, before: &[Self]) -> Self {
+        let limits = entry.limits();
+        let KeyEntry { id, name, digest, scopes, expires, .. } = entry;
+        let known = before.iter().map(|key| &key.client).find(|client| client.key_id() == Some(&id));
+        let quota = known.map_or_else(Arc::<Quota>::default, |client| Arc::clone(&client.quota));
+        quota.set_limits(limits);
+        Self { digest, expires, client: Arc::new(Client::new(&name, &id, scopes, quota)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{KeyScope, Secret};
+    use time::Duration;
+
+    const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
+
+    fn entry(name: &str, secret: &Secret, expires: Option<OffsetDateTime>) -> KeyEntry {
+        KeyEntry {
+            id: secret.digest().key_id(),
+            name: name.to_owned(),
+            digest: secret.digest(),
+            scopes: vec![KeyScope::Score],
+            created: NOW,
+            expires,
+            tokens_per_minute: None,
+            requests: Some(1),
+        }
+    }
+
+    #[test]
+    fn a_key_is_accepted_until_it_expires_or_is_revoked() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("keys.toml");
+        let [alice, bob] = [Secret::generate().unwrap(), Secret::generate().unwrap()];
+        let until = NOW + Duration::HOUR;
+        let mut file = KeyFile { keys: vec![entry("alice", &alice, None), entry("bob", &bob, Some(until))] };
+        file.write(&path).unwrap();
+        let ring = Keyring::open(&path).unwrap();
+        let name = |secret: &str, now| ring.authenticate(secret, now).map(|client| client.name().to_owned());
+        assert_eq!(name(alice.reveal(), NOW), Ok("alice".to_owned()));
+        assert_eq!((name(bob.reveal(), NOW), name(bob.reveal(), until)), (Ok("bob".into()), Err(RefusedKey::Expired)));
+        assert_eq!(name(&alice.reveal()[1..], NOW), Err(RefusedKey::Unknown));
+        let client = ring.authenticate(alice.reveal(), NOW).unwrap();
+        assert!(client.may(KeyScope::Score) && !client.may(KeyScope::Admin));
+        // What is in flight stays in flight when the file is read again.
+        let permit = client.quota.begin().unwrap();
+        file.keys.pop();
+        file.write(&path).unwrap();
+        assert_eq!(ring.reload().unwrap(), 1);
+        assert_eq!(name(bob.reveal(), NOW), Err(RefusedKey::Unknown));
+        assert!(ring.authenticate(alice.reveal(), NOW).unwrap().quota.begin().is_err());
+        drop(permit);
+        // A file that cannot be read changes nothing.
+        std::fs::write(&path, "[[keys]]").unwrap();
+        assert!(ring.reload().is_err());
+        assert!(name(alice.reveal(), NOW).is_ok());
+    }
+}

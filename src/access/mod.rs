@@ -1,0 +1,21 @@
+//! Who may use the service: keys, what each of them allows, and how much.
+//!
+//! A key is a secret that its holder sends with every request; only the SHA-256 of it is kept, in a file that `pdr-audit key` writes
+//! and the service reads. A key has the name of a client: jobs and datasets belong to the name, so that a client may have two keys
+//! while it changes from one to the other.
+
+mod client;
+mod key_file;
+mod keyring;
+mod quota;
+mod record;
+mod scope;
+mod secret;
+
+pub use client::Client;
+pub use key_file::{KeyEntry, KeyFile, KeyFileError, KeyLimits};
+pub use keyring::{Keyring, RefusedKey};
+pub use quota::{Quota, QuotaExceeded, RequestPermit, TokenReservation};
+pub use record::{AccessEntry, AccessRecord, RecordedWork};
+pub use scope::KeyScope;
+pub use secret::{Secret, SecretDigest};

@@ -1,0 +1,19 @@
+//! What a key allows.
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, VariantNames};
+
+/// What a key allows.
+#[derive(
+    Clone, Copy, Debug, Display, EnumString, VariantNames, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum KeyScope {
+    /// To score texts while the client waits.
+    Score,
+    /// To submit jobs and datasets, and to see one's own.
+    Audit,
+    /// To load and unload models, to tune adapters, and to see what all clients own.
+    Admin,
+}

@@ -1,0 +1,63 @@
+//! Who sends a request, and whether it may: before anything of its body is read.
+
+use super::client_state::RouterState;
+use super::problem::{Kind, Problem};
+use super::request_note::RequestNote;
+use super::route_rules::{RouteAccess, RouteRules, rule_of};
+use crate::access::{Client, Keyring};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use std::sync::Arc;
+use time::OffsetDateTime;
+
+/// What comes before the secret in the header `Authorization`.
+const SCHEME: &str = "Bearer ";
+
+/// Notes the client on the request, and refuses it where its key is not known, does not allow the route, or has as many requests in
+/// flight as it may. Routes that need no key, and paths that lead nowhere, are for everybody.
+///
+/// # Errors
+/// 401, 403 or 429.
+pub async fn authenticate(
+    State((RouterState(state), rules)): State<(RouterState, RouteRules)>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let access = rule_of(&rules, &request).map(|rule| rule.access);
+    let client = match &state.keyring {
+        None => Arc::new(Client::without_keys()),
+        Some(_) if matches!(access, None | Some(RouteAccess::Everybody)) => Arc::new(Client::stranger()),
+        Some(keyring) => identify(keyring, request.headers())?,
+    };
+    RequestNote::from_extensions(request.extensions()).set_client(&client);
+    if let (Some(_), Some(RouteAccess::Scoped(scope))) = (client.key_id(), access)
+        && !client.may(scope)
+    {
+        return Err(Problem::new(
+            Kind::Forbidden,
+            format!("the key lacks the scope `{scope}`, which this route takes"),
+        ));
+    }
+    let permit = client.quota.begin()?;
+    request.extensions_mut().insert(client);
+    let mut response = next.run(request).await;
+    // It is in flight until its answer is sent.
+    response.extensions_mut().insert(Arc::new(permit));
+    Ok(response)
+}
+
+/// The client of the key that the headers have.
+fn identify(keyring: &Keyring, headers: &HeaderMap) -> Result<Arc<Client>, Problem> {
+    let refused = |detail: String| Problem::new(Kind::Unauthenticated, detail);
+    let given = headers.get(header::AUTHORIZATION).ok_or_else(|| {
+        refused("a key is needed: `Authorization: Bearer pdr_...`; whoever runs the service gives them out".to_owned())
+    })?;
+    let text = given.to_str().unwrap_or_default();
+    let (scheme, secret) = text.split_at_checked(SCHEME.len()).unwrap_or_default();
+    if !scheme.eq_ignore_ascii_case(SCHEME) {
+        return Err(refused("the header `authorization` must be `Bearer` and a key".to_owned()));
+    }
+    keyring.authenticate(secret.trim(), OffsetDateTime::now_utc()).map_err(|error| refused(error.to_string()))
+}

@@ -1,0 +1,45 @@
+//! What the routes work with, as the client of a request sees it.
+
+use super::ApiState;
+use super::problem::Problem;
+use super::request_note::RequestNote;
+use crate::access::{Client, KeyScope};
+use crate::store::Owner;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use std::sync::Arc;
+
+/// What the router is made with. No handler takes it: [`ClientState`] is what its client may see of it.
+#[derive(Clone)]
+pub struct RouterState(pub(super) ApiState);
+
+/// What a route works with: jobs and datasets of others are not there, and the caches are those of the client.
+pub struct ClientState(pub ApiState);
+
+impl FromRequestParts<RouterState> for ClientState {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &RouterState) -> Result<Self, Problem> {
+        let client = parts.extensions.get::<Arc<Client>>();
+        let client = client.ok_or_else(|| Problem::internal("a request without a client reached a route"))?;
+        let note = RequestNote::from_extensions(&parts.extensions);
+        Ok(Self(ApiState { note, ..state.0.seen_by(client) }))
+    }
+}
+
+impl ApiState {
+    /// The same as a client sees it.
+    fn seen_by(&self, client: &Arc<Client>) -> Self {
+        let owner = Owner::new(client.name(), client.may(KeyScope::Admin));
+        Self {
+            scorer: self.scorer.called_by(client.name()),
+            audits: self.audits.seen_by(owner.clone()),
+            calibrations: self.calibrations.seen_by(owner.clone()),
+            trials: self.trials.seen_by(owner.clone()),
+            finetunes: self.finetunes.seen_by(owner.clone()),
+            memorizations: self.memorizations.seen_by(owner),
+            client: Arc::clone(client),
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `key`: makes, lists and revokes the keys of a service.
+
+use crate::access::{KeyEntry, KeyFile, KeyScope, Secret};
+use crate::config::{ID_RULE, Overrides, Settings, is_id};
+use anyhow::{Context, Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use strum::VariantNames;
+use time::{Duration, OffsetDateTime};
+
+/// What is said once the file has changed.
+const RELOAD: &str = "a service that runs reads the file again on SIGHUP";
+
+#[derive(Args)]
+pub struct KeyArgs {
+    /// The file of keys; `auth.keys` of the settings by default.
+    #[arg(long, value_name = "FILE", global = true)]
+    keys: Option<PathBuf>,
+    #[command(subcommand)]
+    command: KeyCommand,
+}
+
+#[derive(Subcommand)]
+enum KeyCommand {
+    /// Make a key and print its secret, which is shown this once.
+    New(NewKeyArgs),
+    /// List the keys, without secrets.
+    List,
+    /// Revoke keys: one by its id, or all of a client.
+    Revoke(RevokeArgs),
+}
+
+#[derive(Args)]
+struct NewKeyArgs {
+    /// The client that holds it; jobs and datasets belong to this name.
+    #[arg(long)]
+    name: String,
+    /// What it allows: `score`, `audit` (jobs and datasets), `admin` (models, fine-tunes, what all clients own).
+    #[arg(long, value_delimiter = ',', default_value = "score,audit",
+        value_parser = PossibleValuesParser::new(KeyScope::VARIANTS).try_map(|name| KeyScope::from_str(&name)))]
+    scopes: Vec<KeyScope>,
+    /// How many days it is valid; without end by default.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..))]
+    days: Option<u16>,
+    /// Tokens that its requests may score a minute.
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    tokens_per_minute: Option<u64>,
+    /// Requests at once.
+    #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u32).range(1..))]
+    requests: Option<u32>,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct RevokeArgs {
+    /// The id of the key, as `key list` shows it.
+    id: Option<String>,
+    /// All keys of this client.
+    #[arg(long)]
+    name: Option<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file that cannot be used, or a key that is not there.
+pub fn run(args: KeyArgs, config: Option<&Path>) -> Result<()> {
+    let path = match args.keys {
+        Some(path) => path,
+        None => match Settings::load(config, &Overrides::default())?.auth.keys {
+            Some(path) => path,
+            None => bail!("no file of keys is named: give --keys FILE, or `auth.keys` in the settings"),
+        },
+    };
+    match args.command {
+        KeyCommand::New(new) => make(new, &path, OffsetDateTime::now_utc()),
+        KeyCommand::List => list(&KeyFile::read(&path)?, OffsetDateTime::now_utc()),
+        KeyCommand::Revoke(revoked) => revoke(&revoked, &path),
+    }
+}
+
+fn make(new: NewKeyArgs, path: &Path, now: OffsetDateTime) -> Result<()> {
+    let NewKeyArgs { name, mut scopes, days, tokens_per_minute, requests } = new;
+    if !is_id(&name) {
+        bail!("--name: expected {ID_RULE}, got {name:?}");
+    }
+    scopes.sort_unstable();
+    scopes.dedup();
+    let mut file = KeyFile::read_or_new(path)?;
+    let secret = new_secret(&file).context("no random numbers")?;
+    let (digest, requests) = (secret.digest(), requests.map(|requests| requests as usize));
+    let expires = days.map(|days| now + Duration::days(days.into()));
+    let id = digest.key_id();
+    let said = format!("key {id} of {name} in {}; its secret is shown this once; {RELOAD}", path.display());
+    file.keys.push(KeyEntry { id, name, digest, scopes, created: now, expires, tokens_per_minute, requests });
+    file.write(path)?;
+    eprintln!("{said}");
+    writeln!(stdout().lock(), "{}", secret.reveal())?;
+    Ok(())
+}
+
+/// A secret whose key has another id than those of the file.
+fn new_secret(file: &KeyFile) -> Result<Secret, getrandom::Error> {
+    loop {
+        let secret = Secret::generate()?;
+        if !file.keys.iter().any(|key| key.id == secret.digest().key_id()) {
+            return Ok(secret);
+        }
+    }
+}
+
+fn list(file: &KeyFile, now: OffsetDateTime) -> Result<()> {
+    let date = |time: OffsetDateTime| time.date().to_string();
+    let mut out = stdout().lock();
+    writeln!(out, "{:<10}{:<24}{:<22}{:<12}{:<22}limits", "id", "name", "scopes", "created", "expires")?;
+    for KeyEntry { id, name, scopes, created, expires, tokens_per_minute, requests, .. } in &file.keys {
+        let scopes: Vec<String> = scopes.iter().map(KeyScope::to_string).collect();
+        let expires = match expires {
+            Some(time) if *time <= now => format!("{} (expired)", date(*time)),
+            Some(time) => date(*time),
+            None => "never".to_owned(),
+        };
+        let limits = [
+            tokens_per_minute.map(|tokens| format!("{tokens} tokens a minute")),
+            requests.map(|requests| format!("{requests} requests at once")),
+        ];
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        let limits = if limits.is_empty() { "none".to_owned() } else { limits.join(", ") };
+        writeln!(out, "{id:<10}{name:<24}{:<22}{:<12}{expires:<22}{limits}", scopes.join(","), date(*created))?;
+    }
+    Ok(())
+}
+
+fn revoke(revoked: &RevokeArgs, path: &Path) -> Result<()> {
+    let mut file = KeyFile::read(path)?;
+    let before = file.keys.len();
+    let is_meant = |key: &KeyEntry| revoked.id.as_ref() == Some(&key.id) || revoked.name.as_ref() == Some(&key.name);
+    file.keys.retain(|key| !is_meant(key));
+    let count = before - file.keys.len();
+    if count == 0 {
+        bail!("{} has no such key", path.display());
+    }
+    file.write(path)?;
+    eprintln!("{count} of {before} keys revoked; {RELOAD}");
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! The queue is fair between callers with names.
+
+use crate::engine::class::Class;
+use crate::engine::queue::{Queue, Turn};
+use std::sync::Arc;
+
+/// Who asks, and how many tokens.
+type Entry = (Arc<str>, usize);
+
+fn queue() -> Queue<Entry> {
+    Queue::new(|entry| entry.1, |entry| &entry.0)
+}
+
+fn asked_by(name: &str, tokens: usize) -> Entry {
+    (name.into(), tokens)
+}
+
+/// Takes batches of so many tokens until nothing waits: who asked, in the order in which it ran.
+fn order(queue: &mut Queue<Entry>, budget: usize) -> Vec<String> {
+    let (mut turn, mut order) = (Turn::new(budget), Vec::new());
+    while let Some(lead) = queue.lead(&turn, |_| true) {
+        let taken = queue.take(&lead, &mut turn, budget);
+        order.extend(taken.into_iter().map(|(name, _)| name.to_string()));
+    }
+    order
+}
+
+#[test]
+fn who_asks_for_little_does_not_wait_for_who_has_asked_for_much() {
+    let (mut queue, model) = (queue(), "m".into());
+    (0..100).for_each(|_| queue.push(Class::Interactive, &model, asked_by("bulk", 10)));
+    queue.push(Class::Interactive, &model, asked_by("small", 10));
+    let order = order(&mut queue, 10);
+    assert_eq!(order.len(), 101);
+    assert_eq!(order.iter().position(|name| name == "small"), Some(1));
+}
+
+#[test]
+fn callers_get_the_same_share_of_tokens_whatever_the_length_of_their_texts() {
+    let (mut queue, model) = (queue(), "m".into());
+    (0..100).for_each(|_| queue.push(Class::Interactive, &model, asked_by("long", 40)));
+    (0..400).for_each(|_| queue.push(Class::Interactive, &model, asked_by("short", 10)));
+    let order = order(&mut queue, 10);
+    let (mut long, mut short) = (0_i64, 0_i64);
+    for name in order {
+        if name == "long" {
+            long += 40
+        } else {
+            short += 10
+        }
+        assert!((long - short).abs() <= 40, "{long} and {short}");
+    }
+    assert_eq!((long, short), (4_000, 4_000));
+}
+
+#[test]
+fn nobody_saves_up_a_share() {
+    let (mut queue, model) = (queue(), "m".into());
+    // One caller is served alone for a while; another that comes later does not overtake all that comes after.
+    (0..50).for_each(|_| queue.push(Class::Interactive, &model, asked_by("early", 10)));
+    assert_eq!(order(&mut queue, 10).len(), 50);
+    for _ in 0..10 {
+        queue.push(Class::Interactive, &model, asked_by("late", 10));
+        queue.push(Class::Interactive, &model, asked_by("early", 10));
+    }
+    let order = order(&mut queue, 10);
+    let early = order.iter().take(10).filter(|name| *name == "early").count();
+    assert!((4..=6).contains(&early), "{order:?}");
+}
+
+#[test]
+fn without_names_the_order_is_that_of_arrival() {
+    let (mut queue, model) = (queue(), "m".into());
+    (1..=20).for_each(|tokens| queue.push(Class::Interactive, &model, asked_by("", tokens)));
+    let (mut turn, mut taken) = (Turn::new(1), Vec::new());
+    while let Some(lead) = queue.lead(&turn, |_| true) {
+        taken.extend(queue.take(&lead, &mut turn, 1).into_iter().map(|entry| entry.1));
+    }
+    assert!(taken.is_sorted(), "{taken:?}");
+}
+
+#[test]
+fn work_on_another_model_makes_nobody_wait_longer() {
+    let (mut queue, busy, idle) = (queue(), "busy".into(), "idle".into());
+    (0..100).for_each(|_| queue.push(Class::Interactive, &busy, asked_by("bulk", 10)));
+    // The turn of this one is after all of those, and a device that serves no other model takes it now.
+    queue.push(Class::Interactive, &idle, asked_by("bulk", 10));
+    let mut turn = Turn::new(10);
+    let lead = queue.lead(&turn, |model| model == "idle").unwrap();
+    assert_eq!(queue.take(&lead, &mut turn, 10).len(), 1);
+    queue.push(Class::Interactive, &busy, asked_by("small", 10));
+    assert_eq!(order(&mut queue, 10).iter().position(|name| name == "small"), Some(1));
+}
+
+#[test]
+fn what_is_cancelled_is_not_counted() {
+    let (mut queue, model) = (queue(), "m".into());
+    queue.push(Class::Interactive, &model, asked_by("other", 10));
+    (0..100).for_each(|_| queue.push(Class::Interactive, &model, asked_by("cancels", 10)));
+    assert_eq!(queue.extract(Class::Interactive, "m", |entry| &*entry.0 == "cancels").len(), 100);
+    (0..20).for_each(|_| queue.push(Class::Interactive, &model, asked_by("other", 10)));
+    queue.push(Class::Interactive, &model, asked_by("cancels", 10));
+    assert!(order(&mut queue, 10).iter().position(|name| name == "cancels").unwrap() <= 1);
+}

@@ -1,0 +1,21 @@
+//! Connections: how many there are, how long they may keep the service waiting, and how they are encrypted. What they ask for is the
+//! business of the router.
+//!
+//! Invariants:
+//!
+//! - a connection that does not say which version of HTTP it speaks, and one of HTTP/1 that sends no whole head of a request, ends after
+//!   `header_timeout`; one whose client takes nothing of what is written, after `write_timeout`; a client of HTTP/2 is asked
+//!   whether it is there;
+//! - there are never more connections than the limit, below what files the process may open, so that the service keeps files for
+//!   its own use;
+//! - when the service ends, no connection is accepted any more, and those without a request in flight are closed at once.
+
+mod limits;
+mod listener;
+mod preface;
+mod timed_stream;
+mod tls;
+
+pub use limits::{ConnectionLimits, connection_limit};
+pub use listener::Listener;
+pub use tls::{Tls, TlsError};

@@ -1,0 +1,49 @@
+//! Whose jobs and datasets there are, and who sees those of others.
+
+use std::sync::Arc;
+
+/// A client of the store: it owns what it creates, and sees that alone unless it sees everything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its name; empty where nobody needs one.
+    name: Arc<str>,
+    sees_all: bool,
+}
+
+impl Default for Owner {
+    /// The only client of a store, or the service itself.
+    fn default() -> Self {
+        Self::new("", true)
+    }
+}
+
+impl Owner {
+    /// The client of a name, which perhaps sees what others own.
+    #[must_use]
+    pub fn new(name: &str, sees_all: bool) -> Self {
+        Self { name: name.into(), sees_all }
+    }
+
+    /// Its name; empty where nobody needs one.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same without a look at what others own.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self { sees_all: false, ..self.clone() }
+    }
+
+    /// Whether it sees what the client of this name owns.
+    #[must_use]
+    pub fn sees(&self, name: &str) -> bool {
+        self.sees_all || *self.name == *name
+    }
+
+    /// The only name whose jobs and datasets it sees; none where it sees all.
+    pub(super) fn restriction(&self) -> Option<&str> {
+        (!self.sees_all).then_some(&self.name)
+    }
+}

@@ -1,0 +1,323 @@
+//! Who gets in, what belongs to whom, and how much a key allows.
+
+use crate::common::app::App;
+use crate::common::client::{Client, send};
+use pdr_audit::access::{KeyEntry, KeyFile, KeyLimits, KeyScope, Secret};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::path::Path;
+use tempfile::TempDir;
+use time::{Duration, OffsetDateTime};
+
+const SCORING: &[KeyScope] = &[KeyScope::Score, KeyScope::Audit];
+
+/// A file of keys, and the service that reads it.
+struct Keys {
+    directory: TempDir,
+    file: KeyFile,
+}
+
+impl Keys {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap(), file: KeyFile::default() }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.directory.path().join("keys.toml")
+    }
+
+    /// Adds a key and writes the file; its secret.
+    fn add(&mut self, name: &str, scopes: &[KeyScope], limits: KeyLimits) -> String {
+        let secret = Secret::generate().unwrap();
+        let digest = secret.digest();
+        self.file.keys.push(KeyEntry {
+            id: digest.key_id(),
+            name: name.to_owned(),
+            digest,
+            scopes: scopes.to_vec(),
+            created: OffsetDateTime::now_utc(),
+            expires: None,
+            tokens_per_minute: limits.tokens_per_minute,
+            requests: limits.requests,
+        });
+        self.write();
+        secret.reveal().to_owned()
+    }
+
+    fn write(&self) {
+        self.file.write(&self.path()).unwrap();
+    }
+
+    async fn app(&self) -> App {
+        let (keys, record) = (self.path(), self.directory.path().join("access.ndjson"));
+        App::with(|settings| {
+            settings.auth.keys = Some(keys);
+            settings.auth.record = Some(record);
+        })
+        .await
+    }
+}
+
+fn text(number: usize) -> Value {
+    json!({ "inputs": format!("Text number {number} of a client."), "methods": ["loss"] })
+}
+
+fn samples() -> Value {
+    let sample = |number: usize| json!({ "text": format!("Sample {number} of an audit."), "label": number % 2 });
+    (0..8).map(sample).collect()
+}
+
+fn id(job: &Value) -> &str {
+    job["id"].as_str().expect("an id")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_needed_and_must_be_right() {
+    let mut keys = Keys::new();
+    let secret = keys.add("alice", SCORING, KeyLimits::default());
+    let app = keys.app().await;
+    let wrong = ["pdr_0", "", &secret[..67]].map(|key| app.with_key(key));
+    for client in std::iter::once(&*app as &Client).chain(&wrong) {
+        let answer = client.post("/v1/score", &text(0)).await;
+        answer.problem(401);
+        assert_eq!(answer.header("www-authenticate"), "Bearer");
+    }
+    app.with_key(&secret).post("/v1/score", &text(0)).await.ok();
+    for scheme in ["Basic", "bearerx"] {
+        let request = app.request(Method::GET, "/v1/models").header("authorization", format!("{scheme} {secret}"));
+        send(request).await.problem(401);
+    }
+    let lower = app.request(Method::GET, "/v1/models").header("authorization", format!("bearer {secret}"));
+    assert_eq!(send(lower).await.status, 200);
+    // What needs no key.
+    for path in ["/livez", "/readyz", "/openapi.json", "/docs", "/docs/", "/"] {
+        assert_eq!(app.get(path).await.status, 200, "{path}");
+    }
+    app.get("/metrics").await.problem(404);
+    app.get("/v1/nothing").await.problem(404);
+}
+
+/// Every route of the document that is not for everybody, with whatever ids.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_route_is_left_open() {
+    let mut keys = Keys::new();
+    let nothing = keys.add("nobody", &[KeyScope::Score], KeyLimits::default());
+    let app = keys.app().await;
+    let document = app.get("/openapi.json").await.ok();
+    let mut routes = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let filled =
+            path.replace("{id}", "01a20295-b1f8-7331-b7f3-b1ed78fe0ef8").replace("{other}", "x").replace("{name}", "x");
+        for (method, operation) in item.as_object().unwrap() {
+            let Some(security) = operation["security"].as_array() else {
+                assert!(!path.starts_with("/v1/"), "{method} {path}");
+                continue;
+            };
+            let method: Method = method.to_uppercase().parse().unwrap();
+            let request = || app.request(method.clone(), &filled);
+            assert_eq!(send(request()).await.status, 401, "{method} {path}");
+            let scopes = security.iter().find_map(|one| one["key"].as_array()).unwrap();
+            let is_allowed = scopes.is_empty() || scopes.contains(&json!("score"));
+            let status = send(request().bearer_auth(&nothing)).await.status;
+            assert_eq!(status == 403, !is_allowed, "{method} {path}: {status}");
+            routes += 1;
+        }
+    }
+    assert!(routes > 30, "{routes}");
+    // Whatever the document says, these are for administrators.
+    let auditor = keys.add("auditor", SCORING, KeyLimits::default());
+    app.entry.reload();
+    for (method, path) in [
+        (Method::POST, "/v1/models/tiny/load"),
+        (Method::POST, "/v1/models/tiny/unload"),
+        (Method::DELETE, "/v1/models/tiny/adapters/x"),
+        (Method::POST, "/v1/finetunes"),
+        (Method::GET, "/v1/finetunes"),
+    ] {
+        send(app.request(method, path).bearer_auth(&auditor)).await.problem(403);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_belongs_to_another_key_is_not_there() {
+    let mut keys = Keys::new();
+    let [alice, bob] = ["alice", "bob"].map(|name| keys.add(name, SCORING, KeyLimits::default()));
+    let admin = keys.add("root", &[KeyScope::Admin, KeyScope::Audit], KeyLimits::default());
+    let app = keys.app().await;
+    let [alice, bob, admin] = [alice, bob, admin].map(|key| app.with_key(&key));
+    let audit = alice.audit(&json!({ "samples": samples(), "methods": ["loss"], "control": null })).await.ok();
+    assert_eq!(audit["status"], "succeeded", "{audit}");
+    let path = format!("/v1/audits/{}", id(&audit));
+    assert_eq!(alice.get(&path).await.status, 200);
+    for path in
+        [path.clone(), format!("{path}/scores"), format!("{path}/events"), format!("{path}/compare/{}", id(&audit))]
+    {
+        bob.get(&path).await.problem(404);
+    }
+    bob.delete(&path).await.problem(404);
+    bob.post(&format!("{path}/cancel"), &json!({})).await.problem(404);
+    assert_eq!(bob.get("/v1/audits").await.ok()["audits"], json!([]));
+    assert_eq!(admin.get("/v1/audits").await.ok()["audits"][0]["id"], audit["id"]);
+    assert_eq!(admin.get(&path).await.ok()["id"], audit["id"]);
+
+    let lines: String = samples().as_array().unwrap().iter().map(|sample| format!("{sample}\n")).collect();
+    let upload = async |client: &Client| {
+        client.post_bytes("/v1/datasets", Some("application/x-ndjson"), lines.clone().into_bytes()).await.json()
+    };
+    let dataset = upload(&alice).await;
+    let place = format!("/v1/datasets/{}", id(&dataset));
+    assert_eq!(alice.get(&place).await.status, 200);
+    bob.get(&place).await.problem(404);
+    bob.delete(&place).await.problem(404);
+    bob.post("/v1/audits", &json!({ "dataset": dataset["id"], "methods": ["loss"] })).await.problem(404);
+    // The same content is another dataset, and deleting it takes nothing from anybody.
+    assert_eq!(upload(&bob).await["id"], dataset["id"]);
+    assert_eq!(bob.delete(&place).await.status, 204);
+    assert_eq!((bob.get(&place).await.status, alice.get(&place).await.status), (404, 200));
+
+    let known: Vec<Value> = (0..20).map(|number| json!({ "text": format!("Known text {number}.") })).collect();
+    let body = json!({ "samples": known, "methods": ["loss"] });
+    let request = alice.request(Method::POST, "/v1/calibrations").header("prefer", "wait=60").json(&body);
+    let calibration = send(request).await.ok();
+    let scored = json!({ "inputs": "a text", "methods": ["loss"], "calibration": calibration["id"] });
+    bob.post("/v1/score", &scored).await.problem(404);
+    bob.post("/v1/audits", &json!({ "samples": samples(), "methods": ["loss"], "calibration": calibration["id"] }))
+        .await
+        .problem(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_caches_do_not_tell_what_another_key_has_scored() {
+    let mut keys = Keys::new();
+    let [alice, bob] = ["alice", "bob"].map(|name| keys.add(name, SCORING, KeyLimits::default()));
+    let app = keys.app().await;
+    let [alice, bob] = [alice, bob].map(|key| app.with_key(&key));
+    let passes = async |client: &Client| {
+        let usage = client.score(&text(1)).await["usage"].clone();
+        (usage["forward_passes"].as_u64().unwrap(), usage["cached_passes"].as_u64().unwrap())
+    };
+    assert_eq!((passes(&alice).await, passes(&alice).await), ((1, 0), (0, 1)));
+    assert_eq!((passes(&bob).await, passes(&bob).await), ((1, 0), (0, 1)));
+    // A job finds what its owner has scored, and no more.
+    let audit = async |client: &Client| {
+        let body = json!({ "samples": [{ "text": "Text number 1 of a client.", "label": 1 }, { "text": "another", "label": 0 }],
+            "methods": ["loss"], "control": null });
+        client.audit(&body).await.ok()["results"]["usage"]["cached_passes"].as_u64().unwrap()
+    };
+    assert_eq!(audit(&alice).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quotas_bound_tokens_and_requests() {
+    let mut keys = Keys::new();
+    let few = keys.add("few", SCORING, KeyLimits { tokens_per_minute: Some(10), requests: None });
+    let single = keys.add("single", SCORING, KeyLimits { tokens_per_minute: None, requests: Some(1) });
+    let app = keys.app().await;
+    let few = app.with_key(&few);
+    few.post("/v1/score", &json!({ "inputs": "word ".repeat(30), "methods": ["loss"] })).await.ok();
+    let refused = few.post("/v1/score", &text(0)).await;
+    assert!(refused.problem(429)["detail"].as_str().unwrap().contains("10 tokens a minute"));
+    assert!(refused.header("retry-after").parse::<u64>().unwrap() > 30);
+    // A quota of tokens bounds scoring alone.
+    assert_eq!(few.get("/v1/audits").await.status, 200);
+
+    let single = app.with_key(&single);
+    // A request that is being waited for is in flight.
+    let waiting = single.clone();
+    let texts: Vec<String> = (0..500).map(|number| format!("Text {number}: {}", "word ".repeat(20))).collect();
+    let scoring = tokio::spawn(async move { waiting.score(&json!({ "inputs": texts, "methods": ["loss"] })).await });
+    let refused = loop {
+        let answer = single.get("/v1/models").await;
+        if answer.status == 429 {
+            break answer;
+        }
+        assert!(!scoring.is_finished(), "no request was refused");
+    };
+    assert!(refused.problem(429)["detail"].as_str().unwrap().contains("1 requests of this key are in flight"));
+    scoring.await.unwrap();
+    assert_eq!(single.get("/v1/models").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_change_while_the_service_runs() {
+    let mut keys = Keys::new();
+    let old = keys.add("alice", SCORING, KeyLimits::default());
+    let app = keys.app().await;
+    let audit = app.with_key(&old).audit(&json!({ "samples": samples(), "methods": ["loss"] })).await.ok();
+    // A second key of the same name sees what the first has made.
+    let new = keys.add("alice", SCORING, KeyLimits::default());
+    assert_eq!(app.with_key(&new).get("/v1/audits").await.status, 401);
+    app.entry.reload();
+    let path = format!("/v1/audits/{}", id(&audit));
+    assert_eq!((app.with_key(&new).get(&path).await.status, app.with_key(&old).get(&path).await.status), (200, 200));
+    keys.file.keys.remove(0);
+    keys.file.keys[0].expires = Some(OffsetDateTime::now_utc() + Duration::HOUR);
+    keys.write();
+    app.entry.reload();
+    assert_eq!((app.with_key(&new).get(&path).await.status, app.with_key(&old).get(&path).await.status), (200, 401));
+    keys.file.keys[0].expires = Some(OffsetDateTime::now_utc() - Duration::SECOND);
+    keys.write();
+    app.entry.reload();
+    assert!(app.with_key(&new).get(&path).await.problem(401)["detail"].as_str().unwrap().contains("expired"));
+    // A file that cannot be read locks nobody in or out.
+    keys.file.keys[0].expires = None;
+    keys.write();
+    app.entry.reload();
+    std::fs::write(keys.path(), "nonsense").unwrap();
+    app.entry.reload();
+    assert_eq!((app.with_key(&new).get(&path).await.status, app.with_key(&old).get(&path).await.status), (200, 401));
+}
+
+fn entries(directory: &Path) -> Vec<Value> {
+    let lines = std::fs::read_to_string(directory.join("access.ndjson")).unwrap();
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_recorded_without_their_texts() {
+    let mut keys = Keys::new();
+    let secret = keys.add("alice", SCORING, KeyLimits::default());
+    let app = keys.app().await;
+    let alice = app.with_key(&secret);
+    alice.score(&text(7)).await;
+    app.post("/v1/score?canary=1", &text(7)).await.problem(401);
+    let audit = alice.audit(&json!({ "samples": samples(), "methods": ["loss"] })).await.ok();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while entries(keys.directory.path()).len() < 3 {
+        assert!(std::time::Instant::now() < deadline, "the record is not written");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let recorded = entries(keys.directory.path());
+    let [scored, refused, submitted, ..] = recorded.as_slice() else { panic!("{recorded:?}") };
+    assert_eq!(
+        (&scored["client"], &scored["route"], &scored["status"], &scored["texts"]),
+        (&json!("alice"), &json!("/v1/score"), &json!(200), &json!(1))
+    );
+    assert_eq!(scored["key"].as_str().map(str::len), Some(8));
+    assert!(scored["tokens"].as_u64().unwrap() > 3 && scored["model_digest"].as_str().unwrap().starts_with("sha256:"));
+    assert_eq!((&refused["status"], refused.get("client")), (&json!(401), None));
+    assert_eq!(
+        (&submitted["job"], &submitted["model"], &submitted["texts"]),
+        (&audit["id"], &audit["model"], &json!(8))
+    );
+    // Who is refused, and who goes away, has a name as well.
+    send(alice.request(Method::POST, "/v1/models/tiny/unload")).await.problem(403);
+    let gone = alice.request(Method::POST, "/v1/audits").header("prefer", "wait=60");
+    let long: Vec<Value> =
+        (0..5_000).map(|number| json!({ "text": format!("{number} {}", "word ".repeat(20)) })).collect();
+    let gone =
+        gone.timeout(std::time::Duration::from_millis(1_500)).json(&json!({ "samples": long, "methods": ["loss"] }));
+    assert!(gone.send().await.is_err());
+    while entries(keys.directory.path()).len() < 5 {
+        assert!(std::time::Instant::now() < deadline + std::time::Duration::from_secs(10), "the record is not written");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let recorded = entries(keys.directory.path());
+    assert_eq!((&recorded[3]["status"], &recorded[3]["client"]), (&json!(403), &json!("alice")));
+    assert_eq!((&recorded[4]["status"], &recorded[4]["client"]), (&json!(499), &json!("alice")));
+    assert!(recorded[4]["job"].is_string(), "{}", recorded[4]);
+    let all = std::fs::read_to_string(keys.directory.path().join("access.ndjson")).unwrap();
+    for private in ["Text number", "Sample 1", "canary", &secret] {
+        assert!(!all.contains(private), "{private}");
+    }
+}
