@@ -165,8 +165,10 @@ fn admit(shared: &Shared, request: &Request, checked: &Checked) -> Result<Vec<Pe
     // One sequence runs on one device.
     let width = speed.width.min(lengths.len());
     let alone = time_for(tokens, speed.rate.map(|rate| rate * width as f64));
-    let ahead = time_ahead(request.class, &speed.queues);
-    let ahead = ahead.mul_f64(shared.gate.part_ahead(request.class, &request.caller, tokens));
+    let part = shared.gate.part_ahead(request.class, &request.caller, tokens);
+    let all = time_ahead(request.class, &speed.queues);
+    // The longest time there is has no whole as a number of seconds.
+    let ahead = if part < 1.0 { all.mul_f64(part) } else { all };
     judge_time(available, alone, ahead)?;
     let permits = shared.gate.admit(request.class, &holder, &lengths, ahead);
     permits.map_err(|error| match error {
