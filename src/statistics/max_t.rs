@@ -1,8 +1,9 @@
 //! Permutation tests of several methods at once, adjusted for their number.
 
 use super::cluster_index::ClusterIndex;
-use crate::random::{index_below, indices_below, stream};
+use crate::random::{index_below, stream};
 use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -18,9 +19,6 @@ const ROUND: usize = 16;
 
 /// Standardised statistics of different columns that differ by less are equal but for rounding.
 const ROUNDING: f64 = 1e-9;
-
-/// So few clusters that the product of four numbers of them is far less than 2^64.
-const FEW_CLUSTERS: u32 = 1 << 15;
 
 /// Columns that are summed at once: 64 bytes of each cluster.
 const LANES: usize = 8;
@@ -156,11 +154,11 @@ impl ColumnFamily {
     /// Counts over the permutations of one block, which has its own stream of random numbers.
     fn block(&self, block: usize, permutations: usize, mut random: ChaCha8Rng) -> Exceeded {
         random.set_stream(block as u64);
-        let mut order: Vec<u32> = (0..self.clusters as u32).collect();
+        let mut chosen = Subset::new(self.clusters, self.drawn);
         let mut exceeded = Exceeded::new(self.tested.len());
         for _ in 0..permutations {
-            choose(&mut order, self.drawn, &mut random);
-            let sums = self.groups.iter().flat_map(|group| group_sums(group, &order[..self.drawn]));
+            chosen.draw(&mut random);
+            let sums = self.groups.iter().flat_map(|group| chosen.sums(group));
             let mut largest = f64::NEG_INFINITY;
             for (place, (tested, sum)) in self.tested.iter().zip(sums).enumerate() {
                 // All centred ranks sum to 0.
@@ -236,39 +234,69 @@ fn interleaved(columns: &[Vec<i64>], clusters: usize) -> Vec<[i64; LANES]> {
     rows
 }
 
-/// Moves `count` of `order`, chosen at random, to its beginning: the first steps of Fisher and Yates' shuffle. The
-/// choice is uniform from any order, so also from the one that the last choice left.
-fn choose(order: &mut [u32], count: usize, random: &mut ChaCha8Rng) {
-    let mut place = 0;
-    while place < count {
-        let left = (order.len() - place) as u32;
-        let drawn: &[u32] = if left <= FEW_CLUSTERS && place + 4 <= count {
-            &indices_below(random, [left, left - 1, left - 2, left - 3])
-        } else {
-            &[index_below(random, left)]
-        };
-        for other in drawn {
-            order.swap(place, place + *other as usize);
-            place += 1;
-        }
-    }
+/// Clusters chosen at random, a bit for each.
+struct Subset {
+    words: Vec<u64>,
+    clusters: usize,
+    /// How many are chosen.
+    count: usize,
+    /// A bit is first set with the probability of so many fair ones all being set; none where few are chosen.
+    halvings: Option<u32>,
 }
 
-/// The sums of a group's rows at `chosen`.
-fn group_sums(group: &[[i64; LANES]], chosen: &[u32]) -> [i64; LANES] {
-    let mut sums = [0; LANES];
-    for &cluster in chosen {
-        let row = group[cluster as usize];
-        sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+impl Subset {
+    /// For `count` of so many clusters, at most half of them; none is chosen yet.
+    fn new(clusters: usize, count: usize) -> Self {
+        let excess = |halvings: &u32| (clusters >> halvings).abs_diff(count);
+        // To draw few one by one is faster than to look at each cluster.
+        let halvings = (1..=4).min_by_key(excess).filter(|_| count >= clusters / 16);
+        Self { words: vec![0; clusters.div_ceil(64)], clusters, count, halvings }
     }
-    sums
+
+    /// Chooses uniformly among all subsets of that size: each cluster by itself, or none of them, and then others are added, or
+    /// chosen ones removed, one at a time, until it is so many. Subsets of one size are equally probable after each step,
+    /// since no step tells one cluster from another.
+    fn draw(&mut self, random: &mut ChaCha8Rng) {
+        let mut chosen = 0;
+        for (place, word) in self.words.iter_mut().enumerate() {
+            let there = self.clusters - 64 * place;
+            let mask = if there < 64 { (1 << there) - 1 } else { u64::MAX };
+            *word = match self.halvings {
+                Some(halvings) => (0..halvings).fold(mask, |bits, _| bits & random.next_u64()),
+                None => 0,
+            };
+            chosen += word.count_ones() as usize;
+        }
+        while chosen != self.count {
+            let cluster = index_below(random, self.clusters as u32) as usize;
+            let (word, bit) = (&mut self.words[cluster / 64], 1 << (cluster % 64));
+            let (is_chosen, too_many) = (*word & bit != 0, chosen > self.count);
+            if is_chosen == too_many {
+                *word ^= bit;
+                chosen = if too_many { chosen - 1 } else { chosen + 1 };
+            }
+        }
+    }
+
+    /// The sums of a group's rows that are chosen.
+    fn sums(&self, group: &[[i64; LANES]]) -> [i64; LANES] {
+        let mut sums = [0; LANES];
+        for (word, rows) in self.words.iter().zip(group.chunks(64)) {
+            let mut bits = *word;
+            while bits != 0 {
+                let row = &rows[bits.trailing_zeros() as usize];
+                sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+                bits &= bits - 1;
+            }
+        }
+        sums
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use rand_chacha::rand_core::Rng;
 
     fn test(labels: &[bool], clusters: &[usize], columns: &[Vec<Option<f64>>]) -> Vec<Option<PermutationTest>> {
         let columns: Vec<&[Option<f64>]> = columns.iter().map(Vec::as_slice).collect();
@@ -290,6 +318,42 @@ mod tests {
         let mean = (scores.len() as f64 + 1.0) / 2.0;
         let samples = column.iter().zip(clusters).filter(|(_, cluster)| chosen.contains(cluster));
         samples.filter_map(|(score, _)| Some(rank((*score)?) - mean)).sum()
+    }
+
+    /// All subsets of a size are equally frequent: chi-squared with 55 degrees of freedom exceeds 93.2, and with 69 exceeds 111.1,
+    /// in one of a thousand draws.
+    #[test]
+    fn every_subset_of_a_size_is_drawn_alike() {
+        for (count, subsets, critical, singly) in [(3, 56, 93.2, false), (4, 70, 111.1, false), (3, 56, 93.2, true)] {
+            let (mut random, mut counts) = (stream(1, "subsets"), vec![0_u32; 256]);
+            let mut subset = Subset::new(8, count);
+            subset.halvings = subset.halvings.filter(|_| !singly);
+            for _ in 0..1_000 * subsets {
+                subset.draw(&mut random);
+                counts[subset.words[0] as usize] += 1;
+            }
+            let drawn = || counts.iter().enumerate().filter(|(_, times)| **times > 0);
+            assert!(drawn().all(|(bits, _)| bits.count_ones() as usize == count));
+            let excess = |times: &u32| (f64::from(*times) - 1_000.0).powi(2) / 1_000.0;
+            let chi_squared: f64 = drawn().map(|(_, times)| excess(times)).sum();
+            assert!(drawn().count() == subsets && chi_squared < critical, "{count}: {chi_squared}");
+        }
+    }
+
+    #[test]
+    fn subsets_of_all_sizes_have_their_size_and_their_sums() {
+        let mut random = stream(2, "subsets");
+        for clusters in [2, 63, 64, 65, 1_000] {
+            let rows: Vec<[i64; LANES]> = (0..clusters).map(|row| [row as i64; LANES]).collect();
+            for count in [1, clusters / 10, clusters / 4, clusters / 2] {
+                let mut subset = Subset::new(clusters, count);
+                subset.draw(&mut random);
+                let is_chosen = |cluster: &usize| subset.words[cluster / 64] >> (cluster % 64) & 1 == 1;
+                let chosen: Vec<usize> = (0..64 * subset.words.len()).filter(is_chosen).collect();
+                assert!(chosen.len() == count && chosen.iter().all(|cluster| *cluster < clusters));
+                assert_eq!(subset.sums(&rows), [chosen.iter().sum::<usize>() as i64; LANES]);
+            }
+        }
     }
 
     /// Eleven samples in eight clusters, three of them members, and three columns, one with missing scores and ties.
