@@ -60,10 +60,13 @@ pub fn run(
         return Err(FinetuneError::TooFew { found: texts.len(), fewest: FEWEST_TEXTS });
     }
     let files = &base.files;
-    let (tokenizer, _) = tokenizer::from_files(|name| files.find(name).map_err(FinetuneError::Model))?;
-    let ids = token_ids(&tokenizer, texts)?;
-    let checkpoint = Checkpoint::open(files)?;
-    let mut tuner = Tuner::new(&checkpoint, &base.device, &request.tuning(&base.origin), ids)?;
+    let stamp = files.stamp()?;
+    let mut tuner = files.read_unchanged(&stamp, || {
+        let (tokenizer, _) = tokenizer::from_files(|name| files.find(name).map_err(FinetuneError::Model))?;
+        let ids = token_ids(&tokenizer, texts)?;
+        let tuner = Tuner::new(&Checkpoint::open(files)?, &base.device, &request.tuning(&base.origin), ids);
+        tuner.map_err(FinetuneError::from)
+    })?;
     let mut steps = Vec::with_capacity(tuner.steps());
     while let Some(step) = tuner.step(&mut || observer.before_part())? {
         steps.push(step);

@@ -5,7 +5,7 @@ use super::assembly::Assembly;
 use super::decoder::Decoder;
 use super::error::ModelError;
 use super::families::{ModelDescription, Network, Storage, read_config};
-use super::files::{FileBytes, ModelFiles, joint_digest};
+use super::files::{FileBytes, ModelFiles, joint_file_digest};
 use super::footprint::{self, Workload};
 use super::json::standard_json;
 use super::kernels::packed::Products;
@@ -94,11 +94,14 @@ impl Checkpoint {
         footprint::activation_bytes(&self.description.network, form, dtype, workload, threads)
     }
 
-    /// SHA-256 over configuration and weights, see [`joint_digest`]. Reads every byte.
-    pub fn digest(&self) -> String {
-        let mut contents: Vec<(&str, &[u8])> = self.weights.contents().collect();
+    /// SHA-256 over configuration and weights, see [`joint_digest`](super::files::joint_digest). Reads every byte.
+    ///
+    /// # Errors
+    /// [`ModelError::File`] naming a file that cannot be read to the end that it had when it was opened.
+    pub fn digest(&self) -> Result<String, ModelError> {
+        let mut contents: Vec<(&str, &FileBytes)> = self.weights.contents().collect();
         contents.push(("config.json", &self.config));
-        joint_digest(&mut contents)
+        joint_file_digest(&mut contents)
     }
 
     /// Loads the weights in a type onto a device, in the fastest form for inference on it.

@@ -30,6 +30,7 @@ pub mod ops;
 pub mod precision;
 pub mod rotary;
 mod source;
+pub mod stamp;
 pub mod torch_bin;
 pub mod tuning;
 pub mod weights;

@@ -55,11 +55,13 @@ impl Weights {
     /// [`ModelError::File`] naming the file that is missing, truncated or malformed.
     pub fn open(files: &ModelFiles) -> Result<Self, ModelError> {
         for (name, read) in FORMS {
-            let Some(content) = files.find(name)? else { continue };
             let names = if name.ends_with(".index.json") {
-                shards(&content).map_err(|reason| files.error(name, reason))?
-            } else {
+                let Some(index) = files.find(name)? else { continue };
+                shards(&index).map_err(|reason| files.error(name, reason))?
+            } else if files.find_weights(name)?.is_some() {
                 vec![name.to_owned()]
+            } else {
+                continue;
             };
             return Self::read(files, names, read);
         }
@@ -73,7 +75,7 @@ impl Weights {
     /// As for [`Weights::open`].
     pub fn open_adapter(files: &ModelFiles) -> Result<Self, ModelError> {
         for (name, read) in ADAPTER_FORMS {
-            if files.find(name)?.is_some() {
+            if files.find_weights(name)?.is_some() {
                 return Self::read(files, vec![name.to_owned()], read);
             }
         }
@@ -83,7 +85,7 @@ impl Weights {
     fn read(files: &ModelFiles, names: Vec<String>, read: ListTensors) -> Result<Self, ModelError> {
         let mut weights = Self { files: Vec::new(), tensors: BTreeMap::new() };
         for name in names {
-            let bytes = files.open(&name)?;
+            let bytes = files.open_weights(&name)?;
             let tensors = read(&bytes).map_err(|reason| files.error(&name, reason))?;
             for tensor in tensors {
                 let key = tensor.name.clone();
@@ -126,8 +128,8 @@ impl Weights {
     }
 
     /// Names and contents of the files.
-    pub fn contents(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.files.iter().map(|(name, bytes)| (name.as_str(), &**bytes))
+    pub fn contents(&self) -> impl Iterator<Item = (&str, &FileBytes)> {
+        self.files.iter().map(|(name, bytes)| (name.as_str(), bytes))
     }
 
     /// The type of most elements, among the tensors for which `counts` is true.

@@ -70,12 +70,13 @@ impl Pool {
     }
 }
 
-/// The base under the adapter in these files. The base's own files must still be those that it was opened from.
+/// The base under the adapter in these files. The base's own files must still be those that it was opened from, and those of
+/// the adapter may not change meanwhile.
 fn opened(base: &Model, name: &str, files: &ModelFiles) -> Result<Model, ModelError> {
-    if base.files.stamp()? != base.stamp {
-        return Err(base.files.error("", "the files of the base have changed since they were opened"));
-    }
-    Ok(base.under(name, Checkpoint::open(&base.files)?.adapter(files)?))
+    let stamp = files.stamp()?;
+    let read = || Checkpoint::open(&base.files)?.adapter(files);
+    let adapter = base.files.read_unchanged(&base.stamp, || files.read_unchanged(&stamp, read))?;
+    Ok(base.under(name, adapter))
 }
 
 fn unknown(base: &str) -> AdapterError {

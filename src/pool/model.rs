@@ -13,12 +13,13 @@ use super::error::OpenError;
 use super::origin::LocatedFiles;
 use crate::models::checkpoint::Checkpoint;
 use crate::models::device::ComputeDevice;
-use crate::models::files::{ModelFiles, Stamp, digest, joint_digest};
+use crate::models::files::{ModelFiles, digest, joint_digest};
 use crate::models::footprint::Workload;
 use crate::models::kernels::gemm::instructions;
 use crate::models::lora::Adapter;
 use crate::models::ops::Form;
 use crate::models::precision::Rounding;
+use crate::models::stamp::Stamp;
 use crate::models::{LoadedModel, ModelError, precision};
 use crate::tokenizer::{self, Tokenizer, Words};
 
@@ -134,7 +135,7 @@ impl Model {
     }
 
     /// Opens a model's files and prepares its loading to those of the `devices` that the declaration names. Reads every byte
-    /// of the weights, for the digest; where the files are those of `previous`, by names, sizes and times of change, nothing
+    /// of the weights, for the digest; where the files are those of `previous`, by their stamps, nothing
     /// is read and the same model is given again.
     ///
     /// # Errors
@@ -151,14 +152,18 @@ impl Model {
         if let Some(same) = previous.filter(|previous| previous.stamp == stamp) {
             return Ok(same);
         }
-        let checkpoint = Checkpoint::open(&files)?;
-        let (tokenizer, tokenizer_digest) = open_tokenizer(&files, checkpoint.vocab_size())?;
+        let read = || -> Result<_, OpenError> {
+            let checkpoint = Checkpoint::open(&files)?;
+            let tokenizer = open_tokenizer(&files, checkpoint.vocab_size())?;
+            let digest = checkpoint.digest()?;
+            Ok((checkpoint, tokenizer, digest))
+        };
+        let (checkpoint, (tokenizer, tokenizer_digest), digest) = files.read_unchanged(&stamp, read)?;
         let words = checkpoint.is_masked().then(|| tokenizer.words()).transpose()?.map(Arc::new);
         let places: Vec<&ComputeDevice> =
             declaration.devices.iter().filter_map(|&device| devices.get(device)).collect();
         let on_cpu = places.iter().all(|device| device.device.is_cpu());
         let dtype = precision::choose(declaration.dtype, on_cpu, &checkpoint)?;
-        let digest = checkpoint.digest();
         let device = places.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(",");
         let forms: Vec<Form> = places.iter().map(|device| checkpoint.form(dtype, &device.device)).collect();
         let paths: Vec<_> = forms.iter().map(|&form| precision::path(form, dtype)).collect();
@@ -244,15 +249,13 @@ fn open_tokenizer(files: &ModelFiles, vocab: usize) -> Result<(Tokenizer, String
     Ok((tokenizer, digest))
 }
 
-/// Opens the files anew at every load: an unloaded model holds no map of its weights. They must still be those whose
-/// digest the answers name.
+/// Opens the files anew at every load: an unloaded model holds no map of its weights, and a loaded one only copies. Before and
+/// after that they must be those whose digest the answers name.
 fn loader(files: ModelFiles, stamp: Stamp, dtype: DType, devices: Arc<[ComputeDevice]>) -> Loader {
     Arc::new(move |place| {
-        if files.stamp()? != stamp {
-            return Err(files.error("", "the files have changed since they were opened; they are opened anew by a load by hand, or at the next retry of an eager model"));
-        }
         let device = devices.get(place).ok_or_else(|| ModelError::Device(format!("there is no device {place}")))?;
-        let loaded = Checkpoint::open(&files)?.load(dtype, &device.device)?;
+        let load = || Checkpoint::open(&files)?.load(dtype, &device.device);
+        let loaded = files.read_unchanged(&stamp, load)?;
         // What loading took for a while, to widen and to reorder.
         device.trim();
         Ok(loaded)

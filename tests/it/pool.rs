@@ -207,7 +207,8 @@ async fn files_that_change_while_a_model_is_unloaded_are_not_taken_for_the_old_o
     std::fs::write(path.join("config.json"), config.replace("1e-05", "1e-04")).unwrap();
     let other = json!({ "model": "changing", "inputs": "Not in the cache." });
     app.post("/v1/score", &other).await.problem(503);
-    assert!(model(&app, "changing").await["reason"].as_str().unwrap().contains("changed"));
+    let failed = model(&app, "changing").await;
+    assert!(failed["reason"].as_str().unwrap().contains("config.json: it has changed"), "{failed}");
     app.post("/v1/models/changing/load", &json!({})).await.ok();
     let after = app.score(&request("changing")).await;
     assert_ne!(after["model"]["digest"], before["model"]["digest"]);

@@ -7,7 +7,7 @@ use super::target::{TargetModule, select, target_modules};
 use crate::models::arch::Arch;
 use crate::models::error::ModelError;
 use crate::models::families::Storage;
-use crate::models::files::{ModelFiles, joint_digest};
+use crate::models::files::{FileBytes, ModelFiles, joint_digest, joint_file_digest};
 use crate::models::ops::Form;
 use crate::models::weights::Weights;
 use crate::texts::TextDigest;
@@ -62,10 +62,10 @@ impl Adapter {
         named.refuse_gaps(&modules)?;
         let layers = (0..arch.sizes.layers).map(|layer| named.layer(layer, arch, storage)).collect::<Result<_, _>>()?;
         let bytes = named.bytes();
-        let mut contents: Vec<(&str, &[u8])> = tensors.contents().collect();
+        let mut contents: Vec<(&str, &FileBytes)> = tensors.contents().collect();
         contents.push((CONFIG, &settings));
         let tuned_on = TunedOn::read(files)?.texts.into_iter().collect();
-        Ok(Self { digest: joint_digest(&mut contents), config, bytes, tuned_on, layers })
+        Ok(Self { digest: joint_file_digest(&mut contents)?, config, bytes, tuned_on, layers })
     }
 
     /// The changes on a device and in the form of their base.
