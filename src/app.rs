@@ -239,6 +239,7 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
     });
     refuse_strangers(&settings)?;
     let entry = EntryControl::open(&settings)?;
+    entry.reload_on_hangup();
     let listener = listen(&settings, entry.tls.clone()).await?;
     let metrics_listener = listen_for_metrics(&settings).await?;
     let store = open_store(&settings).await?;
@@ -247,7 +248,6 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
     let engine = scorer.engine().clone();
     let jobs = ServiceJobs::start(&scorer, &store, &settings).await?;
     let state = entry.guard(api::ApiState::new(scorer, jobs.routed.clone(), metrics, &settings));
-    tokio::spawn(entry.clone().reload_on_hangup());
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     tracing::info!("listening on {scheme}://{}, documentation at /docs", listener.address()?);
     match &metrics_listener {

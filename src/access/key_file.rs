@@ -5,6 +5,7 @@ use super::secret::SecretDigest;
 use crate::new_file::NewFile;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
@@ -17,7 +18,7 @@ const HEADER: &str =
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyFile {
-    #[serde(default)]
+    /// Not optional: a file that ends before its keys must not revoke all of them.
     pub keys: Vec<KeyEntry>,
 }
 
@@ -95,6 +96,19 @@ impl KeyFile {
         }
     }
 
+    /// Keeps other programs from changing the file until what is returned is dropped: whoever reads it and writes it again would
+    /// undo what another has written meanwhile. Waits for one that is at it. The lock is a file of its own beside it, since the file
+    /// itself is replaced.
+    ///
+    /// # Errors
+    /// [`KeyFileError::File`] where there can be no such file, or it cannot be locked.
+    pub fn lock(path: &Path) -> Result<File, KeyFileError> {
+        let path = path.with_added_extension("lock");
+        let opened = File::options().create(true).truncate(false).write(true).open(&path);
+        let locked = opened.and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|error| KeyFileError::File { path, error })
+    }
+
     /// Replaces the file.
     ///
     /// # Errors
@@ -147,6 +161,10 @@ mod tests {
         let path = directory.path().join("keys.toml");
         assert!(KeyFile::read_or_new(&path).unwrap().keys.is_empty());
         assert!(KeyFile::read(&path).unwrap_err().to_string().contains("keys.toml"));
+        std::fs::write(&path, HEADER).unwrap();
+        assert!(KeyFile::read(&path).unwrap_err().to_string().contains("missing field `keys`"));
+        KeyFile::default().write(&path).unwrap();
+        assert!(KeyFile::read(&path).unwrap().keys.is_empty());
         let expiring = KeyEntry { expires: Some(OffsetDateTime::UNIX_EPOCH), ..entry("b") };
         let file = KeyFile { keys: vec![entry("a"), expiring] };
         file.write(&path).unwrap();

@@ -136,21 +136,25 @@ fn write_lines(mut file: RecordFile, lines: &Receiver<String>, reopen: &AtomicBo
     let (mut failing, mut flushed) = (false, Instant::now());
     loop {
         let line = lines.recv_timeout(FLUSH);
-        let mut written = match &line {
-            Ok(line) => file.write(line, reopen.swap(false, Ordering::Relaxed)),
-            Err(_) => Ok(()),
-        };
+        // Where there is no new file, the one that is open takes the line.
+        let renewed = if line.is_ok() { file.renew_if(reopen) } else { Ok(()) };
+        let mut written = line.as_ref().map_or(Ok(()), |line| file.write(line));
         if line.is_err() || flushed.elapsed() >= FLUSH {
             written = written.and(file.file.flush());
             flushed = Instant::now();
         }
-        if let Err(error) = &written {
+        if written.is_err() {
             metrics::counter!(names::ACCESS_RECORD_LOST).increment(u64::from(line.is_ok()));
-            if !failing {
-                tracing::error!(%error, path = %file.path.display(), "the access record cannot be written: entries are lost");
+        }
+        let (path, was_failing) = (file.path.display(), std::mem::replace(&mut failing, false));
+        for (result, consequence) in [(&written, "entries are lost"), (&renewed, "it goes on in the file that is open")]
+        {
+            let Err(error) = result else { continue };
+            failing = true;
+            if !was_failing {
+                tracing::error!(%error, %path, "the access record cannot be written as it should: {consequence}");
             }
         }
-        failing = written.is_err();
         if line == Err(RecvTimeoutError::Disconnected) {
             return;
         }
@@ -175,18 +179,30 @@ impl RecordFile {
         Ok(Self { path: path.to_owned(), file: BufWriter::new(file), bytes })
     }
 
-    fn write(&mut self, line: &str, reopen: bool) -> io::Result<()> {
-        let is_long = self.bytes >= MOST_BYTES;
-        if is_long || reopen {
-            let flushed = self.file.flush();
-            if is_long && let Err(error) = std::fs::rename(&self.path, set_aside(&self.path, OffsetDateTime::now_utc()))
-            {
-                // Another program may have put it aside.
-                tracing::debug!(%error, "the access record was not put aside");
-            }
-            *self = Self::open(&self.path)?;
-            flushed?;
+    /// Goes on in a new file where this one is long or that is asked for. Whoever asks is heard again where it fails.
+    fn renew_if(&mut self, reopen: &AtomicBool) -> io::Result<()> {
+        let (is_long, asked) = (self.bytes >= MOST_BYTES, reopen.swap(false, Ordering::Relaxed));
+        if !is_long && !asked {
+            return Ok(());
         }
+        let renewed = self.renew(is_long);
+        if asked && renewed.is_err() {
+            reopen.store(true, Ordering::Relaxed);
+        }
+        renewed
+    }
+
+    fn renew(&mut self, is_long: bool) -> io::Result<()> {
+        self.file.flush()?;
+        if is_long && let Err(error) = std::fs::rename(&self.path, set_aside(&self.path, OffsetDateTime::now_utc())) {
+            // Another program may have put it aside.
+            tracing::debug!(%error, "the access record was not put aside");
+        }
+        *self = Self::open(&self.path)?;
+        Ok(())
+    }
+
+    fn write(&mut self, line: &str) -> io::Result<()> {
         self.file.write_all(line.as_bytes())?;
         self.bytes += line.len() as u64;
         Ok(())
@@ -241,6 +257,25 @@ mod tests {
         record.note(&entry("after"));
         drop(record);
         assert_eq!((ids(&aside), ids(&path)), (vec!["before".to_owned()], vec!["after".to_owned()]));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_begun_anew_takes_the_lines_until_one_can() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, aside) = (directory.path().join("access.ndjson"), directory.path().join("aside"));
+        let mut file = RecordFile::open(&path).unwrap();
+        let reopen = AtomicBool::new(true);
+        std::fs::rename(&path, &aside).unwrap();
+        // A directory cannot be written to.
+        std::fs::create_dir(&path).unwrap();
+        assert!(file.renew_if(&reopen).is_err() && reopen.load(Ordering::Relaxed));
+        file.write("one\n").unwrap();
+        std::fs::remove_dir(&path).unwrap();
+        file.renew_if(&reopen).unwrap();
+        assert!(!reopen.load(Ordering::Relaxed));
+        file.write("two\n").unwrap();
+        drop(file);
+        assert_eq!([&aside, &path].map(|path| std::fs::read_to_string(path).unwrap()), ["one\n", "two\n"]);
     }
 
     #[test]

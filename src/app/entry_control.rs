@@ -45,23 +45,34 @@ impl EntryControl {
         }
     }
 
-    /// Reads the files again on each SIGHUP. A file that cannot be used changes nothing.
-    pub async fn reload_on_hangup(self) {
-        #[cfg(unix)]
-        {
-            use tokio::signal::unix::{SignalKind, signal};
-            let mut hangups = match signal(SignalKind::hangup()) {
-                Ok(hangups) => hangups,
-                Err(error) => return tracing::warn!(%error, "SIGHUP cannot be caught"),
-            };
-            while hangups.recv().await.is_some() {
-                self.reload();
+    /// Reads the files again on each SIGHUP from now on. A file that cannot be used changes nothing.
+    #[cfg(unix)]
+    pub fn reload_on_hangup(&self) {
+        use tokio::signal::unix::{SignalKind, signal};
+        let this = self.clone();
+        // Caught before this returns: a signal that nobody catches ends the process.
+        match signal(SignalKind::hangup()) {
+            Ok(mut hangups) => {
+                tokio::spawn(async move {
+                    while hangups.recv().await.is_some() {
+                        this.reload();
+                    }
+                });
             }
+            Err(error) => tracing::warn!(%error, "SIGHUP cannot be caught"),
         }
     }
 
+    /// There is no such signal.
+    #[cfg(not(unix))]
+    pub fn reload_on_hangup(&self) {}
+
     /// Reads the files again.
     pub fn reload(&self) {
+        if let Some(record) = &self.record {
+            record.reopen();
+            tracing::info!("the access record is opened again with its next entry");
+        }
         match self.keyring.as_ref().map(Keyring::reload) {
             Some(Ok(keys)) => tracing::info!(keys, "the keys were read again"),
             Some(Err(error)) => tracing::error!(%error, "the keys stay as they were"),
@@ -71,9 +82,6 @@ impl EntryControl {
             Some(Ok(())) => tracing::info!("the certificate was read again"),
             Some(Err(error)) => tracing::error!(%error, "the certificate stays as it was"),
             None => {}
-        }
-        if let Some(record) = &self.record {
-            record.reopen();
         }
     }
 }

@@ -89,6 +89,7 @@ fn make(new: NewKeyArgs, path: &Path, now: OffsetDateTime) -> Result<()> {
     }
     scopes.sort_unstable();
     scopes.dedup();
+    let _lock = KeyFile::lock(path)?;
     let mut file = KeyFile::read_or_new(path)?;
     let secret = new_secret(&file).context("no random numbers")?;
     let (digest, requests) = (secret.digest(), requests.map(|requests| requests as usize));
@@ -135,6 +136,7 @@ fn list(file: &KeyFile, now: OffsetDateTime) -> Result<()> {
 }
 
 fn revoke(revoked: &RevokeArgs, path: &Path) -> Result<()> {
+    let _lock = KeyFile::lock(path)?;
     let mut file = KeyFile::read(path)?;
     let before = file.keys.len();
     let is_meant = |key: &KeyEntry| revoked.id.as_ref() == Some(&key.id) || revoked.name.as_ref() == Some(&key.name);
