@@ -42,13 +42,12 @@ impl Decoder {
     pub fn new(arch: Arch, form: Form, device: &Device, source: TensorSource<'_>) -> Result<Self, ModelError> {
         let (vocab, hidden, width) = (arch.sizes.vocab, arch.sizes.hidden, arch.embedding_width());
         let (embedding, tied) = embedding(arch.head.tied, &[vocab, width], form, source)?;
-        let (mut positions, mut rotary) = (None, None);
-        match &arch.positions {
+        let positions = match &arch.positions {
             Positions::Learned { offset } => {
-                positions = Some((source("positions.weight", &[arch.sizes.context + offset, hidden])?, *offset));
+                Some((source("positions.weight", &[arch.sizes.context + offset, hidden])?, *offset))
             }
-            Positions::Rotary(rotation) => rotary = Some(RotaryTable::new(rotation)),
-        }
+            Positions::Rotary(_) => None,
+        };
         let mut projection = |name: &str, shape: [usize; 2]| {
             arch.embedding.projected.map(|_| linear(name, shape, false, form, source)).transpose()
         };
@@ -57,6 +56,11 @@ impl Decoder {
         let layers = (0..arch.sizes.layers)
             .map(|i| DecoderLayer::new(&arch, i, form, source))
             .collect::<Result<_, ModelError>>()?;
+        // Only now is it known that heads are as large as the configuration says.
+        let rotary = match &arch.positions {
+            Positions::Learned { .. } => None,
+            Positions::Rotary(rotation) => Some(RotaryTable::new(rotation)),
+        };
         let final_norm = arch.final_norm.then(|| norm(&arch, "final_norm", source)).transpose()?;
         let weight = match tied {
             Some(weight) => weight,

@@ -1,6 +1,8 @@
 //! Encodes texts as token ids.
 
+use super::charsmap;
 use super::error::TokenizerError;
+use super::guarded::guarded;
 use super::normalizer::NormalizerBound;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -42,12 +44,14 @@ impl Tokenizer {
     /// Reads a `tokenizer.json`. Truncation and padding are disabled, so that no text is truncated silently.
     ///
     /// # Errors
-    /// If the `tokenizers` library cannot read the file.
+    /// If the `tokenizers` library cannot read the file, or its normalizer is damaged.
     pub fn from_json(bytes: &[u8]) -> Result<Self, TokenizerError> {
-        let mut inner = HubTokenizer::from_bytes(bytes).map_err(|e| TokenizerError(e.to_string()))?;
+        charsmap::check(bytes)?;
+        let read = guarded(|| HubTokenizer::from_bytes(bytes))?;
+        let mut inner = read.map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_truncation(None).map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_padding(None);
-        let normalizer = Arc::new(NormalizerBound::new(inner.get_normalizer()));
+        let normalizer = Arc::new(NormalizerBound::new(inner.get_normalizer())?);
         Ok(Self { inner: Arc::new(inner), normalizer, fingerprint: Arc::default() })
     }
 
@@ -57,7 +61,8 @@ impl Tokenizer {
     /// If the tokenizer has no token for a part of the text, or its normalizer would make too much of it.
     pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
         self.normalizer.check(text)?;
-        let encoding = self.inner.encode_char_offsets(text, true).map_err(|e| TokenizerError(e.to_string()))?;
+        let encoded = guarded(|| self.inner.encode_char_offsets(text, true))?;
+        let encoding = encoded.map_err(|e| TokenizerError(e.to_string()))?;
         let special = |mark: &&u32| **mark == 1;
         let marks = encoding.get_special_tokens_mask();
         let specials_before = marks.iter().take_while(special).count();
@@ -75,13 +80,14 @@ impl Tokenizer {
     /// As for [`Tokenizer::encode`].
     pub fn plain_ids(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
         self.normalizer.check(text)?;
-        let encoding = self.inner.encode_fast(text, false).map_err(|e| TokenizerError(e.to_string()))?;
+        let encoded = guarded(|| self.inner.encode_fast(text, false))?;
+        let encoding = encoded.map_err(|e| TokenizerError(e.to_string()))?;
         Ok(encoding.get_ids().to_vec())
     }
 
     /// The text of one token; U+FFFD if its bytes alone are not valid UTF-8.
     pub fn piece(&self, id: u32) -> String {
-        self.inner.decode(&[id], false).unwrap_or_default()
+        guarded(|| self.inner.decode(&[id], false).unwrap_or_default()).unwrap_or_default()
     }
 
     /// One more than the largest id of the tokenizer.

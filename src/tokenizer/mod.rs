@@ -1,10 +1,12 @@
 //! Converts text to token ids, exactly as the model's own files specify, special tokens included.
 
 mod byte_level;
+mod charsmap;
 mod encode;
 mod error;
 mod files;
 mod fingerprint;
+mod guarded;
 mod normalizer;
 mod special;
 mod words;

@@ -4,7 +4,9 @@
 //! step can make of a byte is known beforehand, and a text is normalized step by step, without its tokens, where all steps
 //! together could make too much of it.
 
+use super::charsmap::growth_in;
 use super::error::TokenizerError;
+use super::guarded::guarded;
 use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::{NormalizedString, Normalizer};
 
@@ -14,15 +16,27 @@ const MOST_BYTES: usize = 32 << 20;
 /// The steps of a normalizer; cheap to ask about texts that no step makes much longer.
 #[derive(Clone)]
 pub struct NormalizerBound {
-    steps: Vec<NormalizerWrapper>,
+    steps: Vec<NormalizerStep>,
+}
+
+#[derive(Clone)]
+struct NormalizerStep {
+    normalizer: NormalizerWrapper,
+    /// How many bytes it makes of one at most.
+    times: usize,
+    /// How many it adds.
+    added: usize,
 }
 
 impl NormalizerBound {
     /// The steps of a normalizer; none where there is none.
-    pub fn new(normalizer: Option<&NormalizerWrapper>) -> Self {
+    ///
+    /// # Errors
+    /// Where a map of characters is damaged.
+    pub fn new(normalizer: Option<&NormalizerWrapper>) -> Result<Self, TokenizerError> {
         let mut steps = Vec::new();
-        normalizer.into_iter().for_each(|normalizer| flatten(normalizer, &mut steps));
-        Self { steps }
+        normalizer.map_or(Ok(()), |normalizer| flatten(normalizer, &mut steps))?;
+        Ok(Self { steps })
     }
 
     /// Refuses a text of which the normalizer would make too much.
@@ -30,50 +44,63 @@ impl NormalizerBound {
     /// # Errors
     /// The bytes that there are, and how many there may be.
     pub fn check(&self, text: &str) -> Result<(), TokenizerError> {
-        let most = self.steps.iter().fold(text.len(), |bytes, step| most_bytes(step, bytes));
+        let most = self.steps.iter().fold(text.len(), |bytes, step| step.most_bytes(bytes));
         if most <= MOST_BYTES {
             return Ok(());
         }
         let mut normalized = NormalizedString::from(text);
         for step in &self.steps {
-            let most = most_bytes(step, normalized.get().len());
+            let most = step.most_bytes(normalized.get().len());
             if most > MOST_BYTES {
                 let bytes = text.len();
                 return Err(TokenizerError(format!(
                     "its normalizer may make {most} bytes of a text of {bytes} bytes; the limit is {MOST_BYTES}"
                 )));
             }
-            step.normalize(&mut normalized).map_err(|error| TokenizerError(error.to_string()))?;
+            let done = guarded(|| step.normalizer.normalize(&mut normalized))?;
+            done.map_err(|error| TokenizerError(error.to_string()))?;
         }
         Ok(())
     }
 }
 
-fn flatten(normalizer: &NormalizerWrapper, steps: &mut Vec<NormalizerWrapper>) {
+fn flatten(normalizer: &NormalizerWrapper, steps: &mut Vec<NormalizerStep>) -> Result<(), TokenizerError> {
     match normalizer {
-        NormalizerWrapper::Sequence(sequence) => sequence.as_ref().iter().for_each(|step| flatten(step, steps)),
-        step => steps.push(step.clone()),
+        NormalizerWrapper::Sequence(sequence) => sequence.as_ref().iter().try_for_each(|step| flatten(step, steps)),
+        step => {
+            steps.push(NormalizerStep::new(step.clone())?);
+            Ok(())
+        }
     }
 }
 
-/// The most bytes that one step makes of so many.
-fn most_bytes(step: &NormalizerWrapper, bytes: usize) -> usize {
-    use NormalizerWrapper as Step;
-    let times = match step {
-        // The longest decomposition of Unicode is that of U+FDFA: 33 bytes of 3, in compatibility forms.
-        Step::NFKC(_) | Step::NFKD(_) | Step::Precompiled(_) => 11,
-        // Canonical decompositions, and letters whose lower case is longer, are at most three times as long. BERT does both, and puts
-        // spaces around ideographs.
-        Step::NFC(_) | Step::NFD(_) | Step::Lowercase(_) => 3,
-        Step::BertNormalizer(_) => 9,
-        // A byte becomes a character of at most two.
-        Step::ByteLevel(_) => 2,
-        // A pattern may match nothing before each character.
-        Step::Replace(replace) => 1 + replace.content.len(),
-        Step::StripNormalizer(_) | Step::StripAccents(_) | Step::Nmt(_) | Step::Prepend(_) | Step::Sequence(_) => 1,
-    };
-    let added = if let Step::Prepend(prepend) = step { prepend.prepend.len() } else { 0 };
-    bytes.saturating_mul(times).saturating_add(added)
+impl NormalizerStep {
+    fn new(normalizer: NormalizerWrapper) -> Result<Self, TokenizerError> {
+        use NormalizerWrapper as Kind;
+        let times = match &normalizer {
+            // The longest decomposition of Unicode is that of U+FDFA: 33 bytes of 3, in compatibility forms.
+            Kind::NFKC(_) | Kind::NFKD(_) => 11,
+            Kind::Precompiled(map) => {
+                growth_in(&serde_json::to_value(map).map_err(|error| TokenizerError(error.to_string()))?)?
+            }
+            // Canonical decompositions, and letters whose lower case is longer, are at most three times as long. BERT does both,
+            // and puts spaces around ideographs.
+            Kind::NFC(_) | Kind::NFD(_) | Kind::Lowercase(_) => 3,
+            Kind::BertNormalizer(_) => 9,
+            // A byte becomes a character of at most two.
+            Kind::ByteLevel(_) => 2,
+            // A pattern may match nothing before each character.
+            Kind::Replace(replace) => 1 + replace.content.len(),
+            Kind::StripNormalizer(_) | Kind::StripAccents(_) | Kind::Nmt(_) | Kind::Prepend(_) | Kind::Sequence(_) => 1,
+        };
+        let added = if let Kind::Prepend(prepend) = &normalizer { prepend.prepend.len() } else { 0 };
+        Ok(Self { normalizer, times, added })
+    }
+
+    /// The most bytes that it makes of so many.
+    fn most_bytes(&self, bytes: usize) -> usize {
+        bytes.saturating_mul(self.times).saturating_add(self.added)
+    }
 }
 
 #[cfg(test)]
@@ -82,7 +109,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn bound(normalizer: Value) -> NormalizerBound {
-        NormalizerBound::new(Some(&serde_json::from_value(normalizer).unwrap()))
+        NormalizerBound::new(Some(&serde_json::from_value(normalizer).unwrap())).unwrap()
     }
 
     fn tenfold(times: usize) -> Value {
@@ -121,18 +148,18 @@ mod tests {
         ] {
             assert!(bound(normalizer.clone()).check(&long).is_ok(), "{normalizer}");
         }
-        assert!(NormalizerBound::new(None).check(&long).is_ok());
+        assert!(NormalizerBound::new(None).unwrap().check(&long).is_ok());
     }
 
     /// No step makes more of a character than is assumed.
     #[test]
     fn steps_make_no_more_than_assumed() {
         for normalizer in ["NFC", "NFD", "NFKC", "NFKD", "Lowercase", "ByteLevel"] {
-            let step: NormalizerWrapper = serde_json::from_value(json!({ "type": normalizer })).unwrap();
+            let step = NormalizerStep::new(serde_json::from_value(json!({ "type": normalizer })).unwrap()).unwrap();
             for character in (0..=0x10_ffff).filter_map(char::from_u32) {
                 let mut normalized = NormalizedString::from(character.to_string());
-                step.normalize(&mut normalized).unwrap();
-                let (bytes, most) = (normalized.get().len(), most_bytes(&step, character.len_utf8()));
+                step.normalizer.normalize(&mut normalized).unwrap();
+                let (bytes, most) = (normalized.get().len(), step.most_bytes(character.len_utf8()));
                 assert!(bytes <= most, "{normalizer} makes {bytes} bytes of {character:?}");
             }
         }

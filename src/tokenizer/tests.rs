@@ -226,6 +226,16 @@ fn a_failure_to_read_is_passed_on() {
     assert_eq!(error.to_string(), "no permission");
 }
 
+/// Found by fuzzing: the library panics on the byte that is no UTF-8.
+#[test]
+fn a_file_that_the_library_panics_on_is_refused() {
+    let json = String::from_utf8(fixture("goldens/gpt2/tokenizer.json")).unwrap();
+    assert!(json.contains("\"decoder\""), "the fixture has a decoder");
+    let damaged = json.replacen("\"decoder\"", "\"decoder\": {\"type\": \"ByteLevel\", \"\\ud800\": 1}, \"other\"", 1);
+    let error = Tokenizer::from_json(damaged.as_bytes()).err().unwrap().to_string();
+    assert!(error.starts_with("tokenizer: the library that reads tokenizers failed"), "{error}");
+}
+
 #[test]
 fn special_tokens_around_a_text_are_told_from_those_of_the_text() {
     let tokenizer = Tokenizer::from_json(&fixture("goldens/bert-mlm/tokenizer.json")).unwrap();

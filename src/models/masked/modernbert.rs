@@ -25,6 +25,10 @@ const NEUTRAL: [&str; 12] = [
     "sep_token_id",
 ];
 
+/// The most elements of the table of rotations, positions times the size of a head: candle computes all of it when a model is
+/// loaded, whatever the weights are. 64 times what published models have.
+const MOST_ROTATIONS: usize = 1 << 25;
+
 impl MaskedNetwork for ModernBertForMaskedLM {
     fn logits(&self, ids: &Tensor) -> Result<Tensor> {
         self.forward(ids, &ids.ones_like()?.to_dtype(DType::F32)?)
@@ -38,6 +42,11 @@ pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, Mo
         return Err(config.error("num_attention_heads", "the size of a head must be even for rotary positions"));
     }
     let layers = config.count("num_hidden_layers")?;
+    let context = config.context("max_position_embeddings", 8192)?;
+    if context.saturating_mul(hidden_size / heads) > MOST_ROTATIONS {
+        let detail = format!("{context} positions of heads of {} are more than fit in a table", hidden_size / heads);
+        return Err(config.error("max_position_embeddings", &detail));
+    }
     let (global_rope_theta, local_rope_theta) = thetas(config)?;
     // Older files use BERT's name; if both are present, transformers reads `norm_eps`.
     let (norm_eps, layer_norm_eps) = (config.positive("norm_eps")?, config.positive("layer_norm_eps")?);
@@ -47,7 +56,7 @@ pub fn blueprint(config: &mut ConfigReader) -> std::result::Result<Blueprint, Mo
         num_hidden_layers: layers,
         num_attention_heads: heads,
         intermediate_size: config.count("intermediate_size")?,
-        max_position_embeddings: config.context("max_position_embeddings", 8192)?,
+        max_position_embeddings: context,
         layer_norm_eps: norm_eps.or(layer_norm_eps).unwrap_or(1e-5),
         pad_token_id: 0,
         global_attn_every_n_layers: full_attention_interval(config, layers)?,

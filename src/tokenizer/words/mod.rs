@@ -19,6 +19,9 @@ use tokenizers::{Decoder, ModelWrapper, Tokenizer as HubTokenizer};
 /// The mask tokens of known tokenizers.
 const MASKS: [&str; 2] = ["[MASK]", "<mask>"];
 
+/// The most ids of a vocabulary whose words are listed; known ones have a few hundred thousand.
+const MOST_IDS: usize = 1 << 24;
+
 /// The space of SentencePiece.
 const SPACE: char = '\u{2581}';
 
@@ -57,7 +60,7 @@ impl Tokenizer {
     /// The words of the vocabulary.
     ///
     /// # Errors
-    /// If there is no mask token, or words are not marked in a known way.
+    /// If there is no mask token, words are not marked in a known way, or an id is larger than that of any known vocabulary.
     pub fn words(&self) -> Result<Words, TokenizerError> {
         let masks = MASKS.iter().find_map(|mask| self.inner.token_to_id(mask));
         let mask = masks.ok_or_else(|| TokenizerError(format!("there is no mask token; expected one of {MASKS:?}")))?;
@@ -65,8 +68,12 @@ impl Tokenizer {
         let unknown = unknown(&self.inner);
         let added = self.inner.get_added_tokens_decoder();
         let special = |id: u32| id == mask || added.get(&id).is_some_and(|token| token.special);
-        let mut traits = vec![TokenTraits::default(); self.id_bound()];
-        let mut allowed = vec![false; self.id_bound()];
+        let ids = self.id_bound();
+        if ids > MOST_IDS {
+            return Err(TokenizerError(format!("the largest token id is {}; the limit is {}", ids - 1, MOST_IDS - 1)));
+        }
+        let mut traits = vec![TokenTraits::default(); ids];
+        let mut allowed = vec![false; ids];
         for (token, id) in self.inner.get_vocab(true) {
             let token_traits = if Some(id) == unknown {
                 convention.unknown_token_traits()
