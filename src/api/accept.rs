@@ -1,4 +1,4 @@
-//! The header `Accept`: what a client takes, by RFC 9110.
+//! The headers `Accept` and `Accept-Encoding`: what a client takes, by RFC 9110.
 
 use axum::http::{HeaderMap, header};
 
@@ -23,28 +23,44 @@ pub fn preference(headers: &HeaderMap, media: &str) -> Option<Preference> {
     (closest.quality > 0.0).then_some(closest)
 }
 
+/// Whether the client takes what is compressed by gzip, and would not rather have it as it is; it has to say so.
+pub fn takes_gzip(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::ACCEPT_ENCODING).into_iter().filter_map(|line| line.to_str().ok());
+    let codings: Vec<(String, f32)> = lines.flat_map(|line| line.split(',')).map(name_and_quality).collect();
+    let quality =
+        |names: &[&str]| codings.iter().find(|(name, _)| names.contains(&&**name)).map(|(_, quality)| *quality);
+    // What names gzip counts, whatever is said of all others.
+    let gzip = quality(&["gzip", "x-gzip"]).or_else(|| quality(&["*"])).unwrap_or(0.0);
+    gzip > 0.0 && gzip >= quality(&["identity"]).unwrap_or(0.0)
+}
+
 /// What a range of the header says about a media type, where it includes it.
 fn meet(range: &str, media: &str) -> Option<Preference> {
-    let mut parts = range.split(';').map(str::trim);
-    let range = parts.next()?.to_ascii_lowercase();
+    let (range, quality) = name_and_quality(range);
     let closeness = match range.strip_suffix("/*") {
         _ if range == media => 2,
         Some("*") => 0,
         Some(family) if media.split('/').next() == Some(family) => 1,
         _ => return None,
     };
+    Some(Preference { quality, closeness })
+}
+
+/// An element of such a header in lower case without its parameters, and its quality: 1 where none is given.
+fn name_and_quality(element: &str) -> (String, f32) {
+    let mut parts = element.split(';').map(str::trim);
+    let name = parts.next().unwrap_or_default().to_ascii_lowercase();
     let quality = |part: &str| {
         let (name, value) = part.split_once('=')?;
         let quality = value.trim().parse().ok().filter(|quality| (0.0..=1.0).contains(quality));
         name.trim().eq_ignore_ascii_case("q").then_some(quality?)
     };
-    let quality = parts.find_map(quality).unwrap_or(1.0);
-    Some(Preference { quality, closeness })
+    (name, parts.find_map(quality).unwrap_or(1.0))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::preference;
+    use super::{preference, takes_gzip};
     use axum::http::{HeaderMap, HeaderValue, header};
 
     fn takes(accept: &'static str, media: &str) -> bool {
@@ -70,6 +86,22 @@ mod tests {
             assert!(!takes(accept, "application/json"), "{accept}");
         }
         assert!(preference(&HeaderMap::new(), "application/json").is_some());
+    }
+
+    #[test]
+    fn gzip_is_for_those_who_say_that_they_take_it() {
+        let takes = |accepted: &'static str| {
+            takes_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted))]))
+        };
+        for accepted in
+            ["gzip", "deflate, GZIP;q=0.1", "*", "br;q=1, *;q=0.5", "x-gzip", "gzip, *;q=0", "identity, gzip"]
+        {
+            assert!(takes(accepted), "{accepted}");
+        }
+        for accepted in ["", "identity", "br, deflate", "gzip;q=0", "*, gzip;q=0", "*;q=0", "identity, gzip;q=0.5"] {
+            assert!(!takes(accepted), "{accepted}");
+        }
+        assert!(!takes_gzip(&HeaderMap::new()));
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub async fn compare(
         let bootstrap = Bootstrap::default();
         let methods = audit_difference(&paired.labels, &paired.clusters, &paired.methods, Some(&bootstrap), wanted);
         let [a, b] = [(ids[0], a), (ids[1], b)]
-            .map(|(id, scores)| ComparedAudit { id: id.to_string(), model: scores.header.model });
+            .map(|(id, scores)| ComparedAudit { id: id.to_string(), model: scores.header.model.clone() });
         let PairedSamples { labels, only_a, only_b, label_conflicts, .. } = paired;
         AuditComparison {
             a,

@@ -99,9 +99,12 @@ pub async fn readyz(ClientState(state): ClientState) -> Result<Json<Readiness>, 
     if facts.ready {
         return Ok(Json(facts));
     }
-    let reason = if facts.draining {
+    // The engine also shuts down where its device is lost.
+    let reason = if facts.device.lost {
+        "the device failed"
+    } else if facts.draining {
         "the service is shutting down"
-    } else if facts.device.lost || !facts.device.alive {
+    } else if !facts.device.alive {
         "the device failed"
     } else {
         "an eager model is not loaded"

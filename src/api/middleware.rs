@@ -1,8 +1,9 @@
 //! What happens to every request: its id, its log line, its metrics, and the body of its problem.
 //!
-//! From the outside in: [`identify`] gives the id and writes problems, [`observe`] logs, counts and records, [`keep_to`] refuses
+//! From the outside in: [`identify`] gives the id, finds the trace and writes problems, [`observe`] logs, counts and records, [`keep_to`] refuses
 //! foreign pages, [`authenticate`] finds out who asks, and a panic becomes a problem like any other.
 
+use super::audit_scores::PARQUET;
 use super::authentication::authenticate;
 use super::client_state::RouterState;
 use super::in_flight::InFlight;
@@ -10,6 +11,7 @@ use super::origin::keep_to;
 use super::problem::{Kind, Problem};
 use super::request_note::{NotedRequest, RequestNote};
 use super::route_rules::RouteRules;
+use super::trace_context::{TRACEPARENT, TraceContext};
 use crate::access::{AccessEntry, AccessRecord, Client, RecordedWork};
 use crate::telemetry::{names, panic_message};
 use crate::wire::quoted;
@@ -26,8 +28,10 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
-use tracing::Instrument;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 use uuid::Uuid;
 
 /// The header that carries a request's id, both ways.
@@ -38,27 +42,33 @@ const MAX_ID_BYTES: usize = 128;
 /// The most characters of a path that are logged and sent back.
 const MAX_PATH_CHARS: usize = 500;
 
+/// What gzip would make no smaller.
+const COMPRESSED_ALREADY: NotForContentType = NotForContentType::const_new(PARQUET);
+
 /// What Prometheus and Kubernetes ask for all the time.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
-/// When a request came, and under which id and path.
+/// When a request came, under which id and path, and to which trace it belongs.
 #[derive(Clone)]
 pub struct Arrival {
     at: Instant,
     id: Arc<str>,
     path: Arc<str>,
+    trace: TraceContext,
 }
 
 impl Arrival {
     fn new(request: &Request) -> Self {
         let id = client_id(request.headers()).map_or_else(|| Uuid::new_v4().to_string().into(), Arc::from);
-        Self { at: Instant::now(), id, path: quoted(request.uri().path(), MAX_PATH_CHARS).into() }
+        let trace = TraceContext::from_headers(request.headers());
+        Self { at: Instant::now(), id, path: quoted(request.uri().path(), MAX_PATH_CHARS).into(), trace }
     }
 
     /// The arrival noted on a request.
     pub fn from_extensions(extensions: &Extensions) -> Self {
         // It is noted on every request; one that it is not noted on arrives now.
-        let nameless = || Self { at: Instant::now(), id: "".into(), path: "".into() };
+        let trace = || TraceContext::from_headers(&HeaderMap::new());
+        let nameless = || Self { at: Instant::now(), id: "".into(), path: "".into(), trace: trace() };
         extensions.get().cloned().unwrap_or_else(nameless)
     }
 
@@ -97,7 +107,7 @@ fn caught<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(CompressionLayer::new())
+        .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(COMPRESSED_ALREADY)))
 }
 
 /// Routes whose requests are logged, counted and recorded, and whose problems are written.
@@ -114,6 +124,7 @@ fn cors(pages: &[String]) -> CorsLayer {
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([
             HeaderName::from_static(REQUEST_ID),
+            HeaderName::from_static(TRACEPARENT),
             header::LOCATION,
             header::RETRY_AFTER,
             HeaderName::from_static("preference-applied"),
@@ -130,6 +141,9 @@ async fn identify(mut request: Request, next: Next) -> Response {
     }
     if let Ok(id) = HeaderValue::from_str(&arrival.id) {
         response.headers_mut().insert(REQUEST_ID, id);
+    }
+    if let Ok(trace) = HeaderValue::from_str(&arrival.trace.to_string()) {
+        response.headers_mut().insert(TRACEPARENT, trace);
     }
     response
 }
@@ -155,8 +169,7 @@ struct Observation {
 async fn observe(State(observation): State<Observation>, mut request: Request, next: Next) -> Response {
     let arrival = Arrival::from_extensions(request.extensions());
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
-    let span =
-        tracing::info_span!("request", id = arrival.id(), method = method_name(request.method()), path = %arrival.path);
+    let span = request_span(&arrival, request.method());
     let mut meter = RequestMeter::new(method_name(request.method()), route, arrival.clone(), observation.record);
     request.extensions_mut().insert(meter.note.clone());
     let in_flight = InFlight::begin();
@@ -168,6 +181,23 @@ async fn observe(State(observation): State<Observation>, mut request: Request, n
     }
     .instrument(span)
     .await
+}
+
+/// The span of a request, with room for what [`stages`](super::stages) notes.
+fn request_span(arrival: &Arrival, method: &Method) -> Span {
+    let Arrival { id, path, trace, .. } = arrival;
+    tracing::info_span!(
+        "request",
+        id = &**id,
+        method = method_name(method),
+        path = %path,
+        trace_id = trace.trace_id(),
+        span_id = trace.span_id(),
+        tokenize_seconds = Empty,
+        queue_seconds = Empty,
+        forward_seconds = Empty,
+        answer_seconds = Empty,
+    )
 }
 
 /// Counts one request when dropped, so that one whose client went away counts too, and none counts twice.

@@ -11,6 +11,7 @@
 mod accept;
 mod answer;
 mod audit_comparison;
+mod audit_lines;
 mod audit_parquet;
 mod audit_request;
 mod audit_scores;
@@ -60,6 +61,8 @@ mod score;
 mod score_calibration;
 mod score_request;
 mod security;
+mod stages;
+mod trace_context;
 mod trial_request;
 mod trial_texts;
 mod trial_view;

@@ -5,7 +5,6 @@ use crate::datasets::{ExtraColumns, SampleId};
 use crate::scorer::TextError;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
-use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// The columns of a table before and after those of the methods.
@@ -42,8 +41,7 @@ pub struct SampleLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub posterior: Option<f64>,
     /// What could not be computed, and why.
-    #[schema(value_type = Vec<TextError>)]
-    pub errors: Vec<&'a TextError>,
+    pub errors: Vec<TextError>,
     /// By label of a method: the p-value of the text's cluster against known non-members, where the audit has a calibration.
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
@@ -63,7 +61,6 @@ pub struct SampleLine<'a> {
 impl<'a> SampleLine<'a> {
     /// The line of a row, of which there are `index` before it.
     pub fn new(header: &'a ScoreHeader, index: usize, ScoredRow { scores: row, columns }: &'a ScoredRow) -> Self {
-        let known = |label: &Arc<str>| header.listed().any(|(_, column)| *column.method.label == **label);
         Self {
             index,
             id: row.id.as_ref(),
@@ -78,7 +75,7 @@ impl<'a> SampleLine<'a> {
                 .filter_map(|(place, column)| Some((&*column.method.label, row.scores[place]?)))
                 .collect(),
             posterior: row.posterior,
-            errors: row.errors.iter().filter(|error| error.label.as_ref().is_none_or(known)).collect(),
+            errors: header.errors(row).collect(),
             p_values: row.p_values.iter().map(|(label, p_value)| (&**label, *p_value)).collect(),
             p_value_adjusted: row.p_value_adjusted,
             flagged: row.flagged,

@@ -8,7 +8,7 @@ use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
 use super::problems::ScoreProblems;
 use super::score_calibration::{CalibrationEcho, RequestCalibration, places};
-use super::{ApiState, answer};
+use super::{ApiState, answer, stages};
 use crate::audits::CalibrationMismatch;
 use crate::methods::{LabelledMethod, MethodRequest};
 use crate::pool::ModelInfo;
@@ -142,8 +142,11 @@ pub async fn score(
             Some(echo)
         }
     };
+    let (times, scored_at) = (scored.times, Instant::now());
     let response = ScoreResponse { model, methods, results: scored.results, usage: scored.usage, calibration };
-    answer::json(&state, response).await
+    let response = answer::json(&state, response).await?;
+    stages::note(&times, times.methods + scored_at.elapsed());
+    Ok(response)
 }
 
 async fn run(

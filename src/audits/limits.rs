@@ -5,7 +5,7 @@ use super::error::AuditError;
 use super::request::AuditRequest;
 use crate::datasets::SampleTotals;
 
-/// The most scores of one audit, samples times methods (and baselines); some 160 MB.
+/// The most scores of one audit, samples times methods (and baselines): some 160 MB, and 80 MB more where all of them are errors.
 pub const MAX_SCORES: usize = 10_000_000;
 /// The most scores that the replicates of one audit look at: about half a minute on two cores.
 const MAX_DRAWS: u64 = 40_000_000_000;
@@ -16,6 +16,8 @@ const MAX_NUMBERS: u64 = 1 << 26;
 const SCORES_OF_A_SAMPLE: usize = 16;
 /// The most samples of an audit; with any method, more would have more than `MAX_SCORES`.
 pub const MAX_SAMPLES: usize = MAX_SCORES / (SCORES_OF_A_SAMPLE + 1);
+/// What a group costs a replicate for each method beside its samples, counted in scores looked at: 15 were measured.
+const DRAWS_OF_A_GROUP: usize = 16;
 /// What a group's results cost for each method and each rate reported, counted in scores: the rate, its interval and what the
 /// replicates say of it.
 const SCORES_OF_A_RATE: usize = 8;
@@ -39,7 +41,7 @@ pub fn check_cost(request: &AuditRequest, totals: &SampleTotals) -> Result<usize
     }
     let replicates = request.metrics.bootstrap.as_ref().map_or(0, |bootstrap| bootstrap.replicates as u64);
     let replicated = replicates.saturating_mul(columns as u64);
-    let looked_at = samples.saturating_add(grouped).saturating_add(groups.saturating_mul(rates));
+    let looked_at = samples.saturating_add(grouped).saturating_add(groups.saturating_mul(rates + DRAWS_OF_A_GROUP));
     let draws = replicated.saturating_mul(looked_at as u64);
     if draws > MAX_DRAWS {
         return Err(AuditError::TooManyDraws { draws, limit: MAX_DRAWS });
@@ -85,7 +87,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(draws(0), 100_000 * 8 * 100_000);
-        assert_eq!(draws(10), 100_000 * 8 * (2 * 100_000 + 10 * 4));
+        assert_eq!(draws(10), 100_000 * 8 * (2 * 100_000 + 10 * (4 + 16)));
     }
 
     #[test]

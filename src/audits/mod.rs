@@ -20,6 +20,7 @@ mod control_scoring;
 mod decisions;
 mod error;
 mod evidence;
+mod exclusions;
 mod failure;
 mod job_run;
 mod jobs;
@@ -33,6 +34,7 @@ mod report;
 mod request;
 mod result_evidence;
 mod results;
+mod row_error;
 mod run;
 mod run_event;
 mod sample_index;
@@ -60,6 +62,7 @@ pub use evidence::{
     BlindFindings, ControlFindings, DecisionOptions, EvidenceOptions, EvidenceRequest, LengthFindings, Placebo,
     SampleFacts, StratifyBy, Verdict, VerdictReason, VerdictState, with_default_primary,
 };
+pub use exclusions::ExclusionCount;
 pub use jobs::{AuditKind, AuditSnapshot, Audits, NewAudit};
 pub use limits::MAX_SAMPLES;
 pub use metric_options::{AverageOver, ProfileOptions};

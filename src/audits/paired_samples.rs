@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The scores of an audit, all in memory.
 #[derive(Clone, Debug)]
 pub struct LoadedScores {
-    pub header: ScoreHeader,
+    pub header: Arc<ScoreHeader>,
     pub rows: Vec<SampleScores>,
 }
 
@@ -109,7 +109,17 @@ mod tests {
             adapter: None,
         };
         let rows: Vec<SampleScores> = samples.iter().map(row).collect();
-        LoadedScores { header: ScoreHeader { columns, model, rows: rows.len(), overflow: None, numerics: None }, rows }
+        LoadedScores {
+            header: Arc::new(ScoreHeader {
+                columns,
+                model,
+                rows: rows.len(),
+                error_reasons: Vec::new(),
+                overflow: None,
+                numerics: None,
+            }),
+            rows,
+        }
     }
 
     #[test]
@@ -131,7 +141,7 @@ mod tests {
     #[test]
     fn only_methods_of_both_are_compared() {
         let (a, mut b) = (loaded(&[("x", true, 1.0)]), loaded(&[("x", true, 1.0)]));
-        b.header.columns.remove(0);
+        Arc::make_mut(&mut b.header).columns.remove(0);
         b.rows[0].scores.remove(0);
         assert_eq!(PairedSamples::new(&a, &b).methods.len(), a.header.columns.len() - 1);
     }

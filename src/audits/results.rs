@@ -2,7 +2,9 @@
 
 use super::columns::Column;
 use super::decisions::CalibratedResults;
+use super::error::AuditFailure;
 use super::evidence::BlindFindings;
+use super::row_error::{ErrorReason, ErrorReasons, RowError, in_words, is_known};
 use super::selected_tokens::SelectedTokens;
 use super::split_outcome::SplitOutcome;
 use crate::datasets::{Sample, SampleId};
@@ -21,6 +23,9 @@ pub struct AuditResults {
     pub columns: Vec<Column>,
     /// One row a sample, in order.
     pub rows: Vec<SampleScores>,
+    /// Why scores are missing; the errors of the rows name the places.
+    #[serde(default)]
+    pub error_reasons: Vec<ErrorReason>,
     /// SHA-256 of the samples, as provenance describes it.
     pub dataset_digest: String,
     /// Means by position over the samples that the request's profile covers.
@@ -86,7 +91,12 @@ pub struct SampleScores {
     /// The digest of the text's normalized form, equal for texts that differ by case and white space alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalized: Option<TextDigest>,
-    pub errors: Vec<TextError>,
+    /// Why scores are missing.
+    #[serde(default, rename = "failed", skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<RowError>,
+    /// The same as an earlier version stored it.
+    #[serde(default, rename = "errors", skip_serializing)]
+    pub errors_in_words: Vec<TextError>,
     /// The probability that the text is a member by its score of the primary method, where the request states a prior.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posterior: Option<f64>,
@@ -105,6 +115,11 @@ impl AuditResults {
     /// The columns of the request's own methods, with their places.
     pub fn listed(&self) -> impl Iterator<Item = (usize, &Column)> {
         self.columns.iter().enumerate().filter(|(_, column)| column.listed)
+    }
+
+    /// The errors of a row in words, without those of baselines that the request does not list.
+    pub fn errors<'a>(&'a self, row: &'a SampleScores) -> impl Iterator<Item = TextError> + 'a {
+        row.errors(&self.columns, &self.error_reasons)
     }
 
     /// Of each row whether it is a member; none unless all rows have labels.
@@ -131,6 +146,7 @@ impl SampleScores {
             cluster: None,
             normalized: None,
             errors: Vec::new(),
+            errors_in_words: Vec::new(),
             posterior: None,
             p_values: Vec::new(),
             p_value_adjusted: None,
@@ -139,15 +155,24 @@ impl SampleScores {
     }
 
     /// Puts the scores of a text in their columns.
-    pub fn keep(&mut self, result: TextResult, columns: &[Column]) {
+    ///
+    /// # Errors
+    /// As [`ErrorReasons::row_errors`].
+    pub fn keep(
+        &mut self,
+        result: TextResult,
+        columns: &[Column],
+        reasons: &mut ErrorReasons,
+    ) -> Result<(), AuditFailure> {
         put(&mut self.scores, result.scores, columns);
         self.scored_tokens = result.scored_tokens;
         self.truncated = result.truncated;
         self.windows = result.windows;
         self.alpha_used.extend(result.alpha_used);
-        for error in result.errors {
-            self.fail(error);
-        }
+        let errors = reasons.row_errors(result.errors, columns)?;
+        self.errors.reserve_exact(errors.len());
+        errors.into_iter().for_each(|error| self.fail(error));
+        Ok(())
     }
 
     /// Puts what the control model makes of the text in the columns.
@@ -156,9 +181,27 @@ impl SampleScores {
         put(&mut self.control, result.scores, columns);
     }
 
+    /// The errors in words, without those of baselines that the request does not list.
+    pub fn errors<'a>(
+        &'a self,
+        columns: &'a [Column],
+        reasons: &'a [ErrorReason],
+    ) -> impl Iterator<Item = TextError> + 'a {
+        let is_listed = |label: &Arc<str>| columns.iter().any(|column| column.listed && column.method.label == *label);
+        let earlier = self.errors_in_words.iter().filter(move |error| error.label.as_ref().is_none_or(is_listed));
+        in_words(columns, reasons, &self.errors).chain(earlier.cloned())
+    }
+
+    /// Whether there is a place for each column, and the errors name columns and reasons that are there.
+    pub fn fits(&self, columns: &[Column], reasons: &[ErrorReason]) -> bool {
+        let control_fits = self.control.is_empty() || self.control.len() == columns.len();
+        let errors_fit = self.errors.iter().all(|error| is_known(columns, reasons, error));
+        self.scores.len() == columns.len() && control_fits && errors_fit
+    }
+
     /// Notes an error. What concerns the whole text comes again in every round, and is kept once.
-    pub fn fail(&mut self, error: TextError) {
-        if !self.errors.contains(&error) {
+    pub fn fail(&mut self, error: RowError) {
+        if error.column.is_some() || !self.errors.contains(&error) {
             self.errors.push(error);
         }
     }
@@ -171,5 +214,35 @@ fn put(places: &mut [Option<f64>], scores: impl IntoIterator<Item = (Arc<str>, f
         if let Some((_, score)) = scores.next_if(|(label, _)| *label == column.method.label) {
             *place = Some(score);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audits::columns::columns;
+    use crate::methods::default_methods;
+
+    #[test]
+    fn errors_that_an_earlier_version_stored_in_words_are_read() {
+        let columns = columns(&default_methods());
+        let label = Some(Arc::clone(&columns[0].method.label));
+        let stored = TextError { label, code: "zero_weight".into(), detail: "why".to_owned() };
+        let mut row = serde_json::to_value(SampleScores::unknown(&Sample::default(), columns.len())).unwrap();
+        row["errors"] = serde_json::json!([stored]);
+        let row: SampleScores = serde_json::from_value(row).unwrap();
+        assert_eq!(row.errors(&columns, &[]).collect::<Vec<_>>(), [stored]);
+    }
+
+    #[test]
+    fn a_row_fits_its_columns_alone() {
+        let columns = columns(&default_methods());
+        let row = |places| SampleScores::unknown(&Sample::default(), places);
+        assert!(row(columns.len()).fits(&columns, &[]));
+        assert!(!row(columns.len() + 1).fits(&columns, &[]));
+        let controlled = SampleScores { control: vec![None], ..row(columns.len()) };
+        assert!(!controlled.fits(&columns, &[]));
+        let failed = SampleScores { errors: vec![RowError { column: None, reason: 0 }], ..row(columns.len()) };
+        assert!(!failed.fits(&columns, &[]));
     }
 }

@@ -6,6 +6,7 @@ use super::error::AuditFailure;
 use super::ordered_profile::OrderedProfile;
 use super::request::AuditRequest;
 use super::results::{AuditResults, SampleScores};
+use super::row_error::ErrorReasons;
 use super::run_event::RunEvent;
 use super::sample_index::{SampleIndex, SampleTexts};
 use super::scoring::{BoundPlan, is_of_one_text};
@@ -51,7 +52,8 @@ pub async fn score_samples(
     let mut profile = OrderedProfile::new(request.metrics.position_profile.clone());
     let labelled = index.rows.iter().any(|row| row.member.is_some());
     let SampleIndex { rows, is_copy, copies, digest, texts, .. } = index;
-    let mut scores = ScoreTable { samples, columns, rows, is_copy, copies, tokens: TokenTally::default() };
+    let (tokens, reasons) = (TokenTally::default(), ErrorReasons::default());
+    let mut scores = ScoreTable { samples, columns, rows, reasons, is_copy, copies, tokens };
     let methods = scores.columns.iter().map(|column| column.method.clone());
     let (later, first): (Vec<_>, Vec<_>) = methods.partition(needs_entropies);
     let rounds = if later.is_empty() { 1 } else { 2 };
@@ -83,6 +85,7 @@ pub async fn score_samples(
         selected_tokens: scores.tokens.most_selected(&binding.selections, most, labelled, text),
         columns: scores.columns,
         rows: scores.rows,
+        error_reasons: scores.reasons.into_list(),
         dataset_digest: digest,
         profile: profile.rows(),
         group_profiles: profile.group_rows(),
@@ -118,6 +121,7 @@ struct ScoreTable<'a> {
     samples: &'a SampleBlocks,
     columns: Vec<Column>,
     rows: Vec<SampleScores>,
+    reasons: ErrorReasons,
     /// For each sample whether an earlier one has the same text: a text is scored once.
     is_copy: Vec<bool>,
     copies: HashMap<usize, Vec<usize>>,
@@ -137,8 +141,13 @@ impl ScoreTable<'_> {
     ) -> Result<Usage, AuditFailure> {
         let (mut usage, mut done, mut scored, mut failed, mut failure) = (Usage::default(), 0, 0, 0, None);
         let (samples, is_copy) = (self.samples, &self.is_copy);
-        let mut keeper =
-            Keeper { columns: &self.columns, copies: &self.copies, rows: &mut self.rows, tokens: &mut self.tokens };
+        let mut keeper = Keeper {
+            columns: &self.columns,
+            copies: &self.copies,
+            rows: &mut self.rows,
+            reasons: &mut self.reasons,
+            tokens: &mut self.tokens,
+        };
         let firsts = samples.samples().try_filter(|(row, _)| std::future::ready(!is_copy[*row]));
         let one = |read: Result<(usize, Sample), StoreError>| async move {
             let (row, Sample { text, neighbors, .. }) = read?;
@@ -152,7 +161,7 @@ impl ScoreTable<'_> {
                 Ok(PairedScored { target, tokens, control }) => {
                     scored += 1;
                     usage.add(Usage { tokens: target.usage.tokens * same.len(), ..target.usage });
-                    keeper.keep(&same, target, &tokens, &mut add);
+                    keeper.keep(&same, target, &tokens, &mut add)?;
                     if let Some(control) = control {
                         usage.add(Usage { tokens: 0, ..control.usage });
                         keeper.keep_control(&same, control);
@@ -160,7 +169,7 @@ impl ScoreTable<'_> {
                 }
                 Err(error) if is_of_one_text(&error) => {
                     tracing::error!(sample = row, %error, "the model failed on a sample of an audit");
-                    keeper.fail(&same, &mut add);
+                    keeper.fail(&same, &mut add)?;
                     failed += 1;
                     if scored == 0 && failed == IN_FLIGHT {
                         return Err(error);
@@ -183,6 +192,7 @@ struct Keeper<'a> {
     columns: &'a [Column],
     copies: &'a HashMap<usize, Vec<usize>>,
     rows: &'a mut [SampleScores],
+    reasons: &'a mut ErrorReasons,
     tokens: &'a mut TokenTally,
 }
 
@@ -199,14 +209,15 @@ impl Keeper<'_> {
         one: Scored,
         tokens: &TextTokens,
         add: &mut impl FnMut(usize, &SampleScores, &Stats),
-    ) {
+    ) -> Result<(), AuditFailure> {
         for (result, stats) in one.results.iter().zip(&one.stats) {
             for &row in same {
                 add(row, &self.rows[row], stats);
                 self.tokens.add(self.rows[row].member, tokens);
-                self.rows[row].keep(result.clone(), self.columns);
+                self.rows[row].keep(result.clone(), self.columns, self.reasons)?;
             }
         }
+        Ok(())
     }
 
     /// What the control makes of a text, for all samples of it.
@@ -219,11 +230,15 @@ impl Keeper<'_> {
     }
 
     /// A text that the model failed on. Why is the operator's business.
-    fn fail(&mut self, same: &[usize], add: &mut impl FnMut(usize, &SampleScores, &Stats)) {
+    fn fail(&mut self, same: &[usize], add: &mut impl FnMut(usize, &SampleScores, &Stats)) -> Result<(), AuditFailure> {
         let detail = "the model failed on this text; the service's log says why";
-        for &row in same {
-            add(row, &self.rows[row], &Stats::from([]));
-            self.rows[row].fail(TextError::whole("model_failed", detail.to_owned()));
+        let error = TextError::whole("model_failed", detail.to_owned());
+        for error in self.reasons.row_errors(vec![error], self.columns)? {
+            for &row in same {
+                add(row, &self.rows[row], &Stats::from([]));
+                self.rows[row].fail(error);
+            }
         }
+        Ok(())
     }
 }

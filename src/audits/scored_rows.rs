@@ -85,12 +85,17 @@ impl ColumnReader {
             && let Some(content) = self.store.sample_block(self.dataset, self.block).await?
         {
             self.block += 1;
-            for line in content.lines() {
-                let sample: SampleColumns = serde_json::from_str(line)
-                    .map_err(|error| AuditError::Internal(format!("a sample as it is stored: {error}")))?;
-                self.pending.push_back(sample.columns);
-            }
+            let parse = move || content.lines().map(columns_of).collect::<Result<VecDeque<_>, _>>();
+            let parsed = tokio::task::spawn_blocking(parse).await;
+            self.pending = parsed.map_err(|error| AuditError::Internal(error.to_string()))??;
         }
         Ok(self.pending.pop_front().unwrap_or_default())
     }
+}
+
+/// What came along with a sample, as it is stored.
+fn columns_of(line: &str) -> Result<ExtraColumns, AuditError> {
+    let sample: SampleColumns = serde_json::from_str(line)
+        .map_err(|error| AuditError::Internal(format!("a sample as it is stored: {error}")))?;
+    Ok(sample.columns)
 }

@@ -3,15 +3,19 @@
 use super::columns::Column;
 use super::error::AuditError;
 use super::results::{AuditResults, SampleScores};
+use super::row_error::ErrorReason;
 use crate::datasets::SampleTotals;
 use crate::pool::ModelInfo;
-use crate::scorer::Overflow;
+use crate::scorer::{Overflow, TextError};
 use crate::store::{DatasetKey, Store};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use uuid::Uuid;
 
-/// Rows of a block.
-const BLOCK_ROWS: usize = 500;
+/// The most rows of a block.
+const MAX_BLOCK_ROWS: usize = 500;
+/// The most scores of a block, which is read and written as a whole: with errors in place of all scores some 3 MB of text.
+const MAX_BLOCK_SCORES: usize = 20_000;
 
 /// What all rows have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +26,9 @@ pub struct ScoreHeader {
     pub model: ModelInfo,
     /// How many rows there are.
     pub rows: usize,
+    /// Why scores are missing; the errors of the rows name the places.
+    #[serde(default)]
+    pub error_reasons: Vec<ErrorReason>,
     /// What was done with texts that are longer than the model's context; none in scores that an earlier version stored.
     #[serde(default)]
     pub overflow: Option<Overflow>,
@@ -33,7 +40,7 @@ pub struct ScoreHeader {
 /// The scores of an audit that has succeeded.
 #[derive(Clone, Debug)]
 pub struct StoredScores {
-    pub header: ScoreHeader,
+    pub header: Arc<ScoreHeader>,
     /// The names of what came along with the samples, as long as these are there.
     pub columns: Vec<String>,
     /// Where the samples are, if anything came along with them.
@@ -47,6 +54,18 @@ impl ScoreHeader {
     pub fn listed(&self) -> impl Iterator<Item = (usize, &Column)> {
         self.columns.iter().enumerate().filter(|(_, column)| column.listed)
     }
+
+    /// A row as it is stored.
+    fn row(&self, line: &str) -> Result<SampleScores, AuditError> {
+        let row: SampleScores = serde_json::from_str(line).map_err(|error| unreadable(&error))?;
+        let fitting = row.fits(&self.columns, &self.error_reasons).then_some(row);
+        fitting.ok_or_else(|| unreadable(&"a row that does not fit the columns"))
+    }
+
+    /// The errors of a row in words, without those of baselines that the request does not list.
+    pub fn errors<'a>(&'a self, row: &'a SampleScores) -> impl Iterator<Item = TextError> + 'a {
+        row.errors(&self.columns, &self.error_reasons)
+    }
 }
 
 impl From<&AuditResults> for ScoreHeader {
@@ -55,6 +74,7 @@ impl From<&AuditResults> for ScoreHeader {
             columns: results.columns.clone(),
             model: results.model.clone(),
             rows: results.rows.len(),
+            error_reasons: results.error_reasons.clone(),
             overflow: Some(results.overflow),
             numerics: Some(results.numerics.clone()),
         }
@@ -68,7 +88,7 @@ impl StoredScores {
     /// [`AuditError::Store`], or [`AuditError::Internal`] where they cannot be read.
     pub async fn open(store: &Store, audit: Uuid) -> Result<Option<Self>, AuditError> {
         let Some(header) = store.score_header(audit).await? else { return Ok(None) };
-        let header = serde_json::from_str(&header).map_err(|error| unreadable(&error))?;
+        let header = Arc::new(serde_json::from_str(&header).map_err(|error| unreadable(&error))?);
         let dataset = store.dataset_of(audit).await?.filter(|dataset| dataset.has_texts);
         let totals = |description: &str| serde_json::from_str::<SampleTotals>(description);
         let columns = dataset.as_ref().map(|dataset| totals(&dataset.description)).transpose();
@@ -83,8 +103,11 @@ impl StoredScores {
     /// As [`StoredScores::open`].
     pub async fn block(&self, block: usize) -> Result<Option<Vec<SampleScores>>, AuditError> {
         let Some(content) = self.store.score_block(self.audit, block).await? else { return Ok(None) };
-        let rows = content.lines().map(|line| serde_json::from_str(line).map_err(|error| unreadable(&error)));
-        rows.collect::<Result<_, _>>().map(Some)
+        let header = Arc::clone(&self.header);
+        // Megabytes of JSON are no work for the async runtime's threads.
+        let parse = move || content.lines().map(|line| header.row(line)).collect::<Result<_, _>>();
+        let parsed = tokio::task::spawn_blocking(parse).await;
+        parsed.map_err(|error| AuditError::Internal(error.to_string()))?.map(Some)
     }
 }
 
@@ -94,7 +117,7 @@ impl StoredScores {
 /// Where they cannot be written as JSON.
 pub fn encode(results: &AuditResults) -> serde_json::Result<(String, Vec<String>)> {
     let header = ScoreHeader::from(results);
-    let rows = &results.rows;
+    let block_rows = (MAX_BLOCK_SCORES / results.columns.len().max(1)).clamp(1, MAX_BLOCK_ROWS);
     let block = |rows: &[SampleScores]| -> serde_json::Result<String> {
         let mut lines = String::new();
         for row in rows {
@@ -103,9 +126,9 @@ pub fn encode(results: &AuditResults) -> serde_json::Result<(String, Vec<String>
         }
         Ok(lines)
     };
-    Ok((serde_json::to_string(&header)?, rows.chunks(BLOCK_ROWS).map(block).collect::<Result<_, _>>()?))
+    Ok((serde_json::to_string(&header)?, results.rows.chunks(block_rows).map(block).collect::<Result<_, _>>()?))
 }
 
-fn unreadable(error: &serde_json::Error) -> AuditError {
+fn unreadable(error: &dyn std::fmt::Display) -> AuditError {
     AuditError::Internal(format!("the scores of an audit as they are stored: {error}"))
 }

@@ -44,10 +44,7 @@ fn row(
     fields.extend(row.p_value_adjusted.map(|p_value| ("p_value_adjusted".to_owned(), p_value.into())));
     fields.extend(row.flagged.map(|flagged| ("flagged".to_owned(), flagged.into())));
     fields.extend(row.posterior.map(|posterior| ("posterior".to_owned(), posterior.into())));
-    let labels: Vec<&str> = results.listed().map(|(_, column)| &*column.method.label).collect();
-    let concerns = |label: &str| labels.contains(&label);
-    let errors = row.errors.iter().filter(|error| error.label.as_deref().is_none_or(concerns));
-    fields.insert("errors".to_owned(), serde_json::to_value(errors.collect::<Vec<_>>())?);
+    fields.insert("errors".to_owned(), serde_json::to_value(results.errors(row).collect::<Vec<_>>())?);
     fields.insert("scores".to_owned(), Value::Object(scores));
     if !thresholds.is_empty() {
         fields.insert("thresholds".to_owned(), Value::Object(thresholds));

@@ -32,6 +32,7 @@ mod works;
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
 use crate::methods::{Fault, LabelledMethod, Scope, parse_list, resolve};
 use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
+use crate::wire::in_words;
 use crate::{api, app, telemetry};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -232,7 +233,9 @@ impl ScoringArgs {
         defaults: impl FnOnce(&Scope) -> Vec<LabelledMethod>,
     ) -> Result<Vec<LabelledMethod>> {
         let Some(list) = &self.methods else { return Ok(defaults(scope)) };
-        let requests = parse_list(list).context("--methods is not a JSON array of methods")?;
+        let requests = parse_list(list).map_err(|error| {
+            anyhow!(in_words(&error.to_string())).context("--methods is not a JSON array of methods")
+        })?;
         resolve(&requests, scope).map_err(|faults| methods_error(&faults))
     }
 }

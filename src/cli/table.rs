@@ -58,10 +58,10 @@ pub fn render(report: &AuditReport, results: &AuditResults) -> String {
 /// How many scores are missing, by reason.
 fn exclusions(report: &AuditReport) -> String {
     let mut reasons = IndexMap::<&str, usize>::new();
-    for excluded in &report.samples.excluded {
-        *reasons.entry(&excluded.code).or_default() += 1;
+    for exclusion in &report.samples.exclusions {
+        *reasons.entry(&exclusion.code).or_default() += exclusion.samples;
     }
-    let total = report.samples.excluded.len();
+    let total: usize = reasons.values().sum();
     let reasons: Vec<String> = reasons.iter().map(|(code, count)| format!("{count} {code}")).collect();
     if reasons.is_empty() { "0 exclusions".to_owned() } else { format!("{total} exclusions ({})", reasons.join(", ")) }
 }

@@ -9,7 +9,8 @@ pub fn render(report: &TrialReport) -> String {
     // Writing to a String cannot fail.
     let mut out = String::new();
     let (model, kind, total) = (&report.provenance.model, report.kind, report.samples.total);
-    let _ = writeln!(out, "{model}: test of kind {kind}, {total} texts, {} excluded\n", report.samples.excluded.len());
+    let excluded: usize = report.samples.exclusions.iter().map(|exclusion| exclusion.samples).sum();
+    let _ = writeln!(out, "{model}: test of kind {kind}, {total} texts, {excluded} excluded\n");
     let labels = report.methods.iter().map(|method| method.method.label.chars().count());
     let width = labels.max().unwrap_or(0).max(6);
     let _ = writeln!(out, "{:width$}  {:>7}  {:>9}  {:>10}  statistic", "method", "tested", "p", "adjusted p");

@@ -21,6 +21,8 @@ pub struct Answered {
     pub forward_passes: usize,
     /// How many were answered from the cache, in memory or on disk.
     pub cached_passes: usize,
+    /// When the first of them began to run; none where none had to.
+    pub begun: Option<Instant>,
 }
 
 /// An admitted request. Dropping it cancels what has not run yet.
@@ -88,6 +90,7 @@ impl PendingRequest {
         match self.failure.take() {
             Some(error) => Err(error),
             None => Ok(Answered {
+                begun: self.request.passes.iter().filter_map(|pass| pass.begun()).min(),
                 passes: std::mem::take(&mut self.request.passes),
                 forward_passes: self.forward_passes,
                 cached_passes: self.cached_passes,

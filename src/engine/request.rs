@@ -21,6 +21,8 @@ pub struct Pass {
     input: PassInput,
     /// The key of its statistics in the caches, beside the ids.
     cache_key: Arc<str>,
+    /// When its forward pass began.
+    begun: OnceLock<Instant>,
     answer: OnceLock<Answer>,
 }
 
@@ -98,7 +100,12 @@ impl Request {
     }
 
     fn add(&mut self, input: PassInput) -> Arc<Pass> {
-        let pass = Arc::new(Pass { input, cache_key: Arc::clone(&self.cache_key), answer: OnceLock::new() });
+        let pass = Arc::new(Pass {
+            input,
+            cache_key: Arc::clone(&self.cache_key),
+            begun: OnceLock::new(),
+            answer: OnceLock::new(),
+        });
         self.passes.push(Arc::clone(&pass));
         pass
     }
@@ -137,6 +144,16 @@ impl Pass {
 
     pub(super) fn is_answered(&self) -> bool {
         self.answer.get().is_some()
+    }
+
+    /// When its forward pass began; none where it did not run.
+    pub(super) fn begun(&self) -> Option<Instant> {
+        self.begun.get().copied()
+    }
+
+    /// Notes that its forward pass begins. The first time stays.
+    pub(super) fn begin(&self, now: Instant) {
+        let _ = self.begun.set(now);
     }
 
     /// Writes the answer. The first one stays.

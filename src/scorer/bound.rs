@@ -4,7 +4,7 @@ use super::Scorer;
 use super::ScorerError;
 use super::encodings::Encodings;
 use super::overflow::Overflow;
-use crate::engine::Class;
+use super::workers::TextWork;
 use crate::methods::{
     AuxiliaryPass, AuxiliaryPassError, BaseMethod, Fault, LabelledMethod, NamedCounts, Split, Texts, Tokenization,
 };
@@ -160,7 +160,7 @@ impl Scorer {
             let ids = prefix(&target, &texts);
             (texts, ids)
         };
-        let prefixes = self.workers.map(Class::Interactive, prefixes.collect(), with_ids).await?;
+        let prefixes = self.workers.map(TextWork::Small, prefixes.collect(), with_ids).await?;
         refuse_empty(&methods, &prefixes)?;
         Ok(Arc::new(Bound {
             prefixes,

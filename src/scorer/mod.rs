@@ -35,6 +35,7 @@ use crate::engine::{Caller, Engine, EngineError, Refusal, Stats};
 use crate::methods::Fault;
 use crate::pool::{OpenError, Pool};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// The most bytes of JSON, by estimate, that one answer may take.
@@ -73,6 +74,20 @@ pub struct Scored {
     /// The ids of each text, of which the first is never scored; none where it was not tokenized.
     pub ids: Vec<Arc<[u32]>>,
     pub usage: Usage,
+    pub times: ScoringTimes,
+}
+
+/// How long the stages of a request took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScoringTimes {
+    /// Until it was tokenized, and neighbours were made where a method wants some.
+    pub tokenize: Duration,
+    /// From then until the first forward pass began.
+    pub queue: Duration,
+    /// From then until the last one ended; nothing where all was in the cache.
+    pub forward: Duration,
+    /// What the methods took.
+    pub methods: Duration,
 }
 
 /// Why a whole request has no answer.

@@ -4,13 +4,14 @@ use super::bound::Bound;
 use super::passes::RequestedSequence;
 use super::result::{self, AnsweredText};
 use super::text::{GeneratedNeighbors, Prepared};
-use super::{Input, MAX_ANSWER_BYTES, MOST_BATCH_KIB, Scored, Scorer, ScorerError, TextResult, Usage};
+use super::workers::TextWork;
+use super::{Input, MAX_ANSWER_BYTES, MOST_BATCH_KIB, Scored, Scorer, ScorerError, ScoringTimes, TextResult, Usage};
 use crate::engine::{Class, PendingRequest, Request};
 use crate::methods::{AuxiliaryPass, AuxiliaryPassError};
 use crate::pool::Model;
 use crate::telemetry::names;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Scorer {
     /// Scores all inputs as one interactive request, admitted whole or not at all.
@@ -46,9 +47,12 @@ impl Scorer {
         class: Class,
         deadline: Option<Instant>,
     ) -> Result<Scored, ScorerError> {
-        let (for_text, texts) = (Arc::clone(bound), inputs.len());
+        let (for_text, texts, arrived) = (Arc::clone(bound), inputs.len(), Instant::now());
         check_answer(bound, texts, 0)?;
-        let mut prepared = self.workers.map(class, inputs, move |input| Prepared::new(input, &for_text)).await?;
+        let of_neighbors = |input: &Input| input.neighbors.iter().flatten().map(String::len).sum::<usize>();
+        let bytes = inputs.iter().map(|input| input.text.len() + of_neighbors(input)).sum();
+        let work = TextWork::new(class, bytes);
+        let mut prepared = self.workers.map(work, inputs, move |input| Prepared::new(input, &for_text)).await?;
         check_answer(bound, texts, prepared.iter().map(|text| text.ids.len()).sum())?;
         let mut cost = Usage::default();
         if !bound.passes.is_empty() {
@@ -57,15 +61,16 @@ impl Scorer {
             let plan = move |(text, generated): (Prepared, Vec<GeneratedNeighbors>)| {
                 text.with_auxiliary_passes(&generated, &for_text)
             };
-            prepared = self.workers.map(class, prepared.into_iter().zip(generated).collect(), plan).await?;
+            prepared = self.workers.map(work, prepared.into_iter().zip(generated).collect(), plan).await?;
         }
         let request = |model: &Arc<Model>| {
             Request::new(model.id(), Arc::clone(&model.identity), class, deadline).asked_by(&self.caller)
         };
         let mut requests: Vec<Request> = bound.models.iter().map(request).collect();
         let texts = prepared.into_iter().map(|text| RequestedText::new(text, &mut requests)).collect();
-        let cost = self.run(requests, class, cost).await?;
-        self.finish(bound, texts, class, cost).await
+        let mut times = ScoringTimes { tokenize: arrived.elapsed(), ..ScoringTimes::default() };
+        let cost = self.run(requests, class, cost, &mut times).await?;
+        self.finish(bound, texts, work, cost, times).await
     }
 
     /// The neighbours of every text by every generator of the methods; adds what they cost. None are made of a text that
@@ -105,7 +110,14 @@ impl Scorer {
     }
 
     /// Runs the requests of all models, and adds what they cost. What one model refuses is taken back from the others.
-    async fn run(&self, requests: Vec<Request>, class: Class, mut cost: Usage) -> Result<Usage, ScorerError> {
+    async fn run(
+        &self,
+        requests: Vec<Request>,
+        class: Class,
+        mut cost: Usage,
+        times: &mut ScoringTimes,
+    ) -> Result<Usage, ScorerError> {
+        let submitted = Instant::now();
         let mut pending: Vec<PendingRequest> = Vec::with_capacity(requests.len());
         for request in requests {
             let request = self.engine.recall(request).await;
@@ -114,11 +126,17 @@ impl Scorer {
                 Class::Batch => self.engine.submit_when_room(request).await?,
             });
         }
+        let mut begun: Option<Instant> = None;
         for request in pending {
             let answered = request.wait().await?;
             cost.forward_passes += answered.forward_passes;
             cost.cached_passes += answered.cached_passes;
+            begun = begun.into_iter().chain(answered.begun).min();
         }
+        (times.queue, times.forward) = match begun {
+            Some(begun) => (begun.saturating_duration_since(submitted), begun.elapsed()),
+            None => (submitted.elapsed(), Duration::ZERO),
+        };
         Ok(cost)
     }
 
@@ -126,16 +144,17 @@ impl Scorer {
         &self,
         bound: &Arc<Bound>,
         texts: Vec<RequestedText>,
-        class: Class,
+        work: TextWork,
         mut usage: Usage,
+        times: ScoringTimes,
     ) -> Result<Scored, ScorerError> {
-        let bound = Arc::clone(bound);
+        let (bound, answered) = (Arc::clone(bound), Instant::now());
         let to_result = move |(index, text): (usize, RequestedText)| {
             let answered = text.answered(index)?;
             let (stats, ids) = (Arc::clone(&answered.stats), Arc::clone(&answered.text.ids));
             Ok::<_, ScorerError>((result::build(answered, &bound), stats, ids))
         };
-        let built = self.workers.map(class, texts.into_iter().enumerate().collect(), to_result).await?;
+        let built = self.workers.map(work, texts.into_iter().enumerate().collect(), to_result).await?;
         let (mut results, mut stats, mut ids) = (Vec::new(), Vec::new(), Vec::new());
         for text in built {
             let (result, text_stats, text_ids) = text?;
@@ -145,7 +164,8 @@ impl Scorer {
         }
         count(&results);
         usage.tokens = results.iter().map(|result| result.scored_tokens).sum();
-        Ok(Scored { results, stats, ids, usage })
+        let times = ScoringTimes { methods: answered.elapsed(), ..times };
+        Ok(Scored { results, stats, ids, usage, times })
     }
 }
 

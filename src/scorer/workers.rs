@@ -7,10 +7,38 @@ use rayon::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+/// The most bytes of texts and their neighbours in a request that counts as small.
+const SMALL_REQUEST_BYTES: usize = 256 << 10;
+
+/// Who waits for work on texts, which decides whom it may hold up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextWork {
+    /// A client, for a few texts.
+    Small,
+    /// A client, for so many that they may take seconds to tokenize.
+    Large,
+    /// A job or a file.
+    Batch,
+}
+
+impl TextWork {
+    /// That of a request of this class with so many bytes of text.
+    #[must_use]
+    pub fn new(class: Class, bytes: usize) -> Self {
+        match class {
+            Class::Batch => Self::Batch,
+            Class::Interactive if bytes > SMALL_REQUEST_BYTES => Self::Large,
+            Class::Interactive => Self::Small,
+        }
+    }
+}
+
 /// Pools of threads; cheap to clone.
 #[derive(Clone)]
 pub struct Workers {
     pool: Arc<rayon::ThreadPool>,
+    /// For the texts of large requests, so that those of small ones do not wait behind them.
+    large: Arc<rayon::ThreadPool>,
     /// For the texts of audits and files, so that those of clients do not wait behind them; the operating system shares the
     /// processors out.
     batch: Arc<rayon::ThreadPool>,
@@ -29,17 +57,16 @@ impl Workers {
             let name = move |index| format!("{name}-{index}");
             rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().map(Arc::new)
         };
-        Ok(Self { pool: pool("worker")?, batch: pool("batch")?, behind: pool("report")? })
+        Ok(Self { pool: pool("worker")?, large: pool("large")?, batch: pool("batch")?, behind: pool("report")? })
     }
 
-    /// Applies `f` to every item, one item a task, and gives the results in order. Stops early once nobody waits. `class` is that of
-    /// the work that waits for it.
+    /// Applies `f` to every item, one item a task, and gives the results in order. Stops early once nobody waits.
     ///
     /// # Errors
     /// [`ScorerError::Internal`] where `f` panics.
     pub async fn map<T, R>(
         &self,
-        class: Class,
+        work: TextWork,
         items: Vec<T>,
         f: impl Fn(T) -> R + Send + Sync + 'static,
     ) -> Result<Vec<R>, ScorerError>
@@ -47,9 +74,10 @@ impl Workers {
         T: Send + 'static,
         R: Send + 'static,
     {
-        let pool = match class {
-            Class::Interactive => &self.pool,
-            Class::Batch => &self.batch,
+        let pool = match work {
+            TextWork::Small => &self.pool,
+            TextWork::Large => &self.large,
+            TextWork::Batch => &self.batch,
         };
         Self::spawn(pool, move |wanted| {
             items.into_par_iter().with_max_len(1).map(|item| wanted().then(|| f(item))).collect()

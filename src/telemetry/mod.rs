@@ -34,6 +34,9 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 /// The outcomes of a text: all methods scored it, some did, or none did.
 pub const TEXT_OUTCOMES: [&str; 3] = ["ok", "partial", "failed"];
 
+/// The stages of a request to score texts.
+pub const SCORE_STAGES: [&str; 4] = ["tokenize", "queue", "forward", "answer"];
+
 /// The final states of an audit.
 pub const JOB_STATUSES: [&str; 3] = ["succeeded", "failed", "cancelled"];
 
@@ -151,6 +154,10 @@ pub fn describe_all() {
             MetricKind::Gauge => describe_gauge!(metric.name, metric.unit, metric.description),
             MetricKind::Histogram(_) => describe_histogram!(metric.name, metric.unit, metric.description),
         }
+    }
+    for stage in SCORE_STAGES {
+        // Looking a histogram up is enough for it to be rendered.
+        let _ = histogram!(names::SCORE_STAGE_SECONDS, "stage" => stage);
     }
     for outcome in TEXT_OUTCOMES {
         counter!(names::TEXTS_SCORED, "outcome" => outcome).increment(0);

@@ -106,6 +106,8 @@ metrics! {
     ENGINE_DEVICE_MEMORY = "pdr_audit_engine_device_memory_bytes", MetricKind::Gauge, Bytes,
         "Memory of a device as accounted by the engine, in bytes. Labels: device, kind (budget: available to models, used: weights of loaded models and running fine-tunes).";
 
+    SCORE_STAGE_SECONDS = "pdr_audit_score_stage_seconds", MetricKind::Histogram(SECONDS), Seconds,
+        "Seconds that a request to /v1/score spends in each stage. Label: stage (tokenize, which includes making neighbours; queue: until its first forward pass begins, or all is found in the caches; forward: until its last one ends; answer: methods and JSON).";
     TEXTS_SCORED = "pdr_audit_texts_scored_total", MetricKind::Counter, Count,
         "Texts submitted for scoring. Label: outcome (ok, partial: some methods failed, failed: all methods failed).";
     AUDITS = "pdr_audit_audits_total", MetricKind::Counter, Count,

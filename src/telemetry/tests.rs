@@ -29,6 +29,7 @@ fn every_series_that_can_be_known_is_there_before_the_first_request() {
         "pdr_audit_http_requests_total{method=\"POST\",route=\"/v1/score\",status=\"200\"} 0",
         "pdr_audit_http_request_duration_seconds_bucket{route=\"/v1/score\",le=\"60\"} 0",
         "pdr_audit_http_request_duration_seconds_count{route=\"/v1/score\"} 0",
+        "pdr_audit_score_stage_seconds_count{stage=\"tokenize\"} 0",
         "pdr_audit_texts_scored_total{outcome=\"partial\"} 0",
         "pdr_audit_audits_total{status=\"cancelled\"} 0",
         "pdr_audit_calibrations_total{status=\"failed\"} 0",

@@ -276,6 +276,8 @@ async fn an_audit_tunes_on_a_share_of_its_own_texts() {
             .filter(|excluded| excluded["label"] == *label)
             .collect();
         assert!(excluded.iter().all(|excluded| excluded["code"] == "in_split"));
+        let counted = json!({ "label": label, "code": "in_split", "samples": excluded.len() });
+        assert!(results["samples"]["exclusions"].as_array().unwrap().contains(&counted), "{}", results["samples"]);
         let index = |excluded: &&Value| excluded["index"].as_u64().unwrap() as usize;
         let indexes: Vec<usize> = excluded.iter().map(index).collect();
         assert_eq!(indexes.contains(&0), indexes.contains(&80), "one text, one place");

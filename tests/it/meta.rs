@@ -45,6 +45,30 @@ async fn methods_are_listed_with_their_parameters() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_goes_on_with_the_trace_of_its_caller_and_its_stages_are_measured() {
+    let app = App::start().await;
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let sent = format!("00-{trace}-b7ad6b7169203331-01");
+    let request = app.request(Method::POST, "/v1/score").header("traceparent", &sent);
+    let stages = ["tokenize", "queue", "forward", "answer"]
+        .map(|stage| format!("pdr_audit_score_stage_seconds_count{{stage=\"{stage}\"}}"));
+    let mut before = Vec::new();
+    for stage in &stages {
+        before.push(app.counter(stage).await);
+    }
+    let answer = send(request.json(&json!({ "inputs": "A text of a trace." }))).await;
+    let header = answer.header("traceparent");
+    assert!(header.starts_with(&format!("00-{trace}-")) && header.ends_with("-01") && header != sent, "{header}");
+    answer.ok();
+    for (stage, before) in stages.iter().zip(before) {
+        assert!(app.counter(stage).await > before, "{stage}");
+    }
+    // Without one, and where there is a problem, a trace begins.
+    let problem = app.get("/v1/nothing").await;
+    assert_eq!(problem.header("traceparent").len(), sent.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn health_follows_the_facts() {
     let app = App::start().await;
     assert_eq!(app.get("/livez").await.ok()["status"], "alive");

@@ -208,6 +208,7 @@ async fn a_published_order_is_compared_with_random_ones() {
     with_long["shards"] = json!([items, long, others]);
     let report = results(&app, &with_long).await;
     assert_eq!(report["samples"]["excluded"], json!([{ "pointer": "/shards/1", "code": "too_long" }]));
+    assert_eq!(report["samples"]["exclusions"], json!([{ "code": "too_long", "samples": 1 }]));
     assert_eq!((&report["methods"][0]["tested"], &report["methods"][0]["left_out"]), (&json!(2), &json!(1)));
     with_long["overflow"] = json!("truncate");
     let report = results(&app, &with_long).await;

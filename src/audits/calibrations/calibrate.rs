@@ -20,5 +20,5 @@ pub async fn calibrate(
     progress: impl Fn(RunEvent),
 ) -> Result<Calibration, AuditFailure> {
     let results = score_samples(request, &samples, scorer, progress).await?.results;
-    Ok(Calibration::new(ScoreHeader::from(&results), results.rows, Some(samples)))
+    Ok(Calibration::new(ScoreHeader::from(&results).into(), results.rows, Some(samples)))
 }

@@ -11,11 +11,12 @@ use crate::scorer::Overflow;
 use crate::statistics::{CalibrationError, CalibrationScores};
 use crate::texts::TextDigest;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Known non-members with their scores.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    header: ScoreHeader,
+    header: Arc<ScoreHeader>,
     rows: Vec<SampleScores>,
     /// The texts, as long as they are kept.
     samples: Option<SampleBlocks>,
@@ -30,7 +31,7 @@ pub struct Calibration {
 impl Calibration {
     /// The scores of a job that scored known non-members, with their texts where they are at hand.
     #[must_use]
-    pub fn new(header: ScoreHeader, rows: Vec<SampleScores>, samples: Option<SampleBlocks>) -> Self {
+    pub fn new(header: Arc<ScoreHeader>, rows: Vec<SampleScores>, samples: Option<SampleBlocks>) -> Self {
         let clusters = dense(rows.iter().map(|row| row.cluster));
         let texts = rows.iter().zip(&clusters).filter_map(|(row, &cluster)| Some((row.normalized?, cluster))).collect();
         let mut calibration = Self { header, rows, samples, clusters, texts, all: Vec::new() };
@@ -52,7 +53,7 @@ impl Calibration {
         numerics: &str,
         methods: &[LabelledMethod],
     ) -> Result<Vec<usize>, CalibrationMismatch> {
-        let ScoreHeader { model: calibrated, columns, .. } = &self.header;
+        let ScoreHeader { model: calibrated, columns, .. } = &*self.header;
         if calibrated.digest != model.digest {
             return Err(CalibrationMismatch::Model { calibration: calibrated.id.clone(), request: model.id.clone() });
         }

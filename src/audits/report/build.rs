@@ -10,12 +10,13 @@ use super::provenance::provenance;
 use super::seed_families::seed_summaries;
 use crate::audits::cluster_ids::dense;
 use crate::audits::error::AuditFailure;
+use crate::audits::exclusions::{self, MAX_NAMED, label_and_code, listed_errors};
 use crate::audits::metric_options::AverageOver;
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
 use crate::methods::LabelledMethod;
 use crate::statistics::holm;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Puts the report together; it is of no use once it is not `wanted` any more.
@@ -74,6 +75,7 @@ pub fn build_report(
             clusters: clusters.len(),
             largest_cluster: clusters.values().copied().max().unwrap_or(0),
             excluded: excluded(results),
+            exclusions: exclusions::count(results, listed_errors(results).map(|(_, error)| error)),
         },
         seeds: seed_summaries(&methods),
         splits: results.splits.clone(),
@@ -113,10 +115,10 @@ fn cluster_sizes(results: &AuditResults) -> HashMap<usize, usize> {
     sizes
 }
 
-/// Whether there is a score for each column in each row, and a column for each baseline.
+/// Whether each row fits the columns, and there is a column for each baseline.
 fn fit(results: &AuditResults) -> bool {
     let columns = results.columns.len();
-    results.rows.iter().all(|row| row.scores.len() == columns)
+    results.rows.iter().all(|row| row.fits(&results.columns, &results.error_reasons))
         && results.columns.iter().all(|column| column.baseline.is_none_or(|baseline| baseline < columns))
 }
 
@@ -166,17 +168,11 @@ fn groups(samples: &[SampleScores]) -> Vec<(&str, Vec<usize>)> {
     groups
 }
 
+/// The first samples without a score.
 fn excluded(results: &AuditResults) -> Vec<Excluded> {
-    let labels: HashSet<&str> = results.listed().map(|(_, column)| &*column.method.label).collect();
-    let listed = |label: &Option<Arc<str>>| label.as_ref().is_none_or(|label| labels.contains(&**label));
-    let entries = results.rows.iter().enumerate().flat_map(|(index, sample)| {
-        let errors = sample.errors.iter().filter(|error| listed(&error.label));
-        errors.map(move |error| Excluded {
-            index,
-            id: sample.id.clone(),
-            label: error.label.clone(),
-            code: error.code.clone(),
-        })
+    let named = listed_errors(results).take(MAX_NAMED).map(|(index, error)| {
+        let (label, code) = label_and_code(results, error);
+        Excluded { index, id: results.rows[index].id.clone(), label, code }
     });
-    entries.collect()
+    named.collect()
 }

@@ -6,6 +6,7 @@ use super::provenance::Provenance;
 use super::seed_summary::SeedSummary;
 use crate::audits::decisions::{Decisions, MethodCalibration};
 use crate::audits::evidence::{BlindFindings, ControlFindings, Verdict};
+use crate::audits::exclusions::ExclusionCount;
 use crate::audits::selected_tokens::SelectedTokens;
 use crate::audits::split_outcome::SplitOutcome;
 use crate::datasets::SampleId;
@@ -76,7 +77,10 @@ pub struct SampleCounts {
     pub clusters: usize,
     /// Texts in the largest cluster.
     pub largest_cluster: usize,
+    /// The first 1,000 scores that are missing.
     pub excluded: Vec<Excluded>,
+    /// All scores that are missing, counted by method and reason.
+    pub exclusions: Vec<ExclusionCount>,
 }
 
 /// A sample that a method (or, without a label, every method) could not score.

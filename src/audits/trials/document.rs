@@ -4,6 +4,7 @@ use super::commitment::Commitment;
 use super::kind::TrialKind;
 use super::verdict::TrialVerdict;
 use crate::audits::evidence::{BlindFindings, ControlFindings};
+use crate::audits::exclusions::ExclusionCount;
 use crate::audits::report::Provenance;
 use crate::datasets::SampleId;
 use crate::methods::LabelledMethod;
@@ -46,7 +47,10 @@ pub struct TrialSamples {
     /// Of the other kinds: documents, canaries or shards whose published text an earlier one has as well, which do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<usize>,
+    /// The first 1,000 texts without a score.
     pub excluded: Vec<TrialExclusion>,
+    /// All of them, counted by method and reason.
+    pub exclusions: Vec<ExclusionCount>,
 }
 
 /// A text that a method (or, without a label, every method) could not score.

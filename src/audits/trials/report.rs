@@ -10,10 +10,12 @@ use super::units::{distinct_units, test_units, unit_scores};
 use super::verdict::{TrialVerdict, trial_verdict};
 use crate::audits::cluster_ids::dense;
 use crate::audits::error::AuditFailure;
+use crate::audits::exclusions::{self, MAX_NAMED, label_and_code, listed_errors};
 use crate::audits::report::{Evidence, cautions_of_evidence, provenance};
 use crate::audits::request::AuditRequest;
 use crate::audits::result_evidence::add_blind_findings;
 use crate::audits::results::AuditResults;
+use crate::audits::row_error::RowError;
 use crate::audits::sample_scoring::ScoredSamples;
 use crate::statistics::{AuditSample, HypothesisError, Warning, WarningCode, holm, warnings};
 use std::collections::HashSet;
@@ -30,9 +32,10 @@ pub fn trial_report(
     wanted: &dyn Fn() -> bool,
 ) -> Result<TrialReport, AuditFailure> {
     let ScoredSamples { mut results, texts, .. } = scored;
-    let (units, columns) = (request.layout.units(), results.columns.len());
+    let units = request.layout.units();
     let is_whole = units.last().is_none_or(|last| last.end == results.rows.len());
-    if !is_whole || results.rows.iter().any(|row| row.scores.len() != columns) {
+    let all_fit = results.rows.iter().all(|row| row.fits(&results.columns, &results.error_reasons));
+    if !is_whole || !all_fit {
         return Err(AuditFailure::ForeignResults);
     }
     let clusters = dense(results.rows.iter().map(|row| row.cluster));
@@ -56,7 +59,8 @@ pub fn trial_report(
             total: results.rows.len(),
             mixed_clusters: (kind == TrialKind::Dataset).then_some(tested.mixed.len()),
             repeated: (kind != TrialKind::Dataset).then(|| unit_count - tested.units.len()),
-            excluded: tested.excluded(),
+            excluded: tested.named(),
+            exclusions: exclusions::count(&results, tested.excluded().map(|(_, error)| error)),
         },
         methods,
         blind: results.blind.clone(),
@@ -154,25 +158,31 @@ impl TestedSamples<'_> {
         }))
     }
 
-    /// The texts without a score, each once. The orders of a shard are one.
-    fn excluded(&self) -> Vec<TrialExclusion> {
-        let labels: HashSet<&str> = self.results.listed().map(|(_, column)| &*column.method.label).collect();
+    /// What has no score, by row and error. The orders of a shard, which follow each other, are one.
+    fn excluded(&self) -> impl Iterator<Item = (usize, RowError)> {
         let places = self.request.layout.places();
-        let mut excluded: Vec<TrialExclusion> = Vec::new();
-        for (row, sample) in self.results.rows.iter().enumerate() {
-            let is_listed = |label: &Option<Arc<str>>| label.as_ref().is_none_or(|label| labels.contains(&**label));
-            for error in sample.errors.iter().filter(|error| is_listed(&error.label)) {
-                excluded.push(TrialExclusion {
-                    pointer: places.pointer(row),
-                    id: sample.id.clone(),
-                    label: error.label.clone(),
-                    code: error.code.clone(),
-                });
+        let (mut last, mut pointer, mut known) = (None, String::new(), HashSet::new());
+        let is_new = move |(row, error): &(usize, RowError)| {
+            if last.replace(*row) != Some(*row) {
+                let this = places.pointer(*row);
+                if this != pointer {
+                    known.clear();
+                }
+                pointer = this;
             }
-        }
-        let mut known = HashSet::new();
-        excluded.retain(|one| known.insert((one.pointer.clone(), one.label.clone(), one.code.clone())));
-        excluded
+            known.insert(label_and_code(self.results, *error))
+        };
+        listed_errors(self.results).filter(is_new)
+    }
+
+    /// The first of them.
+    fn named(&self) -> Vec<TrialExclusion> {
+        let places = self.request.layout.places();
+        let named = self.excluded().take(MAX_NAMED).map(|(row, error)| {
+            let (label, code) = label_and_code(self.results, error);
+            TrialExclusion { pointer: places.pointer(row), id: self.results.rows[row].id.clone(), label, code }
+        });
+        named.collect()
     }
 }
 

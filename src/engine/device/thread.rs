@@ -160,7 +160,7 @@ impl<'a> Device<'a> {
         let shared = self.shared;
         let started = Instant::now();
         for pass in &batch {
-            pass.note_wait(started, &shared.metrics);
+            pass.begin(started, &shared.metrics);
         }
         let mut parts = vec![batch];
         while let Some(part) = parts.pop() {

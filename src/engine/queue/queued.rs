@@ -76,8 +76,9 @@ impl QueuedPass {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// Notes how long it waited for its forward pass.
-    pub(in crate::engine) fn note_wait(&self, now: Instant, metrics: &EngineMetrics) {
+    /// Notes that its forward pass begins, and how long it waited.
+    pub(in crate::engine) fn begin(&self, now: Instant, metrics: &EngineMetrics) {
+        self.pass.begin(now);
         let waited = now.saturating_duration_since(self.admitted);
         metrics.queue_seconds.get(self.permit.class()).record(waited);
     }

@@ -11,6 +11,7 @@ mod tests;
 pub use cache::SubstitutionCache;
 pub use substitution::GeneratedNeighbor;
 
+use super::workers::TextWork;
 use super::{Scorer, ScorerError, TextError};
 use crate::engine::{Class, Refusal, Request};
 use crate::methods::MAX_NEIGHBORS;
@@ -81,7 +82,8 @@ impl Scorer {
             let step = before.get(&text).map_or_else(|| prepare(&model, &text), Preparation::Known);
             (text, step)
         };
-        let begun = self.workers.map(class, texts, begin).await?;
+        let work = TextWork::new(class, texts.iter().map(|text| text.len()).sum());
+        let begun = self.workers.map(work, texts, begin).await?;
         let mut filled = self.fill(mask_model, &words, &begun, class, deadline).await?.into_iter();
         let with_answers = |(text, step): (Arc<str>, Preparation)| {
             let filled: Vec<Filled> = filled.by_ref().take(step.sites().len()).collect();
@@ -98,7 +100,7 @@ impl Scorer {
                 generated(&words, &text, &ranked, count, (ranked.passes, 0))
             }
         };
-        Ok(repeated(self.workers.map(class, parts, finish).await?, &places))
+        Ok(repeated(self.workers.map(work, parts, finish).await?, &places))
     }
 
     /// Fills the masked positions of all new texts, one after another.
