@@ -1,62 +1,12 @@
-//! Who gets in, what belongs to whom, and how much a key allows.
+//! Who gets in, what is recorded of it, and how much a key allows.
 
-use crate::common::app::App;
 use crate::common::client::{Client, send};
-use pdr_audit::access::{KeyEntry, KeyFile, KeyLimits, KeyScope, Secret};
+use crate::common::keys::{Keys, SCORING};
+use pdr_audit::access::{KeyLimits, KeyScope};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::Path;
-use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
-
-const SCORING: &[KeyScope] = &[KeyScope::Score, KeyScope::Audit];
-
-/// A file of keys, and the service that reads it.
-struct Keys {
-    directory: TempDir,
-    file: KeyFile,
-}
-
-impl Keys {
-    fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap(), file: KeyFile::default() }
-    }
-
-    fn path(&self) -> std::path::PathBuf {
-        self.directory.path().join("keys.toml")
-    }
-
-    /// Adds a key and writes the file; its secret.
-    fn add(&mut self, name: &str, scopes: &[KeyScope], limits: KeyLimits) -> String {
-        let secret = Secret::generate().unwrap();
-        let digest = secret.digest();
-        self.file.keys.push(KeyEntry {
-            id: digest.key_id(),
-            name: name.to_owned(),
-            digest,
-            scopes: scopes.to_vec(),
-            created: OffsetDateTime::now_utc(),
-            expires: None,
-            tokens_per_minute: limits.tokens_per_minute,
-            requests: limits.requests,
-        });
-        self.write();
-        secret.reveal().to_owned()
-    }
-
-    fn write(&self) {
-        self.file.write(&self.path()).unwrap();
-    }
-
-    async fn app(&self) -> App {
-        let (keys, record) = (self.path(), self.directory.path().join("access.ndjson"));
-        App::with(|settings| {
-            settings.auth.keys = Some(keys);
-            settings.auth.record = Some(record);
-        })
-        .await
-    }
-}
 
 fn text(number: usize) -> Value {
     json!({ "inputs": format!("Text number {number} of a client."), "methods": ["loss"] })
@@ -136,54 +86,6 @@ async fn no_route_is_left_open() {
     ] {
         send(app.request(method, path).bearer_auth(&auditor)).await.problem(403);
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_belongs_to_another_key_is_not_there() {
-    let mut keys = Keys::new();
-    let [alice, bob] = ["alice", "bob"].map(|name| keys.add(name, SCORING, KeyLimits::default()));
-    let admin = keys.add("root", &[KeyScope::Admin, KeyScope::Audit], KeyLimits::default());
-    let app = keys.app().await;
-    let [alice, bob, admin] = [alice, bob, admin].map(|key| app.with_key(&key));
-    let audit = alice.audit(&json!({ "samples": samples(), "methods": ["loss"], "control": null })).await.ok();
-    assert_eq!(audit["status"], "succeeded", "{audit}");
-    let path = format!("/v1/audits/{}", id(&audit));
-    assert_eq!(alice.get(&path).await.status, 200);
-    for path in
-        [path.clone(), format!("{path}/scores"), format!("{path}/events"), format!("{path}/compare/{}", id(&audit))]
-    {
-        bob.get(&path).await.problem(404);
-    }
-    bob.delete(&path).await.problem(404);
-    bob.post(&format!("{path}/cancel"), &json!({})).await.problem(404);
-    assert_eq!(bob.get("/v1/audits").await.ok()["audits"], json!([]));
-    assert_eq!(admin.get("/v1/audits").await.ok()["audits"][0]["id"], audit["id"]);
-    assert_eq!(admin.get(&path).await.ok()["id"], audit["id"]);
-
-    let lines: String = samples().as_array().unwrap().iter().map(|sample| format!("{sample}\n")).collect();
-    let upload = async |client: &Client| {
-        client.post_bytes("/v1/datasets", Some("application/x-ndjson"), lines.clone().into_bytes()).await.json()
-    };
-    let dataset = upload(&alice).await;
-    let place = format!("/v1/datasets/{}", id(&dataset));
-    assert_eq!(alice.get(&place).await.status, 200);
-    bob.get(&place).await.problem(404);
-    bob.delete(&place).await.problem(404);
-    bob.post("/v1/audits", &json!({ "dataset": dataset["id"], "methods": ["loss"] })).await.problem(404);
-    // The same content is another dataset, and deleting it takes nothing from anybody.
-    assert_eq!(upload(&bob).await["id"], dataset["id"]);
-    assert_eq!(bob.delete(&place).await.status, 204);
-    assert_eq!((bob.get(&place).await.status, alice.get(&place).await.status), (404, 200));
-
-    let known: Vec<Value> = (0..20).map(|number| json!({ "text": format!("Known text {number}.") })).collect();
-    let body = json!({ "samples": known, "methods": ["loss"] });
-    let request = alice.request(Method::POST, "/v1/calibrations").header("prefer", "wait=60").json(&body);
-    let calibration = send(request).await.ok();
-    let scored = json!({ "inputs": "a text", "methods": ["loss"], "calibration": calibration["id"] });
-    bob.post("/v1/score", &scored).await.problem(404);
-    bob.post("/v1/audits", &json!({ "samples": samples(), "methods": ["loss"], "calibration": calibration["id"] }))
-        .await
-        .problem(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,13 +23,17 @@ mod dispatch;
 #[cfg(unix)]
 mod durable;
 mod errors;
+mod faults;
 mod files;
 #[cfg(unix)]
 mod finetunes;
 mod goldens;
 mod gradients;
+#[cfg(unix)]
+mod hangup;
 mod hub;
 mod invariance;
+mod large_answers;
 mod limits;
 mod mamba;
 #[cfg(unix)]
@@ -40,6 +44,7 @@ mod meta;
 mod neighbors;
 mod numerics_stamp;
 mod openapi;
+mod ownership;
 mod paper;
 mod parity;
 #[cfg(target_os = "linux")]

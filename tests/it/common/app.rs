@@ -7,6 +7,7 @@ use pdr_audit::app::{EntryControl, ServiceJobs, start_scorer};
 use pdr_audit::config::{self, DeviceChoice, Dtype, LoadPolicy, ModelSettings, ModelSource, Settings};
 use pdr_audit::engine::Engine;
 use pdr_audit::hub::{Hub, HubError};
+use pdr_audit::scorer::Scorer;
 use pdr_audit::server::{ConnectionLimits, Listener};
 use pdr_audit::store::Store;
 use pdr_audit::telemetry::MetricsExporter;
@@ -74,8 +75,14 @@ impl App {
 
     /// The same over another Hub.
     pub async fn over_hub(settings: &Settings, hub: Result<Hub, HubError>) -> Self {
+        // The engine counts into the recorder that is there when it starts.
+        MetricsExporter::install().unwrap();
+        Self::over_scorer(settings, start_scorer(settings, hub, None).unwrap()).await
+    }
+
+    /// The same over a scorer that was started otherwise.
+    pub async fn over_scorer(settings: &Settings, scorer: Scorer) -> Self {
         let metrics = MetricsExporter::install().unwrap();
-        let scorer = start_scorer(settings, hub, None).unwrap();
         let engine = scorer.engine().clone();
         let store = Store::open(settings.store.url.as_ref()).await.unwrap();
         store.limit_memory(settings.store.memory.as_u64()).await.unwrap();

@@ -6,7 +6,9 @@ pub mod client;
 pub mod goldens;
 pub mod gpt2;
 pub mod hub_server;
+pub mod keys;
 #[cfg(target_os = "linux")]
 pub mod resident;
 #[cfg(unix)]
 pub mod service;
+pub mod tampered;

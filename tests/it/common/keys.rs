@@ -1,0 +1,63 @@
+//! A file of keys, and the service that asks for one of them.
+
+use super::app::App;
+use pdr_audit::access::{KeyEntry, KeyFile, KeyLimits, KeyScope, Secret};
+use std::path::PathBuf;
+use tempfile::TempDir;
+use time::OffsetDateTime;
+
+/// What a client needs that scores texts and submits jobs.
+pub const SCORING: &[KeyScope] = &[KeyScope::Score, KeyScope::Audit];
+
+/// A file of keys in a directory of its own.
+pub struct Keys {
+    pub directory: TempDir,
+    pub file: KeyFile,
+}
+
+impl Keys {
+    pub fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap(), file: KeyFile::default() }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join("keys.toml")
+    }
+
+    /// Where requests are recorded.
+    pub fn record(&self) -> PathBuf {
+        self.directory.path().join("access.ndjson")
+    }
+
+    /// Adds a key and writes the file; its secret.
+    pub fn add(&mut self, name: &str, scopes: &[KeyScope], limits: KeyLimits) -> String {
+        let secret = Secret::generate().unwrap();
+        let digest = secret.digest();
+        self.file.keys.push(KeyEntry {
+            id: digest.key_id(),
+            name: name.to_owned(),
+            digest,
+            scopes: scopes.to_vec(),
+            created: OffsetDateTime::now_utc(),
+            expires: None,
+            tokens_per_minute: limits.tokens_per_minute,
+            requests: limits.requests,
+        });
+        self.write();
+        secret.reveal().to_owned()
+    }
+
+    pub fn write(&self) {
+        self.file.write(&self.path()).unwrap();
+    }
+
+    /// The service that reads the file, with a record.
+    pub async fn app(&self) -> App {
+        let (keys, record) = (self.path(), self.record());
+        App::with(|settings| {
+            settings.auth.keys = Some(keys);
+            settings.auth.record = Some(record);
+        })
+        .await
+    }
+}
