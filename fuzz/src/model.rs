@@ -1,0 +1,63 @@
+//! A model from files in memory: opened, loaded and run, as the service does.
+
+use crate::goldens::Files;
+use pdr_audit::config::{DeviceChoice, Dtype};
+use pdr_audit::models::LoadedModel;
+use pdr_audit::models::device::ComputeDevice;
+use pdr_audit::models::files::ModelFiles;
+use pdr_audit::models::masked::{Candidates, MaskedPosition};
+use pdr_audit::pool::{Declaration, LocatedFiles, Model, OpenError, Origin};
+use std::sync::{Arc, OnceLock};
+
+/// Opens and loads a model, and runs a text of two tokens through it.
+///
+/// # Errors
+/// [`OpenError`] naming what is wrong with the files.
+///
+/// # Panics
+/// If the model gives another number of statistics than there are tokens, or an error says nothing.
+pub fn open_and_run(files: Files) -> Result<(), OpenError> {
+    let result = run(ModelFiles::Memory(files.into()));
+    if let Err(error) = &result {
+        assert!(!error.to_string().is_empty(), "{error:?}");
+    }
+    result
+}
+
+fn run(files: ModelFiles) -> Result<(), OpenError> {
+    let declaration = Declaration {
+        id: "fuzzed".to_owned(),
+        origin: Origin::Files(files.clone()),
+        dtype: Dtype::Auto,
+        reference: None,
+        eager: false,
+        pinned: false,
+        devices: vec![0],
+    };
+    let model = Model::open(&declaration, LocatedFiles { files, commit: None }, devices(), None)?;
+    let loaded = (model.load)(0)?;
+    if model.vocab_size < 2 || model.longest < 2 {
+        return Ok(());
+    }
+    match loaded {
+        LoadedModel::Causal(network) => {
+            let stats = network.token_stats(&[&[0, 1]])?;
+            assert_eq!(stats.iter().map(Vec::len).collect::<Vec<_>>(), [1]);
+        }
+        LoadedModel::Masked(network) => {
+            let candidates = Candidates { mask: 0, allowed: [true].into(), best: 1 };
+            let masked = MaskedPosition { ids: [0, 1].into(), position: 1, candidates: candidates.into() };
+            assert_eq!(network.fill(&[&masked])?.len(), 1);
+        }
+    }
+    Ok(())
+}
+
+/// The CPU, with one thread.
+fn devices() -> &'static Arc<[ComputeDevice]> {
+    static DEVICES: OnceLock<Arc<[ComputeDevice]>> = OnceLock::new();
+    DEVICES.get_or_init(|| {
+        let cpu = ComputeDevice::open(DeviceChoice::Cpu).expect("the CPU is there");
+        [cpu.with_threads(1)].into()
+    })
+}
