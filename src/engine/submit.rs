@@ -1,14 +1,15 @@
 //! The way of a request into the queue.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::caller::Caller;
+use super::class::Class;
 use super::error::{EngineError, Refusal};
 use super::handle::Engine;
 use super::metrics::{RequestGuard, RequestOutcome};
 use super::pending::{PendingRequest, before};
-use super::queue::{Closed, Holder, NotAdmitted, Permit, QueuedPass, judge_time, time_ahead};
+use super::queue::{Closed, Holder, NotAdmitted, Permit, QueuedPass, busy, judge_time, time_ahead};
 use super::rate::time_for;
 use super::record::ModelRecord;
 use super::request::{Pass, Request};
@@ -63,6 +64,28 @@ impl Engine {
             |(pass, permit)| QueuedPass::new(pass, Arc::clone(&model), number, permit, deadline, reply.clone());
         shared.push(class, &lane, &model.devices, open.into_iter().zip(permits).map(queued).collect());
         Ok(pending)
+    }
+
+    /// Refuses what would be refused for lack of room or of time now, if it had so many tokens in so many sequences: then they need
+    /// not be made. What an interactive request is allowed at most is expected to fit. Nothing is taken of the queue.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`]
+    pub fn expect_room(&self, request: &Request, tokens: usize, sequences: usize) -> Result<(), Refusal> {
+        let shared = self.shared();
+        let (tokens, is_room) = shared.gate.expect_room(&request.caller, tokens);
+        let judged = judge_wait(shared, request, tokens, sequences);
+        match judged {
+            Err(refusal @ Refusal::Busy { .. }) => Err(refusal),
+            Ok(ahead) if !is_room => Err(busy(ahead)),
+            // What is wrong for good is said of the request itself.
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Counts a request that ends with this refusal before it is submitted.
+    pub fn count_refusal(&self, class: Class, refusal: &Refusal) {
+        RequestGuard::new(Arc::clone(&self.shared().metrics), class).settle(RequestOutcome::from(refusal));
     }
 
     /// Feeds the request into its class's window one pass at a time, as room comes up, and returns when all of it is
@@ -156,25 +179,32 @@ fn admit(shared: &Shared, request: &Request, checked: &Checked) -> Result<Vec<Pe
     let Some(holder) = checked.holder() else { return Ok(Vec::new()) };
     let lengths: Vec<usize> = checked.open.iter().map(|pass| pass.input().tokens()).collect();
     let tokens = lengths.iter().sum();
+    // First what no retry would change, then what one might.
+    shared.gate.judge_size(request.class, &request.caller, tokens)?;
+    let ahead = judge_wait(shared, request, tokens, lengths.len())?;
+    let permits = shared.gate.admit(request.class, &holder, &lengths, ahead);
+    permits.map_err(|error| match error {
+        NotAdmitted::Full(refusal) => refusal,
+        NotAdmitted::Closed => shared.why_it_refuses(),
+    })
+}
+
+/// Whether so many tokens in so many sequences can be done in the time that the request has; the estimated time of what is queued
+/// before them.
+fn judge_wait(shared: &Shared, request: &Request, tokens: usize, sequences: usize) -> Result<Duration, Refusal> {
     let now = Instant::now();
     let unknown = || Refusal::UnknownModel(request.model.clone());
     let speed = shared.speed_for(&request.model, now).ok_or_else(unknown)?;
     let available = request.deadline.map(|end| end.saturating_duration_since(now));
-    // First what no retry would change, then what one might.
-    shared.gate.judge_size(request.class, &request.caller, tokens)?;
     // One sequence runs on one device.
-    let width = speed.width.min(lengths.len());
+    let width = speed.width.min(sequences);
     let alone = time_for(tokens, speed.rate.map(|rate| rate * width as f64));
     let part = shared.gate.part_ahead(request.class, &request.caller, tokens);
     let all = time_ahead(request.class, &speed.queues);
     // The longest time there is has no whole as a number of seconds.
     let ahead = if part < 1.0 { all.mul_f64(part) } else { all };
     judge_time(available, alone, ahead)?;
-    let permits = shared.gate.admit(request.class, &holder, &lengths, ahead);
-    permits.map_err(|error| match error {
-        NotAdmitted::Full(refusal) => refusal,
-        NotAdmitted::Closed => shared.why_it_refuses(),
-    })
+    Ok(ahead)
 }
 
 impl Checked {

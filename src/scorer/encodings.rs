@@ -43,13 +43,22 @@ impl Encodings {
         }
     }
 
+    /// Whether the text was tokenized for the model lately.
+    pub fn knows(&self, model: &Model, text: &str) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.contains_key(&self.key(model, text)))
+    }
+
+    fn key(&self, model: &Model, text: &str) -> EncodingKey {
+        (self.caller.cache_key(&model.tokenizer_digest), Sha256::digest(text).into())
+    }
+
     /// The text in the model's ids.
     ///
     /// # Errors
     /// Where the tokenizer has no token for a part of it.
     pub fn encode(&self, model: &Model, text: &str) -> Result<Arc<Encoded>, TokenizerError> {
         let Some(cache) = &self.cache else { return model.tokenizer.encode(text).map(Arc::new) };
-        let key = (self.caller.cache_key(&model.tokenizer_digest), Sha256::digest(text).into());
+        let key = self.key(model, text);
         if let Some(known) = cache.get(&key) {
             return Ok(known);
         }

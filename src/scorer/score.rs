@@ -13,6 +13,9 @@ use crate::telemetry::names;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// More bytes than a token of ordinary text has on average: what is expected of a text by its bytes is less than it has.
+const MOST_BYTES_OF_A_TOKEN: usize = 8;
+
 impl Scorer {
     /// Scores all inputs as one interactive request, admitted whole or not at all.
     ///
@@ -52,6 +55,8 @@ impl Scorer {
         let of_neighbors = |input: &Input| input.neighbors.iter().flatten().map(String::len).sum::<usize>();
         let bytes = inputs.iter().map(|input| input.text.len() + of_neighbors(input)).sum();
         let work = TextWork::new(class, bytes);
+        let inputs =
+            if class == Class::Interactive { self.expect_room(bound, inputs, deadline).await? } else { inputs };
         let mut prepared = self.workers.map(work, inputs, move |input| Prepared::new(input, &for_text)).await?;
         check_answer(bound, texts, prepared.iter().map(|text| text.ids.len()).sum())?;
         let mut cost = Usage::default();
@@ -71,6 +76,39 @@ impl Scorer {
         let mut times = ScoringTimes { tokenize: arrived.elapsed(), ..ScoringTimes::default() };
         let cost = self.run(requests, class, cost, &mut times).await?;
         self.finish(bound, texts, work, cost, times).await
+    }
+
+    /// The inputs, unless there is no room for them by a low estimate from their bytes: to be refused must not cost the time of
+    /// tokenizing. A text that was tokenized lately needs no room, since its statistics may be in the cache.
+    async fn expect_room(
+        &self,
+        bound: &Arc<Bound>,
+        inputs: Vec<Input>,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<Input>, ScorerError> {
+        let model = Arc::clone(&bound.models[0]);
+        let request = Request::new(model.id(), Arc::clone(&model.identity), Class::Interactive, deadline);
+        let request = request.asked_by(&self.caller);
+        let bytes = inputs.iter().map(|input| input.text.len()).sum::<usize>();
+        if self.engine.expect_room(&request, bytes / MOST_BYTES_OF_A_TOKEN, inputs.len()).is_ok() {
+            return Ok(inputs);
+        }
+        let encodings = self.encodings.clone();
+        let count = move || {
+            let new: Vec<usize> = inputs
+                .iter()
+                .filter(|input| !encodings.knows(&model, &input.text))
+                .map(|input| input.text.len())
+                .collect();
+            (inputs, new)
+        };
+        let (inputs, new) = self.workers.run(count).await?;
+        if !new.is_empty() {
+            let tokens = new.iter().sum::<usize>() / MOST_BYTES_OF_A_TOKEN;
+            let expected = self.engine.expect_room(&request, tokens, new.len());
+            expected.inspect_err(|refusal| self.engine.count_refusal(Class::Interactive, refusal))?;
+        }
+        Ok(inputs)
     }
 
     /// The neighbours of every text by every generator of the methods; adds what they cost. None are made of a text that

@@ -288,6 +288,37 @@ async fn who_waits_for_a_slow_model_hears_of_the_deadline_and_others_are_served(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_refuses_new_texts_before_they_are_tokenized_and_answers_known_ones() {
+    let tokens = {
+        let app = tampered(|_| {}, vec![(TINY, sound())]).await;
+        let usage = app.score(&request(&marked(20))).await["usage"].clone();
+        usage["tokens"].as_u64().unwrap() as usize
+    };
+    let latch = Latch::new();
+    // Room for those texts, and one token before each and after it.
+    let app =
+        tampered(|settings| settings.engine.max_queue_tokens = Some(tokens + 40), vec![(TINY, latch.before_marked())]);
+    let app = app.await;
+    let known = texts(20);
+    for half in known.chunks(10) {
+        app.score(&request(half)).await;
+    }
+    let (client, body) = (Client::clone(&app), request(&marked(20)));
+    let held = tokio::spawn(async move { client.post("/v1/score", &body).await });
+    latch.reached().await;
+    // As many new ones would be refused for good, as more than the queue takes, if they were counted: 413.
+    let new: Vec<String> = texts(60).split_off(20);
+    let refused = app.post("/v1/score", &request(&new)).await;
+    assert!(!refused.header("retry-after").is_empty());
+    refused.problem(503);
+    let answer = app.score(&request(&known)).await;
+    assert_eq!((&answer["usage"]["cached_passes"], &answer["usage"]["forward_passes"]), (&json!(20), &json!(0)));
+    latch.open();
+    held.await.unwrap().ok();
+    app.post("/v1/score", &request(&new)).await.problem(413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lost_device_is_said_to_everybody_and_nobody_waits_for_it() {
     let lost = Arc::new(|batch: &Batch| match batch.has_mark() {
         true => Err(ModelError::Device(SECRET.to_owned())),

@@ -56,7 +56,7 @@ pub(in crate::engine) fn judge_time(
 }
 
 /// The refusal of a request for which there may be room after about `wait`.
-fn busy(wait: Duration) -> Refusal {
+pub(in crate::engine) fn busy(wait: Duration) -> Refusal {
     let (least, most) = RETRY_SECONDS;
     let seconds = wait.as_secs().saturating_add(1).clamp(least, most);
     Refusal::Busy { retry_after: Duration::from_secs(seconds) }
@@ -257,6 +257,16 @@ impl Gate {
             return Err(Refusal::TooLarge { limit, allowed, requested });
         }
         Ok(())
+    }
+
+    /// What a caller may queue at most of so many interactive tokens, and whether there is room for that now. A closed gate says so
+    /// when somebody comes.
+    pub(in crate::engine) fn expect_room(&self, caller: &Caller, tokens: usize) -> (usize, bool) {
+        let window = &self.interactive;
+        let share = window.share(caller);
+        let (tokens, queued) = (tokens.min(share), window.by_caller().get(caller.name()).copied().unwrap_or(0));
+        let is_room = window.permits.available_permits() >= tokens && queued + tokens <= share;
+        (tokens, is_room || self.is_closed())
     }
 
     /// The part of what is queued that runs before so many more tokens of a caller: with others it takes turns, so that it waits for as

@@ -6,7 +6,7 @@ mod formation;
 mod queued;
 mod waiting;
 
-pub(super) use admission::{Closed, Gate, Holder, NotAdmitted, Permit, judge_time, time_ahead};
+pub(super) use admission::{Closed, Gate, Holder, NotAdmitted, Permit, busy, judge_time, time_ahead};
 #[cfg(test)]
 pub(super) use formation::{LOOK_AHEAD, PATIENCE, form, leader};
 pub(super) use formation::{Turn, halve};

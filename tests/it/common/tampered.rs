@@ -81,7 +81,8 @@ pub async fn tampered(change: impl FnOnce(&mut Settings), models: Vec<(&'static 
     for (device, id) in ids.into_iter().enumerate() {
         pool.add(declaration(id, device)).unwrap();
     }
-    let options = EngineOptions { max_queue_tokens: 1 << 20, cache_bytes: 1 << 20, disk_cache: None };
+    let max_queue_tokens = settings.engine.max_queue_tokens.unwrap_or(1 << 20);
+    let options = EngineOptions { max_queue_tokens, cache_bytes: 1 << 20, disk_cache: None };
     let engine = Engine::start(pool, slots, options).unwrap();
     let (workers, longest) = (Workers::new(1).unwrap(), settings.limits.text.as_u64());
     let scorer = Scorer::new(engine, Vec::new(), workers, 1 << 20, longest);
