@@ -10,7 +10,7 @@ mod service;
 pub use goldens::{Golden, goldens};
 pub use memory::bound_memory;
 pub use model::open_and_run;
-pub use panics::allow_panics_of_tokenizers;
+pub use panics::allow_panics_of;
 pub use service::{Answer, Service, service};
 
 /// The first byte, which chooses what is done with the rest.

@@ -5,9 +5,9 @@ use super::error::ReadError;
 use super::input::InputFile;
 use super::place::RecordPlace;
 use super::record::{Fields, Record};
+use crate::telemetry::caught;
 use bytes::Bytes;
-use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::record::reader::RowIter;
 use parquet::record::{Field, Row};
 use serde_json::{Number, Value};
@@ -23,13 +23,12 @@ pub fn read(
     mut input: InputFile,
     columns: &ColumnNames,
 ) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, ReadError> {
-    let unfit = |error: ParquetError| ReadError::Unfit(format!("not a Parquet file that can be read: {error}"));
     let reader: Box<dyn FileReader> = match input.plain_file() {
-        Some(path) => Box::new(SerializedFileReader::new(File::open(path)?).map_err(unfit)?),
+        Some(path) => Box::new(open(File::open(path)?)?),
         None => {
             let mut bytes = Vec::new();
             input.read_to_end(&mut bytes)?;
-            Box::new(SerializedFileReader::new(Bytes::from(bytes)).map_err(unfit)?)
+            Box::new(open(Bytes::from(bytes))?)
         }
     };
     let metadata = reader.metadata().file_metadata();
@@ -38,15 +37,38 @@ pub fn read(
     let all = || names.iter().map(String::as_str);
     columns.check(known, all).map_err(ReadError::Unfit)?;
     let rows = u64::try_from(metadata.num_rows()).unwrap_or(0).max(1);
-    Ok(RowIter::from_file_into(reader).zip(1..).map(move |(row, number)| {
+    Ok(TableRows { rows: Some(RowIter::from_file_into(reader)) }.zip(1..).map(move |(row, number)| {
         let place = RecordPlace::Row(number);
-        let row = row.map_err(|error| ReadError::Broken { place, fault: error.to_string() })?;
+        let fields = row.map_err(|fault| ReadError::Broken { place, fault })?;
         // As if every row took an equal part of the file.
         let position = input
             .size()
             .map_or_else(|| input.counter().load(Relaxed), |size| (size as f64 * number as f64 / rows as f64) as u64);
-        Ok(Record { place, position, fields: Ok(fields(&row)) })
+        Ok(Record { place, position, fields: Ok(fields) })
     }))
+}
+
+fn open<R: ChunkReader + 'static>(file: R) -> Result<SerializedFileReader<R>, ReadError> {
+    let opened = caught(|| SerializedFileReader::new(file).map_err(|error| error.to_string())).flatten();
+    opened.map_err(|fault| ReadError::Unfit(format!("not a Parquet file that can be read: {fault}")))
+}
+
+/// The rows of a table, or why one cannot be read. The library panics on some damaged files; nothing is read after that.
+struct TableRows {
+    rows: Option<RowIter<'static>>,
+}
+
+impl Iterator for TableRows {
+    type Item = Result<Fields, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rows = self.rows.as_mut()?;
+        let read = caught(|| rows.next().map(|row| row.map(|row| fields(&row)).map_err(|error| error.to_string())));
+        read.unwrap_or_else(|panic| {
+            self.rows = None;
+            Some(Err(format!("the library that reads Parquet failed: {panic}")))
+        })
+    }
 }
 
 fn fields(row: &Row) -> Fields {
@@ -75,5 +97,27 @@ fn value(field: &Field) -> Value {
         Field::Group(row) => Value::Object(fields(row)),
         Field::ListInternal(list) => list.elements().iter().map(value).collect(),
         other => other.to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::samples::{InputFile, ReadOptions, records};
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use std::io::Cursor;
+
+    /// Found by fuzzing: the library panics where a column begins before its file.
+    const NEGATIVE_START: &str = "UEFSMRUAFSgVKCwVBBUAFQYVBgAABwAAAG9uZSB0d28FAAAAAXRocmVlFQAVCix0aHIBAAAAAAAAAAAAAAAAAAAAFQIZPEgGc2No\
+    ZW1hFQQAFQwlABgEdGV4dCUAABUEJQAYBWxhYmVsABYEGRwZLCYIHBUMGRUAGRgEdGV4dBUAFgQWShZKJiMAACZSHBUEGRUAGRgF\
+    bGFiZWwVABYEFkIWQiZSAAAWjAEWBAAAbAAAAFBBUjE=";
+
+    #[test]
+    fn a_file_that_the_library_panics_on_has_a_fault() {
+        let bytes = STANDARD.decode(NEGATIVE_START).unwrap();
+        let input = InputFile::from_reader(Cursor::new(bytes), "").unwrap();
+        let read: Vec<_> = records(input, &ReadOptions::default()).unwrap().collect();
+        let fault = read.last().unwrap().as_ref().unwrap_err().to_string();
+        assert!(fault.contains("the library that reads Parquet failed: column start"), "{fault}");
     }
 }

@@ -13,7 +13,7 @@ mod panics;
 #[cfg(test)]
 mod tests;
 
-pub use panics::panic_message;
+pub use panics::{caught, panic_message};
 
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};

@@ -1,12 +1,22 @@
 //! What panics say.
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The message of a panic that was caught.
 #[must_use]
 pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+/// What a call of a library gives that panics on some of what others have written, where it should return an error; or the
+/// message of its panic. Nothing that the call was writing to may be used after a panic.
+///
+/// # Errors
+/// The message of a panic.
+pub fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| panic_message(&*panic).to_owned())
 }
 
 #[cfg(test)]
