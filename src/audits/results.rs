@@ -157,7 +157,7 @@ impl SampleScores {
     /// Puts the scores of a text in their columns.
     ///
     /// # Errors
-    /// As [`ErrorReasons::row_errors`].
+    /// [`AuditFailure::ForeignResults`] where an error is of a method that has no column.
     pub fn keep(
         &mut self,
         result: TextResult,
