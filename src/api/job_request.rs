@@ -5,7 +5,7 @@ use super::check::{self, RequestFaults};
 use super::prefer;
 use super::problem::{Kind, Problem};
 use crate::audits::MAX_SAMPLES;
-use crate::datasets::{DatasetError, Sample, SubmittedSamples, columns_error};
+use crate::datasets::{DatasetError, Sample, SubmittedSamples};
 use crate::jobs::{JobError, JobKind, JobSnapshot, JobSubject, Jobs};
 use crate::store::DatasetRow;
 use crate::wire::{List, Object, Shaped, TooMany, counted};
@@ -61,7 +61,7 @@ pub fn submitted(
         if let Some(error) = sample.label_error() {
             faults.push(format!("/samples/{index}/label"), error);
         }
-        if let Some(error) = columns_error(&sample.columns) {
+        if let Some(error) = sample.columns.fault() {
             faults.push(format!("/samples/{index}/columns"), error);
         }
     }

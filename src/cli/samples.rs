@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 /// Where the file cannot be read, a record is no sample, or the samples do not make an audit.
 pub fn read(args: &InputArgs, options: &ReadOptions) -> Result<Vec<(RecordPlace, FileSample)>> {
     let samples = read_all(args, options)?;
-    let totals = SampleTotals::count(samples.iter().map(|(_, read)| &read.sample));
+    let totals = SampleTotals::count(samples.iter().map(|(_, read)| &read.sample))?;
     match totals.audit_fault(|number| samples[number].0.to_string()) {
         Some(fault) => bail!("{}: {fault}", args.file.display()),
         None => Ok(samples),

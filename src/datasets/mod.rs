@@ -2,6 +2,7 @@
 //!
 //! Samples are written and read a block at a time, so that no more than a block of texts is in memory.
 
+mod column_text;
 mod error;
 mod sample;
 mod sample_blocks;
@@ -9,8 +10,9 @@ mod submitted;
 mod totals;
 mod writer;
 
+pub use column_text::{ColumnText, ExtraColumns};
 pub use error::DatasetError;
-pub use sample::{ExtraColumns, Label, MAX_GROUPS, Sample, SampleId, columns_error};
+pub use sample::{Label, MAX_GROUPS, Sample, SampleId};
 pub use sample_blocks::SampleBlocks;
 pub use submitted::SubmittedSamples;
 pub use totals::SampleTotals;

@@ -1,10 +1,10 @@
 //! One text of a dataset or a job, as HTTP requests and files give it and as it is stored.
 
+use super::column_text::ColumnText;
 use crate::methods::MAX_NEIGHBORS;
 use crate::wire::at_most;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
 use serde_untagged::UntaggedEnumVisitor;
 use std::fmt;
 use std::str::FromStr;
@@ -15,12 +15,6 @@ const LABELS: &str = "0 or 1, true or false, \"member\" or \"non-member\"";
 
 /// The most groups of an audit.
 pub const MAX_GROUPS: usize = 256;
-
-/// The most bytes, as JSON, of what comes along with a sample.
-const MAX_COLUMN_BYTES: usize = 64 << 10;
-
-/// What comes along with a sample, by name.
-pub type ExtraColumns = Map<String, Value>;
 
 /// One text, labelled or not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -53,9 +47,9 @@ pub struct Sample {
     #[schema(min_items = 1)]
     pub neighbors: Option<Vec<String>>,
     /// Anything else, by name; it comes back with the scores. At most 64 KiB.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schema(value_type = std::collections::BTreeMap<String, Value>, required = false)]
-    pub columns: ExtraColumns,
+    #[serde(default, skip_serializing_if = "ColumnText::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, required = false)]
+    pub columns: ColumnText,
 }
 
 /// The name that a client gives a text. It is returned as it was given: an integer stays an integer.
@@ -109,15 +103,6 @@ impl Sample {
         let label = self.label.filter(|label| label.is_member().is_none())?;
         Some(format!("the label is {}; it must be {LABELS}", label.0))
     }
-}
-
-/// What is wrong with what comes along with a sample, in words.
-#[must_use]
-pub fn columns_error(columns: &ExtraColumns) -> Option<String> {
-    // What was read as JSON can be written as JSON; an empty object takes two bytes.
-    let bytes = if columns.is_empty() { 2 } else { serde_json::to_vec(columns).map_or(usize::MAX, |json| json.len()) };
-    (bytes > MAX_COLUMN_BYTES)
-        .then(|| format!("the other columns take {bytes} bytes as JSON; the limit is {MAX_COLUMN_BYTES}"))
 }
 
 impl fmt::Display for SampleId {

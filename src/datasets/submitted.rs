@@ -19,10 +19,10 @@ impl SubmittedSamples {
     /// What there is to say of them as a whole.
     ///
     /// # Errors
-    /// [`DatasetError::Internal`] where a dataset has another description.
+    /// [`DatasetError::Internal`] where a dataset has another description, or a sample is damaged.
     pub fn totals(&self) -> Result<SampleTotals, DatasetError> {
         match self {
-            Self::Inline(samples) => Ok(SampleTotals::count(samples)),
+            Self::Inline(samples) => SampleTotals::count(samples),
             Self::Dataset(dataset) => serde_json::from_str(&dataset.description)
                 .map_err(|error| DatasetError::Internal(format!("a dataset as it is stored: {error}"))),
         }

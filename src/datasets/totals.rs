@@ -1,5 +1,6 @@
 //! What there is to say of samples as a whole, counted one after another.
 
+use super::error::DatasetError;
 use super::sample::{MAX_GROUPS, Sample};
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
@@ -42,7 +43,10 @@ pub struct TotalsCounter {
 
 impl TotalsCounter {
     /// Counts one more.
-    pub fn add(&mut self, sample: &Sample) {
+    ///
+    /// # Errors
+    /// [`DatasetError::Internal`] where what comes along with it is damaged.
+    pub fn add(&mut self, sample: &Sample) -> Result<(), DatasetError> {
         let totals = &mut self.totals;
         match sample.is_member() {
             Some(true) => totals.members += 1,
@@ -52,9 +56,9 @@ impl TotalsCounter {
         totals.samples += 1;
         totals.text_bytes += sample.text.len() as u64;
         totals.with_neighbors += usize::from(sample.neighbors.is_some());
-        for name in sample.columns.keys() {
-            if self.columns.len() <= MAX_COLUMNS && !self.columns.contains(name) {
-                self.columns.insert(name.clone());
+        for name in sample.columns.names()? {
+            if self.columns.len() <= MAX_COLUMNS {
+                self.columns.insert(name);
             }
         }
         if let Some(group) = &sample.group {
@@ -64,6 +68,7 @@ impl TotalsCounter {
                 self.groups.insert(group.clone());
             }
         }
+        Ok(())
     }
 
     /// The counts so far.
@@ -79,11 +84,13 @@ impl TotalsCounter {
 
 impl SampleTotals {
     /// The counts of these samples.
-    #[must_use]
-    pub fn count<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Self {
+    ///
+    /// # Errors
+    /// As [`TotalsCounter::add`].
+    pub fn count<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Result<Self, DatasetError> {
         let mut counter = TotalsCounter::default();
-        samples.into_iter().for_each(|sample| counter.add(sample));
-        counter.totals()
+        samples.into_iter().try_for_each(|sample| counter.add(sample))?;
+        Ok(counter.totals())
     }
 
     /// Whether all samples bring neighbours along.
@@ -130,13 +137,13 @@ impl SampleTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datasets::Label;
+    use crate::datasets::{ColumnText, Label};
 
     #[test]
     fn samples_have_labels_of_both_kinds_or_none() {
         let fault = |labels: &[Option<f64>]| {
             let sample = |label: &Option<f64>| Sample { label: label.map(Label::new), ..Sample::default() };
-            let totals = SampleTotals::count(&labels.iter().map(sample).collect::<Vec<_>>());
+            let totals = SampleTotals::count(&labels.iter().map(sample).collect::<Vec<_>>()).unwrap();
             totals.audit_fault(|number| format!("line {}", number + 1))
         };
         assert_eq!(fault(&[None, None]), None);
@@ -159,7 +166,7 @@ mod tests {
     fn groups_are_counted_up_to_one_too_many() {
         let totals = |count: usize| {
             let sample = |group: usize| Sample { group: Some(group.to_string()), ..Sample::default() };
-            SampleTotals::count(&(0..count).map(sample).collect::<Vec<_>>())
+            SampleTotals::count(&(0..count).map(sample).collect::<Vec<_>>()).unwrap()
         };
         assert_eq!((totals(MAX_GROUPS).groups, totals(MAX_GROUPS).fault(unplaced)), (MAX_GROUPS, None));
         assert_eq!(totals(MAX_GROUPS + 9).groups, MAX_GROUPS + 1);
@@ -168,12 +175,13 @@ mod tests {
 
     #[test]
     fn names_of_other_columns_are_listed_once_up_to_one_too_many() {
-        let sample = |name: String| Sample { columns: [(name, 1.into())].into_iter().collect(), ..Sample::default() };
-        let totals = SampleTotals::count(&["b", "a", "b"].map(|name| sample(name.to_owned())));
+        let columns = |name: String| ColumnText::new(&[(name, 1.into())].into_iter().collect()).unwrap();
+        let sample = |name: String| Sample { columns: columns(name), ..Sample::default() };
+        let totals = SampleTotals::count(&["b", "a", "b"].map(|name| sample(name.to_owned()))).unwrap();
         assert_eq!(totals.columns, ["b", "a"]);
         let many: Vec<Sample> = (0..=MAX_COLUMNS).map(|number| sample(number.to_string())).collect();
-        assert_eq!(SampleTotals::count(&many[1..]).fault(unplaced), None);
-        assert!(SampleTotals::count(&many).fault(unplaced).unwrap().contains("more than 256 other columns"));
+        assert_eq!(SampleTotals::count(&many[1..]).unwrap().fault(unplaced), None);
+        assert!(SampleTotals::count(&many).unwrap().fault(unplaced).unwrap().contains("more than 256 other columns"));
     }
 
     #[test]
@@ -182,8 +190,8 @@ mod tests {
             Sample { text: "ab".to_owned(), neighbors: Some(vec!["a".to_owned()]), ..Sample::default() },
             Sample { text: "\u{e9}".to_owned(), ..Sample::default() },
         ];
-        let totals = SampleTotals::count(&samples);
+        let totals = SampleTotals::count(&samples).unwrap();
         assert_eq!((totals.text_bytes, totals.with_neighbors, totals.all_have_neighbors()), (4, 1, false));
-        assert!(SampleTotals::count(&samples[..1]).all_have_neighbors());
+        assert!(SampleTotals::count(&samples[..1]).unwrap().all_have_neighbors());
     }
 }

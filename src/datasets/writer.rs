@@ -36,7 +36,7 @@ impl DatasetEncoder {
         let json = serde_json::to_string(sample).map_err(|error| DatasetError::Internal(error.to_string()))?;
         self.digest.update(&json);
         self.digest.update(b"\n");
-        self.totals.add(sample);
+        self.totals.add(sample)?;
         self.bytes += json.len() as u64 + 1;
         Ok(self.blocks.add(&json))
     }

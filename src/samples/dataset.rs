@@ -7,7 +7,7 @@ use super::place::RecordPlace;
 use super::record::Fields;
 use super::words::first_words;
 use super::{ReadOptions, records};
-use crate::datasets::{DatasetEncoder, DatasetError, EncodedDataset, Sample, columns_error};
+use crate::datasets::{ColumnText, DatasetEncoder, DatasetError, EncodedDataset, Sample};
 use std::num::NonZeroUsize;
 
 /// Why a file makes no dataset.
@@ -63,7 +63,8 @@ pub fn encode_dataset(
         let FileSample { sample, others } =
             read.map_err(|BadRecord { fault, .. }| DatasetFault::Record { place, fault })?;
         let columns = if keep_columns { options.columns.extra(others) } else { Fields::new() };
-        if let Some(fault) = columns_error(&columns) {
+        let columns = ColumnText::new(&columns)?;
+        if let Some(fault) = columns.fault() {
             return Err(DatasetFault::Record { place, fault });
         }
         if sample.label.is_none() {

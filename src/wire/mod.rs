@@ -2,6 +2,7 @@
 //! are written that other programs might take for more than they are.
 
 mod capped_list;
+mod compact_json;
 mod list;
 mod name;
 mod object;
@@ -10,6 +11,7 @@ mod shaped;
 mod spreadsheet;
 
 pub use capped_list::CappedList;
+pub use compact_json::CompactObject;
 pub use list::{BoundedList, List, ListSeed, TooMany, at_most, counted};
 pub use name::by_name;
 pub use object::{Object, object_or_null};
