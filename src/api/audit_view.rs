@@ -34,6 +34,9 @@ pub struct AuditSummary {
     /// The labels of the methods.
     methods: Vec<String>,
     samples: SampleTally,
+    /// The name of the key that owns it; only clients with the scope `admin` are told. Absent where no key owns it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     /// Id of the dataset; absent where the samples came with the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     dataset: Option<String>,
@@ -120,6 +123,7 @@ impl AuditSummary {
             methods,
             samples: SampleTally { total, members, non_members },
             dataset,
+            owner: snapshot.owner.clone(),
             status: snapshot.status,
             progress: AuditProgress { done: snapshot.done, total, read, testing },
             created_at: snapshot.created_at,

@@ -27,6 +27,9 @@ pub struct CalibrationView {
     texts: usize,
     /// Clusters of them; null until it has succeeded.
     clusters: Option<usize>,
+    /// The name of the key that owns it; only clients with the scope `admin` are told. Absent where no key owns it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     /// Id of the dataset; absent where the samples came with the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     dataset: Option<String>,
@@ -85,6 +88,7 @@ impl CalibrationView {
             },
             texts: total,
             dataset,
+            owner: snapshot.owner.clone(),
             status: snapshot.status,
             progress: CalibrationProgress { done: snapshot.done, total },
             created_at: snapshot.created_at,

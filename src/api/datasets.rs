@@ -10,7 +10,7 @@ use super::route_rules;
 use super::upload::{UploadOptions, store_body};
 use crate::datasets::{DatasetError, SampleTotals};
 use crate::samples::{ColumnNames, DatasetOptions, FileKind, ReadOptions};
-use crate::store::DatasetRow;
+use crate::store::{DatasetRow, Owner};
 use axum::Json;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
@@ -37,6 +37,9 @@ pub struct Dataset {
     /// The address of its content: SHA-256 over its samples as lines of JSON.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"))]
     id: String,
+    /// The name of the key that owns it; only clients with the scope `admin` are told. Absent where no key owns it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     samples: usize,
     members: usize,
     non_members: usize,
@@ -70,13 +73,13 @@ pub struct DatasetList {
 }
 
 impl Dataset {
-    fn new(row: DatasetRow) -> Result<Self, Problem> {
+    fn new(row: DatasetRow, client: &Owner) -> Result<Self, Problem> {
         let SampleTotals { samples, members, non_members, groups, text_bytes, columns, .. } =
             serde_json::from_str(&row.description).map_err(Problem::internal)?;
-        let DatasetRow { id, retain, has_texts, created_at, .. } = row;
+        let DatasetRow { id, owner, retain, has_texts, created_at, .. } = row;
         let id = id.ok_or_else(|| Problem::internal("a dataset without an id"))?;
-        let (bytes, texts) = (text_bytes, has_texts);
-        Ok(Self { id, samples, members, non_members, groups, bytes, retain, texts, columns, created_at })
+        let (bytes, texts, owner) = (text_bytes, has_texts, client.visible_name(owner));
+        Ok(Self { id, owner, samples, members, non_members, groups, bytes, retain, texts, columns, created_at })
     }
 }
 
@@ -129,7 +132,7 @@ pub async fn upload(
     state.note.update(|work| work.dataset = Some(encoded.id.clone()));
     let row = state.audits.store().dataset(state.audits.client(), &encoded.id).await?;
     let row = row.ok_or_else(|| Problem::internal("a dataset that was stored is not there"))?;
-    let dataset = Dataset::new(row)?;
+    let dataset = Dataset::new(row, state.audits.client())?;
     let location = format!("/v1/datasets/{}", dataset.id);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(dataset)).into_response())
 }
@@ -152,7 +155,7 @@ pub async fn list(ClientState(state): ClientState, uri: Uri) -> Result<Json<Data
     let has_more = rows.len() > limit;
     let rows: Vec<DatasetRow> = rows.into_iter().take(limit).collect();
     let next = rows.last().map(|row| row.key.to_string()).filter(|_| has_more);
-    let datasets = rows.into_iter().map(Dataset::new).collect::<Result<_, _>>()?;
+    let datasets = rows.into_iter().map(|row| Dataset::new(row, state.audits.client())).collect::<Result<_, _>>()?;
     Ok(Json(DatasetList { datasets, next }))
 }
 
@@ -166,9 +169,9 @@ pub async fn list(ClientState(state): ClientState, uri: Uri) -> Result<Json<Data
     responses((status = 200, description = "The dataset", body = Dataset), LookProblems)
 )]
 pub async fn get(ClientState(state): ClientState, PathNames(id): PathNames<String>) -> Result<Json<Dataset>, Problem> {
-    Ok(Json(Dataset::new(
-        state.audits.store().dataset(state.audits.client(), &id).await?.ok_or(DatasetError::Unknown)?,
-    )?))
+    let client = state.audits.client();
+    let row = state.audits.store().dataset(client, &id).await?.ok_or(DatasetError::Unknown)?;
+    Ok(Json(Dataset::new(row, client)?))
 }
 
 /// Delete a dataset.

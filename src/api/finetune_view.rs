@@ -33,6 +33,9 @@ pub struct FinetuneSummary {
     name: String,
     /// How many texts the model is tuned on.
     texts: usize,
+    /// The name of the key that owns it; only clients with the scope `admin` are told. Absent where no key owns it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     /// Id of the dataset; absent where the samples came with the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     dataset: Option<String>,
@@ -100,6 +103,7 @@ impl FinetuneSummary {
             name,
             texts,
             dataset,
+            owner: snapshot.owner.clone(),
             status: snapshot.status,
             progress: FinetuneProgress { done: snapshot.done, total: steps, loss: note.map(|note| note.loss) },
             created_at: snapshot.created_at,

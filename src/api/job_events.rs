@@ -120,7 +120,7 @@ mod tests {
     fn snapshot(revision: i64, done: usize, status: JobStatus) -> AuditSnapshot {
         AuditSnapshot {
             id: Uuid::nil(),
-            owner: String::new(),
+            owner: None,
             subject: AuditSubject { total: 9, ..AuditSubject::default() },
             status,
             done,

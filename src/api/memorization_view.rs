@@ -32,6 +32,9 @@ pub struct MemorizationSummary {
     texts: usize,
     /// How many texts the control has.
     control: usize,
+    /// The name of the key that owns it; only clients with the scope `admin` are told. Absent where no key owns it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     /// Id of the dataset; absent where the texts came with the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     dataset: Option<String>,
@@ -96,6 +99,7 @@ impl MemorizationSummary {
             texts,
             control,
             dataset,
+            owner: snapshot.owner.clone(),
             status: snapshot.status,
             progress: MemorizationJobProgress::new(snapshot),
             created_at: snapshot.created_at,

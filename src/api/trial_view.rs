@@ -38,6 +38,9 @@ pub struct TrialSummary {
     methods: Vec<String>,
     /// How many texts there are to score: of `order`, the orders of all shards.
     texts: usize,
+    /// The name of the key that owns it; only clients with the scope `admin` are told. Absent where no key owns it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     /// Id of the dataset; absent where the texts came with the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     dataset: Option<String>,
@@ -105,6 +108,7 @@ impl TrialSummary {
             methods,
             texts: total,
             dataset,
+            owner: snapshot.owner.clone(),
             status: snapshot.status,
             progress: TrialProgress { done: snapshot.done, total },
             created_at: snapshot.created_at,

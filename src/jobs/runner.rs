@@ -98,7 +98,7 @@ impl<K: JobKind> Jobs<K> {
     pub async fn get(&self, id: Uuid) -> Result<JobSnapshot<K::Subject>, JobError> {
         let row = self.store().job(K::NAME, id).await?.filter(|row| self.client.sees(&row.owner));
         let row = row.ok_or(JobError::NotFound(K::NAME))?;
-        Ok(self.up_to_date(row.try_into()?))
+        Ok(self.up_to_date(JobSnapshot::new(row, &self.client)?))
     }
 
     /// What a job found, as JSON; none until it has succeeded.
@@ -119,7 +119,7 @@ impl<K: JobKind> Jobs<K> {
         let filter = JobFilter { kind: K::NAME, owner, status, model, after, limit: limit_and_one };
         let rows = self.store().jobs(&filter).await?;
         let has_more = rows.len() > limit;
-        let jobs = rows.into_iter().take(limit).map(|row| Ok(self.up_to_date(row.try_into()?)));
+        let jobs = rows.into_iter().take(limit).map(|row| Ok(self.up_to_date(JobSnapshot::new(row, &self.client)?)));
         let jobs: Vec<JobSnapshot<K::Subject>> = jobs.collect::<Result<_, JobError>>()?;
         Ok(JobPage { next: jobs.last().map(|job| job.id).filter(|_| has_more), jobs })
     }

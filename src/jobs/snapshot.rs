@@ -2,7 +2,7 @@
 
 use super::error::JobError;
 use super::failure::FailureRecord;
-use crate::store::{JobRow, JobStatus};
+use crate::store::{JobRow, JobStatus, Owner};
 use serde::de::DeserializeOwned;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -11,8 +11,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct JobSnapshot<S> {
     pub id: Uuid,
-    /// The name of its owner; empty where nobody needs one.
-    pub owner: String,
+    /// The name of its owner, where the client that asks may know it.
+    pub owner: Option<String>,
     /// What it is about.
     pub subject: S,
     pub status: JobStatus,
@@ -31,10 +31,12 @@ pub struct JobSnapshot<S> {
     pub deadline: Option<OffsetDateTime>,
 }
 
-impl<S: DeserializeOwned> TryFrom<JobRow> for JobSnapshot<S> {
-    type Error = JobError;
-
-    fn try_from(row: JobRow) -> Result<Self, JobError> {
+impl<S: DeserializeOwned> JobSnapshot<S> {
+    /// What a client sees of a job that is stored.
+    ///
+    /// # Errors
+    /// [`JobError::Internal`] where it cannot be read.
+    pub(super) fn new(row: JobRow, client: &Owner) -> Result<Self, JobError> {
         let JobRow {
             id,
             status,
@@ -54,7 +56,7 @@ impl<S: DeserializeOwned> TryFrom<JobRow> for JobSnapshot<S> {
         let subject = serde_json::from_str(&summary).map_err(unreadable)?;
         Ok(Self {
             id,
-            owner,
+            owner: client.visible_name(owner),
             subject,
             status,
             done,

@@ -42,8 +42,27 @@ impl Owner {
         self.sees_all || *self.name == *name
     }
 
+    /// The name of an owner where this client may know it: one that sees everything may, and without keys there is no name.
+    #[must_use]
+    pub fn visible_name(&self, owner: String) -> Option<String> {
+        Some(owner).filter(|name| self.sees_all && !name.is_empty())
+    }
+
     /// The only name whose jobs and datasets it sees; none where it sees all.
     pub(super) fn restriction(&self) -> Option<&str> {
         (!self.sees_all).then_some(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Owner;
+
+    #[test]
+    fn names_of_owners_are_told_to_those_who_see_everything() {
+        let told = |client: Owner, name: &str| client.visible_name(name.to_owned());
+        assert_eq!(told(Owner::new("root", true), "alice").as_deref(), Some("alice"));
+        assert_eq!(told(Owner::new("alice", false), "alice"), None);
+        assert_eq!(told(Owner::new("", true), ""), None);
     }
 }

@@ -96,6 +96,19 @@ async fn lists_have_ones_own_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_administrator_sees_all_and_deletes_no_datasets_of_others() {
     let owners = Owners::new().await;
+    for (collection, id) in &owners.of_alice {
+        let path = format!("/v1/{collection}/{id}");
+        assert_eq!(owners.administrator.get(&path).await.ok()["owner"], "alice", "{collection}");
+        assert!(owners.alice.get(&path).await.ok().get("owner").is_none(), "{collection}");
+        // Hers is the newest.
+        let page = owners.administrator.get(&format!("/v1/{collection}?limit=1")).await.ok();
+        let list = page.as_object().unwrap().values().find_map(Value::as_array).expect("a list");
+        assert_eq!(list[0]["owner"], "alice", "{collection}");
+    }
+    for (collection, id) in &owners.of_administrator {
+        let job = owners.deputy.get(&format!("/v1/{collection}/{id}")).await.ok();
+        assert_eq!(job["owner"], "root", "{collection}");
+    }
     for operation in operations().iter().filter(|operation| operation.names_property()) {
         let Operation { method, path, collection, .. } = operation;
         let Some(id) = owners.of_alice.get(collection) else { continue };
