@@ -7,10 +7,12 @@
 //!   that may be null are not required;
 //! - a default is stated in the description: as a keyword it makes a property required in TypeScript, and a generator
 //!   that takes a default of another type for a mistake leaves the whole schema out;
-//! - the description of a property that is a reference or null stands at the property, not at the reference.
+//! - the description of a property that is a reference or null stands at the property, not at the reference;
+//! - a `seed` is stated as what is accepted, any unsigned number of 64 bits; as `int64` half of them would be invalid.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
+use utoipa::Number;
 use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Object, OneOf, SchemaType, Type};
 use utoipa::openapi::{OpenApi, RefOr, Schema};
 
@@ -81,6 +83,9 @@ fn visit(schema: &mut RefOr<Schema>) {
     match schema {
         Schema::Object(object) => {
             state_default(&mut object.default, &mut object.description);
+            if let Some(seed) = object.properties.get_mut("seed") {
+                state_range(seed);
+            }
             object.properties.values_mut().for_each(visit);
             if let Some(AdditionalProperties::RefOr(values)) = object.additional_properties.as_deref_mut() {
                 visit(values);
@@ -98,6 +103,14 @@ fn visit(schema: &mut RefOr<Schema>) {
             one.items.iter_mut().for_each(visit);
         }
         _ => {}
+    }
+}
+
+/// States the range of unsigned numbers of 64 bits, for which there is no format.
+fn state_range(schema: &mut RefOr<Schema>) {
+    if let RefOr::T(Schema::Object(seed)) = schema {
+        seed.format = None;
+        (seed.minimum, seed.maximum) = (Some(Number::UInt(0)), Some(Number::UInt(usize::MAX)));
     }
 }
 
@@ -173,6 +186,39 @@ mod tests {
             "default": { "type": "boolean" },
         });
         assert_eq!(simple["A"]["properties"], properties);
+    }
+
+    #[test]
+    fn a_seed_is_any_unsigned_number() {
+        let seed = |kind: &Value| json!({ "type": kind, "format": "int64", "description": "A.", "minimum": 0 });
+        for kind in [json!("integer"), json!(["integer", "null"])] {
+            let simple = schemas(&json!({ "A": { "type": "object", "properties": { "seed": seed(&kind) } } }));
+            let stated = json!({ "type": kind, "description": "A.", "minimum": 0, "maximum": u64::MAX });
+            assert_eq!(simple["A"]["properties"]["seed"], stated);
+        }
+    }
+
+    /// The schemas of all properties `seed`.
+    fn seeds<'a>(value: &'a Value, seeds: &mut Vec<&'a Value>) {
+        match value {
+            Value::Object(members) => members.iter().for_each(|(name, member)| match name.as_str() {
+                "seed" if member.is_object() => seeds.push(member),
+                _ => self::seeds(member, seeds),
+            }),
+            Value::Array(items) => items.iter().for_each(|item| self::seeds(item, seeds)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn all_seeds_in_the_document_are_stated_so() {
+        let document = serde_json::to_value(super::super::document()).unwrap();
+        let mut schemas = Vec::new();
+        seeds(&document, &mut schemas);
+        assert!(schemas.len() >= 6, "{schemas:?}");
+        for seed in schemas {
+            assert_eq!((&seed["maximum"], seed.get("format")), (&json!(u64::MAX), None), "{seed}");
+        }
     }
 
     /// Where a schema in the document has one of these keywords; a property may well be called `default`.
