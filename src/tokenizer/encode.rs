@@ -4,9 +4,14 @@ use super::charsmap;
 use super::error::TokenizerError;
 use super::guarded::guarded;
 use super::normalizer::NormalizerBound;
+use super::pre_tokenizer::CheckedPreTokenizer;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use tokenizers::Tokenizer as HubTokenizer;
+use tokenizers::{DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, TokenizerImpl};
+
+/// A tokenizer of the library, which refuses what it cannot split.
+pub(super) type HubTokenizer =
+    TokenizerImpl<ModelWrapper, NormalizerWrapper, CheckedPreTokenizer, PostProcessorWrapper, DecoderWrapper>;
 
 /// A tokenizer, cheap to clone and safe to share between threads.
 #[derive(Clone)]
@@ -58,7 +63,7 @@ impl Tokenizer {
     /// Encodes a text with the tokenizer's default special tokens.
     ///
     /// # Errors
-    /// If the tokenizer has no token for a part of the text, or its normalizer would make too much of it.
+    /// If the tokenizer has no token for a part of the text, its normalizer would make too much of it, or the text cannot be split.
     pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
         self.normalizer.check(text)?;
         let encoded = guarded(|| self.inner.encode_char_offsets(text, true))?;

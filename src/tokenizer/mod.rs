@@ -8,6 +8,7 @@ mod files;
 mod fingerprint;
 mod guarded;
 mod normalizer;
+mod pre_tokenizer;
 mod special;
 mod words;
 

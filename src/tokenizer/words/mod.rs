@@ -10,11 +10,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::encode::Tokenizer;
+use super::encode::{HubTokenizer, Tokenizer};
 use super::error::TokenizerError;
 use std::sync::Arc;
 use tokenizers::decoders::byte_level::ByteLevel;
-use tokenizers::{Decoder, ModelWrapper, Tokenizer as HubTokenizer};
+use tokenizers::{Decoder, ModelWrapper};
 
 /// The mask tokens of known tokenizers.
 const MASKS: [&str; 2] = ["[MASK]", "<mask>"];
