@@ -9,10 +9,17 @@ const RATE_WEIGHT: f64 = 0.25;
 /// that it refuses cannot correct it.
 const RATE_LIFETIME: Duration = Duration::from_secs(300);
 
-/// A model's speed, averaged exponentially over its batches.
+/// How many batches are measured before the speed is relied on: something may hold up the first of them, and a speed that
+/// is far too low refuses the very requests that would correct it.
+const FIRST_BATCHES: u32 = 3;
+
+/// A model's speed: the best of its first batches, since nothing makes a batch faster than the model is, and then averaged
+/// exponentially.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rate {
     value: f64,
+    /// How many batches were measured, counted up to [`FIRST_BATCHES`].
+    batches: u32,
     measured: Instant,
 }
 
@@ -30,14 +37,28 @@ impl Rate {
             return before;
         }
         let seen = tokens as f64 / took.as_secs_f64();
-        let value =
-            before.and_then(|rate| rate.tokens_per_second(now)).map_or(seen, |old| old + RATE_WEIGHT * (seen - old));
-        Some(Self { value, measured: now })
+        let rate = match before.filter(|rate| !rate.is_forgotten(now)) {
+            None => Self { value: seen, batches: 1, measured: now },
+            Some(rate) => rate.with(seen, now),
+        };
+        Some(rate)
     }
 
-    /// Tokens per second, unless the measurement is too old to be relied on.
+    fn with(self, seen: f64, now: Instant) -> Self {
+        let value = match self.batches < FIRST_BATCHES {
+            true => self.value.max(seen),
+            false => self.value + RATE_WEIGHT * (seen - self.value),
+        };
+        Self { value, batches: FIRST_BATCHES.min(self.batches + 1), measured: now }
+    }
+
+    fn is_forgotten(self, now: Instant) -> bool {
+        now.saturating_duration_since(self.measured) >= RATE_LIFETIME
+    }
+
+    /// Tokens per second, unless too few batches were measured or too long ago.
     pub(super) fn tokens_per_second(self, now: Instant) -> Option<f64> {
-        (now.saturating_duration_since(self.measured) < RATE_LIFETIME).then_some(self.value)
+        (self.batches == FIRST_BATCHES && !self.is_forgotten(now)).then_some(self.value)
     }
 }
 

@@ -9,20 +9,41 @@ use crate::engine::{Class, EngineError, Refusal};
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// The speed after batches of 100 tokens that took so many milliseconds each.
+fn speed(before: Option<Rate>, milliseconds: &[u64], now: Instant) -> Option<Rate> {
+    let observe = |rate, milliseconds: &u64| Rate::observe(rate, 100, 100, Duration::from_millis(*milliseconds), now);
+    milliseconds.iter().fold(before, observe)
+}
+
 #[test]
 fn the_speed_is_averaged_and_forgotten() {
     let now = Instant::now();
-    let first = Rate::observe(None, 100, 100, SECOND, now).unwrap();
-    assert_eq!(first.tokens_per_second(now), Some(100.0));
-    let second = Rate::observe(Some(first), 100, 100, SECOND / 2, now).unwrap();
-    assert_eq!(second.tokens_per_second(now), Some(125.0));
-    assert_eq!(second.tokens_per_second(now + 3600 * SECOND), None);
+    let tokens_per_second = |rate: Option<Rate>, now| rate.unwrap().tokens_per_second(now);
+    let first = speed(None, &[1000, 1000, 1000], now);
+    assert_eq!(tokens_per_second(first, now), Some(100.0));
+    let second = speed(first, &[500], now);
+    assert_eq!(tokens_per_second(second, now), Some(125.0));
+    // One that is held up does not outweigh those before it.
+    assert!(tokens_per_second(speed(first, &[1_000_000], now), now).unwrap() > 75.0);
+    let later = now + 3600 * SECOND;
+    assert_eq!(tokens_per_second(second, later), None);
     // What is forgotten does not count in the next average either.
-    let third = Rate::observe(Some(second), 100, 100, 2 * SECOND, now + 3600 * SECOND).unwrap();
-    assert_eq!(third.tokens_per_second(now + 3600 * SECOND), Some(50.0));
+    assert_eq!(tokens_per_second(speed(second, &[2000], later), later), None);
+    assert_eq!(tokens_per_second(speed(second, &[2000, 2000, 2000], later), later), Some(50.0));
     // A small batch measures fixed costs.
     assert_eq!(Rate::observe(None, 49, 100, SECOND, now), None);
-    assert_eq!(Rate::observe(Some(first), 100, 100, Duration::ZERO, now), Some(first));
+    assert_eq!(Rate::observe(first, 100, 100, Duration::ZERO, now), first);
+}
+
+#[test]
+fn a_first_batch_that_is_held_up_refuses_nothing() {
+    let now = Instant::now();
+    let tokens_per_second = |milliseconds: &[u64]| speed(None, milliseconds, now).unwrap().tokens_per_second(now);
+    assert_eq!(tokens_per_second(&[60_000]), None);
+    assert_eq!(tokens_per_second(&[60_000, 1000]), None);
+    for held_up in [[60_000, 1000, 1000], [1000, 60_000, 1000], [1000, 1000, 60_000], [60_000, 60_000, 1000]] {
+        assert_eq!(tokens_per_second(&held_up), Some(100.0));
+    }
 }
 
 #[test]
@@ -96,7 +117,10 @@ async fn what_cannot_be_done_in_time_is_refused() {
         work.deadline = Some(Instant::now() + seconds * SECOND);
         work
     };
-    rig.engine.submit(client(vec![ids(1, 100)])).unwrap().wait().await.unwrap();
+    for first in 1..=3 {
+        assert_eq!(rig.engine.status().models[0].tokens_per_second, None);
+        rig.engine.submit(client(vec![ids(first, 100)])).unwrap().wait().await.unwrap();
+    }
     assert!(rig.engine.status().models[0].tokens_per_second.unwrap() <= 2000.0);
     let many = || (0..40).map(|n| ids(n, 2500)).collect();
     // 100,000 tokens take 50 s at best.

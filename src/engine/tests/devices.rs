@@ -254,8 +254,9 @@ async fn a_device_beside_does_not_count_as_a_wait() {
     let (m, n) = (slow("m"), slow("n"));
     let models = vec![m.model(true), n.model(true).on(&[1])];
     let rig = Rig::new(models, Settings { max_queue_tokens: 100_000, ..two_devices() });
-    for model in ["m", "n"] {
-        let full = work(model, Class::Interactive, vec![ids(1, 100)]);
+    // As many as it takes until a speed is relied on.
+    for (model, first) in ["m", "n"].into_iter().flat_map(|model| (1..=3).map(move |first| (model, first))) {
+        let full = work(model, Class::Interactive, vec![ids(first, 100)]);
         rig.engine.submit(full).unwrap().wait().await.unwrap();
     }
     // 40 s of work at best for the first device; none for the second.
