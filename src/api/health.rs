@@ -99,13 +99,11 @@ pub async fn readyz(ClientState(state): ClientState) -> Result<Json<Readiness>, 
     if facts.ready {
         return Ok(Json(facts));
     }
-    // The engine also shuts down where its device is lost.
-    let reason = if facts.device.lost {
+    // The engine also shuts down where its device is lost, and the threads of the device end where the service shuts down.
+    let reason = if facts.device.lost || !(facts.device.alive || facts.draining) {
         "the device failed"
     } else if facts.draining {
         "the service is shutting down"
-    } else if !facts.device.alive {
-        "the device failed"
     } else {
         "an eager model is not loaded"
     };

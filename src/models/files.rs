@@ -17,6 +17,10 @@ use std::sync::Arc;
 /// Bytes of a file that are hashed at a time.
 const BLOCK: usize = 1 << 20;
 
+/// What is said of a file that is another than when the files were opened, whether a service or a command reads it.
+const CHANGED_SINCE: &str = "it has changed since the files were opened; a service opens them anew when the model is loaded by \
+                             request or, if it is eager, at the next retry, and a command when it is run again";
+
 /// What is said of a file that is another after it was read than before.
 const CHANGED: &str = "it changed while it was read, so nothing of it is used";
 
@@ -187,7 +191,7 @@ impl ModelFiles {
         stamp: &Stamp,
         read: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        self.refuse_changes(stamp, "it has changed since the files were opened; they are opened anew by a load by hand, or at the next retry of an eager model")?;
+        self.refuse_changes(stamp, CHANGED_SINCE)?;
         let result = read();
         // First of all: an error of reading may come from the change.
         self.refuse_changes(stamp, CHANGED)?;
