@@ -1,7 +1,7 @@
 //! Who gets in, what is recorded of it, and how much a key allows.
 
 use crate::common::client::{Client, send};
-use crate::common::keys::{Keys, SCORING};
+use crate::common::keys::{Keys, SCORING, clients};
 use pdr_audit::access::{KeyLimits, KeyScope};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -90,10 +90,7 @@ async fn no_route_is_left_open() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_caches_do_not_tell_what_another_key_has_scored() {
-    let mut keys = Keys::new();
-    let [alice, bob] = ["alice", "bob"].map(|name| keys.add(name, SCORING, KeyLimits::default()));
-    let app = keys.app().await;
-    let [alice, bob] = [alice, bob].map(|key| app.with_key(&key));
+    let (_keys, _app, [alice, bob]) = clients(["alice", "bob"]).await;
     let passes = async |client: &Client| {
         let usage = client.score(&text(1)).await["usage"].clone();
         (usage["forward_passes"].as_u64().unwrap(), usage["cached_passes"].as_u64().unwrap())

@@ -1,6 +1,7 @@
 //! A file of keys, and the service that asks for one of them.
 
 use super::app::App;
+use super::client::Client;
 use pdr_audit::access::{KeyEntry, KeyFile, KeyLimits, KeyScope, Secret};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -8,6 +9,15 @@ use time::OffsetDateTime;
 
 /// What a client needs that scores texts and submits jobs.
 pub const SCORING: &[KeyScope] = &[KeyScope::Score, KeyScope::Audit];
+
+/// The service with a client of each name, who scores texts and submits jobs; with the keys, whose directory it uses.
+pub async fn clients<const COUNT: usize>(names: [&str; COUNT]) -> (Keys, App, [Client; COUNT]) {
+    let mut keys = Keys::new();
+    let secrets = names.map(|name| keys.add(name, SCORING, KeyLimits::default()));
+    let app = keys.app().await;
+    let clients = secrets.map(|secret| app.with_key(&secret));
+    (keys, app, clients)
+}
 
 /// A file of keys in a directory of its own.
 pub struct Keys {

@@ -4,9 +4,8 @@
 mod owners;
 
 use crate::common::client::{Answer, Client, send};
-use crate::common::keys::{Keys, SCORING};
+use crate::common::keys::clients;
 use owners::{Operation, Owners, operations, unknown};
-use pdr_audit::access::KeyLimits;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -185,10 +184,7 @@ async fn what_another_key_owns_cannot_be_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unfinished_job_of_another_key_runs_on() {
-    let mut keys = Keys::new();
-    let [alice, bob] = ["alice", "bob"].map(|name| keys.add(name, SCORING, KeyLimits::default()));
-    let app = keys.app().await;
-    let [alice, bob] = [alice, bob].map(|key| app.with_key(&key));
+    let (_keys, _app, [alice, bob]) = clients(["alice", "bob"]).await;
     // None of them is cached, so that it does not end at once.
     let sample =
         |number: usize| json!({ "text": format!("{number} is the number of this sample, and {number} again") });
@@ -208,10 +204,7 @@ async fn an_unfinished_job_of_another_key_runs_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_two_keys_call_the_same_is_not_the_same() {
-    let mut keys = Keys::new();
-    let [alice, bob] = ["alice", "bob"].map(|name| keys.add(name, SCORING, KeyLimits::default()));
-    let app = keys.app().await;
-    let [alice, bob] = [alice, bob].map(|key| app.with_key(&key));
+    let (_keys, _app, [alice, bob]) = clients(["alice", "bob"]).await;
     // The same content is another dataset, and deleting it takes nothing from anybody.
     let upload = async |client: &Client| {
         let lines = "{\"text\": \"One text.\", \"label\": 1}\n{\"text\": \"Another one.\", \"label\": 0}\n";
