@@ -82,6 +82,12 @@ fn faults_of_the_arguments_name_what_is_wrong() {
         (&["score", "-", "--model", "nope"], "nope"),
         (&["score", "-", "--methods", "nope"], "nope"),
         (&["score", "-", "--methods", r#"[{"name":"min_k","k":2}]"#], "(0, 1]"),
+        // As the service says it.
+        (&["score", "-", "--methods", r#"[{"name":"min_k","k":[0.1,"a"]}]"#], "expected a number"),
+        (
+            &["score", "-", "--methods", r#"[{"name":"loss","pdr":{"decay":"random","seed":-1}}]"#],
+            "expected a whole number that is not negative",
+        ),
         (&["score", "-", "--config", "no-such.toml"], "no-such.toml"),
         (&["audit", "-", "--fpr", "1.5"], "--fpr"),
     ] {

@@ -85,6 +85,19 @@ async fn an_audit_of_texts_of_which_none_has_a_score_says_so_of_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn texts_that_one_method_does_not_score_are_counted_beyond_those_that_are_named() {
+    let app = App::start().await;
+    let methods = json!(["loss", { "name": "surp", "max_entropy": 1e-300, "label": "nothing" }]);
+    let samples = [short(1_200), too_long(3)].concat();
+    let body = json!({ "samples": samples, "methods": methods, "metrics": { "bootstrap": { "replicates": 20 } } });
+    let results = app.audit(&body).await.ok()["results"]["samples"].clone();
+    assert_eq!(results["excluded"].as_array().unwrap().len(), 1_000);
+    let nothing = json!({ "label": "nothing", "code": "nothing_selected", "samples": 1_200 });
+    // By their first sample; those of the second are named nowhere.
+    assert_eq!(results["exclusions"], json!([nothing, { "code": "too_long", "samples": 3 }]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn compressed_scores_are_the_scores_byte_for_byte() {
     let app = App::start().await;
     let mixed = [short(1_500), too_long(1_500)].concat();

@@ -217,6 +217,22 @@ async fn a_published_order_is_compared_with_random_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn texts_without_a_score_are_counted_beyond_those_that_are_named() {
+    let app = App::start().await;
+    let long = |number: usize| format!("Number {number} {}", "has more words than the context ".repeat(30));
+    let short = |number: usize| format!("Text {number} of this test.");
+    let suspects: Vec<String> = (0..1_100).map(long).chain((0..2).map(short)).collect();
+    let held_out: Vec<String> = (2..4).map(short).collect();
+    let methods = json!(["loss", { "name": "surp", "max_entropy": 1e-300, "label": "nothing" }]);
+    let body = json!({ "kind": "dataset", "suspects": suspects, "held_out": held_out, "methods": methods });
+    let samples = results(&app, &body).await["samples"].clone();
+    let excluded = samples["excluded"].as_array().unwrap();
+    assert_eq!((excluded.len(), &excluded[999]["pointer"]), (1_000, &json!("/suspects/999")));
+    let nothing = json!({ "label": "nothing", "code": "nothing_selected", "samples": 4 });
+    assert_eq!(samples["exclusions"], json!([{ "code": "too_long", "samples": 1_100 }, nothing]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn texts_without_a_score_and_on_both_sides_do_not_count() {
     let app = App::start().await;
     let both = "A text that is on both sides of the test.";
