@@ -245,3 +245,13 @@ fn special_tokens_around_a_text_are_told_from_those_of_the_text() {
     assert_eq!((text.specials_before, text.specials_after), (1, 1));
     assert_eq!(text.ids[text.text()], tokenizer.plain_ids("a clock").unwrap());
 }
+
+#[test]
+fn a_text_that_cannot_be_split_to_its_end_is_refused() {
+    let tokenizer = Tokenizer::from_json(&fixture("goldens/gpt2/tokenizer.json")).unwrap();
+    let text = format!("a{}b c", " ".repeat(1_100_000));
+    for error in [tokenizer.encode(&text).unwrap_err(), tokenizer.plain_ids(&text).unwrap_err()] {
+        assert!(error.to_string().contains("cannot be split into pieces"), "{error}");
+    }
+    assert!(tokenizer.encode("a   b c").is_ok());
+}
