@@ -86,7 +86,7 @@ impl SampleTotals {
     /// The counts of these samples.
     ///
     /// # Errors
-    /// As [`TotalsCounter::add`].
+    /// [`DatasetError::Internal`] where what comes along with a sample is damaged.
     pub fn count<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Result<Self, DatasetError> {
         let mut counter = TotalsCounter::default();
         samples.into_iter().try_for_each(|sample| counter.add(sample))?;
