@@ -12,6 +12,7 @@ use crate::hub::{Hub, HubError};
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
 use crate::models::files::ModelFiles;
+use crate::models::kernels::packed::Products;
 use crate::models::kernels::simd;
 use crate::pool::{AdapterDeclaration, AdapterSource, Declaration, Model, Opener, Origin, Pool};
 use crate::scorer::{Scorer, Workers, load_token_counts};
@@ -83,6 +84,7 @@ pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Op
 /// Instructions, a device or a thread that cannot be had, or token counts that cannot be used, by name.
 pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Option<PathBuf>) -> Result<Scorer> {
     simd::choose(settings.engine.simd).context("`engine.simd`")?;
+    Products::choose(settings.engine.products);
     let token_counts = load_token_counts(&settings.token_counts)?;
     let (mut devices, declared) = declare(settings)?;
     for device in &mut devices {

@@ -7,6 +7,7 @@ use crate::config::{LogFormat, ModelFlags, Overrides, Settings};
 use crate::finetunes::{self, FinetuneRequest, Finetuned, TuningBase, TuningObserver};
 use crate::hub::DownloadProgress;
 use crate::models::device::ComputeDevice;
+use crate::models::kernels::packed::Products;
 use crate::models::kernels::simd;
 use crate::models::tuning::{LoraSettings, OptimizerSettings, StepReport};
 use crate::pool::Origin;
@@ -78,6 +79,7 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     let (settings, named) = Settings::load(config, &Overrides::default())?.with_models(&flags)?;
     telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
     simd::choose(settings.engine.simd).context("`engine.simd`")?;
+    Products::choose(settings.engine.products);
     let texts = texts(&args)?;
     let id = named.first().map(String::as_str).or(settings.default_model());
     let id = id.context("there is no default model; name one with --model")?;

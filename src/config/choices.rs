@@ -37,12 +37,24 @@ pub enum Dtype {
 pub enum Simd {
     /// The most that the machine has.
     Auto,
+    /// AVX-512, and the tile registers of AMX.
+    Amx,
     /// AVX-512.
     Avx512,
     /// AVX2.
     Avx2,
     /// What every processor of the architecture has.
     Scalar,
+}
+
+/// How exact products in single precision are on the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exactness {
+    /// As exact as log-probabilities need: with AMX, of numbers that are split in two.
+    Auto,
+    /// As exact as single precision is.
+    Exact,
 }
 
 /// When a model is loaded.

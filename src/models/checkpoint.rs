@@ -176,7 +176,7 @@ impl Checkpoint {
                 Form::Plain => dtype,
                 Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {
                     // In the type they are stored in, which takes no more memory and rounds nothing.
-                    Products::F32 => assembly.half_type(canonical).unwrap_or(DType::F32),
+                    Products::F32 | Products::Split => assembly.half_type(canonical).unwrap_or(DType::F32),
                     Products::Bf16 => DType::BF16,
                 },
                 Form::Fused(_) => DType::F32,

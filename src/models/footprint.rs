@@ -2,7 +2,7 @@
 
 use super::arch::Arch;
 use super::families::Network;
-use super::kernels::packed::{Products, packed_bytes};
+use super::kernels::packed::{Element, Isa, Packed, Products, packed_bytes};
 use super::logit_stats;
 use super::mamba::MambaArch;
 use super::ops::{Form, Multiply};
@@ -52,7 +52,8 @@ pub fn activation_bytes(
     }
 }
 
-/// An upper estimate of the bytes of the weights once loaded: packed weights are padded to whole panels.
+/// An upper estimate of the bytes of the weights once loaded: packed weights are padded to whole panels, and where packing
+/// does not keep the weights of an embedding, those are there as well.
 pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DType) -> u64 {
     let plain = element_bytes(form, dtype);
     let used = || weights.names().filter(|name| !network.ignores(name));
@@ -62,19 +63,38 @@ pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DTy
     };
     let all_have_type =
         |dtype| used().filter(|name| matrix(name).is_some()).all(|name| weights.dtype(name) == Some(dtype));
-    let stored_in_half = || [Dtype::F16, Dtype::BF16].into_iter().any(all_have_type);
     let packed = match form {
-        Form::Fused(Multiply::Packed(products, _)) => {
-            Some(if products == Products::Bf16 || stored_in_half() { 2 } else { 4 })
+        Form::Fused(Multiply::Packed(products, isa)) => {
+            let element = match products {
+                Products::Bf16 => Element::Bf16,
+                _ if all_have_type(Dtype::BF16) => Element::Bf16,
+                _ if all_have_type(Dtype::F16) => Element::F16,
+                _ => Element::F32,
+            };
+            Some((element, products, isa))
         }
         Form::Fused(Multiply::Gemm) | Form::Plain => None,
     };
     let bytes = |name: &str| match (packed, matrix(name)) {
         // Some families store `[in, out]`.
-        (Some(size), Some([n, k])) => packed_bytes([n, k], size).max(packed_bytes([k, n], size)),
+        (Some((element, products, isa)), Some([n, k])) => {
+            packed_bytes([n, k], element, products, isa).max(packed_bytes([k, n], element, products, isa))
+        }
         _ => weights.shape(name).map_or(0, |shape| shape.iter().product::<usize>().saturating_mul(plain)),
     };
-    used().map(|name| bytes(name) as u64).sum()
+    let embedding = packed.map_or(0, |(element, _, isa)| embedding_bytes(network, element, isa));
+    used().map(|name| bytes(name) as u64).fold(embedding, u64::saturating_add)
+}
+
+/// Bytes of the embedding of a model whose head has the same weights, where these are packed and not kept.
+fn embedding_bytes(network: &Network, element: Element, isa: Isa) -> u64 {
+    let (tied, [vocab, width]) = match network {
+        Network::Decoder(arch, _) => (arch.head.tied, [arch.sizes.vocab, arch.embedding_width()]),
+        Network::Mamba(arch, _) => (arch.tied_head, [arch.vocab_size, arch.hidden_size]),
+        Network::Masked(_) => (false, [0; 2]),
+    };
+    let kept = !tied || Packed::keeps_weights(element, isa);
+    if kept { 0 } else { vocab.saturating_mul(width).saturating_mul(DType::F32.size_in_bytes()) as u64 }
 }
 
 /// Bytes per element that is neither packed nor rounded: the fused form computes in f32.
@@ -118,10 +138,15 @@ fn decoder_bytes(arch: &Arch, tokens: usize, element: usize, form: Form, workloa
         // thread has the queries, the keys and a block of scores of one head.
         let widest = (qkv + sizes.queries() as f64).max(up + inner);
         let scratch = threads as f64 * keys * 4.0 * (2.0 * sizes.head_dim as f64 + 64.0);
-        // For bf16 products, the input of the product exists a second time in two bytes per element.
-        let rounds = matches!(form, Form::Fused(Multiply::Packed(Products::Bf16, _)));
-        let rounded = if rounds { inner.max(hidden) / 2.0 } else { 0.0 };
-        tokens * element * (3.0 * hidden + widest + rounded) + scratch + fixed_bytes_on_cpu(sizes.vocab, threads)
+        // Of bf16 products, the input exists a second time in two bytes per element, and of tiles in two for each term.
+        let halves = match form {
+            Form::Fused(Multiply::Packed(Products::Bf16, _)) => 1.0,
+            Form::Fused(Multiply::Packed(Products::Split, _)) => 2.0,
+            Form::Fused(Multiply::Packed(Products::F32, isa)) if isa.is_tiled() => 3.0,
+            _ => 0.0,
+        };
+        let converted = halves * inner.max(hidden) / 2.0;
+        tokens * element * (3.0 * hidden + widest + converted) + scratch + fixed_bytes_on_cpu(sizes.vocab, threads)
     } else {
         // Sequences are padded to at most twice their length; several copies of the scores exist at a time.
         let padding = if workload == Workload::Batch { 2.0 } else { 1.0 };

@@ -34,11 +34,45 @@ pub fn choose(wanted: Wanted, on_cpu: bool, checkpoint: &Checkpoint) -> Result<D
     Ok(chosen)
 }
 
-/// How far numbers in a half type may differ from those in f32: twice the observed difference, on the CPU, in the test
-/// checkpoints of every family, which the tests enforce; and, for AUROC, in a trained model with known members. Larger
-/// models may differ more.
+/// The numeric path that results depend on: the type, and how products are computed if there are several ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum NumericPath {
+    /// Products in f32.
+    F32,
+    /// Products in f32, in the vectors of AVX-512.
+    F32Packed,
+    /// Products in f32, of three bf16 terms for each number, in the tiles of AMX.
+    F32Tiles,
+    /// Products of two bf16 terms for each number, in the tiles of AMX.
+    F32Split,
+    /// Everything in f16.
+    F16,
+    /// Everything in bf16.
+    Bf16,
+    /// Products in bf16, in the vectors of AVX512-BF16, and the rest in f32.
+    Bf16Packed,
+    /// Products in bf16, in the tiles of AMX, and the rest in f32.
+    Bf16Tiles,
+}
+
+impl NumericPath {
+    /// The name in caches and responses.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// How far numbers may differ from those in f32 where a half type rounds them: twice the observed difference, on the CPU, in
+/// the test checkpoints of every family, which the tests enforce; and, for AUROC, in a trained model with known members.
+/// Larger models may differ more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Rounding {
+    /// What rounds; absent in reports of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples("bf16-packed"))]
+    pub path: Option<NumericPath>,
     /// For the log-probability of one token.
     #[schema(examples(0.36))]
     pub log_probability: f64,
@@ -56,22 +90,29 @@ pub struct Rounding {
 /// log-probability, and by up to 0.009 in the mean of a model; the plain form rounds elsewhere, and twice that is
 /// allowed. The kernels round only at products, and differ by up to 0.18 and 0.005: again, twice that is allowed.
 pub fn rounding(form: Form, dtype: DType) -> Option<Rounding> {
-    let (log_probability, mean_log_probability) = match (form, dtype) {
-        (Form::Fused(Multiply::Packed(Products::Bf16, _)), _) => (0.36, 0.01),
-        (Form::Plain, DType::BF16) => (0.5, 0.018),
-        (Form::Plain, DType::F16) => (0.09, 0.018),
-        _ => return None,
+    let path = path(form, dtype);
+    let (log_probability, mean_log_probability, auroc) = match path {
+        NumericPath::F32 | NumericPath::F32Packed | NumericPath::F32Tiles => return None,
+        NumericPath::F32Split => (1e-4, 1e-5, 1e-4),
+        NumericPath::Bf16Packed | NumericPath::Bf16Tiles => (0.36, 0.01, 0.003),
+        NumericPath::Bf16 => (0.5, 0.018, 0.003),
+        NumericPath::F16 => (0.09, 0.018, 0.003),
     };
-    Some(Rounding { log_probability, mean_log_probability, auroc: 0.003 })
+    Some(Rounding { path: Some(path), log_probability, mean_log_probability, auroc })
 }
 
-/// The numeric path that results depend on: the type, and how products are computed if there are several ways. Packed
-/// products have the same bits on all instruction sets.
-pub fn path(form: Form, dtype: DType) -> &'static str {
-    match form {
-        Form::Fused(Multiply::Packed(Products::F32, _)) => "f32-packed",
-        Form::Fused(Multiply::Packed(Products::Bf16, _)) => "bf16-packed",
-        Form::Fused(Multiply::Gemm) | Form::Plain => name(dtype),
+/// The numeric path of a form in a type. Packed products have the same bits on all instruction sets without tiles, and on
+/// all with tiles.
+pub fn path(form: Form, dtype: DType) -> NumericPath {
+    match (form, dtype) {
+        (Form::Fused(Multiply::Packed(Products::Split, _)), _) => NumericPath::F32Split,
+        (Form::Fused(Multiply::Packed(Products::F32, isa)), _) if isa.is_tiled() => NumericPath::F32Tiles,
+        (Form::Fused(Multiply::Packed(Products::F32, _)), _) => NumericPath::F32Packed,
+        (Form::Fused(Multiply::Packed(Products::Bf16, isa)), _) if isa.is_tiled() => NumericPath::Bf16Tiles,
+        (Form::Fused(Multiply::Packed(Products::Bf16, _)), _) => NumericPath::Bf16Packed,
+        (_, DType::F16) => NumericPath::F16,
+        (_, DType::BF16) => NumericPath::Bf16,
+        _ => NumericPath::F32,
     }
 }
 

@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// rows of a gated `mlp_up` are the gate and then its factor.
 pub type TensorSource<'a> = &'a mut dyn FnMut(&str, &[usize]) -> Result<Tensor, ModelError>;
 
-/// The embedding, and the same weights for the head if the two are tied; only then are they packed for products.
+/// The embedding, and the weights of the head if the two are tied; only then are they packed for products. They are the same
+/// but where packing does not keep the weights of an embedding.
 pub fn embedding(
     tied: bool,
     shape: &[usize],
@@ -25,6 +26,10 @@ pub fn embedding(
     let tensor = source("embedding.weight", shape)?;
     if !tied {
         return Ok((Weight::Plain(tensor).into(), None));
+    }
+    if !Weight::keeps_weights(&tensor, form) {
+        let head = Weight::new(tensor.clone(), form)?;
+        return Ok((Weight::Plain(tensor).into(), Some(head.into())));
     }
     let weight = Arc::new(Weight::new(tensor, form)?);
     Ok((Arc::clone(&weight), Some(weight)))

@@ -6,12 +6,13 @@
 use crate::common::alone::alone;
 use crate::common::goldens::{CAUSAL, STATS, directory, expected, numbers, stats_columns};
 use candle_core::{DType, Device};
+use pdr_audit::config::Exactness;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
 use pdr_audit::models::kernels::packed::{Isa, Products};
 use pdr_audit::models::kernels::simd::Level;
 use pdr_audit::models::ops::{Form, Multiply};
-use pdr_audit::models::precision::{self, Rounding};
+use pdr_audit::models::precision::{self, NumericPath, Rounding};
 use pdr_audit::token_stats::TokenStats;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::Value;
@@ -32,16 +33,25 @@ fn at_each_level(mut check: impl FnMut(Level)) {
 const FEW: [&str; 4] = ["gptneox-bf16", "gptneox-f16", "llama-gqa", "mamba"];
 
 /// Every form of a golden at a level, those that must have the same bits side by side. Packed products by their slow
-/// definition, which serves no one, are taken once; `parity.rs` has them for every golden.
+/// definitions, which serve no one, are taken once: that of vectors for a few goldens, since `parity.rs` has it for all; and
+/// that of tiles for all where vectors make it fast enough, for it is all that most machines have.
 fn forms(name: &str, checkpoint: &Checkpoint, level: Level) -> Vec<(Vec<Form>, DType)> {
     let scalar = level == Level::Scalar && FEW.contains(&name);
-    let packed = |products| {
-        let isas = Isa::available(products).into_iter().filter(|&isa| scalar || isa != Isa::Scalar);
-        isas.map(|isa| Form::Fused(Multiply::Packed(products, isa))).collect()
+    let packed = |products, dtype| {
+        let runs = move |isa: &Isa| match isa {
+            Isa::Scalar => scalar,
+            Isa::AmxEmulated => scalar || level == Level::Avx512,
+            Isa::Avx512 | Isa::Amx => true,
+        };
+        Isa::groups(products).into_iter().map(move |isas| {
+            let forms = isas.into_iter().filter(runs).map(|isa| Form::Fused(Multiply::Packed(products, isa)));
+            (forms.collect(), dtype)
+        })
     };
-    let bf16 = checkpoint.has_half_precision().then(|| (packed(Products::Bf16), DType::BF16));
-    let f32 = [vec![Form::Fused(Multiply::Gemm)], packed(Products::F32), vec![Form::Plain]];
-    f32.into_iter().map(|forms| (forms, DType::F32)).chain(bf16).collect()
+    let bf16 = checkpoint.has_half_precision().then(|| packed(Products::Bf16, DType::BF16));
+    let unpacked = [Form::Fused(Multiply::Gemm), Form::Plain].map(|form| (vec![form], DType::F32));
+    let f32 = packed(Products::F32, DType::F32).chain(packed(Products::Split, DType::F32));
+    unpacked.into_iter().chain(f32).chain(bf16.into_iter().flatten()).collect()
 }
 
 /// The statistics of each text of a batch.
@@ -67,15 +77,17 @@ fn texts(name: &str, context: Option<usize>) -> Vec<Text> {
     texts.map(text).filter(|text| text.ids.len() <= context.unwrap_or(usize::MAX)).collect()
 }
 
-/// Checks the statistics against the reference: all of them in f32, log p alone where there is rounding.
+/// Checks the statistics against the reference: all of them in f32, log p alone where a half type rounds.
 fn assert_near_reference(what: &str, rounding: Option<Rounding>, text: &Text, stats: &[TokenStats]) {
     for (column, got) in stats_columns(stats) {
         let want = numbers(&text.tokens[column]);
         assert_eq!(got.len(), want.len(), "{what}: scored tokens");
         for (got, want) in got.iter().zip(want) {
+            let of_f32 = STATS.0 + STATS.1 * want.abs();
             let tolerance = match (rounding, column) {
-                (None, _) => STATS.0 + STATS.1 * want.abs(),
+                (None, _) => of_f32,
                 (Some(rounding), "logp") => rounding.log_probability,
+                (Some(rounding), _) if rounding.path == Some(NumericPath::F32Split) => of_f32,
                 _ => f64::INFINITY,
             };
             assert!((got - want).abs() <= tolerance, "{what}: {column} is {got}, but the reference has {want}");
@@ -136,19 +148,25 @@ fn the_level_decides_what_form_models_take_and_what_their_statistics_are_kept_un
     alone(|| {
         at_each_level(|level| {
             let form = |dtype| Form::inference(&Device::Cpu, dtype);
-            let path = |dtype| precision::path(form(dtype), dtype);
-            let packs = |products| level == Level::Avx512 && Isa::Avx512.runs(products);
-            let packed = |products| Form::Fused(Multiply::Packed(products, Isa::Avx512));
-            if packs(Products::F32) {
-                assert_eq!((form(DType::F32), path(DType::F32)), (packed(Products::F32), "f32-packed"));
-            } else {
-                assert_eq!((form(DType::F32), path(DType::F32)), (Form::Fused(Multiply::Gemm), "f32"));
-            }
-            if packs(Products::Bf16) {
-                assert_eq!((form(DType::BF16), path(DType::BF16)), (packed(Products::Bf16), "bf16-packed"));
-            } else {
-                assert_eq!((form(DType::BF16), path(DType::BF16)), (Form::Plain, "bf16"));
-            }
+            let path = |dtype| precision::path(form(dtype), dtype).name();
+            let packs = |products| level >= Level::Avx512 && Isa::Avx512.runs(products);
+            let packed = |products, isa| Form::Fused(Multiply::Packed(products, isa));
+            let f32 = match level {
+                Level::Amx => (packed(Products::Split, Isa::Amx), "f32-split"),
+                _ if packs(Products::F32) => (packed(Products::F32, Isa::Avx512), "f32-packed"),
+                _ => (Form::Fused(Multiply::Gemm), "f32"),
+            };
+            let bf16 = match level {
+                Level::Amx => (packed(Products::Bf16, Isa::Amx), "bf16-tiles"),
+                _ if packs(Products::Bf16) => (packed(Products::Bf16, Isa::Avx512), "bf16-packed"),
+                _ => (Form::Plain, "bf16"),
+            };
+            assert_eq!((form(DType::F32), path(DType::F32)), f32);
+            assert_eq!((form(DType::BF16), path(DType::BF16)), bf16);
+            Products::choose(Exactness::Exact);
+            let exact = if level == Level::Amx { (packed(Products::F32, Isa::Amx), "f32-tiles") } else { f32 };
+            assert_eq!((form(DType::F32), path(DType::F32)), exact);
+            Products::choose(Exactness::Auto);
         });
     });
 }
@@ -156,12 +174,14 @@ fn the_level_decides_what_form_models_take_and_what_their_statistics_are_kept_un
 #[test]
 fn instructions_that_are_not_there_are_refused_where_a_model_is_loaded() {
     let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory("llama-gqa"))).unwrap();
-    for products in [Products::F32, Products::Bf16] {
-        let form = Form::Fused(Multiply::Packed(products, Isa::Avx512));
-        let loaded = checkpoint.load_in(form, DType::F32, &Device::Cpu);
-        match Isa::Avx512.runs(products) {
-            true => assert!(loaded.is_ok()),
-            false => assert!(loaded.err().unwrap().to_string().contains("does not have Avx512")),
+    for products in [Products::F32, Products::Split, Products::Bf16] {
+        for isa in [Isa::Avx512, Isa::Amx] {
+            let form = Form::Fused(Multiply::Packed(products, isa));
+            let loaded = checkpoint.load_in(form, DType::F32, &Device::Cpu);
+            match isa.runs(products) {
+                true => assert!(loaded.is_ok()),
+                false => assert!(loaded.err().unwrap().to_string().contains(&format!("does not have {isa:?}"))),
+            }
         }
     }
 }

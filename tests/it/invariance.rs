@@ -41,7 +41,7 @@ fn in_each_form(checkpoint: &Checkpoint, check: impl Fn(&str, &dyn CausalLm)) {
         let form = checkpoint.form(dtype, &Device::Cpu);
         if form.is_fused() && form != gemm {
             let model = checkpoint.load_in(form, dtype, &Device::Cpu).unwrap().causal().unwrap();
-            check(precision::path(form, dtype), model.as_ref());
+            check(precision::path(form, dtype).name(), model.as_ref());
         }
     }
 }

@@ -167,8 +167,8 @@ fn every_golden_is_reproduced_in_both_spellings_of_its_configuration() {
 /// Also as machines without the kernels for packed weights run them.
 #[test]
 fn every_golden_is_reproduced_by_every_way_to_take_products() {
-    let packed = Isa::available(Products::F32).into_iter().map(|isa| Multiply::Packed(Products::F32, isa));
-    for multiply in packed.chain([Multiply::Gemm]) {
+    let packed = |products| Isa::available(products).into_iter().map(move |isa| Multiply::Packed(products, isa));
+    for multiply in packed(Products::F32).chain(packed(Products::Split)).chain([Multiply::Gemm]) {
         for name in CAUSAL {
             let report = check(&Golden::open_in(Some(Form::Fused(multiply)), name, "config.json"));
             assert!(report.compared > 3000, "{name} by {multiply:?}: only {} numbers compared", report.compared);
@@ -222,17 +222,22 @@ fn opt_is_reproduced_from_vocab_json_and_merges_txt_alone() {
     }
 }
 
-/// In the half types weights, activations and logits are rounded; answers say how far that may take them.
+/// In the half types weights, activations and logits are rounded, and split products leave something out; answers say how
+/// far that may take them.
 #[test]
-fn half_types_stay_as_near_the_reference_as_answers_say() {
-    let packed = |isa| (Form::Fused(Multiply::Packed(Products::Bf16, isa)), DType::BF16);
+fn rounded_numbers_stay_as_near_the_reference_as_answers_say() {
+    let packed = |products, dtype| {
+        let isas = Isa::available(products).into_iter();
+        isas.map(move |isa| (Form::Fused(Multiply::Packed(products, isa)), dtype))
+    };
+    let split = packed(Products::Split, DType::F32);
     let plain = [(Form::Plain, DType::BF16), (Form::Plain, DType::F16)];
-    for (form, dtype) in Isa::available(Products::Bf16).into_iter().map(packed).chain(plain) {
+    for (form, dtype) in packed(Products::Bf16, DType::BF16).chain(split).chain(plain) {
         let rounding = precision::rounding(form, dtype).unwrap();
         for name in CAUSAL {
             let golden = Golden::open(name, "config.json");
             let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
-            if !checkpoint.has_half_precision() {
+            if dtype != DType::F32 && !checkpoint.has_half_precision() {
                 continue;
             }
             let model = checkpoint.load_in(form, dtype, &Device::Cpu).unwrap().causal().unwrap();

@@ -18,6 +18,8 @@ pub enum Level {
     Avx2,
     /// AVX-512 with F, BW, DQ and VL.
     Avx512,
+    /// The same, and tile registers for packed products.
+    Amx,
 }
 
 /// The machine does not have the requested instructions.
@@ -49,8 +51,10 @@ impl Level {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
+            #[cfg(target_arch = "x86_64")]
+            Self::Amx => Self::Avx512.is_available() && super::packed::amx_is_available(),
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx2 | Self::Avx512 => false,
+            Self::Avx2 | Self::Avx512 | Self::Amx => false,
         }
     }
 
@@ -96,6 +100,7 @@ pub fn choose(wanted: Wanted) -> Result<(), Unavailable> {
         Wanted::Scalar => Level::Scalar,
         Wanted::Avx2 => Level::Avx2,
         Wanted::Avx512 => Level::Avx512,
+        Wanted::Amx => Level::Amx,
     }
     .force()
 }
@@ -119,7 +124,7 @@ pub(crate) fn run<T>(kernel: impl FnOnce() -> T) -> T {
     match Level::in_use() {
         // SAFETY: a level is used only if the machine has it.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512(kernel) },
+        Level::Avx512 | Level::Amx => unsafe { avx512(kernel) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { avx2(kernel) },

@@ -5,7 +5,7 @@ use super::partial::{Partial, TileRow, join_tiles};
 use crate::models::kernels::activation::soft_cap;
 use crate::models::kernels::gemm::linear;
 use crate::models::kernels::math::{EXP_MIN, exp_nonpositive};
-use crate::models::kernels::packed::{COLUMNS, Packed, Rows};
+use crate::models::kernels::packed::{MAX_COLUMNS, Packed, Rows};
 use crate::models::kernels::simd::vectorised;
 use crate::models::ops::{Weight, with_slice};
 use crate::token_stats::TokenStats;
@@ -25,7 +25,7 @@ const LANES: usize = 16;
 /// An upper estimate of the bytes that the reduction allocates at once: a tile of logits per thread, and the results of
 /// all tiles of a block.
 pub fn bytes(vocab: usize, threads: usize) -> usize {
-    let tile = ROWS * (TILE + COLUMNS) * size_of::<f32>();
+    let tile = ROWS * (TILE + MAX_COLUMNS) * size_of::<f32>();
     let reduced = ROWS.saturating_mul(vocab.div_ceil(TILE)).saturating_mul(size_of::<TileRow>());
     threads.saturating_mul(tile).saturating_add(reduced)
 }
@@ -83,7 +83,7 @@ impl Projection<'_> {
         // Packed weights are divided at panel boundaries.
         let (product, unit) = match self.matrix {
             HeadMatrix::Plain(weight) => (Product::Plain(weight, hidden), 1),
-            HeadMatrix::Packed(weight) => (Product::Packed(weight, weight.rows(hidden)), COLUMNS),
+            HeadMatrix::Packed(weight) => (Product::Packed(weight, weight.rows(hidden)), weight.panel_width()),
         };
         let (count, units) = (self.vocab.div_ceil(TILE), self.vocab.div_ceil(unit));
         let bound = |index: usize| (index * units / count * unit).min(self.vocab);
@@ -111,7 +111,8 @@ impl Projection<'_> {
                 linear(logits, hidden, weight, shape, self.bias.is_some(), Parallelism::None);
             }
             Product::Packed(weight, hidden) => {
-                let panels = entries.start / COLUMNS..entries.end.div_ceil(COLUMNS);
+                let width = weight.panel_width();
+                let panels = entries.start / width..entries.end.div_ceil(width);
                 weight.multiply_panels(logits, hidden, panels, self.bias.is_some());
             }
         }

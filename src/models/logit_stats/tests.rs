@@ -52,10 +52,11 @@ fn check(rows: usize, vocab: usize, scale: f32, with_bias: bool) {
     let hidden = Tensor::from_slice(&h, (rows, WIDTH), &device).unwrap();
     let fused = cpu::logit_stats(&hidden, &head, &targets).unwrap();
     let plain = tensor::logit_stats(&hidden, &head, &targets).unwrap();
-    let packed: Vec<Vec<TokenStats>> = Isa::available(Products::F32)
-        .into_iter()
-        .map(|isa| {
-            let form = Form::Fused(Multiply::Packed(Products::F32, isa));
+    let ways = |products| Isa::available(products).into_iter().map(move |isa| Multiply::Packed(products, isa));
+    let packed: Vec<Vec<TokenStats>> = ways(Products::F32)
+        .chain(ways(Products::Split))
+        .map(|multiply| {
+            let form = Form::Fused(multiply);
             let weight = Weight::new(head.weight.tensor().unwrap().clone(), form).unwrap().into();
             let head = Head { weight, bias: head.bias.clone(), soft_cap: None };
             cpu::logit_stats(&hidden, &head, &targets).unwrap()

@@ -26,15 +26,16 @@ impl Form {
     /// The fastest form for inference in a type on a device, with the instructions in use.
     pub fn inference(device: &Device, dtype: DType) -> Self {
         let level = Level::in_use();
-        Self::fastest(device.is_cpu(), dtype, |products| Isa::best(products, level))
+        Self::fastest(device.is_cpu(), dtype, Products::for_f32(), |products| Isa::best(products, level))
     }
 
-    /// Like [`Form::inference`], with the given instructions for packed products, if any.
-    fn fastest(on_cpu: bool, dtype: DType, isa: impl Fn(Products) -> Option<Isa>) -> Self {
-        let packed = |products| isa(products).map(|isa| Self::Fused(Multiply::Packed(products, isa)));
+    /// Like [`Form::inference`], with the given kinds of products for f32, fastest first, and the given instructions for
+    /// packed products, if any.
+    fn fastest(on_cpu: bool, dtype: DType, for_f32: &[Products], isa: impl Fn(Products) -> Option<Isa>) -> Self {
+        let packed = |&products: &_| isa(products).map(|isa| Self::Fused(Multiply::Packed(products, isa)));
         match dtype {
-            DType::F32 if on_cpu => packed(Products::F32).unwrap_or(Self::Fused(Multiply::Gemm)),
-            DType::BF16 if on_cpu => packed(Products::Bf16).unwrap_or(Self::Plain),
+            DType::F32 if on_cpu => for_f32.iter().find_map(packed).unwrap_or(Self::Fused(Multiply::Gemm)),
+            DType::BF16 if on_cpu => packed(&Products::Bf16).unwrap_or(Self::Plain),
             _ => Self::Plain,
         }
     }
@@ -52,7 +53,8 @@ mod tests {
     #[test]
     fn products_are_packed_where_the_machine_has_instructions_for_them() {
         let fastest = |on_cpu, dtype, has: &[Products]| {
-            Form::fastest(on_cpu, dtype, |products| has.contains(&products).then_some(Isa::Avx512))
+            let for_f32 = [Products::Split, Products::F32];
+            Form::fastest(on_cpu, dtype, &for_f32, |products| has.contains(&products).then_some(Isa::Avx512))
         };
         let packed = |products| Form::Fused(Multiply::Packed(products, Isa::Avx512));
         let (all, without_bf16) = ([Products::F32, Products::Bf16], [Products::F32]);
@@ -65,5 +67,10 @@ mod tests {
         assert_eq!(fastest(true, DType::BF16, &[]), Form::Plain);
         assert_eq!(fastest(true, DType::F16, &all), Form::Plain);
         assert_eq!(fastest(false, DType::F32, &all), Form::Plain);
+        // With tiles, f32 products are split unless they are to be exact.
+        let tiles = |for_f32: &[Products]| Form::fastest(true, DType::F32, for_f32, |_| Some(Isa::Amx));
+        let packed = |products| Form::Fused(Multiply::Packed(products, Isa::Amx));
+        assert_eq!(tiles(&[Products::Split, Products::F32]), packed(Products::Split));
+        assert_eq!(tiles(&[Products::F32]), packed(Products::F32));
     }
 }

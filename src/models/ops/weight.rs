@@ -2,7 +2,7 @@
 
 use super::elements::elements;
 use super::form::{Form, Multiply};
-use crate::models::kernels::packed::{Isa, Matrix, Packed, Products};
+use crate::models::kernels::packed::{Element, Isa, Matrix, Packed, Products};
 use candle_core::{CpuStorage, DType, Device, Result, Storage, Tensor, bail};
 
 /// Weights `[out, in]`.
@@ -34,6 +34,15 @@ impl Weight {
         match self {
             Self::Plain(tensor) => tensor.dims2().map(|(n, k)| [n, k]),
             Self::Packed(packed) => Ok(packed.shape()),
+        }
+    }
+
+    /// Whether packing a tensor in a form keeps its weights, so that [`Weight::pick`] can give them back.
+    pub fn keeps_weights(tensor: &Tensor, form: Form) -> bool {
+        match form {
+            Form::Fused(Multiply::Packed(Products::Bf16, isa)) => Packed::keeps_weights(Element::Bf16, isa),
+            Form::Fused(Multiply::Packed(_, isa)) => Packed::keeps_weights(element(tensor.dtype()), isa),
+            Form::Fused(Multiply::Gemm) | Form::Plain => true,
         }
     }
 
@@ -76,13 +85,22 @@ impl Weight {
     }
 }
 
+/// The type that weights are packed in.
+fn element(dtype: DType) -> Element {
+    match dtype {
+        DType::F16 => Element::F16,
+        DType::BF16 => Element::Bf16,
+        _ => Element::F32,
+    }
+}
+
 fn pack(tensor: &Tensor, products: Products, isa: Isa) -> Result<Packed> {
     if !isa.runs(products) {
         bail!("this machine does not have {isa:?} for {products:?} products");
     }
     let (n, k) = tensor.dims2()?;
     let tensor = match products {
-        Products::F32 => tensor.contiguous()?,
+        Products::F32 | Products::Split => tensor.contiguous()?,
         Products::Bf16 => tensor.to_dtype(DType::BF16)?.contiguous()?,
     };
     let packed = |matrix| Packed::new(matrix, [n, k], products, isa);

@@ -4,8 +4,9 @@
 //! moves the sums to memory at every step, at a fifth of the speed.
 #![expect(clippy::needless_range_loop, reason = "see above")]
 
-use super::blocking::{CHAIN, COLUMNS, ROWS, blocks};
-use super::pack::{Element, LANES, PackedLine, VECTORS};
+use super::blocking::{CHAIN, ROWS, blocks};
+use super::pack::{Element, LANES, PackedLine};
+use super::panels::{COLUMNS, VECTORS, lines_of_pair};
 use super::rows::Values;
 use super::tile::{Target, Tile};
 use std::arch::x86_64::*;
@@ -41,7 +42,7 @@ unsafe fn sums<const R: usize>(target: Target, tile: &Tile) {
     for steps in blocks(k, CHAIN) {
         let target = Target { accumulate: target.accumulate || steps.start > 0, ..target };
         prefetch::<R>(target);
-        let lines = &panel[steps.start / 2 * tile.weights.element.lines_of_pair()..];
+        let lines = &panel[steps.start / 2 * lines_of_pair(tile.weights.element)..];
         // SAFETY: guaranteed by the caller; the slices are long enough, otherwise their creation panics.
         unsafe {
             match &tile.x.values {
@@ -58,6 +59,7 @@ unsafe fn sums<const R: usize>(target: Target, tile: &Tile) {
                     let x = Strip::<R, _>::new(pairs, tile.rows.start, k.div_ceil(2), steps);
                     bf16_tile(target, &x, lines, tile.columns);
                 }
+                Values::Strips(_) => unreachable!("strips are multiplied as tiles"),
             }
         }
     }

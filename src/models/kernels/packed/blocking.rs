@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-/// Columns of a panel: three vectors of AVX-512. With `ROWS`, the sums of a tile fill 24 of the 32 registers.
-pub const COLUMNS: usize = 48;
 /// Maximum number of rows of a tile. Rows of activations are often a power of two apart; 8 of them still share the L1
 /// cache.
 pub(super) const ROWS: usize = 8;

@@ -1,13 +1,23 @@
 //! The kinds of products, and the instructions that they run on.
 
+#[cfg(target_arch = "x86_64")]
+use super::amx;
+use crate::config::Exactness;
 use crate::models::kernels::simd::Level;
+use std::sync::atomic::{AtomicBool, Ordering};
 use strum::VariantArray;
 
+/// Whether products in f32 are exact even where split ones are faster.
+static EXACT: AtomicBool = AtomicBool::new(false);
+
 /// How products are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum Products {
-    /// In f32, with the weights unchanged.
+    /// As exact as sums in f32, with the weights unchanged.
     F32,
+    /// Of activations and weights split into two bf16 terms each, summed in f32: 4e-6 of the norm of a row of results.
+    /// Weights that are stored in bf16 are one term, unchanged.
+    Split,
     /// Of activations and weights rounded to bf16, summed in f32.
     Bf16,
 }
@@ -15,16 +25,33 @@ pub enum Products {
 /// The instruction set that a product runs on, slowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum Isa {
-    /// No special instructions: the reference definition, too slow for anything but tests.
+    /// No special instructions: the reference definition of AVX-512, too slow for anything but tests.
     Scalar,
+    /// No special instructions: the reference definition of AMX, too slow for anything but tests.
+    AmxEmulated,
     /// AVX-512, and AVX512-BF16 for [`Products::Bf16`].
     Avx512,
+    /// Tile registers.
+    Amx,
+}
+
+impl Products {
+    /// From now on, the whole process takes products in f32 like this. Loaded models keep their kind of products.
+    pub fn choose(wanted: Exactness) {
+        EXACT.store(wanted == Exactness::Exact, Ordering::Relaxed);
+    }
+
+    /// Those that serve for a model in f32, fastest first.
+    pub fn for_f32() -> &'static [Self] {
+        if EXACT.load(Ordering::Relaxed) { &[Self::F32] } else { &[Self::Split, Self::F32] }
+    }
 }
 
 impl Isa {
     /// The fastest one that this machine has within a level; `None` if packing does not pay off.
     pub fn best(products: Products, level: Level) -> Option<Self> {
-        (level >= Level::Avx512 && Self::Avx512.runs(products)).then_some(Self::Avx512)
+        let candidates = [(Self::Amx, Level::Amx), (Self::Avx512, Level::Avx512)];
+        candidates.into_iter().find(|(isa, least)| level >= *least && isa.runs(products)).map(|(isa, _)| isa)
     }
 
     /// Those that this machine has, slowest first.
@@ -32,18 +59,32 @@ impl Isa {
         Self::VARIANTS.iter().copied().filter(|isa| isa.runs(products)).collect()
     }
 
+    /// Those that this machine has and that give the same bits, each group beginning with the definition.
+    pub fn groups(products: Products) -> Vec<Vec<Self>> {
+        let available = Self::available(products);
+        let group = |tiled| available.iter().copied().filter(|isa| isa.is_tiled() == tiled).collect();
+        [false, true].map(group).into_iter().filter(|isas: &Vec<Self>| !isas.is_empty()).collect()
+    }
+
+    /// Whether products are taken of tiles of bf16 terms.
+    pub fn is_tiled(self) -> bool {
+        matches!(self, Self::Amx | Self::AmxEmulated)
+    }
+
     /// Whether this machine has the instructions.
     pub fn runs(self, products: Products) -> bool {
         match (self, products) {
-            (Self::Scalar, _) => true,
+            (Self::AmxEmulated, _) => true,
+            (Self::Scalar, _) => products != Products::Split,
+            #[cfg(target_arch = "x86_64")]
+            (Self::Amx, _) => amx::is_available(),
             #[cfg(target_arch = "x86_64")]
             (Self::Avx512, Products::F32) => is_x86_feature_detected!("avx512f"),
             #[cfg(target_arch = "x86_64")]
             (Self::Avx512, Products::Bf16) => {
                 is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16")
             }
-            #[cfg(not(target_arch = "x86_64"))]
-            (Self::Avx512, _) => false,
+            _ => false,
         }
     }
 }

@@ -4,21 +4,23 @@
 //! weights are laid out in the order in which the kernel reads them, in the type they were saved in: f16 and bf16 are
 //! converted to f32 in registers, exactly, so that they take half the memory and give the same bits as f32 weights.
 //!
-//! There are two kinds of [`Products`]: f32, and bf16 with the instruction of AVX512-BF16, at twice the rate. f32 from
-//! bf16 products (each activation split into two terms) is *not* one of them: it takes two instructions at twice the
-//! rate, gains nothing if weights are packed, and is less exact. No library offers this: oneDNN must be installed
-//! separately, and the crates pack at every call and do not support AVX512-BF16.
+//! There are three kinds of [`Products`]: f32; bf16, with the instruction of AVX512-BF16 at twice the rate, or of AMX at
+//! twenty times the rate; and, with AMX only, f32 from bf16 terms ([`amx`]), which at twice the rate would gain nothing. No
+//! library offers this: oneDNN must be installed separately, and the crates pack at every call and support neither
+//! AVX512-BF16 nor AMX.
 //!
-//! Every result is computed as chains of sums over `CHAIN` steps of k, from first to last, independently of the rows,
-//! columns and threads that are computed with it, with the same bits in `avx512` and `scalar`. In f32 these are fused
+//! In vectors, every result is computed as chains of sums over `CHAIN` steps of k, from first to last, independently of the
+//! rows, columns and threads that are computed with it, with the same bits in `avx512` and `scalar`. In f32 these are fused
 //! multiply-adds.
 
+mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod blocking;
 mod isa;
 mod multiply;
 mod pack;
+mod panels;
 mod rows;
 mod scalar;
 mod tile;
@@ -26,7 +28,9 @@ mod tile;
 #[cfg(test)]
 mod tests;
 
-pub use blocking::COLUMNS;
+#[cfg(target_arch = "x86_64")]
+pub use amx::is_available as amx_is_available;
 pub use isa::{Isa, Products};
-pub use pack::{Matrix, Packed, packed_bytes};
+pub use pack::{Element, Matrix, Packed, packed_bytes};
+pub use panels::COLUMNS as MAX_COLUMNS;
 pub use rows::Rows;

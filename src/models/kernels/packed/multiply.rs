@@ -1,11 +1,12 @@
 //! Divides products into tiles and distributes them over threads.
 
+use super::amx;
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
 use super::blocking::{ROWS, blocks};
 use super::isa::Isa;
-use super::pack::Packed;
-use super::rows::Rows;
+use super::pack::{Layout, Packed};
+use super::rows::{Rows, Values};
 use super::scalar;
 use super::tile::{Target, Tile};
 use crate::models::kernels::shared_mut::SharedMut;
@@ -16,6 +17,24 @@ use std::ops::Range;
 const ACTIVATIONS: usize = 512 << 10;
 /// Parts per thread, so that no thread waits long for the last one.
 const PARTS: usize = 16;
+
+/// Evaluates an expression for the tile registers of an instruction set that has some.
+macro_rules! by_machine {
+    ($isa:expr, $machine:ident => $result:expr) => {
+        match $isa {
+            #[cfg(target_arch = "x86_64")]
+            $crate::models::kernels::packed::Isa::Amx => {
+                type $machine = $crate::models::kernels::packed::amx::Tiles;
+                $result
+            }
+            _ => {
+                type $machine = $crate::models::kernels::packed::amx::Emulated;
+                $result
+            }
+        }
+    };
+}
+pub(super) use by_machine;
 
 /// Rows of activations and panels of weights to be multiplied.
 struct ProductPart {
@@ -30,9 +49,15 @@ impl Packed {
     /// # Panics
     /// If x or out does not have that shape: an error of the caller, never of a request.
     pub fn multiply(&self, out: &mut [f32], x: &[f32], accumulate: bool) {
-        let x = &self.rows(x);
-        assert!(out.len() == x.count() * self.n, "packed: shape beyond its data");
+        let k = self.k.max(1);
+        assert!(x.len().is_multiple_of(k) && out.len() == x.len() / k * self.n, "packed: shape beyond its data");
         let target = Target { out: SharedMut(out.as_mut_ptr()), stride: self.n, accumulate };
+        if let Layout::Tiles(_) = self.layout {
+            // SAFETY: the assertion keeps all rows and columns inside `out`, which is borrowed mutably; packing refuses
+            // instructions that are not available.
+            return by_machine!(self.isa, M => unsafe { amx::multiply::<M>(self, target, x) });
+        }
+        let x = &self.rows(x);
         // SAFETY: the parts are disjoint, and the assertion keeps all of their rows and columns inside `out`.
         self.parts(x.count()).into_par_iter().with_max_len(1).for_each(|part| unsafe { self.fill(target, x, &part) });
     }
@@ -47,6 +72,11 @@ impl Packed {
         // The columns of a target are those of all weights; `out` begins at the first of these panels.
         let first = SharedMut(out.as_mut_ptr().wrapping_sub(columns.start));
         let target = Target { out: first, stride: columns.len(), accumulate };
+        if let Values::Strips(strips) = &x.values {
+            // SAFETY: `out` has room for every row and column, as asserted, and is borrowed mutably; packing refuses
+            // instructions that are not available.
+            return by_machine!(self.isa, M => unsafe { amx::multiply_panels::<M>(self, target, strips, x.count(), panels) });
+        }
         for rows in blocks(x.count(), self.rows_in_cache()) {
             // SAFETY: `out` has room for every row and column, as asserted, and is borrowed mutably.
             unsafe { self.fill(target, x, &ProductPart { rows, panels: panels.clone() }) };

@@ -1,15 +1,14 @@
-//! The layout of packed weights: panels of columns, two steps of k at a time.
+//! Packed weights.
 
-use super::blocking::{COLUMNS, blocks};
+use super::amx::{self, Terms};
 use super::isa::{Isa, Products};
+use super::panels;
 use half::{bf16, f16};
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Lanes of a vector of 32-bit words.
 pub(super) const LANES: usize = 16;
-/// Vectors per panel.
-pub(super) const VECTORS: usize = COLUMNS / LANES;
 
 /// Weights `[n, k]`, in row-major order.
 #[derive(Clone, Copy)]
@@ -21,24 +20,30 @@ pub enum Matrix<'a> {
 
 /// The element type of packed weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Element {
+pub enum Element {
     F32,
     F16,
     Bf16,
 }
 
-/// A vector of words, aligned for vector loads.
+/// A vector of words, aligned for loads of vectors and tiles.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct PackedLine(pub [u32; LANES]);
 
-/// Weights `[n, k]`, divided into panels of [`COLUMNS`] of the n; the last panel is padded with zeros, as is k to an
-/// even number.
-///
-/// For every two steps of k, a panel has either, in f32, the words of the first step and those of the second, or words
-/// that hold both steps in two halves, the first in the lower one.
+/// The order of the weights of a panel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Every two steps of k, as [`panels`] has them.
+    Vectors,
+    /// Tiles of terms, as [`amx`] has them.
+    Tiles(Terms),
+}
+
+/// Weights `[n, k]`, divided into panels of some of the n; the last panel is padded with zeros, as is k.
 pub struct Packed {
     lines: Vec<PackedLine>,
+    pub(super) layout: Layout,
     pub(super) element: Element,
     pub(super) products: Products,
     pub(super) isa: Isa,
@@ -47,7 +52,8 @@ pub struct Packed {
 }
 
 impl Matrix<'_> {
-    fn element(&self) -> Element {
+    /// The type of the weights.
+    pub fn element(&self) -> Element {
         match self {
             Self::F32(_) => Element::F32,
             Self::F16(_) => Element::F16,
@@ -63,38 +69,50 @@ impl Matrix<'_> {
         }
     }
 
-    fn bits(&self, index: usize) -> u32 {
+    pub(super) fn bits(&self, index: usize) -> u32 {
         match self {
             Self::F32(values) => values[index].to_bits(),
             Self::F16(values) => values[index].to_bits().into(),
             Self::Bf16(values) => values[index].to_bits().into(),
         }
     }
-}
 
-impl Element {
-    /// Lines of a panel for two steps of k.
-    pub(super) fn lines_of_pair(self) -> usize {
-        if self == Self::F32 { 2 * VECTORS } else { VECTORS }
-    }
-
-    /// The weight of a column of a panel at step q of k.
-    pub(super) fn value(self, panel: &[PackedLine], column: usize, q: usize) -> f32 {
-        let (pair, vector, lane) = (q / 2 * self.lines_of_pair(), column / LANES, column % LANES);
-        let half = || (panel[pair + vector].0[lane] >> (16 * (q % 2))) as u16;
+    pub(super) fn value(&self, index: usize) -> f32 {
         match self {
-            Self::F32 => f32::from_bits(panel[pair + q % 2 * VECTORS + vector].0[lane]),
-            Self::F16 => f16::from_bits(half()).to_f32(),
-            Self::Bf16 => bf16::from_bits(half()).to_f32(),
+            Self::F32(values) => values[index],
+            Self::F16(values) => values[index].to_f32(),
+            Self::Bf16(values) => values[index].to_f32(),
         }
     }
 }
 
-/// Bytes of weights `[n, k]` once packed, for a given element size.
-pub fn packed_bytes([n, k]: [usize; 2], element_bytes: usize) -> usize {
-    // The size may be a mere claim of a file.
-    let filled = |n: usize, step| n.checked_next_multiple_of(step).unwrap_or(usize::MAX);
-    filled(n, COLUMNS).saturating_mul(filled(k, 2)).saturating_mul(element_bytes)
+impl Layout {
+    fn new(element: Element, products: Products, isa: Isa) -> Self {
+        if isa.is_tiled() { Self::Tiles(Terms::new(products, element)) } else { Self::Vectors }
+    }
+
+    /// Columns of a panel.
+    fn columns(self) -> usize {
+        match self {
+            Self::Vectors => panels::COLUMNS,
+            Self::Tiles(_) => amx::COLUMNS,
+        }
+    }
+
+    /// Lines of a panel of k steps.
+    fn lines(self, element: Element, k: usize) -> usize {
+        match self {
+            Self::Vectors => k.div_ceil(2).saturating_mul(panels::lines_of_pair(element)),
+            Self::Tiles(terms) => amx::steps(k).saturating_mul(amx::lines_of_step(terms)),
+        }
+    }
+}
+
+/// Bytes of weights `[n, k]` once packed.
+pub fn packed_bytes([n, k]: [usize; 2], element: Element, products: Products, isa: Isa) -> usize {
+    // The size may be a mere claim of a file, so that it saturates.
+    let layout = Layout::new(element, products, isa);
+    n.div_ceil(layout.columns()).saturating_mul(layout.lines(element, k)).saturating_mul(size_of::<PackedLine>())
 }
 
 impl Packed {
@@ -105,29 +123,19 @@ impl Packed {
     pub fn new(weights: Matrix, [n, k]: [usize; 2], products: Products, isa: Isa) -> Self {
         let element = weights.element();
         assert!(weights.len() == n * k, "packed: {n} x {k} weights expected, got {}", weights.len());
-        assert!(products == Products::F32 || element == Element::Bf16, "packed: bf16 products need bf16 weights");
+        assert!(products != Products::Bf16 || element == Element::Bf16, "packed: bf16 products need bf16 weights");
         assert!(isa.runs(products), "packed: this machine does not support {isa:?}");
-        let per_pair = element.lines_of_pair();
-        let mut lines = vec![PackedLine([0; LANES]); n.div_ceil(COLUMNS) * k.div_ceil(2) * per_pair];
-        let panels = lines.par_chunks_mut((k.div_ceil(2) * per_pair).max(1)).enumerate();
-        panels.for_each(|(panel, lines)| {
-            let first = panel * COLUMNS;
-            let columns = first..(first + COLUMNS).min(n);
-            // A few steps of all columns at a time, so that both the source and the destination stay in the L1 cache.
-            for steps in blocks(k, LANES) {
-                for column in columns.clone() {
-                    let (vector, lane) = ((column - first) / LANES, (column - first) % LANES);
-                    for q in steps.clone() {
-                        let (bits, pair) = (weights.bits(column * k + q), q / 2 * per_pair);
-                        match element {
-                            Element::F32 => lines[pair + q % 2 * VECTORS + vector].0[lane] = bits,
-                            Element::F16 | Element::Bf16 => lines[pair + vector].0[lane] |= bits << (16 * (q % 2)),
-                        }
-                    }
-                }
+        let layout = Layout::new(element, products, isa);
+        let (width, length) = (layout.columns(), layout.lines(element, k));
+        let mut lines = vec![PackedLine([0; LANES]); n.div_ceil(width) * length];
+        lines.par_chunks_mut(length.max(1)).enumerate().for_each(|(panel, lines)| {
+            let columns = panel * width..((panel + 1) * width).min(n);
+            match layout {
+                Layout::Vectors => panels::pack(lines, weights, columns, k),
+                Layout::Tiles(terms) => amx::pack(lines, weights, columns, k, terms),
             }
         });
-        Self { lines, element, products, isa, n, k }
+        Self { lines, layout, element, products, isa, n, k }
     }
 
     /// Outputs and inputs, `[n, k]`.
@@ -135,29 +143,64 @@ impl Packed {
         [self.n, self.k]
     }
 
+    /// Whether [`Packed::copy_row`] gives the weights back: terms of f32 weights stand for less than the weights.
+    pub fn keeps_weights(element: Element, isa: Isa) -> bool {
+        !isa.is_tiled() || element != Element::F32
+    }
+
     /// Copies the weights of one output as f32 into `out` `[k]`.
     ///
     /// # Panics
-    /// If there is no such output, or `out` has another length: errors of the caller, never of a request.
+    /// If there is no such output, `out` has another length, or the weights are not kept: errors of the caller, never of
+    /// a request.
     pub fn copy_row(&self, out: &mut [f32], row: usize) {
         assert!(row < self.n && out.len() == self.k, "packed: there is no row {row} of length {}", out.len());
-        let (panel, column) = (self.panel(row / COLUMNS), row % COLUMNS);
-        out.iter_mut().enumerate().for_each(|(q, out)| *out = self.element.value(panel, column, q));
+        assert!(Self::keeps_weights(self.element, self.isa), "packed: terms of f32 weights are not the weights");
+        let width = self.layout.columns();
+        let (panel, column) = (self.panel(row / width), row % width);
+        for (q, out) in out.iter_mut().enumerate() {
+            *out = match self.layout {
+                Layout::Vectors => panels::value(panel, self.element, column, q),
+                Layout::Tiles(terms) => amx::value(panel, terms, column, q),
+            };
+        }
     }
 
     /// The number of panels.
     pub fn panels(&self) -> usize {
-        self.n.div_ceil(COLUMNS)
+        self.n.div_ceil(self.layout.columns())
+    }
+
+    /// The columns of a panel, but for the last.
+    pub fn panel_width(&self) -> usize {
+        self.layout.columns()
     }
 
     /// The columns of adjacent panels.
     pub fn columns(&self, panels: Range<usize>) -> Range<usize> {
-        (panels.start * COLUMNS).min(self.n)..(panels.end * COLUMNS).min(self.n)
+        let width = self.layout.columns();
+        (panels.start * width).min(self.n)..(panels.end * width).min(self.n)
+    }
+
+    /// How weights and activations are split, where products are taken of tiles.
+    ///
+    /// # Panics
+    /// If they are not: an error of the caller, never of a request.
+    pub(super) fn terms(&self) -> Terms {
+        match self.layout {
+            Layout::Tiles(terms) => terms,
+            Layout::Vectors => panic!("packed: weights for vectors have no terms"),
+        }
+    }
+
+    /// The first line of all panels.
+    pub(super) fn first_line(&self) -> *const PackedLine {
+        self.lines.as_ptr()
     }
 
     /// The words of a panel.
     pub(super) fn panel(&self, panel: usize) -> &[PackedLine] {
-        let length = self.k.div_ceil(2) * self.element.lines_of_pair();
+        let length = self.layout.lines(self.element, self.k);
         &self.lines[panel * length..(panel + 1) * length]
     }
 }

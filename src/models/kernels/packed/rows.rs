@@ -1,8 +1,10 @@
 //! Activations in the form that the kernels read.
 
+use super::amx::Strips;
 use super::blocking::ROWS;
 use super::isa::Products;
-use super::pack::Packed;
+use super::multiply::by_machine;
+use super::pack::{Layout, Packed};
 use crate::models::kernels::simd::vectorised;
 use rayon::prelude::*;
 
@@ -18,6 +20,8 @@ pub(super) enum Values<'a> {
     F32(&'a [f32]),
     /// `[rows, ceil(k / 2)]`: two bf16 in a word, the first in the lower half.
     Pairs(Vec<u32>),
+    /// Tiles of bf16 terms.
+    Strips(Strips),
 }
 
 impl Packed {
@@ -28,14 +32,15 @@ impl Packed {
     pub fn rows<'a>(&self, x: &'a [f32]) -> Rows<'a> {
         let k = self.k.max(1);
         assert!(x.len().is_multiple_of(k), "packed: {} values are not whole rows of {k}", x.len());
-        let values = match self.products {
-            Products::F32 => Values::F32(x),
-            Products::Bf16 => {
+        let values = match (self.layout, self.products) {
+            (Layout::Tiles(terms), _) => Values::Strips(by_machine!(self.isa, M => Strips::new::<M>(x, self.k, terms))),
+            (Layout::Vectors, Products::Bf16) => {
                 let mut pairs = vec![0; x.len() / k * k.div_ceil(2)];
                 let rows = pairs.par_chunks_mut(k.div_ceil(2)).zip(x.par_chunks(k));
                 rows.with_min_len(ROWS).for_each(|(pairs, row)| vectorised!(round_pairs(pairs, row)));
                 Values::Pairs(pairs)
             }
+            (Layout::Vectors, _) => Values::F32(x),
         };
         Rows { values, k: self.k, count: x.len() / k }
     }
@@ -49,11 +54,12 @@ impl Rows<'_> {
 
     /// Whether these rows were created for such weights.
     pub(super) fn fits(&self, weights: &Packed) -> bool {
-        let kind = match self.values {
-            Values::F32(_) => Products::F32,
-            Values::Pairs(_) => Products::Bf16,
+        let fits = match self.values {
+            Values::F32(_) => weights.layout == Layout::Vectors && weights.products == Products::F32,
+            Values::Pairs(_) => weights.layout == Layout::Vectors && weights.products == Products::Bf16,
+            Values::Strips(ref strips) => weights.layout == Layout::Tiles(strips.terms),
         };
-        self.k == weights.k && kind == weights.products
+        self.k == weights.k && fits
     }
 }
 

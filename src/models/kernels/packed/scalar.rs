@@ -1,6 +1,7 @@
 //! The reference definition of the products, for any machine.
 
 use super::blocking::{CHAIN, blocks};
+use super::panels;
 use super::rows::Values;
 use super::tile::{Target, Tile};
 use std::ops::Range;
@@ -18,6 +19,7 @@ pub(super) unsafe fn fill(target: Target, tile: &Tile) {
                 let sum = match &tile.x.values {
                     Values::F32(x) => f32_sum(tile, &x[row * tile.weights.k..], steps, column),
                     Values::Pairs(pairs) => bf16_sum(tile, &pairs[row * tile.weights.k.div_ceil(2)..], steps, column),
+                    Values::Strips(_) => unreachable!("strips are multiplied as tiles"),
                 };
                 *out = if target.accumulate || chain > 0 { *out + sum } else { sum };
             }
@@ -48,5 +50,5 @@ fn normal(x: f32) -> f32 {
 
 /// An element of the tile's panel.
 fn weight(tile: &Tile, column: usize, q: usize) -> f32 {
-    tile.weights.element.value(tile.weights.panel(tile.panel), column, q)
+    panels::value(tile.weights.panel(tile.panel), tile.weights.element, column, q)
 }

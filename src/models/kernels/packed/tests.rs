@@ -4,8 +4,9 @@ use super::blocking::{CHAIN, blocks};
 use super::*;
 use crate::models::kernels::simd::{Level, at_each_level};
 use half::{bf16, f16};
+use strum::VariantArray;
 
-fn noise(len: usize, mut seed: u64) -> Vec<f32> {
+pub(super) fn noise(len: usize, mut seed: u64) -> Vec<f32> {
     let mut next = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 40) as f32 / 8_388_608.0 - 1.0
@@ -26,17 +27,22 @@ const SHAPES: [[usize; 3]; 9] = [
     [40, 200, 31],
 ];
 
-fn same(a: &[f32], b: &[f32]) -> bool {
+pub(super) fn same(a: &[f32], b: &[f32]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
-/// The fastest instructions of this machine.
-fn machine(products: Products) -> Isa {
-    *Isa::available(products).last().unwrap()
+/// The definition in vectors, and the fastest instructions of this machine that have its bits.
+fn vectors(products: Products) -> Vec<Isa> {
+    Isa::groups(products).remove(0)
+}
+
+/// The fastest instructions of this machine, in vectors and of tiles.
+fn machines(products: Products) -> Vec<Isa> {
+    Isa::groups(products).into_iter().map(|isas| *isas.last().unwrap()).collect()
 }
 
 /// The weights in each type, and the f32 values that they represent.
-fn in_each_type(w: &[f32], check: impl Fn(&str, Matrix, &[f32])) {
+pub(super) fn in_each_type(w: &[f32], check: impl Fn(&str, Matrix, &[f32])) {
     check("f32", Matrix::F32(w), w);
     let halves: Vec<f16> = w.iter().map(|&w| f16::from_f32(w)).collect();
     check("f16", Matrix::F16(&halves), &halves.iter().map(|w| w.to_f32()).collect::<Vec<_>>());
@@ -60,7 +66,7 @@ fn f32_products_have_the_bits_of_their_definition_on_every_path_and_in_every_typ
     for shape @ [m, n, k] in SHAPES {
         let (x, start) = (noise(m * k, 1), noise(m * n, 3));
         in_each_type(&noise(n * k, 2), |element, matrix, w| {
-            for isa in Isa::available(Products::F32) {
+            for isa in vectors(Products::F32) {
                 let packed = Packed::new(matrix, [n, k], Products::F32, isa);
                 let mut out = start.clone();
                 packed.multiply(&mut out, &x, true);
@@ -75,21 +81,24 @@ fn f32_products_have_the_bits_of_their_definition_on_every_path_and_in_every_typ
 #[test]
 fn a_row_has_the_same_bits_among_any_number_of_rows_and_threads() {
     const ROWS: usize = 210;
-    for products in [Products::F32, Products::Bf16] {
+    for products in Products::VARIANTS.iter().copied() {
         for [n, k] in [[3, 48], [48, 48], [65, 193], [130, 2048]] {
             let (x, w) = (noise(ROWS * k, 4), noise(n * k, 5));
             let w: Vec<bf16> = w.into_iter().map(bf16::from_f32).collect();
-            let packed = Packed::new(Matrix::Bf16(&w), [n, k], products, machine(products));
-            let start = noise(ROWS * n, 6);
-            let mut all = start.clone();
-            packed.multiply(&mut all, &x, true);
-            for threads in [1, 2, 7] {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                for (from, rows) in [(0, 1), (3, 1), (17, 2), (20, 3), (9, 5), (40, 31), (61, 65), (100, 110)] {
-                    let mut some = start[from * n..(from + rows) * n].to_vec();
-                    pool.install(|| packed.multiply(&mut some, &x[from * k..(from + rows) * k], true));
-                    let expected = &all[from * n..(from + rows) * n];
-                    assert!(same(&some, expected), "{products:?} n {n}, k {k}, rows {from}+{rows}, {threads} threads");
+            for isa in machines(products) {
+                let packed = Packed::new(Matrix::Bf16(&w), [n, k], products, isa);
+                let start = noise(ROWS * n, 6);
+                let mut all = start.clone();
+                packed.multiply(&mut all, &x, true);
+                for threads in [1, 2, 7] {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    for (from, rows) in [(0, 1), (3, 1), (17, 2), (20, 3), (9, 5), (40, 31), (61, 65), (100, 110)] {
+                        let mut some = start[from * n..(from + rows) * n].to_vec();
+                        pool.install(|| packed.multiply(&mut some, &x[from * k..(from + rows) * k], true));
+                        let expected = &all[from * n..(from + rows) * n];
+                        let what = format!("{products:?} on {isa:?}, n {n}, k {k}");
+                        assert!(same(&some, expected), "{what}, rows {from}+{rows}, {threads} threads");
+                    }
                 }
             }
         }
@@ -100,15 +109,19 @@ fn a_row_has_the_same_bits_among_any_number_of_rows_and_threads() {
 fn some_panels_give_what_all_of_them_give_there() {
     let [m, n, k] = [70, 200, 37];
     let (x, w) = (noise(m * k, 7), noise(n * k, 8));
-    let packed = Packed::new(Matrix::F32(&w), [n, k], Products::F32, machine(Products::F32));
-    let mut all = vec![0.0; m * n];
-    packed.multiply(&mut all, &x, false);
-    for panels in [0..1, 1..3, 3..5, 4..5, 0..5] {
-        let columns = packed.columns(panels.clone());
-        let mut some = vec![1.0; m * columns.len()];
-        packed.multiply_panels(&mut some, &packed.rows(&x), panels.clone(), false);
-        for (i, row) in some.chunks(columns.len()).enumerate() {
-            assert!(same(row, &all[i * n..][columns.clone()]), "panels {panels:?}, row {i}");
+    for products in [Products::F32, Products::Split] {
+        for isa in machines(products) {
+            let packed = Packed::new(Matrix::F32(&w), [n, k], products, isa);
+            let mut all = vec![0.0; m * n];
+            packed.multiply(&mut all, &x, false);
+            for panels in [0..1, 1..3, 3..5, 4..5, 0..5] {
+                let columns = packed.columns(panels.clone());
+                let mut some = vec![1.0; m * columns.len()];
+                packed.multiply_panels(&mut some, &packed.rows(&x), panels.clone(), false);
+                for (i, row) in some.chunks(columns.len()).enumerate() {
+                    assert!(same(row, &all[i * n..][columns.clone()]), "{isa:?}: panels {panels:?}, row {i}");
+                }
+            }
         }
     }
 }
@@ -120,7 +133,7 @@ fn bf16_products_have_the_same_bits_on_every_path() {
         for scale in [1.0, 2f32.powi(-64)] {
             let x: Vec<f32> = noise(m * k, 12).iter().map(|x| x * scale).collect();
             let w: Vec<bf16> = noise(n * k, 13).iter().map(|w| bf16::from_f32(w * scale)).collect();
-            let [native, defined] = [machine(Products::Bf16), Isa::Scalar].map(|isa| {
+            let [native, defined] = [*vectors(Products::Bf16).last().unwrap(), Isa::Scalar].map(|isa| {
                 let mut out = vec![0.0; m * n];
                 Packed::new(Matrix::Bf16(&w), [n, k], Products::Bf16, isa).multiply(&mut out, &x, false);
                 out
@@ -152,11 +165,15 @@ fn bf16_products_are_those_of_rounded_numbers_on_every_path() {
 }
 
 #[test]
-fn packing_pays_from_avx512_on_and_where_the_machine_has_it() {
+fn packing_pays_from_avx512_on_where_the_machine_has_it() {
     for products in [Products::F32, Products::Bf16] {
         assert_eq!([Level::Scalar, Level::Avx2].map(|level| Isa::best(products, level)), [None; 2]);
-        assert_eq!(Isa::best(products, Level::Avx512), Isa::Avx512.runs(products).then_some(Isa::Avx512));
+        let vectors = Isa::Avx512.runs(products).then_some(Isa::Avx512);
+        assert_eq!(Isa::best(products, Level::Avx512), vectors);
+        assert_eq!(Isa::best(products, Level::Amx), Isa::Amx.runs(products).then_some(Isa::Amx).or(vectors));
     }
+    assert_eq!(Isa::best(Products::Split, Level::Avx512), None);
+    assert_eq!(Isa::best(Products::Split, Level::Amx), Isa::Amx.runs(Products::Split).then_some(Isa::Amx));
 }
 
 /// Rows of every length; NaN keeps all its bits.
@@ -171,7 +188,7 @@ fn activations_are_rounded_to_the_same_bits_at_every_level() {
             noise(3 * k, 14).into_iter().zip(special.into_iter().cycle()).flat_map(<[f32; 2]>::from).collect();
         let rounded = || match packed.rows(&x).values {
             super::rows::Values::Pairs(pairs) => pairs,
-            super::rows::Values::F32(_) => panic!("bf16 products need bf16 rows"),
+            _ => panic!("bf16 products need bf16 rows"),
         };
         let results = at_each_level(rounded);
         assert!(results.iter().all(|(_, pairs)| *pairs == results[0].1), "rows of {k}");
@@ -206,7 +223,7 @@ fn rounding_is_that_of_half() {
 fn nothing_hides_a_nan_or_an_infinity() {
     let w = vec![bf16::ONE; 50 * 3];
     for products in [Products::F32, Products::Bf16] {
-        let packed = Packed::new(Matrix::Bf16(&w), [50, 3], products, machine(products));
+        let packed = Packed::new(Matrix::Bf16(&w), [50, 3], products, *vectors(products).last().unwrap());
         let mut out = vec![0.0; 100];
         packed.multiply(&mut out, &[f32::NAN, 0.0, 0.0, f32::INFINITY, 0.0, 0.0], false);
         assert!(out[..50].iter().all(|x| x.is_nan()) && out[50..].iter().all(|&x| x == f32::INFINITY), "{products:?}");
@@ -216,10 +233,15 @@ fn nothing_hides_a_nan_or_an_infinity() {
 #[test]
 fn packed_bytes_is_the_size_of_packed_weights() {
     for [n, k] in [[1, 1], [48, 64], [49, 65], [200, 31]] {
-        let (w, halves) = (vec![0f32; n * k], vec![bf16::ZERO; n * k]);
-        let bytes = |packed: Packed| (0..packed.panels()).map(|p| size_of_val(packed.panel(p))).sum::<usize>();
-        let packed_size = |matrix| bytes(Packed::new(matrix, [n, k], Products::F32, Isa::Scalar));
-        assert_eq!(packed_size(Matrix::F32(&w)), packed_bytes([n, k], 4));
-        assert_eq!(packed_size(Matrix::Bf16(&halves)), packed_bytes([n, k], 2));
+        in_each_type(&noise(n * k, 15), |name, matrix, _| {
+            for products in [Products::F32, Products::Split] {
+                for isa in Isa::available(products) {
+                    let packed = Packed::new(matrix, [n, k], products, isa);
+                    let size = (0..packed.panels()).map(|panel| size_of_val(packed.panel(panel))).sum::<usize>();
+                    let promised = packed_bytes([n, k], matrix.element(), products, isa);
+                    assert_eq!(size, promised, "{name}, {n} x {k}, {products:?} on {isa:?}");
+                }
+            }
+        });
     }
 }

@@ -1,0 +1,93 @@
+//! The definition of the products, for any machine.
+
+use super::machine::{StripProduct, TileMachine};
+use super::terms::{Terms, widened};
+use super::{COLUMNS, STRIP, TILE_ROWS, strips};
+use crate::models::kernels::packed::pack::{LANES, PackedLine};
+use crate::models::kernels::packed::tile::Target;
+use crate::models::kernels::simd::vectorised;
+use std::ops::Range;
+use std::slice;
+
+/// Tile registers that exist in memory only.
+pub struct Emulated;
+
+impl TileMachine for Emulated {
+    unsafe fn configured(_rows: usize) -> Self {
+        Self
+    }
+
+    fn configure(&mut self, _rows: usize) {}
+
+    unsafe fn convert(lines: *mut PackedLine, x: &[f32], k: usize, steps: Range<usize>, terms: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { strips::convert(lines, x, k, steps, terms) };
+    }
+
+    unsafe fn multiply(&mut self, terms: Terms, product: &StripProduct) {
+        let tiles = product.rows.div_ceil(TILE_ROWS);
+        let (x_step, w_step) = (tiles * TILE_ROWS * terms.activation(), 2 * TILE_ROWS * terms.weight());
+        // SAFETY: guaranteed by the caller.
+        let (x, w, sums) = unsafe {
+            (
+                slice::from_raw_parts(product.x, product.steps * x_step),
+                slice::from_raw_parts(product.w, product.steps * w_step),
+                slice::from_raw_parts_mut(product.sums, STRIP * COLUMNS),
+            )
+        };
+        if product.first {
+            sums[..product.rows * COLUMNS].fill(0.0);
+        }
+        for (x, w) in x.chunks_exact(x_step).zip(w.chunks_exact(w_step)) {
+            for &(i, j) in terms.products() {
+                let (x, w) = (&x[i * tiles * TILE_ROWS..], &w[j * 2 * TILE_ROWS..]);
+                for (row, sums) in sums.chunks_exact_mut(COLUMNS).enumerate().take(product.rows) {
+                    let (left, right) = sums.split_at_mut(LANES);
+                    vectorised!(dot_pairs(left, &x[row].0, &w[..TILE_ROWS]));
+                    vectorised!(dot_pairs(right, &x[row].0, &w[TILE_ROWS..2 * TILE_ROWS]));
+                }
+            }
+        }
+    }
+
+    unsafe fn store(target: Target, sums: *const f32, rows: usize, columns: usize, _stream: bool) {
+        for row in 0..rows {
+            // SAFETY: guaranteed by the caller.
+            let (out, sums) = unsafe {
+                (
+                    slice::from_raw_parts_mut(target.out.add(row * target.stride), columns),
+                    slice::from_raw_parts(sums.add(row * COLUMNS), columns),
+                )
+            };
+            if target.accumulate {
+                out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+            } else {
+                out.copy_from_slice(sums);
+            }
+        }
+    }
+}
+
+/// One row of `tdpbf16ps`, as the manual defines it: subnormal inputs and results count as zero, the products of even and of
+/// odd places are summed apart from zero with fused multiply-adds, then together, and then with what is there.
+#[inline(always)]
+fn dot_pairs(sums: &mut [f32], x: &[u32; TILE_ROWS], w: &[PackedLine]) {
+    let (mut even, mut odd) = ([0f32; LANES], [0f32; LANES]);
+    for (&x, w) in x.iter().zip(w) {
+        let (x_even, x_odd) = (flushed(widened(x as u16)), flushed(widened((x >> 16) as u16)));
+        for lane in 0..LANES {
+            let w = w.0[lane];
+            even[lane] = flushed(x_even.mul_add(flushed(widened(w as u16)), even[lane]));
+            odd[lane] = flushed(x_odd.mul_add(flushed(widened((w >> 16) as u16)), odd[lane]));
+        }
+    }
+    for lane in 0..LANES {
+        sums[lane] = flushed(flushed(sums[lane]) + flushed(even[lane] + odd[lane]));
+    }
+}
+
+/// A subnormal number becomes zero of the same sign.
+#[inline(always)]
+fn flushed(x: f32) -> f32 {
+    if x.is_subnormal() { 0f32.copysign(x) } else { x }
+}
