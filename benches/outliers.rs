@@ -16,7 +16,7 @@ use pdr_audit::models::files::ModelFiles;
 use pdr_audit::models::kernels::packed::{Isa, Products};
 use pdr_audit::models::ops::{Form, Multiply};
 use pdr_audit::token_stats::TokenStats;
-use pdr_audit::tokenizer;
+use pdr_audit::tokenizer::{self, TokenizerError};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -75,7 +75,7 @@ fn forms() -> Vec<(&'static str, Form)> {
 }
 
 fn token_ids(model: &Path, texts: &Path, limit: usize) -> Result<Vec<Vec<u32>>> {
-    let find = |file: &'static str| Ok(std::fs::read(model.join(file)).ok());
+    let find = |file: &'static str| -> Result<_, TokenizerError> { Ok(std::fs::read(model.join(file)).ok()) };
     let (tokenizer, _) = tokenizer::from_files(find)?;
     let lines = std::fs::read_to_string(texts)?;
     let ids = |line: &str| -> Result<Vec<u32>> {

@@ -125,7 +125,11 @@ impl AdaptedLayer<'_> {
 
     /// The activated inner state of the MLP, `[tokens, inner]`.
     fn inner(&self, x: &Tensor, arch: &Arch) -> Result<Tensor> {
-        let up = self.change.add_to(LayerProjection::MlpUp, self.layer.mlp_up.forward(x, self.form)?, x)?;
+        let (mlp_up, projection) = (&self.layer.mlp_up, LayerProjection::MlpUp);
+        if !arch.gated && self.change.get(projection).is_none() {
+            return mlp_up.forward_activated(x, arch.activation, self.form);
+        }
+        let up = self.change.add_to(projection, mlp_up.forward(x, self.form)?, x)?;
         if arch.gated { gate(arch.activation, &up, self.form) } else { activate(arch.activation, up, self.form) }
     }
 

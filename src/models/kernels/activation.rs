@@ -29,19 +29,40 @@ pub fn gate(activation: Activation, out: &mut [f32], x: &[f32], inner: usize) {
     });
 }
 
+/// Applies the activation to rows of columns that are `stride` apart, on this thread.
+///
+/// # Safety
+/// The block is initialised, and no other thread accesses it.
+pub(super) unsafe fn apply_to_block(
+    activation: Activation,
+    first: *mut f32,
+    stride: usize,
+    [rows, columns]: [usize; 2],
+) {
+    // SAFETY: guaranteed by the caller.
+    let row = |row| unsafe { std::slice::from_raw_parts_mut(first.add(row * stride), columns) };
+    apply_to_rows(activation, (0..rows).map(row));
+}
+
 pub(super) fn apply_to(activation: Activation, values: &mut [f32]) {
+    apply_to_rows(activation, std::iter::once(values));
+}
+
+fn apply_to_rows<'a>(activation: Activation, rows: impl Iterator<Item = &'a mut [f32]>) {
     match activation {
-        Activation::Gelu => to_each(values, gelu),
-        Activation::GeluTanh => to_each(values, gelu_tanh),
-        Activation::Relu => to_each(values, relu),
-        Activation::Silu => to_each(values, sigmoid::silu),
+        Activation::Gelu => to_each(rows, gelu),
+        Activation::GeluTanh => to_each(rows, gelu_tanh),
+        Activation::Relu => to_each(rows, relu),
+        Activation::Silu => to_each(rows, sigmoid::silu),
     }
 }
 
 #[inline(always)]
-fn to_each(values: &mut [f32], function: impl Fn(f32) -> f32) {
-    vectorised!(for v in values {
-        *v = function(*v);
+fn to_each<'a>(rows: impl Iterator<Item = &'a mut [f32]>, function: impl Fn(f32) -> f32) {
+    vectorised!(for row in rows {
+        for v in row {
+            *v = function(*v);
+        }
     });
 }
 
@@ -66,7 +87,7 @@ fn relu(x: f32) -> f32 {
 pub fn soft_cap(values: &mut [f32], scale: f32, cap: f32) {
     let inverse = scale / cap;
     to_each(
-        values,
+        std::iter::once(values),
         #[inline(always)]
         move |x| cap * tanh(x * inverse),
     );

@@ -17,7 +17,7 @@ use std::ops::Range;
 /// Vocabulary entries per tile, plus at most one panel of packed weights. The vocabulary is divided evenly, so that no
 /// tile is very small.
 const TILE: usize = 512;
-/// Rows that share a tile; with `TILE`, this bounds the logits of a thread to about 2 MiB.
+/// Rows that share a tile. Their logits exist for a block of them at a time.
 const ROWS: usize = 1024;
 /// Number of parallel partial sums; fixed, so that sums have the same order on every machine.
 const LANES: usize = 16;
@@ -72,6 +72,17 @@ enum Product<'a> {
     Packed(&'a Packed, Rows<'a>),
 }
 
+impl Product<'_> {
+    /// Rows whose logits are computed before they are reduced: with packed weights no more than stay in the cache. `gemm`
+    /// packs the weights at every call.
+    fn rows_at_once(&self) -> usize {
+        match self {
+            Self::Plain(..) => ROWS,
+            Self::Packed(weight, _) => weight.rows_in_cache(),
+        }
+    }
+}
+
 impl Projection<'_> {
     /// hidden `[rows, width]`
     fn reduce(&self, hidden: &[f32], targets: &[u32]) -> Vec<TokenStats> {
@@ -89,31 +100,39 @@ impl Projection<'_> {
         let bound = |index: usize| (index * units / count * unit).min(self.vocab);
         let reduce_tile = |logits: &mut Vec<f32>, index: usize| {
             let entries = bound(index)..bound(index + 1);
-            self.logits(logits, &product, targets.len(), entries.clone());
-            vectorised!(reduce_rows(logits, entries.len(), entries.start, targets))
+            let mut reduced = Vec::with_capacity(targets.len());
+            let at_once = product.rows_at_once();
+            for rows in (0..targets.len()).step_by(at_once).map(|row| row..(row + at_once).min(targets.len())) {
+                self.logits(logits, &product, rows.clone(), entries.clone());
+                let (logits, targets, reduced) = (&logits[..], &targets[rows], &mut reduced);
+                let (columns, first) = (entries.len(), entries.start);
+                vectorised!(reduce_rows(reduced, logits, columns, first, targets));
+            }
+            reduced
         };
         let tiles = (0..count).into_par_iter();
         let tiles: Vec<Vec<TileRow>> = tiles.map_init(Vec::new, reduce_tile).collect();
         join_tiles(&tiles, targets.len())
     }
 
-    /// The logits `[rows, entries]` of a range of the vocabulary.
-    fn logits(&self, logits: &mut Vec<f32>, product: &Product, rows: usize, entries: Range<usize>) {
-        logits.clear();
-        match self.bias {
-            Some(bias) => (0..rows).for_each(|_| logits.extend_from_slice(&bias[entries.clone()])),
-            None => logits.resize(rows * entries.len(), 0.0),
-        }
+    /// The logits `[rows, entries]` of some of the rows and a range of the vocabulary.
+    fn logits(&self, logits: &mut Vec<f32>, product: &Product, rows: Range<usize>, entries: Range<usize>) {
         match product {
             Product::Plain(weight, hidden) => {
+                logits.clear();
+                match self.bias {
+                    Some(bias) => rows.clone().for_each(|_| logits.extend_from_slice(&bias[entries.clone()])),
+                    None => logits.resize(rows.len() * entries.len(), 0.0),
+                }
+                let hidden = &hidden[rows.start * self.width..rows.end * self.width];
                 let weight = &weight[entries.start * self.width..entries.end * self.width];
-                let shape = [rows, entries.len(), self.width];
+                let shape = [rows.len(), entries.len(), self.width];
                 linear(logits, hidden, weight, shape, self.bias.is_some(), Parallelism::None);
             }
             Product::Packed(weight, hidden) => {
                 let width = weight.panel_width();
                 let panels = entries.start / width..entries.end.div_ceil(width);
-                weight.multiply_panels(logits, hidden, panels, self.bias.is_some());
+                weight.multiply_panels(logits, hidden, rows, panels, self.bias);
             }
         }
         if let Some(cap) = self.cap {
@@ -122,39 +141,39 @@ impl Projection<'_> {
     }
 }
 
-/// Reduces each row of `columns` logits, overwriting them; `first` is the vocabulary entry of the first column.
+/// Reduces each row of `columns` logits; `first` is the vocabulary entry of the first column.
 #[inline(always)]
-fn reduce_rows(logits: &mut [f32], columns: usize, first: usize, targets: &[u32]) -> Vec<TileRow> {
-    let mut reduced = Vec::with_capacity(targets.len());
-    for (row, &target) in logits.chunks_exact_mut(columns).zip(targets) {
+fn reduce_rows(reduced: &mut Vec<TileRow>, logits: &[f32], columns: usize, first: usize, targets: &[u32]) {
+    for (row, &target) in logits.chunks_exact(columns).zip(targets) {
         let target = (target as usize).checked_sub(first).and_then(|column| row.get(column)).map(|&x| f64::from(x));
         reduced.push((reduce_row(row), target));
     }
-    reduced
 }
 
 /// Passes over a row in cache: the maximum; then weights, their sum and mean; then squares about that mean.
 #[inline(always)]
-fn reduce_row(row: &mut [f32]) -> Partial {
+fn reduce_row(row: &[f32]) -> Partial {
     let max = maximum(row);
     if max == f32::NEG_INFINITY {
         // Impossible tokens only: no weight, unless there is a NaN among them, which must be propagated.
         let weight = row.iter().map(|&x| if x.is_nan() { f64::NAN } else { 0.0 }).sum();
         return Partial { max: f64::NEG_INFINITY, weight, mean: 0.0, squares: 0.0 };
     }
-    // Distances from the maximum, clamped where their weight vanishes, so that 0 * inf cannot arise.
-    for x in row.iter_mut() {
-        let y = *x - max;
-        *x = if y < EXP_MIN { EXP_MIN } else { y };
-    }
-    let (weight, product) = sums(row, |y| {
+    // The distance from the maximum, clamped where its weight vanishes, so that 0 * inf cannot arise.
+    let distance = |x: f32| {
+        let y = x - max;
+        if y < EXP_MIN { EXP_MIN } else { y }
+    };
+    let (weight, product) = sums(row, |x| {
+        let y = distance(x);
         let e = exp_nonpositive(y);
         (e, e * y)
     });
     let mean = product / weight;
     let shift = mean as f32;
     // `shift` is the mean rounded to f32; the first moment about it corrects both results.
-    let (moment, squares) = sums(row, |y| {
+    let (moment, squares) = sums(row, |x| {
+        let y = distance(x);
         let (e, d) = (exp_nonpositive(y), y - shift);
         (e * d, e * d * d)
     });

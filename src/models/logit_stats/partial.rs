@@ -1,6 +1,10 @@
 //! The results of tiles, and how they are joined.
 
 use crate::token_stats::TokenStats;
+use rayon::prelude::*;
+
+/// Rows per task.
+const ROWS_AT_ONCE: usize = 32;
 
 /// The distribution over a part of the vocabulary, with weights relative to `e^max`.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +30,7 @@ pub fn join_tiles(tiles: &[Vec<TileRow>], rows: usize) -> Vec<TokenStats> {
         let joined = tiles.iter().map(|tile| tile[row]).reduce(|(a, x), (b, y)| (a.join(b), x.or(y)));
         joined.map_or(unknown, |(partial, target)| partial.stats(target.unwrap_or(f64::NAN)))
     };
-    (0..rows).map(stats_of_row).collect()
+    (0..rows).into_par_iter().with_min_len(ROWS_AT_ONCE).map(stats_of_row).collect()
 }
 
 impl Partial {

@@ -2,8 +2,10 @@
 
 use super::elements::{elements, elements_mut, with_slice};
 use super::form::Form;
+use super::mlp::activate;
 use super::trained::{FrozenProduct, is_tuned};
 use super::weight::Weight;
+use crate::models::arch::Activation;
 use crate::models::kernels::gemm as matrix;
 use crate::models::kernels::packed::Packed;
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, InplaceOp2, InplaceOp3, Layout, Result, Shape, Tensor, bail};
@@ -23,7 +25,9 @@ impl Linear {
     /// If shapes do not match, or the device fails.
     pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
-            (Weight::Packed(packed), _) => x.apply_op1_no_bwd(&PackedProduct { packed, bias: self.bias.as_ref() }),
+            (Weight::Packed(packed), _) => {
+                x.apply_op1_no_bwd(&PackedProduct { packed, bias: self.bias.as_ref(), activation: None })
+            }
             (Weight::Plain(weight), Form::Fused(_)) => {
                 x.apply_op2_no_bwd(weight, &Project { bias: self.bias.as_ref() })
             }
@@ -38,6 +42,20 @@ impl Linear {
         }
     }
 
+    /// The activation of `forward(x)`.
+    ///
+    /// # Errors
+    /// As for [`Linear::forward`].
+    pub fn forward_activated(&self, x: &Tensor, activation: Activation, form: Form) -> Result<Tensor> {
+        match &self.weight {
+            Weight::Packed(packed) => {
+                let activation = Some(activation);
+                x.apply_op1_no_bwd(&PackedProduct { packed, bias: self.bias.as_ref(), activation })
+            }
+            Weight::Plain(_) => activate(activation, self.forward(x, form)?, form),
+        }
+    }
+
     /// `residual + forward(x)`; the fused form writes into the storage of `residual`.
     ///
     /// # Errors
@@ -45,7 +63,7 @@ impl Linear {
     pub fn add_to(&self, residual: Tensor, x: &Tensor, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
             (Weight::Packed(packed), _) => {
-                residual.inplace_op2(x, &PackedProduct { packed, bias: self.bias.as_ref() })?;
+                residual.inplace_op2(x, &PackedProduct { packed, bias: self.bias.as_ref(), activation: None })?;
                 Ok(residual)
             }
             (Weight::Plain(weight), Form::Fused(_)) => {
@@ -93,13 +111,18 @@ fn initial_results(m: usize, n: usize, bias: Option<&Tensor>) -> Result<Vec<f32>
         unsafe { out.set_len(m * n) };
         out
     };
+    with_bias(bias, n, |bias| bias.map_or_else(|| filled(&vec![0.0; n]), filled))
+}
+
+/// Calls a function with the bias of n outputs, if there is one.
+fn with_bias<T>(bias: Option<&Tensor>, n: usize, function: impl FnOnce(Option<&[f32]>) -> T) -> Result<T> {
     match bias {
-        None => Ok(filled(&vec![0.0; n])),
+        None => Ok(function(None)),
         Some(bias) => with_slice(bias, |bias| {
             if bias.len() != n {
                 bail!("linear: {} biases for {n} outputs", bias.len())
             }
-            Ok(filled(bias))
+            Ok(function(Some(bias)))
         }),
     }
 }
@@ -107,6 +130,7 @@ fn initial_results(m: usize, n: usize, bias: Option<&Tensor>) -> Result<Vec<f32>
 struct PackedProduct<'a> {
     packed: &'a Packed,
     bias: Option<&'a Tensor>,
+    activation: Option<Activation>,
 }
 
 impl CustomOp1 for PackedProduct<'_> {
@@ -116,8 +140,8 @@ impl CustomOp1 for PackedProduct<'_> {
 
     fn cpu_fwd(&self, x: &CpuStorage, xl: &Layout) -> Result<(CpuStorage, Shape)> {
         let [m, n, _] = product_shape(xl, self.packed.shape())?;
-        let mut out = initial_results(m, n, self.bias)?;
-        self.packed.multiply(&mut out, elements(x, xl)?, self.bias.is_some());
+        let x = elements(x, xl)?;
+        let out = with_bias(self.bias, n, |bias| self.packed.multiply(x, bias, self.activation))?;
         Ok((CpuStorage::F32(out), Shape::from((m, n))))
     }
 }
@@ -128,13 +152,9 @@ impl InplaceOp2 for PackedProduct<'_> {
     }
 
     fn cpu_fwd(&self, out: &mut CpuStorage, out_l: &Layout, x: &CpuStorage, xl: &Layout) -> Result<()> {
-        product_shape(xl, self.packed.shape())?;
-        let out = elements_mut(out, out_l)?;
-        if let Some(bias) = self.bias {
-            add_bias(out, bias)?;
-        }
-        self.packed.multiply(out, elements(x, xl)?, true);
-        Ok(())
+        let [_, n, _] = product_shape(xl, self.packed.shape())?;
+        let (out, x) = (elements_mut(out, out_l)?, elements(x, xl)?);
+        with_bias(self.bias, n, |bias| self.packed.multiply_onto(out, x, bias))
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) unsafe fn fill(target: Target, tile: &Tile) {
 unsafe fn sums<const R: usize>(target: Target, tile: &Tile) {
     let (k, panel) = (tile.weights.k, tile.weights.panel(tile.panel));
     for steps in blocks(k, CHAIN) {
-        let target = Target { accumulate: target.accumulate || steps.start > 0, ..target };
+        let target = if steps.start > 0 { target.further() } else { target };
         prefetch::<R>(target);
         let lines = &panel[steps.start / 2 * lines_of_pair(tile.weights.element)..];
         // SAFETY: guaranteed by the caller; the slices are long enough, otherwise their creation panics.
@@ -232,9 +232,15 @@ unsafe fn store(target: Target, r: usize, sums: Vectors, columns: usize) {
         let mask = (columns_mask >> (v * LANES)) as __mmask16;
         // Masked lanes are not accessed, and the address of a vector without an unmasked lane is never dereferenced.
         let address = target.out.0.wrapping_add(r * target.stride + v * LANES);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: guaranteed by the caller; a bias has all columns.
         unsafe {
-            let sum = if target.accumulate { _mm512_add_ps(_mm512_maskz_loadu_ps(mask, address), sum) } else { sum };
+            let bias = || target.bias.map(|bias| _mm512_maskz_loadu_ps(mask, bias.as_ptr().wrapping_add(v * LANES)));
+            let sum = match (target.accumulate, bias()) {
+                (true, Some(bias)) => _mm512_add_ps(_mm512_add_ps(_mm512_maskz_loadu_ps(mask, address), bias), sum),
+                (true, None) => _mm512_add_ps(_mm512_maskz_loadu_ps(mask, address), sum),
+                (false, Some(bias)) => _mm512_add_ps(bias, sum),
+                (false, None) => sum,
+            };
             _mm512_mask_storeu_ps(address, mask, sum);
         }
     }

@@ -9,6 +9,8 @@ use super::pack::{Layout, Packed};
 use super::rows::{Rows, Values};
 use super::scalar;
 use super::tile::{Target, Tile};
+use crate::models::arch::Activation;
+use crate::models::kernels::activation;
 use crate::models::kernels::shared_mut::SharedMut;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -43,44 +45,91 @@ struct ProductPart {
 }
 
 impl Packed {
-    /// `out = x w^T` or, with `accumulate`, `out += x w^T`, for x `[m, k]` and out `[m, n]`, on the threads of the
-    /// pool.
+    /// `x w^T`, or `bias + x w^T`, for x `[m, k]` and bias `[n]`, with an activation applied to it: `[m, n]`, on the threads
+    /// of the pool.
     ///
     /// # Panics
-    /// If x or out does not have that shape: an error of the caller, never of a request.
-    pub fn multiply(&self, out: &mut [f32], x: &[f32], accumulate: bool) {
-        let k = self.k.max(1);
-        assert!(x.len().is_multiple_of(k) && out.len() == x.len() / k * self.n, "packed: shape beyond its data");
-        let target = Target { out: SharedMut(out.as_mut_ptr()), stride: self.n, accumulate };
-        if let Layout::Tiles(_) = self.layout {
-            // SAFETY: the assertion keeps all rows and columns inside `out`, which is borrowed mutably; packing refuses
-            // instructions that are not available.
-            return by_machine!(self.isa, M => unsafe { amx::multiply::<M>(self, target, x) });
+    /// If x or the bias does not have that shape: an error of the caller, never of a request.
+    pub fn multiply(&self, x: &[f32], bias: Option<&[f32]>, activation: Option<Activation>) -> Vec<f32> {
+        let length = x.len() / self.k.max(1) * self.n;
+        let mut out = Vec::with_capacity(length);
+        // SAFETY: the products write each of the results, for which there is room.
+        unsafe {
+            self.fill_all(out.as_mut_ptr(), length, x, false, bias, activation);
+            out.set_len(length);
         }
-        let x = &self.rows(x);
-        // SAFETY: the parts are disjoint, and the assertion keeps all of their rows and columns inside `out`.
-        self.parts(x.count()).into_par_iter().with_max_len(1).for_each(|part| unsafe { self.fill(target, x, &part) });
+        out
     }
 
-    /// Like [`Packed::multiply`] for some of the panels, on this thread: out is `[m, columns of the panels]`.
+    /// `out + x w^T`, or `out + bias + x w^T`, in place of out `[m, n]`, on the threads of the pool.
     ///
     /// # Panics
     /// As for [`Packed::multiply`].
-    pub fn multiply_panels(&self, out: &mut [f32], x: &Rows, panels: Range<usize>, accumulate: bool) {
+    pub fn multiply_onto(&self, out: &mut [f32], x: &[f32], bias: Option<&[f32]>) {
+        // SAFETY: `out` is borrowed mutably.
+        unsafe { self.fill_all(out.as_mut_ptr(), out.len(), x, true, bias, None) };
+    }
+
+    /// Like [`Packed::multiply`] for some of the rows, at most as many as [`Packed::rows_in_cache`] says and a multiple of it
+    /// after the first, and some of the panels, on this thread: out becomes `[rows, columns of the panels]`.
+    ///
+    /// # Panics
+    /// If the rows are not there, or were made for other weights: errors of the caller, never of a request.
+    pub fn multiply_panels(
+        &self,
+        out: &mut Vec<f32>,
+        x: &Rows,
+        rows: Range<usize>,
+        panels: Range<usize>,
+        bias: Option<&[f32]>,
+    ) {
         let columns = self.columns(panels.clone());
-        assert!(x.fits(self) && out.len() == x.count() * columns.len(), "packed: shape beyond its data");
-        // The columns of a target are those of all weights; `out` begins at the first of these panels.
-        let first = SharedMut(out.as_mut_ptr().wrapping_sub(columns.start));
-        let target = Target { out: first, stride: columns.len(), accumulate };
-        if let Values::Strips(strips) = &x.values {
-            // SAFETY: `out` has room for every row and column, as asserted, and is borrowed mutably; packing refuses
-            // instructions that are not available.
-            return by_machine!(self.isa, M => unsafe { amx::multiply_panels::<M>(self, target, strips, x.count(), panels) });
+        assert!(x.fits(self) && rows.end <= x.count() && rows.start.is_multiple_of(self.rows_in_cache()));
+        assert!(bias.is_none_or(|bias| bias.len() == self.n), "packed: {} outputs have another bias", self.n);
+        let length = rows.len() * columns.len();
+        out.clear();
+        out.reserve(length);
+        // The rows and columns of a target are those of all; `out` begins at the first of these.
+        let first = rows.start * columns.len() + columns.start;
+        let out_of_all = SharedMut(out.as_mut_ptr().wrapping_sub(first));
+        let target = Target { out: out_of_all, stride: columns.len(), accumulate: false, bias };
+        // SAFETY: `out` has room for every row and column, and is borrowed mutably; packing refuses instructions that are not
+        // available. All results are written.
+        unsafe {
+            match &x.values {
+                Values::Strips(strips) => {
+                    by_machine!(self.isa, M => amx::multiply_panels::<M>(self, target, strips, rows, panels));
+                }
+                Values::F32(_) | Values::Pairs(_) => self.fill(target, x, &ProductPart { rows, panels }, None),
+            }
+            out.set_len(length);
         }
-        for rows in blocks(x.count(), self.rows_in_cache()) {
-            // SAFETY: `out` has room for every row and column, as asserted, and is borrowed mutably.
-            unsafe { self.fill(target, x, &ProductPart { rows, panels: panels.clone() }) };
+    }
+
+    /// # Safety
+    /// `out` has room for `length` results, is accessed by no other thread and, to accumulate, initialised.
+    unsafe fn fill_all(
+        &self,
+        out: *mut f32,
+        length: usize,
+        x: &[f32],
+        accumulate: bool,
+        bias: Option<&[f32]>,
+        activation: Option<Activation>,
+    ) {
+        let k = self.k.max(1);
+        assert!(x.len().is_multiple_of(k) && length == x.len() / k * self.n, "packed: shape beyond its data");
+        assert!(bias.is_none_or(|bias| bias.len() == self.n), "packed: {} outputs have another bias", self.n);
+        let target = Target { out: SharedMut(out), stride: self.n, accumulate, bias };
+        if let Layout::Tiles(_) = self.layout {
+            // SAFETY: the assertions keep all rows and columns inside `out`; packing refuses instructions that are not
+            // available.
+            return by_machine!(self.isa, M => unsafe { amx::multiply::<M>(self, target, x, activation) });
         }
+        let x = &self.rows(x);
+        let parts = self.parts(x.count()).into_par_iter().with_max_len(1);
+        // SAFETY: the parts are disjoint, and the assertions keep all of their rows and columns inside `out`.
+        parts.for_each(|part| unsafe { self.fill(target, x, &part, activation) });
     }
 
     /// Disjoint parts that make up a product of `rows` rows, enough of them to keep every thread busy.
@@ -95,21 +144,28 @@ impl Packed {
     }
 
     /// Rows of activations that fit in the L2 cache, in whole tiles.
-    fn rows_in_cache(&self) -> usize {
-        (ACTIVATIONS / (4 * ROWS * self.k.max(1))).clamp(1, 16) * ROWS
+    pub fn rows_in_cache(&self) -> usize {
+        match self.layout {
+            Layout::Vectors => (ACTIVATIONS / (4 * ROWS * self.k.max(1))).clamp(1, 16) * ROWS,
+            Layout::Tiles(_) => amx::ROWS,
+        }
     }
 
     /// # Safety
     /// The results of the part are inside the allocation of `target`, and no other thread accesses them.
-    unsafe fn fill(&self, target: Target, x: &Rows, part: &ProductPart) {
+    unsafe fn fill(&self, target: Target, x: &Rows, part: &ProductPart, activation: Option<Activation>) {
         for panel in part.panels.clone() {
             let columns = self.columns(panel..panel + 1);
             for row in part.rows.clone().step_by(ROWS) {
                 let rows = row..(row + ROWS).min(part.rows.end);
-                let out = SharedMut(target.out.0.wrapping_add(row * target.stride + columns.start));
                 let tile = Tile { weights: self, x, rows, panel, columns: columns.len() };
                 // SAFETY: the caller guarantees the rows and columns of the tile.
-                unsafe { self.fill_tile(Target { out, ..target }, &tile) };
+                unsafe { self.fill_tile(target.from(row, columns.start), &tile) };
+            }
+            if let Some(activation) = activation {
+                let Target { out, stride, .. } = target.from(part.rows.start, columns.start);
+                // SAFETY: these results were written by this thread, and are accessed by no other.
+                unsafe { activation::apply_to_block(activation, out.0, stride, [part.rows.len(), columns.len()]) };
             }
         }
     }

@@ -13,15 +13,15 @@ use std::ops::Range;
 pub(super) unsafe fn fill(target: Target, tile: &Tile) {
     for (i, row) in tile.rows.clone().enumerate() {
         for column in 0..tile.columns {
-            // SAFETY: guaranteed by the caller.
-            let out = unsafe { &mut *target.out.add(i * target.stride + column) };
             for (chain, steps) in blocks(tile.weights.k, CHAIN).enumerate() {
                 let sum = match &tile.x.values {
                     Values::F32(x) => f32_sum(tile, &x[row * tile.weights.k..], steps, column),
                     Values::Pairs(pairs) => bf16_sum(tile, &pairs[row * tile.weights.k.div_ceil(2)..], steps, column),
                     Values::Strips(_) => unreachable!("strips are multiplied as tiles"),
                 };
-                *out = if target.accumulate || chain > 0 { *out + sum } else { sum };
+                let target = if chain > 0 { target.further() } else { target };
+                // SAFETY: guaranteed by the caller.
+                unsafe { target.write(i, column, sum) };
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use super::blocking::{CHAIN, blocks};
 use super::*;
+use crate::models::arch::Activation;
+use crate::models::kernels::activation::apply;
 use crate::models::kernels::simd::{Level, at_each_level};
 use half::{bf16, f16};
 use strum::VariantArray;
@@ -41,6 +43,16 @@ fn machines(products: Products) -> Vec<Isa> {
     Isa::groups(products).into_iter().map(|isas| *isas.last().unwrap()).collect()
 }
 
+/// `x w^T`, added to `start` if `accumulate`.
+fn multiplied(packed: &Packed, start: &[f32], x: &[f32], accumulate: bool) -> Vec<f32> {
+    if !accumulate {
+        return packed.multiply(x, None, None);
+    }
+    let mut out = start.to_vec();
+    packed.multiply_onto(&mut out, x, None);
+    out
+}
+
 /// The weights in each type, and the f32 values that they represent.
 pub(super) fn in_each_type(w: &[f32], check: impl Fn(&str, Matrix, &[f32])) {
     check("f32", Matrix::F32(w), w);
@@ -68,11 +80,9 @@ fn f32_products_have_the_bits_of_their_definition_on_every_path_and_in_every_typ
         in_each_type(&noise(n * k, 2), |element, matrix, w| {
             for isa in vectors(Products::F32) {
                 let packed = Packed::new(matrix, [n, k], Products::F32, isa);
-                let mut out = start.clone();
-                packed.multiply(&mut out, &x, true);
-                assert!(same(&out, &defined(&start, &x, w, shape)), "{shape:?} {element} {isa:?}");
-                packed.multiply(&mut out, &x, false);
-                assert!(same(&out, &defined(&vec![0.0; m * n], &x, w, shape)), "{shape:?} {element} {isa:?}");
+                let [zero, onto] = [false, true].map(|accumulate| multiplied(&packed, &start, &x, accumulate));
+                assert!(same(&onto, &defined(&start, &x, w, shape)), "{shape:?} {element} {isa:?}");
+                assert!(same(&zero, &defined(&vec![0.0; m * n], &x, w, shape)), "{shape:?} {element} {isa:?}");
             }
         });
     }
@@ -88,13 +98,12 @@ fn a_row_has_the_same_bits_among_any_number_of_rows_and_threads() {
             for isa in machines(products) {
                 let packed = Packed::new(Matrix::Bf16(&w), [n, k], products, isa);
                 let start = noise(ROWS * n, 6);
-                let mut all = start.clone();
-                packed.multiply(&mut all, &x, true);
+                let all = multiplied(&packed, &start, &x, true);
                 for threads in [1, 2, 7] {
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                     for (from, rows) in [(0, 1), (3, 1), (17, 2), (20, 3), (9, 5), (40, 31), (61, 65), (100, 110)] {
-                        let mut some = start[from * n..(from + rows) * n].to_vec();
-                        pool.install(|| packed.multiply(&mut some, &x[from * k..(from + rows) * k], true));
+                        let (start, x) = (&start[from * n..(from + rows) * n], &x[from * k..(from + rows) * k]);
+                        let some = pool.install(|| multiplied(&packed, start, x, true));
                         let expected = &all[from * n..(from + rows) * n];
                         let what = format!("{products:?} on {isa:?}, n {n}, k {k}");
                         assert!(same(&some, expected), "{what}, rows {from}+{rows}, {threads} threads");
@@ -107,21 +116,57 @@ fn a_row_has_the_same_bits_among_any_number_of_rows_and_threads() {
 
 #[test]
 fn some_panels_give_what_all_of_them_give_there() {
-    let [m, n, k] = [70, 200, 37];
+    let [m, n, k] = [300, 200, 37];
     let (x, w) = (noise(m * k, 7), noise(n * k, 8));
     for products in [Products::F32, Products::Split] {
         for isa in machines(products) {
             let packed = Packed::new(Matrix::F32(&w), [n, k], products, isa);
-            let mut all = vec![0.0; m * n];
-            packed.multiply(&mut all, &x, false);
-            for panels in [0..1, 1..3, 3..5, 4..5, 0..5] {
-                let columns = packed.columns(panels.clone());
-                let mut some = vec![1.0; m * columns.len()];
-                packed.multiply_panels(&mut some, &packed.rows(&x), panels.clone(), false);
-                for (i, row) in some.chunks(columns.len()).enumerate() {
-                    assert!(same(row, &all[i * n..][columns.clone()]), "{isa:?}: panels {panels:?}, row {i}");
+            let (bias, step) = (noise(n, 9), packed.rows_in_cache());
+            for bias in [None, Some(&bias[..])] {
+                let all = packed.multiply(&x, bias, None);
+                for panels in [0..1, 1..3, 3..5, 4..5, 0..5] {
+                    let columns = packed.columns(panels.clone());
+                    let mut some = Vec::new();
+                    for first in (0..m).step_by(step) {
+                        let rows = first..(first + step).min(m);
+                        packed.multiply_panels(&mut some, &packed.rows(&x), rows, panels.clone(), bias);
+                        for (i, row) in some.chunks(columns.len()).enumerate() {
+                            let expected = &all[(first + i) * n..][columns.clone()];
+                            assert!(same(row, expected), "{isa:?}: panels {panels:?}, row {}", first + i);
+                        }
+                    }
                 }
             }
+        }
+    }
+}
+
+/// A bias comes before the products, and the activation is that of the results, whatever the parts.
+#[test]
+fn biases_and_activations_are_those_of_whole_results() {
+    let [m, n, k] = [301, 200, 1100];
+    let (x, w, bias, start) = (noise(m * k, 16), noise(n * k, 17), noise(n, 18), noise(m * n, 19));
+    for products in [Products::F32, Products::Split] {
+        for isa in machines(products) {
+            let packed = Packed::new(Matrix::F32(&w), [n, k], products, isa);
+            let plus_bias =
+                |out: &[f32]| -> Vec<f32> { out.iter().zip(bias.iter().cycle()).map(|(a, b)| a + b).collect() };
+            let mut expected = plus_bias(&vec![0.0; m * n]);
+            packed.multiply_onto(&mut expected, &x, None);
+            assert!(same(&packed.multiply(&x, Some(&bias), None), &expected), "{isa:?}: a bias");
+            for activation in [Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu] {
+                let mut activated = expected.clone();
+                apply(activation, &mut activated);
+                assert!(
+                    same(&packed.multiply(&x, Some(&bias), Some(activation)), &activated),
+                    "{isa:?}: {activation:?}"
+                );
+            }
+            let mut onto = start.clone();
+            packed.multiply_onto(&mut onto, &x, Some(&bias));
+            let mut expected = plus_bias(&start);
+            packed.multiply_onto(&mut expected, &x, None);
+            assert!(same(&onto, &expected), "{isa:?}: a bias and what is there");
         }
     }
 }
@@ -133,11 +178,8 @@ fn bf16_products_have_the_same_bits_on_every_path() {
         for scale in [1.0, 2f32.powi(-64)] {
             let x: Vec<f32> = noise(m * k, 12).iter().map(|x| x * scale).collect();
             let w: Vec<bf16> = noise(n * k, 13).iter().map(|w| bf16::from_f32(w * scale)).collect();
-            let [native, defined] = [*vectors(Products::Bf16).last().unwrap(), Isa::Scalar].map(|isa| {
-                let mut out = vec![0.0; m * n];
-                Packed::new(Matrix::Bf16(&w), [n, k], Products::Bf16, isa).multiply(&mut out, &x, false);
-                out
-            });
+            let [native, defined] = [*vectors(Products::Bf16).last().unwrap(), Isa::Scalar]
+                .map(|isa| Packed::new(Matrix::Bf16(&w), [n, k], Products::Bf16, isa).multiply(&x, None, None));
             assert!(same(&native, &defined), "{:?}, scale {scale}", [m, n, k]);
         }
     }
@@ -152,8 +194,8 @@ fn bf16_products_are_those_of_rounded_numbers_on_every_path() {
         let (x, w) = (noise(m * k, 9), noise(n * k, 10));
         let rounded: Vec<bf16> = w.iter().map(|&w| bf16::from_f32(w)).collect();
         for isa in Isa::available(Products::Bf16) {
-            let mut out = vec![1.0; m * n];
-            Packed::new(Matrix::Bf16(&rounded), [n, k], Products::Bf16, isa).multiply(&mut out, &x, true);
+            let packed = Packed::new(Matrix::Bf16(&rounded), [n, k], Products::Bf16, isa);
+            let out = multiplied(&packed, &vec![1.0; m * n], &x, true);
             for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
                 let terms = (0..k).map(|q| near(x[i * k + q]) * near(w[j * k + q]));
                 let (want, size) = terms.fold((1.0, 1.0), |(sum, size), term| (sum + term, size + term.abs()));
@@ -224,8 +266,7 @@ fn nothing_hides_a_nan_or_an_infinity() {
     let w = vec![bf16::ONE; 50 * 3];
     for products in [Products::F32, Products::Bf16] {
         let packed = Packed::new(Matrix::Bf16(&w), [50, 3], products, *vectors(products).last().unwrap());
-        let mut out = vec![0.0; 100];
-        packed.multiply(&mut out, &[f32::NAN, 0.0, 0.0, f32::INFINITY, 0.0, 0.0], false);
+        let out = packed.multiply(&[f32::NAN, 0.0, 0.0, f32::INFINITY, 0.0, 0.0], None, None);
         assert!(out[..50].iter().all(|x| x.is_nan()) && out[50..].iter().all(|&x| x == f32::INFINITY), "{products:?}");
     }
 }

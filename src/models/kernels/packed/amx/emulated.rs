@@ -51,19 +51,9 @@ impl TileMachine for Emulated {
     }
 
     unsafe fn store(target: Target, sums: *const f32, rows: usize, columns: usize, _stream: bool) {
-        for row in 0..rows {
+        for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
             // SAFETY: guaranteed by the caller.
-            let (out, sums) = unsafe {
-                (
-                    slice::from_raw_parts_mut(target.out.add(row * target.stride), columns),
-                    slice::from_raw_parts(sums.add(row * COLUMNS), columns),
-                )
-            };
-            if target.accumulate {
-                out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
-            } else {
-                out.copy_from_slice(sums);
-            }
+            unsafe { target.write(row, column, *sums.add(row * COLUMNS + column)) };
         }
     }
 }

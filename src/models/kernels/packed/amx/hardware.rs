@@ -183,10 +183,16 @@ pub(super) unsafe fn store(target: Target, sums: *const f32, rows: usize, column
             // SAFETY: guaranteed by the caller.
             unsafe {
                 let sum = _mm512_load_ps(sums.add(row * COLUMNS + half * LANES));
+                let bias =
+                    target.bias.map(|bias| _mm512_maskz_loadu_ps(mask, bias.as_ptr().wrapping_add(half * LANES)));
+                let sum = match (target.accumulate, bias) {
+                    (true, Some(bias)) => _mm512_add_ps(_mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), bias), sum),
+                    (true, None) => _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), sum),
+                    (false, Some(bias)) => _mm512_add_ps(bias, sum),
+                    (false, None) => sum,
+                };
                 if stream && mask == u16::MAX {
                     _mm512_stream_ps(out, sum);
-                } else if target.accumulate {
-                    _mm512_mask_storeu_ps(out, mask, _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), sum));
                 } else {
                     _mm512_mask_storeu_ps(out, mask, sum);
                 }

@@ -38,7 +38,7 @@ pub trait TileMachine {
 }
 
 /// The product of a strip and a panel through some steps of k.
-pub struct StripProduct {
+pub struct StripProduct<'a> {
     /// The strip at the first step.
     pub x: *const PackedLine,
     /// The panel at the first step.
@@ -52,7 +52,7 @@ pub struct StripProduct {
     /// Whether the sums begin with zero instead of with what is there.
     pub first: bool,
     /// Where the sums will be stored next, if they are.
-    pub results: Option<Target>,
+    pub results: Option<Target<'a>>,
     /// What is fetched into the L2 cache meanwhile: so many lines at each step.
     pub ahead: *const PackedLine,
     pub lines_ahead: usize,

@@ -32,7 +32,7 @@ mod weights;
 pub use emulated::Emulated;
 #[cfg(target_arch = "x86_64")]
 pub use hardware::{Tiles, is_available};
-pub use multiply::{multiply, multiply_panels};
+pub use multiply::{ROWS, multiply, multiply_panels};
 pub use strips::Strips;
 pub use terms::Terms;
 pub use weights::{lines_of_step, pack, value};

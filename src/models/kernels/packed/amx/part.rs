@@ -3,10 +3,11 @@
 use super::machine::{StripProduct, TileMachine};
 use super::strips::{StripView, Strips, lines_of_rows};
 use super::{COLUMNS, STRIP, lines_of_step, steps};
+use crate::models::arch::Activation;
+use crate::models::kernels::activation;
 use crate::models::kernels::packed::blocking::blocks;
 use crate::models::kernels::packed::pack::{LANES, Packed, PackedLine};
 use crate::models::kernels::packed::tile::Target;
-use crate::models::kernels::shared_mut::SharedMut;
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -22,10 +23,13 @@ const SUMS: usize = STRIP * COLUMNS / LANES;
 /// Rows and panels to be multiplied, of which the rows begin a strip.
 pub struct Part<'a> {
     pub weights: &'a Packed,
-    pub target: Target,
+    /// For all rows.
+    pub target: Target<'a>,
     pub x: Activations<'a>,
     pub rows: Range<usize>,
     pub panels: Range<usize>,
+    /// Applied to the results.
+    pub activation: Option<Activation>,
 }
 
 /// All rows of activations.
@@ -127,6 +131,12 @@ impl Part<'_> {
                     let columns = self.weights.columns(panel..panel + 1).len();
                     // SAFETY: guaranteed by the caller.
                     unsafe { M::store(results, sums, rows, columns, self.is_streamed()) };
+                    if let Some(activation) = self.activation {
+                        // SAFETY: these results were written by this thread, and are accessed by no other.
+                        unsafe {
+                            activation::apply_to_block(activation, results.out.0, results.stride, [rows, columns])
+                        };
+                    }
                 }
             }
         }
@@ -166,9 +176,8 @@ impl Part<'_> {
     }
 
     /// Where the results of a strip and a panel begin.
-    fn results(&self, strip: usize, panel: usize) -> Target {
-        let first = (self.rows.start + strip * STRIP) * self.target.stride + panel * COLUMNS;
-        Target { out: SharedMut(self.target.out.0.wrapping_add(first)), ..self.target }
+    fn results(&self, strip: usize, panel: usize) -> Target<'_> {
+        self.target.from(self.rows.start + strip * STRIP, panel * COLUMNS)
     }
 
     /// The pieces of the steps.
@@ -197,8 +206,9 @@ impl Part<'_> {
 
     /// Whether results are written past the caches.
     fn is_streamed(&self) -> bool {
-        let Target { out, stride, accumulate } = self.target;
+        let Target { out, stride, accumulate, .. } = self.target;
         !accumulate
+            && self.activation.is_none()
             && out.0.addr().is_multiple_of(size_of::<PackedLine>())
             && stride.is_multiple_of(LANES)
             && self.rows.len() * stride > STREAMED

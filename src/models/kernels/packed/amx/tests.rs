@@ -1,6 +1,7 @@
 //! Products against their definition over plain slices, on every machine that runs here.
 
 use super::*;
+use crate::models::arch::Activation;
 use crate::models::kernels::packed::pack::{Element, Matrix, Packed, PackedLine};
 use crate::models::kernels::packed::tests::{in_each_type, noise, same};
 use crate::models::kernels::packed::tile::Target;
@@ -69,7 +70,7 @@ impl TileMachine for WithoutTiles {
     }
 }
 
-type Multiply = unsafe fn(&Packed, Target, &[f32]);
+type Multiply = unsafe fn(&Packed, Target, &[f32], Option<Activation>);
 
 /// Every machine that runs here.
 fn machines() -> Vec<(&'static str, Multiply)> {
@@ -102,7 +103,8 @@ fn multiplied(run: Multiply, packed: &Packed, start: &[f32], x: &[f32], accumula
     let mut lines = vec![PackedLine([0; 16]); start.len().div_ceil(16).max(1)];
     let out = unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast::<f32>(), start.len()) };
     out.copy_from_slice(start);
-    unsafe { run(packed, Target { out: SharedMut(out.as_mut_ptr()), stride: packed.n, accumulate }, x) };
+    let target = Target { out: SharedMut(out.as_mut_ptr()), stride: packed.n, accumulate, bias: None };
+    unsafe { run(packed, target, x, None) };
     out.to_vec()
 }
 
