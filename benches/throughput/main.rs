@@ -105,7 +105,9 @@ fn main() -> Result<()> {
         for (name, layer) in &layers {
             let start = Instant::now();
             let line = match (layer, &service) {
-                (Layer::Rate(rate), _) => json!({ "layer": name, "gflops": rate.measure()? }),
+                (Layer::Rate(rate), _) => {
+                    json!({ "layer": name, "path": rate.path().name(), "gflops": rate.measure()? })
+                }
                 (Layer::Forward(forward), _) => timed(name, start, &options, tokens, || forward.run())?,
                 (Layer::Service(load), Some(service)) => {
                     timed(name, start, &options, tokens, || runtime.block_on(service.run(*load)))?

@@ -5,6 +5,7 @@ use candle_core::{DType, Device, Tensor};
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
 use pdr_audit::models::ops::{Form, Linear, Multiply, Weight};
+use pdr_audit::models::precision::{self, NumericPath};
 use std::path::Path;
 use std::time::Instant;
 
@@ -32,6 +33,11 @@ impl Rate {
         let weight = Tensor::randn(0f32, 1.0, (SIZE, SIZE), &Device::Cpu)?.to_dtype(dtype)?;
         let x = if form.is_fused() { x } else { x.to_dtype(dtype)? };
         Ok(Self { x, linear: Linear { weight: Weight::new(weight, form)?, bias: None }, form })
+    }
+
+    /// How its products are taken.
+    pub fn path(&self) -> NumericPath {
+        precision::path(self.form, DType::F32)
     }
 
     /// GFLOP/s.

@@ -5,12 +5,13 @@
     python benches/versus_transformers/make.py MODELS_DIR TOKENIZER.json
     python benches/versus_transformers/run.py MODELS_DIR TEXTS.jsonl [--cases 70m,mamba] [--limit 64] [--runs 5]
 
-Prints a table: medians over the runs, the ratio to the better of the peer's two modes (lowest and highest of the runs), the share of the rate
+Prints the processor and the form of each case's products, and a table: medians over the runs, the ratio to the better of the peer's two
+modes (lowest and highest of the runs) in f32 and in the peer's "medium" precision, the share of the rate
 of one large product that the products with weights reach (of the kernel used, and of candle's matmul in f32), how far the scores of the
 two programs differ, and whether the targets of cases.py are met. Texts are cut from the words of TEXTS.jsonl. The Python that runs this
 needs torch, transformers and numpy (CPU builds are sufficient).
 """
-import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile
+import argparse, json, os, pathlib, platform, statistics, subprocess, sys, tempfile
 
 from cases import CASES, cut, products
 
@@ -55,11 +56,20 @@ def measure(model, texts, case, runs):
     measured = []
     for _ in range(runs):
         run = ours(model, texts, case)
-        for dtype in ("f32", "bf16") if case.ratio_bf16 else ("f32",):
+        for dtype in ("f32", "medium", "bf16") if case.ratio_bf16 else ("f32", "medium"):
             for mode in MODES:
                 run[mode, dtype] = peer(model, texts, mode, dtype)
         measured.append(run)
     return measured
+
+
+def processor():
+    """Its name, cores that may be used, and those of its instructions that decide."""
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines() if pathlib.Path("/proc/cpuinfo").exists() else []
+    facts = dict(map(str.strip, line.split(":", 1)) for line in lines if ":" in line)
+    wanted = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+    has = [name for name in wanted if name in facts.get("flags", "").split()]
+    return f"{facts.get('model name', platform.processor())}, {len(os.sched_getaffinity(0))} cores: {' '.join(has) or 'none of ' + ' '.join(wanted)}"
 
 
 def spread(values, form):
@@ -76,7 +86,8 @@ def row(case, model, measured, difference):
     share = lambda rate: [run["http"]["tokens_per_s"] * flops / (run[rate]["gflops"] * 1e9) for run in measured]
     aims = [("ratio", ratios("f32"), case.ratio), ("share", share("rate-kernel"), case.share)]
     cells = [case.name, spread(tokens("http"), ",.0f"), *(f"{statistics.median(tokens((mode, 'f32'))):,.0f}" for mode in MODES)]
-    cells += [spread(ratios("f32"), ".2f"), spread(share("rate-kernel"), ".0%"), spread(share("rate-candle"), ".0%")]
+    cells += [spread(ratios("f32"), ".2f"), spread(ratios("medium"), ".2f"), measured[0]["rate-kernel"]["path"]]
+    cells += [spread(share("rate-kernel"), ".0%"), spread(share("rate-candle"), ".0%")]
     if case.ratio_bf16:
         aims.append(("to bf16", ratios("bf16"), case.ratio_bf16))
         cells[4] += f"; to the peer in bf16 {spread(ratios('bf16'), '.2f')}"
@@ -94,8 +105,9 @@ def main():
     arguments = parser.parse_args()
     words = [word for line in open(arguments.texts) for word in json.loads(line)["text"].split()]
     wanted = [case for case in CASES if any(part in case.name for part in arguments.cases.split(","))]
-    columns = ["case", "pdr-audit over HTTP, tokens/s", "peer per text", "peer in batches of 32", "ratio to the better", "share of the kernel's rate",
-               "share of candle's f32 matmul", "largest difference of a score, relative to 1 + its size", "aims"]
+    columns = ["case", "pdr-audit over HTTP, tokens/s", "peer per text", "peer in batches of 32", "ratio to the better",
+               "ratio to the better in medium precision", "form of products", "share of the kernel's rate", "share of candle's f32 matmul", "largest difference of a score, relative to 1 + its size", "aims"]
+    print(processor())
     print(f"{arguments.limit} texts a case, {arguments.runs} runs, medians (lowest to highest)\n\n| {' | '.join(columns)} |\n{'|---' * len(columns)}|", flush=True)
     for case in wanted:
         model = (arguments.models / case.model).absolute()

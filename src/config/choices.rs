@@ -47,14 +47,14 @@ pub enum Simd {
     Scalar,
 }
 
-/// How exact products in single precision are on the CPU.
+/// How products of models in single precision are taken on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Exactness {
-    /// As exact as log-probabilities need: with AMX, of numbers that are split in two.
-    Auto,
-    /// As exact as single precision is.
+pub enum F32Products {
+    /// As exact as sums in single precision.
     Exact,
+    /// With AMX, of numbers that are split in two: faster, and less exact.
+    Split,
 }
 
 /// When a model is loaded.

@@ -23,7 +23,7 @@ mod tests;
 mod values;
 
 pub use bytesize::ByteSize;
-pub use choices::{DeviceChoice, Dtype, Exactness, LoadPolicy, LogFormat, Simd};
+pub use choices::{DeviceChoice, Dtype, F32Products, LoadPolicy, LogFormat, Simd};
 pub use error::{ConfigError, SettingFault};
 pub use model_flags::ModelFlags;
 pub use rules::{ID_RULE, is_id};

@@ -1,6 +1,6 @@
 //! Every setting: its key, type, default and rule. What a rule cannot see of one value alone is in [`super::references`].
 
-use super::choices::{DeviceChoice, Dtype, Exactness, LoadPolicy, LogFormat, Simd};
+use super::choices::{DeviceChoice, Dtype, F32Products, LoadPolicy, LogFormat, Simd};
 use super::store_url::StoreUrl;
 use super::{rules, values};
 use bytesize::ByteSize;
@@ -156,10 +156,10 @@ pub struct EngineSettings {
     #[default(Simd::Auto)]
     #[serde(deserialize_with = "values::name")]
     pub simd: Simd,
-    /// How exact products in single precision are on the CPU.
-    #[default(Exactness::Auto)]
+    /// How products of models in single precision are taken on the CPU.
+    #[default(F32Products::Exact)]
     #[serde(deserialize_with = "values::name")]
-    pub products: Exactness,
+    pub products: F32Products,
     /// Threads that compute; 0 for as many as the machine has. More than 1,024 would be a mistake.
     #[garde(custom(rules::within(0..=1_024)))]
     pub threads: usize,

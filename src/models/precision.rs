@@ -88,12 +88,13 @@ pub struct Rounding {
 ///
 /// PyTorch's own forward pass of those checkpoints differs from f32 by up to 0.26 (bf16) and 0.045 (f16) in a
 /// log-probability, and by up to 0.009 in the mean of a model; the plain form rounds elsewhere, and twice that is
-/// allowed. The kernels round only at products, and differ by up to 0.18 and 0.005: again, twice that is allowed.
+/// allowed. The kernels round only at products, and differ by up to 0.18 and 0.005: again, twice that is allowed. Split products
+/// differ by up to 3.9e-4 and 7.2e-6.
 pub fn rounding(form: Form, dtype: DType) -> Option<Rounding> {
     let path = path(form, dtype);
     let (log_probability, mean_log_probability, auroc) = match path {
         NumericPath::F32 | NumericPath::F32Packed | NumericPath::F32Tiles => return None,
-        NumericPath::F32Split => (1e-4, 1e-5, 1e-4),
+        NumericPath::F32Split => (8e-4, 1.5e-5, 1e-4),
         NumericPath::Bf16Packed | NumericPath::Bf16Tiles => (0.36, 0.01, 0.003),
         NumericPath::Bf16 => (0.5, 0.018, 0.003),
         NumericPath::F16 => (0.09, 0.018, 0.003),

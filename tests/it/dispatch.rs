@@ -6,7 +6,7 @@
 use crate::common::alone::alone;
 use crate::common::goldens::{CAUSAL, STATS, directory, expected, numbers, stats_columns};
 use candle_core::{DType, Device};
-use pdr_audit::config::Exactness;
+use pdr_audit::config::F32Products;
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
 use pdr_audit::models::kernels::packed::{Isa, Products};
@@ -87,7 +87,7 @@ fn assert_near_reference(what: &str, rounding: Option<Rounding>, text: &Text, st
             let tolerance = match (rounding, column) {
                 (None, _) => of_f32,
                 (Some(rounding), "logp") => rounding.log_probability,
-                (Some(rounding), _) if rounding.path == Some(NumericPath::F32Split) => of_f32,
+                (Some(rounding), _) if rounding.path == Some(NumericPath::F32Split) => rounding.log_probability,
                 _ => f64::INFINITY,
             };
             assert!((got - want).abs() <= tolerance, "{what}: {column} is {got}, but the reference has {want}");
@@ -152,7 +152,7 @@ fn the_level_decides_what_form_models_take_and_what_their_statistics_are_kept_un
             let packs = |products| level >= Level::Avx512 && Isa::Avx512.runs(products);
             let packed = |products, isa| Form::Fused(Multiply::Packed(products, isa));
             let f32 = match level {
-                Level::Amx => (packed(Products::Split, Isa::Amx), "f32-split"),
+                Level::Amx => (packed(Products::F32, Isa::Amx), "f32-tiles"),
                 _ if packs(Products::F32) => (packed(Products::F32, Isa::Avx512), "f32-packed"),
                 _ => (Form::Fused(Multiply::Gemm), "f32"),
             };
@@ -163,10 +163,10 @@ fn the_level_decides_what_form_models_take_and_what_their_statistics_are_kept_un
             };
             assert_eq!((form(DType::F32), path(DType::F32)), f32);
             assert_eq!((form(DType::BF16), path(DType::BF16)), bf16);
-            Products::choose(Exactness::Exact);
-            let exact = if level == Level::Amx { (packed(Products::F32, Isa::Amx), "f32-tiles") } else { f32 };
-            assert_eq!((form(DType::F32), path(DType::F32)), exact);
-            Products::choose(Exactness::Auto);
+            Products::choose(F32Products::Split);
+            let split = if level == Level::Amx { (packed(Products::Split, Isa::Amx), "f32-split") } else { f32 };
+            assert_eq!((form(DType::F32), path(DType::F32)), split);
+            Products::choose(F32Products::Exact);
         });
     });
 }

@@ -44,6 +44,7 @@ mod meta;
 mod neighbors;
 mod numerics_stamp;
 mod openapi;
+mod outliers;
 mod ownership;
 mod paper;
 mod parity;

@@ -24,7 +24,7 @@ fn nothing_given_means_the_documented_defaults() {
     assert_eq!(settings.server.request_timeout, Duration::from_secs(60));
     assert_eq!(settings.server.drain_delay, Duration::from_secs(5));
     assert_eq!((settings.engine.device, settings.engine.dtype), (DeviceChoice::Auto, Dtype::Auto));
-    assert_eq!((settings.engine.simd, settings.engine.products), (Simd::Auto, Exactness::Auto));
+    assert_eq!((settings.engine.simd, settings.engine.products), (Simd::Auto, F32Products::Exact));
     assert_eq!((settings.engine.threads, settings.engine.cache), (0, ByteSize::b(256 << 20)));
     assert_eq!(settings.engine.disk_cache, None);
     assert_eq!(settings.engine.disk_cache_limit, ByteSize::b(4 << 30));
@@ -63,7 +63,7 @@ fn every_key_can_come_from_the_file() {
         device = "cuda:1"
         dtype = "f32"
         simd = "avx2"
-        products = "exact"
+        products = "split"
         threads = 4
         max_batch_tokens = 2048
         calibrate = false
@@ -149,7 +149,7 @@ fn every_key_can_come_from_the_file() {
             device: DeviceChoice::Cuda(1),
             dtype: Dtype::F32,
             simd: Simd::Avx2,
-            products: Exactness::Exact,
+            products: F32Products::Split,
             threads: 4,
             max_batch_tokens: Some(2_048),
             calibrate: false,

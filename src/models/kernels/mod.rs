@@ -20,3 +20,5 @@ pub mod sigmoid;
 pub mod simd;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+mod tile_registers;

@@ -52,7 +52,7 @@ impl Level {
                     && is_x86_feature_detected!("avx512vl")
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Amx => Self::Avx512.is_available() && super::packed::amx_is_available(),
+            Self::Amx => Self::Avx512.is_available() && super::tile_registers::are_available(),
             #[cfg(not(target_arch = "x86_64"))]
             Self::Avx2 | Self::Avx512 | Self::Amx => false,
         }

@@ -7,6 +7,7 @@ pub mod goldens;
 pub mod gpt2;
 pub mod hub_server;
 pub mod keys;
+pub mod outliers;
 #[cfg(target_os = "linux")]
 pub mod resident;
 #[cfg(unix)]

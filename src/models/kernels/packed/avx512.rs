@@ -5,10 +5,11 @@
 #![expect(clippy::needless_range_loop, reason = "see above")]
 
 use super::blocking::{CHAIN, ROWS, blocks};
-use super::pack::{Element, LANES, PackedLine};
+use super::matrix::{Element, LANES, PackedLine};
 use super::panels::{COLUMNS, VECTORS, lines_of_pair};
 use super::rows::Values;
-use super::tile::{Target, Tile};
+use super::target::Target;
+use super::tile::Tile;
 use std::arch::x86_64::*;
 use std::mem::transmute;
 use std::ops::Range;

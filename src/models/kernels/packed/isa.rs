@@ -1,14 +1,14 @@
 //! The kinds of products, and the instructions that they run on.
 
-#[cfg(target_arch = "x86_64")]
-use super::amx;
-use crate::config::Exactness;
+use crate::config::F32Products;
 use crate::models::kernels::simd::Level;
+#[cfg(target_arch = "x86_64")]
+use crate::models::kernels::tile_registers;
 use std::sync::atomic::{AtomicBool, Ordering};
 use strum::VariantArray;
 
-/// Whether products in f32 are exact even where split ones are faster.
-static EXACT: AtomicBool = AtomicBool::new(false);
+/// Whether a model in f32 takes split products where they are faster.
+static SPLIT: AtomicBool = AtomicBool::new(false);
 
 /// How products are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
@@ -36,14 +36,14 @@ pub enum Isa {
 }
 
 impl Products {
-    /// From now on, the whole process takes products in f32 like this. Loaded models keep their kind of products.
-    pub fn choose(wanted: Exactness) {
-        EXACT.store(wanted == Exactness::Exact, Ordering::Relaxed);
+    /// From now on, the whole process takes these products for models in f32. Loaded models keep their kind of products.
+    pub fn choose(wanted: F32Products) {
+        SPLIT.store(wanted == F32Products::Split, Ordering::Relaxed);
     }
 
     /// Those that serve for a model in f32, fastest first.
     pub fn for_f32() -> &'static [Self] {
-        if EXACT.load(Ordering::Relaxed) { &[Self::F32] } else { &[Self::Split, Self::F32] }
+        if SPLIT.load(Ordering::Relaxed) { &[Self::Split, Self::F32] } else { &[Self::F32] }
     }
 }
 
@@ -77,7 +77,7 @@ impl Isa {
             (Self::AmxEmulated, _) => true,
             (Self::Scalar, _) => products != Products::Split,
             #[cfg(target_arch = "x86_64")]
-            (Self::Amx, _) => amx::is_available(),
+            (Self::Amx, _) => tile_registers::are_available(),
             #[cfg(target_arch = "x86_64")]
             (Self::Avx512, Products::F32) => is_x86_feature_detected!("avx512f"),
             #[cfg(target_arch = "x86_64")]

@@ -17,20 +17,22 @@ mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod blocking;
+mod flushed;
 mod isa;
+mod matrix;
 mod multiply;
 mod pack;
 mod panels;
 mod rows;
 mod scalar;
+mod target;
 mod tile;
 
 #[cfg(test)]
 mod tests;
 
-#[cfg(target_arch = "x86_64")]
-pub use amx::is_available as amx_is_available;
 pub use isa::{Isa, Products};
-pub use pack::{Element, Matrix, Packed, packed_bytes};
+pub use matrix::{Element, Matrix};
+pub use pack::{Packed, packed_bytes};
 pub use panels::COLUMNS as MAX_COLUMNS;
 pub use rows::Rows;

@@ -1,14 +1,15 @@
 //! Divides products into tiles and distributes them over threads.
 
-use super::amx;
+use super::amx::{self, by_machine};
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
 use super::blocking::{ROWS, blocks};
 use super::isa::Isa;
-use super::pack::{Layout, Packed};
+use super::pack::{Packed, PackedLayout};
 use super::rows::{Rows, Values};
 use super::scalar;
-use super::tile::{Target, Tile};
+use super::target::Target;
+use super::tile::Tile;
 use crate::models::arch::Activation;
 use crate::models::kernels::activation;
 use crate::models::kernels::shared_mut::SharedMut;
@@ -19,24 +20,6 @@ use std::ops::Range;
 const ACTIVATIONS: usize = 512 << 10;
 /// Parts per thread, so that no thread waits long for the last one.
 const PARTS: usize = 16;
-
-/// Evaluates an expression for the tile registers of an instruction set that has some.
-macro_rules! by_machine {
-    ($isa:expr, $machine:ident => $result:expr) => {
-        match $isa {
-            #[cfg(target_arch = "x86_64")]
-            $crate::models::kernels::packed::Isa::Amx => {
-                type $machine = $crate::models::kernels::packed::amx::Tiles;
-                $result
-            }
-            _ => {
-                type $machine = $crate::models::kernels::packed::amx::Emulated;
-                $result
-            }
-        }
-    };
-}
-pub(super) use by_machine;
 
 /// Rows of activations and panels of weights to be multiplied.
 struct ProductPart {
@@ -121,7 +104,7 @@ impl Packed {
         assert!(x.len().is_multiple_of(k) && length == x.len() / k * self.n, "packed: shape beyond its data");
         assert!(bias.is_none_or(|bias| bias.len() == self.n), "packed: {} outputs have another bias", self.n);
         let target = Target { out: SharedMut(out), stride: self.n, accumulate, bias };
-        if let Layout::Tiles(_) = self.layout {
+        if let PackedLayout::Tiles(_) = self.layout {
             // SAFETY: the assertions keep all rows and columns inside `out`; packing refuses instructions that are not
             // available.
             return by_machine!(self.isa, M => unsafe { amx::multiply::<M>(self, target, x, activation) });
@@ -146,8 +129,8 @@ impl Packed {
     /// Rows of activations that fit in the L2 cache, in whole tiles.
     pub fn rows_in_cache(&self) -> usize {
         match self.layout {
-            Layout::Vectors => (ACTIVATIONS / (4 * ROWS * self.k.max(1))).clamp(1, 16) * ROWS,
-            Layout::Tiles(_) => amx::ROWS,
+            PackedLayout::Vectors => (ACTIVATIONS / (4 * ROWS * self.k.max(1))).clamp(1, 16) * ROWS,
+            PackedLayout::Tiles(_) => amx::ROWS,
         }
     }
 

@@ -2,38 +2,14 @@
 
 use super::amx::{self, Terms};
 use super::isa::{Isa, Products};
+use super::matrix::{Element, LANES, Matrix, PackedLine};
 use super::panels;
-use half::{bf16, f16};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Lanes of a vector of 32-bit words.
-pub(super) const LANES: usize = 16;
-
-/// Weights `[n, k]`, in row-major order.
-#[derive(Clone, Copy)]
-pub enum Matrix<'a> {
-    F32(&'a [f32]),
-    F16(&'a [f16]),
-    Bf16(&'a [bf16]),
-}
-
-/// The element type of packed weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Element {
-    F32,
-    F16,
-    Bf16,
-}
-
-/// A vector of words, aligned for loads of vectors and tiles.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct PackedLine(pub [u32; LANES]);
-
 /// The order of the weights of a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum PackedLayout {
     /// Every two steps of k, as [`panels`] has them.
     Vectors,
     /// Tiles of terms, as [`amx`] has them.
@@ -43,7 +19,7 @@ pub(super) enum Layout {
 /// Weights `[n, k]`, divided into panels of some of the n; the last panel is padded with zeros, as is k.
 pub struct Packed {
     lines: Vec<PackedLine>,
-    pub(super) layout: Layout,
+    pub(super) layout: PackedLayout,
     pub(super) element: Element,
     pub(super) products: Products,
     pub(super) isa: Isa,
@@ -51,42 +27,7 @@ pub struct Packed {
     pub(super) k: usize,
 }
 
-impl Matrix<'_> {
-    /// The type of the weights.
-    pub fn element(&self) -> Element {
-        match self {
-            Self::F32(_) => Element::F32,
-            Self::F16(_) => Element::F16,
-            Self::Bf16(_) => Element::Bf16,
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::F32(values) => values.len(),
-            Self::F16(values) => values.len(),
-            Self::Bf16(values) => values.len(),
-        }
-    }
-
-    pub(super) fn bits(&self, index: usize) -> u32 {
-        match self {
-            Self::F32(values) => values[index].to_bits(),
-            Self::F16(values) => values[index].to_bits().into(),
-            Self::Bf16(values) => values[index].to_bits().into(),
-        }
-    }
-
-    pub(super) fn value(&self, index: usize) -> f32 {
-        match self {
-            Self::F32(values) => values[index],
-            Self::F16(values) => values[index].to_f32(),
-            Self::Bf16(values) => values[index].to_f32(),
-        }
-    }
-}
-
-impl Layout {
+impl PackedLayout {
     fn new(element: Element, products: Products, isa: Isa) -> Self {
         if isa.is_tiled() { Self::Tiles(Terms::new(products, element)) } else { Self::Vectors }
     }
@@ -111,7 +52,7 @@ impl Layout {
 /// Bytes of weights `[n, k]` once packed.
 pub fn packed_bytes([n, k]: [usize; 2], element: Element, products: Products, isa: Isa) -> usize {
     // The size may be a mere claim of a file, so that it saturates.
-    let layout = Layout::new(element, products, isa);
+    let layout = PackedLayout::new(element, products, isa);
     n.div_ceil(layout.columns()).saturating_mul(layout.lines(element, k)).saturating_mul(size_of::<PackedLine>())
 }
 
@@ -125,14 +66,14 @@ impl Packed {
         assert!(weights.len() == n * k, "packed: {n} x {k} weights expected, got {}", weights.len());
         assert!(products != Products::Bf16 || element == Element::Bf16, "packed: bf16 products need bf16 weights");
         assert!(isa.runs(products), "packed: this machine does not support {isa:?}");
-        let layout = Layout::new(element, products, isa);
+        let layout = PackedLayout::new(element, products, isa);
         let (width, length) = (layout.columns(), layout.lines(element, k));
         let mut lines = vec![PackedLine([0; LANES]); n.div_ceil(width) * length];
         lines.par_chunks_mut(length.max(1)).enumerate().for_each(|(panel, lines)| {
             let columns = panel * width..((panel + 1) * width).min(n);
             match layout {
-                Layout::Vectors => panels::pack(lines, weights, columns, k),
-                Layout::Tiles(terms) => amx::pack(lines, weights, columns, k, terms),
+                PackedLayout::Vectors => panels::pack(lines, weights, columns, k),
+                PackedLayout::Tiles(terms) => amx::pack(lines, weights, columns, k, terms),
             }
         });
         Self { lines, layout, element, products, isa, n, k }
@@ -160,8 +101,8 @@ impl Packed {
         let (panel, column) = (self.panel(row / width), row % width);
         for (q, out) in out.iter_mut().enumerate() {
             *out = match self.layout {
-                Layout::Vectors => panels::value(panel, self.element, column, q),
-                Layout::Tiles(terms) => amx::value(panel, terms, column, q),
+                PackedLayout::Vectors => panels::value(panel, self.element, column, q),
+                PackedLayout::Tiles(terms) => amx::value(panel, terms, column, q),
             };
         }
     }
@@ -188,8 +129,8 @@ impl Packed {
     /// If they are not: an error of the caller, never of a request.
     pub(super) fn terms(&self) -> Terms {
         match self.layout {
-            Layout::Tiles(terms) => terms,
-            Layout::Vectors => panic!("packed: weights for vectors have no terms"),
+            PackedLayout::Tiles(terms) => terms,
+            PackedLayout::Vectors => panic!("packed: weights for vectors have no terms"),
         }
     }
 

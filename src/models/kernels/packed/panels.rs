@@ -4,7 +4,7 @@
 //! hold both steps in two halves, the first in the lower one.
 
 use super::blocking::blocks;
-use super::pack::{Element, LANES, Matrix, PackedLine};
+use super::matrix::{Element, LANES, Matrix, PackedLine};
 use half::{bf16, f16};
 use std::ops::Range;
 

@@ -1,10 +1,9 @@
 //! Activations in the form that the kernels read.
 
-use super::amx::Strips;
+use super::amx::{Strips, by_machine};
 use super::blocking::ROWS;
 use super::isa::Products;
-use super::multiply::by_machine;
-use super::pack::{Layout, Packed};
+use super::pack::{Packed, PackedLayout};
 use crate::models::kernels::simd::vectorised;
 use rayon::prelude::*;
 
@@ -33,14 +32,16 @@ impl Packed {
         let k = self.k.max(1);
         assert!(x.len().is_multiple_of(k), "packed: {} values are not whole rows of {k}", x.len());
         let values = match (self.layout, self.products) {
-            (Layout::Tiles(terms), _) => Values::Strips(by_machine!(self.isa, M => Strips::new::<M>(x, self.k, terms))),
-            (Layout::Vectors, Products::Bf16) => {
+            (PackedLayout::Tiles(terms), _) => {
+                Values::Strips(by_machine!(self.isa, M => Strips::new::<M>(x, self.k, terms)))
+            }
+            (PackedLayout::Vectors, Products::Bf16) => {
                 let mut pairs = vec![0; x.len() / k * k.div_ceil(2)];
                 let rows = pairs.par_chunks_mut(k.div_ceil(2)).zip(x.par_chunks(k));
                 rows.with_min_len(ROWS).for_each(|(pairs, row)| vectorised!(round_pairs(pairs, row)));
                 Values::Pairs(pairs)
             }
-            (Layout::Vectors, _) => Values::F32(x),
+            (PackedLayout::Vectors, _) => Values::F32(x),
         };
         Rows { values, k: self.k, count: x.len() / k }
     }
@@ -55,9 +56,9 @@ impl Rows<'_> {
     /// Whether these rows were created for such weights.
     pub(super) fn fits(&self, weights: &Packed) -> bool {
         let fits = match self.values {
-            Values::F32(_) => weights.layout == Layout::Vectors && weights.products == Products::F32,
-            Values::Pairs(_) => weights.layout == Layout::Vectors && weights.products == Products::Bf16,
-            Values::Strips(ref strips) => weights.layout == Layout::Tiles(strips.terms),
+            Values::F32(_) => weights.layout == PackedLayout::Vectors && weights.products == Products::F32,
+            Values::Pairs(_) => weights.layout == PackedLayout::Vectors && weights.products == Products::Bf16,
+            Values::Strips(ref strips) => weights.layout == PackedLayout::Tiles(strips.terms),
         };
         self.k == weights.k && fits
     }

@@ -1,9 +1,11 @@
 //! The reference definition of the products, for any machine.
 
 use super::blocking::{CHAIN, blocks};
+use super::flushed::fused;
 use super::panels;
 use super::rows::Values;
-use super::tile::{Target, Tile};
+use super::target::Target;
+use super::tile::Tile;
 use std::ops::Range;
 
 /// Computes the results of a tile.
@@ -31,21 +33,16 @@ fn f32_sum(tile: &Tile, row: &[f32], steps: Range<usize>, column: usize) -> f32 
     steps.fold(0.0, |sum, q| row[q].mul_add(weight(tile, column, q), sum))
 }
 
-/// As `vdpbf16ps` computes it: subnormal numbers are treated as zero, and the sum is rounded after each product (which
-/// is exact in f32), the second of a pair first.
+/// As `vdpbf16ps` computes it: subnormal numbers count as zero, and each product is added with one rounding, the second of a
+/// pair first.
 fn bf16_sum(tile: &Tile, row: &[u32], steps: Range<usize>, column: usize) -> f32 {
-    let product = |q: usize| {
+    let add = |sum: f32, q: usize| {
         let word = row[q / 2];
         let x = f32::from_bits(if q.is_multiple_of(2) { word << 16 } else { word & 0xffff_0000 });
-        normal(x) * normal(weight(tile, column, q))
+        fused(x, weight(tile, column, q), sum)
     };
     let pairs = steps.start / 2..steps.end.div_ceil(2);
-    pairs.fold(0.0, |sum, pair| normal(normal(sum + product(2 * pair + 1)) + product(2 * pair)))
-}
-
-/// A subnormal number is treated as zero of the same sign.
-fn normal(x: f32) -> f32 {
-    if x.is_subnormal() { 0f32.copysign(x) } else { x }
+    pairs.fold(0.0, |sum, pair| add(add(sum, 2 * pair + 1), 2 * pair))
 }
 
 /// An element of the tile's panel.

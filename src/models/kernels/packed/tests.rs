@@ -185,6 +185,28 @@ fn bf16_products_have_the_same_bits_on_every_path() {
     }
 }
 
+/// Sums about the smallest normal number: products that are not exact in f32, and results that are subnormal after they are
+/// rounded but not on the grid of subnormal numbers. The second of a pair is added first.
+#[test]
+fn bf16_products_have_the_same_bits_where_results_are_barely_normal() {
+    let power = |exponent: i32| 2f32.powi(exponent);
+    let cases: [[(f32, f32); 4]; 4] = [
+        [(power(-75), power(-75)), (power(-63), power(-86)), (0.0, 0.0), (1.0, power(-126))],
+        [(1.25, power(-75) * power(-74)), (1.0, power(-125)), (0.0, 0.0), (0.0, 0.0)],
+        [(-power(-75), power(-75)), (1.0, power(-126)), (0.0, 0.0), (0.0, 0.0)],
+        [(0.0, 0.0), (0.0, 0.0), (-power(-76), power(-75)), (1.0, power(-126))],
+    ];
+    for terms in cases {
+        let (x, w): (Vec<f32>, Vec<bf16>) = terms.iter().map(|&(x, w)| (x, bf16::from_f32(w))).unzip();
+        let bits = |isa| {
+            let packed = Packed::new(Matrix::Bf16(&w), [1, w.len()], Products::Bf16, isa);
+            packed.multiply(&x, None, None)[0].to_bits()
+        };
+        let all: Vec<u32> = vectors(Products::Bf16).into_iter().map(bits).collect();
+        assert!(all.iter().all(|bits| *bits == all[0]), "{terms:?}: {all:x?}");
+    }
+}
+
 /// Against f64 sums of the same rounded numbers. Chains of 512 sums in f32 lose about 1e-6 of the magnitude of their
 /// terms.
 #[test]

@@ -3,8 +3,9 @@
 use super::machine::{StripProduct, TileMachine};
 use super::terms::{Terms, widened};
 use super::{COLUMNS, STRIP, TILE_ROWS, strips};
-use crate::models::kernels::packed::pack::{LANES, PackedLine};
-use crate::models::kernels::packed::tile::Target;
+use crate::models::kernels::packed::flushed::{flushed, fused};
+use crate::models::kernels::packed::matrix::{LANES, PackedLine};
+use crate::models::kernels::packed::target::Target;
 use crate::models::kernels::simd::vectorised;
 use std::ops::Range;
 use std::slice;
@@ -64,20 +65,13 @@ impl TileMachine for Emulated {
 fn dot_pairs(sums: &mut [f32], x: &[u32; TILE_ROWS], w: &[PackedLine]) {
     let (mut even, mut odd) = ([0f32; LANES], [0f32; LANES]);
     for (&x, w) in x.iter().zip(w) {
-        let (x_even, x_odd) = (flushed(widened(x as u16)), flushed(widened((x >> 16) as u16)));
+        let (x_even, x_odd) = (widened(x as u16), widened((x >> 16) as u16));
         for lane in 0..LANES {
-            let w = w.0[lane];
-            even[lane] = flushed(x_even.mul_add(flushed(widened(w as u16)), even[lane]));
-            odd[lane] = flushed(x_odd.mul_add(flushed(widened((w >> 16) as u16)), odd[lane]));
+            even[lane] = fused(x_even, widened(w.0[lane] as u16), even[lane]);
+            odd[lane] = fused(x_odd, widened((w.0[lane] >> 16) as u16), odd[lane]);
         }
     }
     for lane in 0..LANES {
         sums[lane] = flushed(flushed(sums[lane]) + flushed(even[lane] + odd[lane]));
     }
-}
-
-/// A subnormal number becomes zero of the same sign.
-#[inline(always)]
-fn flushed(x: f32) -> f32 {
-    if x.is_subnormal() { 0f32.copysign(x) } else { x }
 }

@@ -1,8 +1,8 @@
 //! What products of tiles run on.
 
 use super::terms::Terms;
-use crate::models::kernels::packed::pack::PackedLine;
-use crate::models::kernels::packed::tile::Target;
+use crate::models::kernels::packed::matrix::PackedLine;
+use crate::models::kernels::packed::target::Target;
 use std::ops::Range;
 
 /// Tile registers of this thread, from their configuration until they are dropped.

@@ -21,6 +21,7 @@ mod hardware;
 #[cfg(target_arch = "x86_64")]
 mod kernels;
 mod machine;
+mod machines;
 mod multiply;
 mod part;
 mod strips;
@@ -31,7 +32,8 @@ mod weights;
 
 pub use emulated::Emulated;
 #[cfg(target_arch = "x86_64")]
-pub use hardware::{Tiles, is_available};
+pub use hardware::Tiles;
+pub(super) use machines::by_machine;
 pub use multiply::{ROWS, multiply, multiply_panels};
 pub use strips::Strips;
 pub use terms::Terms;

@@ -1,12 +1,12 @@
 //! Divides products of tiles among threads.
 
 use super::machine::TileMachine;
-use super::part::{Activations, Part};
+use super::part::{Activations, TilePart};
 use super::strips::{Strips, row_blocks};
 use crate::models::arch::Activation;
 use crate::models::kernels::packed::blocking::blocks;
 use crate::models::kernels::packed::pack::Packed;
-use crate::models::kernels::packed::tile::Target;
+use crate::models::kernels::packed::target::Target;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub unsafe fn multiply<M: TileMachine>(weights: &Packed, target: Target, x: &[f3
     let fill = |x: Activations, parts: Vec<(Range<usize>, Range<usize>)>| {
         parts.into_par_iter().with_max_len(1).for_each(|(rows, panels)| {
             // SAFETY: the parts are disjoint and inside the target, as the caller guarantees.
-            unsafe { Part { weights, target, x, rows, panels, activation }.fill::<M>() }
+            unsafe { TilePart { weights, target, x, rows, panels, activation }.fill::<M>() }
         });
     };
     if m < OWN_ROWS * threads {
@@ -55,7 +55,7 @@ pub unsafe fn multiply_panels<M: TileMachine>(
     rows: Range<usize>,
     panels: Range<usize>,
 ) {
-    let part = Part { weights, target, x: Activations::Strips(strips), rows, panels, activation: None };
+    let part = TilePart { weights, target, x: Activations::Strips(strips), rows, panels, activation: None };
     // SAFETY: guaranteed by the caller.
     unsafe { part.fill::<M>() };
 }

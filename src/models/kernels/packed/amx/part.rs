@@ -6,8 +6,9 @@ use super::{COLUMNS, STRIP, lines_of_step, steps};
 use crate::models::arch::Activation;
 use crate::models::kernels::activation;
 use crate::models::kernels::packed::blocking::blocks;
-use crate::models::kernels::packed::pack::{LANES, Packed, PackedLine};
-use crate::models::kernels::packed::tile::Target;
+use crate::models::kernels::packed::matrix::{LANES, PackedLine};
+use crate::models::kernels::packed::pack::Packed;
+use crate::models::kernels::packed::target::Target;
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -21,7 +22,7 @@ const STREAMED: usize = 1 << 18;
 const SUMS: usize = STRIP * COLUMNS / LANES;
 
 /// Rows and panels to be multiplied, of which the rows begin a strip.
-pub struct Part<'a> {
+pub struct TilePart<'a> {
     pub weights: &'a Packed,
     /// For all rows.
     pub target: Target<'a>,
@@ -59,7 +60,7 @@ fn reserved(lines: &mut Vec<PackedLine>, count: usize) -> *mut PackedLine {
     lines.as_mut_ptr()
 }
 
-impl Part<'_> {
+impl TilePart<'_> {
     /// # Safety
     /// The results of the part are inside the allocation of the target, no other thread accesses them, and the machine has
     /// the instructions.
@@ -87,7 +88,7 @@ impl Part<'_> {
     /// Multiplies a panel by all strips through a piece of the steps.
     ///
     /// # Safety
-    /// As for [`Part::fill`]; and there are 4 KiB of sums for each strip.
+    /// As for [`TilePart::fill`]; and there are 4 KiB of sums for each strip.
     unsafe fn multiply_panel<M: TileMachine>(
         &self,
         tiles: &mut M,

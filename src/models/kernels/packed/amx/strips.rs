@@ -4,7 +4,7 @@ use super::machine::TileMachine;
 use super::terms::Terms;
 use super::{STEP, STRIP, TILE_ROWS, steps};
 use crate::models::kernels::packed::blocking::blocks;
-use crate::models::kernels::packed::pack::{LANES, PackedLine};
+use crate::models::kernels::packed::matrix::{LANES, PackedLine};
 use rayon::prelude::*;
 use std::ops::Range;
 

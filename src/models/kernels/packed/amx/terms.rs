@@ -1,7 +1,7 @@
 //! Numbers as sums of bf16 terms.
 
 use crate::models::kernels::packed::isa::Products;
-use crate::models::kernels::packed::pack::Element;
+use crate::models::kernels::packed::matrix::Element;
 use half::bf16;
 use strum::VariantArray;
 

@@ -2,7 +2,7 @@
 
 use super::terms::{Terms, split, widened};
 use super::{STEP, TILE_ROWS};
-use crate::models::kernels::packed::pack::{Matrix, PackedLine};
+use crate::models::kernels::packed::matrix::{Matrix, PackedLine};
 use std::ops::Range;
 
 /// Lines of a panel for one step of k.
