@@ -1,17 +1,18 @@
 //! Encodes texts as token ids.
 
 use super::charsmap;
+use super::checked_normalizer::CheckedNormalizer;
 use super::error::TokenizerError;
 use super::guarded::guarded;
 use super::normalizer::NormalizerBound;
 use super::pre_tokenizer::CheckedPreTokenizer;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use tokenizers::{DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, TokenizerImpl};
+use tokenizers::{DecoderWrapper, ModelWrapper, PostProcessorWrapper, TokenizerImpl};
 
-/// A tokenizer of the library, which refuses what it cannot split.
+/// A tokenizer of the library, which refuses what it cannot normalize or split.
 pub(super) type HubTokenizer =
-    TokenizerImpl<ModelWrapper, NormalizerWrapper, CheckedPreTokenizer, PostProcessorWrapper, DecoderWrapper>;
+    TokenizerImpl<ModelWrapper, CheckedNormalizer, CheckedPreTokenizer, PostProcessorWrapper, DecoderWrapper>;
 
 /// A tokenizer, cheap to clone and safe to share between threads.
 #[derive(Clone)]
@@ -56,14 +57,15 @@ impl Tokenizer {
         let mut inner = read.map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_truncation(None).map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_padding(None);
-        let normalizer = Arc::new(NormalizerBound::new(inner.get_normalizer())?);
+        let normalizer = Arc::new(NormalizerBound::new(inner.get_normalizer().map(CheckedNormalizer::declared))?);
         Ok(Self { inner: Arc::new(inner), normalizer, fingerprint: Arc::default() })
     }
 
     /// Encodes a text with the tokenizer's default special tokens.
     ///
     /// # Errors
-    /// If the tokenizer has no token for a part of the text, its normalizer would make too much of it, or the text cannot be split.
+    /// If the tokenizer has no token for a part of the text, its normalizer would make too much of it, or the text cannot be
+    /// normalized or split.
     pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
         self.normalizer.check(text)?;
         let encoded = guarded(|| self.inner.encode_char_offsets(text, true))?;

@@ -1,11 +1,12 @@
 //! Determines whether two tokenizers split texts into the same tokens, from their content instead of their files'
 //! bytes.
 
+use super::checked_normalizer::CheckedNormalizer;
 use super::encode::Tokenizer;
 use super::error::TokenizerError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tokenizers::{ModelWrapper, NormalizerWrapper};
+use tokenizers::ModelWrapper;
 use tracing::subscriber::{NoSubscriber, with_default};
 
 /// The content of the fingerprint, each part in an order that does not depend on the file.
@@ -15,7 +16,7 @@ struct Parts<'t> {
     /// Ids with their tokens, added tokens included.
     tokens: Vec<(u32, String)>,
     rules: Rules,
-    normalizer: Option<&'t NormalizerWrapper>,
+    normalizer: Option<&'t CheckedNormalizer>,
 }
 
 /// The rules that select one of several possible tokenizations.

@@ -2,6 +2,7 @@
 
 mod byte_level;
 mod charsmap;
+mod checked_normalizer;
 mod encode;
 mod error;
 mod files;
