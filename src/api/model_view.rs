@@ -128,7 +128,7 @@ pub struct OpenedEntry {
     /// The type it computes in.
     #[schema(examples("f32"))]
     dtype: Option<String>,
-    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
+    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     rounding: Option<Rounding>,
     /// Where it runs; several devices are separated by commas.

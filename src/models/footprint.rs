@@ -2,7 +2,7 @@
 
 use super::arch::Arch;
 use super::families::Network;
-use super::kernels::packed::{Element, Isa, Packed, Products, packed_bytes};
+use super::kernels::packed::{Element, Isa, Packed, Products, packed_bytes, scratch_bytes};
 use super::logit_stats;
 use super::mamba::MambaArch;
 use super::ops::{Form, Multiply};
@@ -35,7 +35,7 @@ pub fn activation_bytes(
     workload: Workload,
     threads: usize,
 ) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
-    let (element, fused) = (element_bytes(form, dtype), form.is_fused());
+    let element = element_bytes(form, dtype);
     match network {
         Network::Decoder(arch, _) => {
             let arch = arch.clone();
@@ -43,7 +43,7 @@ pub fn activation_bytes(
         }
         Network::Mamba(arch, _) => {
             let arch = arch.clone();
-            Arc::new(move |tokens| mamba_bytes(&arch, tokens, fused, workload, threads))
+            Arc::new(move |tokens| mamba_bytes(&arch, tokens, form, workload, threads))
         }
         Network::Masked(blueprint) => {
             let shape = blueprint.shape();
@@ -52,8 +52,7 @@ pub fn activation_bytes(
     }
 }
 
-/// An upper estimate of the bytes of the weights once loaded: packed weights are padded to whole panels, and where packing
-/// does not keep the weights of an embedding, those are there as well.
+/// An upper estimate of the bytes of the weights once loaded: packed weights are padded to whole panels.
 pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DType) -> u64 {
     let plain = element_bytes(form, dtype);
     let used = || weights.names().filter(|name| !network.ignores(name));
@@ -71,30 +70,41 @@ pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DTy
                 _ if all_have_type(Dtype::F16) => Element::F16,
                 _ => Element::F32,
             };
-            Some((element, products, isa))
+            Some(PackedForm { element, products, isa })
         }
         Form::Fused(Multiply::Gemm) | Form::Plain => None,
     };
     let bytes = |name: &str| match (packed, matrix(name)) {
+        (Some(form), Some(shape)) if network.is_embedding(name) => form.embedding_bytes(shape, network.has_tied_head()),
         // Some families store `[in, out]`.
-        (Some((element, products, isa)), Some([n, k])) => {
-            packed_bytes([n, k], element, products, isa).max(packed_bytes([k, n], element, products, isa))
-        }
+        (Some(form), Some([n, k])) => form.bytes([n, k]).max(form.bytes([k, n])),
         _ => weights.shape(name).map_or(0, |shape| shape.iter().product::<usize>().saturating_mul(plain)),
     };
-    let embedding = packed.map_or(0, |(element, _, isa)| embedding_bytes(network, element, isa));
-    used().map(|name| bytes(name) as u64).fold(embedding, u64::saturating_add)
+    used().map(|name| bytes(name) as u64).fold(0, u64::saturating_add)
 }
 
-/// Bytes of the embedding of a model whose head has the same weights, where these are packed and not kept.
-fn embedding_bytes(network: &Network, element: Element, isa: Isa) -> u64 {
-    let (tied, [vocab, width]) = match network {
-        Network::Decoder(arch, _) => (arch.head.tied, [arch.sizes.vocab, arch.embedding_width()]),
-        Network::Mamba(arch, _) => (arch.tied_head, [arch.vocab_size, arch.hidden_size]),
-        Network::Masked(_) => (false, [0; 2]),
-    };
-    let kept = !tied || Packed::keeps_weights(element, isa);
-    if kept { 0 } else { vocab.saturating_mul(width).saturating_mul(DType::F32.size_in_bytes()) as u64 }
+/// How matrices are packed.
+#[derive(Clone, Copy)]
+struct PackedForm {
+    element: Element,
+    products: Products,
+    isa: Isa,
+}
+
+impl PackedForm {
+    /// Bytes of packed weights `[n, k]`.
+    fn bytes(self, shape: [usize; 2]) -> usize {
+        packed_bytes(shape, self.element, self.products, self.isa)
+    }
+
+    /// Bytes of an embedding `[vocab, width]`, which is packed if the head has the same weights. It is there as well where
+    /// packing does not keep it.
+    fn embedding_bytes(self, [vocab, width]: [usize; 2], tied: bool) -> usize {
+        let plain = vocab.saturating_mul(width).saturating_mul(self.element.bytes());
+        let packed = if tied { self.bytes([vocab, width]) } else { 0 };
+        let kept = tied && Packed::keeps_weights(self.element, self.isa);
+        packed.saturating_add(if kept { 0 } else { plain })
+    }
 }
 
 /// Bytes per element that is neither packed nor rounded: the fused form computes in f32.
@@ -107,12 +117,34 @@ fn fixed_bytes_on_cpu(vocab: usize, threads: usize) -> f64 {
     logit_stats::bytes_on_cpu(vocab, threads) as f64 + BUFFERS_ON_CPU
 }
 
+/// Bytes that threads keep for products with up to `n` outputs.
+fn scratch_bytes_on_cpu(form: Form, n: usize, threads: usize) -> f64 {
+    match form {
+        Form::Fused(Multiply::Packed(_, isa)) => threads as f64 * scratch_bytes(n, isa) as f64,
+        Form::Fused(Multiply::Gemm) | Form::Plain => 0.0,
+    }
+}
+
+/// Bytes per element of the second form of an input of products: bf16, or as many of them as it has terms.
+fn converted_bytes(form: Form) -> f64 {
+    match form {
+        Form::Fused(Multiply::Packed(Products::Bf16, _)) => 2.0,
+        Form::Fused(Multiply::Packed(Products::Split, _)) => 4.0,
+        Form::Fused(Multiply::Packed(Products::F32, isa)) if isa.is_tiled() => 6.0,
+        Form::Fused(_) | Form::Plain => 0.0,
+    }
+}
+
 /// The estimate of [`decoder_bytes`] for Mamba, whose widest results are those of the projection into the mixer.
-fn mamba_bytes(arch: &MambaArch, tokens: usize, fused: bool, workload: Workload, threads: usize) -> u64 {
+fn mamba_bytes(arch: &MambaArch, tokens: usize, form: Form, workload: Workload, threads: usize) -> u64 {
     let width = 3.0 * arch.hidden_size as f64 + 2.0 * (arch.in_width() + 2 * arch.conv_channels()) as f64;
     let states = (arch.intermediate_size * arch.state_size) as f64;
-    let bytes = if fused {
-        tokens as f64 * 4.0 * width + fixed_bytes_on_cpu(arch.vocab_size, threads)
+    let bytes = if form.is_fused() {
+        let inputs = arch.hidden_size.max(arch.intermediate_size) as f64;
+        let per_token = 4.0 * width + converted_bytes(form) * inputs;
+        tokens as f64 * per_token
+            + scratch_bytes_on_cpu(form, arch.in_width(), threads)
+            + fixed_bytes_on_cpu(arch.vocab_size, threads)
     } else {
         // Padded to at most twice the length; a few copies of the state of every sequence, each of which has at least
         // two tokens.
@@ -138,15 +170,10 @@ fn decoder_bytes(arch: &Arch, tokens: usize, element: usize, form: Form, workloa
         // thread has the queries, the keys and a block of scores of one head.
         let widest = (qkv + sizes.queries() as f64).max(up + inner);
         let scratch = threads as f64 * keys * 4.0 * (2.0 * sizes.head_dim as f64 + 64.0);
-        // Of bf16 products, the input exists a second time in two bytes per element, and of tiles in two for each term.
-        let halves = match form {
-            Form::Fused(Multiply::Packed(Products::Bf16, _)) => 1.0,
-            Form::Fused(Multiply::Packed(Products::Split, _)) => 2.0,
-            Form::Fused(Multiply::Packed(Products::F32, isa)) if isa.is_tiled() => 3.0,
-            _ => 0.0,
-        };
-        let converted = halves * inner.max(hidden) / 2.0;
-        tokens * element * (3.0 * hidden + widest + converted) + scratch + fixed_bytes_on_cpu(sizes.vocab, threads)
+        tokens * (element * (3.0 * hidden + widest) + converted_bytes(form) * inner.max(hidden))
+            + scratch
+            + scratch_bytes_on_cpu(form, arch.qkv_width().max(arch.mlp_up_width()), threads)
+            + fixed_bytes_on_cpu(sizes.vocab, threads)
     } else {
         // Sequences are padded to at most twice their length; several copies of the scores exist at a time.
         let padding = if workload == Workload::Batch { 2.0 } else { 1.0 };
@@ -155,4 +182,39 @@ fn decoder_bytes(arch: &Arch, tokens: usize, element: usize, form: Form, workloa
         tokens * element * (6.0 * hidden + 2.0 * widest) + 6.0 * 4.0 * scores + LOGITS_ON_GPU
     };
     bytes as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_embedding_is_packed_only_where_the_head_has_its_weights() {
+        let [vocab, width] = [100, 40];
+        for (element, plain) in [(Element::F32, 16_000), (Element::F16, 8_000), (Element::Bf16, 8_000)] {
+            for isa in [Isa::Avx512, Isa::AmxEmulated] {
+                let form = PackedForm { element, products: Products::F32, isa };
+                assert_eq!(form.embedding_bytes([vocab, width], false), plain);
+                let both = isa.is_tiled() && element == Element::F32;
+                let tied = form.bytes([vocab, width]) + if both { plain } else { 0 };
+                assert_eq!(form.embedding_bytes([vocab, width], true), tied, "{element:?} {isa:?}");
+            }
+        }
+        // Three terms of two bytes: 4 panels of 32 columns, two steps of 32.
+        let tiles = PackedForm { element: Element::F32, products: Products::F32, isa: Isa::AmxEmulated };
+        assert_eq!(tiles.bytes([vocab, width]), 4 * 32 * 64 * 6);
+        // 3 panels of 48 columns.
+        let vectors = PackedForm { isa: Isa::Avx512, ..tiles };
+        assert_eq!(vectors.bytes([vocab, width]), 3 * 48 * 40 * 4);
+    }
+
+    #[test]
+    fn tiles_take_a_form_of_their_inputs_and_sums_of_each_thread() {
+        let form = |products, isa| Form::Fused(Multiply::Packed(products, isa));
+        let [vectors, tiles] = [Isa::Avx512, Isa::AmxEmulated].map(|isa| form(Products::F32, isa));
+        assert_eq!([vectors, tiles, form(Products::Split, Isa::Amx)].map(converted_bytes), [0.0, 6.0, 4.0]);
+        assert_eq!(scratch_bytes_on_cpu(vectors, 1000, 8), 0.0);
+        // A block of 256 rows in f32, and a mebibyte of converted rows.
+        assert_eq!(scratch_bytes_on_cpu(tiles, 1000, 8), 8.0 * (256.0 * 1000.0 * 4.0 + MIB));
+    }
 }

@@ -43,9 +43,9 @@ pub enum NumericPath {
     F32,
     /// Products in f32, in the vectors of AVX-512.
     F32Packed,
-    /// Products in f32, of three bf16 terms for each number, in the tiles of AMX.
+    /// Products in f32, of three bf16 terms of an input and as many of a weight as its stored type needs, in the tiles of AMX.
     F32Tiles,
-    /// Products of two bf16 terms for each number, in the tiles of AMX.
+    /// Products of two bf16 terms of an input and at most two of a weight, in the tiles of AMX.
     F32Split,
     /// Everything in f16.
     F16,
@@ -64,7 +64,7 @@ impl NumericPath {
     }
 }
 
-/// How far numbers may differ from those in f32 where a half type rounds them: twice the observed difference, on the CPU, in
+/// How far numbers may differ from those in f32 where a half type or split products round them: twice the observed difference, on the CPU, in
 /// the test checkpoints of every family, which the tests enforce; and, for AUROC, in a trained model with known members.
 /// Larger models may differ more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -84,7 +84,7 @@ pub struct Rounding {
     pub auroc: f64,
 }
 
-/// The effect of rounding for a form and a type; `None` in f32.
+/// The effect of rounding for a form and a type; `None` where nothing is rounded but sums in f32.
 ///
 /// PyTorch's own forward pass of those checkpoints differs from f32 by up to 0.26 (bf16) and 0.045 (f16) in a
 /// log-probability, and by up to 0.009 in the mean of a model; the plain form rounds elsewhere, and twice that is

@@ -41,7 +41,7 @@ pub struct ModelInfo {
     pub tokenizer_digest: String,
     /// The type it computes in.
     pub dtype: String,
-    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
+    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
     /// Where it runs: `cpu`, `cuda:0` or, with replicas, all of them.

@@ -19,7 +19,7 @@ pub struct Provenance {
     pub model_digest: String,
     pub tokenizer_digest: String,
     pub dtype: String,
-    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
+    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
     pub device: String,
@@ -51,7 +51,7 @@ pub struct OtherModel {
     pub model_digest: String,
     pub tokenizer_digest: String,
     pub dtype: String,
-    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent in f32.
+    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
     /// SHA-256 over the files of the LoRA adapter that it was under, where there was one.

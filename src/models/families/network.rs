@@ -40,11 +40,32 @@ impl Network {
 
     /// Whether a tensor on disk is a matrix in the sense of [`Storage::is_matrix`].
     pub fn is_matrix(&self, name: &str, shape: &[usize]) -> bool {
-        let positions = match self {
-            Self::Decoder(_, storage) | Self::Mamba(_, storage) => storage.candidates("positions.weight"),
-            Self::Masked(_) => return false,
-        };
-        shape.len() == 2 && name.ends_with(".weight") && !positions.iter().flatten().any(|table| table == name)
+        let is_masked = matches!(self, Self::Masked(_));
+        !is_masked && shape.len() == 2 && name.ends_with(".weight") && !self.holds("positions.weight", name)
+    }
+
+    /// Whether a tensor on disk is the embedding of a causal model.
+    pub fn is_embedding(&self, name: &str) -> bool {
+        self.holds("embedding.weight", name)
+    }
+
+    /// Whether a causal model's head has the weights of its embedding.
+    pub fn has_tied_head(&self) -> bool {
+        match self {
+            Self::Decoder(arch, _) => arch.head.tied,
+            Self::Mamba(arch, _) => arch.tied_head,
+            Self::Masked(_) => false,
+        }
+    }
+
+    /// Whether a tensor on disk is a part of a tensor of a causal model.
+    fn holds(&self, canonical: &str, name: &str) -> bool {
+        match self {
+            Self::Decoder(_, storage) | Self::Mamba(_, storage) => {
+                storage.candidates(canonical).iter().flatten().any(|table| table == name)
+            }
+            Self::Masked(_) => false,
+        }
     }
 
     /// Whether a tensor on disk is not part of the model.

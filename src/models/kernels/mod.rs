@@ -2,8 +2,8 @@
 //!
 //! Every kernel computes a row (a token) or a sequence from that row or sequence only and in a fixed order, so that a
 //! score is the same bit for bit whatever else is in the batch and however many threads run. Vector instructions are
-//! selected at run time (see [`simd`]). In element-wise kernels and packed products, the selection does not change a
-//! bit (see [`math`]); `gemm`, which is used if nothing is packed, sums in another order.
+//! selected at run time (see [`simd`]). The selection does not change a bit of element-wise kernels (see [`math`]), nor of
+//! packed products but for that of tiles; `gemm`, which is used if nothing is packed, sums in another order.
 
 pub mod activation;
 pub mod attention;

@@ -94,7 +94,7 @@ impl LayerAdapter {
 /// even where the model's own are.
 fn precise(form: Form) -> Form {
     match form {
-        Form::Fused(Multiply::Packed(Products::Bf16, _)) => {
+        Form::Fused(Multiply::Packed(Products::Bf16 | Products::Split, _)) => {
             let isa = Isa::best(Products::F32, Level::in_use());
             Form::Fused(isa.map_or(Multiply::Gemm, |isa| Multiply::Packed(Products::F32, isa)))
         }

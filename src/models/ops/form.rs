@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(fastest(true, DType::BF16, &[]), Form::Plain);
         assert_eq!(fastest(true, DType::F16, &all), Form::Plain);
         assert_eq!(fastest(false, DType::F32, &all), Form::Plain);
-        // With tiles, f32 products are split unless they are to be exact.
+        // With tiles, f32 products are split where that is chosen.
         let tiles = |for_f32: &[Products]| Form::fastest(true, DType::F32, for_f32, |_| Some(Isa::Amx));
         let packed = |products| Form::Fused(Multiply::Packed(products, Isa::Amx));
         assert_eq!(tiles(&[Products::Split, Products::F32]), packed(Products::Split));

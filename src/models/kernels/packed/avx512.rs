@@ -6,7 +6,7 @@
 
 use super::blocking::{CHAIN, ROWS, blocks};
 use super::matrix::{Element, LANES, PackedLine};
-use super::panels::{COLUMNS, VECTORS, lines_of_pair};
+use super::panels::{VECTORS, lines_of_pair};
 use super::rows::Values;
 use super::target::Target;
 use super::tile::Tile;
@@ -228,21 +228,8 @@ unsafe fn bf16_tile<const R: usize>(target: Target, x: &Strip<R, u32>, lines: &[
 #[inline(never)]
 #[target_feature(enable = "avx512f")]
 unsafe fn store(target: Target, r: usize, sums: Vectors, columns: usize) {
-    let columns_mask = (1u64 << columns.min(COLUMNS)) - 1;
     for (v, sum) in sums.into_iter().enumerate() {
-        let mask = (columns_mask >> (v * LANES)) as __mmask16;
-        // Masked lanes are not accessed, and the address of a vector without an unmasked lane is never dereferenced.
-        let address = target.out.0.wrapping_add(r * target.stride + v * LANES);
-        // SAFETY: guaranteed by the caller; a bias has all columns.
-        unsafe {
-            let bias = || target.bias.map(|bias| _mm512_maskz_loadu_ps(mask, bias.as_ptr().wrapping_add(v * LANES)));
-            let sum = match (target.accumulate, bias()) {
-                (true, Some(bias)) => _mm512_add_ps(_mm512_add_ps(_mm512_maskz_loadu_ps(mask, address), bias), sum),
-                (true, None) => _mm512_add_ps(_mm512_maskz_loadu_ps(mask, address), sum),
-                (false, Some(bias)) => _mm512_add_ps(bias, sum),
-                (false, None) => sum,
-            };
-            _mm512_mask_storeu_ps(address, mask, sum);
-        }
+        // SAFETY: guaranteed by the caller.
+        unsafe { target.write_vector(r, v * LANES, sum, columns.saturating_sub(v * LANES)) };
     }
 }

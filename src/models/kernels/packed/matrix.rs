@@ -26,6 +26,16 @@ pub enum Element {
 #[repr(C, align(64))]
 pub(super) struct PackedLine(pub [u32; LANES]);
 
+impl Element {
+    /// Bytes of an element that is not packed.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+        }
+    }
+}
+
 impl Matrix<'_> {
     /// The type of the weights.
     pub fn element(&self) -> Element {

@@ -5,7 +5,7 @@
 //! converted to f32 in registers, exactly, so that they take half the memory and give the same bits as f32 weights.
 //!
 //! There are three kinds of [`Products`]: f32; bf16, with the instruction of AVX512-BF16 at twice the rate, or of AMX at
-//! twenty times the rate; and, with AMX only, f32 from bf16 terms ([`amx`]), which at twice the rate would gain nothing. No
+//! twenty times the rate; and, with AMX only, f32 from bf16 terms (`amx`), which at twice the rate would gain nothing. No
 //! library offers this: oneDNN must be installed separately, and the crates pack at every call and support neither
 //! AVX512-BF16 nor AMX.
 //!
@@ -33,6 +33,6 @@ mod tests;
 
 pub use isa::{Isa, Products};
 pub use matrix::{Element, Matrix};
-pub use pack::{Packed, packed_bytes};
+pub use pack::{Packed, packed_bytes, scratch_bytes};
 pub use panels::COLUMNS as MAX_COLUMNS;
 pub use rows::Rows;

@@ -57,7 +57,8 @@ impl Packed {
     /// after the first, and some of the panels, on this thread: out becomes `[rows, columns of the panels]`.
     ///
     /// # Panics
-    /// If the rows are not there, or were made for other weights: errors of the caller, never of a request.
+    /// If the rows or panels are not there or not such rows, or the rows were made for other weights: errors of the caller,
+    /// never of a request.
     pub fn multiply_panels(
         &self,
         out: &mut Vec<f32>,
@@ -67,7 +68,11 @@ impl Packed {
         bias: Option<&[f32]>,
     ) {
         let columns = self.columns(panels.clone());
-        assert!(x.fits(self) && rows.end <= x.count() && rows.start.is_multiple_of(self.rows_in_cache()));
+        let block = self.rows_in_cache();
+        let whole = rows.len() == block || rows.end == x.count();
+        assert!(x.fits(self), "packed: rows for other weights");
+        assert!(!rows.is_empty() && rows.end <= x.count() && panels.end <= self.panels(), "packed: beyond its data");
+        assert!(rows.start.is_multiple_of(block) && rows.len() <= block && whole, "packed: {rows:?} are no block");
         assert!(bias.is_none_or(|bias| bias.len() == self.n), "packed: {} outputs have another bias", self.n);
         let length = rows.len() * columns.len();
         out.clear();

@@ -49,6 +49,11 @@ impl PackedLayout {
     }
 }
 
+/// Bytes that each thread keeps for products with up to `n` outputs.
+pub fn scratch_bytes(n: usize, isa: Isa) -> usize {
+    if isa.is_tiled() { amx::scratch_bytes(n) } else { 0 }
+}
+
 /// Bytes of weights `[n, k]` once packed.
 pub fn packed_bytes([n, k]: [usize; 2], element: Element, products: Products, isa: Isa) -> usize {
     // The size may be a mere claim of a file, so that it saturates.
@@ -59,6 +64,7 @@ pub fn packed_bytes([n, k]: [usize; 2], element: Element, products: Products, is
 impl Packed {
     /// Packs weights `[n, k]`.
     ///
+    /// # Panics
     /// If the weights do not have that shape, bf16 products are requested for other weights than bf16, or the machine
     /// lacks the instructions: errors of the caller, never of a request.
     pub fn new(weights: Matrix, [n, k]: [usize; 2], products: Products, isa: Isa) -> Self {

@@ -33,7 +33,8 @@ impl Packed {
         assert!(x.len().is_multiple_of(k), "packed: {} values are not whole rows of {k}", x.len());
         let values = match (self.layout, self.products) {
             (PackedLayout::Tiles(terms), _) => {
-                Values::Strips(by_machine!(self.isa, M => Strips::new::<M>(x, self.k, terms)))
+                // SAFETY: packing refuses instructions that are not available.
+                Values::Strips(by_machine!(self.isa, M => unsafe { Strips::new::<M>(x, self.k, terms) }))
             }
             (PackedLayout::Vectors, Products::Bf16) => {
                 let mut pairs = vec![0; x.len() / k * k.div_ceil(2)];

@@ -29,23 +29,25 @@ impl TileMachine for Emulated {
         let tiles = product.rows.div_ceil(TILE_ROWS);
         let (x_step, w_step) = (tiles * TILE_ROWS * terms.activation(), 2 * TILE_ROWS * terms.weight());
         // SAFETY: guaranteed by the caller.
-        let (x, w, sums) = unsafe {
+        let (w, sums) = unsafe {
             (
-                slice::from_raw_parts(product.x, product.steps * x_step),
                 slice::from_raw_parts(product.w, product.steps * w_step),
                 slice::from_raw_parts_mut(product.sums, STRIP * COLUMNS),
             )
         };
+        // SAFETY: guaranteed by the caller for each row of the strip; others may not be there.
+        let x_line = |index: usize| unsafe { &*product.x.add(index) };
         if product.first {
             sums[..product.rows * COLUMNS].fill(0.0);
         }
-        for (x, w) in x.chunks_exact(x_step).zip(w.chunks_exact(w_step)) {
+        for (step, w) in w.chunks_exact(w_step).enumerate() {
             for &(i, j) in terms.products() {
-                let (x, w) = (&x[i * tiles * TILE_ROWS..], &w[j * 2 * TILE_ROWS..]);
+                let (x_tile, w) = (step * x_step + i * tiles * TILE_ROWS, &w[j * 2 * TILE_ROWS..]);
                 for (row, sums) in sums.chunks_exact_mut(COLUMNS).enumerate().take(product.rows) {
                     let (left, right) = sums.split_at_mut(LANES);
-                    vectorised!(dot_pairs(left, &x[row].0, &w[..TILE_ROWS]));
-                    vectorised!(dot_pairs(right, &x[row].0, &w[TILE_ROWS..2 * TILE_ROWS]));
+                    let PackedLine(x) = x_line(x_tile + row);
+                    vectorised!(dot_pairs(left, x, &w[..TILE_ROWS]));
+                    vectorised!(dot_pairs(right, x, &w[TILE_ROWS..2 * TILE_ROWS]));
                 }
             }
         }

@@ -11,7 +11,7 @@ use std::mem::transmute;
 use std::ops::Range;
 
 /// The tile registers of this thread: 0 to 3 are sums, 4 and 5 activations, 6 and 7 weights.
-pub struct Tiles;
+pub struct Tiles(());
 
 /// What `ldtilecfg` reads.
 #[repr(C, align(64))]
@@ -25,7 +25,7 @@ struct Configuration {
 
 impl TileMachine for Tiles {
     unsafe fn configured(rows: usize) -> Self {
-        let mut tiles = Self;
+        let mut tiles = Self(());
         tiles.configure(rows);
         tiles
     }
@@ -134,27 +134,16 @@ fn widened(halves: __m256i) -> __m512 {
 /// As for [`TileMachine::store`].
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn store(target: Target, sums: *const f32, rows: usize, columns: usize, stream: bool) {
-    let wanted = (1u64 << columns) - 1;
-    let masks = [wanted as u16, (wanted >> LANES) as u16];
     for row in 0..rows {
-        for (half, mask) in masks.into_iter().enumerate() {
-            // Masked lanes are not accessed, and the address of a vector without an unmasked lane is never dereferenced.
-            let out = target.out.0.wrapping_add(row * target.stride + half * LANES);
+        for column in [0, LANES] {
             // SAFETY: guaranteed by the caller.
             unsafe {
-                let sum = _mm512_load_ps(sums.add(row * COLUMNS + half * LANES));
-                let bias =
-                    target.bias.map(|bias| _mm512_maskz_loadu_ps(mask, bias.as_ptr().wrapping_add(half * LANES)));
-                let sum = match (target.accumulate, bias) {
-                    (true, Some(bias)) => _mm512_add_ps(_mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), bias), sum),
-                    (true, None) => _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), sum),
-                    (false, Some(bias)) => _mm512_add_ps(bias, sum),
-                    (false, None) => sum,
-                };
-                if stream && mask == u16::MAX {
-                    _mm512_stream_ps(out, sum);
+                let sum = _mm512_load_ps(sums.add(row * COLUMNS + column));
+                let lanes = columns.saturating_sub(column);
+                if stream && lanes >= LANES {
+                    target.stream_vector(row, column, sum);
                 } else {
-                    _mm512_mask_storeu_ps(out, mask, sum);
+                    target.write_vector(row, column, sum, lanes);
                 }
             }
         }

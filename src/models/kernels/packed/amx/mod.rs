@@ -11,8 +11,8 @@
 //! - A *piece* is the steps whose activations stay in the L2 cache, and a *cut* those whose weights stay in the L1 cache.
 //!
 //! Sums are f32 in registers as in memory, and are carried from cut to cut, so that blocking changes no bit. The results of a
-//! row are independent of the rows, columns and threads that are computed with it, with the same bits in `amx` and
-//! `amx-emulated`. An infinite activation gives NaN where it is split, and so does one above 3.39e38, which bf16 rounds to
+//! row are independent of the rows, columns and threads that are computed with it, with the same bits on
+//! [`Isa::Amx`](super::Isa::Amx) and [`Isa::AmxEmulated`](super::Isa::AmxEmulated). An infinite activation gives NaN where it is split, and so does one above 3.39e38, which bf16 rounds to
 //! infinity; never a finite number.
 
 mod emulated;
@@ -34,7 +34,7 @@ pub use emulated::Emulated;
 #[cfg(target_arch = "x86_64")]
 pub use hardware::Tiles;
 pub(super) use machines::by_machine;
-pub use multiply::{ROWS, multiply, multiply_panels};
+pub use multiply::{multiply, multiply_panels};
 pub use strips::Strips;
 pub use terms::Terms;
 pub use weights::{lines_of_step, pack, value};
@@ -47,8 +47,17 @@ const STEP: usize = 32;
 pub const COLUMNS: usize = 32;
 /// Rows of a strip of activations: two tiles.
 const STRIP: usize = 32;
+/// Maximum number of rows of a block: the weights are read from memory once for each block.
+pub const ROWS: usize = 256;
+/// Bytes of converted rows that stay in the L2 cache.
+const ACTIVATIONS: usize = 1 << 20;
 
 /// The steps of k; one of zeros where k is 0.
 pub fn steps(k: usize) -> usize {
     k.div_ceil(STEP).max(1)
+}
+
+/// An upper bound of the bytes that a thread keeps for products with up to `n` outputs: converted rows, and sums of a block.
+pub const fn scratch_bytes(n: usize) -> usize {
+    ROWS.saturating_mul(n).saturating_mul(size_of::<f32>()).saturating_add(ACTIVATIONS)
 }

@@ -1,5 +1,6 @@
 //! Divides products of tiles among threads.
 
+use super::ROWS;
 use super::machine::TileMachine;
 use super::part::{Activations, TilePart};
 use super::strips::{Strips, row_blocks};
@@ -10,8 +11,6 @@ use crate::models::kernels::packed::target::Target;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Maximum number of rows of a block: the weights are read from memory once for each block.
-pub const ROWS: usize = 256;
 /// Rows per thread from which on a thread converts its own block and multiplies it by all panels; below that, all rows are
 /// converted first, and the threads divide the panels.
 const OWN_ROWS: usize = 128;
@@ -31,7 +30,8 @@ pub unsafe fn multiply<M: TileMachine>(weights: &Packed, target: Target, x: &[f3
         });
     };
     if m < OWN_ROWS * threads {
-        let strips = Strips::new::<M>(x, weights.k, weights.terms());
+        // SAFETY: the machine has the instructions, as the caller guarantees.
+        let strips = unsafe { Strips::new::<M>(x, weights.k, weights.terms()) };
         let row_parts: Vec<_> = row_blocks(m, ROWS).collect();
         let width = weights.panels().div_ceil((PARTS * threads).div_ceil(row_parts.len().max(1))).max(1);
         let with_panels =

@@ -2,7 +2,7 @@
 
 use super::machine::{StripProduct, TileMachine};
 use super::strips::{StripView, Strips, lines_of_rows};
-use super::{COLUMNS, STRIP, lines_of_step, steps};
+use super::{ACTIVATIONS, COLUMNS, STRIP, lines_of_step, steps};
 use crate::models::arch::Activation;
 use crate::models::kernels::activation;
 use crate::models::kernels::packed::blocking::blocks;
@@ -12,11 +12,10 @@ use crate::models::kernels::packed::target::Target;
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// Bytes of converted rows that stay in the L2 cache.
-const ACTIVATIONS: usize = 1 << 20;
 /// Bytes of weights that stay in the L1 cache.
 const WEIGHTS: usize = 32 << 10;
-/// Results of a part from which on they are written past the caches, which they would not stay in.
+/// Results of the rows of a part, in all columns, above which they are written past the caches: they would not stay there until
+/// they are read.
 const STREAMED: usize = 1 << 18;
 /// Lines of the sums of a strip.
 const SUMS: usize = STRIP * COLUMNS / LANES;

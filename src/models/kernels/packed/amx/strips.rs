@@ -6,11 +6,13 @@ use super::{STEP, STRIP, TILE_ROWS, steps};
 use crate::models::kernels::packed::blocking::blocks;
 use crate::models::kernels::packed::matrix::{LANES, PackedLine};
 use rayon::prelude::*;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Rows of activations `[rows, k]`, converted to strips.
 pub struct Strips {
-    lines: Vec<PackedLine>,
+    /// Rows that a tile lacks are not there.
+    lines: Box<[MaybeUninit<PackedLine>]>,
     /// How they are split.
     pub terms: Terms,
 }
@@ -33,19 +35,23 @@ pub fn lines_of_rows(rows: usize, steps: usize, terms: usize) -> usize {
 
 impl Strips {
     /// Converts whole rows of k.
-    pub fn new<M: TileMachine>(x: &[f32], k: usize, terms: Terms) -> Self {
+    ///
+    /// # Safety
+    /// The machine has the instructions.
+    pub unsafe fn new<M: TileMachine>(x: &[f32], k: usize, terms: Terms) -> Self {
         let (rows, steps, count) = (x.len() / k.max(1), steps(k), terms.activation());
-        let mut lines = vec![PackedLine([0; LANES]); lines_of_rows(rows, steps, count)];
+        let mut lines = Box::new_uninit_slice(lines_of_rows(rows, steps, count));
         let strips = lines.par_chunks_mut(lines_of_rows(STRIP, steps, count)).zip(x.par_chunks(STRIP * k.max(1)));
-        // SAFETY: a chunk of lines is as long as its rows need; machines are used only where they run.
-        strips.for_each(|(lines, x)| unsafe { M::convert(lines.as_mut_ptr(), x, k, 0..steps, count) });
+        // SAFETY: a chunk of lines is as long as its rows need; the machine has the instructions, as the caller guarantees.
+        strips.for_each(|(lines, x)| unsafe { M::convert(lines.as_mut_ptr().cast(), x, k, 0..steps, count) });
         Self { lines, terms }
     }
 
     /// All steps of the rows from `row` on, which begins a strip.
     pub fn view(&self, row: usize, k: usize) -> StripView {
         let (steps, terms) = (steps(k), self.terms.activation());
-        StripView { lines: self.lines[lines_of_rows(row, steps, terms)..].as_ptr(), steps, skipped: 0, terms }
+        let lines = self.lines[lines_of_rows(row, steps, terms)..].as_ptr().cast();
+        StripView { lines, steps, skipped: 0, terms }
     }
 }
 
@@ -110,4 +116,49 @@ fn flushed_terms(mut rest: f32) -> [u16; 3] {
 /// Rows in parts that begin with strips, of at most `rows` rows.
 pub fn row_blocks(count: usize, rows: usize) -> impl Iterator<Item = Range<usize>> {
     blocks(count, rows.next_multiple_of(STRIP).max(STRIP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(target_arch = "x86_64")]
+    use crate::models::kernels::packed::amx::hardware;
+
+    type Convert = unsafe fn(*mut PackedLine, &[f32], usize, Range<usize>, usize);
+
+    /// Every conversion that runs here.
+    fn conversions() -> Vec<(&'static str, Convert)> {
+        let mut conversions: Vec<(&str, Convert)> = vec![("portable", convert)];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512bf16") {
+            conversions.push(("hardware", hardware::convert));
+        }
+        conversions
+    }
+
+    /// Terms by hand: a tie to the even of two bf16 in both directions, a subnormal number, one that becomes subnormal, and one
+    /// that bf16 rounds to infinity.
+    #[test]
+    fn terms_of_activations_are_these() {
+        let cases: [(u32, [u16; 3]); 6] = [
+            (0x3f80_8000, [0x3f80, 0x3b80, 0x0000]),
+            (0x3f81_8000, [0x3f82, 0xbb80, 0x0000]),
+            (0x3f80_4001, [0x3f80, 0x3b00, 0x3400]),
+            (0x0040_0000, [0x0000, 0x0000, 0x0000]),
+            (0x8080_0001, [0x8080, 0x8000, 0x8000]),
+            (0x7f7f_ffff, [0x7f80, 0xff80, 0x7fc0]),
+        ];
+        for (bits, expected) in cases {
+            let x = f32::from_bits(bits);
+            for (machine, run) in conversions() {
+                let mut lines = [PackedLine([0; 16]); 3 * TILE_ROWS];
+                unsafe { run(lines.as_mut_ptr(), &[x], 1, 0..1, 3) };
+                let terms = [0, 1, 2].map(|term| lines[term * TILE_ROWS].0[0] as u16);
+                let is_nan = |term: u16| term & 0x7fff > 0x7f80;
+                let equal =
+                    terms.iter().zip(expected).all(|(&ours, term)| ours == term || is_nan(ours) && is_nan(term));
+                assert!(equal, "{bits:x}, {machine}: {terms:x?}");
+            }
+        }
+    }
 }
