@@ -14,6 +14,14 @@ pub fn fused(x: f32, w: f32, sum: f32) -> f32 {
     if is_smallest(result) { smallest_or_zero(x, w, sum, result) } else { flushed(result) }
 }
 
+/// Whether a result is subnormal or the smallest normal number: of all others, [`fused`] is the fused multiply-add.
+#[inline(always)]
+pub fn is_tiny(x: f32) -> bool {
+    const MAGNITUDE: u32 = u32::MAX >> 1;
+    let magnitude = x.to_bits() & MAGNITUDE;
+    magnitude.wrapping_sub(1) < f32::MIN_POSITIVE.to_bits()
+}
+
 #[inline(always)]
 fn is_smallest(x: f32) -> bool {
     x.abs() == f32::MIN_POSITIVE

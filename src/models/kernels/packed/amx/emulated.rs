@@ -3,7 +3,7 @@
 use super::machine::{StripProduct, TileMachine};
 use super::terms::{Terms, widened};
 use super::{COLUMNS, STRIP, TILE_ROWS, strips};
-use crate::models::kernels::packed::flushed::{flushed, fused};
+use crate::models::kernels::packed::flushed::{flushed, fused, is_tiny};
 use crate::models::kernels::packed::matrix::{LANES, PackedLine};
 use crate::models::kernels::packed::target::Target;
 use crate::models::kernels::simd::vectorised;
@@ -65,15 +65,32 @@ impl TileMachine for Emulated {
 /// odd places are summed apart from zero with fused multiply-adds, then together, and then with what is there.
 #[inline(always)]
 fn dot_pairs(sums: &mut [f32], x: &[u32; TILE_ROWS], w: &[PackedLine]) {
-    let (mut even, mut odd) = ([0f32; LANES], [0f32; LANES]);
-    for (&x, w) in x.iter().zip(w) {
-        let (x_even, x_odd) = (widened(x as u16), widened((x >> 16) as u16));
-        for lane in 0..LANES {
-            even[lane] = fused(x_even, widened(w.0[lane] as u16), even[lane]);
-            odd[lane] = fused(x_odd, widened((w.0[lane] >> 16) as u16), odd[lane]);
-        }
+    let mut tiny = false;
+    let mut pairs = pair_sums(x, w, |x, w, sum| {
+        let sum = flushed(x).mul_add(flushed(w), sum);
+        tiny |= is_tiny(sum);
+        sum
+    });
+    // Rare, and slow since it does not vectorise.
+    if tiny {
+        pairs = pair_sums(x, w, fused);
     }
+    let [even, odd] = pairs;
     for lane in 0..LANES {
         sums[lane] = flushed(flushed(sums[lane]) + flushed(even[lane] + odd[lane]));
     }
+}
+
+/// The sums of the even places and of the odd ones, for each column.
+#[inline(always)]
+fn pair_sums(x: &[u32; TILE_ROWS], w: &[PackedLine], mut add: impl FnMut(f32, f32, f32) -> f32) -> [[f32; LANES]; 2] {
+    let [mut even, mut odd] = [[0f32; LANES]; 2];
+    for (&x, w) in x.iter().zip(w) {
+        let (x_even, x_odd) = (widened(x as u16), widened((x >> 16) as u16));
+        for lane in 0..LANES {
+            even[lane] = add(x_even, widened(w.0[lane] as u16), even[lane]);
+            odd[lane] = add(x_odd, widened((w.0[lane] >> 16) as u16), odd[lane]);
+        }
+    }
+    [even, odd]
 }
