@@ -1,9 +1,13 @@
 //! Arithmetic as the instructions for bf16 have it: a subnormal number counts as zero, as an operand and as a result.
 
-/// A subnormal number becomes zero of the same sign.
+const MAGNITUDE: u32 = u32::MAX >> 1;
+
+/// A subnormal number becomes zero of the same sign. In a form that the compiler vectorises.
 #[inline(always)]
 pub fn flushed(x: f32) -> f32 {
-    if x.is_subnormal() { 0f32.copysign(x) } else { x }
+    let bits = x.to_bits();
+    let kept = if bits & MAGNITUDE < f32::MIN_POSITIVE.to_bits() { !MAGNITUDE } else { u32::MAX };
+    f32::from_bits(bits & kept)
 }
 
 /// `x w + sum`, rounded once. Whether a result is subnormal is decided after it was rounded to 24 bits: what rounds up to the
@@ -17,7 +21,6 @@ pub fn fused(x: f32, w: f32, sum: f32) -> f32 {
 /// Whether a result is subnormal or the smallest normal number: of all others, [`fused`] is the fused multiply-add.
 #[inline(always)]
 pub fn is_tiny(x: f32) -> bool {
-    const MAGNITUDE: u32 = u32::MAX >> 1;
     let magnitude = x.to_bits() & MAGNITUDE;
     magnitude.wrapping_sub(1) < f32::MIN_POSITIVE.to_bits()
 }
