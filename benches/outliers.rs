@@ -1,5 +1,6 @@
 //! How exact products are where channels have outliers: log-probabilities of a GPT-NeoX, with outlier channels added so that
-//! its function stays the same, in each kind of products beside those of the original in f32.
+//! its function stays the same, in each kind of products beside those of the original in f32. Where every text has a
+//! `label`, also the AUROC of the default methods.
 //!
 //!     cargo bench --bench outliers -- MODEL_DIR TEXTS.jsonl [--limit N]
 //!
@@ -11,17 +12,28 @@ mod outliers;
 use anyhow::{Context, Result};
 use candle_core::{DType, Device};
 use outliers::{Outliers, with_outliers};
+use pdr_audit::methods::{Method, TextStats, WeightContext, default_methods, score, zlib_bytes};
 use pdr_audit::models::checkpoint::Checkpoint;
 use pdr_audit::models::files::ModelFiles;
 use pdr_audit::models::kernels::packed::{Isa, Products};
 use pdr_audit::models::ops::{Form, Multiply};
+use pdr_audit::statistics::{LabelledScore, Roc};
 use pdr_audit::token_stats::TokenStats;
 use pdr_audit::tokenizer::{self, TokenizerError};
-use serde_json::Value;
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
+/// A line of the texts.
+#[derive(Deserialize)]
+struct Line {
+    text: String,
+    label: Option<u8>,
+    #[serde(skip)]
+    ids: Vec<u32>,
+}
+
 fn main() -> Result<()> {
-    let (mut paths, mut limit) = (Vec::new(), 20);
+    let (mut paths, mut limit) = (Vec::new(), usize::MAX);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -35,9 +47,9 @@ fn main() -> Result<()> {
         println!("nothing to measure: outliers MODEL_DIR TEXTS.jsonl [--limit N]");
         return Ok(());
     };
-    let ids = token_ids(model, texts, limit)?;
-    println!("{} texts, {} tokens", ids.len(), ids.iter().map(Vec::len).sum::<usize>());
-    println!("| outliers | products | worst | mean |\n|---|---|---|---|");
+    let lines = read(model, texts, limit)?;
+    println!("{} texts, {} tokens", lines.len(), lines.iter().map(|line| line.ids.len()).sum::<usize>());
+    println!("| outliers | products | worst | mean | AUROC, worst |\n|---|---|---|---|---|");
     let kinds = [
         ("none", Outliers::Scaled(1.0)),
         ("scaled by 2^8", Outliers::Scaled(256.0)),
@@ -45,15 +57,16 @@ fn main() -> Result<()> {
         ("shifted by 256", Outliers::Shifted(256.0)),
         ("shifted by 2,048", Outliers::Shifted(2048.0)),
     ];
-    let original = log_probabilities(model, Form::Fused(Multiply::Gemm), &ids)?;
+    let original = token_stats(model, Form::Fused(Multiply::Gemm), &lines)?;
+    let aurocs = aurocs(&lines, &original)?;
     for (name, kind) in kinds {
         let changed = with_outliers(model, kind)?;
         for (products, form) in forms() {
-            let near = log_probabilities(changed.path(), form, &ids)?;
-            let errors: Vec<f64> = original.iter().zip(&near).map(|(a, b)| (a - b).abs()).collect();
-            let worst = errors.iter().copied().fold(0.0, f64::max);
+            let stats = token_stats(changed.path(), form, &lines)?;
+            let errors = differences(&log_probabilities(&original), &log_probabilities(&stats));
             let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-            println!("| {name} | {products} | {worst:.1e} | {mean:.1e} |");
+            let auroc = worst(&differences(&aurocs, &self::aurocs(&lines, &stats)?));
+            println!("| {name} | {products} | {} | {mean:.1e} | {auroc} |", worst(&errors));
         }
     }
     Ok(())
@@ -74,21 +87,55 @@ fn forms() -> Vec<(&'static str, Form)> {
     kinds.into_iter().filter_map(|(name, form)| Some((name, form?))).collect()
 }
 
-fn token_ids(model: &Path, texts: &Path, limit: usize) -> Result<Vec<Vec<u32>>> {
+fn read(model: &Path, texts: &Path, limit: usize) -> Result<Vec<Line>> {
     let find = |file: &'static str| -> Result<_, TokenizerError> { Ok(std::fs::read(model.join(file)).ok()) };
     let (tokenizer, _) = tokenizer::from_files(find)?;
-    let lines = std::fs::read_to_string(texts)?;
-    let ids = |line: &str| -> Result<Vec<u32>> {
-        let value: Value = serde_json::from_str(line)?;
-        Ok(tokenizer.encode(value["text"].as_str().context("a line has no `text`")?)?.ids.to_vec())
+    let texts = std::fs::read_to_string(texts)?;
+    let line = |line: &str| -> Result<Line> {
+        let mut line: Line = serde_json::from_str(line)?;
+        line.ids = tokenizer.encode(&line.text)?.ids.to_vec();
+        Ok(line)
     };
-    lines.lines().take(limit).map(ids).collect()
+    texts.lines().take(limit).map(line).collect()
 }
 
-fn log_probabilities(directory: &Path, form: Form, ids: &[Vec<u32>]) -> Result<Vec<f64>> {
+/// The statistics of every text, in batches of 16.
+fn token_stats(directory: &Path, form: Form, lines: &[Line]) -> Result<Vec<Vec<TokenStats>>> {
     let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory.to_owned()))?;
     let model = checkpoint.load_in(form, DType::F32, &Device::Cpu)?.causal().context("the model is not causal")?;
-    let batch: Vec<&[u32]> = ids.iter().map(Vec::as_slice).collect();
-    let stats: Vec<Vec<TokenStats>> = model.token_stats(&batch)?;
-    Ok(stats.into_iter().flatten().map(|token| token.lp).collect())
+    let mut stats = Vec::new();
+    for lines in lines.chunks(16) {
+        stats.extend(model.token_stats(&lines.iter().map(|line| &line.ids[..]).collect::<Vec<_>>())?);
+    }
+    Ok(stats)
+}
+
+/// The AUROC of every default method; none where a text has no label.
+fn aurocs(lines: &[Line], stats: &[Vec<TokenStats>]) -> Result<Vec<f64>> {
+    if lines.iter().any(|line| line.label.is_none()) {
+        return Ok(Vec::new());
+    }
+    let auroc = |method: &Method| -> Result<f64> {
+        let samples = lines.iter().zip(stats).map(|(line, tokens)| {
+            let zlib_bytes = &|| zlib_bytes(&line.text);
+            let context = WeightContext { text: &line.text, dataset: &[] };
+            let text = TextStats { tokens, ids: &[], zlib_bytes, passes: &[], token_counts: &[], context };
+            Ok(LabelledScore { score: score(method, &text)?, member: line.label == Some(1) })
+        });
+        Ok(Roc::new(&samples.collect::<Result<Vec<_>>>()?)?.auroc())
+    };
+    default_methods().iter().map(|labelled| auroc(&labelled.method)).collect()
+}
+
+fn log_probabilities(stats: &[Vec<TokenStats>]) -> Vec<f64> {
+    stats.iter().flatten().map(|token| token.lp).collect()
+}
+
+fn differences(left: &[f64], right: &[f64]) -> Vec<f64> {
+    left.iter().zip(right).map(|(a, b)| (a - b).abs()).collect()
+}
+
+fn worst(differences: &[f64]) -> String {
+    let worst = differences.iter().copied().reduce(f64::max);
+    worst.map_or_else(|| "not labelled".to_owned(), |worst| format!("{worst:.1e}"))
 }
