@@ -4,12 +4,14 @@
 //! A larger batch reads the weights once for more tokens, so it is faster, up to a point; beyond it only makes others wait,
 //! and leaves the processor's caches. Where the point lies depends on the model and the machine. The rules:
 //!
-//! - A pass of one text warms up. Then the budgets of the ladder run in turn until the time is over, and where some is left
-//!   each once more, for what else the machine does can only slow a pass down.
+//! - A pass of one text warms up and does not count: the first one on a GPU compiles kernels, which may take longer than the
+//!   whole trial. Another one tells how fast a lone text is. Then the budgets of the ladder run in turn until the time is
+//!   over, and where some is left each once more, for what else the machine does can only slow a pass down.
 //! - The smallest budget wins that is within [`TOLERANCE`] of the fastest.
 //! - Where time or memory ends the ladder while the speed still rises, or before anything could be compared, nobody knows what
 //!   larger budgets would bring: the default stands in for them, but for no pass longer than [`LONGEST_PASS`].
 //! - A pass that fails ends the trial, and nothing above what ran before it is chosen.
+//! - What time ended before any budget ran is not kept.
 
 use std::time::Duration;
 
@@ -74,10 +76,10 @@ enum End {
 impl Trial<'_> {
     /// Tries budgets. `pass` runs texts of about so many tokens, one text at least; it gives nothing where that fails.
     pub(in crate::engine) fn run(&self, mut pass: impl FnMut(usize) -> Option<TimedPass>) -> BudgetChoice {
-        let Some(warm_up) = pass(1) else {
+        let Some(lone) = pass(1).and_then(|_| pass(1)) else {
             return BudgetChoice { tokens: self.default, holds_to: 0 };
         };
-        let (mut spent, mut readings) = (warm_up.took, Vec::new());
+        let (mut spent, mut readings) = (lone.took, Vec::new());
         let end = match self.climb(&mut pass, &mut spent, &mut readings) {
             End::Failure => End::Failure,
             end => self.repeat(&mut pass, &mut spent, &mut readings).map_or(End::Failure, |()| end),
@@ -88,14 +90,16 @@ impl Trial<'_> {
         let (best, top) = (best.map_or(0, |best| best.budget), readings.last());
         let levelled_off = top.is_some_and(|top| best < top.budget);
         let is_known = levelled_off || end == End::Top || (end == End::Failure && best > 0);
-        let speed = top.map_or(warm_up, |top| top.pass).speed();
+        let speed = top.map_or(lone, |top| top.pass).speed();
         let tokens = match end {
             _ if is_known => best,
-            End::Failure => warm_up.tokens,
+            End::Failure => lone.tokens,
             End::Top | End::Time | End::Memory => self.guess(speed, best),
         };
         let holds_to = match end {
             End::Failure => 0,
+            // Nothing was measured, so nothing is kept.
+            End::Top | End::Time if readings.is_empty() => 0,
             End::Memory if !is_known => self.reach,
             End::Top | End::Time | End::Memory => usize::MAX,
         };
