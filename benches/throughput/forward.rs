@@ -25,7 +25,7 @@ impl Forward {
         // With a budget of 0, every text is a batch of its own.
         let (kind, budget) = layer.strip_prefix("single-").map_or((layer, BUDGET), |kind| (kind, 0));
         let (form, dtype) = match kind {
-            "forward" => (checkpoint.form(dtype, &Device::Cpu), dtype),
+            "forward" => (checkpoint.form(dtype, &Device::Cpu)?, dtype),
             "gemm" => (Form::Fused(Multiply::Gemm), DType::F32),
             other => anyhow::bail!("unknown layer {other}"),
         };

@@ -2,6 +2,7 @@
 
 use super::arch::Arch;
 use super::assembly::Assembly;
+use super::cuda::{self, Scans};
 use super::decoder::Decoder;
 use super::error::ModelError;
 use super::families::{ModelDescription, Network, Storage, read_config};
@@ -72,9 +73,19 @@ impl Checkpoint {
         }
     }
 
-    /// The form in which [`Checkpoint::load`] loads the model.
-    pub fn form(&self, dtype: DType, device: &Device) -> Form {
-        if self.is_masked() { Form::Plain } else { Form::inference(device, dtype) }
+    /// The form in which [`Checkpoint::load`] loads the model: on a GPU, that of its kernels if all of them compile.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn form(&self, dtype: DType, device: &Device) -> Result<Form, ModelError> {
+        let has_kernels = match &self.description.network {
+            Network::Masked(_) => return Ok(Form::Plain),
+            Network::Decoder(arch, _) => {
+                cuda::has_kernels(device, arch.norm, arch.activation, arch.sizes.head_dim, dtype)?
+            }
+            Network::Mamba(arch, _) => Scans::new(device, arch.scan_shape())?.is_some(),
+        };
+        Ok(if has_kernels { Form::Gpu(dtype) } else { Form::inference(device, dtype) })
     }
 
     /// Bytes of the weights once loaded.
@@ -109,7 +120,7 @@ impl Checkpoint {
     /// # Errors
     /// As for [`Checkpoint::load_in`].
     pub fn load(&self, dtype: DType, device: &Device) -> Result<LoadedModel, ModelError> {
-        self.load_in(self.form(dtype, device), dtype, device)
+        self.load_in(self.form(dtype, device)?, dtype, device)
     }
 
     /// Loads the weights in a type onto a device, in the given form. Masked models have only one form, in f32.
@@ -172,8 +183,10 @@ impl Checkpoint {
         let mut source = |canonical: &str, shape: &[usize]| {
             let dtype = match form {
                 // Norms are computed in f32 in any case, and are too small to matter.
-                Form::Plain if canonical.contains("norm") => DType::F32,
-                Form::Plain => dtype,
+                Form::Plain | Form::Gpu(_) if canonical.contains("norm") => DType::F32,
+                // As kernels read them, whatever the type of what they are added to.
+                Form::Gpu(_) if canonical.ends_with(".bias") => DType::F32,
+                Form::Plain | Form::Gpu(_) => dtype,
                 Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {
                     // In the type they are stored in, which takes no more memory and rounds nothing.
                     Products::F32 | Products::Split => assembly.half_type(canonical).unwrap_or(DType::F32),

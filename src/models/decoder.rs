@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub struct Decoder {
     arch: Arch,
     form: Form,
-    /// The type of its weights in the plain form.
+    /// The type of its weights, unless the form packs them.
     dtype: DType,
     device: Device,
     embedding: Arc<Weight>,
@@ -99,7 +99,11 @@ impl Decoder {
         if let Some(norm) = &self.final_norm {
             x = norm.forward(&x, self.form)?;
         }
-        self.project_out.as_ref().map_or(Ok(x.clone()), |project| project.forward(&x, self.form))
+        if let Some(project) = &self.project_out {
+            x = project.forward(&x, self.form)?;
+        }
+        // The head has the model's type.
+        if let Form::Gpu(dtype) = self.form { x.to_dtype(dtype) } else { Ok(x) }
     }
 
     fn embed(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
@@ -110,9 +114,13 @@ impl Decoder {
         if let Some(project) = &self.project_in {
             x = project.forward(&x, self.form)?;
         }
+        if let Form::Gpu(_) = self.form {
+            x = x.to_dtype(DType::F32)?;
+        }
         if let Some((table, offset)) = &self.positions {
             let rows: Vec<u32> = batch.positions().into_iter().map(|position| (position + offset) as u32).collect();
-            x = (x + table.index_select(&Tensor::new(rows, &self.device)?, 0)?)?;
+            let places = table.index_select(&Tensor::new(rows, &self.device)?, 0)?;
+            x = (&x + places.to_dtype(x.dtype())?)?;
         }
         Ok(x)
     }

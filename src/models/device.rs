@@ -1,5 +1,6 @@
 //! The devices that models run on.
 
+use super::cuda;
 use super::error::ModelError;
 use crate::config::DeviceChoice as Wanted;
 use candle_core::Device;
@@ -10,7 +11,8 @@ pub struct ComputeDevice {
     /// The name in settings, logs and responses: `cpu`, `cuda:0` ...
     pub name: String,
     pub device: Device,
-    /// Bytes that models may use; when the device is opened, all of its memory, or that of the machine for the CPU.
+    /// Bytes that models may use; when the device is opened, what is free of the memory of a GPU, or all that the machine
+    /// has for the CPU.
     pub memory: u64,
     /// Threads that a forward pass on this device uses; when the device is opened, one per available core.
     pub threads: usize,
@@ -25,8 +27,8 @@ impl ComputeDevice {
     pub fn open(wanted: Wanted) -> Result<Self, ModelError> {
         match wanted {
             Wanted::Cpu => Ok(Self::cpu()),
-            Wanted::Cuda(index) => cuda::open(index).map_err(ModelError::Device),
-            Wanted::Auto => Ok(cuda::open(0).unwrap_or_else(|why| {
+            Wanted::Cuda(index) => Self::gpu(index).map_err(ModelError::Device),
+            Wanted::Auto => Ok(Self::gpu(0).unwrap_or_else(|why| {
                 tracing::info!(why, "running on the CPU");
                 Self::cpu()
             })),
@@ -46,6 +48,11 @@ impl ComputeDevice {
         Self { name: "cpu".into(), device: Device::Cpu, memory, threads: available_threads() }
     }
 
+    fn gpu(index: usize) -> Result<Self, String> {
+        let (device, memory) = cuda::open(index)?;
+        Ok(Self { name: format!("cuda:{index}"), device, memory, threads: available_threads() })
+    }
+
     /// The device with this number of threads for forward passes; 0 leaves it unchanged.
     pub fn with_threads(self, threads: usize) -> Self {
         Self { threads: if threads > 0 { threads } else { self.threads }, ..self }
@@ -53,7 +60,7 @@ impl ComputeDevice {
 
     /// The hardware: the vendor's name of the processor or GPU; empty if it is unknown.
     pub fn hardware(&self) -> String {
-        let name = if self.device.is_cpu() { processor() } else { cuda::name(&self.device) };
+        let name = if self.device.is_cpu() { processor() } else { cuda::device_name(&self.device) };
         name.unwrap_or_default()
     }
 
@@ -63,7 +70,7 @@ impl ComputeDevice {
         // while loading.
         unsafe { libmimalloc_sys::mi_collect(true) };
         if !self.device.is_cpu()
-            && let Err(why) = cuda::trim(&self.device)
+            && let Err(why) = cuda::trim_memory(&self.device)
         {
             tracing::warn!(device = self.name, why, "freed memory could not be returned");
         }
@@ -91,74 +98,4 @@ fn processor() -> Option<String> {
     let mut system = sysinfo::System::new().ok()?;
     system.refresh_cpu_list(sysinfo::CpuRefreshKind::nothing());
     Some(system.cpus().first()?.brand().trim().to_owned())
-}
-
-#[cfg(not(feature = "cuda"))]
-mod cuda {
-    use super::{ComputeDevice, Device};
-
-    const ABSENT: &str = "this program was built without the feature `cuda`";
-
-    pub fn open(_index: usize) -> Result<ComputeDevice, String> {
-        Err(ABSENT.into())
-    }
-
-    pub fn name(_device: &Device) -> Option<String> {
-        None
-    }
-
-    pub fn trim(_device: &Device) -> Result<(), String> {
-        Err(ABSENT.into())
-    }
-}
-
-#[cfg(feature = "cuda")]
-mod cuda {
-    use super::{ComputeDevice, Device, available_threads};
-    use candle_core::cuda_backend::cudarc::{cublas, curand, driver, nvrtc};
-    use std::mem::MaybeUninit;
-
-    pub fn open(index: usize) -> Result<ComputeDevice, String> {
-        // cudarc panics if it needs a library that is missing, so this is checked first.
-        // SAFETY: this loads the libraries of CUDA, whose initialisers are trusted.
-        let libraries = unsafe {
-            [
-                ("libcuda (the driver)", driver::sys::is_culib_present()),
-                ("libcublas", cublas::sys::is_culib_present()),
-                ("libcurand", curand::sys::is_culib_present()),
-                ("libnvrtc", nvrtc::sys::is_culib_present()),
-            ]
-        };
-        let missing: Vec<_> = libraries.iter().filter(|(_, present)| !present).map(|(name, _)| *name).collect();
-        if !missing.is_empty() {
-            return Err(format!("libraries not found: {}", missing.join(", ")));
-        }
-        let device = Device::new_cuda(index).map_err(|e| e.to_string())?;
-        let context = device.as_cuda_device().map_err(|e| e.to_string())?.cuda_stream().context().clone();
-        let (_, total) = context.mem_get_info().map_err(|e| e.to_string())?;
-        Ok(ComputeDevice { name: format!("cuda:{index}"), device, memory: total as u64, threads: available_threads() })
-    }
-
-    pub fn name(device: &Device) -> Option<String> {
-        device.as_cuda_device().ok()?.cuda_stream().context().name().ok()
-    }
-
-    /// The driver keeps freed memory of a stream in a pool until it is trimmed.
-    pub fn trim(device: &Device) -> Result<(), String> {
-        let stream = device.as_cuda_device().map_err(|e| e.to_string())?.cuda_stream();
-        stream.synchronize().map_err(|e| e.to_string())?;
-        let context = stream.context();
-        if !context.has_async_alloc() {
-            return Ok(());
-        }
-        context.bind_to_thread().map_err(|e| e.to_string())?;
-        let mut pool = MaybeUninit::uninit();
-        // SAFETY: the first call initialises `pool` if it succeeds, and it is read only in that case.
-        unsafe {
-            driver::sys::cuDeviceGetDefaultMemPool(pool.as_mut_ptr(), context.cu_device())
-                .result()
-                .map_err(|e| e.to_string())?;
-            driver::sys::cuMemPoolTrimTo(pool.assume_init(), 0).result().map_err(|e| e.to_string())
-        }
-    }
 }

@@ -1,5 +1,7 @@
 //! The errors of models.
 
+use super::cuda::GpuFault;
+
 /// The errors of opening, loading and running a model.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ModelError {
@@ -18,38 +20,57 @@ pub enum ModelError {
     /// The device failed and must not be used any further.
     #[error("device: {0}")]
     Device(String),
-    /// The forward pass was given invalid input.
+    /// The forward pass failed, while others may succeed: invalid input, an operation that the device does not have, or a
+    /// call of a GPU's library that failed. Where that broke the device, the next call says so.
     #[error("forward pass: {0}")]
     Forward(String),
 }
 
 impl From<candle_core::Error> for ModelError {
+    /// By what a GPU says went wrong: a mismatch of shapes or types, or a kernel that is missing, fails this pass alone.
     fn from(error: candle_core::Error) -> Self {
         let text = error.to_string();
-        if is_out_of_memory(&text) {
-            Self::OutOfMemory(text)
-        } else if is_device_error(&error) {
-            Self::Device(text)
-        } else {
-            Self::Forward(text)
+        match GpuFault::in_message(&text) {
+            Some(GpuFault::Lost) => Self::Device(text),
+            Some(GpuFault::OutOfMemory) => Self::OutOfMemory(text),
+            Some(GpuFault::Failed) | None => Self::Forward(text),
         }
     }
 }
 
-/// Whether the message of an error reports that. candle has no variant for it: cuBLAS and the driver state it in the
-/// message.
-pub(super) fn is_out_of_memory(text: &str) -> bool {
-    text.contains("OUT_OF_MEMORY") || text.contains("out of memory")
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Whether the error comes from a GPU, rather than from a mismatch of shapes or types.
-fn is_device_error(error: &candle_core::Error) -> bool {
-    use candle_core::Error;
-    match error {
-        Error::Cuda(_) => true,
-        Error::Context { inner, .. } | Error::WithPath { inner, .. } | Error::WithBacktrace { inner, .. } => {
-            is_device_error(inner)
+    /// candle's errors of a GPU hold those of cudarc, which need its libraries, so their messages stand in for them.
+    #[test]
+    fn only_what_breaks_a_device_loses_it() {
+        let meaning = |message: &str| {
+            let driver = || std::io::Error::other(message.to_owned());
+            let wrapped = [
+                candle_core::Error::Cuda(Box::new(driver())),
+                candle_core::Error::Cuda(Box::new(driver())).bt(),
+                candle_core::Error::wrap(driver()),
+                candle_core::Error::Msg(message.to_owned()),
+            ];
+            let kinds: Vec<&str> = wrapped.into_iter().map(|error| kind(&error.into())).collect();
+            assert!(kinds.windows(2).all(|pair| pair[0] == pair[1]), "{message}: {kinds:?}");
+            kinds[0]
+        };
+        assert_eq!(meaning("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memory access\")"), "lost");
+        assert_eq!(meaning("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")"), "memory");
+        assert_eq!(meaning("CUBLAS_STATUS_ALLOC_FAILED"), "memory");
+        assert_eq!(meaning("DriverError(CUDA_ERROR_INVALID_VALUE, \"invalid argument\")"), "failed");
+        assert_eq!(meaning("CUBLAS_STATUS_NOT_SUPPORTED"), "failed");
+        assert_eq!(meaning("unsupported dtype U8 for gelu"), "failed");
+    }
+
+    fn kind(error: &ModelError) -> &'static str {
+        match error {
+            ModelError::Device(_) => "lost",
+            ModelError::OutOfMemory(_) => "memory",
+            ModelError::Forward(_) => "failed",
+            _ => "other",
         }
-        _ => false,
     }
 }

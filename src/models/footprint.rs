@@ -1,6 +1,7 @@
 //! Estimates of the memory that weights take, and that a forward pass takes in addition.
 
 use super::arch::Arch;
+use super::cuda::program::AttentionTiling;
 use super::families::Network;
 use super::kernels::packed::{Element, Isa, Packed, Products, packed_bytes, scratch_bytes};
 use super::logit_stats;
@@ -72,7 +73,7 @@ pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DTy
             };
             Some(PackedForm { element, products, isa })
         }
-        Form::Fused(Multiply::Gemm) | Form::Plain => None,
+        Form::Fused(Multiply::Gemm) | Form::Gpu(_) | Form::Plain => None,
     };
     let bytes = |name: &str| match (packed, matrix(name)) {
         (Some(form), Some(shape)) if network.is_embedding(name) => form.embedding_bytes(shape, network.has_tied_head()),
@@ -121,7 +122,7 @@ fn fixed_bytes_on_cpu(vocab: usize, threads: usize) -> f64 {
 fn scratch_bytes_on_cpu(form: Form, n: usize, threads: usize) -> f64 {
     match form {
         Form::Fused(Multiply::Packed(_, isa)) => threads as f64 * scratch_bytes(n, isa) as f64,
-        Form::Fused(Multiply::Gemm) | Form::Plain => 0.0,
+        Form::Fused(Multiply::Gemm) | Form::Gpu(_) | Form::Plain => 0.0,
     }
 }
 
@@ -131,7 +132,7 @@ fn converted_bytes(form: Form) -> f64 {
         Form::Fused(Multiply::Packed(Products::Bf16, _)) => 2.0,
         Form::Fused(Multiply::Packed(Products::Split, _)) => 4.0,
         Form::Fused(Multiply::Packed(Products::F32, isa)) if isa.is_tiled() => 6.0,
-        Form::Fused(_) | Form::Plain => 0.0,
+        Form::Fused(_) | Form::Gpu(_) | Form::Plain => 0.0,
     }
 }
 
@@ -145,6 +146,9 @@ fn mamba_bytes(arch: &MambaArch, tokens: usize, form: Form, workload: Workload, 
         tokens as f64 * per_token
             + scratch_bytes_on_cpu(form, arch.in_width(), threads)
             + fixed_bytes_on_cpu(arch.vocab_size, threads)
+    } else if let Form::Gpu(_) = form {
+        // The scan keeps its states in registers; norms and activations have results of their own.
+        4.0 * tokens as f64 * (1.5 * width) + LOGITS_ON_GPU
     } else {
         // Padded to at most twice the length; a few copies of the state of every sequence, each of which has at least
         // two tokens.
@@ -174,6 +178,12 @@ fn decoder_bytes(arch: &Arch, tokens: usize, element: usize, form: Form, workloa
             + scratch
             + scratch_bytes_on_cpu(form, arch.qkv_width().max(arch.mlp_up_width()), threads)
             + fixed_bytes_on_cpu(sizes.vocab, threads)
+    } else if let Form::Gpu(dtype) = form
+        && AttentionTiling::new(sizes.head_dim, dtype).is_some()
+    {
+        // The residual stream, its norm, and either qkv and the result of attention or both widths of the MLP.
+        let widest = (qkv + sizes.queries() as f64).max(up + inner);
+        tokens * (4.0 * hidden + element * (2.0 * hidden + widest)) + LOGITS_ON_GPU
     } else {
         // Sequences are padded to at most twice their length; several copies of the scores exist at a time.
         let padding = if workload == Workload::Batch { 2.0 } else { 1.0 };
@@ -187,6 +197,8 @@ fn decoder_bytes(arch: &Arch, tokens: usize, element: usize, form: Form, workloa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::arch::Sizes;
+    use crate::models::mamba::arch::Generation;
 
     #[test]
     fn an_embedding_is_packed_only_where_the_head_has_its_weights() {
@@ -206,6 +218,54 @@ mod tests {
         // 3 panels of 48 columns.
         let vectors = PackedForm { isa: Isa::Avx512, ..tiles };
         assert_eq!(vectors.bytes([vocab, width]), 3 * 48 * 40 * 4);
+    }
+
+    /// mamba2-2.7b with 16,384 tokens.
+    #[test]
+    fn a_scan_by_a_kernel_keeps_no_states_in_memory() {
+        let generation =
+            Generation::Mamba2 { heads: 80, head_dim: 64, groups: 1, time_step_limit: (0.0, f64::INFINITY) };
+        let arch = MambaArch {
+            vocab_size: 50_288,
+            hidden_size: 2560,
+            layers: 64,
+            intermediate_size: 5120,
+            state_size: 128,
+            conv_kernel: 4,
+            norm_eps: 1e-5,
+            projection_bias: false,
+            conv_bias: true,
+            tied_head: true,
+            generation,
+        };
+        let gigabytes = |form| mamba_bytes(&arch, 16_384, form, Workload::Batch, 1) / 1_000_000_000;
+        assert_eq!(gigabytes(Form::Plain), 94);
+        assert_eq!(gigabytes(Form::Gpu(DType::F32)), 7);
+    }
+
+    /// Attention without scores in memory, in a GPT-NeoX of 6.9 billion parameters with 16,384 tokens.
+    #[test]
+    fn attention_by_a_kernel_keeps_no_scores_in_memory() {
+        let sizes = Sizes {
+            vocab: 50_432,
+            hidden: 4096,
+            layers: 32,
+            heads: 32,
+            kv_heads: 32,
+            head_dim: 128,
+            inner: 16_384,
+            context: 2048,
+        };
+        let arch = Arch::new(sizes);
+        let bytes = |form, head_dim| {
+            let arch = Arch { sizes: Sizes { head_dim, ..sizes }, ..arch.clone() };
+            decoder_bytes(&arch, 16_384, 2, form, Workload::Batch, 1) as f64 / 1e9
+        };
+        let (gpu, plain) = (Form::Gpu(DType::BF16), Form::Plain);
+        assert!((3.0..4.5).contains(&bytes(gpu, 128)), "{}", bytes(gpu, 128));
+        assert!(bytes(plain, 128) > 10.0, "{}", bytes(plain, 128));
+        // There is no kernel for such heads.
+        assert!(bytes(gpu, 100) > 10.0, "{}", bytes(gpu, 100));
     }
 
     #[test]

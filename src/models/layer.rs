@@ -103,8 +103,8 @@ impl DecoderLayer {
     /// `x + norm(branch)`, or `x + branch` if there are no norms of branches.
     fn add_normed(&self, x: Tensor, branch: usize, y: &Tensor, form: Form) -> Result<Tensor> {
         match &self.branch_norms {
-            Some(norms) => x + norms[branch].forward(y, form)?,
-            None => x + y,
+            Some(norms) => &x + norms[branch].forward(y, form)?.to_dtype(x.dtype())?,
+            None => &x + y.to_dtype(x.dtype())?,
         }
     }
 }
@@ -119,8 +119,9 @@ struct AdaptedLayer<'a> {
 impl AdaptedLayer<'_> {
     /// The result of attention before its output projection, `[tokens, heads * head_dim]`.
     fn mixed(&self, x: &Tensor, plan: &AttentionPlan) -> Result<Tensor> {
-        let qkv = self.change.add_to(LayerProjection::Qkv, self.layer.qkv.forward(x, self.form)?, x)?;
-        plan.forward(&qkv, self.layer.query_key_norms.as_ref(), self.layer.visibility)
+        let (qkv, bias) = self.layer.qkv.forward_without_bias(x, self.form)?;
+        let qkv = self.change.add_to(LayerProjection::Qkv, qkv, x)?;
+        plan.forward(&qkv, bias, self.layer.query_key_norms.as_ref(), self.layer.visibility)
     }
 
     /// The activated inner state of the MLP, `[tokens, inner]`.

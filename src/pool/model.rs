@@ -165,7 +165,8 @@ impl Model {
         let on_cpu = places.iter().all(|device| device.device.is_cpu());
         let dtype = precision::choose(declaration.dtype, on_cpu, &checkpoint)?;
         let device = places.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(",");
-        let forms: Vec<Form> = places.iter().map(|device| checkpoint.form(dtype, &device.device)).collect();
+        let forms: Vec<Form> =
+            places.iter().map(|device| checkpoint.form(dtype, &device.device)).collect::<Result<_, _>>()?;
         let paths: Vec<_> = forms.iter().map(|&form| precision::path(form, dtype).name()).collect();
         let hardware: Vec<String> = places.iter().map(|device| hardware(device)).collect();
         // Where replicas run in several forms, the one that takes most.

@@ -1,9 +1,14 @@
 //! Runs the GPU kernels on a GPU and compares them with candle's operations there and with the CPU. Without a GPU, each
 //! test reports that it was skipped; the compilation of the kernels needs only NVRTC.
 //!
-//!     cargo test --features cuda --test cuda -- --nocapture
+//!     cargo test --features cuda --test cuda -- --nocapture --test-threads=1
+//!
+//! One after another, since some take all the memory of the GPU.
 
+mod decoder;
+mod faults;
 mod mamba;
+mod parity;
 mod programs;
 mod row_statistics;
 

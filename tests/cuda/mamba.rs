@@ -1,7 +1,7 @@
 //! Mamba and Mamba-2 on a GPU: with the kernels, with candle's operations, and on the CPU.
 
 use crate::{compare, gpu, noise};
-use candle_core::{Device, Tensor, Var};
+use candle_core::{DType, Device, Tensor, Var};
 use pdr_audit::models::batch::PackedBatch;
 use pdr_audit::models::cuda::{GpuScanInput, ScanPlaces, Scans};
 use pdr_audit::models::kernels::gemm::MatrixView;
@@ -83,9 +83,8 @@ fn models_by_the_kernels_by_candle_and_on_the_cpu_agree() {
             .collect();
         let batch: Vec<&[u32]> = sequences.iter().map(Vec::as_slice).collect();
         let stats = |model: Mamba| model.token_stats(&batch).unwrap().concat();
-        let kernels = stats(random(&arch, Form::Plain, &gpu, false));
-        // A model in training uses candle's operations.
-        let plain = stats(random(&arch, Form::Plain, &gpu, true));
+        let kernels = stats(random(&arch, Form::Gpu(DType::F32), &gpu, false));
+        let plain = stats(random(&arch, Form::Plain, &gpu, false));
         let cpu = stats(random(&arch, Form::Fused(Multiply::Gemm), &Device::Cpu, false));
         let what = format!("{:?}", arch.generation);
         let (to_plain, to_cpu) = (compare(&kernels, &plain, FORMS, &what), compare(&kernels, &cpu, FORMS, &what));

@@ -39,15 +39,13 @@ impl Case {
 }
 
 #[test]
-fn there_is_a_kernel_for_every_type() {
+fn there_is_a_kernel() {
     let Some(gpu) = gpu() else { return };
-    for dtype in TYPES {
-        assert!(RowStatistics::new(&gpu, dtype).unwrap().is_some(), "{dtype:?}");
-    }
-    assert!(RowStatistics::new(&Device::Cpu, DType::F32).unwrap().is_none());
+    assert!(RowStatistics::new(&gpu).unwrap().is_some());
+    assert!(RowStatistics::new(&Device::Cpu).unwrap().is_none());
 }
 
-/// In a half type both reduce the same products; in f32 the CPU multiplies as well.
+/// In a half type candle's logits are rounded to it.
 #[test]
 fn the_kernel_equals_candles_operations_and_the_cpu() {
     let Some(gpu) = gpu() else { return };
@@ -60,8 +58,13 @@ fn the_kernel_equals_candles_operations_and_the_cpu() {
                 let plain = plain_logit_stats(&hidden, &head, &case.targets).unwrap();
                 let what = format!("{rows} rows of {vocab} in {dtype:?}, scale {scale}");
                 // Both sum up to 50,304 terms in f32, and exponentials on the GPU have errors of 2 units in the last
-                // place and more.
-                let error = compare(&got, &plain, 3e-5, &what);
+                // place and more. Logits of size 40 are rounded by 2^-9 and 2^-6 of themselves at most.
+                let most = match dtype {
+                    DType::F32 => 3e-5,
+                    DType::F16 => 0.05,
+                    _ => 0.4,
+                };
+                let error = compare(&got, &plain, most, &what);
                 println!("{what}: {error:.1e} from candle's operations");
             }
             let (hidden, head) = case.on(&gpu, DType::F32);
@@ -78,26 +81,23 @@ fn the_kernel_equals_candles_operations_and_the_cpu() {
 #[test]
 fn numbers_of_a_tile_equal_the_definition() {
     let Some(gpu) = gpu() else { return };
-    for dtype in TYPES {
-        let kernel = RowStatistics::new(&gpu, dtype).unwrap().unwrap();
-        for (rows, columns) in [(3, 1), (17, 131), (9, 4095), (5, 50_257), (4, 50_304)] {
-            let (first, targets) = (1000, Tensor::full(1000u32, rows, &gpu).unwrap());
-            let product = Tensor::from_vec(noise(rows * columns, 9.0, 4), (rows, columns), &gpu).unwrap();
-            let product = product.to_dtype(dtype).unwrap();
-            let rows = LogitRows { product: &product, bias: None, soft_cap: None, targets: &targets, first };
-            let got: Vec<Vec<f32>> = kernel.reduce(&rows).unwrap().to_vec2().unwrap();
-            let logits: Vec<Vec<f64>> = product.to_dtype(DType::F64).unwrap().to_vec2().unwrap();
-            for (got, logits) in got.iter().zip(&logits) {
-                let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let sum = |f: &dyn Fn(f64) -> f64| logits.iter().map(|x| (x - max).exp() * f(x - max)).sum::<f64>();
-                let weight = sum(&|_| 1.0);
-                let mean = sum(&|y| y) / weight;
-                let want = [max, weight, mean, sum(&|y| (y - mean).powi(2)), logits[0]];
-                for (got, want) in got.iter().zip(want) {
-                    let error = (f64::from(*got) - want).abs() / (1.0 + want.abs());
-                    // Three times the tolerance of the emulation, to allow for the GPU's exponential.
-                    assert!(error <= 3e-6, "{dtype:?} {columns}: {got} but wanted {want}");
-                }
+    let kernel = RowStatistics::new(&gpu).unwrap().unwrap();
+    for (rows, columns) in [(3, 1), (17, 131), (9, 4095), (5, 50_257), (4, 50_304)] {
+        let (first, targets) = (1000, Tensor::full(1000u32, rows, &gpu).unwrap());
+        let product = Tensor::from_vec(noise(rows * columns, 9.0, 4), (rows, columns), &gpu).unwrap();
+        let rows = LogitRows { product: &product, bias: None, soft_cap: None, targets: &targets, first };
+        let got: Vec<Vec<f32>> = kernel.reduce(&rows).unwrap().to_vec2().unwrap();
+        let logits: Vec<Vec<f64>> = product.to_dtype(DType::F64).unwrap().to_vec2().unwrap();
+        for (got, logits) in got.iter().zip(&logits) {
+            let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let sum = |f: &dyn Fn(f64) -> f64| logits.iter().map(|x| (x - max).exp() * f(x - max)).sum::<f64>();
+            let weight = sum(&|_| 1.0);
+            let mean = sum(&|y| y) / weight;
+            let want = [max, weight, mean, sum(&|y| (y - mean).powi(2)), logits[0]];
+            for (got, want) in got.iter().zip(want) {
+                let error = (f64::from(*got) - want).abs() / (1.0 + want.abs());
+                // Three times the tolerance of the emulation, to allow for the GPU's exponential.
+                assert!(error <= 3e-6, "{columns}: {got} but wanted {want}");
             }
         }
     }
@@ -119,7 +119,8 @@ fn impossible_tokens_have_no_weight_and_a_nan_is_propagated() {
             let (hidden, head) = case.on(&gpu, dtype);
             let got = logit_stats(&hidden, &head, &case.targets).unwrap();
             let plain = plain_logit_stats(&hidden, &head, &case.targets).unwrap();
-            compare(&got, &plain, 3e-5, &format!("{dtype:?} {vocab}"));
+            let most = if dtype == DType::F32 { 3e-5 } else { 0.1 };
+            compare(&got, &plain, most, &format!("{dtype:?} {vocab}"));
         }
         bias[vocab - 1] = f32::NAN;
         with(&mut case, bias);
@@ -136,7 +137,7 @@ fn impossible_tokens_have_no_weight_and_a_nan_is_propagated() {
 #[test]
 fn mismatched_shapes_and_tracked_tensors_are_refused() {
     let Some(gpu) = gpu() else { return };
-    let kernel = RowStatistics::new(&gpu, DType::F32).unwrap().unwrap();
+    let kernel = RowStatistics::new(&gpu).unwrap().unwrap();
     let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32, &gpu).unwrap();
     let (product, targets) = (zeros(&[4, 10]), Tensor::zeros(4, DType::U32, &gpu).unwrap());
     let refused = |product: &Tensor, bias: Option<&Tensor>, targets: &Tensor| {

@@ -3,6 +3,7 @@
 // meet at a barrier, terminate the program. Shared memory keeps the contents of the previous block.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -13,11 +14,12 @@
 #include <ucontext.h>
 #include <vector>
 
+using std::max;
 using std::min;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-struct uint4 {
+struct alignas(16) uint4 {
     u32 x, y, z, w;
 };
 struct Index {
@@ -44,6 +46,7 @@ inline u32 __float_as_uint(float x) {
 // As on the GPU: the argument is rounded when it is converted to base 2.
 inline float __expf(float x) { return exp2f(x * 1.442695041f); }
 inline float __fdividef(float a, float b) { return a / b; }
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline uint4 __ldcs(const uint4 *address) {
     if (reinterpret_cast<uintptr_t>(address) % 16) {
         std::fprintf(stderr, "a vector is not aligned\n");
@@ -62,6 +65,27 @@ inline float from_f16(unsigned short bits) {
     return bits & 0x8000 ? -size : size;
 }
 
+// Rounded to the nearest, ties to even.
+inline unsigned short to_bf16(float x) {
+    u32 bits = __float_as_uint(x);
+    if (x != x) return 0x7fff;
+    return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+inline unsigned short to_f16(float x) {
+    unsigned short sign = (unsigned short)(__float_as_uint(x) >> 16 & 0x8000);
+    if (x != x) return 0x7fff;
+    float size = std::fabs(x);
+    if (size == 0.0f) return sign;
+    if (size >= 65520.0f) return sign | 0x7c00;
+    int exponent = 0;
+    std::frexp(size, &exponent);
+    // The distance of neighbours: 2^-10 of the leading bit, and never below the smallest number.
+    int step = std::max(exponent - 11, -24);
+    int units = (int)std::nearbyint(std::ldexp(size, -step));
+    // `units` is at most 2048, which carries into the exponent.
+    return sign | (unsigned short)(step == -24 ? units : ((step + 24) << 10) + units);
+}
+
 enum State { READY, AT_SHUFFLE, AT_BARRIER, DONE };
 struct Fiber {
     ucontext_t context;
@@ -76,6 +100,8 @@ static std::vector<Fiber> fibers;
 static Fiber *running;
 static ucontext_t scheduler;
 static std::function<void()> kernel;
+// Called before and after each block, if set.
+static std::function<void()> before_block, after_block;
 
 inline void wait(State state) {
     running->state = state;
@@ -118,6 +144,7 @@ inline State run_warp(size_t first, size_t end) {
 }
 inline void run_block() {
     size_t threads = fibers.size();
+    if (before_block) before_block();
     for (u32 i = 0; i < threads; ++i) {
         Fiber &fiber = fibers[i];
         getcontext(&fiber.context);
@@ -134,7 +161,10 @@ inline void run_block() {
         State all = run_warp(0, 32);
         bool met = true;
         for (size_t first = 32; first < threads; first += 32) met &= run_warp(first, first + 32) == all;
-        if (all == DONE && met) return;
+        if (all == DONE && met) {
+            if (after_block) after_block();
+            return;
+        }
         // On a GPU, a finished thread no longer counts at a barrier; no kernel here relies on that.
         if (!met) part("barrier");
     }

@@ -45,11 +45,13 @@ impl Emulator {
         let directory_of_sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda_emulation");
         let main = fs::read_to_string(directory_of_sources.join(main).with_extension("cpp")).unwrap();
         let source = directory.path().join("program.cpp");
-        fs::write(&source, format!("#include \"device.hpp\"\n{}\n{main}", program.source)).unwrap();
+        fs::write(&source, format!("#include \"matrix.hpp\"\n{}\n{main}", program.source)).unwrap();
         let compiled = directory.path().join("program");
         let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
         let status = Command::new(&compiler)
-            .args(["-std=c++17", "-O1", "-Wall", "-Wno-unknown-pragmas", "-Werror", "-I"])
+            .args(["-std=c++17", "-O1", "-Wall", "-Wno-unknown-pragmas", "-Werror"])
+            // Vectors that are not aligned end the program.
+            .args(["-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-I"])
             .arg(directory_of_sources)
             .args(program.options())
             .args([&source, Path::new("-o"), &compiled])

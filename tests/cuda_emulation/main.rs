@@ -5,7 +5,13 @@
 //!
 //! They cannot show the rounding of the GPU's own exponential and division, or the speed of a kernel.
 
+mod activation;
+mod assembler;
+mod attention;
+mod elements;
 mod emulator;
+mod norm;
+mod rotation;
 mod row_statistics;
 mod scan;
 

@@ -38,7 +38,7 @@ fn in_each_form(checkpoint: &Checkpoint, check: impl Fn(&str, &dyn CausalLm)) {
     check("gemm", checkpoint.load_in(gemm, DType::F32, &Device::Cpu).unwrap().causal().unwrap().as_ref());
     let halves = checkpoint.has_half_precision().then_some(DType::BF16);
     for dtype in [DType::F32].into_iter().chain(halves) {
-        let form = checkpoint.form(dtype, &Device::Cpu);
+        let form = checkpoint.form(dtype, &Device::Cpu).unwrap();
         if form.is_fused() && form != gemm {
             let model = checkpoint.load_in(form, dtype, &Device::Cpu).unwrap().causal().unwrap();
             check(precision::path(form, dtype).name(), model.as_ref());

@@ -1,21 +1,100 @@
 //! Stand-ins for the GPU kernels in a build without the feature `cuda`, in which there are none.
 
-use super::inputs::{GpuColumns, GpuScanInput, LogitRows, ScanPlaces};
+use super::inputs::{GpuColumns, GpuScanInput, LogitRows, QueryBlocks, ScanPlaces};
+use crate::models::arch::{Activation, NormKind};
+use crate::models::kernels::attention::{AttentionShape, Visibility};
 use crate::models::kernels::scan::ScanShape;
-use candle_core::{DType, Device, Result, Tensor};
+use candle_core::{DType, Device, Result, Tensor, bail};
 
-/// The reduction kernel for products of one type.
+const ABSENT: &str = "this program was built without the feature `cuda`";
+
+/// Always fails.
+///
+/// # Errors
+/// Always.
+pub fn open(_index: usize) -> std::result::Result<(Device, u64), String> {
+    Err(ABSENT.into())
+}
+
+/// Always `None`.
+pub fn device_name(_device: &Device) -> Option<String> {
+    None
+}
+
+/// Always fails.
+///
+/// # Errors
+/// Always.
+pub fn trim_memory(_device: &Device) -> std::result::Result<(), String> {
+    Err(ABSENT.into())
+}
+
+/// Always false.
+///
+/// # Errors
+/// Never.
+pub fn has_kernels(
+    _device: &Device,
+    _norm: NormKind,
+    _activation: Activation,
+    _head_dim: usize,
+    _dtype: DType,
+) -> Result<bool> {
+    Ok(false)
+}
+
+/// Always fails.
+///
+/// # Errors
+/// Always.
+pub fn product(_left: &Tensor, _right: &Tensor, _is_transposed: bool, _out: DType) -> Result<Tensor> {
+    bail!("{ABSENT}")
+}
+
+/// The attention kernel for heads of one size and elements of one type.
+pub enum FlashAttention {}
+
+/// The reduction kernel.
 pub enum RowStatistics {}
 
 /// The scan kernels for one shape.
 pub enum Scans {}
+
+impl FlashAttention {
+    /// Always returns `None`.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn new(_device: &Device, _head_dim: usize, _dtype: DType) -> Result<Option<Self>> {
+        Ok(None)
+    }
+
+    /// Cannot be called, since the type has no values.
+    pub fn queries(&self) -> usize {
+        match *self {}
+    }
+
+    /// Cannot be called, since the type has no values.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn attend(
+        &self,
+        _qkv: &Tensor,
+        _blocks: &QueryBlocks,
+        _shape: AttentionShape,
+        _visibility: Visibility,
+    ) -> Result<Tensor> {
+        match *self {}
+    }
+}
 
 impl RowStatistics {
     /// Always returns `None`.
     ///
     /// # Errors
     /// Never.
-    pub fn new(_device: &Device, _dtype: DType) -> Result<Option<Self>> {
+    pub fn new(_device: &Device) -> Result<Option<Self>> {
         Ok(None)
     }
 

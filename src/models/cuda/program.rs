@@ -1,21 +1,37 @@
 //! The programs compiled for a GPU: sources, and the numbers that are fixed at compile time. Plain data and part of
 //! every build, so that the sources can be run and checked on a machine without a GPU.
 
+use crate::models::arch::{Activation, NormKind};
 use crate::models::kernels::math::EXP_MIN;
 use crate::models::kernels::scan::{ScanShape, TimeStep};
 use crate::models::kernels::sigmoid::LN_1P_TERMS;
+use candle_core::DType;
 
-/// Precedes every source: functions that need an instruction of the GPU.
+/// Functions that need an instruction of the GPU.
 pub const INTRINSICS: &str = include_str!("sources/intrinsics.cu");
+/// The same, with those for products of matrices.
+const MATRIX_INTRINSICS: &str =
+    concat!(include_str!("sources/intrinsics.cu"), include_str!("sources/matrix_intrinsics.cu"));
 
 /// Threads per block of the statistics and of the convolution.
 pub const THREADS: usize = 256;
 /// Numbers per row that the statistics kernel returns: maximum, weight, mean (of distances from the maximum), squares,
 /// target logit.
 pub const ROW_NUMBERS: usize = 5;
-/// LogitRows of at least this length get a block each; shorter ones get a warp each.
+/// Rows of at least this length get a block each; shorter ones get a warp each.
 const LONG_ROW: usize = 4096;
 const WARP: usize = 32;
+
+/// Threads per block of a norm.
+const NORM_THREADS: usize = 512;
+/// Elements of a row that a thread of a norm keeps in registers.
+const NORM_HELD: usize = 16;
+/// Elements that kernels read at once where rows are whole vectors of them.
+const VECTOR: usize = 8;
+/// Elements that a thread of an activation or a rotation has at a time.
+const AT_ONCE: usize = 16;
+/// The largest heads that attention has tiles for.
+const MOST_HEAD_DIM: usize = 256;
 
 /// Threads per block of the scan.
 const SCAN_THREADS: usize = 128;
@@ -33,17 +49,21 @@ const MOST_STEPS: usize = 32;
 pub struct Program {
     /// Identifies the program.
     pub name: String,
-    /// CUDA C++, to be appended to [`INTRINSICS`].
+    /// Functions that need an instruction of the GPU, [`INTRINSICS`] and what else the source calls.
+    pub intrinsics: &'static str,
+    /// CUDA C++, to be appended to the intrinsics.
     pub source: &'static str,
     /// Macros and their values.
     pub defines: Vec<(&'static str, String)>,
+    /// Bytes of shared memory that a launch asks for, beside what the source declares.
+    pub shared_bytes: usize,
 }
 
 impl Program {
     fn new(name: String, source: &'static str, numbers: &[(&'static str, usize)]) -> Self {
         let mut defines = vec![("EXP_MIN", format!("{EXP_MIN:?}f")), ("LN_1P_TERMS", LN_1P_TERMS.to_string())];
         defines.extend(numbers.iter().map(|(name, value)| (*name, value.to_string())));
-        Self { name, source, defines }
+        Self { name, intrinsics: INTRINSICS, source, defines, shared_bytes: 0 }
     }
 
     /// The definitions as compiler options.
@@ -52,7 +72,7 @@ impl Program {
     }
 }
 
-/// The statistics of rows of logits, with kernels `row_statistics_{f32,f16,bf16}`.
+/// The statistics of rows of logits, with kernel `row_statistics`.
 pub fn row_statistics() -> Program {
     Program::new("row_statistics".into(), include_str!("sources/logit_stats.cu"), &[("THREADS", THREADS)])
 }
@@ -67,6 +87,127 @@ pub fn rows_per_block(columns: usize) -> (usize, usize) {
 pub fn causal_conv() -> Program {
     let source = concat!(include_str!("sources/math.cu"), include_str!("sources/conv.cu"));
     Program::new("causal_conv".into(), source, &[("THREADS", THREADS)])
+}
+
+/// Norms of rows, with kernels `norm_FROM_TO` from one type to another: from f32 to each, and from each half type to itself.
+pub fn norm(kind: NormKind) -> Program {
+    let source = concat!(
+        include_str!("sources/elements.cu"),
+        include_str!("sources/groups.cu"),
+        include_str!("sources/norm.cu")
+    );
+    let rms = usize::from(kind == NormKind::Rms);
+    Program::new(format!("norm_{rms}"), source, &[("RMS", rms), ("THREADS", NORM_THREADS), ("HELD", NORM_HELD)])
+}
+
+/// Threads per segment of `width` elements, and segments per block of a norm.
+pub fn norm_blocks(width: usize) -> (usize, usize) {
+    // Widths of no whole vectors are read element by element, of which a thread holds fewer.
+    let held = if width.is_multiple_of(VECTOR) { NORM_HELD } else { 8 };
+    let lanes = match width.div_ceil(held) {
+        few @ 0..=WARP => few.next_power_of_two().max(8),
+        many => many.next_multiple_of(WARP).min(NORM_THREADS),
+    };
+    (lanes, (128 / lanes).max(1))
+}
+
+/// Bias, activation and gate, with kernels `activate_{f32,f16,bf16}` and `gate_{f32,f16,bf16}`.
+pub fn activation(activation: Option<Activation>) -> Program {
+    let source = concat!(
+        include_str!("sources/elements.cu"),
+        include_str!("sources/groups.cu"),
+        include_str!("sources/activation.cu")
+    );
+    let number = match activation {
+        None => 0,
+        Some(Activation::Gelu) => 1,
+        Some(Activation::GeluTanh) => 2,
+        Some(Activation::Relu) => 3,
+        Some(Activation::Silu) => 4,
+    };
+    let numbers = [("ACTIVATION", number), ("THREADS", THREADS), ("AT_ONCE", AT_ONCE)];
+    Program::new(format!("activation_{number}"), source, &numbers)
+}
+
+/// Threads per row, rows per block, and the blocks of the grid over rows and over columns, for activations of rows of
+/// `width` elements.
+pub fn row_blocks(rows: usize, width: usize) -> [usize; 4] {
+    let items = width.div_ceil(AT_ONCE);
+    let lanes = match items {
+        few @ 0..=WARP => few.next_power_of_two(),
+        many => many.div_ceil(many.div_ceil(THREADS)).next_multiple_of(WARP),
+    };
+    let per_block = THREADS / lanes;
+    [lanes, per_block, rows.div_ceil(per_block), width.div_ceil(lanes * AT_ONCE)]
+}
+
+/// Bias and rotation of queries, keys and values, with kernels `rotate_{f32,f16,bf16}`.
+pub fn rotation() -> Program {
+    let source = concat!(
+        include_str!("sources/elements.cu"),
+        include_str!("sources/groups.cu"),
+        include_str!("sources/rotate.cu")
+    );
+    Program::new("rotation".into(), source, &[("THREADS", THREADS)])
+}
+
+/// Threads per token of the rotation of rows of `width` elements.
+pub fn rotation_threads(width: usize) -> usize {
+    width.div_ceil(AT_ONCE).next_multiple_of(WARP).min(THREADS)
+}
+
+/// How attention is divided into blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttentionTiling {
+    pub head_dim: usize,
+    /// Queries per block.
+    pub queries: usize,
+    /// Keys per tile.
+    pub keys: usize,
+    /// Blocks that share a multiprocessor.
+    pub blocks: usize,
+}
+
+impl AttentionTiling {
+    /// The tiling for heads of a size; `None` if there is no kernel for them or for the type.
+    pub fn new(head_dim: usize, dtype: DType) -> Option<Self> {
+        let is_half = matches!(dtype, DType::F16 | DType::BF16);
+        if !is_half || !head_dim.is_multiple_of(8) || !(8..=MOST_HEAD_DIM).contains(&head_dim) {
+            return None;
+        }
+        // As many as fit without registers spilled to memory, by what ptxas says of compute capabilities 8.0 and 9.0.
+        let (keys, blocks) = match head_dim {
+            ..=64 => (64, 3),
+            120 => (32, 2),
+            72..=128 => (32, 3),
+            240 | 248 => (16, 2),
+            _ => (32, 2),
+        };
+        Some(Self { head_dim, queries: 64, keys, blocks })
+    }
+
+    /// Threads per block.
+    pub fn threads(&self) -> usize {
+        2 * self.queries
+    }
+
+    /// Bytes of dynamic shared memory per block: two tiles of keys and of values, whose rows have a vector more than whole
+    /// steps of 16 elements.
+    pub fn shared_bytes(&self) -> usize {
+        4 * self.keys * (2 * self.head_dim.div_ceil(16) + 1) * 16
+    }
+}
+
+/// Attention with a tiling, with kernels `attention_{f16,bf16}`.
+pub fn attention(tiling: &AttentionTiling) -> Program {
+    let source = concat!(include_str!("sources/elements.cu"), include_str!("sources/attention.cu"));
+    let AttentionTiling { head_dim, queries, keys, blocks } = *tiling;
+    let numbers = [("HEAD_DIM", head_dim), ("QUERIES", queries), ("KEYS", keys), ("BLOCKS", blocks)];
+    Program {
+        intrinsics: MATRIX_INTRINSICS,
+        shared_bytes: tiling.shared_bytes(),
+        ..Program::new(format!("attention_{head_dim}"), source, &numbers)
+    }
 }
 
 /// How the scan is divided into blocks.
@@ -151,6 +292,39 @@ mod tests {
             }
             let shape = ScanShape { heads: 1, head_dim: 8, groups: 1, states: MOST_STATES + 1, time_step };
             assert_eq!(ScanTiling::for_shape(&shape), None);
+        }
+    }
+
+    #[test]
+    fn attention_fits_in_a_block_for_every_head() {
+        let tilings = (0..=300).filter_map(|head_dim| AttentionTiling::new(head_dim, DType::BF16));
+        let mut sizes = Vec::new();
+        for tiling in tilings {
+            // 99 KiB are what a block may ask for on the generations that have least.
+            assert!(tiling.shared_bytes() <= 99 << 10, "{tiling:?}");
+            // 163 KiB are what blocks share on a multiprocessor of compute capability 8.0.
+            assert!(tiling.blocks * (tiling.shared_bytes() + 1024) <= 163 << 10, "{tiling:?}");
+            assert!(tiling.queries.is_multiple_of(16) && tiling.keys.is_multiple_of(16), "{tiling:?}");
+            // Results pass through the tiles.
+            assert!(tiling.queries <= 4 * tiling.keys, "{tiling:?}");
+            sizes.push(tiling.head_dim);
+        }
+        assert_eq!(sizes, (8..=256).step_by(8).collect::<Vec<_>>());
+        assert_eq!(AttentionTiling::new(128, DType::F32), None);
+        assert_eq!(AttentionTiling::new(128, DType::F16).unwrap().shared_bytes(), 34_816);
+    }
+
+    #[test]
+    fn blocks_of_steps_are_whole_warps_and_cover_every_row() {
+        for width in [1, 5, 8, 50, 64, 100, 768, 4096, 5120, 16_384, 50_257] {
+            let (lanes, per_block) = norm_blocks(width);
+            let threads = lanes * per_block;
+            assert!(threads.is_multiple_of(WARP) && threads <= NORM_THREADS && WARP.max(lanes) % lanes.min(WARP) == 0);
+            for rows in [1, 3, 1000] {
+                let [lanes, per_block, across, down] = row_blocks(rows, width);
+                assert!(lanes * per_block <= THREADS && across * per_block >= rows && down * lanes * AT_ONCE >= width);
+            }
+            assert!(rotation_threads(width).is_multiple_of(WARP) && rotation_threads(width) <= THREADS);
         }
     }
 

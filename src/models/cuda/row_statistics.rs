@@ -1,34 +1,24 @@
-//! The statistics of rows of logits: one pass over the product as cuBLAS wrote it.
+//! The statistics of rows of logits in f32: one pass over the product as cuBLAS wrote it.
 
 use super::compile::{Kernel, kernel};
 use super::inputs::{LogitRows, to_u32};
 use super::program::{self, ROW_NUMBERS, rows_per_block};
 use super::tensor::{elements, tensor, without_gradients};
-use candle_core::cuda_backend::cudarc::driver::{CudaView, DeviceRepr, LaunchConfig, PushKernelArg};
-use candle_core::cuda_backend::{CudaDType, WrapErr};
-use candle_core::{DType, Device, Result, Tensor, bail};
-use half::{bf16, f16};
+use candle_core::cuda_backend::WrapErr;
+use candle_core::cuda_backend::cudarc::driver::{CudaView, LaunchConfig, PushKernelArg};
+use candle_core::{Device, Result, Tensor, bail};
 
-/// The reduction kernel for products of one type.
-pub struct RowStatistics {
-    function: Kernel,
-    dtype: DType,
-}
+/// The reduction kernel.
+pub struct RowStatistics(Kernel);
 
 impl RowStatistics {
-    /// `None` if the device is not a GPU, the type has no kernel, or the kernel cannot be compiled.
+    /// `None` if the device is not a GPU, or the kernel cannot be compiled.
     ///
     /// # Errors
     /// If the device fails.
-    pub fn new(device: &Device, dtype: DType) -> Result<Option<Self>> {
-        let name = match dtype {
-            DType::F32 => "row_statistics_f32",
-            DType::F16 => "row_statistics_f16",
-            DType::BF16 => "row_statistics_bf16",
-            _ => return Ok(None),
-        };
+    pub fn new(device: &Device) -> Result<Option<Self>> {
         let Device::Cuda(device) = device else { return Ok(None) };
-        Ok(kernel(device, &program::row_statistics(), name)?.map(|function| Self { function, dtype }))
+        Ok(kernel(device, &program::row_statistics(), "row_statistics")?.map(Self))
     }
 
     /// Queues the reduction; the result is `[rows, 5]`, f32: the maximum, the sum of weights `e^(x - max)`, the
@@ -38,14 +28,6 @@ impl RowStatistics {
     /// # Errors
     /// If shapes or types do not match, or the device fails.
     pub fn reduce(&self, rows: &LogitRows) -> Result<Tensor> {
-        match self.dtype {
-            DType::F32 => self.reduce_as::<f32>(rows),
-            DType::F16 => self.reduce_as::<f16>(rows),
-            _ => self.reduce_as::<bf16>(rows),
-        }
-    }
-
-    fn reduce_as<T: CudaDType + DeviceRepr>(&self, rows: &LogitRows) -> Result<Tensor> {
         without_gradients([rows.product].into_iter().chain(rows.bias))?;
         let (height, columns) = rows.product.dims2()?;
         if height == 0 || columns == 0 || rows.targets.dims() != [height] {
@@ -55,7 +37,7 @@ impl RowStatistics {
             bail!("row statistics: {columns} columns of logits and bias {:?} do not match", bias.shape());
         }
         let (storage, layout) = rows.product.storage_and_layout();
-        let product: CudaView<T> = elements(&storage, layout, 0)?;
+        let product: CudaView<f32> = elements(&storage, layout, 0)?;
         let (storage, layout) = rows.targets.storage_and_layout();
         let targets: CudaView<u32> = elements(&storage, layout, 0)?;
         let held = rows.bias.map(Tensor::storage_and_layout);
@@ -73,7 +55,7 @@ impl RowStatistics {
         };
         let (no_bias, cap) = (0u64, rows.soft_cap.map_or(0.0, |cap| cap as f32));
         let (height, columns, first) = (to_u32(height)?, to_u32(columns)?, to_u32(rows.first)?);
-        let mut launch = self.function.launch();
+        let mut launch = self.0.launch();
         launch.arg(&product);
         match &bias {
             Some(bias) => launch.arg(bias),

@@ -112,7 +112,7 @@ impl Projection<'_> {
         };
         let tiles = (0..count).into_par_iter();
         let tiles: Vec<Vec<TileRow>> = tiles.map_init(Vec::new, reduce_tile).collect();
-        join_tiles(&tiles, targets.len())
+        join_tiles(tiles.len(), targets.len(), |tile, row| tiles[tile][row])
     }
 
     /// The logits `[rows, entries]` of some of the rows and a range of the vocabulary.

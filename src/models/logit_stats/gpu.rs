@@ -1,10 +1,11 @@
-//! The reduction on a GPU: cuBLAS multiplies a tile of the vocabulary, and a kernel reduces it in one pass, in the type
-//! of the product.
+//! The reduction on a GPU: cuBLAS multiplies a tile of the vocabulary, and a kernel reduces it in one pass. Logits are in
+//! f32 whatever the type of the head: half of one unit in the last place of a bf16 logit of 20 is 0.06.
 
 use super::head::Head;
-use super::partial::{Partial, TileRow, join_tiles};
+use super::partial::{Partial, join_tiles};
 use super::tensor::tiles;
-use crate::models::cuda::{LogitRows, RowStatistics};
+use crate::models::cuda::program::ROW_NUMBERS;
+use crate::models::cuda::{self, LogitRows, RowStatistics};
 use crate::token_stats::TokenStats;
 use candle_core::{DType, Result, Tensor, bail};
 use std::ops::Range;
@@ -16,29 +17,24 @@ pub fn logit_stats(kernel: &RowStatistics, hidden: &Tensor, head: &Head, targets
     let weight = head.weight.tensor()?;
     let bias = head.bias.as_ref().map(|bias| bias.to_dtype(DType::F32)).transpose()?;
     let on_device = Tensor::new(targets, hidden.device())?;
-    let queue = |entries: Range<usize>| {
+    let queue = |entries: &Range<usize>| {
         let part = |t: &Tensor| t.narrow(0, entries.start, entries.len());
-        let product = hidden.matmul(&part(weight)?.t()?)?;
+        let product = cuda::product(hidden, &part(weight)?, true, DType::F32)?;
         let bias = bias.as_ref().map(part).transpose()?;
         let (soft_cap, first) = (head.soft_cap, entries.start);
-        let rows = LogitRows { product: &product, bias: bias.as_ref(), soft_cap, targets: &on_device, first };
-        Ok((entries, kernel.reduce(&rows)?))
+        kernel.reduce(&LogitRows { product: &product, bias: bias.as_ref(), soft_cap, targets: &on_device, first })
     };
-    // All tiles are queued before the first result is awaited.
-    let queued: Vec<(Range<usize>, Tensor)> = tiles(targets.len(), weight.dim(0)?).map(queue).collect::<Result<_>>()?;
-    let tiles = queued.into_iter().map(|(entries, numbers)| read(&entries, &numbers, targets));
-    Ok(join_tiles(&tiles.collect::<Result<Vec<_>>>()?, targets.len()))
-}
-
-/// The kernel's results for the rows of a tile.
-fn read(entries: &Range<usize>, numbers: &Tensor, targets: &[u32]) -> Result<Vec<TileRow>> {
-    let row = |(numbers, target): (Vec<f32>, &u32)| {
-        let &[max, weight, mean, squares, logit] = numbers.as_slice() else {
-            bail!("the row statistics kernel returned a row of {numbers:?}")
-        };
-        let [max, weight, mean, squares, logit] = [max, weight, mean, squares, logit].map(f64::from);
+    let tiles: Vec<Range<usize>> = tiles(targets.len(), weight.dim(0)?).collect();
+    let reduced: Vec<Tensor> = tiles.iter().map(queue).collect::<Result<_>>()?;
+    // One transfer of all results, which waits for everything that was queued.
+    let numbers: Vec<f32> = Tensor::cat(&reduced, 0)?.flatten_all()?.to_vec1()?;
+    let (rows, rest) = numbers.as_chunks::<ROW_NUMBERS>();
+    if rows.len() != tiles.len() * targets.len() || !rest.is_empty() {
+        bail!("the row statistics kernel returned {} numbers for {} rows", numbers.len(), targets.len())
+    }
+    Ok(join_tiles(tiles.len(), targets.len(), |tile, row| {
+        let [max, weight, mean, squares, logit] = rows[tile * targets.len() + row].map(f64::from);
         let partial = Partial { max, weight, mean: max + mean, squares };
-        Ok((partial, entries.contains(&(*target as usize)).then_some(logit)))
-    };
-    numbers.to_vec2()?.into_iter().zip(targets).map(row).collect()
+        (partial, tiles[tile].contains(&(targets[row] as usize)).then_some(logit))
+    }))
 }

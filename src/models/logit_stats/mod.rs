@@ -65,7 +65,7 @@ pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<
     }
     // Kernels do not compute gradients; a model in training uses candle's operations.
     let in_training = hidden.track_op() || head.weight.tensor()?.track_op();
-    match RowStatistics::new(hidden.device(), hidden.dtype())?.filter(|_| !in_training) {
+    match RowStatistics::new(hidden.device())?.filter(|_| !in_training) {
         Some(kernel) => gpu::logit_stats(&kernel, hidden, head, targets),
         None => tensor::logit_stats(hidden, head, targets),
     }

@@ -16,7 +16,7 @@ const ALIGNED: usize = 64;
 
 pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
     let weight = head.weight.tensor()?;
-    let reduced = tiles(targets.len(), weight.dim(0)?).map(|entries| {
+    let reduced = |entries: Range<usize>| {
         let part = |t: &Tensor| t.narrow(0, entries.start, entries.len());
         let bias = head.bias.as_ref().map(part).transpose()?;
         let logits = logits(hidden, &part(weight)?, bias.as_ref(), head.soft_cap)?;
@@ -25,8 +25,9 @@ pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<
             rows[row].1 = Some(logit);
         }
         Ok(rows)
-    });
-    Ok(join_tiles(&reduced.collect::<Result<Vec<_>>>()?, targets.len()))
+    };
+    let tiles: Vec<_> = tiles(targets.len(), weight.dim(0)?).map(reduced).collect::<Result<_>>()?;
+    Ok(join_tiles(tiles.len(), targets.len(), |tile, row| tiles[tile][row]))
 }
 
 /// The ranges of the vocabulary that `rows` rows are reduced over, one after another.

@@ -62,7 +62,8 @@ fn log_probabilities_are_those_of_peft() {
     for golden in ADAPTED {
         let base = base(golden);
         let adapter = open(&base, &saved(golden)).unwrap();
-        for form in [base.form(DType::F32, &Device::Cpu), Form::Fused(Multiply::Gemm), Form::Plain] {
+        let chosen = base.form(DType::F32, &Device::Cpu).unwrap();
+        for form in [chosen, Form::Fused(Multiply::Gemm), Form::Gpu(DType::F32), Form::Plain] {
             let model = base.load_in(form, DType::F32, &Device::Cpu).unwrap().causal().unwrap();
             let loaded = model.load_adapter(&adapter).unwrap();
             let texts = expected(golden);

@@ -40,7 +40,7 @@ pub struct Mamba {
     arch: MambaArch,
     form: Form,
     device: Device,
-    /// GPU kernels, if there are any.
+    /// The kernels of the form of a GPU.
     scans: Option<Scans>,
     embedding: Arc<Weight>,
     layers: Vec<MambaLayer>,
@@ -64,7 +64,7 @@ impl Mamba {
             None => Weight::new(source("head.weight", &shape)?, form)?.into(),
         };
         let head = Head { weight, bias: None, soft_cap: None };
-        let scans = if form.is_fused() { None } else { Scans::new(device, arch.scan_shape())? };
+        let scans = if let Form::Gpu(_) = form { Scans::new(device, arch.scan_shape())? } else { None };
         Ok(Self { arch, form, device: device.clone(), scans, embedding, layers, final_norm, head })
     }
 

@@ -5,7 +5,7 @@ use super::{fused, gpu, plain};
 use crate::models::batch::PackedBatch;
 use crate::models::cuda::Scans;
 use crate::models::ops::{Form, Multiply};
-use candle_core::{Result, Tensor};
+use candle_core::{DType, Result, Tensor, bail};
 
 /// State that all layers of one forward pass share.
 pub enum MixerPlan<'a> {
@@ -15,17 +15,20 @@ pub enum MixerPlan<'a> {
         multiply: Multiply,
     },
     Plain(plain::Padding),
-    /// The plain form, except for the convolution and the scan, for which there are kernels.
+    /// Kernels for the convolution and the scan, and candle's operations for norms.
     Gpu(gpu::Kernels<'a>),
 }
 
 impl<'a> MixerPlan<'a> {
-    /// For a batch whose first hidden states are `x`, with GPU kernels if there are any.
+    /// For a batch whose first hidden states are `x`.
+    ///
+    /// # Errors
+    /// If the form lacks its kernels, or the device fails.
     pub fn new(form: Form, batch: &'a PackedBatch, scans: Option<&'a Scans>, x: &Tensor) -> Result<Self> {
         Ok(match (form, scans) {
             (Form::Fused(multiply), _) => Self::Fused { batch, positions: batch.positions(), multiply },
-            // Kernels do not compute gradients.
-            (Form::Plain, Some(scans)) if !x.track_op() => Self::Gpu(gpu::Kernels::new(scans, batch, x.device())?),
+            (Form::Gpu(_), Some(scans)) => Self::Gpu(gpu::Kernels::new(scans, batch, x.device())?),
+            (Form::Gpu(_), None) => bail!("there are no kernels for this scan on this device"),
             (Form::Plain, _) => Self::Plain(plain::Padding::new(batch, x.device())?),
         })
     }
@@ -33,7 +36,8 @@ impl<'a> MixerPlan<'a> {
     pub fn form(&self) -> Form {
         match self {
             Self::Fused { multiply, .. } => Form::Fused(*multiply),
-            Self::Plain(_) | Self::Gpu(_) => Form::Plain,
+            Self::Gpu(_) => Form::Gpu(DType::F32),
+            Self::Plain(_) => Form::Plain,
         }
     }
 
@@ -59,7 +63,7 @@ impl RmsNorm {
     pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
         match form {
             Form::Fused(_) => fused::rms_norm(x, self),
-            Form::Plain => plain::rms_norm(x, self),
+            Form::Gpu(_) | Form::Plain => plain::rms_norm(x, self),
         }
     }
 }

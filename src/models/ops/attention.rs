@@ -66,8 +66,11 @@ pub struct QueryKeyNorms {
 }
 
 impl QueryKeyNorms {
-    /// Overwrites the queries and keys of qkv `[tokens, qkv_width]`.
-    pub fn fused(&self, qkv: &Tensor, shape: AttentionShape) -> Result<()> {
+    /// Overwrites the queries and keys of qkv `[tokens, qkv_width]`, with kernels.
+    ///
+    /// # Errors
+    /// If shapes do not match, or the device fails.
+    pub fn in_place(&self, qkv: &Tensor, shape: AttentionShape) -> Result<()> {
         qkv.inplace_op3(&self.query, &self.key, &NormaliseSegments { shape, eps: self.eps as f32 })
     }
 
@@ -114,5 +117,21 @@ impl InplaceOp3 for NormaliseSegments {
         rms_norm_columns(qkv, width, 0..queries, elements(query, query_layout)?, self.eps);
         rms_norm_columns(qkv, width, queries..keys, elements(key, key_layout)?, self.eps);
         Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        qkv: &mut candle_core::CudaStorage,
+        layout: &Layout,
+        query: &candle_core::CudaStorage,
+        query_layout: &Layout,
+        key: &candle_core::CudaStorage,
+        key_layout: &Layout,
+    ) -> Result<()> {
+        let queries = self.shape.out_width();
+        let keys = queries + self.shape.kv_heads * self.shape.head_dim;
+        crate::models::cuda::normalise_columns((&mut *qkv, layout), 0..queries, (query, query_layout), self.eps)?;
+        crate::models::cuda::normalise_columns((qkv, layout), queries..keys, (key, key_layout), self.eps)
     }
 }

@@ -9,6 +9,9 @@ use candle_core::{DType, Device};
 pub enum Form {
     /// CPU kernels in f32, except for products that may round, without gradients.
     Fused(Multiply),
+    /// GPU kernels, without gradients. Inputs and results of products have this type; the residual stream is in f32 until a
+    /// norm is applied to it, so that the sum over layers does not leave the range of f16.
+    Gpu(DType),
     /// candle's differentiable operations.
     Plain,
 }

@@ -3,12 +3,20 @@
 use super::elements::{elements, elements_mut, with_slice};
 use super::form::Form;
 use super::mlp::activate;
+use super::product::product;
 use super::trained::{FrozenProduct, is_tuned};
 use super::weight::Weight;
 use crate::models::arch::Activation;
+#[cfg(feature = "cuda")]
+use crate::models::cuda::{self, ProductShape};
+use crate::models::kernels::activation;
 use crate::models::kernels::gemm as matrix;
 use crate::models::kernels::packed::Packed;
-use candle_core::{CpuStorage, CustomOp1, CustomOp2, InplaceOp2, InplaceOp3, Layout, Result, Shape, Tensor, bail};
+use candle_core::{
+    CpuStorage, CustomOp1, CustomOp2, InplaceOp1, InplaceOp2, InplaceOp3, Layout, Result, Shape, Tensor, bail,
+};
+#[cfg(feature = "cuda")]
+use candle_core::{CudaStorage, backend::BackendStorage};
 use gemm::Parallelism;
 use rayon::prelude::*;
 
@@ -29,16 +37,34 @@ impl Linear {
                 x.apply_op1_no_bwd(&PackedProduct { packed, bias: self.bias.as_ref(), activation: None })
             }
             (Weight::Plain(weight), Form::Fused(_)) => {
-                x.apply_op2_no_bwd(weight, &Project { bias: self.bias.as_ref() })
+                x.apply_op2_no_bwd(weight, &Project { bias: self.bias.as_ref(), activation: None })
+            }
+            (Weight::Plain(weight), Form::Gpu(dtype)) => {
+                x.to_dtype(dtype)?.apply_op2_no_bwd(weight, &Project { bias: self.bias.as_ref(), activation: None })
             }
             (Weight::Plain(weight), Form::Plain) => {
                 let y = if is_tuned(x, &[Some(weight)]) {
                     x.contiguous()?.apply_op1(FrozenProduct { weight: weight.clone() })?
                 } else {
-                    x.matmul(&weight.t()?)?
+                    product(x, weight, true)?
                 };
                 self.bias.as_ref().map_or(Ok(y.clone()), |b| y.broadcast_add(b))
             }
+        }
+    }
+
+    /// As [`Linear::forward`], but in the form of a GPU without the bias, which is given instead: the next step adds it at no
+    /// cost.
+    ///
+    /// # Errors
+    /// As for [`Linear::forward`].
+    pub fn forward_without_bias(&self, x: &Tensor, form: Form) -> Result<(Tensor, Option<&Tensor>)> {
+        match (&self.weight, form) {
+            (Weight::Plain(weight), Form::Gpu(dtype)) => {
+                let project = Project { bias: None, activation: None };
+                Ok((x.to_dtype(dtype)?.apply_op2_no_bwd(weight, &project)?, self.bias.as_ref()))
+            }
+            _ => Ok((self.forward(x, form)?, None)),
         }
     }
 
@@ -47,16 +73,21 @@ impl Linear {
     /// # Errors
     /// As for [`Linear::forward`].
     pub fn forward_activated(&self, x: &Tensor, activation: Activation, form: Form) -> Result<Tensor> {
-        match &self.weight {
-            Weight::Packed(packed) => {
+        match (&self.weight, form) {
+            (Weight::Packed(packed), _) => {
                 let activation = Some(activation);
                 x.apply_op1_no_bwd(&PackedProduct { packed, bias: self.bias.as_ref(), activation })
             }
-            Weight::Plain(_) => activate(activation, self.forward(x, form)?, form),
+            (Weight::Plain(weight), Form::Gpu(dtype)) => {
+                let project = Project { bias: self.bias.as_ref(), activation: Some(activation) };
+                x.to_dtype(dtype)?.apply_op2_no_bwd(weight, &project)
+            }
+            (Weight::Plain(_), _) => activate(activation, self.forward(x, form)?, form),
         }
     }
 
-    /// `residual + forward(x)`; the fused form writes into the storage of `residual`.
+    /// `residual + forward(x)`; all but the plain form write into the storage of `residual`, which in the form of a GPU may be
+    /// in f32.
     ///
     /// # Errors
     /// As for [`Linear::forward`].
@@ -70,8 +101,38 @@ impl Linear {
                 residual.inplace_op3(x, weight, &AddProjection { bias: self.bias.as_ref() })?;
                 Ok(residual)
             }
+            (Weight::Plain(weight), Form::Gpu(dtype)) => {
+                let x = x.to_dtype(dtype)?;
+                residual.inplace_op3(&x, weight, &AddProjection { bias: self.bias.as_ref() })?;
+                Ok(residual)
+            }
             (Weight::Plain(_), Form::Plain) => residual + self.forward(x, form)?,
         }
+    }
+}
+
+/// Adds `bias` `[width]` to the rows of x `[rows, width]`, in place and without gradients.
+///
+/// # Errors
+/// If shapes do not match, or the device fails.
+pub fn add_bias(x: &Tensor, bias: &Tensor) -> Result<()> {
+    x.inplace_op1(&AddBias(bias))
+}
+
+struct AddBias<'a>(&'a Tensor);
+
+impl InplaceOp1 for AddBias<'_> {
+    fn name(&self) -> &'static str {
+        "add-bias"
+    }
+
+    fn cpu_fwd(&self, x: &mut CpuStorage, layout: &Layout) -> Result<()> {
+        add_to_rows(elements_mut(x, layout)?, self.0)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(&self, x: &mut CudaStorage, layout: &Layout) -> Result<()> {
+        crate::models::cuda::activate((x, layout), Some(self.0), None)
     }
 }
 
@@ -89,7 +150,7 @@ fn rows_at_once(n: usize) -> usize {
     (16_384 / n.max(1)).max(1)
 }
 
-fn add_bias(out: &mut [f32], bias: &Tensor) -> Result<()> {
+fn add_to_rows(out: &mut [f32], bias: &Tensor) -> Result<()> {
     with_slice(bias, |bias| {
         if !out.len().is_multiple_of(bias.len().max(1)) {
             bail!("linear: {} biases for {} results", bias.len(), out.len())
@@ -160,6 +221,8 @@ impl InplaceOp2 for PackedProduct<'_> {
 
 struct Project<'a> {
     bias: Option<&'a Tensor>,
+    /// Of the product and the bias.
+    activation: Option<Activation>,
 }
 
 impl CustomOp2 for Project<'_> {
@@ -172,7 +235,20 @@ impl CustomOp2 for Project<'_> {
         let mut out = initial_results(m, n, self.bias)?;
         let (x, w) = (elements(x, xl)?, elements(w, wl)?);
         matrix::linear(&mut out, x, w, [m, n, k], self.bias.is_some(), Parallelism::Rayon(0));
+        self.activation.inspect(|activation| activation::apply(*activation, &mut out));
         Ok((CpuStorage::F32(out), Shape::from((m, n))))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(&self, x: &CudaStorage, xl: &Layout, w: &CudaStorage, wl: &Layout) -> Result<(CudaStorage, Shape)> {
+        let [rows, columns, inner] = product_shape(xl, wl.shape().dims2()?.into())?;
+        let shape = ProductShape { batch: 1, rows, inner, columns, is_transposed: true };
+        let mut out = cuda::multiply((x, xl), (w, wl), shape, x.dtype())?;
+        let result = Shape::from((rows, columns));
+        if self.bias.is_some() || self.activation.is_some() {
+            cuda::activate((&mut out, &Layout::contiguous(&result)), self.bias, self.activation)?;
+        }
+        Ok((out, result))
     }
 }
 
@@ -197,9 +273,25 @@ impl InplaceOp3 for AddProjection<'_> {
         let shape = product_shape(xl, wl.shape().dims2()?.into())?;
         let out = elements_mut(out, out_l)?;
         if let Some(bias) = self.bias {
-            add_bias(out, bias)?;
+            add_to_rows(out, bias)?;
         }
         matrix::linear(out, elements(x, xl)?, elements(w, wl)?, shape, true, Parallelism::Rayon(0));
         Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        out: &mut CudaStorage,
+        out_l: &Layout,
+        x: &CudaStorage,
+        xl: &Layout,
+        w: &CudaStorage,
+        wl: &Layout,
+    ) -> Result<()> {
+        let [rows, columns, inner] = product_shape(xl, wl.shape().dims2()?.into())?;
+        let shape = ProductShape { batch: 1, rows, inner, columns, is_transposed: true };
+        cuda::add_multiplied((&mut *out, out_l), (x, xl), (w, wl), shape)?;
+        self.bias.map_or(Ok(()), |bias| cuda::activate((out, out_l), Some(bias), None))
     }
 }

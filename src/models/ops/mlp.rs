@@ -7,10 +7,10 @@ use crate::models::arch::Activation;
 use crate::models::kernels::activation;
 use candle_core::{CpuStorage, D, InplaceOp1, Layout, Result, Tensor};
 
-/// Applies an activation; the fused form overwrites `x`.
+/// Applies an activation; all but the plain form overwrite `x`.
 pub fn activate(activation: Activation, x: Tensor, form: Form) -> Result<Tensor> {
     match form {
-        Form::Fused(_) => x.inplace_op1(&activation).map(|()| x),
+        Form::Fused(_) | Form::Gpu(_) => x.inplace_op1(&activation).map(|()| x),
         Form::Plain if is_tuned(&x, &[]) => x.contiguous()?.apply_op1(TrainedActivation(activation)),
         Form::Plain => plain(activation, &wide(&x)?)?.to_dtype(x.dtype()),
     }
@@ -19,7 +19,7 @@ pub fn activate(activation: Activation, x: Tensor, form: Form) -> Result<Tensor>
 /// Maps x `[tokens, 2 inner]` to `activation(x[.., ..inner]) * x[.., inner..]`, `[tokens, inner]`.
 pub fn gate(activation: Activation, x: &Tensor, form: Form) -> Result<Tensor> {
     match form {
-        Form::Fused(_) => x.apply_op1_no_bwd(&TrainedGate(activation)),
+        Form::Fused(_) | Form::Gpu(_) => x.apply_op1_no_bwd(&TrainedGate(activation)),
         Form::Plain if is_tuned(x, &[]) => x.contiguous()?.apply_op1(TrainedGate(activation)),
         Form::Plain => {
             let (inner, wide_x) = (x.dim(D::Minus1)? / 2, wide(x)?);
@@ -46,5 +46,10 @@ impl InplaceOp1 for Activation {
     fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
         activation::apply(*self, elements_mut(storage, layout)?);
         Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(&self, storage: &mut candle_core::CudaStorage, layout: &Layout) -> Result<()> {
+        crate::models::cuda::activate((storage, layout), None, Some(*self))
     }
 }

@@ -1,6 +1,7 @@
-//! The operations of the decoder, each in two forms with the same result.
+//! The operations of the decoder, each in three forms with the same result.
 //!
-//! *Fused* runs this crate's CPU kernels, for inference. *Plain* is built from candle's differentiable operations and
+//! *Fused* runs this crate's CPU kernels, for inference, and *Gpu* its GPU kernels; in f32, the latter has a twin on the CPU
+//! for every operation, so that the order of its steps is tested without a GPU. *Plain* is built from candle's differentiable operations and
 //! runs on every device: for training, and for inference without a kernel. candle's own fused operations drop gradients
 //! silently, so the plain form uses none of them. In f16 and bf16, the plain form computes norms, rotations, softmax
 //! and activations in f32.
@@ -11,13 +12,17 @@ mod form;
 mod linear;
 mod mlp;
 mod norm;
+mod product;
+mod rotation;
 mod trained;
 mod weight;
 
 pub use attention::{QueryKeyNorms, fused_attention, tuned_attention};
 pub use elements::{soft_cap, wide, with_slice};
 pub use form::{Form, Multiply};
-pub use linear::Linear;
+pub use linear::{Linear, add_bias};
 pub use mlp::{activate, gate};
 pub use norm::Norm;
+pub use product::product;
+pub use rotation::Rotation;
 pub use weight::Weight;

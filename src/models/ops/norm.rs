@@ -6,7 +6,7 @@ use super::trained::{FrozenNorm, is_tuned};
 use crate::models::arch::NormKind;
 use crate::models::kernels::norm::layer_norm;
 use crate::models::kernels::rms_norm::rms_norm;
-use candle_core::{CpuStorage, CustomOp2, D, Layout, Result, Shape, Tensor};
+use candle_core::{CpuStorage, CustomOp2, D, DType, Layout, Result, Shape, Tensor};
 
 /// A norm over the last dimension: a layer norm with its bias, or an RMS norm, which has none.
 pub struct Norm {
@@ -19,10 +19,11 @@ pub struct Norm {
 }
 
 impl Norm {
-    /// x `[.., width]`, normalised row by row.
+    /// x `[.., width]`, normalised row by row; in the form of a GPU, x may be in f32 as well as in the form's type.
     pub fn forward(&self, x: &Tensor, form: Form) -> Result<Tensor> {
         match form {
-            Form::Fused(_) => x.apply_op2_no_bwd(&self.weight, &Normalise(self)),
+            Form::Fused(_) => x.apply_op2_no_bwd(&self.weight, &Normalise { norm: self, out: DType::F32 }),
+            Form::Gpu(dtype) => x.apply_op2_no_bwd(&self.weight, &Normalise { norm: self, out: dtype }),
             Form::Plain => self.plain(x),
         }
     }
@@ -48,7 +49,12 @@ impl Norm {
     }
 }
 
-struct Normalise<'a>(&'a Norm);
+struct Normalise<'a> {
+    norm: &'a Norm,
+    /// The type of the result.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "results on the CPU are in f32"))]
+    out: DType,
+}
 
 impl CustomOp2 for Normalise<'_> {
     fn name(&self) -> &'static str {
@@ -57,9 +63,9 @@ impl CustomOp2 for Normalise<'_> {
 
     fn cpu_fwd(&self, x: &CpuStorage, xl: &Layout, w: &CpuStorage, wl: &Layout) -> Result<(CpuStorage, Shape)> {
         let (x, weight) = (elements(x, xl)?, elements(w, wl)?);
-        let eps = self.0.eps as f32;
+        let eps = self.norm.eps as f32;
         let mut out = vec![0f32; x.len()];
-        match &self.0.bias {
+        match &self.norm.bias {
             Some(bias) => with_slice(bias, |bias| {
                 layer_norm(&mut out, x, weight, bias, eps);
                 Ok(())
@@ -67,5 +73,18 @@ impl CustomOp2 for Normalise<'_> {
             None => rms_norm(&mut out, x, weight, 1, eps),
         }
         Ok((CpuStorage::F32(out), xl.shape().clone()))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        x: &candle_core::CudaStorage,
+        xl: &Layout,
+        w: &candle_core::CudaStorage,
+        wl: &Layout,
+    ) -> Result<(candle_core::CudaStorage, Shape)> {
+        let Norm { bias, kind, eps, .. } = self.norm;
+        let out = crate::models::cuda::normalise((x, xl), (w, wl), bias.as_ref(), *kind, *eps, self.out)?;
+        Ok((out, xl.shape().clone()))
     }
 }

@@ -137,6 +137,12 @@ impl CustomOp1 for TrainedGate {
         Ok((CpuStorage::F32(out), Shape::from((tokens, width / 2))))
     }
 
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(&self, x: &candle_core::CudaStorage, xl: &Layout) -> Result<(candle_core::CudaStorage, Shape)> {
+        let (tokens, width) = xl.shape().dims2()?;
+        Ok((crate::models::cuda::gate((x, xl), self.0)?, Shape::from((tokens, width / 2))))
+    }
+
     fn bwd(&self, x: &Tensor, result: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
         let inner = result.dim(1)?;
         gradient_of(x, gradient, |out, x, gradient| {

@@ -22,7 +22,7 @@ impl Weight {
     pub fn new(tensor: Tensor, form: Form) -> Result<Self> {
         match form {
             Form::Fused(Multiply::Packed(products, isa)) => pack(&tensor, products, isa).map(Self::Packed),
-            Form::Fused(Multiply::Gemm) | Form::Plain => Ok(Self::Plain(tensor)),
+            Form::Fused(Multiply::Gemm) | Form::Gpu(_) | Form::Plain => Ok(Self::Plain(tensor)),
         }
     }
 
@@ -42,7 +42,7 @@ impl Weight {
         match form {
             Form::Fused(Multiply::Packed(Products::Bf16, isa)) => Packed::keeps_weights(Element::Bf16, isa),
             Form::Fused(Multiply::Packed(_, isa)) => Packed::keeps_weights(element(tensor.dtype()), isa),
-            Form::Fused(Multiply::Gemm) | Form::Plain => true,
+            Form::Fused(Multiply::Gemm) | Form::Gpu(_) | Form::Plain => true,
         }
     }
 
@@ -54,12 +54,12 @@ impl Weight {
         }
     }
 
-    /// The rows with these ids, `[ids, in]`: for an embedding, which many models share with the head. f32 in the fused
-    /// form.
+    /// The rows with these ids, `[ids, in]`: for an embedding, which many models share with the head. f32 in all but the
+    /// plain form.
     pub fn pick(&self, ids: &Tensor, form: Form) -> Result<Tensor> {
         match self {
-            Self::Plain(tensor) if form.is_fused() => tensor.index_select(ids, 0)?.to_dtype(DType::F32),
-            Self::Plain(tensor) => tensor.index_select(ids, 0),
+            Self::Plain(tensor) if form == Form::Plain => tensor.index_select(ids, 0),
+            Self::Plain(tensor) => tensor.index_select(ids, 0)?.to_dtype(DType::F32),
             Self::Packed(packed) => {
                 let ids: Vec<u32> = ids.to_vec1()?;
                 let [n, k] = packed.shape();
@@ -73,7 +73,7 @@ impl Weight {
         }
     }
 
-    /// The tensor `[out, in]`, which exists in the plain form.
+    /// The tensor `[out, in]`, which exists unless the form packs it.
     ///
     /// # Errors
     /// If it is packed.

@@ -24,7 +24,7 @@ pub fn tuning_bytes(checkpoint: &Checkpoint, device: &Device, settings: &TuningS
     // Every change has at most twice the width of the widest projection, four times over.
     let adapter = 4 * settings.lora.rank * sizes.layers * 2 * (sizes.hidden + qkv + up + sizes.inner);
     // What is let go again at once is on the CPU that of the kernels for inference, and elsewhere that of plain operations.
-    let form = if device.is_cpu() { checkpoint.form(DType::F32, device) } else { Form::Plain };
+    let form = if device.is_cpu() { Form::inference(device, DType::F32) } else { Form::Plain };
     let running = checkpoint.activation_bytes(form, DType::F32, Workload::Batch, 1)(tokens);
     let kept = 4 * results.saturating_add(adapter) as u64;
     checkpoint.weight_bytes(Form::Plain, DType::F32).saturating_add(kept).saturating_add(running)

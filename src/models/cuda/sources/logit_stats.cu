@@ -13,6 +13,8 @@
 #define LOWEST -3.402823466e+38f
 // Number of logits that a thread loads at once, in vectors of 16 bytes.
 #define AT_ONCE 16
+// Logits in a vector of 16 bytes.
+#define VECTOR 4
 #define WHOLE_WARP 0xffffffffu
 
 struct Part {
@@ -24,32 +26,6 @@ struct Part {
     // Weighted sum of squared deviations from the mean.
     float squares;
 };
-
-// Elements as they are stored in memory.
-struct F32 {
-    float value;
-};
-struct F16 {
-    unsigned short bits;
-};
-struct Bf16 {
-    unsigned short bits;
-};
-
-__device__ __forceinline__ float widen(F32 x) { return x.value; }
-__device__ __forceinline__ float widen(F16 x) { return from_f16(x.bits); }
-__device__ __forceinline__ float widen(Bf16 x) { return __uint_as_float((u32)x.bits << 16); }
-
-// The elements of one word of a vector, the first in the low bits.
-__device__ __forceinline__ void unpack(u32 word, float *x, F32) { x[0] = __uint_as_float(word); }
-__device__ __forceinline__ void unpack(u32 word, float *x, F16) {
-    x[0] = from_f16((unsigned short)(word & 0xffffu));
-    x[1] = from_f16((unsigned short)(word >> 16));
-}
-__device__ __forceinline__ void unpack(u32 word, float *x, Bf16) {
-    x[0] = __uint_as_float(word << 16);
-    x[1] = __uint_as_float(word & 0xffff0000u);
-}
 
 __device__ __forceinline__ Part empty() {
     Part part = {LOWEST, 0.0f, 0.0f, 0.0f};
@@ -97,9 +73,8 @@ __device__ __forceinline__ Part reduce(const float (&x)[COUNT]) {
 }
 
 // One row, and what turns the product into logits.
-template <typename Element>
 struct Row {
-    const Element *product;
+    const float *product;
     // By column, or null.
     const float *bias;
     // Logits x become cap tanh(x / cap), unless cap is 0.
@@ -108,7 +83,7 @@ struct Row {
     __device__ __forceinline__ float capped(float x) const { return cap * tanhf(x * inverse_cap); }
 
     __device__ __forceinline__ float logit(u32 column) const {
-        float x = widen(product[column]);
+        float x = product[column];
         if (bias) x += bias[column];
         return cap > 0.0f ? capped(x) : x;
     }
@@ -121,41 +96,40 @@ struct Row {
     // Reduces VECTORS vectors, `stride` vectors apart, the first of which starts at `column`.
     template <int VECTORS>
     __device__ __forceinline__ Part some(u32 column, u32 stride) const {
-        const int each = 16 / sizeof(Element), per_word = 4 / sizeof(Element);
-        float x[VECTORS * each];
+        float x[VECTORS * VECTOR];
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) {
-            uint4 words = __ldcs(reinterpret_cast<const uint4 *>(product + column + v * stride * each));
-            unpack(words.x, x + v * each, Element());
-            unpack(words.y, x + v * each + per_word, Element());
-            unpack(words.z, x + v * each + 2 * per_word, Element());
-            unpack(words.w, x + v * each + 3 * per_word, Element());
+            uint4 words = __ldcs(reinterpret_cast<const uint4 *>(product + column + v * stride * VECTOR));
+            x[v * VECTOR] = __uint_as_float(words.x);
+            x[v * VECTOR + 1] = __uint_as_float(words.y);
+            x[v * VECTOR + 2] = __uint_as_float(words.z);
+            x[v * VECTOR + 3] = __uint_as_float(words.w);
         }
         if (bias) {
 #pragma unroll
-            for (int i = 0; i < VECTORS * each; ++i) x[i] += bias[column + i / each * stride * each + i % each];
+            for (int i = 0; i < VECTORS * VECTOR; ++i) x[i] += bias[column + i / VECTOR * stride * VECTOR + i % VECTOR];
         }
         if (cap > 0.0f) {
 #pragma unroll
-            for (int i = 0; i < VECTORS * each; ++i) x[i] = capped(x[i]);
+            for (int i = 0; i < VECTORS * VECTOR; ++i) x[i] = capped(x[i]);
         }
         return reduce(x);
     }
 
     // The part of the row that thread `lane` of `lanes` reduces.
     __device__ __forceinline__ Part share(u32 lane, u32 lanes, u32 columns) const {
-        const u32 each = 16 / sizeof(Element), vectors = AT_ONCE / each;
+        const u32 vectors = AT_ONCE / VECTOR;
         // Rows have any alignment: the elements before the first whole vector and after the last are processed one by
         // one.
         u32 past = (u32)(reinterpret_cast<u64>(product) % 16);
-        u32 head = min(columns, (16 - past) % 16 / (u32)sizeof(Element));
-        u32 whole = (columns - head) / each, tail = head + whole * each;
+        u32 head = min(columns, (16 - past) % 16 / (u32)sizeof(float));
+        u32 whole = (columns - head) / VECTOR, tail = head + whole * VECTOR;
         Part part = empty();
         u32 v = lane;
         for (; v + (vectors - 1) * lanes < whole; v += vectors * lanes) {
-            part = join(part, some<vectors>(head + v * each, lanes));
+            part = join(part, some<vectors>(head + v * VECTOR, lanes));
         }
-        for (; v < whole; v += lanes) part = join(part, some<1>(head + v * each, lanes));
+        for (; v < whole; v += lanes) part = join(part, some<1>(head + v * VECTOR, lanes));
         if (lane < head) part = join(part, one(lane));
         if (lane < columns - tail) part = join(part, one(tail + lane));
         return part;
@@ -177,14 +151,14 @@ __device__ __forceinline__ Part join_warp(Part part) {
 // Blocks are (lanes of a row, rows), where lanes are whole warps; `product` is [rows, columns], and column 0 is entry
 // `first` of the vocabulary. For each row, `out` receives maximum, weight, mean, squares and the target logit, which is
 // NaN if another tile holds it.
-template <typename Element>
-__device__ __forceinline__ void row_statistics(const Element *product, const float *bias, float cap,
-                                               const u32 *targets, float *out, u32 rows, u32 columns, u32 first) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+    row_statistics(const float *product, const float *bias, float cap, const u32 *targets, float *out, u32 rows,
+                   u32 columns, u32 first) {
     __shared__ Part warp_parts[THREADS / 32];
     // Threads beyond the last row process it again, so that all of them reach the barrier below; they write the same
     // values.
     u32 index = min(blockIdx.x * blockDim.y + threadIdx.y, rows - 1);
-    Row<Element> row = {product + (u64)index * columns, bias, cap, 1.0f / cap};
+    Row row = {product + (u64)index * columns, bias, cap, 1.0f / cap};
     u32 lane = threadIdx.x, warps = blockDim.x / 32;
     Part part = join_warp(row.share(lane, blockDim.x, columns));
     if (warps > 1) {
@@ -204,14 +178,3 @@ __device__ __forceinline__ void row_statistics(const Element *product, const flo
     result[3] = impossible ? 0.0f : part.squares;
     result[4] = target < columns ? row.logit(target) : __uint_as_float(0x7fc00000u);
 }
-
-#define KERNEL(NAME, ELEMENT)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                                              \
-        NAME(const ELEMENT *product, const float *bias, float cap, const u32 *targets, float *out, u32 rows,           \
-             u32 columns, u32 first) {                                                                                 \
-        row_statistics(product, bias, cap, targets, out, rows, columns, first);                                        \
-    }
-
-KERNEL(row_statistics_f32, F32)
-KERNEL(row_statistics_f16, F16)
-KERNEL(row_statistics_bf16, Bf16)

@@ -88,7 +88,7 @@ fn attention() {
     ] {
         assert_same(name, [tokens, shape.qkv_width()], &|x, _| {
             let plan = AttentionPlan::new(Form::Plain, shape, &batch, rotary, &Device::Cpu).unwrap();
-            plan.forward(x, None, visibility).unwrap()
+            plan.forward(x, None, None, visibility).unwrap()
         });
     }
 }
