@@ -46,7 +46,8 @@ RUN install -d -o 10001 -g 10001 /var/cache/pdr-audit /var/lib/pdr-audit
 USER 10001:10001
 ENV PDR_AUDIT__SERVER__HOST=0.0.0.0 \
     HF_HOME=/var/cache/pdr-audit \
-    XDG_CACHE_HOME=/var/cache
+    XDG_CACHE_HOME=/var/cache \
+    CUDA_CACHE_PATH=/var/cache/pdr-audit/cuda
 EXPOSE 8080
 # bash opens the connection itself, so the image needs no HTTP client.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=5m CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/${PDR_AUDIT__SERVER__PORT:-8080} && printf 'GET /readyz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -r line <&3 && [[ $line == *' 200 '* ]]"]

@@ -1,0 +1,44 @@
+//! The kernels that a decoder needs.
+
+use super::compile::kernel;
+use super::flash_attention::FlashAttention;
+use super::norm::kernel_name;
+use super::program::{self, AttentionTiling};
+use crate::models::arch::{Activation, NormKind};
+use candle_core::{DType, Device, Result};
+
+/// Whether the kernels of a decoder run on a device: those of norms, activations, rotation and, in a half type and with
+/// heads of a size that it has tiles for, attention.
+///
+/// # Errors
+/// If the device fails.
+pub fn has_kernels(
+    device: &Device,
+    norm: NormKind,
+    activation: Activation,
+    head_dim: usize,
+    dtype: DType,
+) -> Result<bool> {
+    let Device::Cuda(gpu) = device else { return Ok(false) };
+    let suffix = |names: [&'static str; 3]| match dtype {
+        DType::F16 => names[1],
+        DType::BF16 => names[2],
+        _ => names[0],
+    };
+    let steps = [
+        (program::norm(norm), kernel_name([DType::F32, dtype])?),
+        // After a norm the residual stream has the type of products; heads of queries and keys have it as well.
+        (program::norm(norm), kernel_name([dtype, dtype])?),
+        (program::norm(NormKind::Rms), kernel_name([dtype, dtype])?),
+        (program::activation(None), suffix(["activate_f32", "activate_f16", "activate_bf16"])),
+        (program::activation(Some(activation)), suffix(["activate_f32", "activate_f16", "activate_bf16"])),
+        (program::activation(Some(activation)), suffix(["gate_f32", "gate_f16", "gate_bf16"])),
+        (program::rotation(), suffix(["rotate_f32", "rotate_f16", "rotate_bf16"])),
+    ];
+    for (program, name) in steps {
+        if kernel(gpu, &program, name)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(AttentionTiling::new(head_dim, dtype).is_none() || FlashAttention::new(device, head_dim, dtype)?.is_some())
+}
