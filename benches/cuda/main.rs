@@ -7,14 +7,14 @@
 //!
 //! - `copy` copies within the device, and counts both the bytes read and the bytes written.
 //! - `product` multiplies by the weights of a layer of 6.9 billion parameters and by its head, with cuBLAS.
-//! - `step` runs one kernel of a layer over that many rows; its `share` is of the copy's rate, by the bytes that it has to
-//!   read and write, and attention has TFLOP/s by the scores that are visible.
-//! - `statistics` reduces rows of 50,304 logits, and `head` includes the product with the head, once with the kernel and
-//!   once with candle's operations.
+//! - `step` runs one kernel of a layer over that many rows; its `share` is of the copy's rate, by the bytes that it has
+//!   to read and write, and attention has TFLOP/s by the scores that are visible.
+//! - `statistics` reduces rows of 50,304 logits, and `head` includes the product with the head, once with the kernel
+//!   and once with candle's operations.
 //! - `scan` runs one layer of a small Mamba and of a small Mamba-2 over 16 sequences of 512 tokens.
-//! - `forward` runs a GPT-NeoX of 6.9 billion parameters with random weights, made on the device, over texts of 128 tokens,
-//!   of 2,048 and of both; `queued_ms` is how long the host takes to queue it, and its `share` is of the rate of the
-//!   products above by the products with weights alone. `--layers` makes it smaller.
+//! - `forward` runs a GPT-NeoX of 6.9 billion parameters with random weights, made on the device, over texts of 128
+//!   tokens, of 2,048 and of both; `queued_ms` is how long the host takes to queue it, and its `share` is of the rate
+//!   of the products above by the products with weights alone. `--layers` makes it smaller.
 
 mod forward;
 mod products;

@@ -7,8 +7,8 @@ use pdr_audit::models::arch::Activation;
 use pdr_audit::models::cuda::program;
 use statrs::function::erf::erfc;
 
-/// Relative to one plus the size of the argument, beside the rounding of the result: approximations of f32 with errors of
-/// a few units in the last place.
+/// Relative to one plus the size of the argument, beside the rounding of the result: approximations of f32 with errors
+/// of a few units in the last place.
 const TOLERANCE: f64 = 1e-6;
 
 const ACTIVATIONS: [Option<Activation>; 5] =

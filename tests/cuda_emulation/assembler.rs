@@ -1,5 +1,5 @@
-//! Every program as nvcc compiles it, for every generation of GPUs: registers, and nothing spilled to memory. It needs `nvcc`,
-//! or what `NVCC` names, and is skipped without it.
+//! Every program as nvcc compiles it, for every generation of GPUs: registers, and nothing spilled to memory. It needs
+//! `nvcc`, or what `NVCC` names, and is skipped without it.
 
 use candle_core::DType;
 use pdr_audit::models::arch::{Activation, NormKind};

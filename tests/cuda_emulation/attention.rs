@@ -60,8 +60,8 @@ impl Case {
         let mut worst = 0f64;
         for (i, (&got, &want)) in got.iter().zip(&want).enumerate() {
             let error = f64::from((got - want).abs());
-            // Weights and results are rounded; the former add up to 1, and no value is larger than 1. Scores are as large
-            // as 30 and have as much error in f32 as 1e-5.
+            // Weights and results are rounded; the former add up to 1, and no value is larger than 1. Scores are as
+            // large as 30 and have as much error in f32 as 1e-5.
             let most = self.element.unit() * (1.0 + f64::from(want.abs())) + 2e-5;
             let what = format!("{:?} {:?} {:?}, element {i}", self.element, self.shape, self.visibility);
             assert!(error <= most, "{what}: {got}, not {want}");

@@ -1,5 +1,5 @@
-//! Attention in the form of a GPU: bias, norms and rotation in place, and then one kernel where there is one for the type
-//! and the heads, or candle's operations.
+//! Attention in the form of a GPU: bias, norms and rotation in place, and then one kernel where there is one for the
+//! type and the heads, or candle's operations.
 
 use super::padded::{Groups, MOST_SCORES};
 use super::parts;

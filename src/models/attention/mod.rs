@@ -52,8 +52,9 @@ impl<'a> AttentionPlan<'a> {
         Ok(Self { shape, batch, rotary, way })
     }
 
-    /// Maps qkv `[tokens, qkv_width]` to `[tokens, heads * head_dim]`; all but the plain form may overwrite qkv. `bias` is
-    /// what is still to be added to qkv, see [`Linear::forward_without_bias`](super::ops::Linear::forward_without_bias).
+    /// Maps qkv `[tokens, qkv_width]` to `[tokens, heads * head_dim]`; all but the plain form may overwrite qkv. `bias`
+    /// is what is still to be added to qkv, see
+    /// [`Linear::forward_without_bias`](super::ops::Linear::forward_without_bias).
     ///
     /// # Errors
     /// If shapes do not match, or the device fails.

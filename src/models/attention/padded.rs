@@ -9,9 +9,9 @@ use candle_nn::ops::softmax;
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// The maximum number of attention scores that the plain form holds at once, 1 GiB of f32, of which several copies exist
-/// at a time. If there would be more, sequences are processed one after another, and the queries of one sequence block
-/// by block.
+/// The maximum number of attention scores that the plain form holds at once, 1 GiB of f32, of which several copies
+/// exist at a time. If there would be more, sequences are processed one after another, and the queries of one sequence
+/// block by block.
 pub const MOST_SCORES: usize = 1 << 28;
 
 /// Masks of sequences up to this length are shared between layers, at most about 64 MiB for each kind of layer; masks
@@ -143,8 +143,8 @@ impl Group {
     }
 }
 
-/// A mask `[queries, keys up to the last of them]`, built on the device: in a long text it has more elements than all else
-/// that is copied there.
+/// A mask `[queries, keys up to the last of them]`, built on the device: in a long text it has more elements than all
+/// else that is copied there.
 fn mask(visibility: Visibility, queries: Range<usize>, like: &Tensor) -> Result<Tensor> {
     let (shape, device) = ((queries.len(), queries.end), like.device());
     let column = |keys: Vec<u32>| Tensor::new(keys, device)?.unsqueeze(1);

@@ -3,7 +3,7 @@
 use super::compile::required_kernel;
 use super::inputs::to_u32;
 use super::program::{self, row_blocks};
-use super::tensor::{Elements, Operand, allocate, cuda_storage, without_gradients};
+use super::tensor::{Operand, TensorAddress, allocate, cuda_storage, without_gradients};
 use crate::models::arch::Activation;
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::{LaunchConfig, PushKernelArg};
@@ -24,10 +24,10 @@ pub fn activate(x: (&mut CudaStorage, &Layout), bias: Option<&Tensor>, activatio
     let stream = device.cuda_stream();
     let held = bias.map(Tensor::storage_and_layout);
     let bias = match &held {
-        Some((storage, layout)) => Some(Elements::f32((cuda_storage(storage)?, layout), width, &stream)?),
+        Some((storage, layout)) => Some(TensorAddress::f32((cuda_storage(storage)?, layout), width, &stream)?),
         None => None,
     };
-    let x = Elements::new((&*x.0, x.1), count, &stream)?;
+    let x = TensorAddress::new((&*x.0, x.1), count, &stream)?;
     let kernel = required_kernel(
         &device,
         &program::activation(activation),
@@ -57,7 +57,7 @@ pub fn gate(x: Operand, activation: Activation) -> Result<CudaStorage> {
     let inner = width / 2;
     let device = x.0.device.clone();
     let stream = device.cuda_stream();
-    let x = Elements::new(x, rows * width, &stream)?;
+    let x = TensorAddress::new(x, rows * width, &stream)?;
     // SAFETY: the kernel writes every element.
     let result = unsafe { allocate(&device, x.dtype, rows * inner)? };
     if rows * inner == 0 {
@@ -73,7 +73,7 @@ pub fn gate(x: Operand, activation: Activation) -> Result<CudaStorage> {
         },
     )?;
     let layout = Layout::contiguous(rows * inner);
-    let out = Elements::new((&result, &layout), rows * inner, &stream)?;
+    let out = TensorAddress::new((&result, &layout), rows * inner, &stream)?;
     let (no_bias, tokens, columns) = (0u64, rows as u64, to_u32(inner)?);
     let mut launch = kernel.launch();
     launch.arg(&x.address).arg(&no_bias).arg(&out.address).arg(&tokens).arg(&columns);

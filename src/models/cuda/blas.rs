@@ -3,8 +3,8 @@
 use candle_core::{Error, Result, bail};
 
 /// Products `left right` or `left right^T` of row-major matrices, several of the same shape: `left` is `[batch, rows,
-/// inner]`, the result `[batch, rows, columns]`, and `right` `[batch, inner, columns]`, or `[batch, columns, inner]` if it
-/// is transposed. Weights `[out, in]` are transposed.
+/// inner]`, the result `[batch, rows, columns]`, and `right` `[batch, inner, columns]`, or `[batch, columns, inner]` if
+/// it is transposed. Weights `[out, in]` are transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProductShape {
     pub batch: usize,
@@ -14,7 +14,8 @@ pub struct ProductShape {
     pub is_transposed: bool,
 }
 
-/// The arguments of `cublasGemmStridedBatchedEx`, which knows column-major matrices: `c = op(a) b`, where `c` is `[m, n]`.
+/// The arguments of `cublasGemmStridedBatchedEx`, which knows column-major matrices: `c = op(a) b`, where `c` is `[m,
+/// n]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlasArguments {
     /// Whether `a` is `[k, m]` and to be transposed.
@@ -22,11 +23,11 @@ pub struct BlasArguments {
     pub m: i32,
     pub n: i32,
     pub k: i32,
-    /// Elements from one column to the next.
+    /// TensorAddress from one column to the next.
     pub lda: i32,
     pub ldb: i32,
     pub ldc: i32,
-    /// Elements from one matrix of the batch to the next.
+    /// TensorAddress from one matrix of the batch to the next.
     pub stride_a: i64,
     pub stride_b: i64,
     pub stride_c: i64,
@@ -34,8 +35,8 @@ pub struct BlasArguments {
 }
 
 impl ProductShape {
-    /// For matrices in the last two dimensions of tensors that are equal in the others; gives the dimensions of the result as
-    /// well.
+    /// For matrices in the last two dimensions of tensors that are equal in the others; gives the dimensions of the
+    /// result as well.
     ///
     /// # Errors
     /// If the dimensions do not match.
@@ -51,7 +52,7 @@ impl ProductShape {
         Ok((shape, [batch, &[rows, columns]].concat()))
     }
 
-    /// Elements of `left`, of `right` and of the result.
+    /// TensorAddress of `left`, of `right` and of the result.
     pub fn elements(&self) -> [usize; 3] {
         [self.rows * self.inner, self.inner * self.columns, self.rows * self.columns].map(|each| self.batch * each)
     }
@@ -86,7 +87,8 @@ impl ProductShape {
 mod tests {
     use super::*;
 
-    /// What cuBLAS computes with the arguments, by its reference: `c[i + j ldc] = sum over l of op(a)[i, l] b[l + j ldb]`.
+    /// What cuBLAS computes with the arguments, by its reference: `c[i + j ldc] = sum over l of op(a)[i, l] b[l + j
+    /// ldb]`.
     fn cublas(arguments: &BlasArguments, a: &[f64], b: &[f64], c: &mut [f64]) {
         let BlasArguments { m, n, k, lda, ldb, ldc, .. } = *arguments;
         let [m, n, k, lda, ldb, ldc] = [m, n, k, lda, ldb, ldc].map(|size| size as usize);

@@ -1,6 +1,7 @@
 //! Opening a GPU, and the memory that its driver keeps.
 
 use candle_core::Device;
+use candle_core::cuda_backend::cudarc::cublas::sys::{cublasMath_t, cublasSetMathMode};
 use candle_core::cuda_backend::cudarc::driver::sys::{CUmemPool_attribute_enum, CUmemoryPool};
 use candle_core::cuda_backend::cudarc::driver::{CudaContext, sys};
 use std::ffi::c_void;
@@ -21,6 +22,7 @@ pub fn open(index: usize) -> Result<(Device, u64), String> {
     let device = Device::new_cuda_with_stream(index).map_err(|e| e.to_string())?;
     // SAFETY: events order several streams, and there is only one.
     unsafe { device.as_cuda_device().map_err(|e| e.to_string())?.disable_event_tracking() };
+    sum_in_f32(&device)?;
     keep_freed_memory(&device)?;
     let free = free_memory(&device)?;
     Ok((device, free))
@@ -56,8 +58,16 @@ pub fn trim_memory(device: &Device) -> Result<(), String> {
     unsafe { sys::cuMemPoolTrimTo(pool, 0) }.result().map_err(|e| e.to_string())
 }
 
-/// Has the driver keep freed memory until it is trimmed. By default it returns all of it whenever the stream is waited for,
-/// and the next pass would have to map it again.
+/// Forbids cuBLAS to join partial sums of products in the half type that they end in.
+fn sum_in_f32(device: &Device) -> Result<(), String> {
+    let cublas = device.as_cuda_device().map_err(|e| e.to_string())?.cublas_handle();
+    let mode = cublasMath_t::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+    // SAFETY: the handle is that of a device that is open.
+    unsafe { cublasSetMathMode(*cublas.handle(), mode) }.result().map_err(|e| e.to_string())
+}
+
+/// Has the driver keep freed memory until it is trimmed. By default it returns all of it whenever the stream is waited
+/// for, and the next pass would have to map it again.
 fn keep_freed_memory(device: &Device) -> Result<(), String> {
     let Some(pool) = memory_pool(device)? else { return Ok(()) };
     let mut threshold = u64::MAX;
@@ -89,8 +99,9 @@ fn context(device: &Device) -> Result<Arc<CudaContext>, String> {
 
 /// Whether the libraries of CUDA can be found.
 mod libraries {
-    /// For a program that is linked with the libraries, which would not have started without them. Where cudarc loads them
-    /// when they are first needed, each has a function of this name, which takes precedence; a missing library would panic.
+    /// For a program that is linked with the libraries, which would not have started without them. Where cudarc loads
+    /// them when they are first needed, each has a function of this name, which takes precedence; a missing library
+    /// would panic.
     ///
     /// # Safety
     /// None is needed; cudarc's functions load a library, whose initialiser has to be trusted.

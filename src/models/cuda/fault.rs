@@ -12,8 +12,8 @@ pub enum GpuFault {
     Failed,
 }
 
-/// Codes after which a context is of no use: NVIDIA's reference calls the process "in an inconsistent state", or there is
-/// no device any more.
+/// Codes after which a context is of no use: NVIDIA's reference calls the process "in an inconsistent state", or there
+/// is no device any more.
 const LOST: [&str; 24] = [
     "CUDA_ERROR_NOT_INITIALIZED",
     "CUDA_ERROR_EXTERNAL_DEVICE",

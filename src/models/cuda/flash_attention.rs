@@ -3,7 +3,7 @@
 use super::compile::{Kernel, kernel};
 use super::inputs::{QueryBlocks, to_u32};
 use super::program::{self, AttentionTiling};
-use super::tensor::{Elements, allocate, cuda_storage, elements, without_gradients};
+use super::tensor::{TensorAddress, allocate, cuda_storage, elements, without_gradients};
 use crate::models::kernels::attention::{AttentionShape, Visibility};
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::{CudaView, LaunchConfig, PushKernelArg};
@@ -65,7 +65,7 @@ impl FlashAttention {
         let device = qkv.device().as_cuda_device()?;
         let stream = device.cuda_stream();
         let (storage, layout) = qkv.storage_and_layout();
-        let qkv = Elements::new((cuda_storage(&storage)?, layout), tokens * width, &stream)?;
+        let qkv = TensorAddress::new((cuda_storage(&storage)?, layout), tokens * width, &stream)?;
         let (storage, layout) = blocks.blocks.storage_and_layout();
         let places: CudaView<u32> = elements(&storage, layout, 0)?;
         if !qkv.address.is_multiple_of(16) {
@@ -76,7 +76,7 @@ impl FlashAttention {
         let result = unsafe { allocate(device, self.dtype, tokens * shape.out_width())? };
         if count > 0 {
             let layout = Layout::contiguous(out_shape);
-            let out = Elements::new((&result, &layout), tokens * shape.out_width(), &stream)?;
+            let out = TensorAddress::new((&result, &layout), tokens * shape.out_width(), &stream)?;
             let config = LaunchConfig {
                 grid_dim: (to_u32(count)?, to_u32(heads)?, 1),
                 block_dim: (to_u32(self.tiling.threads())?, 1, 1),

@@ -77,8 +77,8 @@ impl QueryBlocks {
     }
 }
 
-/// For each block of queries: the first row of its sequence, its own first row, and the row after the last of its sequence.
-/// Those with most keys come first, so that none of them begins when the others are done.
+/// For each block of queries: the first row of its sequence, its own first row, and the row after the last of its
+/// sequence. Those with most keys come first, so that none of them begins when the others are done.
 pub fn query_blocks(sequences: &[Range<usize>], queries: usize) -> Vec<[usize; 3]> {
     let blocks = sequences.iter().flat_map(|s| s.clone().step_by(queries).map(|first| [s.start, first, s.end]));
     let mut blocks: Vec<_> = blocks.collect();

@@ -5,8 +5,8 @@
 //! would drop their gradients silently. Without the feature `cuda` there are no kernels, and their types have no
 //! values.
 //!
-//! `sources/` has their code, `program` what of it is fixed when it is compiled; the other files launch one kernel each.
-//! Products are cuBLAS's (`product`).
+//! `sources/` has their code, `program` what of it is fixed when it is compiled; the other files launch one kernel
+//! each. Products are cuBLAS's (`product`).
 
 #[cfg(not(feature = "cuda"))]
 mod absent;

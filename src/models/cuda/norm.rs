@@ -3,7 +3,7 @@
 use super::compile::required_kernel;
 use super::inputs::to_u32;
 use super::program::{self, norm_blocks};
-use super::tensor::{Elements, Operand, allocate, cuda_storage, without_gradients};
+use super::tensor::{Operand, TensorAddress, allocate, cuda_storage, without_gradients};
 use crate::models::arch::NormKind;
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::{LaunchConfig, PushKernelArg};
@@ -14,7 +14,7 @@ use std::ops::Range;
 struct Segments {
     x: u64,
     out: u64,
-    /// Elements from one row to the next, of both.
+    /// TensorAddress from one row to the next, of both.
     stride: usize,
     rows: usize,
     width: usize,
@@ -52,13 +52,13 @@ pub fn normalise(
     // SAFETY: the kernel writes every element.
     let result = unsafe { allocate(&device, out, count)? };
     let layout = Layout::contiguous(count);
-    let weight = Elements::f32(weight, width, &stream)?;
+    let weight = TensorAddress::f32(weight, width, &stream)?;
     let bias = match &bias {
-        Some((storage, layout)) => Some(Elements::f32((cuda_storage(storage)?, layout), width, &stream)?),
+        Some((storage, layout)) => Some(TensorAddress::f32((cuda_storage(storage)?, layout), width, &stream)?),
         None => None,
     };
-    let x = Elements::new(x, count, &stream)?;
-    let written = Elements::new((&result, &layout), count, &stream)?;
+    let x = TensorAddress::new(x, count, &stream)?;
+    let written = TensorAddress::new((&result, &layout), count, &stream)?;
     let segments = Segments { x: x.address, out: written.address, stride: width, rows: count / width, width, count: 1 };
     let bias = bias.as_ref().map_or(0, |bias| bias.address);
     let parameters = NormParameters { weight: weight.address, bias, eps: eps as f32 };
@@ -67,7 +67,8 @@ pub fn normalise(
     Ok(result)
 }
 
-/// Divides the columns of x `[rows, width]` into segments of the length of the weight, and replaces each by its RMS norm.
+/// Divides the columns of x `[rows, width]` into segments of the length of the weight, and replaces each by its RMS
+/// norm.
 ///
 /// # Errors
 /// As [`normalise`].
@@ -84,8 +85,8 @@ pub fn normalise_columns(
     }
     let device = x.0.device.clone();
     let stream = device.cuda_stream();
-    let weight = Elements::f32(weight, width, &stream)?;
-    let x = Elements::new((&*x.0, x.1), rows * stride, &stream)?;
+    let weight = TensorAddress::f32(weight, width, &stream)?;
+    let x = TensorAddress::new((&*x.0, x.1), rows * stride, &stream)?;
     let first = x.address + (columns.start * x.dtype.size_in_bytes()) as u64;
     let segments = Segments { x: first, out: first, stride, rows, width, count: columns.len() / width };
     let parameters = NormParameters { weight: weight.address, bias: 0, eps };

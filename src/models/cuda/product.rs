@@ -1,8 +1,8 @@
-//! Products by cuBLAS. Unlike candle's, they never round f32 on the way (candle allows kernels that do), write f32 from half
-//! types where that is wanted, and add to what is there.
+//! Products by cuBLAS. Unlike candle's, they never round f32 on the way (candle allows kernels that do), write f32 from
+//! half types where that is wanted, and add to what is there.
 
 use super::blas::ProductShape;
-use super::tensor::{Elements, Operand, allocate, cuda_storage, without_gradients};
+use super::tensor::{Operand, TensorAddress, allocate, cuda_storage, without_gradients};
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::cublas::result::gemm_strided_batched_ex;
 use candle_core::cuda_backend::cudarc::cublas::sys::{
@@ -62,9 +62,9 @@ fn run(out: (&mut CudaStorage, &Layout), left: Operand, right: Operand, shape: P
     }
     let (device, arguments) = (left.0.device.clone(), shape.arguments()?);
     let stream = device.cuda_stream();
-    let a = Elements::new(right, right_count, &stream)?;
-    let b = Elements::new(left, left_count, &stream)?;
-    let c = Elements::new((&*out.0, out.1), out_count, &stream)?;
+    let a = TensorAddress::new(right, right_count, &stream)?;
+    let b = TensorAddress::new(left, left_count, &stream)?;
+    let c = TensorAddress::new((&*out.0, out.1), out_count, &stream)?;
     if a.dtype != b.dtype || (c.dtype != a.dtype && c.dtype != DType::F32) {
         bail!("a product of {:?} and {:?} in {:?}", b.dtype, a.dtype, c.dtype);
     }
@@ -106,7 +106,7 @@ fn run(out: (&mut CudaStorage, &Layout), left: Operand, right: Operand, shape: P
     .w()
 }
 
-/// The name of a type of [`Elements`].
+/// The name of a type of [`TensorAddress`].
 fn data_type(dtype: DType) -> cudaDataType_t {
     match dtype {
         DType::F16 => cudaDataType_t::CUDA_R_16F,

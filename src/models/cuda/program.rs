@@ -24,11 +24,11 @@ const WARP: usize = 32;
 
 /// Threads per block of a norm.
 const NORM_THREADS: usize = 512;
-/// Elements of a row that a thread of a norm keeps in registers.
+/// TensorAddress of a row that a thread of a norm keeps in registers.
 const NORM_HELD: usize = 16;
-/// Elements that kernels read at once where rows are whole vectors of them.
+/// TensorAddress that kernels read at once where rows are whole vectors of them.
 const VECTOR: usize = 8;
-/// Elements that a thread of an activation or a rotation has at a time.
+/// TensorAddress that a thread of an activation or a rotation has at a time.
 const AT_ONCE: usize = 16;
 /// The largest heads that attention has tiles for.
 const MOST_HEAD_DIM: usize = 256;
@@ -89,7 +89,8 @@ pub fn causal_conv() -> Program {
     Program::new("causal_conv".into(), source, &[("THREADS", THREADS)])
 }
 
-/// Norms of rows, with kernels `norm_FROM_TO` from one type to another: from f32 to each, and from each half type to itself.
+/// Norms of rows, with kernels `norm_FROM_TO` from one type to another: from f32 to each, and from each half type to
+/// itself.
 pub fn norm(kind: NormKind) -> Program {
     let source = concat!(
         include_str!("sources/elements.cu"),
@@ -191,8 +192,8 @@ impl AttentionTiling {
         2 * self.queries
     }
 
-    /// Bytes of dynamic shared memory per block: two tiles of keys and of values, whose rows have a vector more than whole
-    /// steps of 16 elements.
+    /// Bytes of dynamic shared memory per block: two tiles of keys and of values, whose rows have a vector more than
+    /// whole steps of 16 elements.
     pub fn shared_bytes(&self) -> usize {
         4 * self.keys * (2 * self.head_dim.div_ceil(16) + 1) * 16
     }

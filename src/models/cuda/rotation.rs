@@ -3,14 +3,14 @@
 use super::compile::required_kernel;
 use super::inputs::to_u32;
 use super::program::{self, rotation_threads};
-use super::tensor::{Elements, cuda_storage, without_gradients};
+use super::tensor::{TensorAddress, cuda_storage, without_gradients};
 use crate::models::kernels::attention::AttentionShape;
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::{CudaView, LaunchConfig, PushKernelArg};
 use candle_core::{CudaStorage, DType, Layout, Result, Tensor, bail};
 
-/// Adds `bias` `[qkv_width]`, in f32, to qkv `[tokens, qkv_width]` and rotates queries and keys by the positions `[tokens]` of
-/// their tokens; `tables` are cosines and sines `[positions, 1, half]`.
+/// Adds `bias` `[qkv_width]`, in f32, to qkv `[tokens, qkv_width]` and rotates queries and keys by the positions
+/// `[tokens]` of their tokens; `tables` are cosines and sines `[positions, 1, half]`.
 ///
 /// # Errors
 /// If shapes do not match, or the device fails.
@@ -34,7 +34,7 @@ pub fn rotate(
     let stream = device.cuda_stream();
     let bias = bias.map(Tensor::storage_and_layout);
     let bias = match &bias {
-        Some((storage, layout)) => Some(Elements::f32((cuda_storage(storage)?, layout), width, &stream)?),
+        Some((storage, layout)) => Some(TensorAddress::f32((cuda_storage(storage)?, layout), width, &stream)?),
         None => None,
     };
     let tables = tables.map(|tables| tables.map(Tensor::storage_and_layout));
@@ -42,15 +42,15 @@ pub fn rotate(
         Some([(cos, layout), (sin, sin_layout)]) => {
             let count = layout.shape().elem_count();
             Some([
-                Elements::f32((cuda_storage(cos)?, layout), count, &stream)?,
-                Elements::f32((cuda_storage(sin)?, sin_layout), count, &stream)?,
+                TensorAddress::f32((cuda_storage(cos)?, layout), count, &stream)?,
+                TensorAddress::f32((cuda_storage(sin)?, sin_layout), count, &stream)?,
             ])
         }
         None => None,
     };
     let (storage, layout) = positions.storage_and_layout();
     let positions: CudaView<u32> = super::tensor::elements(&storage, layout, 0)?;
-    let qkv = Elements::new((&*qkv.0, qkv.1), tokens * width, &stream)?;
+    let qkv = TensorAddress::new((&*qkv.0, qkv.1), tokens * width, &stream)?;
     let name = match qkv.dtype {
         DType::F16 => "rotate_f16",
         DType::BF16 => "rotate_bf16",
@@ -70,8 +70,8 @@ pub fn rotate(
     let mut launch = kernel.launch();
     launch.arg(&qkv.address).arg(&bias).arg(&cos).arg(&sin).arg(&positions);
     launch.arg(&columns).arg(&heads).arg(&head_dim).arg(&half);
-    // SAFETY: these are the arguments of the kernel; the tables have a row for every position, since `Rotation` makes both
-    // of the same positions.
+    // SAFETY: these are the arguments of the kernel; the tables have a row for every position, since `Rotation` makes
+    // both of the same positions.
     unsafe { launch.launch(config) }.w()?;
     Ok(())
 }

@@ -19,14 +19,14 @@ pub fn elements<'a, T: CudaDType>(storage: &'a Storage, layout: &Layout, first: 
 pub type Operand<'a> = (&'a CudaStorage, &'a Layout);
 
 /// The address of a tensor's elements, for kernels of several types and for cuBLAS.
-pub struct Elements<'a> {
+pub struct TensorAddress<'a> {
     pub address: u64,
     pub dtype: DType,
     // Orders streams, if there is more than one.
     _order: SyncOnDrop<'a>,
 }
 
-impl<'a> Elements<'a> {
+impl<'a> TensorAddress<'a> {
     /// # Errors
     /// If the tensor is not contiguous, has another number of elements than `count`, or another type than f32, f16 and
     /// bf16.
@@ -44,10 +44,10 @@ impl<'a> Elements<'a> {
         Ok(Self { address: start + (first * dtype.size_in_bytes()) as u64, dtype, _order })
     }
 
-    /// As [`Elements::new`], of a tensor in f32.
+    /// As [`TensorAddress::new`], of a tensor in f32.
     ///
     /// # Errors
-    /// If it has another type, and as for [`Elements::new`].
+    /// If it has another type, and as for [`TensorAddress::new`].
     pub fn f32(tensor: Operand<'a>, count: usize, stream: &'a CudaStream) -> Result<Self> {
         let elements = Self::new(tensor, count, stream)?;
         match elements.dtype {

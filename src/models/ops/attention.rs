@@ -20,8 +20,8 @@ pub fn fused_attention(
     qkv.apply_op1_no_bwd(&CausalAttention { sequences, shape, visibility, rotary })
 }
 
-/// The same with a gradient, where the plain form may use kernels: nothing but `qkv` has one, in f32 and on the CPU. `None`
-/// elsewhere.
+/// The same with a gradient, where the plain form may use kernels: nothing but `qkv` has one, in f32 and on the CPU.
+/// `None` elsewhere.
 pub fn tuned_attention(
     qkv: &Tensor,
     sequences: &[Range<usize>],

@@ -9,8 +9,8 @@ use candle_core::{DType, Device};
 pub enum Form {
     /// CPU kernels in f32, except for products that may round, without gradients.
     Fused(Multiply),
-    /// GPU kernels, without gradients. Inputs and results of products have this type; the residual stream is in f32 until a
-    /// norm is applied to it, so that the sum over layers does not leave the range of f16.
+    /// GPU kernels, without gradients. Inputs and results of products have this type; the residual stream is in f32
+    /// until a norm is applied to it, so that the sum over layers does not leave the range of f16.
     Gpu(DType),
     /// candle's differentiable operations.
     Plain,
@@ -32,8 +32,8 @@ impl Form {
         Self::fastest(device.is_cpu(), dtype, Products::for_f32(), |products| Isa::best(products, level))
     }
 
-    /// Like [`Form::inference`], with the given kinds of products for f32, fastest first, and the given instructions for
-    /// packed products, if any.
+    /// Like [`Form::inference`], with the given kinds of products for f32, fastest first, and the given instructions
+    /// for packed products, if any.
     fn fastest(on_cpu: bool, dtype: DType, for_f32: &[Products], isa: impl Fn(Products) -> Option<Isa>) -> Self {
         let packed = |&products: &_| isa(products).map(|isa| Self::Fused(Multiply::Packed(products, isa)));
         match dtype {

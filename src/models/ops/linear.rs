@@ -53,8 +53,8 @@ impl Linear {
         }
     }
 
-    /// As [`Linear::forward`], but in the form of a GPU without the bias, which is given instead: the next step adds it at no
-    /// cost.
+    /// As [`Linear::forward`], but in the form of a GPU without the bias, which is given instead: the next step adds it
+    /// at no cost.
     ///
     /// # Errors
     /// As for [`Linear::forward`].
@@ -86,8 +86,8 @@ impl Linear {
         }
     }
 
-    /// `residual + forward(x)`; all but the plain form write into the storage of `residual`, which in the form of a GPU may be
-    /// in f32.
+    /// `residual + forward(x)`; all but the plain form write into the storage of `residual`, which in the form of a GPU
+    /// may be in f32.
     ///
     /// # Errors
     /// As for [`Linear::forward`].

@@ -1,10 +1,10 @@
 //! The operations of the decoder, each in three forms with the same result.
 //!
-//! *Fused* runs this crate's CPU kernels, for inference, and *Gpu* its GPU kernels; in f32, the latter has a twin on the CPU
-//! for every operation, so that the order of its steps is tested without a GPU. *Plain* is built from candle's differentiable operations and
-//! runs on every device: for training, and for inference without a kernel. candle's own fused operations drop gradients
-//! silently, so the plain form uses none of them. In f16 and bf16, the plain form computes norms, rotations, softmax
-//! and activations in f32.
+//! *Fused* runs this crate's CPU kernels, for inference, and *Gpu* its GPU kernels; in f32, the latter has a twin on
+//! the CPU for every operation, so that the order of its steps is tested without a GPU. *Plain* is built from candle's
+//! differentiable operations and runs on every device: for training, and for inference without a kernel. candle's own
+//! fused operations drop gradients silently, so the plain form uses none of them. In f16 and bf16, the plain form
+//! computes norms, rotations, softmax and activations in f32.
 
 mod attention;
 mod elements;

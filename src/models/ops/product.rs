@@ -3,8 +3,8 @@
 use crate::models::cuda;
 use candle_core::{Result, Tensor};
 
-/// `left right`, or `left right^T`, by matrices of the last two dimensions; differentiable where gradients are tracked. f32
-/// is not rounded on the way on any device, which candle's product allows on a GPU.
+/// `left right`, or `left right^T`, by matrices of the last two dimensions; differentiable where gradients are tracked.
+/// f32 is not rounded on the way on any device, which candle's product allows on a GPU.
 ///
 /// # Errors
 /// If shapes do not match, or the device fails.

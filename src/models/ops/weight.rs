@@ -54,8 +54,8 @@ impl Weight {
         }
     }
 
-    /// The rows with these ids, `[ids, in]`: for an embedding, which many models share with the head. f32 in all but the
-    /// plain form.
+    /// The rows with these ids, `[ids, in]`: for an embedding, which many models share with the head. f32 in all but
+    /// the plain form.
     pub fn pick(&self, ids: &Tensor, form: Form) -> Result<Tensor> {
         match self {
             Self::Plain(tensor) if form == Form::Plain => tensor.index_select(ids, 0),
