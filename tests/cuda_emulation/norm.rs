@@ -121,8 +121,8 @@ fn rows_of_every_width_and_alignment_equal_the_definition() {
         let mut worst = 0f64;
         for (from, to) in types() {
             for width in [1, 5, 8, 24, 50, 64, 96, 100, 768, 1000, 4096, 16_384, 20_004] {
-                for skipped in [0, 1, 8] {
-                    let rows = if width > 4096 { 2 } else { 7 };
+                for &skipped in if width > 4096 { &[0][..] } else { &[0, 1, 8] } {
+                    let rows = if width > 4096 { 2 } else { 4 };
                     let biased = kind == NormKind::Layer && skipped != 1;
                     let case =
                         Case { kind, from, to, rows, width, segments: 1, gap: 0, skipped, in_place: false, biased };
