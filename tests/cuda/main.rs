@@ -7,6 +7,8 @@
 
 mod decoder;
 mod faults;
+#[path = "../it/common/goldens.rs"]
+mod goldens;
 mod mamba;
 mod parity;
 mod programs;

@@ -1,7 +1,6 @@
 //! Every golden on a GPU: in its own form and in candle's operations, in every type, alone and in one batch.
-//!
-//! `PDR_AUDIT_TEST_GOLDENS` names the directory of the goldens where it is not that of the sources.
 
+use crate::goldens::{CAUSAL, STATS, directory, expected, numbers, stats_columns};
 use crate::gpu;
 use candle_core::DType;
 use pdr_audit::models::CausalLm;
@@ -11,67 +10,46 @@ use pdr_audit::models::ops::Form;
 use pdr_audit::models::precision;
 use pdr_audit::token_stats::TokenStats;
 use serde_json::Value;
-use std::path::PathBuf;
-
-const CAUSAL: [&str; 20] = [
-    "gptneox-parallel",
-    "gptneox-sequential",
-    "gptneox-sharded",
-    "gptneox-bf16",
-    "gptneox-f16",
-    "llama-gqa",
-    "llama-linear-rope",
-    "llama-tied",
-    "mistral",
-    "qwen2",
-    "qwen3",
-    "phi3",
-    "gemma2",
-    "opt-pre",
-    "opt-post-proj",
-    "gptj",
-    "gpt_neo",
-    "gpt2",
-    "mamba",
-    "mamba2",
-];
-
-/// That of the CPU in f32: sums have another order there as well.
-const F32: f64 = 2e-4;
 
 struct Golden {
     name: &'static str,
     checkpoint: Checkpoint,
-    /// Ids with the reference's log-probabilities.
-    texts: Vec<(Vec<u32>, Vec<f64>)>,
+    /// Ids with what the reference has for them, by column.
+    texts: Vec<(Vec<u32>, Value)>,
 }
 
 impl Golden {
     fn open(name: &'static str) -> Self {
-        let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/goldens");
-        let directory = std::env::var_os("PDR_AUDIT_TEST_GOLDENS").map_or(beside, PathBuf::from).join(name);
-        let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory.clone())).unwrap();
-        let expected: Value = serde_json::from_slice(&std::fs::read(directory.join("expected.json")).unwrap()).unwrap();
+        let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
         let longest = checkpoint.context().unwrap_or(usize::MAX);
+        let expected = expected(name);
         let texts = expected["texts"].as_array().unwrap().iter().filter(|text| text["T"] != 0);
         let texts = texts.map(|text| {
             let ids: Vec<u32> = serde_json::from_value(text["ids"].clone()).unwrap();
-            (ids, serde_json::from_value(text["tokens"]["logp"].clone()).unwrap())
+            (ids, text["tokens"].clone())
         });
-        Self { name, checkpoint, texts: texts.filter(|(ids, _): &(Vec<u32>, _)| ids.len() <= longest).collect() }
+        Self { name, checkpoint, texts: texts.filter(|(ids, _)| ids.len() <= longest).collect() }
     }
 
-    /// The worst error of a log-probability, and the mean one.
-    fn compare(&self, what: &str, stats: &[Vec<TokenStats>]) -> (f64, f64) {
+    /// The worst error of a log-probability, and the mean one. In f32 every statistic is held to the tolerance of the CPU.
+    fn compare(&self, what: &str, stats: &[Vec<TokenStats>], is_f32: bool) -> (f64, f64) {
         let (mut worst, mut sum, mut count) = (0f64, 0.0, 0);
         for ((_, want), got) in self.texts.iter().zip(stats) {
-            assert_eq!(got.len(), want.len(), "{} {what}", self.name);
-            for (got, want) in got.iter().zip(want) {
-                assert!(got.lp <= got.max_lp && got.max_lp <= 0.0 && got.var >= 0.0, "{} {what}: {got:?}", self.name);
-                worst = worst.max((got.lp - want).abs());
-                sum += got.lp - want;
-                count += 1;
+            for (column, got) in stats_columns(got) {
+                let want = numbers(&want[column]);
+                assert_eq!(got.len(), want.len(), "{} {what}", self.name);
+                for (got, want) in got.iter().zip(&want) {
+                    let error = got - want;
+                    let (absolute, relative) = STATS;
+                    let is_close = !is_f32 || error.abs() <= absolute + relative * want.abs();
+                    assert!(got.is_finite() && is_close, "{} {what}, {column}: {got}, not {want}", self.name);
+                    if column == "logp" {
+                        (worst, sum, count) = (worst.max(error.abs()), sum + error, count + 1);
+                    }
+                }
             }
+            let is_ordered = |got: &TokenStats| got.lp <= got.max_lp && got.max_lp <= 0.0 && got.var >= 0.0;
+            assert!(got.iter().all(is_ordered), "{} {what}: {got:?}", self.name);
         }
         assert!(count > 300, "{}: only {count} tokens", self.name);
         (worst, sum / f64::from(count))
@@ -82,15 +60,15 @@ impl Golden {
         let batch: Vec<&[u32]> = self.texts.iter().map(|(ids, _)| ids.as_slice()).collect();
         let together = model.token_stats(&batch).unwrap();
         let alone: Vec<_> = batch.iter().map(|ids| model.token_stats(&[ids]).unwrap().remove(0)).collect();
-        let (most, most_mean) = match precision::rounding(form, dtype) {
-            None => (F32, F32),
-            Some(rounding) => (rounding.log_probability, rounding.mean_log_probability),
-        };
+        let rounding = precision::rounding(form, dtype);
         for (what, stats) in [("together", &together), ("alone", &alone)] {
             let what = format!("in {form:?}, {dtype:?}, {what}");
-            let (worst, mean) = self.compare(&what, stats);
+            let (worst, mean) = self.compare(&what, stats, rounding.is_none());
             println!("{} {what}: worst error of a log-probability {worst:.1e}, mean {mean:.1e}", self.name);
-            assert!(worst <= most && mean.abs() <= most_mean, "{} {what}: {worst}, mean {mean}", self.name);
+            if let Some(rounding) = &rounding {
+                let is_close = worst <= rounding.log_probability && mean.abs() <= rounding.mean_log_probability;
+                assert!(is_close, "{} {what}: {worst}, mean {mean}", self.name);
+            }
         }
     }
 }

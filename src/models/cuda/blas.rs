@@ -23,11 +23,11 @@ pub struct BlasArguments {
     pub m: i32,
     pub n: i32,
     pub k: i32,
-    /// TensorAddress from one column to the next.
+    /// Elements from one column to the next.
     pub lda: i32,
     pub ldb: i32,
     pub ldc: i32,
-    /// TensorAddress from one matrix of the batch to the next.
+    /// Elements from one matrix of the batch to the next.
     pub stride_a: i64,
     pub stride_b: i64,
     pub stride_c: i64,
@@ -52,7 +52,7 @@ impl ProductShape {
         Ok((shape, [batch, &[rows, columns]].concat()))
     }
 
-    /// TensorAddress of `left`, of `right` and of the result.
+    /// Elements of `left`, of `right` and of the result.
     pub fn elements(&self) -> [usize; 3] {
         [self.rows * self.inner, self.inner * self.columns, self.rows * self.columns].map(|each| self.batch * each)
     }

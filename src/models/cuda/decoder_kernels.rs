@@ -30,6 +30,8 @@ pub fn has_kernels(
         // After a norm the residual stream has the type of products; heads of queries and keys have it as well.
         (program::norm(norm), kernel_name([dtype, dtype])?),
         (program::norm(NormKind::Rms), kernel_name([dtype, dtype])?),
+        // Biases are added to the residual stream as well.
+        (program::activation(None), "activate_f32"),
         (program::activation(None), suffix(["activate_f32", "activate_f16", "activate_bf16"])),
         (program::activation(Some(activation)), suffix(["activate_f32", "activate_f16", "activate_bf16"])),
         (program::activation(Some(activation)), suffix(["gate_f32", "gate_f16", "gate_bf16"])),

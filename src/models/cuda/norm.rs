@@ -14,7 +14,7 @@ use std::ops::Range;
 struct Segments {
     x: u64,
     out: u64,
-    /// TensorAddress from one row to the next, of both.
+    /// Elements from one row to the next, of both.
     stride: usize,
     rows: usize,
     width: usize,

@@ -24,11 +24,11 @@ const WARP: usize = 32;
 
 /// Threads per block of a norm.
 const NORM_THREADS: usize = 512;
-/// TensorAddress of a row that a thread of a norm keeps in registers.
+/// Elements of a row that a thread of a norm keeps in registers.
 const NORM_HELD: usize = 16;
-/// TensorAddress that kernels read at once where rows are whole vectors of them.
+/// Elements that kernels read at once where rows are whole vectors of them.
 const VECTOR: usize = 8;
-/// TensorAddress that a thread of an activation or a rotation has at a time.
+/// Elements that a thread of an activation or a rotation has at a time.
 const AT_ONCE: usize = 16;
 /// The largest heads that attention has tiles for.
 const MOST_HEAD_DIM: usize = 256;

@@ -32,9 +32,10 @@ pub const CAUSAL: [&str; 20] = [
 /// forward of these models, and our sums have another order than the reference's.
 pub const STATS: (f64, f64) = (2e-4, 1e-5);
 
-/// The directory of a golden checkpoint.
+/// The directory of a golden checkpoint: beside the sources, or in `PDR_AUDIT_TEST_GOLDENS` on a machine without them.
 pub fn directory(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/goldens").join(name)
+    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/goldens");
+    std::env::var_os("PDR_AUDIT_TEST_GOLDENS").map_or_else(beside, PathBuf::from).join(name)
 }
 
 /// `expected.json` of a golden.
