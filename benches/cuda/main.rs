@@ -13,8 +13,9 @@
 //!   and once with candle's operations.
 //! - `scan` runs one layer of a small Mamba and of a small Mamba-2 over 16 sequences of 512 tokens.
 //! - `forward` runs a GPT-NeoX of 6.9 billion parameters with random weights, made on the device, over texts of 128
-//!   tokens, of 2,048 and of both; `queued_ms` is how long the host takes to queue it, and its `share` is of the rate
-//!   of the products above by the products with weights alone. `--layers` makes it smaller.
+//!   tokens, of 2,048 and of both; `queued_ms` is how long the host takes to queue it, `two_in_flight_ms`
+//!   how long a pass takes where the next one is queued meanwhile, and its `share` is of the rate of the products above by
+//!   the products with weights alone. `--layers` makes it smaller.
 
 mod forward;
 mod products;

@@ -2,7 +2,7 @@
 
 use crate::{RUNS, TYPES, VOCAB, random, seconds};
 use anyhow::{Context, Result};
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Device, Error, Tensor};
 use pdr_audit::models::batch::PackedBatch;
 use pdr_audit::models::cuda::{GpuScanInput, LogitRows, RowStatistics, ScanPlaces, Scans};
 use pdr_audit::models::kernels::scan::{ScanShape, TimeStep};
@@ -29,8 +29,8 @@ pub fn run(gpu: &Device, rows: usize, copied: f64, mut say: impl FnMut(Value)) -
         let weight = (random(gpu, (VOCAB, WIDTH), dtype)? * 0.1)?;
         let head = Head { weight: Weight::Plain(weight).into(), bias: None, soft_cap: None };
         let targets = vec![7u32; rows];
-        let kernel = seconds(gpu, RUNS, || logit_stats(&hidden, &head, &targets))?;
-        let plain = seconds(gpu, RUNS, || plain_logit_stats(&hidden, &head, &targets))?;
+        let kernel = seconds(gpu, RUNS, || logit_stats(&hidden, &head, &targets).map_err(Error::wrap))?;
+        let plain = seconds(gpu, RUNS, || plain_logit_stats(&hidden, &head, &targets).map_err(Error::wrap))?;
         let (kernel_ms, candle_ms) = (kernel * 1e3, plain * 1e3);
         say(json!({ "what": "head", "dtype": name, "rows": rows, "kernel_ms": kernel_ms, "candle_ms": candle_ms }));
     }

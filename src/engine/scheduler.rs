@@ -132,6 +132,26 @@ impl Scheduler {
         }
     }
 
+    /// A batch for a device that has not yet finished the one before it: a full one, since any other may grow until the
+    /// device is free. None where something else comes first.
+    pub(super) fn full_batch(
+        &mut self,
+        models: &Models,
+        seat: &mut Seat,
+        holdings: &impl Holdings,
+        now: Instant,
+    ) -> Option<Step> {
+        let is_ordered = || models.iter().any(|(_, model)| model.is_ordered(seat.device));
+        if self.stopped || drop_drained(models, seat.device).is_some() || is_ordered() {
+            return None;
+        }
+        let lead = self.lead(models, seat, holdings, now)?;
+        let budget = holdings.budget(&lead.model);
+        let is_resident = models.get(&lead.model)?.is_resident(seat.device);
+        (is_resident && self.queue.fills(&lead, budget))
+            .then(|| Step::Run(Arc::clone(&lead.model), self.queue.take(&lead, &mut seat.turn, budget)))
+    }
+
     /// Whose work is served next.
     fn lead(&self, models: &Models, seat: &Seat, holdings: &impl Holdings, now: Instant) -> Option<Lead> {
         let may_run = |model: &str| models.get(model).is_some_and(|model| model.may_run_on(seat.device));

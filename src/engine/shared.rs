@@ -130,6 +130,16 @@ impl Shared {
         }
     }
 
+    /// A full batch for a device that has not yet finished the one before it, where one waits.
+    pub(super) fn full_batch(&self, seat: &mut Seat, holdings: &impl Holdings) -> Option<Step> {
+        let mut scheduler = self.lock();
+        let step = scheduler.full_batch(&self.pool.lock(), seat, holdings, Instant::now());
+        if step.is_some() {
+            self.pool.signal().raise();
+        }
+        step
+    }
+
     fn try_step(&self, seat: &mut Seat, holdings: &impl Holdings) -> Option<Step> {
         let mut scheduler = self.lock();
         let mut models = self.pool.lock();

@@ -1,5 +1,6 @@
 //! A packed batch: the ids of all sequences concatenated, so that padding is never multiplied.
 
+use super::cuda::upload;
 use candle_core::{Device, Result, Tensor};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -36,7 +37,7 @@ impl PackedBatch {
 
     /// The ids as a tensor `[tokens]`.
     pub fn ids(&self, device: &Device) -> Result<Tensor> {
-        Tensor::new(self.ids.as_slice(), device)
+        upload(&self.ids, device)
     }
 
     /// The position of every token in its sequence.

@@ -3,16 +3,17 @@
 use super::arch::{Arch, Embedding, Positions};
 use super::attention::AttentionPlan;
 use super::batch::PackedBatch;
+use super::cuda::upload;
 use super::error::ModelError;
 use super::kernels::attention::AttentionShape;
 use super::layer::DecoderLayer;
 use super::logit_stats::{Head, scored_stats};
 use super::lora::{Adapter, LayerAdapter, LoadedAdapter};
-use super::model::CausalLm;
+use super::model::{BatchStats, CausalLm};
 use super::ops::{Form, Linear, Norm, Weight};
+use super::pending::Pending;
 use super::rotary::RotaryTable;
 use super::source::{TensorSource, embedding, linear, norm};
-use crate::token_stats::TokenStats;
 use candle_core::{DType, Device, Tensor};
 use std::sync::Arc;
 
@@ -119,7 +120,7 @@ impl Decoder {
         }
         if let Some((table, offset)) = &self.positions {
             let rows: Vec<u32> = batch.positions().into_iter().map(|position| (position + offset) as u32).collect();
-            let places = table.index_select(&Tensor::new(rows, &self.device)?, 0)?;
+            let places = table.index_select(&upload(&rows, &self.device)?, 0)?;
             x = (&x + places.to_dtype(x.dtype())?)?;
         }
         Ok(x)
@@ -153,21 +154,7 @@ impl Decoder {
 }
 
 impl CausalLm for Decoder {
-    fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
-        self.stats(sequences, None)
-    }
-
-    fn adapted_stats(&self, sequences: &[&[u32]], adapter: &LoadedAdapter) -> Result<Vec<Vec<TokenStats>>, ModelError> {
-        self.stats(sequences, Some(adapter))
-    }
-
-    fn load_adapter(&self, adapter: &Adapter) -> Result<LoadedAdapter, ModelError> {
-        adapter.load(self.form, self.dtype, &self.device)
-    }
-}
-
-impl Decoder {
-    fn stats(&self, sequences: &[&[u32]], adapter: Option<&LoadedAdapter>) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+    fn begin(&self, sequences: &[&[u32]], adapter: Option<&LoadedAdapter>) -> Result<Pending<BatchStats>, ModelError> {
         let batch = PackedBatch::new(sequences);
         // Position tables are finite: this gives a clear message instead of a device error about a missing row.
         if batch.longest() > self.arch.sizes.context {
@@ -177,5 +164,9 @@ impl Decoder {
             )));
         }
         scored_stats(&batch, &self.head, &self.device, |batch| self.hidden(batch, adapter))
+    }
+
+    fn load_adapter(&self, adapter: &Adapter) -> Result<LoadedAdapter, ModelError> {
+        adapter.load(self.form, self.dtype, &self.device)
     }
 }

@@ -26,6 +26,13 @@ pub enum ModelError {
     Forward(String),
 }
 
+impl ModelError {
+    /// For models of a kind that takes no adapters.
+    pub(super) fn takes_no_adapters() -> Self {
+        Self::Forward("this kind of model takes no adapters".into())
+    }
+}
+
 impl From<candle_core::Error> for ModelError {
     /// By what a GPU says went wrong: a mismatch of shapes or types, or a kernel that is missing, fails this pass alone.
     fn from(error: candle_core::Error) -> Self {

@@ -27,6 +27,7 @@ pub mod mamba;
 pub mod masked;
 mod model;
 pub mod ops;
+mod pending;
 pub mod precision;
 pub mod rotary;
 mod source;
@@ -36,5 +37,6 @@ pub mod tuning;
 pub mod weights;
 
 pub use error::ModelError;
-pub use model::{CausalLm, LoadedModel, MaskedLm};
+pub use model::{BatchStats, CausalLm, LoadedModel, MaskedLm};
+pub use pending::Pending;
 pub use source::TensorSource;

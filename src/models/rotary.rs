@@ -3,7 +3,7 @@
 //! when they are loaded.
 
 use candle_core::{D, Device, Result, Tensor};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// The rotary positions of a configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,6 +79,8 @@ pub struct RotaryRows {
     /// `[positions, half]`
     cos: Vec<f32>,
     sin: Vec<f32>,
+    /// Both on the device that asked first.
+    on_device: OnceLock<[Tensor; 2]>,
 }
 
 impl RotaryTable {
@@ -104,7 +106,7 @@ impl RotaryRows {
     fn new(frequencies: &[f32], positions: usize) -> Self {
         let angles = (0..positions).flat_map(|p| frequencies.iter().map(move |f| f64::from(p as f32 * f)));
         let (sin, cos) = angles.map(|a| (a.sin() as f32, a.cos() as f32)).unzip();
-        Self { half: frequencies.len(), cos, sin }
+        Self { half: frequencies.len(), cos, sin, on_device: OnceLock::new() }
     }
 
     fn positions(&self) -> usize {
@@ -133,9 +135,17 @@ impl RotaryRows {
 
     /// Cosines and sines `[positions, 1, half]` of the first positions as tensors.
     pub fn tensors(&self, positions: usize, device: &Device) -> Result<(Tensor, Tensor)> {
-        let rows =
-            |table: &[f32]| Tensor::from_slice(&table[..positions * self.half], (positions, 1, self.half), device);
-        Ok((rows(&self.cos)?, rows(&self.sin)?))
+        let tables = match self.on_device.get().filter(|[cos, _]| cos.device().same_device(device)) {
+            Some(tables) => tables.clone(),
+            None => {
+                let table = |values: &[f32]| Tensor::from_slice(values, (self.positions(), 1, self.half), device);
+                let tables = [table(&self.cos)?, table(&self.sin)?];
+                self.on_device.get_or_init(|| tables.clone());
+                tables
+            }
+        };
+        let [cos, sin] = tables.map(|table| table.narrow(0, 0, positions));
+        Ok((cos?, sin?))
     }
 }
 

@@ -76,6 +76,30 @@ fn statistics_are_those_of_the_cpu() {
     }
 }
 
+/// The second batch is queued, over memory that the first one freed, before the first one is waited for.
+#[test]
+fn two_batches_in_flight_have_the_results_of_each_alone() {
+    let Some(gpu) = gpu() else { return };
+    let (_, config) = configs().remove(0);
+    let model = random(&config, Form::Gpu(DType::BF16), DType::BF16, &gpu);
+    let sequences = sequences();
+    let batches: Vec<Vec<&[u32]>> = sequences.iter().map(|ids| vec![ids.as_slice(); 3]).collect();
+    let alone: Vec<_> = batches.iter().map(|batch| bits(&model.token_stats(batch).unwrap())).collect();
+    let mut last = model.begin(&batches[0], None).unwrap();
+    let mut together = Vec::new();
+    for batch in &batches[1..] {
+        let before = std::mem::replace(&mut last, model.begin(batch, None).unwrap());
+        assert!(!before.is_ready());
+        together.push(bits(&before.wait().unwrap()));
+    }
+    together.push(bits(&last.wait().unwrap()));
+    assert!(alone == together);
+}
+
+fn bits(stats: &[Vec<TokenStats>]) -> Vec<[u64; 4]> {
+    stats.iter().flatten().map(|s| [s.lp, s.mu, s.var, s.max_lp].map(f64::to_bits)).collect()
+}
+
 /// What was queued and freed is given back when the last model goes.
 #[test]
 fn memory_comes_back_when_a_model_goes() {

@@ -1,4 +1,4 @@
-//! One forward pass, and the failures that take the place of its answer.
+//! One forward pass, from its beginning to its answers or the failure that takes their place.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,19 +7,24 @@ use crate::engine::failure::Failure;
 use crate::engine::request::{Answer, PassInput};
 use crate::models::lora::{Adapter, LoadedAdapter};
 use crate::models::masked::MaskedPosition;
-use crate::models::{CausalLm, LoadedModel, MaskedLm, ModelError};
+use crate::models::{CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
 use crate::telemetry::panic_message;
 
-/// Runs the model, under an adapter if there is one. There is one answer per input, of its kind, in order.
-pub(super) fn forward(
+/// Begins to run the model, under an adapter if there is one. There will be one answer per input, of its kind, in order.
+pub(super) fn begin(
     model: &LoadedModel,
     inputs: &[&PassInput],
     adapter: Option<&LoadedAdapter>,
-) -> Result<Vec<Answer>, Failure> {
+) -> Result<Pending<Vec<Answer>>, Failure> {
     caught(|| match model {
         LoadedModel::Causal(model) => score(&**model, inputs, adapter),
-        LoadedModel::Masked(model) => fill(&**model, inputs),
+        LoadedModel::Masked(model) => fill(&**model, inputs).map(Pending::Ready),
     })
+}
+
+/// The answers of a pass that has begun, as soon as they are there.
+pub(super) fn finish(answers: Pending<Vec<Answer>>) -> Result<Vec<Answer>, Failure> {
+    caught(|| answers.wait())
 }
 
 /// Brings an adapter to the device of its base.
@@ -53,18 +58,16 @@ fn score(
     model: &dyn CausalLm,
     inputs: &[&PassInput],
     adapter: Option<&LoadedAdapter>,
-) -> Result<Vec<Answer>, ModelError> {
+) -> Result<Pending<Vec<Answer>>, ModelError> {
     let sequences: Option<Vec<&[u32]>> = inputs.iter().map(|input| Some(&**input.sequence()?)).collect();
     let sequences = sequences.ok_or_else(|| ModelError::Forward("a causal model fills no masked positions".into()))?;
-    let stats = match adapter {
-        Some(adapter) => model.adapted_stats(&sequences, adapter)?,
-        None => model.token_stats(&sequences)?,
-    };
-    let expected = sequences.iter().map(|ids| ids.len().saturating_sub(1));
-    if !stats.iter().map(Vec::len).eq(expected) {
-        return Err(ModelError::Forward("answered with the wrong number of statistics".into()));
-    }
-    Ok(stats.into_iter().map(|stats| Answer::Stats(Arc::from(stats))).collect())
+    let expected: Vec<usize> = sequences.iter().map(|ids| ids.len().saturating_sub(1)).collect();
+    model.begin(&sequences, adapter)?.then(move |stats| {
+        if !stats.iter().map(Vec::len).eq(expected) {
+            return Err(ModelError::Forward("answered with the wrong number of statistics".into()));
+        }
+        Ok(stats.into_iter().map(|stats| Answer::Stats(Arc::from(stats))).collect())
+    })
 }
 
 /// As [`score`]: an answer has one entry per masked position.

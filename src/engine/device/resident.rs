@@ -1,18 +1,17 @@
 //! A model in a device's memory: running it, and what is learnt of it on the way.
 
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::forward::{forward, load_adapter};
+use super::forward::{begin, finish, load_adapter};
 use super::memory::largest_batch;
 use super::trial::TimedPass;
 use crate::engine::failure::Failure;
 use crate::engine::queue::QueuedPass;
 use crate::engine::record::ModelRecord;
 use crate::engine::request::{Answer, PassInput};
-use crate::engine::shared::Shared;
-use crate::models;
 use crate::models::lora::{Adapter, LoadedAdapter};
+use crate::models::{self, Pending};
 use crate::pool::{Adapted, Model};
 
 /// After out-of-memory lowered a model's budget, each full batch that fits raises it by one part in this many: what
@@ -134,54 +133,46 @@ impl ResidentModel {
     pub(super) fn rehearse(&self, texts: &[PassInput]) -> Result<TimedPass, Failure> {
         let inputs: Vec<&PassInput> = texts.iter().collect();
         let (tokens, started) = (texts.iter().map(PassInput::tokens).sum(), Instant::now());
-        let result = forward(&self.loaded, &inputs, None);
+        let result = begin(&self.loaded, &inputs, None).and_then(finish);
         let took = started.elapsed();
         result?;
         tracing::debug!(tokens, seconds = took.as_secs_f64(), "a trial pass");
         Ok(TimedPass { tokens, took })
     }
 
-    /// Runs one forward pass and notes how it went: facts, metrics, the model's speed and its budget.
-    pub(super) fn forward(
+    /// Begins a forward pass.
+    pub(super) fn begin(&mut self, part: &[QueuedPass]) -> Result<Pending<Vec<Answer>>, Failure> {
+        let inputs: Vec<&PassInput> = part.iter().map(QueuedPass::input).collect();
+        let place = self.adapter(part)?;
+        begin(&self.loaded, &inputs, place.map(|place| &self.adapters[place].1))
+    }
+
+    /// Notes how a forward pass went that has ended now: metrics, the model's speed and its budget.
+    pub(super) fn note(
         &mut self,
         part: &[QueuedPass],
-        device: usize,
-        shared: &Shared,
-    ) -> Result<Vec<Answer>, Failure> {
-        let started = Instant::now();
-        shared.facts().devices[device].busy_since = Some(started);
-        let inputs: Vec<&PassInput> = part.iter().map(QueuedPass::input).collect();
-        let result = self
-            .adapter(part)
-            .and_then(|place| forward(&self.loaded, &inputs, place.map(|place| &self.adapters[place].1)));
-
-        let (now, took) = (Instant::now(), started.elapsed());
+        result: &Result<Vec<Answer>, Failure>,
+        now: Instant,
+        took: Duration,
+    ) {
         let tokens: usize = part.iter().map(QueuedPass::tokens).sum();
-        self.record.metrics.note_forward(&result, part.len(), tokens, took);
+        self.record.metrics.note_forward(result, part.len(), tokens, took);
         self.record.note_use(now);
-        match &result {
-            Ok(_) if tokens.saturating_mul(2) >= self.budget => {
-                let raised = self.budget.saturating_add(self.budget / BUDGET_RECOVERY + 1);
-                self.budget = raised.min(self.limit);
+        match result {
+            Ok(_) => {
+                if tokens.saturating_mul(2) >= self.budget {
+                    let raised = self.budget.saturating_add(self.budget / BUDGET_RECOVERY + 1);
+                    self.budget = raised.min(self.limit);
+                }
+                self.record.note_speed(tokens, self.budget, took, now);
             }
-            Err(Failure::OutOfMemory(_)) => self.budget = (tokens / 2).clamp(1, self.budget),
-            _ => {}
-        }
-        self.show_budget(device);
-        if result.is_ok() {
-            self.record.note_speed(tokens, self.budget, took, now);
-        }
-        let mut facts = shared.facts();
-        facts.devices[device].busy_since = None;
-        match &result {
-            Ok(_) => facts.last_ok = Some(now),
             Err(failure) => {
                 let (model, reason) = (self.model.id(), failure.reason());
                 tracing::warn!(model, sequences = part.len(), tokens, reason, "a forward pass failed");
-                facts.last_error = Some((now, reason.to_owned()));
+                if matches!(failure, Failure::OutOfMemory(_)) {
+                    self.budget = (tokens / 2).clamp(1, self.budget);
+                }
             }
         }
-        drop(facts);
-        result
     }
 }

@@ -1,4 +1,4 @@
-//! The thread itself: which step comes next, and how a batch is run.
+//! The thread itself: which step comes next.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -6,15 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
-use std::time::Instant;
 
+use super::in_flight::InFlightBatch;
 use super::memory::fits;
 use super::resident::ResidentModel;
 use super::trial::BudgetChoice;
-use crate::engine::error::{EngineError, StartError};
-use crate::engine::failure::Failure;
-use crate::engine::queue::{QueuedPass, halve};
-use crate::engine::request::Answer;
+use crate::engine::error::StartError;
 use crate::engine::scheduler::{Holdings, Seat, Step};
 use crate::engine::settings::{DeviceSlot, SpeedCalibration};
 use crate::engine::shared::Shared;
@@ -54,6 +51,8 @@ pub(super) struct Device<'a> {
     pub(super) trim: Box<dyn Fn() + Send>,
     pub(super) seat: Seat,
     pub(super) residents: Residents,
+    /// The batch that the device works on while this thread goes on.
+    pub(super) in_flight: Option<InFlightBatch>,
     pub(super) shared: &'a Shared,
 }
 
@@ -123,93 +122,36 @@ impl<'a> Device<'a> {
                 fitted_beside: 0,
                 max_batch_tokens,
             },
+            in_flight: None,
             shared,
         }
     }
 
     fn run(mut self) {
-        loop {
-            let step = self.shared.next_step(&mut self.seat, &self.residents);
-            self.heed_reservations();
-            match step {
-                Step::Run(id, batch) => {
-                    if self.serve(&id, batch).is_break() {
-                        break;
-                    }
-                }
-                Step::Load(id, model) => {
-                    if self.load(&id, model).is_break() {
-                        break;
-                    }
-                }
-                Step::Drop(id) => self.unload(&id),
-                Step::End => break,
-            }
-        }
+        while self.take_step().is_continue() {}
     }
 
-    /// Runs a batch, in as many parts as its failures ask for.
-    fn serve(&mut self, id: &Arc<str>, batch: Vec<QueuedPass>) -> ControlFlow<()> {
-        let Some(resident) = self.residents.models.get_mut(base_id(id)) else {
-            tracing::error!(model = &**id, "internal error: a batch came for a model that the device does not hold");
-            for pass in batch {
-                pass.fail(EngineError::ModelFailed("internal error: the device does not hold it".to_owned()));
-            }
-            return ControlFlow::Continue(());
+    /// Does what comes next. Behind a batch that the device still works on, that is a full one; then the former is finished.
+    fn take_step(&mut self) -> ControlFlow<()> {
+        let step = match self.in_flight.take() {
+            None => self.shared.next_step(&mut self.seat, &self.residents),
+            Some(batch) => match self.shared.full_batch(&mut self.seat, &self.residents) {
+                Some(step) => {
+                    self.in_flight = Some(batch);
+                    step
+                }
+                None => return self.finish(batch),
+            },
         };
-        let shared = self.shared;
-        let started = Instant::now();
-        for pass in &batch {
-            pass.begin(started, &shared.metrics);
-        }
-        let mut parts = vec![batch];
-        while let Some(part) = parts.pop() {
-            let part = wanted(part, shared);
-            if part.is_empty() {
-                continue;
+        self.heed_reservations();
+        match step {
+            Step::Run(id, batch) => self.serve(&id, batch),
+            Step::Load(id, model) => self.load(&id, model),
+            Step::Drop(id) => {
+                self.unload(&id);
+                ControlFlow::Continue(())
             }
-            match resident.forward(&part, self.seat.device, shared) {
-                Ok(answers) => answer(part, answers, shared),
-                Err(Failure::DeviceLost(reason)) => {
-                    shared.lose_device(self.seat.device, &reason);
-                    return ControlFlow::Break(());
-                }
-                Err(failure) if part.len() > 1 => {
-                    // A smaller part may fit, and another client's sequence may be what fails.
-                    if matches!(failure, Failure::OutOfMemory(_)) {
-                        resident.record().metrics.halvings.increment(1);
-                    }
-                    let (first, second) = halve(part, QueuedPass::tokens);
-                    parts.extend([second, first]);
-                }
-                Err(failure) => {
-                    for pass in part {
-                        pass.fail(EngineError::ModelFailed(failure.reason().to_owned()));
-                    }
-                }
-            }
+            Step::End => ControlFlow::Break(()),
         }
-        ControlFlow::Continue(())
     }
-}
-
-/// The passes that somebody still waits for; the others end here.
-fn wanted(part: Vec<QueuedPass>, shared: &Shared) -> Vec<QueuedPass> {
-    let now = Instant::now();
-    let (wanted, unwanted): (Vec<_>, Vec<_>) = part.into_iter().partition(|pass| pass.is_wanted(now));
-    for pass in unwanted {
-        pass.discard(now, &shared.metrics);
-    }
-    wanted
-}
-
-/// Hands out answers, and remembers them.
-fn answer(part: Vec<QueuedPass>, answers: Vec<Answer>, shared: &Shared) {
-    for (pass, answer) in part.into_iter().zip(answers) {
-        if let (Some(ids), Answer::Stats(stats)) = (pass.input().sequence(), &answer) {
-            shared.cache.insert(pass.cache_key(), ids, stats);
-        }
-        pass.answer(answer);
-    }
-    shared.metrics.cache_bytes.set(shared.cache.bytes() as f64);
 }

@@ -95,6 +95,16 @@ impl<T> Queue<T> {
         model.map(|model| Lead { model, class, batch_waits })
     }
 
+    /// Whether as much waits as fills a batch that `lead` leads.
+    pub(in crate::engine) fn fills(&self, lead: &Lead, budget: usize) -> bool {
+        let Some(lanes) = self.models.get(&lead.model) else { return false };
+        let mut room = budget;
+        lanes.get(lead.class).values().any(|entry| {
+            room = room.saturating_sub((self.tokens)(entry));
+            room == 0
+        })
+    }
+
     /// Takes the batch that `lead` leads out of the queue, in the order of turns, and notes whose turn it was.
     pub(in crate::engine) fn take(&mut self, lead: &Lead, turn: &mut Turn, budget: usize) -> Vec<T> {
         // Of all models: where one is served while others wait, the turns of the others are still to come.

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::rig::{Rig, Script, audit, client, eventually, fake_stats, ids, latched, settings, stats, work};
 use crate::engine::{Class, EngineError, Refusal};
-use crate::models::ModelError;
+use crate::models::lora::LoadedAdapter;
+use crate::models::{BatchStats, CausalLm, LoadedModel, ModelError, Pending};
 use crate::pool::ModelState;
 
 /// A model without memory for more than so many tokens.
@@ -127,12 +128,12 @@ async fn a_panic_or_an_error_costs_that_batch_and_no_more() {
 #[tokio::test]
 async fn an_answer_of_the_wrong_shape_is_no_answer() {
     struct Short;
-    impl crate::models::CausalLm for Short {
-        fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<crate::token_stats::TokenStats>>, ModelError> {
-            Ok(sequences.iter().map(|_| Vec::new()).collect())
+    impl CausalLm for Short {
+        fn begin(&self, sequences: &[&[u32]], _: Option<&LoadedAdapter>) -> Result<Pending<BatchStats>, ModelError> {
+            Ok(Pending::Ready(sequences.iter().map(|_| Vec::new()).collect()))
         }
     }
-    let script = Script::new("m").loading(Arc::new(|_| Ok(crate::models::LoadedModel::Causal(Box::new(Short)))));
+    let script = Script::new("m").loading(Arc::new(|_| Ok(LoadedModel::Causal(Box::new(Short)))));
     let rig = Rig::with(&script);
     let ticket = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
     assert!(matches!(ticket.wait().await, Err(EngineError::ModelFailed(_))));

@@ -14,6 +14,7 @@ mod evictions;
 mod fairness;
 mod faults;
 mod filling;
+mod in_flight;
 mod lifecycle;
 mod memory;
 mod opening;

@@ -8,8 +8,9 @@ use crate::config::Dtype;
 use crate::engine::Stats;
 use crate::models::demo::DEMO;
 use crate::models::device::ComputeDevice;
+use crate::models::lora::LoadedAdapter;
 use crate::models::masked::{Filled, MaskedPosition};
-use crate::models::{CausalLm, LoadedModel, MaskedLm, ModelError};
+use crate::models::{BatchStats, CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
 use crate::pool::{Declaration, Loader, Model, ModelInfo, Opener, Origin};
 use crate::token_stats::TokenStats;
 use crate::tokenizer::Tokenizer;
@@ -34,6 +35,8 @@ pub struct Script {
     weight_bytes: u64,
     bytes_per_token: u64,
     on_forward: Hook,
+    /// What happens when a forward pass is waited for; none: it is done when it has begun.
+    on_finish: Option<Hook>,
     on_load: LoadHook,
     on_open: OpenHook,
     /// What is loaded in its place.
@@ -75,6 +78,7 @@ impl Script {
             weight_bytes: 0,
             bytes_per_token: 0,
             on_forward: Arc::new(|_, _| Ok(())),
+            on_finish: None,
             on_load: Arc::new(|_| Ok(())),
             on_open: Arc::new(|| Ok(())),
             loader: None,
@@ -104,6 +108,12 @@ impl Script {
         hook: impl Fn(usize, &[&[u32]]) -> Result<(), ModelError> + Send + Sync + 'static,
     ) -> Self {
         self.on_forward = Arc::new(hook);
+        self
+    }
+
+    /// As a model on a GPU, which works on a pass while the next one begins.
+    pub fn on_finish(mut self, hook: impl Fn(&[&[u32]]) -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
+        self.on_finish = Some(Arc::new(move |_, sequences| hook(sequences)));
         self
     }
 
@@ -207,7 +217,7 @@ impl Script {
         lock(&self.forwards).iter().filter(|(on, _)| *on == device).count()
     }
 
-    pub fn run(&self, device: usize, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+    pub fn run(&self, device: usize, sequences: &[&[u32]]) -> Result<BatchStats, ModelError> {
         let batch = sequences.iter().map(|ids| ids.to_vec()).collect();
         lock(&self.forwards).push((device, batch));
         (self.on_forward)(device, sequences)?;
@@ -245,8 +255,14 @@ impl Drop for Running {
 }
 
 impl CausalLm for Running {
-    fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
-        self.script.run(self.device, sequences)
+    fn begin(&self, sequences: &[&[u32]], _: Option<&LoadedAdapter>) -> Result<Pending<BatchStats>, ModelError> {
+        let (stats, device) = (self.script.run(self.device, sequences)?, self.device);
+        let Some(hook) = self.script.on_finish.clone() else { return Ok(Pending::Ready(stats)) };
+        let sequences: Vec<Vec<u32>> = sequences.iter().map(|ids| ids.to_vec()).collect();
+        Ok(Pending::queued(move || {
+            hook(device, &sequences.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+            Ok(stats)
+        }))
     }
 }
 

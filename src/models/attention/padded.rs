@@ -2,6 +2,7 @@
 
 use super::{AttentionShape, Visibility};
 use crate::models::batch::{PackedBatch, similar_lengths};
+use crate::models::cuda::upload;
 use crate::models::ops::{product, soft_cap, wide};
 use crate::models::rotary::{RotaryRows, rotate_tensor};
 use candle_core::{D, Device, Result, Tensor};
@@ -64,13 +65,13 @@ impl Groups {
             groups.push(Group {
                 count: sequences.len(),
                 longest,
-                places: Tensor::new(places, device)?,
+                places: upload(&places, device)?,
                 rotary: rotary.map(|rows| rows.tensors(longest, device)).transpose()?,
                 block: (most_scores / per_query.max(1)).clamp(1, longest.max(1)),
                 masks: RefCell::default(),
             });
         }
-        Ok(Self { groups, rows: Tensor::new(rows, device)? })
+        Ok(Self { groups, rows: upload(&rows, device)? })
     }
 
     /// Maps queries, keys and values `[tokens, heads, head_dim]` to `[tokens, heads * head_dim]`.
@@ -147,7 +148,7 @@ impl Group {
 /// else that is copied there.
 fn mask(visibility: Visibility, queries: Range<usize>, like: &Tensor) -> Result<Tensor> {
     let (shape, device) = ((queries.len(), queries.end), like.device());
-    let column = |keys: Vec<u32>| Tensor::new(keys, device)?.unsqueeze(1);
+    let column = |keys: Vec<u32>| upload(&keys, device)?.unsqueeze(1);
     let first = column(queries.clone().map(|query| visibility.first_key(query) as u32).collect())?;
     let last = column(queries.clone().map(|query| query as u32).collect())?;
     let keys = Tensor::arange(0, queries.end as u32, device)?.unsqueeze(0)?;

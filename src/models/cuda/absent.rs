@@ -51,6 +51,35 @@ pub fn product(_left: &Tensor, _right: &Tensor, _is_transposed: bool, _out: DTyp
     bail!("{ABSENT}")
 }
 
+/// The values as a tensor `[values]`.
+///
+/// # Errors
+/// Never for the CPU.
+pub fn upload(values: &[u32], device: &Device) -> Result<Tensor> {
+    Tensor::new(values, device)
+}
+
+/// Numbers on their way from a GPU.
+pub enum ReadBack {}
+
+impl ReadBack {
+    /// Always fails.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn queue(_numbers: &Tensor) -> Result<Self> {
+        bail!("{ABSENT}")
+    }
+
+    /// Cannot be called, since the type has no values.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn wait(&self) -> Result<Vec<f32>> {
+        match *self {}
+    }
+}
+
 /// The attention kernel for heads of one size and elements of one type.
 pub enum FlashAttention {}
 

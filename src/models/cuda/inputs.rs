@@ -1,5 +1,6 @@
 //! The arguments of GPU kernels.
 
+use super::upload;
 use crate::models::batch::PackedBatch;
 use candle_core::{Device, Error, Result, Tensor};
 use std::ops::Range;
@@ -49,7 +50,7 @@ impl ScanPlaces {
     /// If the device fails.
     pub fn new(batch: &PackedBatch, device: &Device) -> Result<Self> {
         let on_device =
-            |places: Vec<usize>| Tensor::new(places.into_iter().map(to_u32).collect::<Result<Vec<_>>>()?, device);
+            |places: Vec<usize>| upload(&places.into_iter().map(to_u32).collect::<Result<Vec<_>>>()?, device);
         let bounds = batch.sequences.iter().flat_map(|s| [s.start, s.end]).collect();
         Ok(Self { bounds: on_device(bounds)?.reshape(((), 2))?, positions: on_device(batch.positions())? })
     }
@@ -73,7 +74,7 @@ impl QueryBlocks {
     pub fn new(sequences: &[Range<usize>], queries: usize, device: &Device) -> Result<Self> {
         let blocks = query_blocks(sequences, queries).into_iter().flatten().map(to_u32).collect::<Result<Vec<_>>>()?;
         let tokens = sequences.iter().map(Range::len).sum();
-        Ok(Self { blocks: Tensor::new(blocks, device)?.reshape(((), 3))?, tokens })
+        Ok(Self { blocks: upload(&blocks, device)?.reshape(((), 3))?, tokens })
     }
 }
 

@@ -37,9 +37,13 @@ mod row_statistics;
 mod scan;
 #[cfg(feature = "cuda")]
 mod tensor;
+#[cfg(feature = "cuda")]
+mod transfer;
 
 #[cfg(not(feature = "cuda"))]
-pub use absent::{FlashAttention, RowStatistics, Scans, device_name, has_kernels, open, product, trim_memory};
+pub use absent::{
+    FlashAttention, ReadBack, RowStatistics, Scans, device_name, has_kernels, open, product, trim_memory, upload,
+};
 #[cfg(feature = "cuda")]
 pub use blas::ProductShape;
 pub use fault::GpuFault;
@@ -56,4 +60,5 @@ pub use {
     rotation::rotate,
     row_statistics::RowStatistics,
     scan::Scans,
+    transfer::{ReadBack, upload},
 };

@@ -5,18 +5,24 @@ use super::head::Head;
 use super::partial::{Partial, join_tiles};
 use super::tensor::tiles;
 use crate::models::cuda::program::ROW_NUMBERS;
-use crate::models::cuda::{self, LogitRows, RowStatistics};
+use crate::models::cuda::{self, LogitRows, ReadBack, RowStatistics};
+use crate::models::pending::Pending;
 use crate::token_stats::TokenStats;
 use candle_core::{DType, Result, Tensor, bail};
 use std::ops::Range;
 
-pub fn logit_stats(kernel: &RowStatistics, hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Vec<TokenStats>> {
+pub fn logit_stats(
+    kernel: &RowStatistics,
+    hidden: &Tensor,
+    head: &Head,
+    targets: &[u32],
+) -> Result<Pending<Vec<TokenStats>>> {
     if targets.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Pending::Ready(Vec::new()));
     }
     let weight = head.weight.tensor()?;
     let bias = head.bias.as_ref().map(|bias| bias.to_dtype(DType::F32)).transpose()?;
-    let on_device = Tensor::new(targets, hidden.device())?;
+    let on_device = cuda::upload(targets, hidden.device())?;
     let queue = |entries: &Range<usize>| {
         let part = |t: &Tensor| t.narrow(0, entries.start, entries.len());
         let product = cuda::product(hidden, &part(weight)?, true, DType::F32)?;
@@ -26,8 +32,14 @@ pub fn logit_stats(kernel: &RowStatistics, hidden: &Tensor, head: &Head, targets
     };
     let tiles: Vec<Range<usize>> = tiles(targets.len(), weight.dim(0)?).collect();
     let reduced: Vec<Tensor> = tiles.iter().map(queue).collect::<Result<_>>()?;
-    // One transfer of all results, which waits for everything that was queued.
-    let numbers: Vec<f32> = Tensor::cat(&reduced, 0)?.flatten_all()?.to_vec1()?;
+    // One transfer of all results.
+    let reduced = ReadBack::queue(&Tensor::cat(&reduced, 0)?)?;
+    let targets = targets.to_vec();
+    Ok(Pending::queued(move || Ok(joined(&reduced.wait()?, &tiles, &targets)?)))
+}
+
+/// The statistics from the results of all tiles, one tile after another.
+fn joined(numbers: &[f32], tiles: &[Range<usize>], targets: &[u32]) -> Result<Vec<TokenStats>> {
     let (rows, rest) = numbers.as_chunks::<ROW_NUMBERS>();
     if rows.len() != tiles.len() * targets.len() || !rest.is_empty() {
         bail!("the row statistics kernel returned {} numbers for {} rows", numbers.len(), targets.len())

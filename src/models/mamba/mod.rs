@@ -21,10 +21,11 @@ use super::batch::{PackedBatch, similar_lengths};
 use super::cuda::Scans;
 use super::error::ModelError;
 use super::logit_stats::{Head, scored_stats};
-use super::model::CausalLm;
+use super::lora::LoadedAdapter;
+use super::model::{BatchStats, CausalLm};
 use super::ops::{Form, Weight};
+use super::pending::Pending;
 use super::source::{TensorSource, embedding};
-use crate::token_stats::TokenStats;
 use candle_core::{Device, Tensor};
 use layer::MambaLayer;
 use plan::MixerPlan;
@@ -80,14 +81,17 @@ impl Mamba {
 }
 
 impl Mamba {
-    fn run(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+    fn run(&self, sequences: &[&[u32]]) -> Result<Pending<BatchStats>, ModelError> {
         let batch = PackedBatch::new(sequences);
         scored_stats(&batch, &self.head, &self.device, |batch| self.hidden(batch))
     }
 }
 
 impl CausalLm for Mamba {
-    fn token_stats(&self, sequences: &[&[u32]]) -> Result<Vec<Vec<TokenStats>>, ModelError> {
+    fn begin(&self, sequences: &[&[u32]], adapter: Option<&LoadedAdapter>) -> Result<Pending<BatchStats>, ModelError> {
+        if adapter.is_some() {
+            return Err(ModelError::takes_no_adapters());
+        }
         if self.form.is_fused() || self.scans.is_some() {
             return self.run(sequences);
         }
@@ -95,10 +99,10 @@ impl CausalLm for Mamba {
         let mut stats = vec![Vec::new(); sequences.len()];
         for places in similar_lengths(sequences.iter().map(|sequence| sequence.len())) {
             let group: Vec<&[u32]> = places.iter().map(|&place| sequences[place]).collect();
-            for (place, sequence_stats) in places.into_iter().zip(self.run(&group)?) {
+            for (place, sequence_stats) in places.into_iter().zip(self.run(&group)?.wait()?) {
                 stats[place] = sequence_stats;
             }
         }
-        Ok(stats)
+        Ok(Pending::Ready(stats))
     }
 }

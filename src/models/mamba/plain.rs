@@ -3,6 +3,7 @@
 
 use super::steps::{Columns, Conv, RmsNorm, Scan, ScanColumns};
 use crate::models::batch::PackedBatch;
+use crate::models::cuda::upload;
 use crate::models::kernels::scan::TimeStep;
 use crate::models::kernels::sigmoid::LN_1P_TERMS;
 use candle_core::{D, Device, Result, Tensor};
@@ -28,7 +29,7 @@ impl Padding {
                 rows.push((i * longest + t) as u32);
             }
         }
-        let (places, rows) = (Tensor::new(places, device)?, Tensor::new(rows, device)?);
+        let (places, rows) = (upload(&places, device)?, upload(&rows, device)?);
         Ok(Self { sequences, longest, places, rows })
     }
 

@@ -1,6 +1,7 @@
 //! The rotation of queries and keys in place, after the bias of their product.
 
 use super::elements::{elements_mut, with_slice};
+use crate::models::cuda::upload;
 use crate::models::kernels::attention::AttentionShape;
 use crate::models::rotary::RotaryRows;
 use candle_core::{CpuStorage, Device, InplaceOp1, Layout, Result, Tensor, bail};
@@ -34,7 +35,7 @@ impl Rotation {
         let places: Vec<u32> = positions.iter().map(|&position| position as u32).collect();
         let count = positions.iter().max().map_or(0, |last| last + 1);
         let tables = rows.as_ref().map(|rows| rows.tensors(count, device)).transpose()?;
-        Ok(Self { shape, positions, rows, places: Tensor::new(places, device)?, tables })
+        Ok(Self { shape, positions, rows, places: upload(&places, device)?, tables })
     }
 
     /// Adds `bias` `[qkv_width]` to qkv `[tokens, qkv_width]` and rotates its queries and keys, in place.

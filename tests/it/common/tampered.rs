@@ -5,11 +5,11 @@ use pdr_audit::config::{Dtype, Settings};
 use pdr_audit::engine::{DeviceSlot, Engine, EngineOptions};
 use pdr_audit::hub::HubError;
 use pdr_audit::models::device::ComputeDevice;
-use pdr_audit::models::{CausalLm, LoadedModel, ModelError};
+use pdr_audit::models::lora::LoadedAdapter;
+use pdr_audit::models::{BatchStats, CausalLm, LoadedModel, ModelError, Pending};
 use pdr_audit::pool::{Declaration, Loader, Model, Opener, Origin, Pool};
 use pdr_audit::scorer::{Scorer, Workers};
 use pdr_audit::telemetry::MetricsExporter;
-use pdr_audit::token_stats::TokenStats;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -21,11 +21,8 @@ pub const MARK: &str = "%";
 /// must not have later requests refused.
 const BATCH_TOKENS: usize = 8_192;
 
-/// What a forward pass gives.
-pub type BatchStats = Result<Vec<Vec<TokenStats>>, ModelError>;
-
 /// What a model does with a batch.
-pub type Behaviour = Arc<dyn Fn(&Batch) -> BatchStats + Send + Sync>;
+pub type Behaviour = Arc<dyn Fn(&Batch) -> Result<BatchStats, ModelError> + Send + Sync>;
 
 /// A batch on its way to the model.
 pub struct Batch<'a> {
@@ -46,7 +43,7 @@ impl Batch<'_> {
     }
 
     /// What the model says of it.
-    pub fn run(&self) -> BatchStats {
+    pub fn run(&self) -> Result<BatchStats, ModelError> {
         self.model.token_stats(self.sequences)
     }
 }
@@ -58,8 +55,8 @@ struct Tampered {
 }
 
 impl CausalLm for Tampered {
-    fn token_stats(&self, sequences: &[&[u32]]) -> BatchStats {
-        (self.behaviour)(&Batch { sequences, model: &*self.model, mark: self.mark })
+    fn begin(&self, sequences: &[&[u32]], _: Option<&LoadedAdapter>) -> Result<Pending<BatchStats>, ModelError> {
+        (self.behaviour)(&Batch { sequences, model: &*self.model, mark: self.mark }).map(Pending::Ready)
     }
 }
 

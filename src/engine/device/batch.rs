@@ -1,0 +1,142 @@
+//! How a batch is run: begun, left to the device while the next one is prepared, and finished; in as many parts as its
+//! failures ask for.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::forward::finish;
+use super::in_flight::InFlightBatch;
+use super::resident::ResidentModel;
+use super::thread::Device;
+use crate::engine::error::EngineError;
+use crate::engine::failure::Failure;
+use crate::engine::queue::{QueuedPass, halve};
+use crate::engine::request::Answer;
+use crate::engine::shared::Shared;
+use crate::pool::base_id;
+
+impl Device<'_> {
+    /// Begins a batch, and finishes the one before it meanwhile. Where the device has the answers at once, the batch is
+    /// finished as well.
+    pub(super) fn serve(&mut self, model: &Arc<str>, batch: Vec<QueuedPass>) -> ControlFlow<()> {
+        let started = Instant::now();
+        for pass in &batch {
+            pass.begin(started, &self.shared.metrics);
+        }
+        self.serve_parts(model, vec![batch])
+    }
+
+    /// Runs the parts of a batch, the last one first.
+    fn serve_parts(&mut self, model: &Arc<str>, mut parts: Vec<Vec<QueuedPass>>) -> ControlFlow<()> {
+        while let Some(part) = parts.pop() {
+            let passes = wanted(part, self.shared);
+            if passes.is_empty() {
+                continue;
+            }
+            let since = Instant::now();
+            self.shared.facts().devices[self.seat.device].busy_since.get_or_insert(since);
+            let begun = self.resident(model).and_then(|resident| resident.begin(&passes));
+            match begun {
+                Ok(answers) => {
+                    let batch = InFlightBatch { model: Arc::clone(model), passes, answers, since };
+                    if let Some(before) = self.in_flight.replace(batch) {
+                        self.finish(before)?;
+                    }
+                    if let Some(done) = self.in_flight.take_if(|batch| batch.answers.is_ready()) {
+                        self.finish(done)?;
+                    }
+                }
+                Err(failure) => parts.extend(self.end(model, passes, Err(failure), since)?),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Waits for the answers of a batch and hands them out. What failed is run again in parts.
+    pub(super) fn finish(&mut self, batch: InFlightBatch) -> ControlFlow<()> {
+        let InFlightBatch { model, passes, answers, since } = batch;
+        let result = finish(answers);
+        let parts = self.end(&model, passes, result, since)?;
+        self.serve_parts(&model, parts)
+    }
+
+    /// Notes how a forward pass ended and tells those who wait for it. Gives the parts in which it is to be run again: a
+    /// smaller one may fit, and another client's sequence may be what fails.
+    fn end(
+        &mut self,
+        model: &Arc<str>,
+        passes: Vec<QueuedPass>,
+        result: Result<Vec<Answer>, Failure>,
+        since: Instant,
+    ) -> ControlFlow<(), Vec<Vec<QueuedPass>>> {
+        self.note(model, &passes, &result, since);
+        match result {
+            Ok(answers) => answer(passes, answers, self.shared),
+            Err(Failure::DeviceLost(reason)) => {
+                self.shared.lose_device(self.seat.device, &reason);
+                return ControlFlow::Break(());
+            }
+            Err(failure) if passes.len() > 1 => {
+                if let (Failure::OutOfMemory(_), Ok(resident)) = (&failure, self.resident(model)) {
+                    resident.record().metrics.halvings.increment(1);
+                }
+                let (first, second) = halve(passes, QueuedPass::tokens);
+                return ControlFlow::Continue(vec![second, first]);
+            }
+            Err(failure) => {
+                for pass in passes {
+                    pass.fail(EngineError::ModelFailed(failure.reason().to_owned()));
+                }
+            }
+        }
+        ControlFlow::Continue(Vec::new())
+    }
+
+    fn note(&mut self, model: &str, passes: &[QueuedPass], result: &Result<Vec<Answer>, Failure>, since: Instant) {
+        let (now, device) = (Instant::now(), self.seat.device);
+        if let Ok(resident) = self.resident(model) {
+            resident.note(passes, result, now, now.saturating_duration_since(since));
+            resident.show_budget(device);
+        }
+        // The device comes to the next one now.
+        if let Some(next) = &mut self.in_flight {
+            next.since = now;
+        }
+        let mut facts = self.shared.facts();
+        facts.devices[device].busy_since = self.in_flight.as_ref().map(|next| next.since);
+        match result {
+            Ok(_) => facts.last_ok = Some(now),
+            Err(failure) => facts.last_error = Some((now, failure.reason().to_owned())),
+        }
+    }
+
+    /// A model that the device holds.
+    fn resident(&mut self, model: &str) -> Result<&mut ResidentModel, Failure> {
+        self.residents.models.get_mut(base_id(model)).ok_or_else(|| {
+            tracing::error!(model, "internal error: a batch came for a model that the device does not hold");
+            Failure::Failed("internal error: the device does not hold it".to_owned())
+        })
+    }
+}
+
+/// The passes that somebody still waits for; the others end here.
+fn wanted(part: Vec<QueuedPass>, shared: &Shared) -> Vec<QueuedPass> {
+    let now = Instant::now();
+    let (wanted, unwanted): (Vec<_>, Vec<_>) = part.into_iter().partition(|pass| pass.is_wanted(now));
+    for pass in unwanted {
+        pass.discard(now, &shared.metrics);
+    }
+    wanted
+}
+
+/// Hands out answers, and remembers them.
+fn answer(passes: Vec<QueuedPass>, answers: Vec<Answer>, shared: &Shared) {
+    for (pass, answer) in passes.into_iter().zip(answers) {
+        if let (Some(ids), Answer::Stats(stats)) = (pass.input().sequence(), &answer) {
+            shared.cache.insert(pass.cache_key(), ids, stats);
+        }
+        pass.answer(answer);
+    }
+    shared.metrics.cache_bytes.set(shared.cache.bytes() as f64);
+}
