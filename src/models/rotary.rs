@@ -75,6 +75,7 @@ pub struct RotaryTable {
 /// Cosines and sines of the first positions.
 #[derive(Default)]
 pub struct RotaryRows {
+    positions: usize,
     half: usize,
     /// `[positions, half]`
     cos: Vec<f32>,
@@ -92,7 +93,7 @@ impl RotaryTable {
     /// A table with at least the first `positions` rows.
     pub fn rows(&self, positions: usize) -> Arc<RotaryRows> {
         let known = Arc::clone(&self.rows.read().unwrap_or_else(PoisonError::into_inner));
-        if known.positions() >= positions {
+        if known.positions >= positions {
             return known;
         }
         let rows = Arc::new(RotaryRows::new(&self.frequencies, positions.next_power_of_two()));
@@ -106,11 +107,7 @@ impl RotaryRows {
     fn new(frequencies: &[f32], positions: usize) -> Self {
         let angles = (0..positions).flat_map(|p| frequencies.iter().map(move |f| f64::from(p as f32 * f)));
         let (sin, cos) = angles.map(|a| (a.sin() as f32, a.cos() as f32)).unzip();
-        Self { half: frequencies.len(), cos, sin, on_device: OnceLock::new() }
-    }
-
-    fn positions(&self) -> usize {
-        self.cos.len().checked_div(self.half).unwrap_or(0)
+        Self { positions, half: frequencies.len(), cos, sin, on_device: OnceLock::new() }
     }
 
     /// Rotates one head's row in place.
@@ -138,7 +135,7 @@ impl RotaryRows {
         let tables = match self.on_device.get().filter(|[cos, _]| cos.device().same_device(device)) {
             Some(tables) => tables.clone(),
             None => {
-                let table = |values: &[f32]| Tensor::from_slice(values, (self.positions(), 1, self.half), device);
+                let table = |values: &[f32]| Tensor::from_slice(values, (self.positions, 1, self.half), device);
                 let tables = [table(&self.cos)?, table(&self.sin)?];
                 self.on_device.get_or_init(|| tables.clone());
                 tables
