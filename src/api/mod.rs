@@ -62,6 +62,8 @@ mod score_calibration;
 mod score_request;
 mod security;
 mod stages;
+mod token_stats;
+mod token_stats_file;
 mod trace_context;
 mod trial_request;
 mod trial_texts;
@@ -231,6 +233,7 @@ pub fn document() -> OpenApi {
 fn routes() -> OpenApiRouter<RouterState> {
     OpenApiRouter::with_openapi(frame())
         .routes(routes!(score::score))
+        .routes(routes!(token_stats::token_stats))
         .routes(routes!(audits::submit, audits::list))
         .routes(routes!(audits::get, audits::delete))
         .routes(routes!(audits::scores))

@@ -42,6 +42,9 @@ macro_rules! problems {
 problems! {
     /// Of scoring.
     ScoreProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
+    /// Of statistics of token ids.
+    TokenStatsProblems =
+        BODY.into_iter().chain([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
     /// Of uploading a dataset.
     DatasetProblems = BODY.into_iter().chain([Kind::Unavailable]);
     /// Of submitting an audit.

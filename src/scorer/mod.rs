@@ -18,6 +18,7 @@ mod text;
 mod text_error;
 mod token_counts;
 mod token_sequences;
+mod token_stats;
 mod windows;
 mod workers;
 
@@ -29,6 +30,7 @@ pub use result::{TextResult, TokenDetail, Usage};
 pub use text::Input;
 pub use text_error::TextError;
 pub use token_counts::{Counts, CountsError, CountsFault, CountsFile, FORMAT, load_token_counts};
+pub use token_stats::SequenceStats;
 pub use workers::Workers;
 
 use crate::engine::{Caller, Engine, EngineError, Refusal, Stats};
@@ -38,8 +40,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// The most bytes of JSON, by estimate, that one answer may take.
-const MAX_ANSWER_BYTES: usize = 128 << 20;
+/// The most bytes, by estimate, that one answer may take.
+pub const MAX_ANSWER_BYTES: usize = 128 << 20;
 
 /// The most text of audits and files that is under way at once, in KiB.
 const MOST_BATCH_KIB: u32 = 16 << 10;

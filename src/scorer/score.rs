@@ -148,7 +148,7 @@ impl Scorer {
     }
 
     /// Runs the requests of all models, and adds what they cost. What one model refuses is taken back from the others.
-    async fn run(
+    pub(super) async fn run(
         &self,
         requests: Vec<Request>,
         class: Class,

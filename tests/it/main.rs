@@ -55,5 +55,6 @@ mod score;
 #[cfg(unix)]
 mod store_faults;
 mod structure;
+mod token_stats;
 mod trials;
 mod verdict;
