@@ -3,8 +3,9 @@ import json, os, pathlib, socket, subprocess, tempfile, time, urllib.error, urll
 
 
 class Service:
-    def __init__(self, program, config):
-        """`config` is the text of the settings; relative paths in them are relative to a temporary directory."""
+    def __init__(self, program, config, before=()):
+        """`config` is the text of the settings; relative paths in them are relative to a temporary directory. `before` stands before the program
+        on the command line."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -12,7 +13,7 @@ class Service:
         settings = pathlib.Path(self.directory.name) / "config.toml"
         settings.write_text(config)
         self.started = time.monotonic()
-        command = [program, "--config", settings, "serve", "--port", self.port]
+        command = [*before, program, "--config", settings, "serve", "--port", self.port]
         # All starts are alike: none calibrates batch budgets, or uses those of another.
         environment = os.environ | {"PDR_AUDIT__ENGINE__CALIBRATE": "false"}
         self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.DEVNULL, env=environment)

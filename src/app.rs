@@ -1,67 +1,36 @@
 //! Wiring: settings to a running service, and its end in order.
 
 mod budgets;
+mod devices;
 mod ending;
 mod entry_control;
 mod service_jobs;
 
 use crate::api;
-use crate::config::{self, AdapterSettings, LoadPolicy, Settings};
-use crate::engine::{DeviceSlot, DiskCache, Engine, EngineError, EngineOptions, SpeedCalibration};
+use crate::config::{self, AdapterSettings, Settings};
+use crate::engine::{DiskCache, Engine, EngineError, EngineOptions};
 use crate::hub::{Hub, HubError};
-use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
 use crate::models::files::ModelFiles;
 use crate::models::kernels::packed::Products;
 use crate::models::kernels::simd;
-use crate::pool::{AdapterDeclaration, AdapterSource, Declaration, Model, Opener, Origin, Pool};
+use crate::pool::{AdapterDeclaration, AdapterSource, Model, Opener, Origin, Pool};
 use crate::scorer::{Scorer, Workers, load_token_counts};
 use crate::server::{ConnectionLimits, Listener, Tls, connection_limit};
 use crate::store::Store;
 use crate::telemetry::MetricsExporter;
 use anyhow::{Context, Result, bail};
-use budgets::BudgetFiles;
+use devices::{DeclaredModels, ServerSlot, declare, device_slot, queue_tokens};
 use ending::{Ending, impatience};
 pub use entry_control::EntryControl;
 pub use service_jobs::ServiceJobs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Token budgets where the settings say `auto`.
-struct Budgets {
-    /// Of a batch, where none is measured.
-    batch: usize,
-    /// Of a batch, those that are tried.
-    ladder: &'static [usize],
-    /// How long they are tried.
-    time: Duration,
-    /// Of the queue.
-    queue: usize,
-}
-
-const CPU_BUDGETS: Budgets = Budgets {
-    batch: 2_048,
-    // With fewer tokens than the first, reading the weights takes a part of a pass that counts, on any machine.
-    ladder: &[512, 1_024, 2_048, 4_096, 8_192],
-    time: Duration::from_secs(1),
-    queue: 1 << 20,
-};
-
-const GPU_BUDGETS: Budgets = Budgets {
-    batch: 16_384,
-    ladder: &[2_048, 4_096, 8_192, 16_384, 32_768, 65_536],
-    // The first pass takes the kernels to the device.
-    time: Duration::from_secs(5),
-    queue: 1 << 23,
-};
-
 /// Connections to the address of the metrics, at once.
 const METRICS_CONNECTIONS: usize = 64;
-
-/// The part of a device's memory that the models may take where the settings say `auto`.
-const MEMORY_SHARE: f64 = 0.8;
 
 /// One part in this many of the cache is for what is known of texts, the others for statistics, which take more room: 32
 /// bytes a token and its id, against an id and two offsets.
@@ -86,22 +55,19 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Opt
     simd::choose(settings.engine.simd).context("`engine.simd`")?;
     Products::choose(settings.engine.products);
     let token_counts = load_token_counts(&settings.token_counts)?;
-    let (mut devices, declared) = declare(settings)?;
-    for device in &mut devices {
-        let share = (device.memory as f64 * MEMORY_SHARE) as u64;
-        device.memory = settings.engine.memory.map_or(share, |memory| memory.as_u64());
-    }
+    let DeclaredModels { devices, servers, models } = declare(settings)?;
     let engine = EngineOptions {
-        max_queue_tokens: settings.engine.max_queue_tokens.unwrap_or_else(|| queue_tokens(&devices)),
+        max_queue_tokens: settings.engine.max_queue_tokens.unwrap_or_else(|| queue_tokens(&devices, &servers)),
         cache_bytes: settings.engine.cache.as_u64() / TEXTS_OF_CACHE * (TEXTS_OF_CACHE - 1),
         disk_cache: settings.engine.disk_cache.clone().map(|directory| {
             let limit = settings.engine.disk_cache_limit.as_u64();
             DiskCache { directory, limit }
         }),
     };
-    let device_slots: Vec<_> = devices.iter().map(|device| device_slot(settings, device, budgets.as_deref())).collect();
-    let pool = Pool::new(devices.len(), settings.default_model().map(str::to_owned), opener(devices.into(), hub));
-    for declaration in declared {
+    let of_devices = devices.iter().map(|device| device_slot(settings, device, budgets.as_deref()));
+    let slots: Vec<_> = of_devices.chain(servers.iter().map(ServerSlot::device_slot)).collect();
+    let pool = Pool::new(slots.len(), settings.default_model().map(str::to_owned), opener(devices.into(), hub));
+    for declaration in models {
         let id = declaration.id.clone();
         pool.add(declaration)?;
         for AdapterSettings { name, source } in settings.adapters_of(&id).cloned() {
@@ -111,18 +77,21 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Opt
             )?;
         }
     }
-    let engine = Engine::start(pool, device_slots, engine)?;
+    let engine = Engine::start(pool, slots, engine)?;
     let workers = Workers::new(settings.engine.threads)?;
     let of_texts = settings.engine.cache.as_u64() / TEXTS_OF_CACHE;
     let scorer = Scorer::new(engine, token_counts, workers, of_texts, settings.limits.text.as_u64());
     Ok(scorer.sharing_cache(settings.auth.share_cache))
 }
 
-/// How the files of models are opened: those of the Hub are fetched first, if its settings can be used.
+/// How models are opened: files of the Hub are fetched first, if its settings can be used, and servers elsewhere are asked.
 fn opener(devices: Arc<[ComputeDevice]>, hub: Result<Hub, HubError>) -> Opener {
-    Arc::new(move |declaration, previous, progress| {
-        let located = declaration.origin.locate(hub.as_ref(), progress)?;
-        Model::open(declaration, located, &devices, previous)
+    Arc::new(move |declaration, previous, progress| match &declaration.origin {
+        Origin::Served(served) => {
+            let tokenizer = served.locate_tokenizer(hub.as_ref(), progress)?;
+            Model::open_served(declaration, &served.source, tokenizer, previous)
+        }
+        origin => Model::open(declaration, origin.locate(hub.as_ref(), progress)?, &devices, previous),
     })
 }
 
@@ -135,98 +104,6 @@ pub fn hub() -> Result<Hub, HubError> {
 /// The directory in which this user's programs remember measured token budgets: `XDG_CACHE_HOME` or `HOME` say where.
 pub fn budget_directory() -> Option<PathBuf> {
     budgets::directory(|name| std::env::var(name).ok())
-}
-
-/// The devices that are in use, and the models with their places on them.
-fn declare(settings: &Settings) -> Result<(Vec<ComputeDevice>, Vec<Declaration>)> {
-    let mut devices = Vec::new();
-    let main = place(&mut devices, settings.engine.device)?;
-    let mut declared = Vec::new();
-    if settings.models.is_empty() {
-        let demo = |id: &str, files, reference: Option<&str>| Declaration {
-            id: id.to_owned(),
-            origin: Origin::Files(files),
-            dtype: settings.engine.dtype,
-            reference: reference.map(str::to_owned),
-            eager: true,
-            pinned: false,
-            devices: vec![main],
-        };
-        declared.push(demo(config::DEMO, DEMO, Some(config::DEMO_REFERENCE)));
-        declared.push(demo(config::DEMO_REFERENCE, DEMO_REFERENCE, None));
-    }
-    for model in &settings.models {
-        let mut places = Vec::new();
-        for &device in &model.device {
-            let index = match device {
-                config::DeviceChoice::Auto => main,
-                device => place(&mut devices, device).with_context(|| format!("model `{}`", model.id))?,
-            };
-            if !places.contains(&index) {
-                places.push(index);
-            }
-        }
-        if places.iter().any(|&index| devices[index].device.is_cpu()) && places.len() > 1 {
-            bail!("model `{}`: replicas on the CPU and on a GPU would not give the same scores", model.id);
-        }
-        declared.push(Declaration {
-            id: model.id.clone(),
-            origin: Origin::configured(model),
-            dtype: if model.dtype == config::Dtype::Auto { settings.engine.dtype } else { model.dtype },
-            reference: model.reference.clone(),
-            eager: model.load == LoadPolicy::Eager,
-            pinned: model.pinned,
-            devices: places,
-        });
-    }
-    let devices = devices.into_iter().map(|device| device.with_threads(settings.engine.threads));
-    Ok((devices.collect(), declared))
-}
-
-/// The index of a device among those in use; opened now if it is not there yet.
-fn place(devices: &mut Vec<ComputeDevice>, wanted: config::DeviceChoice) -> Result<usize> {
-    let name = match wanted {
-        config::DeviceChoice::Auto => None,
-        config::DeviceChoice::Cpu => Some("cpu".to_owned()),
-        config::DeviceChoice::Cuda(index) => Some(format!("cuda:{index}")),
-    };
-    if let Some(index) = devices.iter().position(|known| Some(&known.name) == name.as_ref()) {
-        return Ok(index);
-    }
-    devices.push(ComputeDevice::open(wanted)?);
-    Ok(devices.len() - 1)
-}
-
-fn device_slot(settings: &Settings, device: &ComputeDevice, directory: Option<&Path>) -> DeviceSlot {
-    let config::EngineSettings { max_batch_tokens, calibrate, .. } = settings.engine;
-    let budgets = budgets(device);
-    let calibrated = calibrate && max_batch_tokens.is_none();
-    let trimmed = device.clone();
-    DeviceSlot {
-        name: device.name.clone(),
-        memory: device.memory,
-        max_batch_tokens: max_batch_tokens.unwrap_or(budgets.batch),
-        calibration: calibrated.then(|| SpeedCalibration {
-            ladder: budgets.ladder.into(),
-            time: budgets.time,
-            known: Box::new(BudgetFiles {
-                directory: directory.map(Path::to_owned),
-                device: device.name.clone(),
-                hardware: device.hardware(),
-                threads: device.threads,
-            }),
-        }),
-        threads: device.threads,
-        trim: Box::new(move || trimmed.trim()),
-    }
-}
-
-fn queue_tokens(devices: &[ComputeDevice]) -> usize {
-    devices.iter().map(|device| budgets(device).queue).sum()
-}
-
-fn budgets(device: &ComputeDevice) -> &'static Budgets {
-    if device.device.is_cpu() { &CPU_BUDGETS } else { &GPU_BUDGETS }
 }
 
 /// Serves until a signal ends it or the device is lost.

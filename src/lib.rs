@@ -21,6 +21,8 @@ pub mod server;
 pub mod statistics;
 pub mod tokenizer;
 
+pub mod served;
+
 pub mod pool;
 
 pub mod engine;

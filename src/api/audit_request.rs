@@ -10,7 +10,7 @@ use crate::audits::{
 };
 use crate::datasets::{Sample, SubmittedSamples};
 use crate::jobs::JobError;
-use crate::methods::{MethodRequest, default_methods};
+use crate::methods::{MethodRequest, possible_default_methods};
 use crate::scorer::Overflow;
 use crate::statistics::Bootstrap;
 use crate::store::DatasetRow;
@@ -119,7 +119,10 @@ impl AuditBody {
             decisions: check::shaped("/decisions", self.decisions, &mut faults).map(|Object(decisions)| decisions),
         };
         let methods = match self.methods {
-            None => with_default_primary(default_methods(), options.control_model(&scope, facts).as_deref()).into(),
+            None => {
+                with_default_primary(possible_default_methods(&scope), options.control_model(&scope, facts).as_deref())
+                    .into()
+            }
             methods => check::methods(methods, &scope, &mut faults),
         };
         if let SubmittedSamples::Inline(samples) = &samples {

@@ -3,7 +3,8 @@
 use super::ApiState;
 use super::problem::{PointedFault, Problem};
 use crate::methods::{
-    LabelledMethod, MAX_METHODS, MethodRequest, Scope, TextAndNeighbors, default_methods, faults_of_texts, resolve,
+    LabelledMethod, MAX_METHODS, MethodRequest, Scope, TextAndNeighbors, faults_of_texts, possible_default_methods,
+    resolve,
 };
 use crate::pool::{Declaration, FindError};
 use crate::wire::{BoundedList, Shaped};
@@ -91,7 +92,7 @@ pub fn job_name(name: Option<Shaped<String>>, faults: &mut RequestFaults) -> Opt
 /// The methods of a request, or the default ones.
 pub fn methods(requested: Option<MethodRequests>, scope: &Scope, faults: &mut RequestFaults) -> Arc<[LabelledMethod]> {
     if requested.is_none() {
-        return default_methods().into();
+        return possible_default_methods(scope).into();
     }
     // Where the list itself is none, its fault is noted and there is nothing to resolve.
     let Some(BoundedList(requested)) = shaped("/methods", requested, faults) else { return Arc::new([]) };

@@ -8,6 +8,7 @@ use crate::config::{ID_RULE, is_id};
 use crate::datasets::Sample;
 use crate::finetunes::{DEFAULT_SEED, FinetuneRequest, NewFinetune, tuning_texts_fault};
 use crate::jobs::JobError;
+use crate::models::ModelError;
 use crate::models::tuning::{LoraSettings, OptimizerSettings};
 use crate::store::DatasetRow;
 use crate::wire::{Object, Shaped};
@@ -71,6 +72,9 @@ impl FinetuneBody {
         let optimizer = settings.map(|Object(optimizer)| optimizer).unwrap_or_default();
         let seed = check::shaped("/seed", self.seed, &mut faults).unwrap_or(DEFAULT_SEED);
         let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
+        if let Some(model) = model.as_ref().filter(|model| !model.origin.gives_weights()) {
+            faults.push("/model", format!("model `{}`: {}", model.id, ModelError::NoWeights));
+        }
         let model = model.map(|model| model.id.clone());
         if let Some(model) = model.as_ref().filter(|model| model.contains(':')) {
             faults.push("/model", format!("`{model}` is tuned itself; name the model without its adapter"));

@@ -4,6 +4,7 @@ use crate::engine::DeviceStatus;
 use crate::hub::DownloadProgress;
 use crate::models::precision::Rounding;
 use crate::pool::{AdapterStatus, Model, ModelInfo, ModelState, ModelStatus, Origin, adapted_id};
+use crate::served::BackendInfo;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -25,6 +26,9 @@ pub struct DeviceEntry {
     memory_budget_bytes: u64,
     /// The weights on it.
     memory_used_bytes: u64,
+    /// Why it does not answer, where it does not: a server of a model that is served elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unavailable: Option<String>,
 }
 
 /// One model. What its files say is null until they are open.
@@ -45,10 +49,11 @@ pub struct ModelEntry {
     load: LoadName,
     /// Whether it stays in memory when others need room: eager models and those that the configuration pins.
     pinned: bool,
-    /// The directory or repository that its files come from; null where they are part of the program.
+    /// The directory or repository that its files come from, or the name that it is served under elsewhere; null where they are
+    /// part of the program.
     #[schema(examples("EleutherAI/pythia-160m"))]
     source: Option<String>,
-    /// The branch, tag or commit that the configuration asks for.
+    /// The branch, tag or commit that the configuration asks for, of the tokenizer where the model is served elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
     /// The devices that hold it now.
@@ -143,6 +148,9 @@ pub struct OpenedEntry {
     /// The commit of a model from the Hub.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
+    /// What runs it, where it is served elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backend: Option<BackendInfo>,
 }
 
 /// How far a download is.
@@ -194,10 +202,10 @@ impl From<&ModelState> for StateName {
 
 impl From<&Model> for OpenedEntry {
     fn from(model: &Model) -> Self {
-        let ModelInfo { digest, tokenizer_digest, dtype, rounding, device, commit, .. } = model.info.clone();
+        let ModelInfo { digest, tokenizer_digest, dtype, rounding, device, commit, backend, .. } = model.info.clone();
         Self {
             kind: Some(if model.masked { "masked" } else { "causal" }),
-            architecture: Some(model.architecture),
+            architecture: model.architecture,
             context: model.context,
             vocab_size: Some(model.vocab_size),
             dtype: Some(dtype),
@@ -207,6 +215,7 @@ impl From<&Model> for OpenedEntry {
             tokenizer_digest: Some(tokenizer_digest),
             weight_bytes: Some(model.weight_bytes),
             commit,
+            backend,
         }
     }
 }
@@ -220,7 +229,9 @@ impl From<&DownloadProgress> for Download {
 impl From<&DeviceStatus> for DeviceEntry {
     fn from(device: &DeviceStatus) -> Self {
         let (memory_budget_bytes, memory_used_bytes) = (device.memory_budget, device.memory_used);
-        Self { name: device.name.clone(), memory_budget_bytes, memory_used_bytes }
+        let (name, unavailable) =
+            (device.name.clone(), device.unavailable.as_ref().map(|silent| silent.reason.clone()));
+        Self { name, memory_budget_bytes, memory_used_bytes, unavailable }
     }
 }
 
@@ -230,6 +241,7 @@ impl ModelEntry {
         let declaration = &status.declaration;
         let (source, revision) = match &declaration.origin {
             Origin::Configured { source, revision } => (Some(source.text.clone()), revision.clone()),
+            Origin::Served(served) => (Some(served.source.name.clone()), served.revision.clone()),
             Origin::Files(_) => (None, None),
         };
         let name = |&device: &usize| devices.get(device).map(|device| device.name.clone());

@@ -222,6 +222,10 @@ impl From<&Refusal> for Problem {
             // It was opened anew while this request was under way.
             Refusal::NotOpened(_) => Self::retry_in(1, refusal.to_string()),
             Refusal::ModelFailed(reason) => Self::failed("model", reason),
+            Refusal::Unanswered(reason) => {
+                let detail = "no server of the model answers; the service's log says why";
+                Self { cause: Some(reason.clone()), ..Self::retry_in(5, detail) }
+            }
             Refusal::DeviceLost(reason) => Self::failed("device", reason),
         }
     }

@@ -58,9 +58,12 @@ pub struct TokenStatsResponse {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ServedModel {
     pub(super) model: ModelInfo,
-    /// All that its numbers depend on: the weights, the type that it computes in, the device, the instructions and the version of
+    /// All that its numbers depend on: the weights, the type that it computes in, the device, the instructions and the sources of
     /// the kernels. Models of the same identity give the same bits.
     pub(super) identity: String,
+    /// The version of this program.
+    #[schema(examples("0.1.0"))]
+    version: &'static str,
     /// The most ids of a sequence; null where there is no limit.
     context: Option<usize>,
     /// Every id below is one of its tokens.
@@ -143,7 +146,8 @@ pub async fn token_stats(
     });
     let served = ServedModel {
         model: model.info.clone(),
-        identity: model.identity.to_string(),
+        identity: identity(&model),
+        version: env!("CARGO_PKG_VERSION"),
         context: model.context,
         vocab_size: model.vocab_size,
         usage: stats.usage,
@@ -157,6 +161,11 @@ pub async fn token_stats(
     let mut response = answer::json(&state, TokenStatsResponse { served, sequences }).await?;
     response.headers_mut().insert(header::VARY, header::HeaderValue::from_static("accept"));
     Ok(response)
+}
+
+/// The identity of a model whose numbers another process takes for its own: the sources of the kernels are a part of it.
+fn identity(model: &Model) -> String {
+    format!("{} {}", model.identity, env!("NUMERICS"))
 }
 
 /// Refuses what would take too long an answer, before anything is computed.
@@ -178,8 +187,9 @@ async fn run(
     let failed = |error: ScorerError| Problem::of_scoring(Some(error), state.request_timeout);
     let model = state.scorer.pool().open(&checked.model.id, Retry::AfterPause).await;
     let model = model.map_err(|error| failed(error.into()))?;
-    if let Some(identity) = checked.identity.as_ref().filter(|identity| **identity != *model.identity) {
-        let detail = format!("model `{}` has the identity `{}`, not `{identity}`", model.id(), model.identity);
+    let actual = identity(&model);
+    if let Some(identity) = checked.identity.as_ref().filter(|identity| **identity != actual) {
+        let detail = format!("model `{}` has the identity `{actual}`, not `{identity}`", model.id());
         return Err(Problem::new(Kind::Conflict, detail));
     }
     let outside = |ids: &Arc<[u32]>| ids.iter().position(|&id| id as usize >= model.vocab_size);

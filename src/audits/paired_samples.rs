@@ -106,6 +106,7 @@ mod tests {
             rounding: None,
             device: String::new(),
             commit: None,
+            backend: None,
             adapter: None,
         };
         let rows: Vec<SampleScores> = samples.iter().map(row).collect();

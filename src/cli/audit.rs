@@ -9,7 +9,7 @@ use crate::audits::{
     split_faults, with_default_primary,
 };
 use crate::datasets::{Sample, SampleBlocks};
-use crate::methods::{Fault, LabelledMethod, Scope, default_methods, faults_of_texts};
+use crate::methods::{Fault, LabelledMethod, Scope, faults_of_texts, possible_default_methods};
 use crate::new_file::NewFile;
 use crate::samples::RecordPlace;
 use crate::scorer::Plan;
@@ -84,8 +84,9 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
         grouped: samples.iter().any(|sample| sample.group.is_some()),
     };
     let (settings, options) = args.evidence.options(args.scoring.settings(config)?)?;
-    let defaults =
-        |scope: &Scope| with_default_primary(default_methods(), options.control_model(scope, facts).as_deref());
+    let defaults = |scope: &Scope| {
+        with_default_primary(possible_default_methods(scope), options.control_model(scope, facts).as_deref())
+    };
     let (scorer, plan) = args.scoring.start(&settings, true, neighbors, defaults).await?;
     let ids = scorer.pool().ids();
     let model = scorer.pool().find(Some(&plan.model))?;

@@ -80,7 +80,7 @@ fn size(files: &[PathBuf]) -> Result<Option<u64>> {
 /// The tokenizer of a configured model, with the model's id.
 async fn tokenizer(settings: &Settings, model: Option<&str>) -> Result<(String, Tokenizer)> {
     let id = model.or(settings.default_model()).context("there is no default model; name one with --model")?;
-    let origin = Origin::from_settings(settings, id).with_context(|| format!("model `{id}` is not configured"))?;
+    let origin = Origin::from_settings(settings, id)?.with_context(|| format!("model `{id}` is not configured"))?;
     let progress = Arc::new(DownloadProgress::default());
     let opening = tokio::task::spawn_blocking({
         let progress = Arc::clone(&progress);

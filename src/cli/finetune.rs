@@ -83,7 +83,7 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     let texts = texts(&args)?;
     let id = named.first().map(String::as_str).or(settings.default_model());
     let id = id.context("there is no default model; name one with --model")?;
-    let origin = Origin::from_settings(&settings, id).with_context(|| format!("model `{id}` is not configured"))?;
+    let origin = Origin::from_settings(&settings, id)?.with_context(|| format!("model `{id}` is not configured"))?;
     let hub = app::hub();
     let files = origin.locate(hub.as_ref(), &DownloadProgress::default()).with_context(|| format!("model `{id}`"))?;
     let device = ComputeDevice::open(settings.engine.device)?;

@@ -8,7 +8,7 @@ use super::source::SampleSource;
 use super::{ScoringArgs, tally::ScoreTally, waiting};
 use crate::config::Settings;
 use crate::datasets::Sample;
-use crate::methods::default_methods;
+use crate::methods::possible_default_methods;
 use crate::samples::{BadRecord, FileRecords, FileSample, ReadError, ReadOptions, RecordPlace};
 use crate::scorer::{self, Bound, IN_FLIGHT, Plan, Scorer, ScorerError, TextError, TextResult};
 use crate::table::ResultRow;
@@ -64,7 +64,7 @@ pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
         move || source.records(&options)
     });
     let records = reading.await?.with_context(|| args.input.unreadable())?;
-    let (scorer, plan) = args.scoring.start(&settings, false, false, |_| default_methods()).await?;
+    let (scorer, plan) = args.scoring.start(&settings, false, false, possible_default_methods).await?;
     let plan = Plan { tokens: args.tokens, ..plan };
     let scored = score(args, records, &source, options, &settings.0, &scorer, &plan).await;
     super::finish(&scorer).await;

@@ -57,6 +57,17 @@ pub enum F32Products {
     Split,
 }
 
+/// What serves a model that another process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum ServedKind {
+    /// Another process of this program.
+    PdrAudit,
+    /// vLLM.
+    Vllm,
+}
+
 /// When a model is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -16,6 +16,7 @@ mod read;
 mod references;
 mod rules;
 mod sections;
+mod served;
 mod sources;
 mod store_url;
 #[cfg(test)]
@@ -23,7 +24,7 @@ mod tests;
 mod values;
 
 pub use bytesize::ByteSize;
-pub use choices::{DeviceChoice, Dtype, F32Products, LoadPolicy, LogFormat, Simd};
+pub use choices::{DeviceChoice, Dtype, F32Products, LoadPolicy, LogFormat, ServedKind, Simd};
 pub use error::{ConfigError, SettingFault};
 pub use model_flags::ModelFlags;
 pub use rules::{ID_RULE, is_id};
@@ -31,5 +32,6 @@ pub use sections::{
     AdapterSettings, AuthSettings, DEMO, DEMO_REFERENCE, EngineSettings, LimitSettings, LogSettings, ModelSettings,
     ModelSource, ServerSettings, Settings, StoreSettings, TlsSettings, TokenCountsSettings,
 };
+pub use served::ServedSettings;
 pub use sources::Overrides;
 pub use store_url::StoreUrl;

@@ -153,6 +153,7 @@ impl Settings {
         let revision = revision.map(str::to_owned);
         let directory = |path: &Path| path.canonicalize().ok().filter(|path| path.is_dir());
         let is_same = |model: &&ModelSettings| match (directory(path), directory(&model.source.path)) {
+            _ if model.served.is_some() => false,
             (Some(one), Some(other)) => one == other,
             (None, None) => model.source.text == source && branch(&model.revision) == branch(&revision),
             _ => false,

@@ -1,8 +1,9 @@
 //! What must hold between settings: ids are unique, and models named elsewhere exist.
 
+use super::choices::{DeviceChoice, Dtype};
 use super::error::SettingFault;
 use super::rules;
-use super::sections::{DEMO, DEMO_REFERENCE, Settings};
+use super::sections::{DEMO, DEMO_REFERENCE, ModelSettings, Settings};
 use std::collections::BTreeMap;
 
 /// Each key at fault with what is wrong. `faults` are those of the values alone.
@@ -15,11 +16,27 @@ pub(super) fn errors(settings: &Settings, faults: &[SettingFault]) -> Vec<(Strin
     }
     check_unique("models", settings.models.iter().map(|model| model.id.as_str()), &mut errors);
     for (index, model) in settings.models.iter().enumerate() {
+        errors.extend(served_faults(model).map(|(key, fault)| (format!("models[{index}].{key}"), fault.to_owned())));
         let names = model.adapters.iter().map(|adapter| adapter.name.as_str());
         check_unique_as("name", &format!("models[{index}].adapters"), names, &mut errors);
     }
     check_unique("token_counts", settings.token_counts.iter().map(|counts| counts.id.as_str()), &mut errors);
     errors
+}
+
+/// What does not go together in a model that is served elsewhere or, where it is not, goes with those alone.
+fn served_faults(model: &ModelSettings) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let (is_served, has_tokenizer) = (model.served.is_some(), model.tokenizer.is_some());
+    let of_the_server = "is up to the server of a model that is served elsewhere";
+    let here = "adapters run where the weights are, and the model is served elsewhere";
+    let faults = [
+        (is_served && !has_tokenizer, "tokenizer", "is needed, since the model is served elsewhere"),
+        (!is_served && has_tokenizer, "tokenizer", "goes with `served` alone; a model that runs here has its own"),
+        (is_served && model.device != [DeviceChoice::Auto], "device", of_the_server),
+        (is_served && model.dtype != Dtype::Auto, "dtype", of_the_server),
+        (is_served && !model.adapters.is_empty(), "adapters", here),
+    ];
+    faults.into_iter().filter_map(|(is_fault, key, fault)| is_fault.then_some((key, fault)))
 }
 
 /// Checks that each of a section's ids names one thing.

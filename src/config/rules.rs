@@ -82,6 +82,35 @@ pub(super) fn origin(origin: &str, (): &()) -> Result {
     expect(authority.is_some_and(is_authority), "an origin as in \"https://dashboard.example\"", origin)
 }
 
+/// Addresses of servers: at least one, and none twice.
+pub(super) fn server_urls(urls: &[String], (): &()) -> Result {
+    if urls.is_empty() {
+        return Err(Error::new("expected at least one URL, got an empty list"));
+    }
+    for (index, url) in urls.iter().enumerate() {
+        let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        let is_host = |rest: &str| {
+            let authority = rest.split('/').next().unwrap_or_default();
+            !authority.is_empty() && rest.is_ascii() && !rest.contains(['?', '#', '@', '\\', ' '])
+        };
+        expect(
+            host.is_some_and(is_host),
+            "a URL as in \"http://engine-1:8080\", without a user, a query or a fragment",
+            url,
+        )?;
+        if urls[..index].iter().any(|other| other.trim_end_matches('/') == url.trim_end_matches('/')) {
+            return Err(Error::new(format!("{url:?} is listed twice")));
+        }
+    }
+    Ok(())
+}
+
+/// The name of an environment variable.
+pub(super) fn variable(name: &str, (): &()) -> Result {
+    let is_name = !name.is_empty() && !name.contains(['=', '\0']);
+    expect(is_name, "the name of an environment variable", name)
+}
+
 pub(super) fn revision(revision: &str, (): &()) -> Result {
     expect(!revision.trim().is_empty(), "a branch, tag or commit", revision)
 }

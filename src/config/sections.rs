@@ -1,6 +1,7 @@
 //! Every setting: its key, type, default and rule. What a rule cannot see of one value alone is in [`super::references`].
 
 use super::choices::{DeviceChoice, Dtype, F32Products, LoadPolicy, LogFormat, Simd};
+use super::served::ServedSettings;
 use super::store_url::StoreUrl;
 use super::{rules, values};
 use bytesize::ByteSize;
@@ -235,6 +236,11 @@ pub struct ModelSettings {
     /// The branch, tag or commit of a repository on the Hub.
     #[garde(inner(custom(rules::revision)))]
     pub revision: Option<String>,
+    /// Where another process runs it, which knows it by `source`; none where it runs here.
+    #[garde(dive)]
+    pub served: Option<ServedSettings>,
+    /// Where the files of its tokenizer come from, if it is served elsewhere.
+    pub tokenizer: Option<ModelSource>,
     /// Where it runs: on one device, or on several that share its queue; [`DeviceChoice::Auto`]: on the engine's device.
     #[default(vec![DeviceChoice::Auto])]
     #[serde(deserialize_with = "values::devices")]

@@ -22,6 +22,13 @@ pub(super) fn name<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer:
     T::deserialize(name)
 }
 
+/// As [`name`], for a setting without a default.
+pub(super) fn some_name<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    name(deserializer).map(Some)
+}
+
 /// A number of bytes: a whole number, or a string with a unit.
 pub(super) fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteSize, D::Error> {
     UntaggedEnumVisitor::new()

@@ -53,6 +53,9 @@ pub enum Refusal {
     /// so that a broken model cannot keep its device from the others.
     #[error("the model failed to load: {0}")]
     ModelFailed(String),
+    /// The model is served elsewhere, and no server of it has answered for a while.
+    #[error("no server of the model answers: {0}")]
+    Unanswered(String),
     /// The model is being unloaded. When that is done, a request loads it again.
     #[error("the model is being unloaded")]
     Unloading,

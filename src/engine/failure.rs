@@ -1,5 +1,7 @@
 //! Why a forward pass has no answer.
 
+use std::time::Duration;
+
 /// Why a forward pass has no answer, in the words of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
@@ -9,6 +11,12 @@ pub(super) enum Failure {
     Failed(String),
     /// The model's code panicked on these sequences.
     Panicked(String),
+    /// The device gave no answer: the same sequences may run later, or on another device.
+    Unavailable {
+        reason: String,
+        /// The pause that it asks for.
+        retry_after: Option<Duration>,
+    },
     /// The device is not to be used again.
     DeviceLost(String),
 }
@@ -16,9 +24,11 @@ pub(super) enum Failure {
 impl Failure {
     pub(super) fn reason(&self) -> &str {
         match self {
-            Self::OutOfMemory(reason) | Self::Failed(reason) | Self::Panicked(reason) | Self::DeviceLost(reason) => {
-                reason
-            }
+            Self::OutOfMemory(reason)
+            | Self::Failed(reason)
+            | Self::Panicked(reason)
+            | Self::Unavailable { reason, .. }
+            | Self::DeviceLost(reason) => reason,
         }
     }
 }

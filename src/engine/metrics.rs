@@ -45,7 +45,7 @@ impl From<&Refusal> for RequestOutcome {
             Refusal::CannotMeetDeadline { .. } => Self::CannotMeetDeadline,
             Refusal::Busy { .. } => Self::Busy,
             Refusal::Draining => Self::ShuttingDown,
-            Refusal::ModelFailed(_) => Self::ModelFailed,
+            Refusal::ModelFailed(_) | Refusal::Unanswered(_) => Self::ModelFailed,
             Refusal::Unloading => Self::Unloading,
             Refusal::DeviceLost(_) => Self::DeviceLost,
         }
@@ -73,6 +73,7 @@ pub(super) struct ModelMetrics {
     forwards_out_of_memory: Counter,
     forwards_failed: Counter,
     forwards_panicked: Counter,
+    forwards_unavailable: Counter,
     forwards_device_lost: Counter,
     pub(super) halvings: Counter,
     scored_tokens: Counter,
@@ -102,6 +103,7 @@ impl ModelMetrics {
             forwards_out_of_memory: forwards("out_of_memory"),
             forwards_failed: forwards("failed"),
             forwards_panicked: forwards("panicked"),
+            forwards_unavailable: forwards("unavailable"),
             forwards_device_lost: forwards("device_lost"),
             halvings: zero(counter!(names::ENGINE_HALVINGS, "model" => label())),
             scored_tokens: zero(counter!(names::ENGINE_TOKENS, "model" => label())),
@@ -140,6 +142,7 @@ impl ModelMetrics {
             Err(Failure::OutOfMemory(_)) => &self.forwards_out_of_memory,
             Err(Failure::Failed(_)) => &self.forwards_failed,
             Err(Failure::Panicked(_)) => &self.forwards_panicked,
+            Err(Failure::Unavailable { .. }) => &self.forwards_unavailable,
             Err(Failure::DeviceLost(_)) => &self.forwards_device_lost,
         };
         outcome.increment(1);
@@ -186,6 +189,8 @@ pub(super) struct EngineMetrics {
     pub(super) dropped_abandoned: Counter,
     /// The memory in use, by index of the device.
     pub(super) memory_used: Vec<Gauge>,
+    /// Whether it does not answer, by index of the device.
+    pub(super) unavailable: Vec<Gauge>,
 }
 
 impl EngineMetrics {
@@ -211,6 +216,7 @@ impl EngineMetrics {
             dropped_late: dropped("deadline"),
             dropped_abandoned: dropped("abandoned"),
             memory_used: devices.iter().map(memory).collect(),
+            unavailable: devices.iter().map(unavailable).collect(),
         }
     }
 }
@@ -222,6 +228,13 @@ fn memory(device: &DeviceSlot) -> Gauge {
     let used = bytes("used");
     used.set(0.0);
     used
+}
+
+/// The gauge of whether the device does not answer.
+fn unavailable(device: &DeviceSlot) -> Gauge {
+    let gauge = gauge!(names::ENGINE_DEVICE_UNAVAILABLE, "device" => device.name.clone());
+    gauge.set(0.0);
+    gauge
 }
 
 /// The gauge of a model's token budget on a device, which is 0 where the device does not hold it.

@@ -55,4 +55,4 @@ pub use pending::{Answered, PendingRequest};
 pub use request::{Pass, Request, Stats};
 pub use reservation::{MemoryReservation, MemoryShortage};
 pub use settings::{DeviceSlot, DiskCache, EngineOptions, KnownBudgets, SpeedCalibration};
-pub use status::{DeviceStatus, EngineStatus, ModelActivity};
+pub use status::{DeviceStatus, EngineStatus, ModelActivity, Unanswered};

@@ -33,6 +33,8 @@ pub(super) enum Step {
     Load(Arc<str>, Arc<Model>),
     /// Drop the model.
     Drop(Arc<str>),
+    /// Ask whether the device answers again.
+    Probe,
     /// End.
     End,
 }
@@ -44,11 +46,13 @@ pub(super) struct Seat {
     turn: Turn,
     /// Until when it stays with the models that it holds.
     stays_until: Option<Instant>,
+    /// Until when it runs nothing, since it did not answer.
+    pub(super) paused_until: Option<Instant>,
 }
 
 impl Seat {
     pub(super) fn new(device: usize, max_batch_tokens: usize) -> Self {
-        Self { device, turn: Turn::new(max_batch_tokens), stays_until: None }
+        Self { device, turn: Turn::new(max_batch_tokens), stays_until: None, paused_until: None }
     }
 
     /// Notes that a load has ended that took so long and for which another model was evicted.
@@ -80,7 +84,7 @@ pub(super) struct Scheduler {
 
 impl Scheduler {
     pub(super) fn new(devices: usize) -> Self {
-        let queue = Queue::new(QueuedPass::tokens, QueuedPass::caller);
+        let queue = Queue::new(QueuedPass::tokens, QueuedPass::room, QueuedPass::caller);
         Self { queue, running: vec![true; devices], finishing: false, stopped: false }
     }
 
@@ -91,6 +95,17 @@ impl Scheduler {
             for pass in passes {
                 self.queue.push(class, model, pass);
             }
+        }
+    }
+
+    /// Puts passes before all others that a device took and did not answer. Where no thread is left to run them they are
+    /// dropped.
+    pub(super) fn put_back(&mut self, model: &Arc<str>, passes: Vec<QueuedPass>) {
+        if self.stopped {
+            return;
+        }
+        for pass in passes {
+            self.queue.put_back(pass.class(), model, vec![pass]);
         }
     }
 
@@ -112,7 +127,10 @@ impl Scheduler {
         }
         drop_drained(models, seat.device)
             .or_else(|| load_ordered(models, seat.device))
-            .or_else(|| self.serve(models, seat, holdings, now))
+            .or_else(|| match seat.paused_until {
+                None => self.serve(models, seat, holdings, now),
+                Some(until) => (until <= now).then_some(Step::Probe),
+            })
             .or_else(|| self.end(models, seat.device))
     }
 
@@ -142,7 +160,8 @@ impl Scheduler {
         now: Instant,
     ) -> Option<Step> {
         let is_ordered = || models.iter().any(|(_, model)| model.is_ordered(seat.device));
-        if self.stopped || drop_drained(models, seat.device).is_some() || is_ordered() {
+        let is_paused = seat.paused_until.is_some();
+        if self.stopped || is_paused || drop_drained(models, seat.device).is_some() || is_ordered() {
             return None;
         }
         let lead = self.lead(models, seat, holdings, now)?;

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::cache::StatsCache;
 use super::class::Class;
@@ -14,8 +14,11 @@ use super::queue::{Gate, QueuedPass};
 use super::record::{ModelRecord, Records};
 use super::scheduler::{Holdings, Scheduler, Seat, Step};
 use super::settings::{DeviceSlot, EngineOptions};
-use super::status::{DeviceStatus, EngineStatus, Facts, ModelActivity};
+use super::status::{DeviceStatus, EngineStatus, Facts, ModelActivity, Unanswered};
 use crate::pool::{Ended, Lifecycle, Models, Pool};
+
+/// How long interactive requests are admitted though no device of their model answers: it may be back at once.
+const MOST_SILENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -106,6 +109,12 @@ impl Shared {
         self.pool.signal().raise();
     }
 
+    /// Puts passes before all others that a device took and did not answer.
+    pub(super) fn put_back(&self, model: &Arc<str>, passes: Vec<QueuedPass>) {
+        self.lock().put_back(model, passes);
+        self.pool.signal().raise();
+    }
+
     /// Takes out of the queue what is left there of a request that nobody waits for, so that its room is free at once.
     pub(super) fn cancel(&self, class: Class, model: &str, request: u64) {
         let cancelled = self.lock().cancel(class, model, request);
@@ -126,7 +135,7 @@ impl Shared {
                 signal.raise();
                 return step;
             }
-            signal.wait_beyond(version, None);
+            signal.wait_beyond(version, seat.paused_until);
         }
     }
 
@@ -194,6 +203,29 @@ impl Shared {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes why a device does not answer, or that it does.
+    pub(super) fn set_unavailable(&self, device: usize, reason: Option<&str>) {
+        self.metrics.unavailable[device].set(if reason.is_some() { 1.0 } else { 0.0 });
+        let mut facts = self.facts();
+        let since = facts.devices[device].unavailable.take().map_or_else(Instant::now, |known| known.since);
+        facts.devices[device].unavailable = reason.map(|reason| Unanswered { since, reason: reason.to_owned() });
+        if let Some(reason) = reason {
+            facts.last_error = Some((Instant::now(), reason.to_owned()));
+        }
+        drop(facts);
+        self.pool.signal().raise();
+    }
+
+    /// Why none of these devices has answered for longer than a request should wait for; none where one has, or may soon.
+    pub(super) fn why_unanswered(&self, devices: &[usize]) -> Option<String> {
+        let facts = self.facts();
+        let lasts = |unanswered: &&Unanswered| unanswered.since.elapsed() > MOST_SILENCE;
+        let silent = |device: &usize| facts.devices.get(*device)?.unavailable.as_ref().filter(lasts);
+        let reasons: Vec<String> =
+            devices.iter().map(|device| silent(device).map(|silent| silent.reason.clone())).collect::<Option<_>>()?;
+        reasons.into_iter().next()
+    }
+
     /// Declares a device lost, and with it the engine. The first reason stays; the gate closes after it is known, so
     /// that whoever finds the gate closed finds the reason.
     pub(super) fn lose_device(&self, device: usize, reason: &str) {
@@ -251,8 +283,14 @@ impl Shared {
 
     /// Whether requests are served as configured.
     pub(super) fn is_ready(&self) -> bool {
-        let is_missing = self.pool.lock().iter().any(|(_, model)| model.is_missing());
+        let models = self.pool.lock();
         let facts = self.facts();
+        let is_unavailable = |model: &Lifecycle| {
+            let resident = model.resident();
+            let answers = |device: &usize| facts.devices[*device].unavailable.is_none();
+            model.declaration().eager && !resident.is_empty() && !resident.iter().any(answers)
+        };
+        let is_missing = models.iter().any(|(_, model)| model.is_missing() || is_unavailable(model));
         !self.gate.is_closed() && facts.alive() && facts.lost.is_none() && !is_missing
     }
 
@@ -278,6 +316,7 @@ impl Shared {
                 memory_used: used,
                 alive: device.alive,
                 lost: device.lost.clone(),
+                unavailable: device.unavailable.clone(),
                 busy_since: device.busy_since,
             });
         EngineStatus {

@@ -16,6 +16,15 @@ pub struct ModelActivity {
     pub tokens_per_second: Option<f64>,
 }
 
+/// A device that does not answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unanswered {
+    /// When it did not answer for the first time since it last did.
+    pub since: Instant,
+    /// Why it did not, the last time.
+    pub reason: String,
+}
+
 /// One device's part of [`EngineStatus`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceStatus {
@@ -29,6 +38,8 @@ pub struct DeviceStatus {
     pub alive: bool,
     /// Why it is lost, where it is.
     pub lost: Option<String>,
+    /// Why it does not answer, where it does not.
+    pub unavailable: Option<Unanswered>,
     /// Since when the forward pass in flight runs; none while the device is idle or loads a model.
     pub busy_since: Option<Instant>,
 }
@@ -63,6 +74,7 @@ pub struct EngineStatus {
 pub(super) struct DeviceState {
     pub(super) alive: bool,
     pub(super) lost: Option<String>,
+    pub(super) unavailable: Option<Unanswered>,
     pub(super) busy_since: Option<Instant>,
 }
 
@@ -79,7 +91,7 @@ pub(super) struct Facts {
 impl Facts {
     /// The facts before any device thread has done anything.
     pub(super) fn new(devices: usize) -> Self {
-        let device = |_| DeviceState { alive: true, lost: None, busy_since: None };
+        let device = |_| DeviceState { alive: true, lost: None, unavailable: None, busy_since: None };
         Self { devices: (0..devices).map(device).collect(), last_ok: None, last_error: None, lost: None }
     }
 

@@ -160,6 +160,12 @@ fn check(shared: &Shared, request: &Request) -> Result<Checked, Refusal> {
     }
     let cached = request.open_passes().filter(|pass| shared.cache.answer(pass)).count();
     let open: Vec<Arc<Pass>> = request.open_passes().cloned().collect();
+    if !open.is_empty()
+        && request.class == Class::Interactive
+        && let Some(reason) = shared.why_unanswered(&model.devices)
+    {
+        return Err(Refusal::Unanswered(reason));
+    }
     // What is cached is answered whatever becomes of the model.
     let lease = if open.is_empty() { None } else { Some(lease?) };
     let record = shared.record(model.base_id(), &model.devices);

@@ -41,8 +41,8 @@ impl FinetuneRequest {
         let FinetuneRequest { model, lora, optimizer, seed, .. } = self.clone();
         let (base, revision) = match origin {
             Origin::Configured { source, revision } => (source.text.clone(), revision.clone()),
-            // What is a part of the program is known by its id alone.
-            Origin::Files(_) => (model, None),
+            // What is a part of the program is known by its id alone, and what is served elsewhere is not tuned.
+            Origin::Files(_) | Origin::Served(_) => (model, None),
         };
         TuningSettings { lora, optimizer, seed, base, revision }
     }

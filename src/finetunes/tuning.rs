@@ -55,7 +55,8 @@ impl TuningRun {
 
     fn base(&self) -> Result<TuningBase, FinetuneError> {
         let declared = self.engine.pool().find(Some(self.model.id()))?;
-        let (files, device) = (self.model.files.clone(), self.model.place.device.clone());
+        let here = self.model.local()?;
+        let (files, device) = (here.files.clone(), here.place.device.clone());
         Ok(TuningBase { files, origin: declared.origin.clone(), device })
     }
 
@@ -77,7 +78,8 @@ impl TuningRun {
         stop: &CancellationToken,
     ) -> Result<Finetuned, FinetuneError> {
         let Self { engine, model, request, texts } = self;
-        let threads = rayon::ThreadPoolBuilder::new().num_threads(model.place.threads).build();
+        let here = model.local()?;
+        let threads = rayon::ThreadPoolBuilder::new().num_threads(here.place.threads).build();
         let threads = threads.map_err(|error| FinetuneError::Panicked(error.to_string()))?;
         let mut observer = Follower { engine, stop, on_step };
         let tune = || threads.install(|| run(&request, base, &texts, &mut observer));
@@ -85,7 +87,7 @@ impl TuningRun {
         let tuned =
             tuned.unwrap_or_else(|payload| Err(FinetuneError::Panicked(panic_message(&*payload).to_owned())))?;
         // Otherwise the adapter would be said to belong to the files of before.
-        if model.files.stamp()? != model.stamp {
+        if here.files.stamp()? != here.stamp {
             return Err(FinetuneError::ModelChanged(model.id().to_owned()));
         }
         Ok(tuned)

@@ -96,6 +96,19 @@ impl Hub {
         Ok(self.fetch_files(Wanted::Model, repo, revision, progress)?.0)
     }
 
+    /// As [`Hub::fetch`], but of the tokenizer alone.
+    ///
+    /// # Errors
+    /// As [`Hub::fetch`].
+    pub fn fetch_tokenizer(
+        &self,
+        repo: &RepoId,
+        revision: &str,
+        progress: &DownloadProgress,
+    ) -> Result<HubSnapshot, HubError> {
+        Ok(self.fetch_files(Wanted::Tokenizer, repo, revision, progress)?.0)
+    }
+
     /// Returns the Parquet files of a split of a dataset at a branch, tag or full commit hash, in the order of its rows, after
     /// downloading those that the cache lacks. Without a revision this is `main`, or, where that has no Parquet files of the
     /// split, the Hub's own conversion. The cache is used as by [`Hub::fetch`].

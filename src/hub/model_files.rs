@@ -49,9 +49,13 @@ pub fn select<E>(
     if !has(CONFIG) {
         return Err(SelectionError::Missing(format!("`{CONFIG}`")));
     }
-    let small = std::iter::once(CONFIG).chain(TOKENIZER).filter(|name| has(name)).map(str::to_owned);
     let weights = weights(&has, read)?;
-    Ok(small.chain(weights).collect())
+    Ok(std::iter::once(CONFIG.to_owned()).chain(tokenizer(has)).chain(weights).collect())
+}
+
+/// The names of the files of the tokenizer.
+pub fn tokenizer(has: impl Fn(&str) -> bool) -> Vec<String> {
+    TOKENIZER.into_iter().filter(|name| has(name)).map(str::to_owned).collect()
 }
 
 /// Whether one of the files contains a vocabulary.

@@ -1,4 +1,4 @@
-//! Which files of a repository are needed: those of a model, or those of a split of a dataset.
+//! Which files of a repository are needed: those of a model, of its tokenizer alone, or of a split of a dataset.
 
 use super::dataset_files::{self, DatasetSplit};
 use super::download::Downloader;
@@ -20,6 +20,8 @@ const MAX_DEPTH: usize = 8;
 pub enum Wanted<'a> {
     /// A model.
     Model,
+    /// The tokenizer of a model.
+    Tokenizer,
     /// A split of a dataset.
     Split(&'a DatasetSplit),
 }
@@ -28,7 +30,7 @@ impl Wanted<'_> {
     /// The kind of the repository.
     pub fn kind(self) -> RepoKind {
         match self {
-            Self::Model => RepoKind::Model,
+            Self::Model | Self::Tokenizer => RepoKind::Model,
             Self::Split(_) => RepoKind::Dataset,
         }
     }
@@ -39,6 +41,10 @@ impl Wanted<'_> {
             Self::Model => {
                 let has = |name: &str| directory.join(name).is_file();
                 let files = model_files::select(has, |name| std::fs::read(directory.join(name))).ok()?;
+                model_files::has_vocabulary(&files).then_some(files)
+            }
+            Self::Tokenizer => {
+                let files = model_files::tokenizer(|name| directory.join(name).is_file());
                 model_files::has_vocabulary(&files).then_some(files)
             }
             Self::Split(split) => {
@@ -62,6 +68,13 @@ impl Wanted<'_> {
         let find = |name: &str| listing.files.get(name).ok_or_else(|| missing(downloader, format!("`{name}`")));
         let names = match self {
             Self::Model => model_names(downloader, listing, meter)?,
+            Self::Tokenizer => {
+                let names = model_files::tokenizer(|name| listing.files.contains_key(name));
+                if !model_files::has_vocabulary(&names) {
+                    return Err(missing(downloader, "a tokenizer".to_owned()));
+                }
+                names
+            }
             Self::Split(split) => {
                 let paths = listing.files.keys().map(String::as_str);
                 dataset_files::select(paths, split).map_err(|lacking| missing(downloader, lacking))?

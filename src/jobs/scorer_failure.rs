@@ -39,7 +39,7 @@ fn record(error: &ScorerError) -> FailureRecord {
             Refusal::Busy { .. } | Refusal::Draining | Refusal::Unloading | Refusal::NotOpened(_) => {
                 told(FailureKind::Unavailable)
             }
-            Refusal::ModelFailed(_) => kept_back(FailureKind::ModelFailed, "model"),
+            Refusal::ModelFailed(_) | Refusal::Unanswered(_) => kept_back(FailureKind::ModelFailed, "model"),
             Refusal::DeviceLost(_) => kept_back(FailureKind::DeviceFailed, "device"),
         },
         ScorerError::Failed(error) => match error {

@@ -9,6 +9,7 @@ use super::reference::Tokenization;
 use super::registry::{BaseMethod, MethodName};
 use super::resolve::entry::RequestEntry;
 use super::schema::Parameters;
+use super::scope::Scope;
 use super::{loss::Loss, min_k::MinK, min_k_plus_plus::MinKPlusPlus, zlib::Zlib};
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -72,6 +73,12 @@ pub fn default_methods() -> Vec<LabelledMethod> {
     let bases: [BaseMethod; 4] = [Loss.into(), Zlib.into(), MinK { k }.into(), MinKPlusPlus { k }.into()];
     let with = |pdr: Option<Pdr>| bases.clone().map(|base| Method { pdr, ..Method::new(base) });
     with(None).into_iter().chain(with(Some(Pdr::LINEAR))).map(LabelledMethod::from).collect()
+}
+
+/// Those of [`default_methods`] that the model that is asked about gives enough for.
+pub fn possible_default_methods(scope: &Scope) -> Vec<LabelledMethod> {
+    let is_possible = |labelled: &LabelledMethod| scope.has_full_logits() || !labelled.method.needs_full_logits();
+    default_methods().into_iter().filter(is_possible).collect()
 }
 
 /// A method as it was understood: every parameter, defaults included.

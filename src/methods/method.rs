@@ -1,8 +1,9 @@
 //! A method with its parameters, truncation and weights.
 
+use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
 use super::definition::PdrPolicy;
-use super::pdr::Pdr;
+use super::pdr::{Pdr, Weighting};
 use super::range::Fraction;
 use super::registry::{BaseMethod, MethodName};
 use super::split::Split;
@@ -49,6 +50,17 @@ impl Method {
                 PdrPolicy::Accepted { published, .. } => !published,
                 PdrPolicy::Refused(_) => false,
             }
+    }
+
+    /// Whether it is computed from the model's whole distribution at each token, and not from log-probabilities alone.
+    pub fn needs_full_logits(&self) -> bool {
+        let of_tuned = match &self.base {
+            BaseMethod::Fsd(fsd) => Some(BaseMethod::from(fsd.score.base.clone()).name()),
+            _ => None,
+        };
+        let needs = |name: MethodName| name.definition().description.needs.contains(&Access::FullLogits);
+        let by_entropy = |pdr: Pdr| matches!(pdr.weighting, Weighting::EntropySample | Weighting::EntropyDataset);
+        needs(self.name()) || of_tuned.is_some_and(needs) || self.pdr.is_some_and(by_entropy)
     }
 
     /// Whether it selects tokens by their values and weights them, so that `select` means something.

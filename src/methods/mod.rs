@@ -69,7 +69,7 @@ pub use fault::Fault;
 pub use formula::{Explanation, ScoreError, TextStats};
 pub use generator::Generator;
 pub use grid::Grid;
-pub use labelled::{LabelledMethod, RequestOrigin, default_methods};
+pub use labelled::{LabelledMethod, RequestOrigin, default_methods, possible_default_methods};
 pub use limits::{MAX_LABEL_CHARS, MAX_METHODS, MAX_NEIGHBORS};
 pub use method::Method;
 pub use method_object::MethodObject;

@@ -5,6 +5,10 @@
 pub struct Scope<'a> {
     /// Ids of all models.
     pub models: Vec<&'a str>,
+    /// Ids of those that give log-probabilities of tokens alone, and not their whole distribution.
+    pub without_logits: Vec<&'a str>,
+    /// Ids of those whose weights are elsewhere.
+    pub without_weights: Vec<&'a str>,
     /// The id of the model that is asked about.
     pub model: Option<&'a str>,
     /// The reference model where a method names none.
@@ -18,6 +22,11 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
+    /// Whether the model that is asked about gives its whole distribution at each token.
+    pub fn has_full_logits(&self) -> bool {
+        !self.model.is_some_and(|model| self.without_logits.contains(&model))
+    }
+
     /// The id of an adapter that a request names: its own, or its name among those of the model that is asked about.
     pub fn adapter(&self, name: &str) -> Option<&'a str> {
         let mut adapters = self.adapters().into_iter();

@@ -1,6 +1,7 @@
 //! The errors of models.
 
 use super::cuda::GpuFault;
+use std::time::Duration;
 
 /// The errors of opening, loading and running a model.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -20,6 +21,16 @@ pub enum ModelError {
     /// The device failed and must not be used any further.
     #[error("device: {0}")]
     Device(String),
+    /// The model runs elsewhere and gave no answer. The same batch may run later, or on another of its servers.
+    #[error("{reason}")]
+    Unavailable {
+        reason: String,
+        /// The pause that the server asks for.
+        retry_after: Option<Duration>,
+    },
+    /// The model runs elsewhere, and what was asked for needs its weights.
+    #[error("the model is served elsewhere, and its weights are not here")]
+    NoWeights,
     /// The forward pass failed, while others may succeed: invalid input, an operation that the device does not have, or a
     /// call of a GPU's library that failed. Where that broke the device, the next call says so.
     #[error("forward pass: {0}")]
@@ -28,7 +39,7 @@ pub enum ModelError {
 
 impl ModelError {
     /// For models of a kind that takes no adapters.
-    pub(super) fn takes_no_adapters() -> Self {
+    pub(crate) fn takes_no_adapters() -> Self {
         Self::Forward("this kind of model takes no adapters".into())
     }
 }

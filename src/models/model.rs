@@ -38,6 +38,14 @@ pub trait CausalLm {
         self.begin(sequences, Some(adapter))?.wait()
     }
 
+    /// Asks whether the model can run, where that is not certain: its server may be gone.
+    ///
+    /// # Errors
+    /// [`ModelError::Unavailable`] if it cannot run now.
+    fn probe(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
+
     /// An adapter on the device and in the form of this model.
     ///
     /// # Errors

@@ -74,8 +74,9 @@ impl Pool {
 /// the adapter may not change meanwhile.
 fn opened(base: &Model, name: &str, files: &ModelFiles) -> Result<Model, ModelError> {
     let stamp = files.stamp()?;
-    let read = || Checkpoint::open(&base.files)?.adapter(files);
-    let adapter = base.files.read_unchanged(&base.stamp, || files.read_unchanged(&stamp, read))?;
+    let here = base.local()?;
+    let read = || Checkpoint::open(&here.files)?.adapter(files);
+    let adapter = here.files.read_unchanged(&here.stamp, || files.read_unchanged(&stamp, read))?;
     Ok(base.under(name, adapter))
 }
 

@@ -104,6 +104,9 @@ pub enum OpenError {
         /// What they ask for.
         revision: String,
     },
+    /// The key that servers elsewhere ask for is not there.
+    #[error("served.api_key_env: the environment variable `{0}` is not set, or holds no key")]
+    NoKey(String),
     /// The Hub does not give the files.
     #[error("`{repository}` (there is no such directory, so it names a repository): {error}")]
     Hub {

@@ -32,6 +32,7 @@ mod models;
 mod open;
 mod origin;
 mod retry;
+mod served;
 mod signal;
 mod state;
 
@@ -47,7 +48,7 @@ pub use error::{
 pub use handle::{ModelStatus, Opener, Pool};
 pub use lease::Lease;
 pub(crate) use lifecycle::Lifecycle;
-pub use model::{ActivationBytes, Adapted, Loader, Model, ModelInfo};
+pub use model::{ActivationBytes, Adapted, Loader, LocalModel, Model, ModelInfo};
 pub(crate) use models::Models;
-pub use origin::{LocatedFiles, Origin};
+pub use origin::{LocatedFiles, Origin, ServedOrigin};
 pub use state::{ModelState, Retry};

@@ -21,6 +21,7 @@ use crate::models::ops::Form;
 use crate::models::precision::Rounding;
 use crate::models::stamp::Stamp;
 use crate::models::{LoadedModel, ModelError, precision};
+use crate::served::BackendInfo;
 use crate::tokenizer::{self, Tokenizer, Words};
 
 /// Loads a model to the device of this index. Called on that device's thread, again for every attempt.
@@ -35,7 +36,7 @@ pub type ActivationBytes = Arc<dyn Fn(usize) -> u64 + Send + Sync>;
 pub struct ModelInfo {
     /// The id by which requests name it.
     pub id: String,
-    /// SHA-256 over configuration and weights.
+    /// SHA-256 over configuration and weights; where `backend` says that nobody attests those, over what its server says instead.
     pub digest: String,
     /// SHA-256 of the tokenizer.
     pub tokenizer_digest: String,
@@ -44,11 +45,14 @@ pub struct ModelInfo {
     /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
-    /// Where it runs: `cpu`, `cuda:0` or, with replicas, all of them.
+    /// Where it runs: `cpu`, `cuda:0` or, with replicas, all of them; `served` where that is elsewhere.
     pub device: String,
     /// The commit of a model from the Hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// What runs it, where it is served elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendInfo>,
     /// SHA-256 over the files of the adapter, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
@@ -60,6 +64,17 @@ pub struct Adapted {
     pub adapter: Arc<Adapter>,
     /// The identity of the base without it.
     pub base: Arc<str>,
+}
+
+/// What is on this machine of a model that runs here.
+#[derive(Clone)]
+pub struct LocalModel {
+    /// The first of its devices.
+    pub place: ComputeDevice,
+    /// Where its files are.
+    pub files: ModelFiles,
+    /// The files as they were when they were opened.
+    pub stamp: Stamp,
 }
 
 /// A model whose files are open.
@@ -82,8 +97,8 @@ pub struct Model {
     pub masked: bool,
     /// What the tokenizer of a masked model says about words.
     pub words: Option<Arc<Words>>,
-    /// Value of `model_type` in the configuration.
-    pub architecture: &'static str,
+    /// Value of `model_type` in the configuration; none where it is served elsewhere.
+    pub architecture: Option<&'static str>,
     /// Bytes of the weights once loaded.
     pub weight_bytes: u64,
     /// What a batch takes beside them.
@@ -92,12 +107,8 @@ pub struct Model {
     pub load: Loader,
     /// The devices that may hold it, as indexes into those of the engine.
     pub devices: Vec<usize>,
-    /// The first of them.
-    pub place: ComputeDevice,
-    /// Where its files are.
-    pub files: ModelFiles,
-    /// The files as they were when they were opened.
-    pub stamp: Stamp,
+    /// What is here of it; none where it is served elsewhere.
+    pub local: Option<LocalModel>,
     /// The adapter that it is under.
     pub adapted: Option<Adapted>,
 }
@@ -122,6 +133,14 @@ impl Model {
     /// The id of the model whose weights it runs on: its own, or that of its base.
     pub fn base_id(&self) -> &str {
         base_id(self.id())
+    }
+
+    /// What is here of it.
+    ///
+    /// # Errors
+    /// [`ModelError::NoWeights`] where it is served elsewhere.
+    pub fn local(&self) -> Result<&LocalModel, ModelError> {
+        self.local.as_ref().ok_or(ModelError::NoWeights)
     }
 
     /// This model under an adapter. It has the weights of its base, and takes no memory of a device but that.
@@ -149,7 +168,8 @@ impl Model {
         let LocatedFiles { files, commit } = located;
         // Before anything is read: what changes from here on shows at loading.
         let stamp = files.stamp()?;
-        if let Some(same) = previous.filter(|previous| previous.stamp == stamp) {
+        let is_same = |previous: &Arc<Self>| previous.local.as_ref().is_some_and(|local| local.stamp == stamp);
+        if let Some(same) = previous.filter(is_same) {
             return Ok(same);
         }
         let read = || -> Result<_, OpenError> {
@@ -186,6 +206,7 @@ impl Model {
                 rounding: precision::rounding(form, dtype),
                 device,
                 commit,
+                backend: None,
                 adapter: None,
             },
             tokenizer,
@@ -195,14 +216,16 @@ impl Model {
             vocab_size: checkpoint.vocab_size(),
             masked: checkpoint.is_masked(),
             words,
-            architecture: checkpoint.model_type(),
+            architecture: Some(checkpoint.model_type()),
             weight_bytes,
             activation_bytes: checkpoint.activation_bytes(form, dtype, Workload::Batch, threads),
             load: loader(files.clone(), stamp.clone(), dtype, Arc::clone(devices)),
             devices: declaration.devices.clone(),
-            place: places.first().map(|&place| place.clone()).ok_or_else(no_place)?,
-            files,
-            stamp,
+            local: Some(LocalModel {
+                place: places.first().map(|&place| place.clone()).ok_or_else(no_place)?,
+                files,
+                stamp,
+            }),
             adapted: None,
         }))
     }
@@ -218,7 +241,7 @@ fn hardware(device: &ComputeDevice) -> String {
 }
 
 /// More tokens than any text has that a request may hold.
-const MOST_TOKENS: usize = 1 << 32;
+pub(super) const MOST_TOKENS: usize = 1 << 32;
 
 /// The most tokens of a text within a context and, by estimate, within the room beside the weights. A model that has no room
 /// at all has no such limit: its loading says what it lacks.
@@ -236,7 +259,7 @@ fn longest(context: Option<usize>, room: u64, activation_bytes: &dyn Fn(usize) -
 }
 
 /// The tokenizer and its digest: that of `tokenizer.json`, or of the files that stand for it.
-fn open_tokenizer(files: &ModelFiles, vocab: usize) -> Result<(Tokenizer, String), OpenError> {
+pub(super) fn open_tokenizer(files: &ModelFiles, vocab: usize) -> Result<(Tokenizer, String), OpenError> {
     let (tokenizer, from) = tokenizer::from_files(|name| files.find(name).map_err(OpenError::Model))?;
     let bound = tokenizer.id_bound();
     if bound > vocab {

@@ -2,14 +2,16 @@
 
 use super::ScorerError;
 use crate::engine::Refusal;
+use crate::models::ModelError;
+use crate::pool::OpenError;
 
 impl ScorerError {
     /// Whether the same may succeed a moment later, without anybody's doing: there is no room now, or the model is being
-    /// unloaded or opened anew.
+    /// unloaded or opened anew, or its server elsewhere does not answer.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Refused(refusal) => match refusal {
-                Refusal::Busy { .. } | Refusal::Unloading | Refusal::NotOpened(_) => true,
+                Refusal::Busy { .. } | Refusal::Unloading | Refusal::NotOpened(_) | Refusal::Unanswered(_) => true,
                 Refusal::UnknownModel(_)
                 | Refusal::WrongKind { .. }
                 | Refusal::TooLarge { .. }
@@ -18,12 +20,10 @@ impl ScorerError {
                 | Refusal::ModelFailed(_)
                 | Refusal::DeviceLost(_) => false,
             },
-            Self::Unopened(_)
-            | Self::Masked(_)
-            | Self::Unfit(_)
-            | Self::Failed(_)
-            | Self::AnswerTooLong { .. }
-            | Self::Internal(_) => false,
+            Self::Unopened(error) => matches!(error, OpenError::Model(ModelError::Unavailable { .. })),
+            Self::Masked(_) | Self::Unfit(_) | Self::Failed(_) | Self::AnswerTooLong { .. } | Self::Internal(_) => {
+                false
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Scorer;
 use super::token_counts::Counts;
 use crate::methods::Scope;
-use crate::pool::Declaration;
+use crate::pool::{Declaration, Origin};
 use std::sync::Arc;
 
 impl Scorer {
@@ -19,10 +19,18 @@ impl Scorer {
             models: models.iter().map(|id| &**id).collect(),
             model: model.map(|model| model.id.as_str()),
             reference: model.and_then(|model| model.reference.as_deref()),
+            without_logits: self.without(models, Origin::gives_logits),
+            without_weights: self.without(models, Origin::gives_weights),
             token_counts: self.token_counts.iter().map(|counts| counts.id.as_str()).collect(),
             audit,
             neighbors,
         }
+    }
+
+    /// The models whose origin does not give this.
+    fn without<'a>(&self, models: &'a [Arc<str>], gives: fn(&Origin) -> bool) -> Vec<&'a str> {
+        let lacks = |id: &str| self.pool().find(Some(id)).is_ok_and(|declaration| !gives(&declaration.origin));
+        models.iter().map(|id| &**id).filter(|id| lacks(id)).collect()
     }
 
     /// The token counts of this id.

@@ -80,7 +80,7 @@ metrics! {
     ENGINE_FORWARD_SECONDS = "pdr_audit_engine_forward_seconds", MetricKind::Histogram(SECONDS), Seconds,
         "Duration of a forward pass in seconds, including failed ones. Label: model.";
     ENGINE_FORWARDS = "pdr_audit_engine_forwards_total", MetricKind::Counter, Count,
-        "Forward passes by outcome. Labels: model, outcome (ok, out_of_memory, failed, panicked, device_lost).";
+        "Forward passes by outcome. Labels: model, outcome (ok, out_of_memory, failed, panicked, unavailable, device_lost).";
     ENGINE_TOKENS = "pdr_audit_engine_scored_tokens_total", MetricKind::Counter, Count,
         "Scored tokens: positions for which statistics were computed. Label: model.";
     ENGINE_HALVINGS = "pdr_audit_engine_out_of_memory_halvings_total", MetricKind::Counter, Count,
@@ -105,6 +105,8 @@ metrics! {
         "Models unloaded from a device to make room for another model. Label: model.";
     ENGINE_DEVICE_MEMORY = "pdr_audit_engine_device_memory_bytes", MetricKind::Gauge, Bytes,
         "Memory of a device as accounted by the engine, in bytes. Labels: device, kind (budget: available to models, used: weights of loaded models and running fine-tunes).";
+    ENGINE_DEVICE_UNAVAILABLE = "pdr_audit_engine_device_unavailable", MetricKind::Gauge, Count,
+        "1 while a device does not answer, because the server that runs its model is gone, busy or another one; else 0. Label: device.";
 
     SCORE_STAGE_SECONDS = "pdr_audit_score_stage_seconds", MetricKind::Histogram(SECONDS), Seconds,
         "Seconds that a request to /v1/score spends in each stage. Label: stage (tokenize, which includes making neighbours; queue: until its first forward pass begins, or all is found in the caches; forward: until its last one ends; answer: methods and JSON).";

@@ -125,6 +125,10 @@ async fn quotas_bound_tokens_and_requests() {
     let waiting = single.clone();
     let texts: Vec<String> = (0..500).map(|number| format!("Text {number}: {}", "word ".repeat(20))).collect();
     let scoring = tokio::spawn(async move { waiting.score(&json!({ "inputs": texts, "methods": ["loss"] })).await });
+    while app.engine.status().interactive_tokens == 0 {
+        assert!(!scoring.is_finished(), "the texts never waited");
+        tokio::task::yield_now().await;
+    }
     let refused = loop {
         let answer = single.get("/v1/models").await;
         if answer.status == 429 {

@@ -52,6 +52,7 @@ mod parity;
 mod peak_memory;
 mod pool;
 mod score;
+mod served;
 #[cfg(unix)]
 mod store_faults;
 mod structure;

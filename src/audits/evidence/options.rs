@@ -94,6 +94,16 @@ impl EvidenceOptions {
             None => primary.clone(),
             name => named(name.as_deref(), "/decisions/method", &mut faults),
         };
+        let control = self.control_model(scope, facts);
+        if let Some(control) = control.as_deref().filter(|control| scope.without_logits.contains(control)) {
+            let label = |known: &&LabelledMethod| primary.as_ref() == Some(&known.label);
+            if methods.iter().find(label).is_some_and(|known| known.method.needs_full_logits()) {
+                let detail = format!(
+                    "the server of `{control}` gives log-probabilities alone, too little for the primary method"
+                );
+                faults.push(Fault::new("/control", detail));
+            }
+        }
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -104,7 +114,7 @@ impl EvidenceOptions {
         };
         Ok(EvidenceRequest {
             primary,
-            control: self.control_model(scope, facts),
+            control,
             stratify: self.stratify,
             prior: self.prior,
             decisions: self.calibration.is_some().then_some(method).flatten().map(decision),

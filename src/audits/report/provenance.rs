@@ -8,6 +8,7 @@ use crate::methods::LabelledMethod;
 use crate::models::precision::Rounding;
 use crate::pool::ModelInfo;
 use crate::scorer::Overflow;
+use crate::served::BackendInfo;
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -26,6 +27,9 @@ pub struct Provenance {
     /// The commit of a model from the Hub.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// What runs it, where it is served elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendInfo>,
     /// SHA-256 over the files of the LoRA adapter that the model was under, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapter_digest: Option<String>,
@@ -54,6 +58,9 @@ pub struct OtherModel {
     /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
+    /// What runs it, where it is served elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendInfo>,
     /// SHA-256 over the files of the LoRA adapter that it was under, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapter_digest: Option<String>,
@@ -85,7 +92,7 @@ pub struct ExpandedRequest {
 /// The provenance of these results.
 pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance {
     let AuditResults { model, other_models, control, .. } = results;
-    let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, device, commit, adapter } = model.clone();
+    let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, device, commit, backend, adapter } = model.clone();
     Provenance {
         model: id,
         model_digest: digest,
@@ -94,6 +101,7 @@ pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance 
         rounding,
         device,
         commit,
+        backend,
         adapter_digest: adapter,
         other_models: other_models.iter().map(OtherModel::from).collect(),
         control: control.as_ref().map(OtherModel::from),
@@ -115,7 +123,7 @@ pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance 
 
 impl From<&ModelInfo> for OtherModel {
     fn from(model: &ModelInfo) -> Self {
-        let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, adapter, .. } = model.clone();
-        Self { model: id, model_digest: digest, tokenizer_digest, dtype, rounding, adapter_digest: adapter }
+        let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, backend, adapter, .. } = model.clone();
+        Self { model: id, model_digest: digest, tokenizer_digest, dtype, rounding, backend, adapter_digest: adapter }
     }
 }

@@ -30,7 +30,10 @@ impl TrialOptions {
             (TrialKind::Dataset | TrialKind::Paired | TrialKind::Rank, Some(reference)) => {
                 with_default_primary(Vec::new(), Some(&reference))
             }
-            (TrialKind::Dataset | TrialKind::Paired | TrialKind::Rank, None) => plain(MethodName::MinKPlusPlus),
+            (TrialKind::Dataset | TrialKind::Paired | TrialKind::Rank, None) => plain(match scope.has_full_logits() {
+                true => MethodName::MinKPlusPlus,
+                false => MethodName::MinK,
+            }),
         }
     }
 

@@ -177,3 +177,36 @@ fn all_faults_are_reported_at_once() {
     assert!(error.contains("`limits.inputs`: expected at least 1, got 0"), "{error}");
     assert!(error.contains("(from the environment variable PDR_AUDIT__LIMITS__INPUTS)"), "{error}");
 }
+
+#[test]
+fn what_is_wrong_with_servers_elsewhere_is_named() {
+    let model = |rest: &str| format!("[[models]]\nid = \"a\"\nsource = \"a\"\n{rest}");
+    let served = |inside: &str| model(&format!("tokenizer = \"t\"\nserved = {{ {inside} }}"));
+    let urls = |urls: &str| served(&format!("kind = \"vllm\", urls = [{urls}]"));
+    let cases = [
+        (served("urls = [\"http://a\"]"), "served.kind", "not set"),
+        (served("kind = \"tgi\", urls = [\"http://a\"]"), "served.kind", "pdr-audit"),
+        (served("kind = \"vllm\""), "served.urls", "at least one URL"),
+        (urls(""), "served.urls", "at least one URL"),
+        (urls("\"gpu-1:8000\""), "served.urls", "expected a URL"),
+        (urls("\"http://\""), "served.urls", "expected a URL"),
+        (urls("\"http://user:secret@a\""), "served.urls", "without a user"),
+        (urls("\"http://a?b=c\""), "served.urls", "a query"),
+        (urls("\"http://a\", \"http://a/\""), "served.urls", "listed twice"),
+        (served("kind = \"vllm\", urls = [\"http://a\"], timeout = 0"), "served.timeout", "more than 0"),
+        (served("kind = \"vllm\", urls = [\"http://a\"], connections = 0"), "served.connections", "1 to 64"),
+        (served("kind = \"vllm\", urls = [\"http://a\"], api_key_env = \"\""), "served.api_key_env", "variable"),
+        (served("kind = \"vllm\", urls = [\"http://a\"], key = \"secret\""), "served.key", "unknown key"),
+        (model("served = { kind = \"vllm\", urls = [\"http://a\"] }"), "tokenizer", "is needed"),
+        (model("tokenizer = \"t\""), "tokenizer", "goes with `served` alone"),
+        (urls("\"http://a\"") + "\ndevice = \"cpu\"", "device", "up to the server"),
+        (urls("\"http://a\"") + "\ndtype = \"bf16\"", "dtype", "up to the server"),
+        (urls("\"http://a\"") + "\nadapters = [{ name = \"x\", source = \"x\" }]", "adapters", "adapters run where"),
+    ];
+    for (file, key, words) in cases {
+        assert_fault(&file, &[], &format!("models[0].{key}"), words);
+    }
+    let settings = load(&urls("\"http://gpu-1:8000\", \"https://gpu-2/vllm\""), &[]).unwrap();
+    let served = settings.models[0].served.as_ref().unwrap();
+    assert_eq!((served.kind, served.urls.len(), served.connections), (Some(ServedKind::Vllm), 2, 1));
+}

@@ -112,6 +112,8 @@ fn every_key_can_come_from_the_file() {
         id: id.to_owned(),
         source: ModelSource { text: text.to_owned(), path: PathBuf::from(path) },
         revision: None,
+        served: None,
+        tokenizer: None,
         device: vec![DeviceChoice::Auto],
         dtype: Dtype::Auto,
         reference: None,
@@ -304,11 +306,11 @@ fn the_example_file_holds_the_defaults() {
     // With the models and token counts that it shows in comments as well.
     let shown = example.replace("\n# [[", "\n[[").replace("\n# id =", "\nid =");
     let shown = shown.replace("\n# source =", "\nsource =").replace("\n# reference =", "\nreference =");
-    let shown = ["load", "revision", "pinned", "adapters", "file"]
+    let shown = ["load", "revision", "pinned", "adapters", "served", "tokenizer", "file"]
         .iter()
         .fold(shown, |shown, key| shown.replace(&format!("\n# {key} ="), &format!("\n{key} =")));
     let shown = shown.replace("\n# default_model =", "\ndefault_model =");
     let settings = load(&shown, &[]).unwrap();
-    assert_eq!((settings.models.len(), settings.token_counts.len()), (2, 1));
+    assert_eq!((settings.models.len(), settings.token_counts.len()), (3, 1));
     assert!(settings.engine.default_model.is_some());
 }

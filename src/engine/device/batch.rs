@@ -61,7 +61,7 @@ impl Device<'_> {
         self.serve_parts(&model, parts)
     }
 
-    /// Notes how a forward pass ended and tells those who wait for it. Gives the parts in which it is to be run again: a
+    /// Notes how a forward pass ended and tells those who wait for it. Gives the parts in which it is to be run again now: a
     /// smaller one may fit, and another client's sequence may be what fails.
     fn end(
         &mut self,
@@ -76,6 +76,10 @@ impl Device<'_> {
             Err(Failure::DeviceLost(reason)) => {
                 self.shared.lose_device(self.seat.device, &reason);
                 return ControlFlow::Break(());
+            }
+            Err(Failure::Unavailable { reason, retry_after }) => {
+                self.pause(&reason, retry_after);
+                self.put_back(model, passes, &reason);
             }
             Err(failure) if passes.len() > 1 => {
                 if let (Failure::OutOfMemory(_), Ok(resident)) = (&failure, self.resident(model)) {
@@ -106,13 +110,16 @@ impl Device<'_> {
         let mut facts = self.shared.facts();
         facts.devices[device].busy_since = self.in_flight.as_ref().map(|next| next.since);
         match result {
-            Ok(_) => facts.last_ok = Some(now),
+            Ok(_) => {
+                self.circuit.close();
+                facts.last_ok = Some(now);
+            }
             Err(failure) => facts.last_error = Some((now, failure.reason().to_owned())),
         }
     }
 
     /// A model that the device holds.
-    fn resident(&mut self, model: &str) -> Result<&mut ResidentModel, Failure> {
+    pub(super) fn resident(&mut self, model: &str) -> Result<&mut ResidentModel, Failure> {
         self.residents.models.get_mut(base_id(model)).ok_or_else(|| {
             tracing::error!(model, "internal error: a batch came for a model that the device does not hold");
             Failure::Failed("internal error: the device does not hold it".to_owned())
@@ -121,7 +128,7 @@ impl Device<'_> {
 }
 
 /// The passes that somebody still waits for; the others end here.
-fn wanted(part: Vec<QueuedPass>, shared: &Shared) -> Vec<QueuedPass> {
+pub(super) fn wanted(part: Vec<QueuedPass>, shared: &Shared) -> Vec<QueuedPass> {
     let now = Instant::now();
     let (wanted, unwanted): (Vec<_>, Vec<_>) = part.into_iter().partition(|pass| pass.is_wanted(now));
     for pass in unwanted {

@@ -45,11 +45,20 @@ fn caught<T>(run: impl FnOnce() -> Result<T, ModelError>) -> Result<T, Failure> 
             Err(match error {
                 ModelError::OutOfMemory(_) => Failure::OutOfMemory(reason),
                 ModelError::Device(_) => Failure::DeviceLost(reason),
+                ModelError::Unavailable { retry_after, .. } => Failure::Unavailable { reason, retry_after },
                 _ => Failure::Failed(reason),
             })
         }
         Err(panic) => Err(Failure::Panicked(format!("the forward pass panicked: {}", panic_message(&*panic)))),
     }
+}
+
+/// Whether the device answers, where that is not certain.
+pub(super) fn probe(model: &LoadedModel) -> Result<(), Failure> {
+    caught(|| match model {
+        LoadedModel::Causal(model) => model.probe(),
+        LoadedModel::Masked(_) => Ok(()),
+    })
 }
 
 /// An answer has one entry per sequence, and in it one per id but the first: anything else is a failure, for nothing

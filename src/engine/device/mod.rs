@@ -15,6 +15,7 @@
 
 mod batch;
 mod calibrate;
+mod circuit;
 mod forward;
 mod in_flight;
 mod load;
@@ -22,6 +23,7 @@ mod memory;
 mod resident;
 mod thread;
 mod trial;
+mod unavailable;
 
 #[cfg(test)]
 pub(super) use memory::{Resident, eviction_order, evictions, largest_batch};

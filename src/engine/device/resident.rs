@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::forward::{begin, finish, load_adapter};
+use super::forward::{begin, finish, load_adapter, probe};
 use super::memory::largest_batch;
 use super::trial::TimedPass;
 use crate::engine::failure::Failure;
@@ -138,6 +138,11 @@ impl ResidentModel {
         result?;
         tracing::debug!(tokens, seconds = took.as_secs_f64(), "a trial pass");
         Ok(TimedPass { tokens, took })
+    }
+
+    /// Asks whether it can run, where that is not certain.
+    pub(super) fn probe(&self) -> Result<(), Failure> {
+        probe(&self.loaded)
     }
 
     /// Begins a forward pass.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
+use super::circuit::Circuit;
 use super::in_flight::InFlightBatch;
 use super::memory::fits;
 use super::resident::ResidentModel;
@@ -53,6 +54,8 @@ pub(super) struct Device<'a> {
     pub(super) residents: Residents,
     /// The batch that the device works on while this thread goes on.
     pub(super) in_flight: Option<InFlightBatch>,
+    /// Its failures to answer.
+    pub(super) circuit: Circuit,
     pub(super) shared: &'a Shared,
 }
 
@@ -123,6 +126,7 @@ impl<'a> Device<'a> {
                 max_batch_tokens,
             },
             in_flight: None,
+            circuit: Circuit::default(),
             shared,
         }
     }
@@ -149,6 +153,10 @@ impl<'a> Device<'a> {
             Step::Load(id, model) => self.load(&id, model),
             Step::Drop(id) => {
                 self.unload(&id);
+                ControlFlow::Continue(())
+            }
+            Step::Probe => {
+                self.probe();
                 ControlFlow::Continue(())
             }
             Step::End => ControlFlow::Break(()),

@@ -6,10 +6,16 @@ use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::admission::Permit;
+use crate::engine::class::Class;
 use crate::engine::error::EngineError;
 use crate::engine::metrics::EngineMetrics;
 use crate::engine::request::{Answer, Pass, PassInput};
 use crate::pool::Model;
+
+/// From so many batches on that a device did not answer, a pass runs alone.
+const UNANSWERED_ALONE: usize = 2;
+/// After so many it fails.
+const MOST_UNANSWERED: usize = 4;
 
 /// An admitted pass. It holds its permit, which goes back with it.
 #[derive(Debug)]
@@ -23,6 +29,8 @@ pub(in crate::engine) struct QueuedPass {
     admitted: Instant,
     deadline: Option<Instant>,
     reply: UnboundedSender<Result<(), EngineError>>,
+    /// In how many batches it was that a device did not answer.
+    unanswered: usize,
 }
 
 impl QueuedPass {
@@ -35,7 +43,7 @@ impl QueuedPass {
         deadline: Option<Instant>,
         reply: UnboundedSender<Result<(), EngineError>>,
     ) -> Self {
-        Self { pass, model, request, permit, admitted: Instant::now(), deadline, reply }
+        Self { pass, model, request, permit, admitted: Instant::now(), deadline, reply, unanswered: 0 }
     }
 
     pub(in crate::engine) fn input(&self) -> &PassInput {
@@ -65,6 +73,22 @@ impl QueuedPass {
     /// Its length.
     pub(in crate::engine) fn tokens(&self) -> usize {
         self.input().tokens()
+    }
+
+    /// How urgent it is.
+    pub(in crate::engine) fn class(&self) -> Class {
+        self.permit.class()
+    }
+
+    /// Its length as a part of a batch: one that may be why devices did not answer leaves no room for others.
+    pub(in crate::engine) fn room(&self) -> usize {
+        if self.unanswered >= UNANSWERED_ALONE { usize::MAX } else { self.tokens() }
+    }
+
+    /// Notes that a device did not answer; whether it may be tried again.
+    pub(in crate::engine) fn note_unanswered(&mut self) -> bool {
+        self.unanswered += 1;
+        self.unanswered < MOST_UNANSWERED
     }
 
     /// Whether somebody still waits for the answer and it would come in time.

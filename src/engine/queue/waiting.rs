@@ -61,14 +61,16 @@ pub(in crate::engine) struct Queue<T> {
     clocks: PerClass<Clock>,
     arrivals: u64,
     tokens: fn(&T) -> usize,
+    /// What an entry takes of a batch, in tokens.
+    room: fn(&T) -> usize,
     caller: fn(&T) -> &Arc<str>,
 }
 
 impl<T> Queue<T> {
-    /// An empty queue; `tokens` is the length of an entry, and `caller` who asks for it.
-    pub(in crate::engine) fn new(tokens: fn(&T) -> usize, caller: fn(&T) -> &Arc<str>) -> Self {
+    /// An empty queue; `tokens` is the length of an entry, `room` what it takes of a batch, and `caller` who asks for it.
+    pub(in crate::engine) fn new(tokens: fn(&T) -> usize, room: fn(&T) -> usize, caller: fn(&T) -> &Arc<str>) -> Self {
         let clocks = PerClass::new(|_| Clock::default());
-        Self { models: HashMap::new(), clocks, arrivals: 0, tokens, caller }
+        Self { models: HashMap::new(), clocks, arrivals: 0, tokens, room, caller }
     }
 
     pub(in crate::engine) fn push(&mut self, class: Class, model: &Arc<str>, entry: T) {
@@ -76,6 +78,16 @@ impl<T> Queue<T> {
         let lanes = self.models.entry(Arc::clone(model)).or_insert_with(|| PerClass::new(|_| Lane::new()));
         lanes.get_mut(class).insert((turn, self.arrivals), entry);
         self.arrivals += 1;
+    }
+
+    /// Puts entries that were taken and not served before all others. What their callers were counted for them stays.
+    pub(in crate::engine) fn put_back(&mut self, class: Class, model: &Arc<str>, entries: Vec<T>) {
+        let lanes = self.models.entry(Arc::clone(model)).or_insert_with(|| PerClass::new(|_| Lane::new()));
+        for entry in entries {
+            lanes.get_mut(class).insert((0, self.arrivals), entry);
+            self.arrivals += 1;
+        }
+        self.tidy(model);
     }
 
     /// Who leads the next batch of a device that may run the models for which `eligible` holds; none where nothing
@@ -100,7 +112,7 @@ impl<T> Queue<T> {
         let Some(lanes) = self.models.get(&lead.model) else { return false };
         let mut room = budget;
         lanes.get(lead.class).values().any(|entry| {
-            room = room.saturating_sub((self.tokens)(entry));
+            room = room.saturating_sub((self.room)(entry));
             room == 0
         })
     }
@@ -114,7 +126,7 @@ impl<T> Queue<T> {
         }
         let Some(lanes) = self.models.get_mut(&lead.model) else { return Vec::new() };
         let lane = lanes.get_mut(lead.class);
-        let picked = form(lane.values().map(self.tokens), budget);
+        let picked = form(lane.values().map(self.room), budget);
         let taken = take(lane, &picked);
         turn.patience = budget.saturating_mul(PATIENCE);
         turn.overtaken = if lead.class == Class::Interactive && lead.batch_waits {

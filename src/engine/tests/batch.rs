@@ -12,7 +12,7 @@ use crate::engine::queue::{LOOK_AHEAD, PATIENCE, Queue, Turn, form, halve, leade
 type Waiting = (usize, usize, usize);
 
 fn queue() -> Queue<Waiting> {
-    Queue::new(|entry| entry.2, |_| nobody())
+    Queue::new(|entry| entry.2, |entry| entry.2, |_| nobody())
 }
 
 /// Who asks: always the same.

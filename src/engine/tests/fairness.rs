@@ -8,7 +8,7 @@ use std::sync::Arc;
 type Entry = (Arc<str>, usize);
 
 fn queue() -> Queue<Entry> {
-    Queue::new(|entry| entry.1, |entry| &entry.0)
+    Queue::new(|entry| entry.1, |entry| entry.1, |entry| &entry.0)
 }
 
 fn asked_by(name: &str, tokens: usize) -> Entry {

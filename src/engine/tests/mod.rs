@@ -23,4 +23,5 @@ mod requests;
 mod rig;
 mod scheduling;
 mod script;
+mod unavailable;
 mod wait;

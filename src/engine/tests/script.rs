@@ -7,7 +7,6 @@ use super::wait::{eventually, lock};
 use crate::config::Dtype;
 use crate::engine::Stats;
 use crate::models::demo::DEMO;
-use crate::models::device::ComputeDevice;
 use crate::models::lora::LoadedAdapter;
 use crate::models::masked::{Filled, MaskedPosition};
 use crate::models::{BatchStats, CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
@@ -37,6 +36,8 @@ pub struct Script {
     on_forward: Hook,
     /// What happens when a forward pass is waited for; none: it is done when it has begun.
     on_finish: Option<Hook>,
+    /// What happens when it is asked whether it can run.
+    on_probe: LoadHook,
     on_load: LoadHook,
     on_open: OpenHook,
     /// What is loaded in its place.
@@ -79,6 +80,7 @@ impl Script {
             bytes_per_token: 0,
             on_forward: Arc::new(|_, _| Ok(())),
             on_finish: None,
+            on_probe: Arc::new(|_| Ok(())),
             on_load: Arc::new(|_| Ok(())),
             on_open: Arc::new(|| Ok(())),
             loader: None,
@@ -114,6 +116,11 @@ impl Script {
     /// As a model on a GPU, which works on a pass while the next one begins.
     pub fn on_finish(mut self, hook: impl Fn(&[&[u32]]) -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
         self.on_finish = Some(Arc::new(move |_, sequences| hook(sequences)));
+        self
+    }
+
+    pub fn on_probe(mut self, hook: impl Fn(usize) -> Result<(), ModelError> + Send + Sync + 'static) -> Self {
+        self.on_probe = Arc::new(hook);
         self
     }
 
@@ -161,6 +168,7 @@ impl Script {
             rounding: None,
             device: "fake".to_owned(),
             commit: None,
+            backend: None,
             adapter: None,
         };
         Arc::new(Model {
@@ -173,7 +181,7 @@ impl Script {
             vocab_size: 100_000,
             masked: self.masked,
             words: None,
-            architecture: "script",
+            architecture: Some("script"),
             weight_bytes: self.weight_bytes,
             activation_bytes: Arc::new(move |tokens| per_token * tokens as u64),
             load: Arc::new(move |device| {
@@ -189,9 +197,7 @@ impl Script {
                 })
             }),
             devices: devices.to_vec(),
-            place: ComputeDevice::cpu(),
-            files: DEMO,
-            stamp: DEMO.stamp().unwrap(),
+            local: None,
             adapted: None,
         })
     }
@@ -263,6 +269,10 @@ impl CausalLm for Running {
             hook(device, &sequences.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
             Ok(stats)
         }))
+    }
+
+    fn probe(&self) -> Result<(), ModelError> {
+        (self.script.on_probe)(self.device)
     }
 }
 

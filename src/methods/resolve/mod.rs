@@ -31,6 +31,8 @@ pub fn resolve(requests: &[MethodRequest], scope: &Scope) -> Result<Vec<Labelled
         resolve_entry(place, request, scope, &mut methods, &mut labels, &mut faults);
     }
     check_prefixes(&methods, &mut faults);
+    check_logits(&methods, scope, &mut faults);
+    check_weights(&methods, scope, &mut faults);
     // A preset without its needs, or a grid of presets, may still come to more than were counted.
     if faults.is_empty() && methods.len() > MAX_METHODS {
         faults.push(too_many(methods.len()));
@@ -114,6 +116,36 @@ fn grid_size(object: &MethodObject) -> usize {
     let alpha = object.pdr.as_ref().and_then(|pdr| pdr.alpha.as_ref());
     // An empty list is a fault of its own, and no reason to ignore the length of another one.
     parameters.chain(&object.truncate).chain(alpha).map(|grid: &Grid| grid.len().max(1)).fold(1, usize::saturating_mul)
+}
+
+/// Refuses methods for which the model gives too little, and names the models that give enough.
+fn check_logits(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) {
+    if scope.has_full_logits() {
+        return;
+    }
+    let others = scope.models.iter().filter(|id| !scope.without_logits.contains(id));
+    let others = others.copied().collect::<Vec<_>>().join(", ");
+    let others = if others.is_empty() { "no configured model does".to_owned() } else { format!("these do: {others}") };
+    for labelled in methods.iter().filter(|labelled| labelled.method.needs_full_logits()) {
+        let (label, model) = (&labelled.label, scope.model.unwrap_or_default());
+        let place = labelled.origin.map_or_else(String::new, |origin| format!("/{}", origin.place));
+        let detail = format!(
+            "`{label}` needs `full_logits`, the model's whole distribution at each token; the server of model `{model}` gives \
+             log-probabilities alone, and {others}"
+        );
+        faults.push(Fault::new(place, detail));
+    }
+}
+
+/// Refuses methods that tune a model whose weights are elsewhere.
+fn check_weights(methods: &[LabelledMethod], scope: &Scope, faults: &mut Faults) {
+    let Some(model) = scope.model.filter(|model| scope.without_weights.contains(model)) else { return };
+    for labelled in methods.iter().filter(|labelled| labelled.method.split().is_some()) {
+        let place = labelled.origin.map_or_else(String::new, |origin| format!("/{}", origin.place));
+        let detail =
+            format!("`{}` tunes model `{model}`, which is served elsewhere: its weights are not here", labelled.label);
+        faults.push(Fault::new(place, detail));
+    }
 }
 
 fn too_many(total: usize) -> Fault {

@@ -14,6 +14,8 @@ fn every_method_is_read_back_as_it_was() {
         models: vec!["small", "bert", "small:tuned"],
         model: Some("small"),
         reference: Some("small"),
+        without_logits: Vec::new(),
+        without_weights: Vec::new(),
         token_counts: vec!["c4"],
         audit: true,
         neighbors: true,

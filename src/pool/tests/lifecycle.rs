@@ -7,7 +7,6 @@ use tokio::sync::oneshot::{self, Receiver};
 
 use crate::config::Dtype;
 use crate::models::demo::DEMO;
-use crate::models::device::ComputeDevice;
 use crate::pool::lifecycle::Lifecycle;
 use crate::pool::model::{Model, ModelInfo};
 use crate::pool::signal::Signal;
@@ -42,6 +41,7 @@ fn model(digest: &str) -> Arc<Model> {
             rounding: None,
             device: "cpu".to_owned(),
             commit: None,
+            backend: None,
             adapter: None,
         },
         identity: digest.into(),
@@ -52,14 +52,12 @@ fn model(digest: &str) -> Arc<Model> {
         vocab_size: 1,
         masked: false,
         words: None,
-        architecture: "test",
+        architecture: Some("test"),
         weight_bytes: 0,
         activation_bytes: Arc::new(|_| 0),
         load: Arc::new(|_| Err(crate::models::ModelError::Device("there is none".to_owned()))),
         devices: vec![0, 1],
-        place: ComputeDevice::cpu(),
-        files: DEMO,
-        stamp: DEMO.stamp().unwrap(),
+        local: None,
         adapted: None,
     })
 }

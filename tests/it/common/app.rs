@@ -118,6 +118,8 @@ pub fn golden(id: &str, golden: &str) -> ModelSettings {
         id: id.to_owned(),
         source: ModelSource { text: path.display().to_string(), path },
         revision: None,
+        served: None,
+        tokenizer: None,
         device: vec![DeviceChoice::Cpu],
         dtype: Dtype::Auto,
         reference: None,

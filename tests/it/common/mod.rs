@@ -8,6 +8,7 @@ pub mod gpt2;
 pub mod hub_server;
 pub mod keys;
 pub mod outliers;
+pub mod relay;
 #[cfg(target_os = "linux")]
 pub mod resident;
 #[cfg(unix)]

@@ -107,7 +107,7 @@ fn slot(device: &ComputeDevice) -> DeviceSlot {
 fn declaration(id: &str, device: usize) -> Declaration {
     Declaration {
         id: id.to_owned(),
-        origin: Origin::configured(&golden(id, GOLDEN)),
+        origin: Origin::configured(&golden(id, GOLDEN)).unwrap(),
         dtype: Dtype::Auto,
         reference: None,
         eager: true,

@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["config", "hub", "new_file", "random", "retry", "table", "telemetry", "texts", "token_stats", "wire"],
     &["access", "methods", "models", "server", "statistics", "tokenizer"],
+    &["served"],
     &["pool"],
     &["engine"],
     &["scorer", "store"],

@@ -1,0 +1,210 @@
+//! The devices that are in use, and the models with their places on them.
+
+use super::budgets::BudgetFiles;
+use crate::config::{self, LoadPolicy, ModelSettings, ServedSettings, Settings};
+use crate::engine::{DeviceSlot, SpeedCalibration};
+use crate::models::demo::{DEMO, DEMO_REFERENCE};
+use crate::models::device::ComputeDevice;
+use crate::pool::{Declaration, Origin};
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::time::Duration;
+
+/// Token budgets where the settings say `auto`.
+struct Budgets {
+    /// Of a batch, where none is measured.
+    batch: usize,
+    /// Of a batch, those that are tried.
+    ladder: &'static [usize],
+    /// How long they are tried.
+    time: Duration,
+    /// Of the queue.
+    queue: usize,
+}
+
+const CPU_BUDGETS: Budgets = Budgets {
+    batch: 2_048,
+    // With fewer tokens than the first, reading the weights takes a part of a pass that counts, on any machine.
+    ladder: &[512, 1_024, 2_048, 4_096, 8_192],
+    time: Duration::from_secs(1),
+    queue: 1 << 20,
+};
+
+const GPU_BUDGETS: Budgets = Budgets {
+    batch: 16_384,
+    ladder: &[2_048, 4_096, 8_192, 16_384, 32_768, 65_536],
+    // The first pass takes the kernels to the device.
+    time: Duration::from_secs(5),
+    queue: 1 << 23,
+};
+
+/// The token budgets of a server of a model that is served elsewhere: of a batch, and of the queue.
+const SERVER_BATCH: usize = 4_096;
+const SERVER_QUEUE: usize = 1 << 20;
+
+/// The part of a device's memory that the models may take where the settings say `auto`.
+const MEMORY_SHARE: f64 = 0.8;
+
+/// What the settings declare.
+pub struct DeclaredModels {
+    /// The devices of this machine; the first ones of the engine.
+    pub devices: Vec<ComputeDevice>,
+    /// The servers elsewhere, which are devices too; those of the engine after the others.
+    pub servers: Vec<ServerSlot>,
+    /// The models with their places on both.
+    pub models: Vec<Declaration>,
+}
+
+/// A server of a model that is served elsewhere.
+pub struct ServerSlot {
+    name: String,
+    max_batch_tokens: usize,
+}
+
+/// The devices that are in use, and the models with their places on them.
+///
+/// # Errors
+/// A device that cannot be had, or a key that is missing, by name.
+pub fn declare(settings: &Settings) -> Result<DeclaredModels> {
+    let mut devices = Vec::new();
+    let main = place(&mut devices, settings.engine.device)?;
+    for model in settings.models.iter().filter(|model| model.served.is_none()) {
+        places(&mut devices, main, model).with_context(|| format!("model `{}`", model.id))?;
+    }
+    let (mut servers, mut models) = (Vec::new(), demos(settings, main));
+    for model in &settings.models {
+        let context = || format!("model `{}`", model.id);
+        let places = match &model.served {
+            None => places(&mut devices, main, model).with_context(context)?,
+            Some(served) => {
+                let first = devices.len() + servers.len();
+                servers.extend(server_slots(settings, &model.id, served));
+                (first..devices.len() + servers.len()).collect()
+            }
+        };
+        models.push(Declaration {
+            id: model.id.clone(),
+            origin: Origin::configured(model).with_context(context)?,
+            dtype: if model.dtype == config::Dtype::Auto { settings.engine.dtype } else { model.dtype },
+            reference: model.reference.clone(),
+            eager: model.load == LoadPolicy::Eager,
+            pinned: model.pinned,
+            devices: places,
+        });
+    }
+    let devices = devices.into_iter().map(|device| {
+        let share = (device.memory as f64 * MEMORY_SHARE) as u64;
+        let memory = settings.engine.memory.map_or(share, |memory| memory.as_u64());
+        ComputeDevice { memory, ..device.with_threads(settings.engine.threads) }
+    });
+    Ok(DeclaredModels { devices: devices.collect(), servers, models })
+}
+
+/// The embedded models, where no others are configured.
+fn demos(settings: &Settings, main: usize) -> Vec<Declaration> {
+    if !settings.models.is_empty() {
+        return Vec::new();
+    }
+    let demo = |id: &str, files, reference: Option<&str>| Declaration {
+        id: id.to_owned(),
+        origin: Origin::Files(files),
+        dtype: settings.engine.dtype,
+        reference: reference.map(str::to_owned),
+        eager: true,
+        pinned: false,
+        devices: vec![main],
+    };
+    vec![demo(config::DEMO, DEMO, Some(config::DEMO_REFERENCE)), demo(config::DEMO_REFERENCE, DEMO_REFERENCE, None)]
+}
+
+/// The indexes of the devices of a model that runs here; those that are not in use yet are opened.
+fn places(devices: &mut Vec<ComputeDevice>, main: usize, model: &ModelSettings) -> Result<Vec<usize>> {
+    let mut places = Vec::new();
+    for &device in &model.device {
+        let index = match device {
+            config::DeviceChoice::Auto => main,
+            device => place(devices, device)?,
+        };
+        if !places.contains(&index) {
+            places.push(index);
+        }
+    }
+    if places.iter().any(|&index| devices[index].device.is_cpu()) && places.len() > 1 {
+        bail!("replicas on the CPU and on a GPU would not give the same scores");
+    }
+    Ok(places)
+}
+
+/// The servers of a model, each as often as it runs batches at once, in the order of their URLs, which their names do not disclose.
+fn server_slots(settings: &Settings, id: &str, served: &ServedSettings) -> Vec<ServerSlot> {
+    let budget = served.max_batch_tokens.or(settings.engine.max_batch_tokens).unwrap_or(SERVER_BATCH);
+    let name = |url: usize, connection: usize| match served.connections {
+        1 => format!("{id}/{url}"),
+        _ => format!("{id}/{url}/{connection}"),
+    };
+    let of_url = |url| (1..=served.connections).map(move |connection| name(url, connection));
+    let slot = |name| ServerSlot { name, max_batch_tokens: budget };
+    (1..=served.urls.len()).flat_map(of_url).map(slot).collect()
+}
+
+impl ServerSlot {
+    /// The server as the engine knows it: it takes no memory of this machine, and computes with threads of its own.
+    pub fn device_slot(&self) -> DeviceSlot {
+        DeviceSlot {
+            name: self.name.clone(),
+            memory: 0,
+            max_batch_tokens: self.max_batch_tokens,
+            calibration: None,
+            threads: 1,
+            trim: Box::new(|| ()),
+        }
+    }
+}
+
+/// The index of a device among those in use; opened now if it is not there yet.
+fn place(devices: &mut Vec<ComputeDevice>, wanted: config::DeviceChoice) -> Result<usize> {
+    let name = match wanted {
+        config::DeviceChoice::Auto => None,
+        config::DeviceChoice::Cpu => Some("cpu".to_owned()),
+        config::DeviceChoice::Cuda(index) => Some(format!("cuda:{index}")),
+    };
+    if let Some(index) = devices.iter().position(|known| Some(&known.name) == name.as_ref()) {
+        return Ok(index);
+    }
+    devices.push(ComputeDevice::open(wanted)?);
+    Ok(devices.len() - 1)
+}
+
+/// A device as the engine knows it. `directory` is that of measured budgets.
+pub fn device_slot(settings: &Settings, device: &ComputeDevice, directory: Option<&Path>) -> DeviceSlot {
+    let config::EngineSettings { max_batch_tokens, calibrate, .. } = settings.engine;
+    let budgets = budgets(device);
+    let calibrated = calibrate && max_batch_tokens.is_none();
+    let trimmed = device.clone();
+    DeviceSlot {
+        name: device.name.clone(),
+        memory: device.memory,
+        max_batch_tokens: max_batch_tokens.unwrap_or(budgets.batch),
+        calibration: calibrated.then(|| SpeedCalibration {
+            ladder: budgets.ladder.into(),
+            time: budgets.time,
+            known: Box::new(BudgetFiles {
+                directory: directory.map(Path::to_owned),
+                device: device.name.clone(),
+                hardware: device.hardware(),
+                threads: device.threads,
+            }),
+        }),
+        threads: device.threads,
+        trim: Box::new(move || trimmed.trim()),
+    }
+}
+
+/// How many tokens may be admitted and not yet answered where the settings say `auto`.
+pub fn queue_tokens(devices: &[ComputeDevice], servers: &[ServerSlot]) -> usize {
+    devices.iter().map(|device| budgets(device).queue).sum::<usize>() + servers.len() * SERVER_QUEUE
+}
+
+fn budgets(device: &ComputeDevice) -> &'static Budgets {
+    if device.device.is_cpu() { &CPU_BUDGETS } else { &GPU_BUDGETS }
+}

@@ -1,0 +1,134 @@
+//! Devices that do not answer: servers of a model that runs elsewhere.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::rig::{Rig, Script, audit, client, eventually, fake_stats, ids, settings, stats, two_devices};
+use crate::engine::{EngineError, Refusal};
+use crate::models::ModelError;
+
+fn silent() -> ModelError {
+    ModelError::Unavailable { reason: "nobody there".to_owned(), retry_after: None }
+}
+
+/// A model of which the first device answers while the switch is on.
+fn switched(on: &Arc<AtomicBool>) -> Script {
+    let (forward, probe) = (Arc::clone(on), Arc::clone(on));
+    let answers =
+        |on: &AtomicBool, device| if device > 0 || on.load(Ordering::SeqCst) { Ok(()) } else { Err(silent()) };
+    let script = Script::new("m").on_forward_of(move |device, _| answers(&forward, device));
+    script.on_probe(move |device| answers(&probe, device))
+}
+
+#[tokio::test]
+async fn another_device_runs_what_one_does_not_answer() {
+    let on = Arc::new(AtomicBool::new(false));
+    let script = switched(&on);
+    let rig = Rig::new(vec![script.model(true).on(&[0, 1])], two_devices());
+    let sequences: Vec<_> = (1..=8).map(|n| ids(n, 100)).collect();
+    let answered = rig.engine.submit(audit(sequences.clone())).unwrap().wait().await.unwrap();
+    assert_eq!(stats(&answered), sequences.iter().map(|ids| fake_stats("m", ids)).collect::<Vec<_>>());
+    eventually(|| rig.metric("device_unavailable{device=fake:0}") == 1.0).await;
+    let status = rig.engine.status();
+    assert_eq!(status.devices[0].unavailable.as_ref().unwrap().reason, "nobody there");
+    assert_eq!(status.devices[1].unavailable, None);
+    assert_eq!(rig.metric("device_unavailable{device=fake:1}"), 0.0);
+    assert!(rig.metric("forwards_total{model=m,outcome=unavailable}") >= 1.0);
+    // The other device answers, so requests are served.
+    assert!(rig.engine.is_ready());
+    on.store(true, Ordering::SeqCst);
+    eventually(|| rig.metric("device_unavailable{device=fake:0}") == 0.0).await;
+    assert_eq!(rig.engine.status().devices[0].unavailable, None);
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn a_device_that_does_not_answer_is_probed_before_it_runs_anything() {
+    let on = Arc::new(AtomicBool::new(false));
+    let script = switched(&on);
+    let rig = Rig::with(&script);
+    let waiting = rig.engine.submit(audit(vec![ids(1, 10), ids(2, 10)])).unwrap();
+    eventually(|| rig.metric("device_unavailable{device=fake:0}") == 1.0).await;
+    assert!(!rig.engine.is_ready());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(script.firsts(), [[1, 2]], "only probes follow");
+    on.store(true, Ordering::SeqCst);
+    waiting.wait().await.unwrap();
+    assert_eq!(script.firsts(), [[1, 2], [1, 2]]);
+    assert!(rig.engine.is_ready());
+    rig.assert_idle().await;
+}
+
+/// As a server that dies of a sequence, and is up again after a moment.
+#[tokio::test]
+async fn a_sequence_that_no_device_answers_fails_alone() {
+    let script = Script::new("m").on_forward(|sequences| match sequences.iter().any(|ids| ids[0] == 7) {
+        true => Err(silent()),
+        false => Ok(()),
+    });
+    let rig = Rig::with(&script);
+    let deadly = rig.engine.submit(audit(vec![ids(7, 10)])).unwrap();
+    let good = rig.engine.submit(audit(vec![ids(1, 10), ids(2, 10)])).unwrap();
+    let failed = deadly.wait().await.unwrap_err();
+    assert_eq!(failed, EngineError::ModelFailed("no device answered: nobody there".to_owned()));
+    good.wait().await.unwrap();
+    let with_it = |batch: &&Vec<u32>| batch.contains(&7);
+    let firsts = script.firsts();
+    assert_eq!(firsts.iter().filter(with_it).count(), 4, "{firsts:?}");
+    assert_eq!(firsts.iter().filter(with_it).filter(|batch| batch.len() == 1).count(), 2, "{firsts:?}");
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn an_interactive_request_does_not_wait_for_devices_that_have_been_silent_for_long() {
+    let on = Arc::new(AtomicBool::new(false));
+    let rig = Rig::new(vec![switched(&on).model(true)], settings());
+    // Admitted, since nobody knows yet; it waits.
+    let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    eventually(|| rig.metric("device_unavailable{device=fake:0}") == 1.0).await;
+    let second = rig.engine.submit(client(vec![ids(2, 10)])).unwrap();
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    let refused = rig.engine.submit(client(vec![ids(3, 10)])).unwrap_err();
+    assert_eq!(refused, Refusal::Unanswered("nobody there".to_owned()));
+    let later = rig.engine.submit(audit(vec![ids(4, 10)])).unwrap();
+    on.store(true, Ordering::SeqCst);
+    for pending in [first, second, later] {
+        pending.wait().await.unwrap();
+    }
+    rig.engine.submit(client(vec![ids(3, 10)])).unwrap().wait().await.unwrap();
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn what_is_not_wanted_any_more_is_not_put_back() {
+    let on = Arc::new(AtomicBool::new(false));
+    let script = switched(&on);
+    let rig = Rig::with(&script);
+    let gone = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    eventually(|| rig.metric("device_unavailable{device=fake:0}") == 1.0).await;
+    drop(gone);
+    on.store(true, Ordering::SeqCst);
+    rig.ask("m").await.unwrap();
+    assert_eq!(script.forwards().len(), 2, "the one that was not answered, and the last");
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_late_of_a_batch_in_flight_is_taken() {
+    let fails = Arc::new(AtomicUsize::new(1));
+    let left = Arc::clone(&fails);
+    let script = Script::new("m").on_finish(move |_| {
+        match left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)) {
+            Ok(_) => Err(silent()),
+            Err(_) => Ok(()),
+        }
+    });
+    let rig = Rig::with(&script);
+    let sequences: Vec<_> = (1..=4).map(|n| ids(n, 100)).collect();
+    let answered = rig.engine.submit(audit(sequences.clone())).unwrap().wait().await.unwrap();
+    assert_eq!(stats(&answered), sequences.iter().map(|ids| fake_stats("m", ids)).collect::<Vec<_>>());
+    assert_eq!(rig.metric("forwards_total{model=m,outcome=unavailable}"), 1.0);
+    assert_eq!(rig.metric("forwards_total{model=m,outcome=ok}"), 4.0);
+    rig.assert_idle().await;
+}

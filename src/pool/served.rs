@@ -1,0 +1,90 @@
+//! Opening a model that is served elsewhere: its tokenizer is here, and the rest is what its server says.
+
+use std::sync::Arc;
+
+use super::declaration::Declaration;
+use super::error::OpenError;
+use super::model::{Loader, MOST_TOKENS, Model, ModelInfo, open_tokenizer};
+use super::origin::LocatedFiles;
+use crate::models::files::ModelFiles;
+use crate::models::{LoadedModel, ModelError};
+use crate::served::{ServedDescription, ServedSource, describe, served_model};
+
+/// Where it is said to run.
+const ELSEWHERE: &str = "served";
+
+impl Model {
+    /// Opens a model that is served elsewhere, with the tokenizer in these files. The devices that the declaration names
+    /// are its servers, in their order. Where it is the same as `previous`, that is given again.
+    ///
+    /// # Errors
+    /// [`OpenError`] where no server answers, or where the tokenizer is not that of the model.
+    pub fn open_served(
+        declaration: &Declaration,
+        source: &ServedSource,
+        located: LocatedFiles,
+        previous: Option<Arc<Self>>,
+    ) -> Result<Arc<Self>, OpenError> {
+        let LocatedFiles { files, commit } = located;
+        let stamp = files.stamp()?;
+        let description = describe(source)?;
+        let vocab_size = description.vocab_size;
+        let read = || open_tokenizer(&files, vocab_size.unwrap_or(usize::MAX));
+        let (tokenizer, tokenizer_digest) = files.read_unchanged(&stamp, read)?;
+        check_tokenizer(&files, &tokenizer_digest, &description)?;
+        let identity: Arc<str> = description.cache_identity().into();
+        let is_same = |model: &Arc<Self>| model.identity == identity && model.info.tokenizer_digest == tokenizer_digest;
+        if let Some(same) = previous.filter(is_same) {
+            return Ok(same);
+        }
+        let description = Arc::new(description);
+        Ok(Arc::new(Self {
+            info: ModelInfo {
+                id: declaration.id.clone(),
+                digest: description.digest.clone(),
+                tokenizer_digest: tokenizer_digest.clone(),
+                dtype: description.dtype.clone(),
+                rounding: description.rounding,
+                device: ELSEWHERE.to_owned(),
+                commit,
+                backend: Some(description.backend.clone()),
+                adapter: None,
+            },
+            vocab_size: vocab_size.unwrap_or_else(|| tokenizer.id_bound()),
+            tokenizer,
+            tokenizer_digest: tokenizer_digest.into(),
+            context: description.context,
+            longest: description.context.unwrap_or(MOST_TOKENS),
+            masked: false,
+            words: None,
+            architecture: None,
+            weight_bytes: 0,
+            activation_bytes: Arc::new(|_| 0),
+            load: loader(source.clone(), declaration.devices.clone(), description),
+            devices: declaration.devices.clone(),
+            identity,
+            local: None,
+            adapted: None,
+        }))
+    }
+}
+
+/// Checks that the ids of our tokenizer mean to the server what they mean here, as far as it says.
+fn check_tokenizer(files: &ModelFiles, digest: &str, description: &ServedDescription) -> Result<(), ModelError> {
+    match &description.tokenizer_digest {
+        Some(theirs) if theirs != digest => {
+            let reason = format!("the digest is {digest}, and the server's tokenizer has {theirs}");
+            Err(files.error("the tokenizer", reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Nothing is loaded, so this cannot fail because a server is gone: whether it answers shows with the first batch.
+fn loader(source: ServedSource, devices: Vec<usize>, opened: Arc<ServedDescription>) -> Loader {
+    Arc::new(move |device| {
+        let server = devices.iter().position(|&own| own == device).and_then(|place| source.server(place));
+        let server = server.ok_or_else(|| ModelError::Device(format!("there is no server for the device {device}")))?;
+        Ok(LoadedModel::Causal(served_model(Arc::clone(server), Arc::clone(&opened))))
+    })
+}

@@ -1,0 +1,19 @@
+//! What a server of any kind does.
+
+use super::description::ServedDescription;
+use crate::models::{BatchStats, ModelError};
+
+/// A server that runs a model.
+pub trait Backend: Send + Sync {
+    /// What it says of the model.
+    ///
+    /// # Errors
+    /// [`ModelError::Unavailable`]
+    fn describe(&self) -> Result<ServedDescription, ModelError>;
+
+    /// The statistics of sequences that it computes as the model of this identity, by sequence.
+    ///
+    /// # Errors
+    /// As the documentation of [`super`] says.
+    fn token_stats(&self, sequences: &[Vec<u32>], identity: &str) -> Result<BatchStats, ModelError>;
+}

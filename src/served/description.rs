@@ -1,0 +1,96 @@
+//! What a server says of the model that it runs.
+
+use crate::models::files::digest;
+use crate::models::precision::Rounding;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What runs a model that is served elsewhere: what answers, audits and reports say of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BackendInfo {
+    /// `pdr-audit` or `vllm`.
+    #[schema(examples("pdr-audit"))]
+    pub kind: String,
+    /// Its version, as it says.
+    #[schema(examples("0.1.0"))]
+    pub version: String,
+    /// The name that it serves the model under.
+    pub served_name: String,
+    /// How many servers the settings name.
+    pub urls: usize,
+    /// Whether the digest of the model is that of its weights.
+    pub weights: WeightsAttested,
+    /// How much its numbers depend on what else it runs, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounding: Option<ServedRounding>,
+}
+
+/// How far the numbers of a server are apart that depend on the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ServedRounding {
+    /// The largest difference of a log-probability between a text alone and in a batch of 8, when the model was opened.
+    #[schema(examples(2.4e-6))]
+    pub measured: f64,
+}
+
+/// Who vouches for the weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WeightsAttested {
+    /// The server computed the digest of the weights that it runs, as this program does.
+    Attested,
+    /// Nobody: the server only names the model.
+    NotAttested,
+}
+
+/// A model, as its server describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServedDescription {
+    /// All that its numbers depend on, as far as the server says it.
+    pub identity: String,
+    /// The log-probabilities of some ids, where the server does not say what weights it runs.
+    pub probe: Vec<f64>,
+    /// SHA-256 over configuration and weights or, where the server does not have it, over what it says instead.
+    pub digest: String,
+    /// SHA-256 of the server's tokenizer, where it says so.
+    pub tokenizer_digest: Option<String>,
+    /// The type it computes in.
+    pub dtype: String,
+    /// How far its numbers may be from those in f32, where the server says so.
+    pub rounding: Option<Rounding>,
+    /// The most ids of a sequence; none where there is no limit.
+    pub context: Option<usize>,
+    /// Every id below is one of its tokens; none where the server does not say so.
+    pub vocab_size: Option<usize>,
+    pub backend: BackendInfo,
+}
+
+/// Log-probabilities of another model differ by more than this, on average; those of the same one in bf16 by a tenth of it.
+const MOST_APART: f64 = 0.1;
+
+impl ServedDescription {
+    /// All that the numbers depend on, with what the probe shows of the weights, for caches that outlive the server.
+    pub fn cache_identity(&self) -> String {
+        if self.probe.is_empty() {
+            return self.identity.clone();
+        }
+        // In tenths: the numbers may depend on what else runs, a little.
+        let tenths: Vec<String> = self.probe.iter().map(|lp| format!("{:.1}", lp)).collect();
+        format!("{} probe {}", self.identity, digest(tenths.join(" ").as_bytes()))
+    }
+
+    /// Why this is another model than the one that was opened, if it is.
+    pub fn difference(&self, opened: &Self) -> Option<String> {
+        if self.identity != opened.identity {
+            return Some(format!(
+                "it runs another model than was opened: `{}`, not `{}`",
+                self.identity, opened.identity
+            ));
+        }
+        let pairs = self.probe.iter().zip(&opened.probe);
+        let apart = |(a, b): (&f64, &f64)| if a == b { 0.0 } else { (a - b).abs() };
+        let mean = pairs.map(apart).sum::<f64>() / self.probe.len().max(1) as f64;
+        let is_other = self.probe.len() != opened.probe.len() || mean > MOST_APART || mean.is_nan();
+        is_other.then(|| "it runs other weights than were opened: the same ids have other log-probabilities".to_owned())
+    }
+}

@@ -1,0 +1,43 @@
+//! A model at a URL, as a device of the engine runs it.
+
+use super::backend::Backend;
+use super::description::ServedDescription;
+use super::server::unavailable;
+use crate::models::lora::LoadedAdapter;
+use crate::models::{BatchStats, CausalLm, ModelError, Pending};
+use std::sync::Arc;
+use std::thread::Builder;
+
+/// The model that a server runs, as it was described when it was opened.
+pub fn served_model(server: Arc<dyn Backend>, opened: Arc<ServedDescription>) -> Box<dyn CausalLm> {
+    Box::new(RemoteModel { server, opened })
+}
+
+struct RemoteModel {
+    server: Arc<dyn Backend>,
+    opened: Arc<ServedDescription>,
+}
+
+impl CausalLm for RemoteModel {
+    /// Sends the sequences from a thread of its own, so that the server has the next batch when it is done with this one.
+    fn begin(&self, sequences: &[&[u32]], adapter: Option<&LoadedAdapter>) -> Result<Pending<BatchStats>, ModelError> {
+        if adapter.is_some() {
+            return Err(ModelError::takes_no_adapters());
+        }
+        let sequences: Vec<Vec<u32>> = sequences.iter().map(|ids| ids.to_vec()).collect();
+        let (server, opened) = (Arc::clone(&self.server), Arc::clone(&self.opened));
+        let ask = move || server.token_stats(&sequences, &opened.identity);
+        let asking = Builder::new().name("served-model".to_owned()).spawn(ask);
+        let asking = asking.map_err(|error| unavailable(format!("no thread to ask it: {error}")))?;
+        Ok(Pending::queued(move || {
+            asking.join().unwrap_or_else(|_| Err(ModelError::Forward("asking the server panicked".to_owned())))
+        }))
+    }
+
+    fn probe(&self) -> Result<(), ModelError> {
+        match self.server.describe()?.difference(&self.opened) {
+            None => Ok(()),
+            Some(difference) => Err(unavailable(difference)),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Another process of this program: `POST /v1/token-stats`, which answers with the numbers as they are.
+
+use super::backend::Backend;
+use super::description::{BackendInfo, ServedDescription, WeightsAttested};
+use super::server::{ModelServer, unavailable};
+use crate::config::ServedKind;
+use crate::models::precision::Rounding;
+use crate::models::{BatchStats, ModelError};
+use crate::token_stats::TokenStats;
+use safetensors::{Dtype, SafeTensors};
+use serde::{Deserialize, Serialize};
+
+const PATH: &str = "/v1/token-stats";
+const MEDIA: &str = "application/octet-stream";
+/// The numbers of a token in an answer, and their bytes.
+const NUMBERS: usize = 4;
+const BYTES: usize = NUMBERS * size_of::<f64>();
+/// What an answer takes beside the statistics, at most: what is said of the model, and a number a sequence.
+const REST: usize = 64 << 10;
+const BYTES_PER_LENGTH: usize = size_of::<u32>();
+
+/// A process that runs the model under a name.
+pub struct AuditServer {
+    pub server: ModelServer,
+    pub name: String,
+    /// How many of its like there are.
+    pub urls: usize,
+}
+
+#[derive(Serialize)]
+struct Question<'a> {
+    model: &'a str,
+    sequences: &'a [Vec<u32>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<&'a str>,
+}
+
+/// What an answer says beside the statistics.
+#[derive(Deserialize)]
+struct AnswerMetadata {
+    model: AnsweringModel,
+    identity: String,
+    version: String,
+    context: Option<usize>,
+    vocab_size: usize,
+}
+
+#[derive(Deserialize)]
+struct AnsweringModel {
+    digest: String,
+    tokenizer_digest: String,
+    dtype: String,
+    rounding: Option<Rounding>,
+}
+
+impl AuditServer {
+    fn ask(&self, sequences: &[Vec<u32>], identity: Option<&str>) -> Result<(AnswerMetadata, BatchStats), ModelError> {
+        let question = Question { model: &self.name, sequences, identity };
+        let question = serde_json::to_vec(&question).map_err(|error| ModelError::Forward(error.to_string()))?;
+        let tokens: usize = sequences.iter().map(Vec::len).sum();
+        let most = tokens * BYTES + sequences.len() * BYTES_PER_LENGTH + REST;
+        let answer = self.server.post(PATH, &question, MEDIA, most as u64)?;
+        read(&answer).map_err(|reason| unavailable(format!("its answer cannot be read: {reason}")))
+    }
+}
+
+impl Backend for AuditServer {
+    fn describe(&self) -> Result<ServedDescription, ModelError> {
+        let (said, _) = self.ask(&[], None)?;
+        Ok(ServedDescription {
+            identity: said.identity,
+            probe: Vec::new(),
+            digest: said.model.digest,
+            tokenizer_digest: Some(said.model.tokenizer_digest),
+            dtype: said.model.dtype,
+            rounding: said.model.rounding,
+            context: said.context,
+            vocab_size: Some(said.vocab_size),
+            backend: BackendInfo {
+                kind: ServedKind::PdrAudit.to_string(),
+                version: said.version,
+                served_name: self.name.clone(),
+                urls: self.urls,
+                weights: WeightsAttested::Attested,
+                rounding: None,
+            },
+        })
+    }
+
+    fn token_stats(&self, sequences: &[Vec<u32>], identity: &str) -> Result<BatchStats, ModelError> {
+        let (said, stats) = self.ask(sequences, Some(identity))?;
+        if said.identity != identity {
+            let reason = format!("it runs another model than was opened: `{}`, not `{identity}`", said.identity);
+            return Err(unavailable(reason));
+        }
+        let fits = |(ids, stats): (&Vec<u32>, &Vec<TokenStats>)| stats.len() == ids.len().saturating_sub(1);
+        if stats.len() != sequences.len() || !sequences.iter().zip(&stats).all(fits) {
+            return Err(unavailable("its answer has other lengths than the sequences"));
+        }
+        Ok(stats)
+    }
+}
+
+/// Reads the safetensors file that an answer is.
+fn read(file: &[u8]) -> Result<(AnswerMetadata, BatchStats), String> {
+    let (_, header) = SafeTensors::read_metadata(file).map_err(|error| error.to_string())?;
+    let said = header.metadata().as_ref().and_then(|metadata| metadata.get("served"));
+    let said = said.ok_or("it does not say what is served")?;
+    let said: AnswerMetadata = serde_json::from_str(said).map_err(|error| error.to_string())?;
+    let tensors = SafeTensors::deserialize(file).map_err(|error| error.to_string())?;
+    let tensor = |name: &str, dtype| {
+        let tensor = tensors.tensor(name).map_err(|error| error.to_string())?;
+        if tensor.dtype() == dtype { Ok(tensor) } else { Err(format!("`{name}` is of the type {}", tensor.dtype())) }
+    };
+    let lengths = tensor("lengths", Dtype::U32)?;
+    let stats = tensor("stats", Dtype::F64)?;
+    let (numbers, _) = stats.data().as_chunks::<8>();
+    let numbers: Vec<f64> = numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+    let (mut rest, _) = numbers.as_chunks::<NUMBERS>();
+    let (lengths, _) = lengths.data().as_chunks::<BYTES_PER_LENGTH>();
+    let mut sequences = Vec::with_capacity(lengths.len());
+    for length in lengths.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize) {
+        let (sequence, behind) = rest.split_at_checked(length).ok_or("it has fewer numbers than its lengths say")?;
+        sequences.push(sequence.iter().map(|&[lp, mu, var, max_lp]| TokenStats { lp, mu, var, max_lp }).collect());
+        rest = behind;
+    }
+    if rest.is_empty() { Ok((said, sequences)) } else { Err("it has more numbers than its lengths say".to_owned()) }
+}

@@ -1,0 +1,73 @@
+//! The servers of a model.
+
+use super::backend::Backend;
+use super::description::ServedDescription;
+use super::pdr_audit::AuditServer;
+use super::server::{ModelServer, unavailable};
+use super::vllm::VllmServer;
+use crate::config::{ServedKind, ServedSettings};
+use crate::models::ModelError;
+use std::fmt;
+use std::sync::Arc;
+
+/// A model that is served elsewhere: its servers, by the index of their URL.
+#[derive(Clone)]
+pub struct ServedSource {
+    pub kind: ServedKind,
+    /// The name that it is served under.
+    pub name: String,
+    /// How many batches each runs at once.
+    connections: usize,
+    servers: Arc<[Arc<dyn Backend>]>,
+}
+
+impl fmt::Debug for ServedSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, name, servers, .. } = self;
+        write!(formatter, "{name:?}, served by {kind} at {} URLs", servers.len())
+    }
+}
+
+impl ServedSource {
+    /// The servers of a model of this name; nothing is asked of them yet.
+    ///
+    /// # Errors
+    /// [`ModelError::Unavailable`] where the settings name no kind.
+    pub fn new(name: &str, settings: &ServedSettings, key: Option<&str>) -> Result<Self, ModelError> {
+        let kind = settings.kind.ok_or_else(|| unavailable("the settings name no kind of server"))?;
+        let urls = settings.urls.len();
+        let server = |url: &String| -> Arc<dyn Backend> {
+            let server = ModelServer::new(url, key, settings.timeout);
+            match kind {
+                ServedKind::PdrAudit => Arc::new(AuditServer { server, name: name.to_owned(), urls }),
+                ServedKind::Vllm => Arc::new(VllmServer { server, name: name.to_owned(), urls }),
+            }
+        };
+        Ok(Self {
+            kind,
+            name: name.to_owned(),
+            connections: settings.connections,
+            servers: settings.urls.iter().map(server).collect(),
+        })
+    }
+
+    /// The server of one of the model's places, of which each has as many as it runs batches at once.
+    pub fn server(&self, place: usize) -> Option<&Arc<dyn Backend>> {
+        self.servers.get(place / self.connections.max(1))
+    }
+}
+
+/// What the first server says of the model that answers.
+///
+/// # Errors
+/// [`ModelError::Unavailable`] with what is wrong with each where none answers.
+pub fn describe(source: &ServedSource) -> Result<ServedDescription, ModelError> {
+    let mut reasons = Vec::new();
+    for (url, server) in source.servers.iter().enumerate() {
+        match server.describe() {
+            Ok(description) => return Ok(description),
+            Err(error) => reasons.push(format!("server {}: {error}", url + 1)),
+        }
+    }
+    Err(ModelError::Unavailable { reason: reasons.join("; "), retry_after: None })
+}

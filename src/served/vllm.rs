@@ -1,0 +1,133 @@
+//! vLLM: `POST /v1/completions` with `prompt_logprobs`. It answers with log-probabilities, of the token and of the most probable
+//! one, and not with the moments of the distribution.
+//!
+//! The prompt is token ids, so no text is sent and nothing depends on vLLM's tokenizer. vLLM says neither what weights it runs nor
+//! how exact they are: its identity is what it says of itself, and how much its numbers depend on what else runs is measured.
+
+use super::backend::Backend;
+use super::description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested};
+use super::server::{ModelServer, unavailable};
+use super::vllm_answer::{Completion, ModelCard, ModelCards, ServerVersion, stats};
+use crate::config::ServedKind;
+use crate::models::files::digest;
+use crate::models::{BatchStats, ModelError};
+use crate::token_stats::TokenStats;
+use serde::{Deserialize, Serialize};
+
+const COMPLETIONS: &str = "/v1/completions";
+const MEDIA: &str = "application/json";
+/// What an answer takes a token, at most: two entries, each with an id, names, and the token as text.
+const BYTES_PER_TOKEN: usize = 1 << 10;
+/// What an answer takes beside that, at most: for each sequence a token that is generated, and for all what is said of the server.
+const BYTES_PER_SEQUENCE: usize = 4 << 10;
+const REST: usize = 64 << 10;
+/// The most bytes of what is said of the models, or of the version.
+const MAX_SAID: u64 = 1 << 20;
+/// The ids of the probe, and how often it is in a batch.
+const PROBE_IDS: usize = 64;
+const PROBE_COPIES: usize = 8;
+
+/// A vLLM that runs the model under a name.
+pub struct VllmServer {
+    pub server: ModelServer,
+    pub name: String,
+    /// How many of its like there are.
+    pub urls: usize,
+}
+
+#[derive(Serialize)]
+struct CompletionRequest<'a> {
+    model: &'a str,
+    prompt: &'a [Vec<u32>],
+    /// Fewer are refused.
+    max_tokens: usize,
+    temperature: f64,
+    /// How many of the most probable tokens are told beside the one that came.
+    prompt_logprobs: usize,
+    return_token_ids: bool,
+}
+
+impl VllmServer {
+    /// The statistics of prompts of at least one id each.
+    fn complete(&self, prompt: &[Vec<u32>]) -> Result<BatchStats, ModelError> {
+        let request = CompletionRequest {
+            model: &self.name,
+            prompt,
+            max_tokens: 1,
+            temperature: 0.0,
+            prompt_logprobs: 1,
+            return_token_ids: true,
+        };
+        let request = serde_json::to_vec(&request).map_err(|error| ModelError::Forward(error.to_string()))?;
+        let tokens: usize = prompt.iter().map(Vec::len).sum();
+        let most = tokens * BYTES_PER_TOKEN + prompt.len() * BYTES_PER_SEQUENCE + REST;
+        let answer = self.server.post(COMPLETIONS, &request, MEDIA, most as u64)?;
+        let answer: Completion = parsed(&answer)?;
+        stats(&answer, prompt).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
+    }
+
+    /// The log-probabilities of ids that every vocabulary has, and how far they are apart alone and in a batch.
+    fn measure(&self, context: usize) -> Result<(Vec<f64>, f64), ModelError> {
+        let ids: Vec<u32> = (0..).take(context.min(PROBE_IDS)).collect();
+        let column = |stats: &Vec<TokenStats>| -> Vec<f64> { stats.iter().map(|stats| stats.lp).collect() };
+        let alone: Vec<f64> = self.complete(std::slice::from_ref(&ids))?.iter().flat_map(column).collect();
+        let together = self.complete(&vec![ids; PROBE_COPIES])?;
+        let apart = |(a, b): (&f64, f64)| if *a == b { 0.0 } else { (a - b).abs() };
+        let spread = together.iter().flat_map(|stats| alone.iter().zip(column(stats)).map(apart)).fold(0.0, f64::max);
+        Ok((alone, spread))
+    }
+
+    fn version(&self) -> Result<String, ModelError> {
+        let version: ServerVersion = parsed(&self.server.get("/version", MAX_SAID)?)?;
+        Ok(version.version)
+    }
+
+    fn card(&self) -> Result<ModelCard, ModelError> {
+        let cards: ModelCards = parsed(&self.server.get("/v1/models", MAX_SAID)?)?;
+        let names: Vec<&str> = cards.data.iter().map(|card| card.id.as_str()).collect();
+        let missing = unavailable(format!("it does not serve `{}`; it serves {}", self.name, names.join(", ")));
+        cards.data.into_iter().find(|card| card.id == self.name).ok_or(missing)
+    }
+}
+
+impl Backend for VllmServer {
+    fn describe(&self) -> Result<ServedDescription, ModelError> {
+        let (version, card) = (self.version()?, self.card()?);
+        let root = card.root.unwrap_or_default();
+        let length = card.max_model_len.ok_or_else(|| unavailable("it does not tell the length of its context"))?;
+        // One token is always generated, and counts.
+        let context = length.saturating_sub(1);
+        let (probe, measured) = self.measure(context)?;
+        let identity = format!("vllm {version} {} {root} {length}", self.name);
+        Ok(ServedDescription {
+            digest: digest(identity.as_bytes()),
+            identity,
+            probe,
+            tokenizer_digest: None,
+            dtype: "unstated".to_owned(),
+            rounding: None,
+            context: Some(context),
+            vocab_size: None,
+            backend: BackendInfo {
+                kind: ServedKind::Vllm.to_string(),
+                version,
+                served_name: self.name.clone(),
+                urls: self.urls,
+                weights: WeightsAttested::NotAttested,
+                rounding: Some(ServedRounding { measured }),
+            },
+        })
+    }
+
+    fn token_stats(&self, sequences: &[Vec<u32>], _: &str) -> Result<BatchStats, ModelError> {
+        // What has no id that follows another has no statistics, and an empty prompt is refused.
+        let is_scored = |ids: &&Vec<u32>| ids.len() > 1;
+        let prompts: Vec<Vec<u32>> = sequences.iter().filter(is_scored).cloned().collect();
+        let mut stats = if prompts.is_empty() { Vec::new() } else { self.complete(&prompts)? }.into_iter();
+        Ok(sequences.iter().map(|ids| if is_scored(&ids) { stats.next() } else { None }.unwrap_or_default()).collect())
+    }
+}
+
+fn parsed<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, ModelError> {
+    serde_json::from_slice(json).map_err(|error| unavailable(format!("its answer cannot be read: {error}")))
+}

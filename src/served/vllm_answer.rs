@@ -1,0 +1,158 @@
+//! What vLLM answers, and what of it counts.
+
+use crate::token_stats::TokenStats;
+use serde::Deserialize;
+use std::collections::HashMap;
+
+/// The number that stands for minus infinity, which JSON does not have.
+const MINUS_INFINITY: f64 = -9999.0;
+
+/// The answer of `POST /v1/completions`, as far as it is looked at.
+#[derive(Deserialize)]
+pub struct Completion {
+    choices: Vec<CompletionChoice>,
+}
+
+/// What is said of one prompt.
+#[derive(Deserialize)]
+struct CompletionChoice {
+    index: usize,
+    /// Of each id of the prompt, by its token, the token that came and the most probable one. The first has none before it.
+    prompt_logprobs: Option<Vec<Option<HashMap<String, CandidateToken>>>>,
+    /// The prompt; versions before 0.10 do not repeat it.
+    prompt_token_ids: Option<Vec<u32>>,
+}
+
+#[derive(Deserialize)]
+struct CandidateToken {
+    logprob: f64,
+}
+
+/// The answer of `GET /v1/models`.
+#[derive(Deserialize)]
+pub struct ModelCards {
+    pub data: Vec<ModelCard>,
+}
+
+/// What is said of one model.
+#[derive(Deserialize)]
+pub struct ModelCard {
+    pub id: String,
+    /// Where its files come from.
+    pub root: Option<String>,
+    /// The most tokens of a prompt and of what is generated.
+    pub max_model_len: Option<usize>,
+}
+
+/// The answer of `GET /version`.
+#[derive(Deserialize)]
+pub struct ServerVersion {
+    pub version: String,
+}
+
+/// The statistics of the prompts, in their order, without moments, which are NaN. Every field is checked.
+///
+/// # Errors
+/// What is wrong with the answer.
+pub fn stats(answer: &Completion, prompts: &[Vec<u32>]) -> Result<Vec<Vec<TokenStats>>, String> {
+    if answer.choices.len() != prompts.len() {
+        return Err(format!("{} choices for {} prompts", answer.choices.len(), prompts.len()));
+    }
+    let mut choices: Vec<&CompletionChoice> = answer.choices.iter().collect();
+    choices.sort_by_key(|choice| choice.index);
+    let indexed = choices.into_iter().zip(prompts).enumerate();
+    indexed
+        .map(|(index, (choice, prompt))| match choice.index == index {
+            true => of_choice(choice, prompt).map_err(|reason| format!("choice {index}: {reason}")),
+            false => Err(format!("there is no choice {index}")),
+        })
+        .collect()
+}
+
+fn of_choice(choice: &CompletionChoice, prompt: &[u32]) -> Result<Vec<TokenStats>, String> {
+    if choice.prompt_token_ids.as_ref().is_some_and(|ids| ids != prompt) {
+        return Err("it is about other token ids than were sent".to_owned());
+    }
+    let positions = choice.prompt_logprobs.as_ref().ok_or("it has no `prompt_logprobs`")?;
+    if positions.len() != prompt.len() {
+        return Err(format!("{} positions for {} token ids", positions.len(), prompt.len()));
+    }
+    if positions.first().is_some_and(Option::is_some) {
+        return Err("the first token has a log-probability, though none is before it".to_owned());
+    }
+    let rest = positions.iter().zip(prompt).enumerate().skip(1);
+    rest.map(|(position, (candidates, id))| {
+        of_position(candidates.as_ref(), *id).map_err(|reason| format!("position {position}: {reason}"))
+    })
+    .collect()
+}
+
+fn of_position(candidates: Option<&HashMap<String, CandidateToken>>, id: u32) -> Result<TokenStats, String> {
+    let candidates = candidates.ok_or("it has no log-probability")?;
+    let came = candidates.get(&id.to_string()).ok_or_else(|| format!("it is not about the token {id}"))?;
+    if let Some(wrong) = candidates.values().find(|candidate| candidate.logprob > 0.0) {
+        return Err(format!("{} is no log-probability", wrong.logprob));
+    }
+    let max_lp = candidates.values().map(|candidate| candidate.logprob).fold(f64::NEG_INFINITY, f64::max);
+    let (lp, max_lp) = (read(came.logprob), read(max_lp));
+    Ok(TokenStats { lp, mu: f64::NAN, var: f64::NAN, max_lp })
+}
+
+fn read(logprob: f64) -> f64 {
+    if logprob <= MINUS_INFINITY { f64::NEG_INFINITY } else { logprob }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn entry(logprob: f64) -> Value {
+        json!({ "logprob": logprob, "rank": 1, "decoded_token": "x" })
+    }
+
+    fn answer() -> Value {
+        json!({ "id": "cmpl-1", "choices": [
+            { "index": 1, "text": "b", "prompt_token_ids": [5], "prompt_logprobs": [null] },
+            { "index": 0, "text": "a", "prompt_token_ids": [5, 6, 7], "prompt_logprobs": [
+                null,
+                { "6": entry(-2.5), "9": entry(-0.25) },
+                { "7": entry(-9999.0), "9": entry(-0.5) },
+            ] },
+        ] })
+    }
+
+    fn read_stats(answer: &Value) -> Result<Vec<Vec<TokenStats>>, String> {
+        let completion: Completion = serde_json::from_value(answer.clone()).map_err(|error| error.to_string())?;
+        stats(&completion, &[vec![5, 6, 7], vec![5]])
+    }
+
+    #[test]
+    fn log_probabilities_are_read_by_index_and_id() {
+        let stats = read_stats(&answer()).unwrap();
+        assert_eq!(stats.iter().map(Vec::len).collect::<Vec<_>>(), [2, 0]);
+        let numbers: Vec<(f64, f64)> = stats[0].iter().map(|stats| (stats.lp, stats.max_lp)).collect();
+        assert_eq!(numbers, [(-2.5, -0.25), (f64::NEG_INFINITY, -0.5)]);
+        assert!(stats[0].iter().all(|stats| stats.mu.is_nan() && stats.var.is_nan()));
+    }
+
+    #[test]
+    fn what_does_not_make_sense_is_refused_with_its_place() {
+        let wrong = |change: fn(&mut Value), reason: &str| {
+            let mut answer = answer();
+            change(&mut answer["choices"]);
+            let said = read_stats(&answer).expect_err(reason);
+            assert!(said.contains(reason), "{said}, not {reason}");
+        };
+        wrong(|choices| drop(choices.as_array_mut().unwrap().pop()), "1 choices for 2 prompts");
+        wrong(|choices| choices[0]["index"] = json!(7), "there is no choice 1");
+        wrong(|choices| choices[1]["prompt_token_ids"] = json!([5, 6, 8]), "choice 0: it is about other token ids");
+        wrong(|choices| choices[1]["prompt_logprobs"] = Value::Null, "choice 0: it has no `prompt_logprobs`");
+        wrong(|choices| choices[0]["prompt_logprobs"] = json!([null, null]), "choice 1: 2 positions for 1 token ids");
+        wrong(|choices| choices[0]["prompt_logprobs"] = json!([{ "5": entry(-1.0) }]), "the first token");
+        wrong(|choices| choices[1]["prompt_logprobs"][2] = Value::Null, "choice 0: position 2: it has no");
+        wrong(|choices| choices[1]["prompt_logprobs"][1] = json!({ "9": entry(-1.0) }), "not about the token 6");
+        wrong(|choices| choices[1]["prompt_logprobs"][1]["6"] = entry(0.1), "0.1 is no log-probability");
+        wrong(|choices| choices[1]["prompt_logprobs"][1]["6"]["logprob"] = Value::Null, "invalid type: null");
+    }
+}

@@ -1,0 +1,126 @@
+//! A server on this machine that hands requests on to another, or misbehaves as told.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// What becomes of a request.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// It is handed on.
+    Pass,
+    /// The connection is closed without an answer, as by a process that dies.
+    Close,
+    /// The answer is cut off after so many bytes.
+    Cut(usize),
+    /// The answer comes after so long.
+    Delay(Duration),
+    /// This is the answer: a status with headers, each ended by a line break, and a body.
+    Say(&'static str, String),
+}
+
+/// How the relay behaves; it may be changed between requests.
+pub struct RelayState {
+    /// The server behind it.
+    pub target: SocketAddr,
+    /// What becomes of the next requests for statistics, in their order.
+    pub next: VecDeque<Act>,
+    /// What becomes of all requests after those.
+    pub always: Act,
+    /// The heads of all requests.
+    pub heads: Vec<String>,
+    /// How many had sequences in them.
+    pub forwards: usize,
+}
+
+/// The relay; its thread ends with the process.
+pub struct Relay {
+    pub port: u16,
+    state: Arc<Mutex<RelayState>>,
+}
+
+impl Relay {
+    pub fn to(target: SocketAddr) -> Self {
+        let (next, heads) = (VecDeque::new(), Vec::new());
+        let state = Arc::new(Mutex::new(RelayState { target, next, always: Act::Pass, heads, forwards: 0 }));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let relay = Self { port: listener.local_addr().unwrap().port(), state };
+        let state = Arc::clone(&relay.state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let state = Arc::clone(&state);
+                // A client that goes away is part of the tests.
+                std::thread::spawn(move || relayed(&stream, &state));
+            }
+        });
+        relay
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, RelayState> {
+        self.state.lock().unwrap()
+    }
+}
+
+/// Answers the one request of a connection.
+fn relayed(stream: &TcpStream, state: &Mutex<RelayState>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let start = head.len();
+        if reader.read_line(&mut head)? == 0 {
+            return Ok(());
+        }
+        let line = head[start..].trim_end();
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) =
+            line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        {
+            assert!(!name.is_empty());
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    // A question about the model alone has no ids in it.
+    let is_forward = body.windows(2).any(|pair| pair[0] == b'[' && pair[1].is_ascii_digit());
+    let (act, target) = {
+        let mut state = state.lock().unwrap();
+        state.heads.push(head.clone());
+        state.forwards += usize::from(is_forward);
+        let next = if is_forward { state.next.pop_front() } else { None };
+        (next.unwrap_or_else(|| state.always.clone()), state.target)
+    };
+    let mut answer = match &act {
+        Act::Close => return Ok(()),
+        Act::Say(head, body) => {
+            format!("HTTP/1.1 {head}connection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+        }
+        Act::Pass | Act::Cut(_) | Act::Delay(_) => handed_on(&head, &body, target)?,
+    };
+    match act {
+        Act::Cut(bytes) => answer.truncate(bytes),
+        Act::Delay(delay) => std::thread::sleep(delay),
+        Act::Pass | Act::Close | Act::Say(..) => {}
+    }
+    let mut stream = stream;
+    stream.write_all(&answer)
+}
+
+/// The answer of the server behind it.
+fn handed_on(head: &str, body: &[u8], target: SocketAddr) -> std::io::Result<Vec<u8>> {
+    let mut server = TcpStream::connect(target)?;
+    let head = head.trim_end();
+    server.write_all(format!("{head}\r\nconnection: close\r\n\r\n").as_bytes())?;
+    server.write_all(body)?;
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer)?;
+    Ok(answer)
+}

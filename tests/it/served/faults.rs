@@ -1,0 +1,126 @@
+//! What can go wrong between a front and its engines.
+
+use super::{engine, served, silent, until};
+use crate::common::app::{App, GOLDEN, TINY};
+use crate::common::client::send;
+use crate::common::relay::{Act, Relay};
+use pdr_audit::config::ServedKind;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+async fn front(urls: &[String], timeout: Duration) -> App {
+    App::with(|settings| {
+        served(settings, ServedKind::PdrAudit, TINY, GOLDEN, urls);
+        settings.models[0].served.as_mut().unwrap().timeout = timeout;
+    })
+    .await
+}
+
+fn body() -> Value {
+    json!({ "inputs": ["A text of some words.", "And another one."], "methods": ["loss"] })
+}
+
+/// Faults that say nothing of the texts, with a part of what is said of them.
+fn passing() -> Vec<(Act, &'static str)> {
+    let problem = |detail: &str| json!({ "detail": detail }).to_string();
+    vec![
+        (Act::Close, "no connection, or one that broke"),
+        (Act::Cut(30), "no"),
+        (Act::Cut(900), "no"),
+        (Act::Delay(Duration::from_secs(3)), "it does not answer in time"),
+        (Act::Say("503 Service Unavailable\r\nretry-after: 1\r\n", problem("the queue is full")), "the queue is full"),
+        (Act::Say("429 Too Many Requests\r\n", problem("quota")), "the server cannot answer now (status 429): quota"),
+        (Act::Say("500 Internal Server Error\r\n", "oops".to_owned()), "(status 500)"),
+        (Act::Say("401 Unauthorized\r\n", problem("a key is needed")), "refuses the key (status 401): a key is needed"),
+        (Act::Say("302 Found\r\nlocation: http://127.0.0.1:1/\r\n", String::new()), "redirects"),
+        (Act::Say("200 OK\r\n", "{}".to_owned()), "its answer cannot be read"),
+        (Act::Say("200 OK\r\n", "x".repeat(1 << 20)), "longer than"),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_of_a_server_pass_and_cost_no_text() {
+    let one = engine().await;
+    let relay = Relay::to(one.address);
+    let front = front(&[relay.url()], Duration::from_secs(2)).await;
+    let want = front.score(&body()).await["results"].clone();
+    for (act, reason) in passing() {
+        relay.state().next.push_back(act.clone());
+        let request = front.request(Method::POST, "/v1/score").json(&body());
+        let asked = tokio::spawn(send(request));
+        until("the fault shows", || silent(&front.engine)[0].is_some() || asked.is_finished()).await;
+        let said = silent(&front.engine)[0].clone().unwrap_or_default();
+        assert!(said.contains(reason), "{act:?}: {said}");
+        assert!(!said.contains("127.0.0.1"), "the URL is told: {said}");
+        assert_eq!(asked.await.unwrap().ok()["results"], want, "{act:?}");
+        until("the server answers again", || silent(&front.engine)[0].is_none()).await;
+    }
+    front.assert_nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_is_too_large_is_halved_and_a_text_that_is_refused_fails_alone() {
+    let one = engine().await;
+    let relay = Relay::to(one.address);
+    let front = front(&[relay.url()], Duration::from_secs(20)).await;
+    let want = front.score(&body()).await["results"].clone();
+    let refuse = || Act::Say("422 Unprocessable Content\r\n", json!({ "detail": "no such id" }).to_string());
+    relay.state().next.extend([refuse(), refuse()]);
+    front.post("/v1/score", &body()).await.problem(503);
+    assert_eq!(silent(&front.engine), [None], "the server answers");
+    assert_eq!(front.score(&body()).await["results"], want);
+    // From here on batches are smaller, so this comes last.
+    let before = relay.state().forwards;
+    relay.state().next.push_back(Act::Say("413 Content Too Large\r\n", "{}".to_owned()));
+    assert_eq!(front.score(&body()).await["results"], want);
+    assert_eq!(relay.state().forwards - before, 3, "the whole, and its halves");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_dies_of_a_text_costs_that_text_alone() {
+    let one = engine().await;
+    let relay = Relay::to(one.address);
+    let front = front(&[relay.url()], Duration::from_secs(20)).await;
+    relay.state().next.extend(vec![Act::Close; 4]);
+    let text = json!({ "inputs": "A text of some words.", "methods": ["loss"] });
+    front.post("/v1/score", &text).await.problem(503);
+    assert_eq!(relay.state().forwards, 4);
+    until("the server answers again", || silent(&front.engine)[0].is_none()).await;
+    front.score(&text).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_down_from_the_start_is_waited_for() {
+    let one = engine().await;
+    let (down, up) = (Relay::to(one.address), Relay::to(one.address));
+    down.state().always = Act::Close;
+    let both = front(&[down.url(), up.url()], Duration::from_secs(20)).await;
+    both.score(&body()).await;
+    assert_eq!(both.get("/readyz").await.status, 200);
+
+    let mut settings = pdr_audit::config::Settings::default();
+    served(&mut settings, ServedKind::PdrAudit, TINY, GOLDEN, &[down.url()]);
+    settings.engine.device = pdr_audit::config::DeviceChoice::Cpu;
+    let alone = App::start_as_it_is(&settings).await;
+    let failed = alone.engine.wait_until_loaded().await.unwrap_err().to_string();
+    assert!(failed.contains("server 1: no connection"), "{failed}");
+    alone.post("/v1/score", &body()).await.problem(503);
+    assert_eq!(alone.get("/readyz").await.status, 503);
+    down.state().always = Act::Pass;
+    alone.engine.wait_until_ready().await;
+    alone.score(&body()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_do_not_resolve_and_ports_that_nobody_has_are_named() {
+    for (url, reason) in [("http://no-such-host.invalid:1", "lookup address"), ("http://127.0.0.1:9", "no connection")]
+    {
+        let mut settings = pdr_audit::config::Settings::default();
+        served(&mut settings, ServedKind::PdrAudit, TINY, GOLDEN, &[url.to_owned()]);
+        settings.engine.device = pdr_audit::config::DeviceChoice::Cpu;
+        let app = App::start_as_it_is(&settings).await;
+        let failed = app.engine.wait_until_loaded().await.unwrap_err().to_string();
+        assert!(failed.contains(reason), "{failed}");
+    }
+}

@@ -1,0 +1,159 @@
+//! vLLM behind a front. The server is one of ours that has the numbers of a golden; `.ci/vllm` asks a real one.
+
+use super::fake_vllm::{FakeVllm, NAME};
+use super::{FRONT, served, silent, until};
+use crate::common::app::{App, GOLDEN, REFERENCE, golden};
+use crate::common::client::send;
+use crate::common::goldens::expected;
+use crate::common::relay::{Act, Relay};
+use pdr_audit::config::ServedKind;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// The numbers of the golden have ten digits.
+const DIGITS: f64 = 1e-9;
+
+async fn front(urls: &[String]) -> App {
+    App::with(|settings| {
+        served(settings, ServedKind::Vllm, NAME, GOLDEN, urls);
+        settings.models.push(golden(REFERENCE, "gptneox-sequential"));
+    })
+    .await
+}
+
+fn url(server: &FakeVllm) -> String {
+    format!("http://{}", server.address)
+}
+
+/// What is done to an answer.
+type Spoil = fn(&mut Value);
+
+/// A method, and where its score stands among those of a text of the golden.
+type WithScore = (&'static str, fn(&Value) -> &Value);
+
+/// Methods that need log-probabilities alone.
+fn methods() -> [WithScore; 7] {
+    [
+        (r#"{ "name": "loss" }"#, |scores| &scores["loss"]),
+        (r#"{ "name": "zlib" }"#, |scores| &scores["zlib"]),
+        (r#"{ "name": "min_k", "k": 0.2 }"#, |scores| &scores["mink"]["0.2"]),
+        (r#"{ "name": "min_k", "k": 0.5 }"#, |scores| &scores["mink"]["0.5"]),
+        (r#"{ "name": "loss", "pdr": { "decay": "linear", "alpha": 1.0 } }"#, |scores| {
+            &scores["pdr"]["linear"]["1.0"]["loss"]
+        }),
+        (r#"{ "name": "min_k", "pdr": { "decay": "exponential", "alpha": 0.02 } }"#, |scores| {
+            &scores["pdr"]["exponential"]["0.02"]["mink_0.2"]
+        }),
+        (r#"{ "name": "loss", "pdr": { "decay": "slope" } }"#, |scores| &scores["ablation"]["slope_linear"]["loss"]),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scores_are_those_of_the_references() {
+    let server = FakeVllm::of(GOLDEN).await;
+    let front = front(&[url(&server)]).await;
+    let golden = expected(GOLDEN);
+    let texts: Vec<&Value> =
+        golden["texts"].as_array().unwrap().iter().filter(|text| text["scores"].is_object()).collect();
+    let inputs: Vec<&Value> = texts.iter().map(|text| &text["text"]).collect();
+    let requests: Vec<Value> = methods().iter().map(|(request, _)| serde_json::from_str(request).unwrap()).collect();
+    let answer = front.score(&json!({ "inputs": inputs, "methods": requests })).await;
+    let mut compared = 0;
+    for (text, result) in texts.iter().zip(answer["results"].as_array().unwrap()) {
+        for ((request, score), method) in methods().iter().zip(answer["methods"].as_array().unwrap()) {
+            let got = &result["scores"][method["label"].as_str().unwrap()];
+            let (Some(want), Some(got)) = (score(&text["scores"]).as_f64(), got.as_f64()) else { continue };
+            assert!(
+                (got - want).abs() <= DIGITS * (1.0 + want.abs()),
+                "{request}: {got}, not {want}, of {}",
+                text["name"]
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 60, "{compared}");
+    let backend = &answer["model"]["backend"];
+    assert_eq!((&backend["kind"], &backend["version"]), (&json!("vllm"), &json!("0.32.0")));
+    assert_eq!((&backend["weights"], &backend["rounding"]["measured"]), (&json!("not_attested"), &json!(0.0)));
+    front.assert_nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn methods_that_need_the_whole_distribution_are_refused_by_name() {
+    let server = FakeVllm::of(GOLDEN).await;
+    let front = front(&[url(&server)]).await;
+    let weights = json!({ "name": "loss", "pdr": { "decay": "entropy_sample" } });
+    let body = json!({ "inputs": "A text.", "methods": ["loss", "min_k_plus_plus", "surp", "gap_k", weights] });
+    let refused = front.post("/v1/score", &body).await;
+    assert_eq!(refused.pointers(), ["/methods/1", "/methods/2", "/methods/3", "/methods/4"]);
+    let detail = refused.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
+    for part in ["min_k_plus_plus(k=0.2)", "full_logits", FRONT, REFERENCE] {
+        assert!(detail.contains(part), "{detail}");
+    }
+    // Those that are taken by default are possible ones, and what is explained has no number that is not known.
+    let answer = front.score(&json!({ "inputs": "A text of words.", "details": ["tokens"] })).await;
+    let names: Vec<&str> = answer["methods"].as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["loss", "zlib", "min_k", "loss", "zlib", "min_k"]);
+    let token = &answer["results"][0]["tokens"][1];
+    assert!(
+        token["lp"].is_number() && token["max_lp"].is_number() && token["mu"].is_null() && token["sigma"].is_null()
+    );
+    let samples = [json!({ "text": "One text of words.", "label": 0 }), json!({ "text": "Another text.", "label": 1 })];
+    let audit = front.audit(&json!({ "samples": samples })).await;
+    assert_eq!(audit.json()["status"], "succeeded", "{}", audit.text());
+    assert_eq!(audit.json()["results"]["provenance"]["backend"]["weights"], "not_attested");
+    let stats = front.post("/v1/token-stats", &json!({ "sequences": [[5, 6, 7]] })).await.ok();
+    assert_eq!(stats["sequences"][0]["mu"], json!([null, null]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_does_not_make_sense_is_not_taken() {
+    let server = FakeVllm::of(GOLDEN).await;
+    let relay = Relay::to(server.address);
+    let front = front(&[relay.url()]).await;
+    let body = json!({ "inputs": ["One text of words.", "Another text."], "methods": ["loss"] });
+    let want = front.score(&body).await["results"].clone();
+    let spoils: [(Spoil, &str); 4] = [
+        (|answer| drop(answer["choices"].as_array_mut().unwrap().pop()), "choices for"),
+        (|answer| answer["choices"][0]["prompt_token_ids"][0] = json!(77), "other token ids"),
+        (|answer| answer["choices"][0]["prompt_logprobs"][1] = Value::Null, "position 1: it has no log-probability"),
+        (|answer| answer["choices"] = json!({}), "cannot be read"),
+    ];
+    for (spoil, reason) in spoils {
+        server.state.lock().unwrap().spoil = spoil;
+        let asked = tokio::spawn(send(front.request(Method::POST, "/v1/score").json(&body)));
+        until("the fault shows", || silent(&front.engine)[0].is_some() || asked.is_finished()).await;
+        let said = silent(&front.engine)[0].clone().unwrap_or_default();
+        assert!(said.contains(reason), "{said}");
+        server.state.lock().unwrap().spoil = |_| ();
+        assert_eq!(asked.await.unwrap().ok()["results"], want);
+        until("the server answers again", || silent(&front.engine)[0].is_none()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_weights_under_the_same_name_are_found_out_by_the_probe() {
+    let server = FakeVllm::of(GOLDEN).await;
+    let relay = Relay::to(server.address);
+    let front = front(&[relay.url()]).await;
+    // The server is started again, with other weights.
+    relay.state().next.push_back(Act::Close);
+    server.state.lock().unwrap().unknown = -4.0;
+    let body = json!({ "inputs": "One text of words.", "methods": ["loss"] });
+    let asked = tokio::spawn(send(front.request(Method::POST, "/v1/score").json(&body)));
+    let is_refused = || silent(&front.engine)[0].as_ref().is_some_and(|said| said.contains("other weights"));
+    until("the server is refused", is_refused).await;
+    server.state.lock().unwrap().unknown = -1.5;
+    asked.await.unwrap().ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minus_infinity_is_an_error_of_its_text() {
+    let server = FakeVllm::of(GOLDEN).await;
+    let front = front(&[url(&server)]).await;
+    server.state.lock().unwrap().unknown = -9999.0;
+    let answer = front.score(&json!({ "inputs": "Words that are impossible.", "methods": ["loss"] })).await;
+    assert_eq!(answer["results"][0]["errors"][0]["code"], "non_finite", "{answer}");
+    let tokens: usize = server.state.lock().unwrap().batches.iter().sum();
+    assert!(tokens >= 9, "{tokens}");
+}
