@@ -96,7 +96,7 @@ def survive(vllm, service, samples, methods, rows):
 
     before = tokens(service)
     state, again, took = audit(service, samples, methods, kill)
-    apart = max(abs(a["scores"][label] - b["scores"][label]) for a, b in zip(rows, again, strict=True) for label in a["scores"])
+    apart = max(abs(a["scores"][label] - b["scores"][label]) for a, b in zip(rows, again, strict=True) for label in b["scores"])
     scored = tokens(service) - before
     print(f"vLLM was killed after {killed} of {len(samples)} texts: {state['status']} after {took:.0f} s, scores within {apart:.1e} of before, "
           f"{scored} tokens scored")
@@ -167,7 +167,7 @@ def main():
         with Service(arguments.program, config) as service:
             service.wait(lambda: service.call("GET", "/readyz")["ready"])
             state, rows, _ = audit(service, samples, methods)
-            print(json.dumps(state["report"]["provenance"]["backend"]))
+            print(json.dumps(state["results"]["provenance"]["backend"]))
             ok = compare(state, rows, table, references)
             ok &= survive(vllm, service, samples, [method("loss")], rows)
             vllm.wait()

@@ -17,6 +17,10 @@ pub(super) fn errors(settings: &Settings, faults: &[SettingFault]) -> Vec<(Strin
     check_unique("models", settings.models.iter().map(|model| model.id.as_str()), &mut errors);
     for (index, model) in settings.models.iter().enumerate() {
         errors.extend(served_faults(model).map(|(key, fault)| (format!("models[{index}].{key}"), fault.to_owned())));
+        if model.served.as_ref().is_some_and(|served| served.timeout >= settings.engine.forward_timeout) {
+            let fault = "must be less than `engine.forward_timeout`, after which the process counts as hung";
+            errors.push((format!("models[{index}].served.timeout"), fault.to_owned()));
+        }
         let names = model.adapters.iter().map(|adapter| adapter.name.as_str());
         check_unique_as("name", &format!("models[{index}].adapters"), names, &mut errors);
     }
@@ -30,7 +34,7 @@ fn served_faults(model: &ModelSettings) -> impl Iterator<Item = (&'static str, &
     let of_the_server = "is up to the server of a model that is served elsewhere";
     let here = "adapters run where the weights are, and the model is served elsewhere";
     let faults = [
-        (is_served && !has_tokenizer, "tokenizer", "is needed, since the model is served elsewhere"),
+        (is_served && !has_tokenizer, "tokenizer", "is required, since the model is served elsewhere"),
         (!is_served && has_tokenizer, "tokenizer", "goes with `served` alone; a model that runs here has its own"),
         (is_served && model.device != [DeviceChoice::Auto], "device", of_the_server),
         (is_served && model.dtype != Dtype::Auto, "dtype", of_the_server),

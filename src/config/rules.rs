@@ -93,13 +93,13 @@ pub(super) fn server_urls(urls: &[String], (): &()) -> Result {
             let authority = rest.split('/').next().unwrap_or_default();
             !authority.is_empty() && rest.is_ascii() && !rest.contains(['?', '#', '@', '\\', ' '])
         };
-        expect(
-            host.is_some_and(is_host),
-            "a URL as in \"http://engine-1:8080\", without a user, a query or a fragment",
-            url,
-        )?;
+        // What is refused may hold a password, so it is not repeated.
+        if !host.is_some_and(is_host) {
+            let what = "expected a URL as in \"http://engine-1:8080\", without a user, a query or a fragment";
+            return Err(Error::new(format!("{what}, in place {}", index + 1)));
+        }
         if urls[..index].iter().any(|other| other.trim_end_matches('/') == url.trim_end_matches('/')) {
-            return Err(Error::new(format!("{url:?} is listed twice")));
+            return Err(Error::new(format!("the URL in place {} is listed twice", index + 1)));
         }
     }
     Ok(())

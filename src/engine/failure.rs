@@ -14,6 +14,8 @@ pub(super) enum Failure {
     /// The device gave no answer: the same sequences may run later, or on another device.
     Unavailable {
         reason: String,
+        /// Whether it had the sequences, which may then be why.
+        had_batch: bool,
         /// The pause that it asks for.
         retry_after: Option<Duration>,
     },
@@ -29,6 +31,14 @@ impl Failure {
             | Self::Panicked(reason)
             | Self::Unavailable { reason, .. }
             | Self::DeviceLost(reason) => reason,
+        }
+    }
+
+    /// The pause that the device asks for.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unavailable { retry_after, .. } => *retry_after,
+            _ => None,
         }
     }
 }

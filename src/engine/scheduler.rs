@@ -76,6 +76,8 @@ pub(super) struct Scheduler {
     queue: Queue<QueuedPass>,
     /// Whether its thread runs, by device.
     running: Vec<bool>,
+    /// Which devices take nothing, since they do not answer.
+    paused: Vec<bool>,
     /// Whether threads without work end.
     finishing: bool,
     /// Whether all threads end after the step that each is at.
@@ -84,8 +86,8 @@ pub(super) struct Scheduler {
 
 impl Scheduler {
     pub(super) fn new(devices: usize) -> Self {
-        let queue = Queue::new(QueuedPass::tokens, QueuedPass::room, QueuedPass::caller);
-        Self { queue, running: vec![true; devices], finishing: false, stopped: false }
+        let queue = Queue::new(QueuedPass::tokens, QueuedPass::batch_tokens, QueuedPass::caller);
+        Self { queue, running: vec![true; devices], paused: vec![false; devices], finishing: false, stopped: false }
     }
 
     /// Queues admitted passes of a model that these devices may run. Where no thread is left to run them they are dropped.
@@ -98,15 +100,30 @@ impl Scheduler {
         }
     }
 
-    /// Puts passes before all others that a device took and did not answer. Where no thread is left to run them they are
-    /// dropped.
-    pub(super) fn put_back(&mut self, model: &Arc<str>, passes: Vec<QueuedPass>) {
+    /// Puts passes before all others that a device took and did not answer, and gives those that nobody waits for any more: a request
+    /// is cancelled under the same lock. Once the engine has stopped they are dropped.
+    pub(super) fn put_back(&mut self, model: &Arc<str>, passes: Vec<QueuedPass>, now: Instant) -> Vec<QueuedPass> {
         if self.stopped {
-            return;
+            return Vec::new();
         }
-        for pass in passes {
-            self.queue.put_back(pass.class(), model, vec![pass]);
+        let (wanted, unwanted): (Vec<_>, Vec<_>) = passes.into_iter().partition(|pass| pass.is_wanted(now));
+        for pass in wanted {
+            self.queue.put_back(pass.class(), model, pass);
         }
+        unwanted
+    }
+
+    /// Notes whether a device takes nothing, since it does not answer.
+    pub(super) fn set_paused(&mut self, device: usize, is_paused: bool) {
+        self.paused[device] = is_paused;
+    }
+
+    /// Takes the batch out of the queue.
+    fn take(&mut self, models: &Models, lead: &Lead, seat: &mut Seat, budget: usize) -> Vec<QueuedPass> {
+        let Self { queue, paused, .. } = self;
+        let runs =
+            |id: &str| models.get(id).is_some_and(|model| model.declaration().devices.iter().any(|at| !paused[*at]));
+        queue.take(lead, &mut seat.turn, budget, runs)
     }
 
     /// Takes the passes of a request out of the queue.
@@ -137,11 +154,11 @@ impl Scheduler {
     fn serve(&mut self, models: &mut Models, seat: &mut Seat, holdings: &impl Holdings, now: Instant) -> Option<Step> {
         loop {
             let lead = self.lead(models, seat, holdings, now)?;
-            let model = models.get_mut(&lead.model)?;
-            if model.is_resident(seat.device) {
-                let batch = self.queue.take(&lead, &mut seat.turn, holdings.budget(&lead.model));
+            if models.get(&lead.model)?.is_resident(seat.device) {
+                let batch = self.take(models, &lead, seat, holdings.budget(&lead.model));
                 return Some(Step::Run(lead.model, batch));
             }
+            let model = models.get_mut(&lead.model)?;
             let Some(reason) = model.pause(now).map(str::to_owned) else {
                 let loaded = model.begin_load(seat.device)?;
                 return Some(Step::Load(loaded.id().into(), loaded));
@@ -168,7 +185,7 @@ impl Scheduler {
         let budget = holdings.budget(&lead.model);
         let is_resident = models.get(&lead.model)?.is_resident(seat.device);
         (is_resident && self.queue.fills(&lead, budget))
-            .then(|| Step::Run(Arc::clone(&lead.model), self.queue.take(&lead, &mut seat.turn, budget)))
+            .then(|| Step::Run(Arc::clone(&lead.model), self.take(models, &lead, seat, budget)))
     }
 
     /// Whose work is served next.

@@ -111,7 +111,11 @@ impl Shared {
 
     /// Puts passes before all others that a device took and did not answer.
     pub(super) fn put_back(&self, model: &Arc<str>, passes: Vec<QueuedPass>) {
-        self.lock().put_back(model, passes);
+        let now = Instant::now();
+        let unwanted = self.lock().put_back(model, passes, now);
+        for pass in unwanted {
+            pass.discard(now, &self.metrics);
+        }
         self.pool.signal().raise();
     }
 
@@ -206,6 +210,7 @@ impl Shared {
     /// Notes why a device does not answer, or that it does.
     pub(super) fn set_unavailable(&self, device: usize, reason: Option<&str>) {
         self.metrics.unavailable[device].set(if reason.is_some() { 1.0 } else { 0.0 });
+        self.lock().set_paused(device, reason.is_some());
         let mut facts = self.facts();
         let since = facts.devices[device].unavailable.take().map_or_else(Instant::now, |known| known.since);
         facts.devices[device].unavailable = reason.map(|reason| Unanswered { since, reason: reason.to_owned() });

@@ -25,6 +25,8 @@ pub enum ModelError {
     #[error("{reason}")]
     Unavailable {
         reason: String,
+        /// Whether the server had the batch, which may then be why.
+        had_batch: bool,
         /// The pause that the server asks for.
         retry_after: Option<Duration>,
     },

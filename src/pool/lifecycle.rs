@@ -289,11 +289,14 @@ impl Lifecycle {
         }
     }
 
-    /// Begins to load on the device; an eager model that a request loads is ordered on its others as well.
+    /// Begins to load on the device; an eager model that a request loads is ordered on its others as well, and so is one that
+    /// is served elsewhere.
     pub(crate) fn begin_load(&mut self, device: usize) -> Option<Arc<Model>> {
         let model = Arc::clone(self.model()?);
-        // Where this device was ordered, so were the others; those that have failed meanwhile wait for the next attempt.
-        if self.declaration.eager && !self.draining && !self.is_ordered(device) {
+        // Where this device was ordered, so were the others; those that have failed meanwhile wait for the next attempt. A server
+        // elsewhere costs nothing here, and takes over what another one does not answer.
+        let everywhere = self.declaration.eager || model.local.is_none();
+        if everywhere && !self.draining && !self.is_ordered(device) {
             self.order_all();
         } else if !self.is_coming() {
             self.failure = None;

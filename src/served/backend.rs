@@ -11,6 +11,15 @@ pub trait Backend: Send + Sync {
     /// [`ModelError::Unavailable`]
     fn describe(&self) -> Result<ServedDescription, ModelError>;
 
+    /// Checks that it runs the model that was opened.
+    ///
+    /// # Errors
+    /// [`ModelError::Unavailable`] if it does not, or does not answer.
+    fn check(&self, opened: &ServedDescription) -> Result<(), ModelError>;
+
+    /// Whether its answers say which model they are from. Otherwise it is checked before it gets a batch.
+    fn names_its_model(&self) -> bool;
+
     /// The statistics of sequences that it computes as the model of this identity, by sequence.
     ///
     /// # Errors

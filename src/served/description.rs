@@ -1,5 +1,7 @@
 //! What a server says of the model that it runs.
 
+use super::server::unreached;
+use crate::models::ModelError;
 use crate::models::files::digest;
 use crate::models::precision::Rounding;
 use serde::{Deserialize, Serialize};
@@ -74,23 +76,28 @@ impl ServedDescription {
         if self.probe.is_empty() {
             return self.identity.clone();
         }
-        // In tenths: the numbers may depend on what else runs, a little.
-        let tenths: Vec<String> = self.probe.iter().map(|lp| format!("{:.1}", lp)).collect();
+        // In tenths, since the numbers may depend a little on what else runs. Where one of them is rounded the other way after a restart,
+        // the cache begins anew.
+        let tenths: Vec<String> = self.probe.iter().map(|lp| format!("{lp:.1}")).collect();
         format!("{} probe {}", self.identity, digest(tenths.join(" ").as_bytes()))
     }
 
-    /// Why this is another model than the one that was opened, if it is.
-    pub fn difference(&self, opened: &Self) -> Option<String> {
-        if self.identity != opened.identity {
-            return Some(format!(
-                "it runs another model than was opened: `{}`, not `{}`",
-                self.identity, opened.identity
-            ));
+    /// Checks that a server with this identity and probe runs this model.
+    ///
+    /// # Errors
+    /// [`ModelError::Unavailable`] where it runs another one.
+    pub fn check(&self, identity: &str, probe: &[f64]) -> Result<(), ModelError> {
+        if identity != self.identity {
+            return Err(unreached(format!(
+                "it runs another model than was opened: `{identity}`, not `{}`",
+                self.identity
+            )));
         }
-        let pairs = self.probe.iter().zip(&opened.probe);
         let apart = |(a, b): (&f64, &f64)| if a == b { 0.0 } else { (a - b).abs() };
-        let mean = pairs.map(apart).sum::<f64>() / self.probe.len().max(1) as f64;
-        let is_other = self.probe.len() != opened.probe.len() || mean > MOST_APART || mean.is_nan();
-        is_other.then(|| "it runs other weights than were opened: the same ids have other log-probabilities".to_owned())
+        let mean = probe.iter().zip(&self.probe).map(apart).sum::<f64>() / probe.len().max(1) as f64;
+        if probe.len() == self.probe.len() && mean <= MOST_APART {
+            return Ok(());
+        }
+        Err(unreached("it runs other weights than were opened: the same ids have other log-probabilities"))
     }
 }

@@ -2,20 +2,27 @@
 
 use super::backend::Backend;
 use super::description::ServedDescription;
-use super::server::unavailable;
+use super::server::unreached;
 use crate::models::lora::LoadedAdapter;
 use crate::models::{BatchStats, CausalLm, ModelError, Pending};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+/// A server that was asked nothing for so long may have been started again with another model.
+const CHECKED_FOR: Duration = Duration::from_secs(10);
 
 /// The model that a server runs, as it was described when it was opened.
 pub fn served_model(server: Arc<dyn Backend>, opened: Arc<ServedDescription>) -> Box<dyn CausalLm> {
-    Box::new(RemoteModel { server, opened })
+    Box::new(RemoteModel { server, opened, asked: Cell::new(None) })
 }
 
 struct RemoteModel {
     server: Arc<dyn Backend>,
     opened: Arc<ServedDescription>,
+    /// When it was last asked.
+    asked: Cell<Option<Instant>>,
 }
 
 impl CausalLm for RemoteModel {
@@ -26,18 +33,23 @@ impl CausalLm for RemoteModel {
         }
         let sequences: Vec<Vec<u32>> = sequences.iter().map(|ids| ids.to_vec()).collect();
         let (server, opened) = (Arc::clone(&self.server), Arc::clone(&self.opened));
-        let ask = move || server.token_stats(&sequences, &opened.identity);
+        let is_checked = self.asked.replace(Some(Instant::now())).is_some_and(|at| at.elapsed() < CHECKED_FOR);
+        let ask = move || {
+            if !is_checked && !server.names_its_model() {
+                server.check(&opened)?;
+            }
+            server.token_stats(&sequences, &opened.identity)
+        };
         let asking = Builder::new().name("served-model".to_owned()).spawn(ask);
-        let asking = asking.map_err(|error| unavailable(format!("no thread to ask it: {error}")))?;
+        let asking = asking.map_err(|error| unreached(format!("there is no thread to ask it: {error}")))?;
         Ok(Pending::queued(move || {
             asking.join().unwrap_or_else(|_| Err(ModelError::Forward("asking the server panicked".to_owned())))
         }))
     }
 
     fn probe(&self) -> Result<(), ModelError> {
-        match self.server.describe()?.difference(&self.opened) {
-            None => Ok(()),
-            Some(difference) => Err(unavailable(difference)),
-        }
+        self.server.check(&self.opened)?;
+        self.asked.set(Some(Instant::now()));
+        Ok(())
     }
 }

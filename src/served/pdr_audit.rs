@@ -2,12 +2,13 @@
 
 use super::backend::Backend;
 use super::description::{BackendInfo, ServedDescription, WeightsAttested};
-use super::server::{ModelServer, unavailable};
+use super::server::{ModelServer, Patience, unavailable, unreached};
 use crate::config::ServedKind;
 use crate::models::precision::Rounding;
 use crate::models::{BatchStats, ModelError};
 use crate::token_stats::TokenStats;
 use safetensors::{Dtype, SafeTensors};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 const PATH: &str = "/v1/token-stats";
@@ -51,22 +52,37 @@ struct AnsweringModel {
     tokenizer_digest: String,
     dtype: String,
     rounding: Option<Rounding>,
+    /// What runs it, where that is not the server itself.
+    backend: Option<IgnoredAny>,
+    /// The digest of the adapter that it is under.
+    adapter: Option<String>,
 }
 
 impl AuditServer {
-    fn ask(&self, sequences: &[Vec<u32>], identity: Option<&str>) -> Result<(AnswerMetadata, BatchStats), ModelError> {
+    fn ask(
+        &self,
+        sequences: &[Vec<u32>],
+        identity: Option<&str>,
+        patience: Patience,
+    ) -> Result<(AnswerMetadata, BatchStats), ModelError> {
         let question = Question { model: &self.name, sequences, identity };
         let question = serde_json::to_vec(&question).map_err(|error| ModelError::Forward(error.to_string()))?;
         let tokens: usize = sequences.iter().map(Vec::len).sum();
         let most = tokens * BYTES + sequences.len() * BYTES_PER_LENGTH + REST;
-        let answer = self.server.post(PATH, &question, MEDIA, most as u64)?;
+        let answer = self.server.post(PATH, &question, MEDIA, most as u64, patience)?;
         read(&answer).map_err(|reason| unavailable(format!("its answer cannot be read: {reason}")))
     }
 }
 
 impl Backend for AuditServer {
     fn describe(&self) -> Result<ServedDescription, ModelError> {
-        let (said, _) = self.ask(&[], None)?;
+        let (said, _) = self.ask(&[], None, Patience::Description)?;
+        if said.model.backend.is_some() {
+            return Err(unreached(format!("it does not run `{}` itself: that is served elsewhere", self.name)));
+        }
+        if said.model.adapter.is_some() {
+            return Err(unreached(format!("`{}` is a model under an adapter, which cannot be served", self.name)));
+        }
         Ok(ServedDescription {
             identity: said.identity,
             probe: Vec::new(),
@@ -87,11 +103,20 @@ impl Backend for AuditServer {
         })
     }
 
+    fn check(&self, opened: &ServedDescription) -> Result<(), ModelError> {
+        let (said, _) = self.ask(&[], None, Patience::Description)?;
+        opened.check(&said.identity, &[])
+    }
+
+    fn names_its_model(&self) -> bool {
+        true
+    }
+
     fn token_stats(&self, sequences: &[Vec<u32>], identity: &str) -> Result<BatchStats, ModelError> {
-        let (said, stats) = self.ask(sequences, Some(identity))?;
+        let (said, stats) = self.ask(sequences, Some(identity), Patience::Batch)?;
         if said.identity != identity {
             let reason = format!("it runs another model than was opened: `{}`, not `{identity}`", said.identity);
-            return Err(unavailable(reason));
+            return Err(unreached(reason));
         }
         let fits = |(ids, stats): (&Vec<u32>, &Vec<TokenStats>)| stats.len() == ids.len().saturating_sub(1);
         if stats.len() != sequences.len() || !sequences.iter().zip(&stats).all(fits) {

@@ -2,14 +2,15 @@
 
 use crate::models::ModelError;
 use serde::Deserialize;
+use std::io::ErrorKind;
 use std::time::Duration;
 use ureq::http::Response;
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, Timeout};
 
 /// How long resolving a name may take, and then connecting.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Servers close connections that are idle for long, and a request on one that is about to close fails.
-const MOST_IDLE: Duration = Duration::from_secs(5);
+/// How long a server may take to say what it is.
+const DESCRIBE: Duration = Duration::from_secs(30);
 /// The most bytes that are read of an answer that is no success.
 const MAX_PROBLEM_BYTES: u64 = 64 << 10;
 /// The most characters that are quoted of it.
@@ -17,10 +18,22 @@ const MAX_QUOTED: usize = 300;
 
 /// A server at a URL.
 pub struct ModelServer {
+    /// For batches.
     agent: Agent,
+    /// For what the server is.
+    asking: Agent,
     url: String,
     /// The value of the header `authorization`.
     authorization: Option<String>,
+}
+
+/// Which requests these are, by how long they may take.
+#[derive(Clone, Copy)]
+pub enum Patience {
+    /// Those with a batch.
+    Batch,
+    /// Those about the model.
+    Description,
 }
 
 /// What servers say in an answer that is no success: `application/problem+json`, or an object as OpenAI's servers write it.
@@ -38,20 +51,11 @@ struct SaidError {
 }
 
 impl ModelServer {
-    /// A server, of which nothing is asked yet. A request may take as long as `timeout`.
+    /// A server, of which nothing is asked yet. A batch may take as long as `timeout`.
     pub fn new(url: &str, key: Option<&str>, timeout: Duration) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_global(Some(timeout))
-            .timeout_resolve(Some(CONNECT.min(timeout)))
-            .timeout_connect(Some(CONNECT.min(timeout)))
-            .max_idle_age(MOST_IDLE)
-            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
-            .accept_encoding("identity");
         Self {
-            agent: config.build().into(),
+            agent: agent(timeout),
+            asking: agent(timeout.min(DESCRIBE)),
             url: url.trim_end_matches('/').to_owned(),
             authorization: key.map(|key| format!("Bearer {key}")),
         }
@@ -62,7 +66,7 @@ impl ModelServer {
     /// # Errors
     /// As the documentation of the module says.
     pub fn get(&self, path: &str, limit: u64) -> Result<Vec<u8>, ModelError> {
-        let mut request = self.agent.get(format!("{}{path}", self.url));
+        let mut request = self.asking.get(format!("{}{path}", self.url));
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
         }
@@ -73,8 +77,19 @@ impl ModelServer {
     ///
     /// # Errors
     /// As the documentation of the module says.
-    pub fn post(&self, path: &str, json: &[u8], accept: &str, limit: u64) -> Result<Vec<u8>, ModelError> {
-        let request = self.agent.post(format!("{}{path}", self.url));
+    pub fn post(
+        &self,
+        path: &str,
+        json: &[u8],
+        accept: &str,
+        limit: u64,
+        patience: Patience,
+    ) -> Result<Vec<u8>, ModelError> {
+        let agent = match patience {
+            Patience::Batch => &self.agent,
+            Patience::Description => &self.asking,
+        };
+        let request = agent.post(format!("{}{path}", self.url));
         let mut request = request.header("content-type", "application/json").header("accept", accept);
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
@@ -83,9 +98,31 @@ impl ModelServer {
     }
 }
 
-/// The server gave no answer that counts.
+/// Every request has a connection of its own: one that is kept would lead to the same server behind a balancer for ever, and may be
+/// closed by the other side at any time. Beside a forward pass it costs nothing. No proxy of the environment is asked.
+fn agent(timeout: Duration) -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .proxy(None)
+        .max_idle_connections(0)
+        .timeout_global(Some(timeout))
+        .timeout_resolve(Some(CONNECT.min(timeout)))
+        .timeout_connect(Some(CONNECT.min(timeout)))
+        .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+        .accept_encoding("identity");
+    config.build().into()
+}
+
+/// The server had the batch and gave no answer that counts.
 pub fn unavailable(reason: impl Into<String>) -> ModelError {
-    ModelError::Unavailable { reason: reason.into(), retry_after: None }
+    ModelError::Unavailable { reason: reason.into(), had_batch: true, retry_after: None }
+}
+
+/// The server did not have the batch, or not as the one that it was.
+pub fn unreached(reason: impl Into<String>) -> ModelError {
+    ModelError::Unavailable { reason: reason.into(), had_batch: false, retry_after: None }
 }
 
 fn body(response: Result<Response<Body>, ureq::Error>, limit: u64) -> Result<Vec<u8>, ModelError> {
@@ -100,16 +137,40 @@ fn body(response: Result<Response<Body>, ureq::Error>, limit: u64) -> Result<Vec
     Err(refusal(status, seconds.map(Duration::from_secs), &said))
 }
 
-/// Why there is no answer, without the URL.
+/// Why there is no answer, without the URL: what others say of a fault may hold it.
 fn failure(error: &ureq::Error) -> ModelError {
-    unavailable(match error {
-        ureq::Error::Timeout(_) => "it does not answer in time".to_owned(),
-        ureq::Error::HostNotFound => "its name cannot be resolved".to_owned(),
-        ureq::Error::BodyExceedsLimit(limit) => format!("its answer is longer than {limit} bytes"),
-        ureq::Error::Io(error) => format!("no connection, or one that broke: {error}"),
-        ureq::Error::BadUri(_) => "its URL is not one".to_owned(),
-        other => format!("no answer: {other}"),
-    })
+    match error {
+        ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect) => unreached("it cannot be connected to in time"),
+        ureq::Error::Timeout(_) => unavailable("it does not answer in time"),
+        ureq::Error::HostNotFound => unreached("its name cannot be resolved"),
+        ureq::Error::ConnectionFailed | ureq::Error::BadUri(_) => unreached("it cannot be connected to"),
+        ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::TlsRequired => {
+            unreached("the connection cannot be encrypted: its certificate is not trusted, or it has none")
+        }
+        ureq::Error::BodyExceedsLimit(limit) => unavailable(format!("its answer is longer than {limit} bytes")),
+        ureq::Error::Io(error) => io_failure(error),
+        ureq::Error::Protocol(_) | ureq::Error::Http(_) => unavailable("its answer is not HTTP"),
+        _ => unavailable("the request failed"),
+    }
+}
+
+fn io_failure(error: &std::io::Error) -> ModelError {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => unreached("it refuses the connection"),
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
+            unreached("it cannot be reached")
+        }
+        ErrorKind::InvalidData => {
+            unreached("the connection cannot be encrypted: its certificate is not trusted, or it has none")
+        }
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => unavailable("it does not answer in time"),
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::UnexpectedEof => unavailable("it closed the connection"),
+        // Resolvers have no kind of their own.
+        _ => unreached("its name cannot be resolved, or the connection failed"),
+    }
 }
 
 /// What a status means that is no success.
@@ -119,10 +180,11 @@ fn refusal(status: u16, retry_after: Option<Duration>, said: &[u8]) -> ModelErro
     match status {
         413 => ModelError::OutOfMemory(reason("the batch is too large for the server")),
         400 | 422 => ModelError::Forward(reason("the server refuses the sequences")),
-        401 | 403 => unavailable(reason("the server refuses the key")),
-        404 | 409 => unavailable(reason("the server does not have the model that was opened")),
-        300..400 => unavailable(reason("the server redirects, which is not followed")),
-        _ => ModelError::Unavailable { reason: reason("the server cannot answer now"), retry_after },
+        401 | 403 => unreached(reason("the server refuses the key")),
+        404 | 409 => unreached(reason("the server does not have the model that was opened")),
+        300..400 => unreached(reason("the server redirects, which is not followed")),
+        429 | 503 => ModelError::Unavailable { reason: reason("the server is busy"), had_batch: false, retry_after },
+        _ => unavailable(reason("the server failed")),
     }
 }
 

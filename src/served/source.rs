@@ -3,7 +3,7 @@
 use super::backend::Backend;
 use super::description::ServedDescription;
 use super::pdr_audit::AuditServer;
-use super::server::{ModelServer, unavailable};
+use super::server::{ModelServer, unreached};
 use super::vllm::VllmServer;
 use crate::config::{ServedKind, ServedSettings};
 use crate::models::ModelError;
@@ -34,7 +34,7 @@ impl ServedSource {
     /// # Errors
     /// [`ModelError::Unavailable`] where the settings name no kind.
     pub fn new(name: &str, settings: &ServedSettings, key: Option<&str>) -> Result<Self, ModelError> {
-        let kind = settings.kind.ok_or_else(|| unavailable("the settings name no kind of server"))?;
+        let kind = settings.kind.ok_or_else(|| unreached("the settings name no kind of server"))?;
         let urls = settings.urls.len();
         let server = |url: &String| -> Arc<dyn Backend> {
             let server = ModelServer::new(url, key, settings.timeout);
@@ -57,17 +57,22 @@ impl ServedSource {
     }
 }
 
-/// What the first server says of the model that answers.
+/// What a server says of the model: the first one by its URL that answers. All are asked at once.
 ///
 /// # Errors
 /// [`ModelError::Unavailable`] with what is wrong with each where none answers.
 pub fn describe(source: &ServedSource) -> Result<ServedDescription, ModelError> {
+    let panicked = || unreached("asking it panicked");
+    let answers: Vec<Result<ServedDescription, ModelError>> = std::thread::scope(|scope| {
+        let asked: Vec<_> = source.servers.iter().map(|server| scope.spawn(|| server.describe())).collect();
+        asked.into_iter().map(|asked| asked.join().unwrap_or_else(|_| Err(panicked()))).collect()
+    });
     let mut reasons = Vec::new();
-    for (url, server) in source.servers.iter().enumerate() {
-        match server.describe() {
+    for (url, answer) in answers.into_iter().enumerate() {
+        match answer {
             Ok(description) => return Ok(description),
             Err(error) => reasons.push(format!("server {}: {error}", url + 1)),
         }
     }
-    Err(ModelError::Unavailable { reason: reasons.join("; "), retry_after: None })
+    Err(unreached(reasons.join("; ")))
 }

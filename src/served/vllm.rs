@@ -6,7 +6,7 @@
 
 use super::backend::Backend;
 use super::description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested};
-use super::server::{ModelServer, unavailable};
+use super::server::{ModelServer, Patience, unavailable, unreached};
 use super::vllm_answer::{Completion, ModelCard, ModelCards, ServerVersion, stats};
 use crate::config::ServedKind;
 use crate::models::files::digest;
@@ -35,6 +35,15 @@ pub struct VllmServer {
     pub urls: usize,
 }
 
+/// What a vLLM says of itself.
+struct VllmIdentity {
+    /// All of it in one line.
+    text: String,
+    version: String,
+    /// The most ids of a sequence.
+    context: usize,
+}
+
 #[derive(Serialize)]
 struct CompletionRequest<'a> {
     model: &'a str,
@@ -49,7 +58,7 @@ struct CompletionRequest<'a> {
 
 impl VllmServer {
     /// The statistics of prompts of at least one id each.
-    fn complete(&self, prompt: &[Vec<u32>]) -> Result<BatchStats, ModelError> {
+    fn complete(&self, prompt: &[Vec<u32>], patience: Patience) -> Result<BatchStats, ModelError> {
         let request = CompletionRequest {
             model: &self.name,
             prompt,
@@ -61,20 +70,26 @@ impl VllmServer {
         let request = serde_json::to_vec(&request).map_err(|error| ModelError::Forward(error.to_string()))?;
         let tokens: usize = prompt.iter().map(Vec::len).sum();
         let most = tokens * BYTES_PER_TOKEN + prompt.len() * BYTES_PER_SEQUENCE + REST;
-        let answer = self.server.post(COMPLETIONS, &request, MEDIA, most as u64)?;
+        let answer = self.server.post(COMPLETIONS, &request, MEDIA, most as u64, patience)?;
         let answer: Completion = parsed(&answer)?;
         stats(&answer, prompt).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
     }
 
-    /// The log-probabilities of ids that every vocabulary has, and how far they are apart alone and in a batch.
-    fn measure(&self, context: usize) -> Result<(Vec<f64>, f64), ModelError> {
+    /// The log-probabilities of ids that every vocabulary has, by copy in one batch.
+    fn probe(&self, context: usize, copies: usize) -> Result<Vec<Vec<f64>>, ModelError> {
         let ids: Vec<u32> = (0..).take(context.min(PROBE_IDS)).collect();
-        let column = |stats: &Vec<TokenStats>| -> Vec<f64> { stats.iter().map(|stats| stats.lp).collect() };
-        let alone: Vec<f64> = self.complete(std::slice::from_ref(&ids))?.iter().flat_map(column).collect();
-        let together = self.complete(&vec![ids; PROBE_COPIES])?;
-        let apart = |(a, b): (&f64, f64)| if *a == b { 0.0 } else { (a - b).abs() };
-        let spread = together.iter().flat_map(|stats| alone.iter().zip(column(stats)).map(apart)).fold(0.0, f64::max);
-        Ok((alone, spread))
+        let column = |stats: &Vec<TokenStats>| stats.iter().map(|stats| stats.lp).collect();
+        Ok(self.complete(&vec![ids; copies], Patience::Description)?.iter().map(column).collect())
+    }
+
+    /// What it says of itself.
+    fn identify(&self) -> Result<VllmIdentity, ModelError> {
+        let (version, card) = (self.version()?, self.card()?);
+        let root = card.root.unwrap_or_default();
+        let length = card.max_model_len.ok_or_else(|| unreached("it does not tell the length of its context"))?;
+        // One token is always generated, and counts.
+        let context = length.saturating_sub(1);
+        Ok(VllmIdentity { text: format!("vllm {version} {} {root} {length}", self.name), version, context })
     }
 
     fn version(&self) -> Result<String, ModelError> {
@@ -85,20 +100,18 @@ impl VllmServer {
     fn card(&self) -> Result<ModelCard, ModelError> {
         let cards: ModelCards = parsed(&self.server.get("/v1/models", MAX_SAID)?)?;
         let names: Vec<&str> = cards.data.iter().map(|card| card.id.as_str()).collect();
-        let missing = unavailable(format!("it does not serve `{}`; it serves {}", self.name, names.join(", ")));
+        let missing = unreached(format!("it does not serve `{}`; it serves {}", self.name, names.join(", ")));
         cards.data.into_iter().find(|card| card.id == self.name).ok_or(missing)
     }
 }
 
 impl Backend for VllmServer {
     fn describe(&self) -> Result<ServedDescription, ModelError> {
-        let (version, card) = (self.version()?, self.card()?);
-        let root = card.root.unwrap_or_default();
-        let length = card.max_model_len.ok_or_else(|| unavailable("it does not tell the length of its context"))?;
-        // One token is always generated, and counts.
-        let context = length.saturating_sub(1);
-        let (probe, measured) = self.measure(context)?;
-        let identity = format!("vllm {version} {} {root} {length}", self.name);
+        let VllmIdentity { text: identity, version, context } = self.identify()?;
+        let probe = self.probe(context, 1)?.concat();
+        let apart = |(a, b): (&f64, &f64)| if a == b { 0.0 } else { (a - b).abs() };
+        let copies = self.probe(context, PROBE_COPIES)?;
+        let measured = copies.iter().flat_map(|copy| probe.iter().zip(copy).map(apart)).fold(0.0, f64::max);
         Ok(ServedDescription {
             digest: digest(identity.as_bytes()),
             identity,
@@ -119,11 +132,21 @@ impl Backend for VllmServer {
         })
     }
 
+    fn check(&self, opened: &ServedDescription) -> Result<(), ModelError> {
+        let identity = self.identify()?;
+        opened.check(&identity.text, &self.probe(identity.context, 1)?.concat())
+    }
+
+    fn names_its_model(&self) -> bool {
+        false
+    }
+
     fn token_stats(&self, sequences: &[Vec<u32>], _: &str) -> Result<BatchStats, ModelError> {
         // What has no id that follows another has no statistics, and an empty prompt is refused.
         let is_scored = |ids: &&Vec<u32>| ids.len() > 1;
         let prompts: Vec<Vec<u32>> = sequences.iter().filter(is_scored).cloned().collect();
-        let mut stats = if prompts.is_empty() { Vec::new() } else { self.complete(&prompts)? }.into_iter();
+        let mut stats =
+            if prompts.is_empty() { Vec::new() } else { self.complete(&prompts, Patience::Batch)? }.into_iter();
         Ok(sequences.iter().map(|ids| if is_scored(&ids) { stats.next() } else { None }.unwrap_or_default()).collect())
     }
 }

@@ -8,7 +8,8 @@ use utoipa::ToSchema;
 /// Sums over the samples of an audit, by position and class.
 ///
 /// The sums are `f64` and accumulated in the order of the samples, so that another order changes the means by rounding
-/// at most. A token with a log-probability or an entropy that is not finite is omitted and not counted.
+/// at most. A token with a log-probability that is not finite is omitted and not counted; an entropy that is not known, or not finite,
+/// is left out of the mean entropy alone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PositionProfile {
     members: Vec<Sums>,
@@ -21,6 +22,8 @@ pub struct PositionProfile {
 struct Sums {
     count: usize,
     lp: f64,
+    /// Tokens with an entropy.
+    entropies: usize,
     entropy: f64,
 }
 
@@ -54,8 +57,9 @@ pub struct PositionMeans {
     pub count: usize,
     /// Mean log-probability of the observed tokens.
     pub mean_lp: f64,
-    /// Mean entropy of the model's distribution.
-    pub mean_entropy: f64,
+    /// Mean entropy of the model's distribution; absent where the model does not give it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_entropy: Option<f64>,
 }
 
 impl PositionProfile {
@@ -71,8 +75,11 @@ impl PositionProfile {
         }
         for (sums, token) in sums.iter_mut().zip(tokens) {
             let (lp, entropy) = (token.lp, token.entropy());
-            if lp.is_finite() && entropy.is_finite() {
-                *sums = Sums { count: sums.count + 1, lp: sums.lp + lp, entropy: sums.entropy + entropy };
+            if lp.is_finite() {
+                (sums.count, sums.lp) = (sums.count + 1, sums.lp + lp);
+                if entropy.is_finite() {
+                    (sums.entropies, sums.entropy) = (sums.entropies + 1, sums.entropy + entropy);
+                }
             }
         }
     }
@@ -95,7 +102,7 @@ impl PositionProfile {
     pub fn mean_entropy(&self) -> Vec<f64> {
         let mean = |index: usize| {
             let sums = self.classes().into_iter().filter_map(|class| class.get(index));
-            let (count, entropy) = sums.fold((0, 0.0), |(count, sum), s| (count + s.count, sum + s.entropy));
+            let (count, entropy) = sums.fold((0, 0.0), |(count, sum), s| (count + s.entropies, sum + s.entropy));
             if count == 0 { 0.0 } else { entropy / count as f64 }
         };
         (0..self.positions()).map(mean).collect()
@@ -116,7 +123,7 @@ impl Sums {
         (self.count > 0).then(|| PositionMeans {
             count: self.count,
             mean_lp: self.lp / count,
-            mean_entropy: self.entropy / count,
+            mean_entropy: (self.entropies > 0).then(|| self.entropy / self.entropies as f64),
         })
     }
 }
@@ -130,7 +137,7 @@ mod tests {
     }
 
     fn means(count: usize, mean_lp: f64, mean_entropy: f64) -> Option<PositionMeans> {
-        Some(PositionMeans { count, mean_lp, mean_entropy })
+        Some(PositionMeans { count, mean_lp, mean_entropy: Some(mean_entropy) })
     }
 
     #[test]
@@ -158,9 +165,17 @@ mod tests {
         profile.add(None, &[token(f64::NAN, 1.0), token(-1.0, 2.0), token(f64::NEG_INFINITY, 3.0)]);
         profile.add(None, &[token(-3.0, 7.0), token(-1.0, f64::INFINITY)]);
         let row = |position, all| PositionRow { position, members: None, non_members: None, all };
-        let expected = [row(1, means(1, -3.0, 7.0)), row(2, means(1, -1.0, 2.0)), row(3, None)];
+        let expected = [row(1, means(1, -3.0, 7.0)), row(2, means(2, -1.0, 2.0)), row(3, None)];
         assert_eq!(profile.rows(9).rows, expected);
         assert_eq!(profile.mean_entropy(), [7.0, 2.0, 0.0]);
+    }
+
+    #[test]
+    fn a_model_without_entropies_has_a_profile_of_log_probabilities() {
+        let mut profile = PositionProfile::default();
+        profile.add(None, &[token(-1.0, f64::NAN), token(-2.0, f64::NAN)]);
+        let json = serde_json::to_string(&profile.rows(1).rows).expect("JSON");
+        assert_eq!(json, r#"[{"position":1,"all":{"count":1,"mean_lp":-1.0}}]"#);
     }
 
     #[test]
@@ -186,7 +201,8 @@ mod tests {
             let (a, b) = (a.members.expect("a member"), b.members.expect("a member"));
             assert_eq!(a.count, b.count);
             // Five hundred additions of numbers up to 10 have rounding errors of less than 1e-12 each.
-            assert!((a.mean_lp - b.mean_lp).abs() < 1e-12 && (a.mean_entropy - b.mean_entropy).abs() < 1e-12);
+            let entropies = a.mean_entropy.zip(b.mean_entropy).expect("entropies");
+            assert!((a.mean_lp - b.mean_lp).abs() < 1e-12 && (entropies.0 - entropies.1).abs() < 1e-12);
         }
     }
 

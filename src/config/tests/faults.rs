@@ -184,9 +184,9 @@ fn what_is_wrong_with_servers_elsewhere_is_named() {
     let served = |inside: &str| model(&format!("tokenizer = \"t\"\nserved = {{ {inside} }}"));
     let urls = |urls: &str| served(&format!("kind = \"vllm\", urls = [{urls}]"));
     let cases = [
-        (served("urls = [\"http://a\"]"), "served.kind", "not set"),
+        (served("urls = [\"http://a\"]"), "served.kind", "is required"),
         (served("kind = \"tgi\", urls = [\"http://a\"]"), "served.kind", "pdr-audit"),
-        (served("kind = \"vllm\""), "served.urls", "at least one URL"),
+        (served("kind = \"vllm\""), "served.urls", "is required"),
         (urls(""), "served.urls", "at least one URL"),
         (urls("\"gpu-1:8000\""), "served.urls", "expected a URL"),
         (urls("\"http://\""), "served.urls", "expected a URL"),
@@ -194,10 +194,15 @@ fn what_is_wrong_with_servers_elsewhere_is_named() {
         (urls("\"http://a?b=c\""), "served.urls", "a query"),
         (urls("\"http://a\", \"http://a/\""), "served.urls", "listed twice"),
         (served("kind = \"vllm\", urls = [\"http://a\"], timeout = 0"), "served.timeout", "more than 0"),
+        (
+            served("kind = \"vllm\", urls = [\"http://a\"], timeout = \"10m\""),
+            "served.timeout",
+            "engine.forward_timeout",
+        ),
         (served("kind = \"vllm\", urls = [\"http://a\"], connections = 0"), "served.connections", "1 to 64"),
         (served("kind = \"vllm\", urls = [\"http://a\"], api_key_env = \"\""), "served.api_key_env", "variable"),
         (served("kind = \"vllm\", urls = [\"http://a\"], key = \"secret\""), "served.key", "unknown key"),
-        (model("served = { kind = \"vllm\", urls = [\"http://a\"] }"), "tokenizer", "is needed"),
+        (model("served = { kind = \"vllm\", urls = [\"http://a\"] }"), "tokenizer", "is required"),
         (model("tokenizer = \"t\""), "tokenizer", "goes with `served` alone"),
         (urls("\"http://a\"") + "\ndevice = \"cpu\"", "device", "up to the server"),
         (urls("\"http://a\"") + "\ndtype = \"bf16\"", "dtype", "up to the server"),

@@ -34,6 +34,10 @@ impl Device<'_> {
             if passes.is_empty() {
                 continue;
             }
+            if self.seat.paused_until.is_some() {
+                self.put_back(model, passes, None);
+                continue;
+            }
             let since = Instant::now();
             self.shared.facts().devices[self.seat.device].busy_since.get_or_insert(since);
             let begun = self.resident(model).and_then(|resident| resident.begin(&passes));
@@ -77,9 +81,9 @@ impl Device<'_> {
                 self.shared.lose_device(self.seat.device, &reason);
                 return ControlFlow::Break(());
             }
-            Err(Failure::Unavailable { reason, retry_after }) => {
+            Err(Failure::Unavailable { reason, had_batch, retry_after }) => {
                 self.pause(&reason, retry_after);
-                self.put_back(model, passes, &reason);
+                self.put_back(model, passes, had_batch.then_some(&reason));
             }
             Err(failure) if passes.len() > 1 => {
                 if let (Failure::OutOfMemory(_), Ok(resident)) = (&failure, self.resident(model)) {

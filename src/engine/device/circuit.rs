@@ -19,7 +19,7 @@ impl Circuit {
     pub(in crate::engine) fn fail(&mut self, asked: Option<Duration>, chance: f64) -> Duration {
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(LONGEST_PAUSE);
         self.failures = self.failures.saturating_add(1);
-        doubled.mul_f64(0.5 + chance).max(asked.unwrap_or_default().min(LONGEST_PAUSE))
+        doubled.mul_f64(0.5 + chance).max(asked.unwrap_or_default()).min(LONGEST_PAUSE)
     }
 
     /// Notes an answer.
@@ -40,6 +40,7 @@ mod tests {
         circuit.close();
         assert_eq!(circuit.fail(None, 0.0), FIRST_PAUSE / 2);
         assert_eq!(circuit.fail(None, 1.0), FIRST_PAUSE * 3);
+        assert_eq!((0..10).map(|_| circuit.fail(None, 1.0)).max(), Some(LONGEST_PAUSE));
     }
 
     #[test]

@@ -45,7 +45,9 @@ fn caught<T>(run: impl FnOnce() -> Result<T, ModelError>) -> Result<T, Failure> 
             Err(match error {
                 ModelError::OutOfMemory(_) => Failure::OutOfMemory(reason),
                 ModelError::Device(_) => Failure::DeviceLost(reason),
-                ModelError::Unavailable { retry_after, .. } => Failure::Unavailable { reason, retry_after },
+                ModelError::Unavailable { had_batch, retry_after, .. } => {
+                    Failure::Unavailable { reason, had_batch, retry_after }
+                }
                 _ => Failure::Failed(reason),
             })
         }

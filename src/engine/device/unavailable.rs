@@ -31,18 +31,20 @@ impl Device<'_> {
                 tracing::info!(device = self.name, "the device answers again");
                 self.shared.set_unavailable(self.seat.device, None);
             }
-            Some(failure) => self.pause(failure.reason(), None),
+            Some(failure) => self.pause(failure.reason(), failure.retry_after()),
         }
     }
 
-    /// Puts passes back into the queue; those that have met with this too often fail.
-    pub(super) fn put_back(&self, model: &Arc<str>, passes: Vec<QueuedPass>, reason: &str) {
+    /// Puts passes back into the queue. `blame` is why the device did not answer where it had them: passes that this has happened to
+    /// too often fail.
+    pub(super) fn put_back(&self, model: &Arc<str>, passes: Vec<QueuedPass>, blame: Option<&String>) {
         let mut again = Vec::with_capacity(passes.len());
         for mut pass in wanted(passes, self.shared) {
-            if pass.note_unanswered() {
-                again.push(pass);
-            } else {
-                pass.fail(EngineError::ModelFailed(format!("no device answered: {reason}")));
+            match blame {
+                Some(reason) if !pass.note_unanswered() => {
+                    pass.fail(EngineError::ModelFailed(format!("no device answered: {reason}")));
+                }
+                _ => again.push(pass),
             }
         }
         self.shared.put_back(model, again);

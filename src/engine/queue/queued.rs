@@ -81,7 +81,7 @@ impl QueuedPass {
     }
 
     /// Its length as a part of a batch: one that may be why devices did not answer leaves no room for others.
-    pub(in crate::engine) fn room(&self) -> usize {
+    pub(in crate::engine) fn batch_tokens(&self) -> usize {
         if self.unanswered >= UNANSWERED_ALONE { usize::MAX } else { self.tokens() }
     }
 

@@ -62,15 +62,19 @@ pub(in crate::engine) struct Queue<T> {
     arrivals: u64,
     tokens: fn(&T) -> usize,
     /// What an entry takes of a batch, in tokens.
-    room: fn(&T) -> usize,
+    batch_tokens: fn(&T) -> usize,
     caller: fn(&T) -> &Arc<str>,
 }
 
 impl<T> Queue<T> {
-    /// An empty queue; `tokens` is the length of an entry, `room` what it takes of a batch, and `caller` who asks for it.
-    pub(in crate::engine) fn new(tokens: fn(&T) -> usize, room: fn(&T) -> usize, caller: fn(&T) -> &Arc<str>) -> Self {
+    /// An empty queue; `tokens` is the length of an entry, `batch_tokens` what it takes of a batch, and `caller` who asks for it.
+    pub(in crate::engine) fn new(
+        tokens: fn(&T) -> usize,
+        batch_tokens: fn(&T) -> usize,
+        caller: fn(&T) -> &Arc<str>,
+    ) -> Self {
         let clocks = PerClass::new(|_| Clock::default());
-        Self { models: HashMap::new(), clocks, arrivals: 0, tokens, room, caller }
+        Self { models: HashMap::new(), clocks, arrivals: 0, tokens, batch_tokens, caller }
     }
 
     pub(in crate::engine) fn push(&mut self, class: Class, model: &Arc<str>, entry: T) {
@@ -80,14 +84,11 @@ impl<T> Queue<T> {
         self.arrivals += 1;
     }
 
-    /// Puts entries that were taken and not served before all others. What their callers were counted for them stays.
-    pub(in crate::engine) fn put_back(&mut self, class: Class, model: &Arc<str>, entries: Vec<T>) {
+    /// Puts an entry that was taken and not served before those that were not. What its caller was counted for it stays.
+    pub(in crate::engine) fn put_back(&mut self, class: Class, model: &Arc<str>, entry: T) {
         let lanes = self.models.entry(Arc::clone(model)).or_insert_with(|| PerClass::new(|_| Lane::new()));
-        for entry in entries {
-            lanes.get_mut(class).insert((0, self.arrivals), entry);
-            self.arrivals += 1;
-        }
-        self.tidy(model);
+        lanes.get_mut(class).insert((0, self.arrivals), entry);
+        self.arrivals += 1;
     }
 
     /// Who leads the next batch of a device that may run the models for which `eligible` holds; none where nothing
@@ -112,21 +113,29 @@ impl<T> Queue<T> {
         let Some(lanes) = self.models.get(&lead.model) else { return false };
         let mut room = budget;
         lanes.get(lead.class).values().any(|entry| {
-            room = room.saturating_sub((self.room)(entry));
+            room = room.saturating_sub((self.batch_tokens)(entry));
             room == 0
         })
     }
 
-    /// Takes the batch that `lead` leads out of the queue, in the order of turns, and notes whose turn it was.
-    pub(in crate::engine) fn take(&mut self, lead: &Lead, turn: &mut Turn, budget: usize) -> Vec<T> {
-        // Of all models: where one is served while others wait, the turns of the others are still to come.
-        if let Some((first, _)) = self.fronts(lead.class).map(|(place, _)| place).min() {
+    /// Takes the batch that `lead` leads out of the queue, in the order of turns, and notes whose turn it was. `runs` tells of which
+    /// models a batch may begin now or soon.
+    pub(in crate::engine) fn take(
+        &mut self,
+        lead: &Lead,
+        turn: &mut Turn,
+        budget: usize,
+        runs: impl Fn(&str) -> bool,
+    ) -> Vec<T> {
+        // Of all models: where one is served while others wait, the turns of the others are still to come. But not of one that
+        // does not run: it would hold the clock for all others.
+        if let Some((first, _)) = self.fronts(lead.class).filter(|(_, id)| runs(id)).map(|(place, _)| place).min() {
             let clock = self.clocks.get_mut(lead.class);
             clock.now = clock.now.max(first);
         }
         let Some(lanes) = self.models.get_mut(&lead.model) else { return Vec::new() };
         let lane = lanes.get_mut(lead.class);
-        let picked = form(lane.values().map(self.room), budget);
+        let picked = form(lane.values().map(self.batch_tokens), budget);
         let taken = take(lane, &picked);
         turn.patience = budget.saturating_mul(PATIENCE);
         turn.overtaken = if lead.class == Class::Interactive && lead.batch_waits {

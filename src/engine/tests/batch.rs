@@ -29,7 +29,7 @@ fn id(model: usize) -> Arc<str> {
 /// The next batch of a device that may run the models for which `eligible` holds.
 fn next(queue: &mut Queue<Waiting>, turn: &mut Turn, eligible: impl Fn(usize) -> bool, budget: usize) -> Vec<Waiting> {
     let lead = queue.lead(turn, |model| eligible(model.parse().unwrap()));
-    lead.map_or(Vec::new(), |lead| queue.take(&lead, turn, budget))
+    lead.map_or(Vec::new(), |lead| queue.take(&lead, turn, budget, |_| true))
 }
 
 proptest! {

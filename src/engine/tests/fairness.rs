@@ -19,7 +19,7 @@ fn asked_by(name: &str, tokens: usize) -> Entry {
 fn order(queue: &mut Queue<Entry>, budget: usize) -> Vec<String> {
     let (mut turn, mut order) = (Turn::new(budget), Vec::new());
     while let Some(lead) = queue.lead(&turn, |_| true) {
-        let taken = queue.take(&lead, &mut turn, budget);
+        let taken = queue.take(&lead, &mut turn, budget, |_| true);
         order.extend(taken.into_iter().map(|(name, _)| name.to_string()));
     }
     order
@@ -74,7 +74,7 @@ fn without_names_the_order_is_that_of_arrival() {
     (1..=20).for_each(|tokens| queue.push(Class::Interactive, &model, asked_by("", tokens)));
     let (mut turn, mut taken) = (Turn::new(1), Vec::new());
     while let Some(lead) = queue.lead(&turn, |_| true) {
-        taken.extend(queue.take(&lead, &mut turn, 1).into_iter().map(|entry| entry.1));
+        taken.extend(queue.take(&lead, &mut turn, 1, |_| true).into_iter().map(|entry| entry.1));
     }
     assert!(taken.is_sorted(), "{taken:?}");
 }
@@ -87,7 +87,7 @@ fn work_on_another_model_makes_nobody_wait_longer() {
     queue.push(Class::Interactive, &idle, asked_by("bulk", 10));
     let mut turn = Turn::new(10);
     let lead = queue.lead(&turn, |model| model == "idle").unwrap();
-    assert_eq!(queue.take(&lead, &mut turn, 10).len(), 1);
+    assert_eq!(queue.take(&lead, &mut turn, 10, |_| true).len(), 1);
     queue.push(Class::Interactive, &busy, asked_by("small", 10));
     assert_eq!(order(&mut queue, 10).iter().position(|name| name == "small"), Some(1));
 }
@@ -101,4 +101,23 @@ fn what_is_cancelled_is_not_counted() {
     (0..20).for_each(|_| queue.push(Class::Interactive, &model, asked_by("other", 10)));
     queue.push(Class::Interactive, &model, asked_by("cancels", 10));
     assert!(order(&mut queue, 10).iter().position(|name| name == "cancels").unwrap() <= 1);
+}
+
+#[test]
+fn a_model_that_does_not_run_holds_the_clock_of_no_other() {
+    let (mut queue, runs, silent) = (queue(), "runs".into(), "silent".into());
+    queue.push(Class::Batch, &silent, asked_by("first", 10));
+    (0..40).for_each(|_| queue.push(Class::Batch, &runs, asked_by("first", 10)));
+    let only_one = |model: &str| model == "runs";
+    let mut turn = Turn::new(10);
+    let mut next = |queue: &mut Queue<Entry>| {
+        let lead = queue.lead(&turn, only_one).unwrap();
+        queue.take(&lead, &mut turn, 10, only_one)[0].0.to_string()
+    };
+    (0..20).for_each(|_| assert_eq!(next(&mut queue), "first"));
+    // From now on both callers get the same share: the second one is not owed what the first one has had.
+    (0..20).for_each(|_| queue.push(Class::Batch, &runs, asked_by("second", 10)));
+    let names: Vec<String> = (0..10).map(|_| next(&mut queue)).collect();
+    let second = names.iter().filter(|name| *name == "second").count();
+    assert!((4..=6).contains(&second), "{names:?}");
 }

@@ -7,10 +7,11 @@ use super::wait::{eventually, lock};
 use crate::config::Dtype;
 use crate::engine::Stats;
 use crate::models::demo::DEMO;
+use crate::models::device::ComputeDevice;
 use crate::models::lora::LoadedAdapter;
 use crate::models::masked::{Filled, MaskedPosition};
 use crate::models::{BatchStats, CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
-use crate::pool::{Declaration, Loader, Model, ModelInfo, Opener, Origin};
+use crate::pool::{Declaration, Loader, LocalModel, Model, ModelInfo, Opener, Origin};
 use crate::token_stats::TokenStats;
 use crate::tokenizer::Tokenizer;
 
@@ -31,6 +32,8 @@ type Forward = (usize, Vec<Vec<u32>>);
 pub struct Script {
     id: &'static str,
     pub masked: bool,
+    /// Whether it is served elsewhere.
+    elsewhere: bool,
     weight_bytes: u64,
     bytes_per_token: u64,
     on_forward: Hook,
@@ -76,6 +79,7 @@ impl Script {
         Self {
             id,
             masked: false,
+            elsewhere: false,
             weight_bytes: 0,
             bytes_per_token: 0,
             on_forward: Arc::new(|_, _| Ok(())),
@@ -92,6 +96,12 @@ impl Script {
     /// A masked model instead of a causal one.
     pub fn masked(mut self) -> Self {
         self.masked = true;
+        self
+    }
+
+    /// A model that is served elsewhere.
+    pub fn elsewhere(mut self) -> Self {
+        self.elsewhere = true;
         self
     }
 
@@ -197,7 +207,11 @@ impl Script {
                 })
             }),
             devices: devices.to_vec(),
-            local: None,
+            local: (!self.elsewhere).then(|| LocalModel {
+                place: ComputeDevice::cpu(),
+                files: DEMO,
+                stamp: DEMO.stamp().unwrap(),
+            }),
             adapted: None,
         })
     }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::rig::{Rig, Script, audit, client, eventually, fake_stats, ids, settings, stats, two_devices};
+use super::rig::{Rig, Script, Settings, audit, client, eventually, fake_stats, ids, settings, stats, two_devices};
 use crate::engine::{EngineError, Refusal};
 use crate::models::ModelError;
 
 fn silent() -> ModelError {
-    ModelError::Unavailable { reason: "nobody there".to_owned(), retry_after: None }
+    ModelError::Unavailable { reason: "nobody there".to_owned(), had_batch: true, retry_after: None }
 }
 
 /// A model of which the first device answers while the switch is on.
@@ -115,7 +115,7 @@ async fn what_is_not_wanted_any_more_is_not_put_back() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_late_of_a_batch_in_flight_is_taken() {
+async fn a_batch_in_flight_is_answered_though_its_device_pauses() {
     let fails = Arc::new(AtomicUsize::new(1));
     let left = Arc::clone(&fails);
     let script = Script::new("m").on_finish(move |_| {
@@ -131,4 +131,46 @@ async fn an_answer_that_comes_late_of_a_batch_in_flight_is_taken() {
     assert_eq!(rig.metric("forwards_total{model=m,outcome=unavailable}"), 1.0);
     assert_eq!(rig.metric("forwards_total{model=m,outcome=ok}"), 4.0);
     rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn devices_that_could_not_be_reached_cost_no_sequence() {
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let left = Arc::clone(&attempts);
+    let unreached = || ModelError::Unavailable { reason: "gone".to_owned(), had_batch: false, retry_after: None };
+    let script = Script::new("m").on_forward(move |_| match left.fetch_add(1, Ordering::SeqCst) {
+        0..12 => Err(unreached()),
+        _ => Ok(()),
+    });
+    let six = Settings { memory: vec![u64::MAX; 6], ..settings() };
+    let rig = Rig::new(vec![script.model(true).on(&[0, 1, 2, 3, 4, 5])], six);
+    rig.ask("m").await.unwrap();
+    assert_eq!(attempts.load(Ordering::SeqCst), 13);
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn a_lazy_model_elsewhere_is_loaded_to_all_its_devices_at_once() {
+    let on = Arc::new(AtomicBool::new(false));
+    let script = switched(&on).elsewhere();
+    let rig = Rig::new(vec![script.model(false).on(&[0, 1])], two_devices());
+    rig.ask("m").await.unwrap();
+    eventually(|| rig.resident(0) == [0, 1]).await;
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn a_paused_device_drops_its_model_and_ends_in_order() {
+    let on = Arc::new(AtomicBool::new(false));
+    let rig = Rig::with(&switched(&on));
+    let waiting = rig.engine.submit(audit(vec![ids(1, 10)])).unwrap();
+    eventually(|| rig.metric("device_unavailable{device=fake:0}") == 1.0).await;
+    drop(waiting);
+    tokio::time::timeout(Duration::from_secs(5), rig.engine.pool().unload("m")).await.unwrap().unwrap();
+    assert_eq!(rig.states(), "u");
+    let waiting = rig.engine.submit(audit(vec![ids(1, 10)])).unwrap();
+    eventually(|| rig.metric("device_unavailable{device=fake:0}") == 1.0).await;
+    let engine = rig.engine.clone();
+    tokio::task::spawn_blocking(move || engine.shutdown(Duration::from_millis(100))).await.unwrap();
+    assert_eq!(waiting.wait().await.unwrap_err(), EngineError::ShuttingDown);
 }

@@ -7,11 +7,12 @@ use tokio::sync::oneshot::{self, Receiver};
 
 use crate::config::Dtype;
 use crate::models::demo::DEMO;
+use crate::models::device::ComputeDevice;
 use crate::pool::lifecycle::Lifecycle;
 use crate::pool::model::{Model, ModelInfo};
 use crate::pool::signal::Signal;
 use crate::pool::state::{Fetch, ModelState, Retry};
-use crate::pool::{Declaration, LoadError, OpenError, Origin, UnknownModel};
+use crate::pool::{Declaration, LoadError, LocalModel, OpenError, Origin, UnknownModel};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -57,7 +58,7 @@ fn model(digest: &str) -> Arc<Model> {
         activation_bytes: Arc::new(|_| 0),
         load: Arc::new(|_| Err(crate::models::ModelError::Device("there is none".to_owned()))),
         devices: vec![0, 1],
-        local: None,
+        local: Some(LocalModel { place: ComputeDevice::cpu(), files: DEMO, stamp: DEMO.stamp().unwrap() }),
         adapted: None,
     })
 }

@@ -27,10 +27,12 @@ pub struct PriorTest {
     /// One-sided, that the early gap exceeds the late one, by 999 permutations of the clusters' labels.
     pub p_value: f64,
     /// The least-squares slope of the entropy by position over all tokens of a text, averaged over the texts, in nats
-    /// per token.
-    pub entropy_slope: f64,
+    /// per token; absent where the model does not give it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entropy_slope: Option<f64>,
     /// The share of the texts whose slope is negative.
-    pub share_falling: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_falling: Option<f64>,
 }
 
 /// What the test needs of the texts, to which they are added one after another.
@@ -77,11 +79,11 @@ impl PriorTestSums {
     /// Adds the scored tokens of one text with a label.
     ///
     /// `cluster` names the texts that count as one, all of which count with the label of the first. A text without
-    /// tokens, or with a log-probability or an entropy that is not finite, is omitted. O(n), and O(all sums) for a text
+    /// tokens, or with a log-probability that is not finite, is omitted; one with an entropy that is not known, or not
+    /// finite, has no slope. O(n), and O(all sums) for a text
     /// that is shorter than all before it.
     pub fn add(&mut self, member: bool, cluster: usize, tokens: &[TokenStats]) {
-        let finite = |token: &TokenStats| token.lp.is_finite() && token.entropy().is_finite();
-        if tokens.is_empty() || !tokens.iter().all(finite) {
+        if tokens.is_empty() || !tokens.iter().all(|token| token.lp.is_finite()) {
             return;
         }
         self.slopes.add(tokens);
@@ -133,8 +135,8 @@ impl PriorTestSums {
             permutations += 1;
         }
         let texts = self.slopes.texts as f64;
-        let entropy_slope = Some(self.slopes.sum / texts).filter(|slope| slope.is_finite())?;
-        let share_falling = self.slopes.falling as f64 / texts;
+        let entropy_slope = Some(self.slopes.sum / texts).filter(|slope| slope.is_finite());
+        let share_falling = entropy_slope.map(|_| self.slopes.falling as f64 / texts);
         let p_value = permutation_p_value(reached, permutations);
         Some(PriorTest { positions, early_gap, late_gap, p_value, entropy_slope, share_falling })
     }
@@ -187,7 +189,7 @@ fn magnitude(labels: &[bool], halves: &[Halves]) -> f64 {
 
 impl Slopes {
     fn add(&mut self, tokens: &[TokenStats]) {
-        if let Some(slope) = entropy_slope(tokens) {
+        if let Some(slope) = entropy_slope(tokens).filter(|slope| slope.is_finite()) {
             self.texts += 1;
             self.sum += slope;
             self.falling += usize::from(slope < 0.0);
@@ -261,8 +263,8 @@ mod tests {
         assert_close(test.early_gap, 0.7241250000000005, 1e-12);
         assert_close(test.late_gap, 0.22524999999999964, 1e-12);
         assert_close(test.p_value, 0.03912, 0.025);
-        assert_close(test.entropy_slope, 0.006466744426883711, 1e-12);
-        assert_eq!(test.share_falling, 0.6);
+        assert_close(test.entropy_slope.unwrap(), 0.006466744426883711, 1e-12);
+        assert_eq!(test.share_falling, Some(0.6));
         // Sixteen texts join the cluster of an earlier one, some with the other label.
         let joined = finish(&sums_of_samples(&order, 44));
         assert_close(joined.early_gap, 0.5121001221001227, 1e-12);
@@ -280,7 +282,7 @@ mod tests {
         // Position 1, and positions 2 and 3. Two clusters have two permutations, of which one reaches the observed T.
         assert_eq!((test.positions, test.early_gap, test.late_gap), (3, 3.0, 1.5));
         assert!((0.43..0.57).contains(&test.p_value), "{}", test.p_value);
-        assert_eq!((test.entropy_slope, test.share_falling), (0.0, 0.0));
+        assert_eq!((test.entropy_slope, test.share_falling), (Some(0.0), Some(0.0)));
     }
 
     #[test]
@@ -355,7 +357,7 @@ mod tests {
             prop_assert_eq!(test.positions, expected.positions);
             prop_assert!((test.early_gap - expected.early_gap).abs() < 1e-12);
             prop_assert!((test.late_gap - expected.late_gap).abs() < 1e-12);
-            prop_assert!((test.entropy_slope - expected.entropy_slope).abs() < 1e-12);
+            prop_assert!((test.entropy_slope.unwrap() - expected.entropy_slope.unwrap()).abs() < 1e-12);
             prop_assert_eq!(test.share_falling, expected.share_falling);
         }
     }

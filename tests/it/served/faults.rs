@@ -25,12 +25,12 @@ fn body() -> Value {
 fn passing() -> Vec<(Act, &'static str)> {
     let problem = |detail: &str| json!({ "detail": detail }).to_string();
     vec![
-        (Act::Close, "no connection, or one that broke"),
-        (Act::Cut(30), "no"),
-        (Act::Cut(900), "no"),
+        (Act::Close, "it closed the connection"),
+        (Act::Cut(30), "it closed the connection"),
+        (Act::Cut(900), "it closed the connection"),
         (Act::Delay(Duration::from_secs(3)), "it does not answer in time"),
         (Act::Say("503 Service Unavailable\r\nretry-after: 1\r\n", problem("the queue is full")), "the queue is full"),
-        (Act::Say("429 Too Many Requests\r\n", problem("quota")), "the server cannot answer now (status 429): quota"),
+        (Act::Say("429 Too Many Requests\r\n", problem("quota")), "the server is busy (status 429): quota"),
         (Act::Say("500 Internal Server Error\r\n", "oops".to_owned()), "(status 500)"),
         (Act::Say("401 Unauthorized\r\n", problem("a key is needed")), "refuses the key (status 401): a key is needed"),
         (Act::Say("302 Found\r\nlocation: http://127.0.0.1:1/\r\n", String::new()), "redirects"),
@@ -104,7 +104,7 @@ async fn a_server_that_is_down_from_the_start_is_waited_for() {
     settings.engine.device = pdr_audit::config::DeviceChoice::Cpu;
     let alone = App::start_as_it_is(&settings).await;
     let failed = alone.engine.wait_until_loaded().await.unwrap_err().to_string();
-    assert!(failed.contains("server 1: no connection"), "{failed}");
+    assert!(failed.contains("server 1: it closed the connection"), "{failed}");
     alone.post("/v1/score", &body()).await.problem(503);
     assert_eq!(alone.get("/readyz").await.status, 503);
     down.state().always = Act::Pass;
@@ -114,7 +114,8 @@ async fn a_server_that_is_down_from_the_start_is_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_that_do_not_resolve_and_ports_that_nobody_has_are_named() {
-    for (url, reason) in [("http://no-such-host.invalid:1", "lookup address"), ("http://127.0.0.1:9", "no connection")]
+    for (url, reason) in
+        [("http://no-such-host.invalid:1", "cannot be resolved"), ("http://127.0.0.1:9", "refuses the connection")]
     {
         let mut settings = pdr_audit::config::Settings::default();
         served(&mut settings, ServedKind::PdrAudit, TINY, GOLDEN, &[url.to_owned()]);

@@ -3,9 +3,7 @@
 use super::{engine, served, silent, until};
 use crate::common::app::{App, GOLDEN, TINY};
 use crate::common::goldens::expected;
-use crate::common::keys::{Keys, SCORING};
 use crate::common::relay::{Act, Relay};
-use pdr_audit::access::KeyLimits;
 use pdr_audit::config::{ServedKind, Settings};
 use serde_json::{Value, json};
 
@@ -133,9 +131,7 @@ async fn a_tokenizer_that_is_not_the_engines_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_is_asked_with_the_key_of_the_environment() {
-    let mut keys = Keys::new();
-    keys.add("front", SCORING, KeyLimits::default());
+async fn every_request_to_an_engine_has_the_key_of_the_environment() {
     let one = engine().await;
     let relay = Relay::to(one.address);
     let front = App::with(|settings| {
@@ -160,4 +156,16 @@ async fn what_needs_the_weights_is_refused() {
     let refused = front.post("/v1/audits", &body).await;
     assert_eq!(refused.pointers(), ["/methods/1"]);
     assert!(refused.text().contains("served elsewhere"), "{}", refused.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_engine_does_not_run_itself_is_refused() {
+    let one = engine().await;
+    let middle = App::with(|settings| front_of(settings, &[url(&one)])).await;
+    let mut settings = Settings::default();
+    served(&mut settings, ServedKind::PdrAudit, "front", GOLDEN, &[url(&middle)]);
+    settings.engine.device = pdr_audit::config::DeviceChoice::Cpu;
+    let front = App::start_as_it_is(&settings).await;
+    let error = front.engine.wait_until_loaded().await.unwrap_err().to_string();
+    assert!(error.contains("does not run `front` itself"), "{error}");
 }

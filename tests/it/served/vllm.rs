@@ -1,4 +1,4 @@
-//! vLLM behind a front. The server is one of ours that has the numbers of a golden; `.ci/vllm` asks a real one.
+//! vLLM behind a front. The server is one of ours that has the numbers of a golden; `benches/vllm.py` asks a real one.
 
 use super::fake_vllm::{FakeVllm, NAME};
 use super::{FRONT, served, silent, until};
@@ -151,9 +151,30 @@ async fn other_weights_under_the_same_name_are_found_out_by_the_probe() {
 async fn a_minus_infinity_is_an_error_of_its_text() {
     let server = FakeVllm::of(GOLDEN).await;
     let front = front(&[url(&server)]).await;
+    // The server is checked before its first batch, and after that it is the same for a while.
+    front.score(&json!({ "inputs": "Some words.", "methods": ["loss"] })).await;
     server.state.lock().unwrap().unknown = -9999.0;
+    let before = server.state.lock().unwrap().batches.len();
     let answer = front.score(&json!({ "inputs": "Words that are impossible.", "methods": ["loss"] })).await;
     assert_eq!(answer["results"][0]["errors"][0]["code"], "non_finite", "{answer}");
-    let tokens: usize = server.state.lock().unwrap().batches.iter().sum();
-    assert!(tokens >= 9, "{tokens}");
+    assert_eq!(server.state.lock().unwrap().batches[before..], [1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_server_with_other_weights_is_not_used() {
+    let (right, wrong) = (FakeVllm::of(GOLDEN).await, FakeVllm::of(GOLDEN).await);
+    wrong.state.lock().unwrap().unknown = -4.0;
+    let front = front(&[url(&right), url(&wrong)]).await;
+    let samples: Vec<Value> =
+        (0..200).map(|n| json!({ "text": format!("Text {n} of some words."), "label": n % 2 })).collect();
+    let body = json!({ "samples": samples, "methods": ["loss"], "control": null, "metrics": { "bootstrap": null } });
+    let audit = front.audit(&body).await.json();
+    assert_eq!(audit["status"], "succeeded", "{audit}");
+    let scores = front.get(&format!("/v1/audits/{}/scores", audit["id"].as_str().unwrap())).await;
+    let rows = scores.text().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let losses: Vec<f64> = rows.filter_map(|row| row["scores"]["loss"].as_f64()).collect();
+    assert_eq!(losses.len(), 200);
+    assert!(losses.iter().all(|loss| (loss + 1.5).abs() < 1e-12), "{losses:?}");
+    until("the wrong server is found out", || silent(&front.engine)[1].is_some()).await;
+    assert!(silent(&front.engine)[1].clone().unwrap().contains("other weights"));
 }
