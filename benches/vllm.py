@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """A real vLLM behind the service, compared with independently computed results; and an audit during which it is killed.
 
-    python3 benches/vllm.py TESTBED_DIR VLLM [--program target/release/pdr-audit] [--length 64]
+    python3 benches/vllm.py TESTBED_DIR VLLM [--program target/release/pdr-audit] [--length 64] [--moments]
 
 TESTBED_DIR is that of benches/testbed.py; VLLM is the program `vllm`, which serves TESTBED_DIR/model in f32. All scores of the table that need
 log-probabilities alone are requested; a score may differ by 1e-4 + 1e-3 |x| and an AUROC by 1e-4. Then the same texts are audited
 again, vLLM is killed after a quarter of them and started again: the audit must finish with the same scores, up to what vLLM's own numbers vary by
 with the batch. At last the tokens/s of an audit are compared with those of a plain loop of the same prompts, by turns. Exits with 1 if a tolerance is
-exceeded. Where VLLM is not installed, nothing is checked, and the exit status is 2.
+exceeded. With `--moments`, vLLM has the plugin in deploy/vllm (pip install --no-deps deploy/vllm), and all scores of the table are requested. Where VLLM is not installed, nothing is checked, and the exit status is 2.
 """
 import argparse, csv, json, os, pathlib, shutil, signal, statistics, subprocess, sys, time, urllib.error, urllib.request
 from service import Service
 from testbed import method
 
 COLUMNS = ["loss", "zlib", "lowercase", "ref", "mink"]
+WITH_MOMENTS = ["mink++"]
 AUROC = 1e-4
 MODEL = "tiny"
 LENGTH = 512
@@ -27,7 +28,8 @@ class Vllm:
         self.port, self.url = port, f"http://127.0.0.1:{port}"
         self.command = [program, "serve", str(model), "--dtype", "float32", "--max-model-len", str(LENGTH), "--port", str(port), "--host",
                         "127.0.0.1", "--enforce-eager", "--served-model-name", MODEL, "--max-num-batched-tokens", str(BATCH)]
-        self.environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1"}
+        self.environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1",
+                                         "VLLM_USE_V2_MODEL_RUNNER": "0"}
         self.start()
 
     def start(self):
@@ -136,6 +138,7 @@ def main():
     parser.add_argument("--program", default="target/release/pdr-audit")
     parser.add_argument("--length", default="64")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--moments", action="store_true")
     arguments = parser.parse_args()
     if not shutil.which(arguments.vllm):
         print(f"SKIPPED: there is no program {arguments.vllm}, so nothing was checked against a real vLLM", file=sys.stderr)
@@ -145,7 +148,7 @@ def main():
         references = list(csv.DictReader(file))
     data = arguments.testbed / f"data/length{arguments.length}.jsonl"
     samples = [{key: record[key] for key in ("text", "label")} for record in map(json.loads, data.read_text().splitlines())]
-    columns = [name for name in table["results"] if name.split("|")[0] in COLUMNS]
+    columns = [name for name in table["results"] if name.split("|")[0] in COLUMNS + WITH_MOMENTS * arguments.moments]
     methods = [method(column) for column in columns]
     source = lambda name: json.dumps(str((arguments.testbed / name).resolve()))
     vllm = Vllm(arguments.vllm, arguments.testbed / "model")
@@ -156,7 +159,7 @@ def main():
         id = "m"
         source = "{MODEL}"
         tokenizer = {source("model")}
-        served = {{ kind = "vllm", urls = ["{vllm.url}"], max_batch_tokens = {BATCH} }}
+        served = {{ kind = "vllm", urls = ["{vllm.url}"], max_batch_tokens = {BATCH}, moments = {str(arguments.moments).lower()} }}
         reference = "reference"
         [[models]]
         id = "reference"

@@ -1,6 +1,6 @@
 //! What must hold between settings: ids are unique, and models named elsewhere exist.
 
-use super::choices::{DeviceChoice, Dtype};
+use super::choices::{DeviceChoice, Dtype, ServedKind};
 use super::error::SettingFault;
 use super::rules;
 use super::sections::{DEMO, DEMO_REFERENCE, ModelSettings, Settings};
@@ -33,7 +33,10 @@ fn served_faults(model: &ModelSettings) -> impl Iterator<Item = (&'static str, &
     let (is_served, has_tokenizer) = (model.served.is_some(), model.tokenizer.is_some());
     let of_the_server = "is up to the server of a model that is served elsewhere";
     let here = "adapters run where the weights are, and the model is served elsewhere";
+    let of_engines =
+        model.served.as_ref().is_some_and(|served| served.moments && served.kind == Some(ServedKind::PdrAudit));
     let faults = [
+        (of_engines, "served.moments", "is of vLLM; engines of this program give them anyway"),
         (is_served && !has_tokenizer, "tokenizer", "is required, since the model is served elsewhere"),
         (!is_served && has_tokenizer, "tokenizer", "goes with `served` alone; a model that runs here has its own"),
         (is_served && model.device != [DeviceChoice::Auto], "device", of_the_server),

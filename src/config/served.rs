@@ -22,6 +22,8 @@ pub struct ServedSettings {
     /// The environment variable with the key that the servers ask for; none where they ask for none.
     #[garde(inner(custom(rules::variable)))]
     pub api_key_env: Option<String>,
+    /// Whether vLLM runs with the plugin in `deploy/vllm`, which adds mean and variance of the log-probability.
+    pub moments: bool,
     /// How long a server may take for a batch.
     #[default(Duration::from_secs(120))]
     #[serde(deserialize_with = "values::duration")]

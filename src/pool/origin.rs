@@ -1,7 +1,7 @@
 //! Where the files of a configured model come from.
 
 use super::error::OpenError;
-use crate::config::{self, ModelSource, ServedKind, ServedSettings, Settings};
+use crate::config::{self, ModelSource, ServedSettings, Settings};
 use crate::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoId};
 use crate::models::ModelError;
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
@@ -77,7 +77,7 @@ impl Origin {
 
     /// Whether the model gives its whole distribution at each token.
     pub fn gives_logits(&self) -> bool {
-        !matches!(self, Self::Served(served) if served.source.kind == ServedKind::Vllm)
+        !matches!(self, Self::Served(served) if !served.source.gives_moments)
     }
 
     /// Whether the weights are here once it is loaded.

@@ -13,7 +13,9 @@ use std::sync::Arc;
 /// A model that is served elsewhere: its servers, by the index of their URL.
 #[derive(Clone)]
 pub struct ServedSource {
-    pub kind: ServedKind,
+    kind: ServedKind,
+    /// Whether its answers have the moments of the distribution.
+    pub gives_moments: bool,
     /// The name that it is served under.
     pub name: String,
     /// How many batches each runs at once.
@@ -40,11 +42,14 @@ impl ServedSource {
             let server = ModelServer::new(url, key, settings.timeout);
             match kind {
                 ServedKind::PdrAudit => Arc::new(AuditServer { server, name: name.to_owned(), urls }),
-                ServedKind::Vllm => Arc::new(VllmServer { server, name: name.to_owned(), urls }),
+                ServedKind::Vllm => {
+                    Arc::new(VllmServer { server, name: name.to_owned(), urls, moments: settings.moments })
+                }
             }
         };
         Ok(Self {
             kind,
+            gives_moments: kind == ServedKind::PdrAudit || settings.moments,
             name: name.to_owned(),
             connections: settings.connections,
             servers: settings.urls.iter().map(server).collect(),

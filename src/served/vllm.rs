@@ -1,5 +1,5 @@
 //! vLLM: `POST /v1/completions` with `prompt_logprobs`. It answers with log-probabilities, of the token and of the most probable
-//! one, and not with the moments of the distribution.
+//! one, and with the moments of the distribution only where the plugin in `deploy/vllm` adds them.
 //!
 //! The prompt is token ids, so no text is sent and nothing depends on vLLM's tokenizer. vLLM says neither what weights it runs nor
 //! how exact they are: its identity is what it says of itself, and how much its numbers depend on what else runs is measured.
@@ -7,7 +7,7 @@
 use super::backend::Backend;
 use super::description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested};
 use super::server::{ModelServer, Patience, unavailable, unreached};
-use super::vllm_answer::{Completion, ModelCard, ModelCards, ServerVersion, stats};
+use super::vllm_answer::{Completion, ModelCard, ModelCards, ServerVersion, WITH_MOMENTS, stats};
 use crate::config::ServedKind;
 use crate::models::files::digest;
 use crate::models::{BatchStats, ModelError};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 const COMPLETIONS: &str = "/v1/completions";
 const MEDIA: &str = "application/json";
-/// What an answer takes a token, at most: two entries, each with an id, names, and the token as text.
+/// What an answer takes a token, at most: up to four entries, each with an id, names, and the token as text.
 const BYTES_PER_TOKEN: usize = 1 << 10;
 /// What an answer takes beside that, at most: for each sequence a token that is generated, and for all what is said of the server.
 const BYTES_PER_SEQUENCE: usize = 4 << 10;
@@ -33,6 +33,8 @@ pub struct VllmServer {
     pub name: String,
     /// How many of its like there are.
     pub urls: usize,
+    /// Whether the plugin adds the moments.
+    pub moments: bool,
 }
 
 /// What a vLLM says of itself.
@@ -64,7 +66,7 @@ impl VllmServer {
             prompt,
             max_tokens: 1,
             temperature: 0.0,
-            prompt_logprobs: 1,
+            prompt_logprobs: if self.moments { WITH_MOMENTS } else { 1 },
             return_token_ids: true,
         };
         let request = serde_json::to_vec(&request).map_err(|error| ModelError::Forward(error.to_string()))?;
@@ -72,7 +74,7 @@ impl VllmServer {
         let most = tokens * BYTES_PER_TOKEN + prompt.len() * BYTES_PER_SEQUENCE + REST;
         let answer = self.server.post(COMPLETIONS, &request, MEDIA, most as u64, patience)?;
         let answer: Completion = parsed(&answer)?;
-        stats(&answer, prompt).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
+        stats(&answer, prompt, self.moments).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
     }
 
     /// The log-probabilities of ids that every vocabulary has, by copy in one batch.

@@ -7,6 +7,14 @@ use std::collections::HashMap;
 /// The number that stands for minus infinity, which JSON does not have.
 const MINUS_INFINITY: f64 = -9999.0;
 
+/// How many log-probabilities beside that of the token are asked for where the plugin adds moments. It gives them the ranks that the
+/// second and the third choice have otherwise: the mean, and minus the variance.
+pub const WITH_MOMENTS: usize = 3;
+const MEAN_RANK: u64 = 2;
+const VARIANCE_RANK: u64 = 3;
+/// The plugin gives moments the ids of tokens below this; both would be among a model's first choices everywhere only by it.
+const MOMENT_IDS: u32 = 4;
+
 /// The answer of `POST /v1/completions`, as far as it is looked at.
 #[derive(Deserialize)]
 pub struct Completion {
@@ -26,6 +34,7 @@ struct CompletionChoice {
 #[derive(Deserialize)]
 struct CandidateToken {
     logprob: f64,
+    rank: Option<u64>,
 }
 
 /// The answer of `GET /v1/models`.
@@ -50,11 +59,11 @@ pub struct ServerVersion {
     pub version: String,
 }
 
-/// The statistics of the prompts, in their order, without moments, which are NaN. Every field is checked.
+/// The statistics of the prompts, in their order. Without `moments` these are NaN. Every field is checked.
 ///
 /// # Errors
 /// What is wrong with the answer.
-pub fn stats(answer: &Completion, prompts: &[Vec<u32>]) -> Result<Vec<Vec<TokenStats>>, String> {
+pub fn stats(answer: &Completion, prompts: &[Vec<u32>], moments: bool) -> Result<Vec<Vec<TokenStats>>, String> {
     if answer.choices.len() != prompts.len() {
         return Err(format!("{} choices for {} prompts", answer.choices.len(), prompts.len()));
     }
@@ -63,13 +72,13 @@ pub fn stats(answer: &Completion, prompts: &[Vec<u32>]) -> Result<Vec<Vec<TokenS
     let indexed = choices.into_iter().zip(prompts).enumerate();
     indexed
         .map(|(index, (choice, prompt))| match choice.index == index {
-            true => of_choice(choice, prompt).map_err(|reason| format!("choice {index}: {reason}")),
+            true => of_choice(choice, prompt, moments).map_err(|reason| format!("choice {index}: {reason}")),
             false => Err(format!("there is no choice {index}")),
         })
         .collect()
 }
 
-fn of_choice(choice: &CompletionChoice, prompt: &[u32]) -> Result<Vec<TokenStats>, String> {
+fn of_choice(choice: &CompletionChoice, prompt: &[u32], with_moments: bool) -> Result<Vec<TokenStats>, String> {
     if choice.prompt_token_ids.as_ref().is_some_and(|ids| ids != prompt) {
         return Err("it is about other token ids than were sent".to_owned());
     }
@@ -82,20 +91,36 @@ fn of_choice(choice: &CompletionChoice, prompt: &[u32]) -> Result<Vec<TokenStats
     }
     let rest = positions.iter().zip(prompt).enumerate().skip(1);
     rest.map(|(position, (candidates, id))| {
-        of_position(candidates.as_ref(), *id).map_err(|reason| format!("position {position}: {reason}"))
+        of_position(candidates.as_ref(), *id, with_moments).map_err(|reason| format!("position {position}: {reason}"))
     })
     .collect()
 }
 
-fn of_position(candidates: Option<&HashMap<String, CandidateToken>>, id: u32) -> Result<TokenStats, String> {
+fn of_position(
+    candidates: Option<&HashMap<String, CandidateToken>>,
+    id: u32,
+    with_moments: bool,
+) -> Result<TokenStats, String> {
     let candidates = candidates.ok_or("it has no log-probability")?;
     let came = candidates.get(&id.to_string()).ok_or_else(|| format!("it is not about the token {id}"))?;
     if let Some(wrong) = candidates.values().find(|candidate| candidate.logprob > 0.0) {
         return Err(format!("{} is no log-probability", wrong.logprob));
     }
-    let max_lp = candidates.values().map(|candidate| candidate.logprob).fold(f64::NEG_INFINITY, f64::max);
-    let (lp, max_lp) = (read(came.logprob), read(max_lp));
-    Ok(TokenStats { lp, mu: f64::NAN, var: f64::NAN, max_lp })
+    let (mu, var) = if with_moments { moments(candidates, id)? } else { (f64::NAN, f64::NAN) };
+    let choices = candidates.values().filter(|candidate| !with_moments || candidate.rank == Some(1));
+    let max_lp = choices.map(|candidate| candidate.logprob).fold(came.logprob, f64::max);
+    Ok(TokenStats { lp: read(came.logprob), mu, var, max_lp: read(max_lp) })
+}
+
+/// The mean and the variance that the plugin adds.
+fn moments(candidates: &HashMap<String, CandidateToken>, id: u32) -> Result<(f64, f64), String> {
+    let with_rank = |rank: u64| {
+        let mut others = (0..MOMENT_IDS).filter(|other| *other != id).filter_map(|id| candidates.get(&id.to_string()));
+        others.find(|candidate| candidate.rank == Some(rank)).map(|candidate| candidate.logprob)
+    };
+    let (mean, variance) =
+        with_rank(MEAN_RANK).zip(with_rank(VARIANCE_RANK)).ok_or("it has no moments; is the plugin there?")?;
+    Ok((mean, -variance))
 }
 
 fn read(logprob: f64) -> f64 {
@@ -124,7 +149,22 @@ mod tests {
 
     fn read_stats(answer: &Value) -> Result<Vec<Vec<TokenStats>>, String> {
         let completion: Completion = serde_json::from_value(answer.clone()).map_err(|error| error.to_string())?;
-        stats(&completion, &[vec![5, 6, 7], vec![5]])
+        stats(&completion, &[vec![5, 6, 7], vec![5]], false)
+    }
+
+    #[test]
+    fn moments_are_read_by_rank_and_id() {
+        let entry = |logprob: f64, rank: u64| json!({ "logprob": logprob, "rank": rank });
+        let position = json!({ "1": entry(-2.5, 2), "9": entry(-0.25, 1), "0": entry(-3.5, 2), "2": entry(-1.5, 3) });
+        let answer = json!({ "choices": [{ "index": 0, "prompt_logprobs": [null, position] }] });
+        let completion: Completion = serde_json::from_value(answer).unwrap();
+        let stats = |ids: &[u32]| stats(&completion, &[ids.to_vec()], true);
+        let got = stats(&[7, 1]).unwrap()[0][0];
+        assert_eq!((got.lp, got.mu, got.var, got.max_lp), (-2.5, -3.5, 1.5, -0.25));
+        let without = json!({ "choices": [{ "index": 0, "prompt_logprobs": [null, { "8": entry(-2.5, 2), "9": entry(-0.25, 1), "7": entry(-3.0, 3) }] }] });
+        let without: Completion = serde_json::from_value(without).unwrap();
+        let said = super::stats(&without, &[vec![7, 8]], true).unwrap_err();
+        assert!(said.contains("it has no moments"), "{said}");
     }
 
     #[test]

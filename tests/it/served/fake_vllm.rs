@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 /// The name of the model.
 pub const NAME: &str = "golden";
 
-/// Log-probabilities of a sequence and of the model's first choice, by the ids.
-type Known = HashMap<Vec<u32>, (Vec<f64>, Vec<f64>)>;
+/// The statistics of a sequence, by the ids: log-probability, that of the first choice, mean and variance.
+type Known = HashMap<Vec<u32>, [Vec<f64>; 4]>;
 
 /// How the server behaves; it may be changed between requests.
 pub struct FakeState {
@@ -22,6 +22,8 @@ pub struct FakeState {
     context: usize,
     /// The log-probability of ids that the golden does not have.
     pub unknown: f64,
+    /// Whether it has the plugin.
+    pub plugin: bool,
     /// What is done to each answer.
     pub spoil: fn(&mut Value),
     /// The sizes of the batches so far.
@@ -38,11 +40,15 @@ impl FakeVllm {
     pub async fn of(golden: &str) -> Self {
         let golden = expected(golden);
         let ids = |text: &Value| numbers(&text["ids"]).into_iter().map(|id| id as u32).collect();
-        let columns = |text: &Value| (numbers(&text["tokens"]["logp"]), numbers(&text["tokens"]["top1"]));
+        let squared = |sigma: &Value| numbers(sigma).iter().map(|sigma| sigma * sigma).collect();
+        let columns = |text: &Value| {
+            let tokens = &text["tokens"];
+            [numbers(&tokens["logp"]), numbers(&tokens["top1"]), numbers(&tokens["mu"]), squared(&tokens["sigma"])]
+        };
         let texts = golden["texts"].as_array().unwrap().iter().filter(|text| text["tokens"].is_object());
         let known = texts.map(|text| (ids(text), columns(text))).collect();
         let context = golden["context"].as_u64().unwrap() as usize;
-        let state = FakeState { known, context, unknown: -1.5, spoil: |_| (), batches: Vec::new() };
+        let state = FakeState { known, context, unknown: -1.5, plugin: false, spoil: |_| (), batches: Vec::new() };
         let state = Arc::new(Mutex::new(state));
         let router = Router::new()
             .route("/version", get(|| async { Json(json!({ "version": "0.32.0" })) }))
@@ -63,36 +69,44 @@ async fn models(State(state): State<Arc<Mutex<FakeState>>>) -> Json<Value> {
 
 async fn complete(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Json<Value>) -> (StatusCode, Json<Value>) {
     let mut state = state.lock().unwrap();
-    assert_eq!(
-        (&request["max_tokens"], &request["prompt_logprobs"], &request["model"]),
-        (&json!(1), &json!(1), &json!(NAME))
-    );
+    assert_eq!((&request["max_tokens"], &request["model"]), (&json!(1), &json!(NAME)));
+    let wants_moments = request["prompt_logprobs"] == 3;
     let prompts: Vec<Vec<u32>> = serde_json::from_value(request["prompt"].clone()).unwrap();
     if prompts.iter().any(|ids| ids.is_empty() || ids.len() > state.context) {
         let message = "This model's maximum context length is exceeded";
         return (StatusCode::BAD_REQUEST, Json(json!({ "error": { "message": message, "code": 400 } })));
     }
     state.batches.push(prompts.len());
-    let choices: Vec<Value> = prompts.iter().enumerate().map(|(index, ids)| choice(&state, index, ids)).collect();
+    let moments = wants_moments && state.plugin;
+    let choices: Vec<Value> =
+        prompts.iter().enumerate().map(|(index, ids)| choice(&state, index, ids, moments)).collect();
     let mut answer = json!({ "id": "cmpl-1", "choices": choices, "system_fingerprint": "vllm-0.32.0-fake" });
     (state.spoil)(&mut answer);
     (StatusCode::OK, Json(answer))
 }
 
-fn choice(state: &FakeState, index: usize, ids: &[u32]) -> Value {
-    let unknown = || (vec![state.unknown; ids.len() - 1], vec![-0.5; ids.len() - 1]);
-    let (lp, top) = state.known.get(ids).cloned().unwrap_or_else(unknown);
-    let position = |(id, (lp, top)): (&u32, (&f64, &f64))| {
+/// What is said of a sequence. The first choice is some other token, unless it is this one; with the plugin the moments have the ranks
+/// after it.
+fn choice(state: &FakeState, index: usize, ids: &[u32], moments: bool) -> Value {
+    let column = |number: f64| vec![number; ids.len() - 1];
+    let unknown = || [column(state.unknown), column(-0.5), column(-2.0), column(1.0)];
+    let [lp, top, mu, var] = state.known.get(ids).cloned().unwrap_or_else(unknown);
+    let position = |(at, &id): (usize, &u32)| {
+        let entry = |logprob: f64, rank: usize| json!({ "logprob": logprob, "rank": rank, "decoded_token": "a" });
         let mut candidates = Map::new();
-        // The first choice is some other token, unless it is this one.
-        candidates.insert((id + 1).to_string(), json!({ "logprob": top, "rank": 1, "decoded_token": "a" }));
-        candidates.insert(id.to_string(), json!({ "logprob": lp, "rank": 9, "decoded_token": "b" }));
-        if lp == top {
-            candidates.remove(&(id + 1).to_string());
+        if lp[at] == top[at] {
+            candidates.insert(id.to_string(), entry(lp[at], 1));
+        } else {
+            candidates.insert(id.to_string(), entry(lp[at], 2));
+            candidates.insert((id + 1).to_string(), entry(top[at], 1));
+        }
+        let mut spare = (0..4).filter(|other| *other != id && *other != id + 1);
+        for (number, rank) in [(mu[at], 2), (-var[at], 3)].into_iter().filter(|_| moments) {
+            candidates.insert(spare.next().unwrap().to_string(), entry(number, rank));
         }
         Value::Object(candidates)
     };
-    let rest = ids[1..].iter().zip(lp.iter().zip(&top)).map(position);
+    let rest = ids[1..].iter().enumerate().map(position);
     let positions: Vec<Value> = std::iter::once(Value::Null).chain(rest).collect();
     json!({ "index": index, "text": "x", "prompt_token_ids": ids, "prompt_logprobs": positions })
 }

@@ -6,7 +6,7 @@ use crate::common::app::{App, GOLDEN, REFERENCE, golden};
 use crate::common::client::send;
 use crate::common::goldens::expected;
 use crate::common::relay::{Act, Relay};
-use pdr_audit::config::ServedKind;
+use pdr_audit::config::{DeviceChoice, ServedKind, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -76,6 +76,38 @@ async fn scores_are_those_of_the_references() {
     assert_eq!((&backend["kind"], &backend["version"]), (&json!("vllm"), &json!("0.32.0")));
     assert_eq!((&backend["weights"], &backend["rounding"]["measured"]), (&json!("not_attested"), &json!(0.0)));
     front.assert_nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_plugin_methods_of_the_whole_distribution_are_exact() {
+    let server = FakeVllm::of(GOLDEN).await;
+    let with_moments = |settings: &mut Settings| {
+        served(settings, ServedKind::Vllm, NAME, GOLDEN, &[url(&server)]);
+        settings.models[0].served.as_mut().unwrap().moments = true;
+    };
+    let mut settings = Settings::default();
+    with_moments(&mut settings);
+    settings.engine.device = DeviceChoice::Cpu;
+    let without = App::start_as_it_is(&settings).await;
+    let failed = without.engine.wait_until_loaded().await.unwrap_err().to_string();
+    assert!(failed.contains("it has no moments"), "{failed}");
+
+    server.state.lock().unwrap().plugin = true;
+    let front = App::with(with_moments).await;
+    let golden = expected(GOLDEN);
+    let context = golden["context"].as_u64().unwrap() as usize;
+    let is_scored =
+        |text: &&Value| text["scores"]["mink++"]["0.2"].is_number() && text["ids"].as_array().unwrap().len() <= context;
+    let texts: Vec<&Value> = golden["texts"].as_array().unwrap().iter().filter(is_scored).collect();
+    let inputs: Vec<&Value> = texts.iter().map(|text| &text["text"]).collect();
+    let answer = front.score(&json!({ "inputs": inputs, "methods": ["min_k_plus_plus"] })).await;
+    assert!(texts.len() > 8, "{}", texts.len());
+    for (text, result) in texts.iter().zip(answer["results"].as_array().unwrap()) {
+        let want = text["scores"]["mink++"]["0.2"].as_f64().unwrap();
+        let got = result["scores"]["min_k_plus_plus(k=0.2)"].as_f64().unwrap();
+        // Quotients of numbers of ten digits, of which the denominator is near 1.
+        assert!((got - want).abs() <= 5.0 * DIGITS * (1.0 + want.abs()), "{got}, not {want}, of {}", text["name"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
