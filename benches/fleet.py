@@ -2,7 +2,7 @@
 """A front with engines behind it (docs/served.md): how fast it is beside one engine alone, whether its numbers have the same bits, and whether
 an audit finishes when an engine is killed in the middle of it.
 
-    python3 benches/fleet.py MODEL TEXTS.ndjson [--program target/release/pdr-audit] [--rounds 7] [--texts 64]
+    python3 benches/fleet.py MODEL TEXTS.ndjson [--program target/release/pdr-audit] [--rounds 5] [--texts 192]
 
 Engines have one thread and one core each; the front and this client share the second core with the second engine. The rounds go by turns: the
 engine alone, the front with that engine, the front with both. Prints the medians of tokens/s with their quartiles, the medians of the ratios in
@@ -86,7 +86,9 @@ def lose_an_engine(first, second, front, texts):
             killed.append(done)
 
     behind = audit(front, samples, kill)
-    same = behind["results"] == alone["results"]
+    lines = lambda service, state: service.text("GET", f"/v1/audits/{state['id']}/scores")
+    scores = lambda service, state: [row["scores"] for row in map(json.loads, lines(service, state).splitlines()) if "scores" in row]
+    same = behind["results"]["methods"] == alone["results"]["methods"] and scores(front, behind) == scores(second, alone)
     print(f"the engine was killed after {killed} of {len(samples)} texts: {behind['status']}, same bits: {same}")
     return bool(killed) and same and behind["status"] == "succeeded"
 
@@ -96,8 +98,8 @@ def main():
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("file", type=pathlib.Path)
     parser.add_argument("--program", default="target/release/pdr-audit")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--texts", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--texts", type=int, default=192)
     arguments = parser.parse_args()
     records = [json.loads(line) for line in arguments.file.read_text().splitlines()]
     texts = [record.get("text", record.get("input")) for record in records]
