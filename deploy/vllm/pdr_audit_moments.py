@@ -2,8 +2,8 @@
 
 A plugin of vLLM (entry point `vllm.general_plugins`). Where a request asks for `prompt_logprobs: 3`, the entries of ranks 2 and 3 at each position
 are replaced: rank 2 holds the mean over the vocabulary of the log-probability, weighted by the probability, and rank 3 minus its variance. Their
-ids are the two smallest ones that are neither the token that came nor the most probable one. The first one and the token are as ever. Requests that
-ask for another number are not touched.
+ids are the two smallest ones that are neither the token that came nor the most probable one, which are as ever. Requests for another number of
+prompt log-probabilities, and log-probabilities of generated tokens, are not touched.
 """
 import functools
 import logging
@@ -26,13 +26,17 @@ def moments(logprobs):
     return mean, variance
 
 
+#: Whether the sampler is asked about a prompt. vLLM runs the model in one thread of a process.
+in_prompt = False
+
+
 def with_moments(gather):
-    """The function of the sampler that picks log-probabilities, with moments where three are wanted."""
+    """The function of the sampler that picks log-probabilities, with moments where three are wanted of a prompt."""
 
     @functools.wraps(gather)
     def gathered(logprobs, num_logprobs, token_ids, *rest, **more):
         tensors = gather(logprobs, num_logprobs, token_ids, *rest, **more)
-        if num_logprobs != WANTED:
+        if not in_prompt or num_logprobs != WANTED:
             return tensors
         ids, values, *others = tensors
         mean, variance = moments(logprobs)
@@ -49,16 +53,33 @@ def with_moments(gather):
     return gathered
 
 
+def of_prompts(function):
+    """The function of the model runner that asks the sampler about prompts, which notes that it does."""
+
+    @functools.wraps(function)
+    def noted(*arguments, **more):
+        global in_prompt
+        in_prompt = True
+        try:
+            return function(*arguments, **more)
+        finally:
+            in_prompt = False
+
+    return noted
+
+
 def register():
-    """Called by vLLM in each of its processes."""
+    """Called by vLLM in each of its processes, perhaps more than once."""
     if os.environ.get("VLLM_USE_V2_MODEL_RUNNER", "") == "1":
         raise RuntimeError("pdr-audit-moments works with vLLM's V1 model runner alone: set VLLM_USE_V2_MODEL_RUNNER=0")
     import vllm
     from vllm.v1.sample.sampler import Sampler
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
+    if hasattr(Sampler, "pdr_audit_moments"):
+        return
     if vllm.__version__.split("+")[0] not in TESTED:
         logging.getLogger(__name__).warning("not tried with vLLM %s, but with %s", vllm.__version__, ", ".join(TESTED))
-    if not getattr(Sampler.gather_logprobs, "_pdr_audit", False):
-        gather = with_moments(Sampler.gather_logprobs)
-        gather._pdr_audit = True
-        Sampler.gather_logprobs = staticmethod(gather)
+    Sampler.gather_logprobs = staticmethod(with_moments(Sampler.gather_logprobs))
+    GPUModelRunner._get_prompt_logprobs_dict = of_prompts(GPUModelRunner._get_prompt_logprobs_dict)
+    Sampler.pdr_audit_moments = True
