@@ -93,11 +93,15 @@ impl ServedDescription {
                 self.identity
             )));
         }
-        let apart = |(a, b): (&f64, &f64)| if a == b { 0.0 } else { (a - b).abs() };
-        let mean = probe.iter().zip(&self.probe).map(apart).sum::<f64>() / probe.len().max(1) as f64;
+        let mean = differences(probe, &self.probe).sum::<f64>() / probe.len().max(1) as f64;
         if probe.len() == self.probe.len() && mean <= MOST_APART {
             return Ok(());
         }
         Err(unreached("it runs other weights than were opened: the same ids have other log-probabilities"))
     }
+}
+
+/// How far log-probabilities are apart, one by one; two of minus infinity are equal.
+pub fn differences(ones: &[f64], others: &[f64]) -> impl Iterator<Item = f64> {
+    ones.iter().zip(others).map(|(one, other)| if one == other { 0.0 } else { (one - other).abs() })
 }

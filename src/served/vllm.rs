@@ -5,7 +5,7 @@
 //! how exact they are: its identity is what it says of itself, and how much its numbers depend on what else runs is measured.
 
 use super::backend::Backend;
-use super::description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested};
+use super::description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested, differences};
 use super::server::{ModelServer, Patience, unavailable, unreached};
 use super::vllm_answer::{Completion, ModelCard, ModelCards, ServerVersion, WITH_MOMENTS, stats};
 use crate::config::ServedKind;
@@ -111,9 +111,11 @@ impl Backend for VllmServer {
     fn describe(&self) -> Result<ServedDescription, ModelError> {
         let VllmIdentity { text: identity, version, context } = self.identify()?;
         let probe = self.probe(context, 1)?.concat();
-        let apart = |(a, b): (&f64, &f64)| if a == b { 0.0 } else { (a - b).abs() };
         let copies = self.probe(context, PROBE_COPIES)?;
-        let measured = copies.iter().flat_map(|copy| probe.iter().zip(copy).map(apart)).fold(0.0, f64::max);
+        let measured = copies.iter().flat_map(|copy| differences(&probe, copy)).fold(0.0, f64::max);
+        if !measured.is_finite() {
+            return Err(unreached("a log-probability is finite alone and not in a batch, or the other way round"));
+        }
         Ok(ServedDescription {
             digest: digest(identity.as_bytes()),
             identity,
