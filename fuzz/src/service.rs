@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Request, StatusCode, header};
 use pdr_audit::api::{self, ApiState};
 use pdr_audit::app::{ServiceJobs, start_scorer};
-use pdr_audit::config::{DeviceChoice, Dtype, LoadPolicy, ModelSettings, ModelSource, Settings};
+use pdr_audit::config::{DeviceChoice, ModelSettings, ModelSource, Settings};
 use pdr_audit::hub::Hub;
 use pdr_audit::store::Store;
 use pdr_audit::telemetry::MetricsExporter;
@@ -121,12 +121,8 @@ fn model(id: &str, golden: &str, reference: Option<&str>) -> ModelSettings {
     ModelSettings {
         id: id.to_owned(),
         source: ModelSource { text: path.display().to_string(), path },
-        revision: None,
         device: vec![DeviceChoice::Cpu],
-        dtype: Dtype::Auto,
         reference: reference.map(str::to_owned),
-        load: LoadPolicy::Eager,
-        pinned: false,
-        adapters: Vec::new(),
+        ..ModelSettings::default()
     }
 }

@@ -4,7 +4,7 @@ use super::client::Client;
 use super::goldens::directory;
 use pdr_audit::api::{self, ApiState};
 use pdr_audit::app::{EntryControl, ServiceJobs, start_scorer};
-use pdr_audit::config::{self, DeviceChoice, Dtype, LoadPolicy, ModelSettings, ModelSource, Settings};
+use pdr_audit::config::{self, DeviceChoice, ModelSettings, ModelSource, Settings};
 use pdr_audit::engine::Engine;
 use pdr_audit::hub::{Hub, HubError};
 use pdr_audit::scorer::Scorer;
@@ -117,14 +117,7 @@ pub fn golden(id: &str, golden: &str) -> ModelSettings {
     ModelSettings {
         id: id.to_owned(),
         source: ModelSource { text: path.display().to_string(), path },
-        revision: None,
-        served: None,
-        tokenizer: None,
         device: vec![DeviceChoice::Cpu],
-        dtype: Dtype::Auto,
-        reference: None,
-        load: LoadPolicy::Eager,
-        pinned: false,
-        adapters: Vec::new(),
+        ..ModelSettings::default()
     }
 }
