@@ -18,8 +18,9 @@ const LONGEST: usize = 4 << 10;
 const JSON: &str = "application/json";
 
 /// Operations with a body: path and media type.
-const BODIES: [(&str, &str); 10] = [
+const BODIES: [(&str, &str); 11] = [
     ("/v1/score", JSON),
+    ("/v1/token-stats", JSON),
     ("/v1/audits", JSON),
     ("/v1/calibrations", JSON),
     ("/v1/tests", JSON),

@@ -86,9 +86,8 @@ pub async fn livez(ClientState(state): ClientState) -> Result<Json<Liveness>, Pr
 
 /// Whether requests are served.
 ///
-/// Ready while the device works, every eager model is loaded, a server answers of each that is served elsewhere, and the service does not
-/// shut down. The problem holds the
-/// same facts as the member `readiness`.
+/// Ready while the device works, every eager model is loaded, a server answers for each model that is served elsewhere,
+/// and the service does not shut down. The problem holds the same facts as the member `readiness`.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -106,7 +105,7 @@ pub async fn readyz(ClientState(state): ClientState) -> Result<Json<Readiness>, 
     } else if facts.draining {
         "the service is shutting down"
     } else {
-        "an eager model is not loaded, or no server of it answers"
+        "an eager model is not loaded, or none of its servers answers"
     };
     let facts = serde_json::to_value(&facts).map_err(Problem::internal)?;
     Err(Problem::new(Kind::Unavailable, reason).with("readiness", facts))

@@ -237,7 +237,7 @@ impl From<&EngineError> for Problem {
             EngineError::DeadlineExceeded => Self::late_scores(),
             EngineError::ModelFailed(reason) | EngineError::LoadFailed(reason) => Self::failed("model", reason),
             EngineError::DeviceLost(reason) => Self::failed("device", reason),
-            EngineError::ShuttingDown => Self::new(Kind::Unavailable, error.to_string()),
+            EngineError::Unloaded | EngineError::ShuttingDown => Self::new(Kind::Unavailable, error.to_string()),
         }
     }
 }

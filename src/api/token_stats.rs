@@ -9,6 +9,7 @@ use super::problem::{Kind, Problem};
 use super::problems::TokenStatsProblems;
 use super::token_stats_file::{MEDIA, file};
 use super::{ApiState, accept, answer};
+use crate::engine::EngineError;
 use crate::pool::{Declaration, Model, ModelInfo, Retry};
 use crate::scorer::{MAX_ANSWER_BYTES, ScorerError, SequenceStats, Usage};
 use crate::token_stats::TokenStats;
@@ -144,21 +145,26 @@ pub async fn token_stats(
         work.model_digest = Some(model.info.digest.clone());
         work.tokens = Some(stats.usage.tokens);
     });
+    written(&state, &model, stats, binary > json).await
+}
+
+/// The answer, as a file or in JSON.
+async fn written(state: &ApiState, model: &Model, stats: SequenceStats, as_file: bool) -> Result<Response, Problem> {
     let served = ServedModel {
         model: model.info.clone(),
-        identity: identity(&model),
+        identity: identity(model),
         version: env!("CARGO_PKG_VERSION"),
         context: model.context,
         vocab_size: model.vocab_size,
         usage: stats.usage,
     };
-    if binary > json {
+    if as_file {
         let written = state.scorer.workers().run(move || file(&served, &stats.sequences)).await?;
         return Ok(([(header::CONTENT_TYPE, MEDIA), (header::VARY, "accept")], written?).into_response());
     }
     let columns = move || stats.sequences.iter().map(|stats| StatsColumns::new(stats)).collect();
     let sequences = state.scorer.workers().run(columns).await?;
-    let mut response = answer::json(&state, TokenStatsResponse { served, sequences }).await?;
+    let mut response = answer::json(state, TokenStatsResponse { served, sequences }).await?;
     response.headers_mut().insert(header::VARY, header::HeaderValue::from_static("accept"));
     Ok(response)
 }
@@ -184,7 +190,13 @@ async fn run(
     checked: &CheckedSequences,
     deadline: Option<Instant>,
 ) -> Result<(Arc<Model>, SequenceStats), Problem> {
-    let failed = |error: ScorerError| Problem::of_scoring(Some(error), state.request_timeout);
+    let failed = |error: ScorerError| match error {
+        // With 503 a front would ask for the same again and again; this counts against the sequences.
+        ScorerError::Failed(EngineError::ModelFailed(reason) | EngineError::DeviceLost(reason)) => {
+            Problem::internal(reason)
+        }
+        error => Problem::of_scoring(Some(error), state.request_timeout),
+    };
     let model = state.scorer.pool().open(&checked.model.id, Retry::AfterPause).await;
     let model = model.map_err(|error| failed(error.into()))?;
     let actual = identity(&model);

@@ -1,13 +1,14 @@
 //! The devices that are in use, and the models with their places on them.
 
 use super::budgets::BudgetFiles;
-use crate::config::{self, LoadPolicy, ModelSettings, ServedSettings, Settings};
-use crate::engine::{DeviceSlot, SpeedCalibration};
+use crate::config::{self, LoadPolicy, ModelSettings, ServedKind, ServedSettings, Settings};
+use crate::engine::{Circuit, DeviceSlot, SpeedCalibration};
 use crate::models::demo::{DEMO, DEMO_REFERENCE};
 use crate::models::device::ComputeDevice;
 use crate::pool::{Declaration, Origin};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Token budgets where the settings say `auto`.
@@ -59,6 +60,8 @@ pub struct DeclaredModels {
 pub struct ServerSlot {
     name: String,
     max_batch_tokens: usize,
+    /// The failures of the server; those of one server are shared by its connections.
+    circuit: Arc<Circuit>,
 }
 
 /// The devices that are in use, and the models with their places on them.
@@ -142,9 +145,16 @@ fn server_slots(settings: &Settings, id: &str, served: &ServedSettings) -> Vec<S
         1 => format!("{id}/{url}"),
         _ => format!("{id}/{url}/{connection}"),
     };
-    let of_url = |url| (1..=served.connections).map(move |connection| name(url, connection));
-    let slot = |name| ServerSlot { name, max_batch_tokens: budget };
-    (1..=served.urls.len()).flat_map(of_url).map(slot).collect()
+    let mut slots = Vec::new();
+    for url in 1..=served.urls.len() {
+        let one: Arc<Circuit> = Arc::default();
+        // A URL of several connections is one vLLM, or several engines of this program.
+        let circuit = || if served.kind == Some(ServedKind::Vllm) { Arc::clone(&one) } else { Arc::default() };
+        let slot =
+            |connection| ServerSlot { name: name(url, connection), max_batch_tokens: budget, circuit: circuit() };
+        slots.extend((1..=served.connections).map(slot));
+    }
+    slots
 }
 
 impl ServerSlot {
@@ -156,6 +166,7 @@ impl ServerSlot {
             max_batch_tokens: self.max_batch_tokens,
             calibration: None,
             threads: 1,
+            server: Arc::clone(&self.circuit),
             trim: Box::new(|| ()),
         }
     }
@@ -196,6 +207,7 @@ pub fn device_slot(settings: &Settings, device: &ComputeDevice, directory: Optio
             }),
         }),
         threads: device.threads,
+        server: Arc::default(),
         trim: Box::new(move || trimmed.trim()),
     }
 }

@@ -47,8 +47,8 @@ pub enum AuditFailure {
     /// The model or the service failed.
     #[error(transparent)]
     Scorer(#[from] ScorerError),
-    /// Scores of the files of before and of those of now do not belong in one report.
-    #[error("the files of model `{0}` changed during the audit")]
+    /// Scores of the model of before and of that of now do not belong in one report.
+    #[error("model `{0}` changed during the audit")]
     ModelChanged(String),
     /// The rows or columns of results do not fit the request, so they are results of another one.
     #[error("the results do not belong to the request of the audit")]

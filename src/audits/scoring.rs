@@ -5,7 +5,6 @@ use super::selected_tokens::TextTokens;
 use super::token_selection::TokenSelection;
 use crate::engine::EngineError;
 use crate::methods::LabelledMethod;
-use crate::pool::ModelInfo;
 use crate::retry::until_final;
 use crate::scorer::{Bound, Input, Plan, Scored, Scorer, ScorerError};
 use std::sync::Arc;
@@ -17,8 +16,6 @@ pub struct BoundPlan<'a> {
     pub bound: Arc<Bound>,
     /// The selections whose tokens are counted.
     pub selections: Arc<[TokenSelection]>,
-    /// What all scores of the audit come from.
-    models: Vec<ModelInfo>,
 }
 
 /// Some of the methods, on all texts.
@@ -36,7 +33,7 @@ impl<'a> BoundPlan<'a> {
     /// [`AuditFailure::Scorer`].
     pub async fn new(scorer: &'a Scorer, plan: Plan, selections: Vec<TokenSelection>) -> Result<Self, AuditFailure> {
         let bound = until_final(AuditFailure::is_retryable, || async { Ok(scorer.bind(&plan).await?) }).await?;
-        Ok(Self { scorer, plan, selections: selections.into(), models: bound.infos(), bound })
+        Ok(Self { scorer, plan, selections: selections.into(), bound })
     }
 
     /// A round of these methods; `dataset_weights` are those of `entropy_dataset`, where they are known.
@@ -45,12 +42,11 @@ impl<'a> BoundPlan<'a> {
         Round { plan: self, methods, dataset_weights, bound }
     }
 
-    /// The plan bound anew, after a model was reloaded: this fails if its files have changed.
+    /// The plan bound anew, after a model was reloaded: this fails if it is another one now.
     async fn bind_again(&self) -> Result<Arc<Bound>, AuditFailure> {
         let bound = self.scorer.bind(&self.plan).await?;
-        let models = bound.infos();
-        match self.models.iter().zip(&models).find(|(before, now)| before != now) {
-            Some((changed, _)) => Err(AuditFailure::ModelChanged(changed.id.clone())),
+        match bound.changed_since(&self.bound) {
+            Some(changed) => Err(AuditFailure::ModelChanged(changed.to_owned())),
             None => Ok(bound),
         }
     }

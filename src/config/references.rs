@@ -4,6 +4,7 @@ use super::choices::{DeviceChoice, Dtype, ServedKind};
 use super::error::SettingFault;
 use super::rules;
 use super::sections::{DEMO, DEMO_REFERENCE, ModelSettings, Settings};
+use super::served::ServedSettings;
 use std::collections::BTreeMap;
 
 /// Each key at fault with what is wrong. `faults` are those of the values alone.
@@ -17,9 +18,14 @@ pub(super) fn errors(settings: &Settings, faults: &[SettingFault]) -> Vec<(Strin
     check_unique("models", settings.models.iter().map(|model| model.id.as_str()), &mut errors);
     for (index, model) in settings.models.iter().enumerate() {
         errors.extend(served_faults(model).map(|(key, fault)| (format!("models[{index}].{key}"), fault.to_owned())));
-        if model.served.as_ref().is_some_and(|served| served.timeout >= settings.engine.forward_timeout) {
-            let fault = "must be less than `engine.forward_timeout`, after which the process counts as hung";
-            errors.push((format!("models[{index}].served.timeout"), fault.to_owned()));
+        let longest = model.served.as_ref().map(ServedSettings::longest_batch);
+        if let Some(longest) = longest.filter(|longest| *longest >= settings.engine.forward_timeout) {
+            let fault = format!(
+                "makes {} s with the check before a batch, which must be less than `engine.forward_timeout`: after that the process \
+                 counts as hung",
+                longest.as_secs_f64()
+            );
+            errors.push((format!("models[{index}].served.timeout"), fault));
         }
         let names = model.adapters.iter().map(|adapter| adapter.name.as_str());
         check_unique_as("name", &format!("models[{index}].adapters"), names, &mut errors);

@@ -7,6 +7,9 @@ use serde::Deserialize;
 use smart_default::SmartDefault;
 use std::time::Duration;
 
+/// How long a server may take, at most, to say what it runs.
+const LONGEST_QUESTION: Duration = Duration::from_secs(30);
+
 /// Where a model is served, and how it is asked there.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
@@ -38,4 +41,19 @@ pub struct ServedSettings {
     #[serde(deserialize_with = "values::count_or_auto")]
     #[garde(inner(custom(rules::at_least(1))))]
     pub max_batch_tokens: Option<usize>,
+}
+
+impl ServedSettings {
+    /// How long a server may take to say what it runs.
+    pub fn question_timeout(&self) -> Duration {
+        self.timeout.min(LONGEST_QUESTION)
+    }
+
+    /// How long a server may take for a batch and the check before it. That of vLLM is two questions and a batch.
+    pub fn longest_batch(&self) -> Duration {
+        match self.kind {
+            Some(ServedKind::Vllm) => self.timeout.saturating_add(self.question_timeout()).saturating_mul(2),
+            _ => self.timeout,
+        }
+    }
 }

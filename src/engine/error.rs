@@ -76,6 +76,9 @@ pub enum EngineError {
     /// The model could not be loaded.
     #[error("the model failed to load: {0}")]
     LoadFailed(String),
+    /// The model was unloaded while none of its devices answered.
+    #[error("the model was unloaded while no server of it answered")]
+    Unloaded,
     /// The device is lost; only a new process can help.
     #[error("the device is lost: {0}")]
     DeviceLost(String),

@@ -57,6 +57,7 @@ impl From<&EngineError> for RequestOutcome {
         match error {
             EngineError::DeadlineExceeded => Self::DeadlineExceeded,
             EngineError::ModelFailed(_) | EngineError::LoadFailed(_) => Self::ModelFailed,
+            EngineError::Unloaded => Self::Unloading,
             EngineError::DeviceLost(_) => Self::DeviceLost,
             EngineError::ShuttingDown => Self::ShuttingDown,
         }

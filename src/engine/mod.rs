@@ -25,6 +25,7 @@
 
 mod cache;
 mod caller;
+mod circuit;
 mod class;
 mod device;
 mod error;
@@ -48,6 +49,7 @@ mod tests;
 
 pub use cache::StatisticsHold;
 pub use caller::Caller;
+pub use circuit::Circuit;
 pub use class::Class;
 pub use error::{EngineError, Refusal, StartError};
 pub use handle::Engine;

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use super::class::Class;
 use super::error::EngineError;
 use super::queue::{Lead, Queue, QueuedPass, Turn};
-use crate::pool::{Model, Models};
+use super::status::MOST_SILENCE;
+use crate::pool::{Lifecycle, Model, Models};
 
 /// How long a device stays with the models that it holds after a load, in times of that load.
 const STAY: u32 = 4;
@@ -76,8 +77,8 @@ pub(super) struct Scheduler {
     queue: Queue<QueuedPass>,
     /// Whether its thread runs, by device.
     running: Vec<bool>,
-    /// Which devices take nothing, since they do not answer.
-    paused: Vec<bool>,
+    /// Since when each device takes nothing, since it does not answer.
+    paused: Vec<Option<Instant>>,
     /// Whether threads without work end.
     finishing: bool,
     /// Whether all threads end after the step that each is at.
@@ -87,7 +88,7 @@ pub(super) struct Scheduler {
 impl Scheduler {
     pub(super) fn new(devices: usize) -> Self {
         let queue = Queue::new(QueuedPass::tokens, QueuedPass::batch_tokens, QueuedPass::caller);
-        Self { queue, running: vec![true; devices], paused: vec![false; devices], finishing: false, stopped: false }
+        Self { queue, running: vec![true; devices], paused: vec![None; devices], finishing: false, stopped: false }
     }
 
     /// Queues admitted passes of a model that these devices may run. Where no thread is left to run them they are dropped.
@@ -100,8 +101,8 @@ impl Scheduler {
         }
     }
 
-    /// Puts passes before all others that a device took and did not answer, and gives those that nobody waits for any more: a request
-    /// is cancelled under the same lock. Once the engine has stopped they are dropped.
+    /// Puts passes that a device took and did not answer before all others. Returns those that nobody waits for any more:
+    /// a request is cancelled under the same lock. Once the engine has stopped, all of them are dropped.
     pub(super) fn put_back(&mut self, model: &Arc<str>, passes: Vec<QueuedPass>, now: Instant) -> Vec<QueuedPass> {
         if self.stopped {
             return Vec::new();
@@ -114,15 +115,16 @@ impl Scheduler {
     }
 
     /// Notes whether a device takes nothing, since it does not answer.
-    pub(super) fn set_paused(&mut self, device: usize, is_paused: bool) {
-        self.paused[device] = is_paused;
+    pub(super) fn set_paused(&mut self, device: usize, is_paused: bool, now: Instant) {
+        self.paused[device] = is_paused.then(|| self.paused[device].unwrap_or(now));
     }
 
     /// Takes the batch out of the queue.
     fn take(&mut self, models: &Models, lead: &Lead, seat: &mut Seat, budget: usize) -> Vec<QueuedPass> {
         let Self { queue, paused, .. } = self;
-        let runs =
-            |id: &str| models.get(id).is_some_and(|model| model.declaration().devices.iter().any(|at| !paused[*at]));
+        let runs = |id: &str| {
+            models.get(id).is_some_and(|model| model.declaration().devices.iter().any(|at| paused[*at].is_none()))
+        };
         queue.take(lead, &mut seat.turn, budget, runs)
     }
 
@@ -142,6 +144,7 @@ impl Scheduler {
         if self.stopped {
             return Some(Step::End);
         }
+        self.fail_unanswered(models, now);
         drop_drained(models, seat.device)
             .or_else(|| load_ordered(models, seat.device))
             .or_else(|| match seat.paused_until {
@@ -163,7 +166,7 @@ impl Scheduler {
                 let loaded = model.begin_load(seat.device)?;
                 return Some(Step::Load(loaded.id().into(), loaded));
             };
-            self.fail_waiting(&lead.model, &reason);
+            self.fail_waiting(&lead.model, &EngineError::LoadFailed(reason));
         }
     }
 
@@ -223,13 +226,24 @@ impl Scheduler {
         if let Err(reason) = result
             && model.is_absent()
         {
-            self.fail_waiting(id, &reason);
+            self.fail_waiting(id, &EngineError::LoadFailed(reason));
         }
     }
 
-    fn fail_waiting(&mut self, model: &str, reason: &str) {
+    fn fail_waiting(&mut self, model: &str, error: &EngineError) {
         for pass in self.queue.extract_model(model) {
-            pass.fail(EngineError::LoadFailed(reason.to_owned()));
+            pass.fail(error.clone());
+        }
+    }
+
+    /// Fails what waits for a model that drains while none of its devices answers: it would drain for as long as that.
+    fn fail_unanswered(&mut self, models: &Models, now: Instant) {
+        let silent = |device: &usize| self.paused[*device].is_some_and(|since| now - since > MOST_SILENCE);
+        let is_stuck = |model: &Lifecycle| model.is_draining() && model.declaration().devices.iter().all(silent);
+        let stuck: Vec<Arc<str>> =
+            models.iter().filter(|(_, model)| is_stuck(model)).map(|(id, _)| Arc::clone(id)).collect();
+        for id in stuck {
+            self.fail_waiting(&id, &EngineError::Unloaded);
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::circuit::Circuit;
 
 /// A device that runs models, on a thread of its own.
 pub struct DeviceSlot {
@@ -17,6 +20,8 @@ pub struct DeviceSlot {
     pub calibration: Option<SpeedCalibration>,
     /// Threads of its private pool.
     pub threads: usize,
+    /// The failures of its server, which all connections to that share; those of the device where it is none.
+    pub server: Arc<Circuit>,
     /// Gives freed pages back; called on the device's thread after a model was dropped.
     pub trim: Box<dyn Fn() + Send>,
 }

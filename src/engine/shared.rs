@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::cache::StatsCache;
 use super::class::Class;
@@ -16,9 +16,6 @@ use super::scheduler::{Holdings, Scheduler, Seat, Step};
 use super::settings::{DeviceSlot, EngineOptions};
 use super::status::{DeviceStatus, EngineStatus, Facts, ModelActivity, Unanswered};
 use crate::pool::{Ended, Lifecycle, Models, Pool};
-
-/// How long interactive requests are admitted though no device of their model answers: it may be back at once.
-const MOST_SILENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -109,7 +106,7 @@ impl Shared {
         self.pool.signal().raise();
     }
 
-    /// Puts passes before all others that a device took and did not answer.
+    /// Puts passes that a device took and did not answer before all others.
     pub(super) fn put_back(&self, model: &Arc<str>, passes: Vec<QueuedPass>) {
         let now = Instant::now();
         let unwanted = self.lock().put_back(model, passes, now);
@@ -210,9 +207,10 @@ impl Shared {
     /// Notes why a device does not answer, or that it does.
     pub(super) fn set_unavailable(&self, device: usize, reason: Option<&str>) {
         self.metrics.unavailable[device].set(if reason.is_some() { 1.0 } else { 0.0 });
-        self.lock().set_paused(device, reason.is_some());
+        let now = Instant::now();
+        self.lock().set_paused(device, reason.is_some(), now);
         let mut facts = self.facts();
-        let since = facts.devices[device].unavailable.take().map_or_else(Instant::now, |known| known.since);
+        let since = facts.devices[device].unavailable.take().map_or(now, |known| known.since);
         facts.devices[device].unavailable = reason.map(|reason| Unanswered { since, reason: reason.to_owned() });
         if let Some(reason) = reason {
             facts.last_error = Some((Instant::now(), reason.to_owned()));
@@ -224,10 +222,8 @@ impl Shared {
     /// Why none of these devices has answered for longer than a request should wait for; none where one has, or may soon.
     pub(super) fn why_unanswered(&self, devices: &[usize]) -> Option<String> {
         let facts = self.facts();
-        let lasts = |unanswered: &&Unanswered| unanswered.since.elapsed() > MOST_SILENCE;
-        let silent = |device: &usize| facts.devices.get(*device)?.unavailable.as_ref().filter(lasts);
-        let reasons: Vec<String> =
-            devices.iter().map(|device| silent(device).map(|silent| silent.reason.clone())).collect::<Option<_>>()?;
+        let reason = |device: &usize| facts.silence(*device).map(|silence| silence.reason.clone());
+        let reasons: Vec<String> = devices.iter().map(reason).collect::<Option<_>>()?;
         reasons.into_iter().next()
     }
 
@@ -292,7 +288,7 @@ impl Shared {
         let facts = self.facts();
         let is_unavailable = |model: &Lifecycle| {
             let resident = model.resident();
-            let answers = |device: &usize| facts.devices[*device].unavailable.is_none();
+            let answers = |device: &usize| facts.silence(*device).is_none();
             model.declaration().eager && !resident.is_empty() && !resident.iter().any(answers)
         };
         let is_missing = models.iter().any(|(_, model)| model.is_missing() || is_unavailable(model));

@@ -3,7 +3,7 @@
 //! Health never goes through the queue, so a device that hangs or is lost shows as what it is, and a full queue
 //! does not look like a fault.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What one model has done lately.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,6 +78,9 @@ pub(super) struct DeviceState {
     pub(super) busy_since: Option<Instant>,
 }
 
+/// How long a device need not answer before that counts: it may be back at once.
+pub(super) const MOST_SILENCE: Duration = Duration::from_secs(2);
+
 /// What the device threads know.
 #[derive(Debug)]
 pub(super) struct Facts {
@@ -98,5 +101,11 @@ impl Facts {
     /// Whether all device threads run.
     pub(super) fn alive(&self) -> bool {
         self.devices.iter().all(|device| device.alive)
+    }
+
+    /// What is known of a device that has not answered for so long that it counts.
+    pub(super) fn silence(&self, device: usize) -> Option<&Unanswered> {
+        let unanswered = self.devices.get(device)?.unavailable.as_ref();
+        unanswered.filter(|unanswered| unanswered.since.elapsed() > MOST_SILENCE)
     }
 }

@@ -45,7 +45,9 @@ fn record(error: &ScorerError) -> FailureRecord {
         ScorerError::Failed(error) => match error {
             EngineError::ModelFailed(_) | EngineError::LoadFailed(_) => kept_back(FailureKind::ModelFailed, "model"),
             EngineError::DeviceLost(_) => kept_back(FailureKind::DeviceFailed, "device"),
-            EngineError::DeadlineExceeded | EngineError::ShuttingDown => told(FailureKind::Unavailable),
+            EngineError::DeadlineExceeded | EngineError::Unloaded | EngineError::ShuttingDown => {
+                told(FailureKind::Unavailable)
+            }
         },
         ScorerError::AnswerTooLong { .. } | ScorerError::Internal(_) => kept_back(FailureKind::Internal, "service"),
     }

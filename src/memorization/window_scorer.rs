@@ -74,10 +74,10 @@ impl<'a> WindowScorer<'a> {
         }
     }
 
-    /// The same after the model was opened anew: this fails if its files have changed.
+    /// The same after the model was opened anew: this fails if it is another one now.
     async fn stats_anew(&self, ids: &Arc<[u32]>) -> Result<Stats, MemorizationError> {
         let bound = self.scorer.bind(&self.plan).await?;
-        if bound.models[0].info != self.info {
+        if bound.changed_since(&self.bound).is_some() {
             return Err(MemorizationError::ModelChanged(self.plan.model.clone()));
         }
         Ok(self.scorer.score_ids_behind(&bound, ids).await?)

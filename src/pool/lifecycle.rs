@@ -8,7 +8,7 @@
 //! | opened | loading | a device thread: the model is eager, a load by hand ordered it, or a request waits for it |
 //! | loading | ready, failed | the device thread that loads it |
 //! | ready | opened | a device thread that evicts it for another model |
-//! | any | draining | an unload or a removal by hand: new requests are refused, admitted ones are finished |
+//! | any | draining | an unload or a removal by hand: new requests are refused, admitted ones are finished or, without a server that answers, fail |
 //! | draining | opened, closed, or gone | the device thread that drops the last replica after the last request |
 //! | failed | fetching, loading | as closed and opened; by requests only after a pause, by hand at once |
 //! | failed | fetching, loading | the pool, where the model is eager and nobody has unloaded it: after a pause that doubles with each failure |

@@ -21,7 +21,7 @@ use crate::models::ops::Form;
 use crate::models::precision::Rounding;
 use crate::models::stamp::Stamp;
 use crate::models::{LoadedModel, ModelError, precision};
-use crate::served::BackendInfo;
+use crate::served::{BackendInfo, ServedDescription};
 use crate::tokenizer::{self, Tokenizer, Words};
 
 /// Loads a model to the device of this index. Called on that device's thread, again for every attempt.
@@ -107,6 +107,8 @@ pub struct Model {
     pub load: Loader,
     /// The devices that may hold it, as indexes into those of the engine.
     pub devices: Vec<usize>,
+    /// What its server says of it, where it is served elsewhere.
+    pub served: Option<Arc<ServedDescription>>,
     /// What is here of it; none where it is served elsewhere.
     pub local: Option<LocalModel>,
     /// The adapter that it is under.
@@ -221,6 +223,7 @@ impl Model {
             activation_bytes: checkpoint.activation_bytes(form, dtype, Workload::Batch, threads),
             load: loader(files.clone(), stamp.clone(), dtype, Arc::clone(devices)),
             devices: declaration.devices.clone(),
+            served: None,
             local: Some(LocalModel {
                 place: places.first().map(|&place| place.clone()).ok_or_else(no_place)?,
                 files,

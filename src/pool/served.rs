@@ -32,10 +32,18 @@ impl Model {
         let read = || open_tokenizer(&files, vocab_size.unwrap_or(usize::MAX));
         let (tokenizer, tokenizer_digest) = files.read_unchanged(&stamp, read)?;
         check_tokenizer(&files, &tokenizer_digest, &description)?;
-        let identity: Arc<str> = description.cache_identity().into();
-        let is_same = |model: &Arc<Self>| model.identity == identity && model.info.tokenizer_digest == tokenizer_digest;
-        if let Some(same) = previous.filter(is_same) {
-            return Ok(same);
+        let mut identity = description.cache_identity();
+        if let Some(previous) = previous {
+            let is_same = previous.served.as_ref().is_some_and(|opened| opened.is_same(&description));
+            // What the probe tells apart no cache may take for the same.
+            if *previous.identity == identity && !is_same {
+                identity = description.exact_identity();
+            }
+            let same_version =
+                previous.info.backend.as_ref().map(|backend| &backend.version) == Some(&description.backend.version);
+            if is_same && same_version && previous.info.tokenizer_digest == tokenizer_digest {
+                return Ok(previous);
+            }
         }
         let description = Arc::new(description);
         Ok(Arc::new(Self {
@@ -60,9 +68,10 @@ impl Model {
             architecture: None,
             weight_bytes: 0,
             activation_bytes: Arc::new(|_| 0),
-            load: loader(source.clone(), declaration.devices.clone(), description),
+            load: loader(source.clone(), declaration.devices.clone(), Arc::clone(&description)),
             devices: declaration.devices.clone(),
-            identity,
+            identity: identity.into(),
+            served: Some(description),
             local: None,
             adapted: None,
         }))

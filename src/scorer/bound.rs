@@ -99,6 +99,16 @@ impl Bound {
         std::iter::once(concat!("code ", env!("NUMERICS"))).chain(models).collect::<Vec<_>>().join("; ")
     }
 
+    /// The id of the first model whose scores would not go with those of an earlier binding of the same plan.
+    pub fn changed_since(&self, before: &Self) -> Option<&str> {
+        let before = before.models.iter().chain(&before.generators);
+        let mut pairs = self.models.iter().chain(&self.generators).zip(before);
+        let is_same = |now: &Model, before: &Model| {
+            now.identity == before.identity && now.tokenizer_digest == before.tokenizer_digest
+        };
+        pairs.find(|(now, before)| !is_same(now, before)).map(|(now, _)| now.id())
+    }
+
     /// The same for some of the methods, with the weights that the audit's texts have in common.
     pub fn only(&self, methods: Vec<LabelledMethod>, dataset_weights: Arc<[f64]>) -> Self {
         Self { passes: passes(&methods), methods: methods.into(), dataset_weights, ..self.clone() }

@@ -1,7 +1,7 @@
 //! Which errors of the scorer pass by themselves.
 
 use super::ScorerError;
-use crate::engine::Refusal;
+use crate::engine::{EngineError, Refusal};
 use crate::models::ModelError;
 use crate::pool::OpenError;
 
@@ -21,9 +21,8 @@ impl ScorerError {
                 | Refusal::DeviceLost(_) => false,
             },
             Self::Unopened(error) => matches!(error, OpenError::Model(ModelError::Unavailable { .. })),
-            Self::Masked(_) | Self::Unfit(_) | Self::Failed(_) | Self::AnswerTooLong { .. } | Self::Internal(_) => {
-                false
-            }
+            Self::Failed(error) => matches!(error, EngineError::Unloaded),
+            Self::Masked(_) | Self::Unfit(_) | Self::AnswerTooLong { .. } | Self::Internal(_) => false,
         }
     }
 }

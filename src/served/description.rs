@@ -1,6 +1,8 @@
 //! What a server says of the model that it runs.
 
-use super::server::unreached;
+use super::server::{excerpt, unreached};
+#[cfg(test)]
+use crate::config::ServedKind;
 use crate::models::ModelError;
 use crate::models::files::digest;
 use crate::models::precision::Rounding;
@@ -69,6 +71,13 @@ pub struct ServedDescription {
 
 /// Log-probabilities of another model differ by more than this, on average; those of the same one in bf16 by a tenth of it.
 const MOST_APART: f64 = 0.1;
+/// The numbers of a server that differ by no more than this do not depend on what else runs.
+const STEADY: f64 = 1e-4;
+/// Of how many numbers the mean is taken where they do.
+const GROUP: usize = 16;
+
+/// The most bytes of a version.
+const MAX_VERSION: usize = 100;
 
 impl ServedDescription {
     /// All that the numbers depend on, with what the probe shows of the weights, for caches that outlive the server.
@@ -76,10 +85,23 @@ impl ServedDescription {
         if self.probe.is_empty() {
             return self.identity.clone();
         }
-        // In tenths, since the numbers may depend a little on what else runs. Where one of them is rounded the other way after a restart,
-        // the cache begins anew.
-        let tenths: Vec<String> = self.probe.iter().map(|lp| format!("{lp:.1}")).collect();
+        // In tenths: of each number where they do not depend on what else runs, and else of means, which hardly do.
+        let measured = self.backend.rounding.map_or(0.0, |rounding| rounding.measured);
+        let group = if measured <= STEADY { 1 } else { GROUP };
+        let tenths: Vec<String> =
+            self.probe.chunks(group).map(|lps| format!("{:.1}", mean(lps.iter().copied()))).collect();
         format!("{} probe {}", self.identity, digest(tenths.join(" ").as_bytes()))
+    }
+
+    /// As [`Self::cache_identity`], with the numbers of the probe as they are.
+    pub fn exact_identity(&self) -> String {
+        let bits: Vec<u8> = self.probe.iter().flat_map(|lp| lp.to_le_bytes()).collect();
+        format!("{} exact {}", self.cache_identity(), digest(&bits))
+    }
+
+    /// Whether a later description is that of the same model.
+    pub fn is_same(&self, later: &Self) -> bool {
+        self.check(&later.identity, &later.probe).is_ok()
     }
 
     /// Checks that a server with this identity and probe runs this model.
@@ -87,21 +109,113 @@ impl ServedDescription {
     /// # Errors
     /// [`ModelError::Unavailable`] where it runs another one.
     pub fn check(&self, identity: &str, probe: &[f64]) -> Result<(), ModelError> {
-        if identity != self.identity {
-            return Err(unreached(format!(
-                "it runs another model than was opened: `{identity}`, not `{}`",
-                self.identity
-            )));
-        }
-        let mean = differences(probe, &self.probe).sum::<f64>() / probe.len().max(1) as f64;
-        if probe.len() == self.probe.len() && mean <= MOST_APART {
+        check_identity(&self.identity, identity)?;
+        if probe.len() == self.probe.len() && mean(differences(probe, &self.probe)) <= MOST_APART {
             return Ok(());
         }
         Err(unreached("it runs other weights than were opened: the same ids have other log-probabilities"))
     }
 }
 
+/// Checks that a server has the identity of the model that was opened.
+///
+/// # Errors
+/// [`ModelError::Unavailable`] where it has another one.
+pub fn check_identity(opened: &str, identity: &str) -> Result<(), ModelError> {
+    if identity == opened {
+        return Ok(());
+    }
+    Err(unreached(format!("it runs another model than was opened: `{}`, not `{}`", excerpt(identity), excerpt(opened))))
+}
+
+/// Checks that what a server says of its version can stand in every answer.
+///
+/// # Errors
+/// [`ModelError::Unavailable`] where it is too long for that.
+pub fn check_version(version: String) -> Result<String, ModelError> {
+    match version.len() {
+        0..=MAX_VERSION => Ok(version),
+        bytes => Err(unreached(format!("it calls a version what has {bytes} bytes"))),
+    }
+}
+
+/// The mean; 0 of nothing.
+fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = numbers.len().max(1) as f64;
+    numbers.sum::<f64>() / count
+}
+
 /// How far log-probabilities are apart, one by one; two of minus infinity are equal.
-pub fn differences(ones: &[f64], others: &[f64]) -> impl Iterator<Item = f64> {
+pub fn differences(ones: &[f64], others: &[f64]) -> impl ExactSizeIterator<Item = f64> {
     ones.iter().zip(others).map(|(one, other)| if one == other { 0.0 } else { (one - other).abs() })
+}
+
+#[cfg(test)]
+impl ServedDescription {
+    /// That of a vLLM whose numbers differ by `measured` between batches.
+    pub fn of_vllm(probe: Vec<f64>, measured: f64) -> Self {
+        Self {
+            identity: "vllm 1 m".to_owned(),
+            probe,
+            digest: String::new(),
+            tokenizer_digest: None,
+            dtype: String::new(),
+            rounding: None,
+            context: None,
+            vocab_size: None,
+            backend: BackendInfo {
+                kind: ServedKind::Vllm.to_string(),
+                version: "1".to_owned(),
+                served_name: "m".to_owned(),
+                urls: 1,
+                weights: WeightsAttested::NotAttested,
+                rounding: Some(ServedRounding { measured }),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers from -2 to -9; `noise` alternates in sign.
+    fn probe(noise: f64) -> Vec<f64> {
+        (0..63).map(|n| -2.02 - f64::from(n * n % 64) / 10.0 + if n % 2 == 0 { noise } else { -noise }).collect()
+    }
+
+    #[test]
+    fn the_identity_for_caches_does_not_hang_on_the_last_digits() {
+        for (noise, measured) in [(1e-6, 0.0), (0.03, 0.06)] {
+            let (one, other) =
+                (ServedDescription::of_vllm(probe(0.0), measured), ServedDescription::of_vllm(probe(noise), measured));
+            assert_eq!(one.cache_identity(), other.cache_identity(), "{noise}");
+            one.check("vllm 1 m", &other.probe).unwrap();
+        }
+    }
+
+    #[test]
+    fn other_weights_are_another_model() {
+        let opened = ServedDescription::of_vllm(probe(0.0), 0.0);
+        let other: Vec<f64> = probe(0.0).iter().map(|lp| lp * 1.1).collect();
+        for measured in [0.0, 0.06] {
+            assert_ne!(
+                ServedDescription::of_vllm(other.clone(), measured).cache_identity(),
+                ServedDescription::of_vllm(probe(0.0), measured).cache_identity()
+            );
+        }
+        opened.check("vllm 1 m", &other).unwrap_err();
+        opened.check("vllm 2 m", &probe(0.0)).unwrap_err();
+        let one_impossible = [probe(0.0), vec![f64::NEG_INFINITY]].concat();
+        opened.check("vllm 1 m", &one_impossible).unwrap_err();
+        let impossible = ServedDescription::of_vllm(one_impossible, 0.0);
+        assert_ne!(impossible.cache_identity(), opened.cache_identity());
+        impossible.check("vllm 1 m", &impossible.probe).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_a_version_is_refused() {
+        assert_eq!(check_version("0.32.0".to_owned()).unwrap(), "0.32.0");
+        check_version("1".repeat(1_000_000)).unwrap_err();
+    }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// A server that was asked nothing for so long may have been started again with another model.
+/// How long a check counts: a server may be started again with another model at any time.
 const CHECKED_FOR: Duration = Duration::from_secs(10);
 
 /// The model that a server runs, as it was described when it was opened.
@@ -38,6 +38,16 @@ impl LastCheck {
     }
 }
 
+/// What is wrong with a server that did not have the batch yet: it says nothing of the sequences.
+fn before_batch(error: ModelError) -> ModelError {
+    match error {
+        ModelError::Unavailable { reason, retry_after, .. } => {
+            ModelError::Unavailable { reason, had_batch: false, retry_after }
+        }
+        error => unreached(error.to_string()),
+    }
+}
+
 impl CausalLm for RemoteModel {
     /// Sends the sequences from a thread of its own, so that the server has the next batch when it is done with this one.
     fn begin(&self, sequences: &[&[u32]], adapter: Option<&LoadedAdapter>) -> Result<Pending<BatchStats>, ModelError> {
@@ -47,13 +57,15 @@ impl CausalLm for RemoteModel {
         let sequences: Vec<Vec<u32>> = sequences.iter().map(|ids| ids.to_vec()).collect();
         let (server, opened, checked) = (Arc::clone(&self.server), Arc::clone(&self.opened), Arc::clone(&self.checked));
         let ask = move || {
-            // A batch that begins while another one is still being checked for is checked for as well.
+            // Of two batches that begin at once each waits for a check of its own.
             if !server.names_its_model() && !checked.is_fresh() {
-                server.check(&opened)?;
+                server.check(&opened).map_err(before_batch)?;
                 checked.note(true);
             }
             let stats = server.token_stats(&sequences, &opened.identity);
-            checked.note(stats.is_ok());
+            if stats.is_err() {
+                checked.note(false);
+            }
             stats
         };
         let asking = Builder::new().name("served-model".to_owned()).spawn(ask);
@@ -64,8 +76,80 @@ impl CausalLm for RemoteModel {
     }
 
     fn probe(&self) -> Result<(), ModelError> {
-        self.server.check(&self.opened)?;
+        self.server.check(&self.opened).map_err(before_batch)?;
         self.checked.note(true);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A server that fails a check as it is told, and otherwise answers with nothing.
+    #[derive(Default)]
+    struct CountingServer {
+        checks: AtomicUsize,
+        refusal: Mutex<Option<ModelError>>,
+    }
+
+    impl Backend for CountingServer {
+        fn describe(&self) -> Result<ServedDescription, ModelError> {
+            Err(unreached("it is not asked"))
+        }
+
+        fn check(&self, _: &ServedDescription) -> Result<(), ModelError> {
+            self.checks.fetch_add(1, Ordering::SeqCst);
+            self.refusal.lock().unwrap().take().map_or(Ok(()), Err)
+        }
+
+        fn names_its_model(&self) -> bool {
+            false
+        }
+
+        fn token_stats(&self, sequences: &[Vec<u32>], _: &str) -> Result<BatchStats, ModelError> {
+            Ok(vec![Vec::new(); sequences.len()])
+        }
+    }
+
+    fn remote(server: &Arc<CountingServer>) -> RemoteModel {
+        let opened = Arc::new(ServedDescription::of_vllm(vec![-1.0], 0.0));
+        RemoteModel { server: Arc::clone(server) as Arc<dyn Backend>, opened, checked: Arc::default() }
+    }
+
+    fn run(model: &RemoteModel) -> Result<BatchStats, ModelError> {
+        model.begin(&[&[1, 2]], None)?.wait()
+    }
+
+    #[test]
+    fn a_batch_does_not_stand_in_for_a_check() {
+        let server = Arc::new(CountingServer::default());
+        let model = remote(&server);
+        run(&model).unwrap();
+        let checked = *model.checked.0.lock().unwrap();
+        run(&model).unwrap();
+        assert_eq!((server.checks.load(Ordering::SeqCst), *model.checked.0.lock().unwrap()), (1, checked));
+        *model.checked.0.lock().unwrap() = Instant::now().checked_sub(CHECKED_FOR);
+        run(&model).unwrap();
+        assert_eq!(server.checks.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn a_check_that_fails_says_nothing_of_the_batch() {
+        let server = Arc::new(CountingServer::default());
+        let retry_after = Some(Duration::from_secs(7));
+        let failures = [
+            (ModelError::Unavailable { reason: "r".to_owned(), had_batch: true, retry_after }, retry_after),
+            (ModelError::Forward("r".to_owned()), None),
+            (ModelError::OutOfMemory("r".to_owned()), None),
+        ];
+        for (failure, pause) in failures {
+            *server.refusal.lock().unwrap() = Some(failure);
+            match run(&remote(&server)).unwrap_err() {
+                ModelError::Unavailable { had_batch: false, retry_after, .. } => assert_eq!(retry_after, pause),
+                error => panic!("{error}"),
+            }
+        }
     }
 }

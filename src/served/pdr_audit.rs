@@ -1,7 +1,7 @@
 //! Another process of this program: `POST /v1/token-stats`, which answers with the numbers as they are.
 
 use super::backend::Backend;
-use super::description::{BackendInfo, ServedDescription, WeightsAttested};
+use super::description::{BackendInfo, ServedDescription, WeightsAttested, check_identity, check_version};
 use super::server::{ModelServer, Patience, unavailable, unreached};
 use crate::config::ServedKind;
 use crate::models::precision::Rounding;
@@ -70,7 +70,7 @@ impl AuditServer {
         let tokens: usize = sequences.iter().map(Vec::len).sum();
         let most = tokens * BYTES + sequences.len() * BYTES_PER_LENGTH + REST;
         let answer = self.server.post(PATH, &question, MEDIA, most as u64, patience)?;
-        read(&answer).map_err(|reason| unavailable(format!("its answer cannot be read: {reason}")))
+        read(&answer).map_err(|reason| self.server.unreadable(&reason))
     }
 }
 
@@ -94,7 +94,7 @@ impl Backend for AuditServer {
             vocab_size: Some(said.vocab_size),
             backend: BackendInfo {
                 kind: ServedKind::PdrAudit.to_string(),
-                version: said.version,
+                version: check_version(said.version)?,
                 served_name: self.name.clone(),
                 urls: self.urls,
                 weights: WeightsAttested::Attested,
@@ -114,10 +114,7 @@ impl Backend for AuditServer {
 
     fn token_stats(&self, sequences: &[Vec<u32>], identity: &str) -> Result<BatchStats, ModelError> {
         let (said, stats) = self.ask(sequences, Some(identity), Patience::Batch)?;
-        if said.identity != identity {
-            let reason = format!("it runs another model than was opened: `{}`, not `{identity}`", said.identity);
-            return Err(unreached(reason));
-        }
+        check_identity(identity, &said.identity)?;
         let fits = |(ids, stats): (&Vec<u32>, &Vec<TokenStats>)| stats.len() == ids.len().saturating_sub(1);
         if stats.len() != sequences.len() || !sequences.iter().zip(&stats).all(fits) {
             return Err(unavailable("its answer has other lengths than the sequences"));
@@ -139,6 +136,10 @@ fn read(file: &[u8]) -> Result<(AnswerMetadata, BatchStats), String> {
     };
     let lengths = tensor("lengths", Dtype::U32)?;
     let stats = tensor("stats", Dtype::F64)?;
+    if !matches!(stats.shape(), [_, NUMBERS]) {
+        return Err(format!("`stats` has the shape {:?}", stats.shape()));
+    }
+    // By the shape, no bytes are left over.
     let (numbers, _) = stats.data().as_chunks::<8>();
     let numbers: Vec<f64> = numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
     let (mut rest, _) = numbers.as_chunks::<NUMBERS>();
@@ -150,4 +151,48 @@ fn read(file: &[u8]) -> Result<(AnswerMetadata, BatchStats), String> {
         rest = behind;
     }
     if rest.is_empty() { Ok((said, sequences)) } else { Err("it has more numbers than its lengths say".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use safetensors::tensor::{TensorView, serialize};
+    use serde_json::json;
+    use std::collections::HashMap;
+
+    /// An answer about sequences of these lengths, with numbers of this type and shape.
+    fn answer(lengths: &[u32], dtype: Dtype, shape: &[usize]) -> Vec<u8> {
+        let lengths_data: Vec<u8> = lengths.iter().flat_map(|length| length.to_le_bytes()).collect();
+        let bytes = if dtype == Dtype::F64 { 8 } else { 4 };
+        let data = vec![0; shape.iter().product::<usize>() * bytes];
+        let said = json!({
+            "model": { "digest": "d", "tokenizer_digest": "t", "dtype": "f32", "rounding": null, "backend": null,
+                       "adapter": null },
+            "identity": "i", "version": "1", "context": null, "vocab_size": 7,
+        });
+        let tensors = [
+            ("lengths", TensorView::new(Dtype::U32, vec![lengths.len()], &lengths_data).unwrap()),
+            ("stats", TensorView::new(dtype, shape.to_vec(), &data).unwrap()),
+        ];
+        serialize(tensors, Some(HashMap::from([("served".to_owned(), said.to_string())]))).unwrap()
+    }
+
+    #[test]
+    fn an_answer_is_read_whole_or_not_at_all() {
+        let (said, stats) = read(&answer(&[2, 0, 1], Dtype::F64, &[3, 4])).unwrap();
+        assert_eq!((said.identity.as_str(), stats.iter().map(Vec::len).collect::<Vec<_>>()), ("i", vec![2, 0, 1]));
+        let wrong = |answer: &[u8], reason: &str| {
+            let said = read(answer).err().expect(reason);
+            assert!(said.contains(reason), "{said}, not {reason}");
+        };
+        wrong(&answer(&[2, 2], Dtype::F64, &[3, 4]), "fewer numbers");
+        wrong(&answer(&[2], Dtype::F64, &[3, 4]), "more numbers");
+        wrong(&answer(&[1], Dtype::F64, &[5]), "the shape [5]");
+        wrong(&answer(&[4], Dtype::F64, &[2, 8]), "the shape [2, 8]");
+        wrong(&answer(&[3], Dtype::F32, &[3, 4]), "`stats` is of the type F32");
+        let whole = answer(&[3], Dtype::F64, &[3, 4]);
+        for end in [0, 7, 60, whole.len() - 1] {
+            assert!(read(&whole[..end]).is_err(), "{end}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Requests to a server that runs a model.
 
+use crate::config::ServedSettings;
 use crate::models::ModelError;
 use serde::Deserialize;
 use std::io::ErrorKind;
@@ -9,8 +10,6 @@ use ureq::{Agent, Body, Timeout};
 
 /// How long resolving a name may take, and then connecting.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long a server may take to say what it is.
-const DESCRIBE: Duration = Duration::from_secs(30);
 /// The most bytes that are read of an answer that is no success.
 const MAX_PROBLEM_BYTES: u64 = 64 << 10;
 /// The most characters that are quoted of it.
@@ -23,8 +22,8 @@ pub struct ModelServer {
     /// For what the server is.
     asking: Agent,
     url: String,
-    /// The value of the header `authorization`.
-    authorization: Option<String>,
+    /// The key that it asks for.
+    key: Option<String>,
 }
 
 /// Which requests these are, by how long they may take.
@@ -51,13 +50,13 @@ struct SaidError {
 }
 
 impl ModelServer {
-    /// A server, of which nothing is asked yet. A batch may take as long as `timeout`.
-    pub fn new(url: &str, key: Option<&str>, timeout: Duration) -> Self {
+    /// A server, of which nothing is asked yet.
+    pub fn new(url: &str, key: Option<&str>, settings: &ServedSettings) -> Self {
         Self {
-            agent: agent(timeout),
-            asking: agent(timeout.min(DESCRIBE)),
+            agent: agent(settings.timeout),
+            asking: agent(settings.question_timeout()),
             url: url.trim_end_matches('/').to_owned(),
-            authorization: key.map(|key| format!("Bearer {key}")),
+            key: key.map(str::to_owned),
         }
     }
 
@@ -67,10 +66,10 @@ impl ModelServer {
     /// As the documentation of the module says.
     pub fn get(&self, path: &str, limit: u64) -> Result<Vec<u8>, ModelError> {
         let mut request = self.asking.get(format!("{}{path}", self.url));
-        if let Some(authorization) = &self.authorization {
+        if let Some(authorization) = self.authorization() {
             request = request.header("authorization", authorization);
         }
-        body(request.call(), limit)
+        self.body(request.call(), limit)
     }
 
     /// Posts JSON, and gives the answer of the wanted type, of which at most `limit` bytes are read.
@@ -91,10 +90,53 @@ impl ModelServer {
         };
         let request = agent.post(format!("{}{path}", self.url));
         let mut request = request.header("content-type", "application/json").header("accept", accept);
-        if let Some(authorization) = &self.authorization {
+        if let Some(authorization) = self.authorization() {
             request = request.header("authorization", authorization);
         }
-        body(request.send(json), limit)
+        self.body(request.send(json), limit)
+    }
+
+    fn authorization(&self) -> Option<String> {
+        self.key.as_ref().map(|key| format!("Bearer {key}"))
+    }
+
+    fn body(&self, response: Result<Response<Body>, ureq::Error>, limit: u64) -> Result<Vec<u8>, ModelError> {
+        let mut response = response.map_err(|error| failure(&error))?;
+        if response.status().is_success() {
+            let body = response.body_mut().with_config().limit(limit).read_to_vec();
+            return body.map_err(|error| failure(&error));
+        }
+        let seconds = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
+        let status = response.status().as_u16();
+        let said = response.body_mut().with_config().limit(MAX_PROBLEM_BYTES).read_to_vec().unwrap_or_default();
+        Err(refusal(status, seconds.map(Duration::from_secs), &self.quoted(&said)))
+    }
+
+    /// What the server says of a failure, as the end of a sentence and without the key; empty where it says nothing.
+    fn quoted(&self, said: &[u8]) -> String {
+        let said: Said = serde_json::from_slice(said).unwrap_or_default();
+        let said = said.detail.or(said.error.message);
+        said.map_or(String::new(), |said| format!(": {}", excerpt(&self.without_key(&said))))
+    }
+
+    fn without_key(&self, said: &str) -> String {
+        match &self.key {
+            Some(key) => said.replace(key, "[key]"),
+            None => said.to_owned(),
+        }
+    }
+
+    /// Reads an answer in JSON.
+    ///
+    /// # Errors
+    /// As [`Self::unreadable`].
+    pub fn parsed<'a, T: Deserialize<'a>>(&self, json: &'a [u8]) -> Result<T, ModelError> {
+        serde_json::from_slice(json).map_err(|error| self.unreadable(&error.to_string()))
+    }
+
+    /// The error of an answer that cannot be read, of which the reason may quote a part.
+    pub fn unreadable(&self, reason: &str) -> ModelError {
+        unavailable(format!("its answer cannot be read: {}", excerpt(&self.without_key(reason))))
     }
 }
 
@@ -123,18 +165,6 @@ pub fn unavailable(reason: impl Into<String>) -> ModelError {
 /// The server did not have the batch, or not as the one that it was.
 pub fn unreached(reason: impl Into<String>) -> ModelError {
     ModelError::Unavailable { reason: reason.into(), had_batch: false, retry_after: None }
-}
-
-fn body(response: Result<Response<Body>, ureq::Error>, limit: u64) -> Result<Vec<u8>, ModelError> {
-    let mut response = response.map_err(|error| failure(&error))?;
-    if response.status().is_success() {
-        let body = response.body_mut().with_config().limit(limit).read_to_vec();
-        return body.map_err(|error| failure(&error));
-    }
-    let seconds = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
-    let status = response.status().as_u16();
-    let said = response.body_mut().with_config().limit(MAX_PROBLEM_BYTES).read_to_vec().unwrap_or_default();
-    Err(refusal(status, seconds.map(Duration::from_secs), &said))
 }
 
 /// Why there is no answer, without the URL: what others say of a fault may hold it.
@@ -174,13 +204,13 @@ fn io_failure(error: &std::io::Error) -> ModelError {
 }
 
 /// What a status means that is no success.
-fn refusal(status: u16, retry_after: Option<Duration>, said: &[u8]) -> ModelError {
-    let quoted = quoted(said);
+fn refusal(status: u16, retry_after: Option<Duration>, quoted: &str) -> ModelError {
     let reason = |what: &str| format!("{what} (status {status}){quoted}");
     match status {
         413 => ModelError::OutOfMemory(reason("the batch is too large for the server")),
         400 | 422 => ModelError::Forward(reason("the server refuses the sequences")),
-        401 | 403 => unreached(reason("the server refuses the key")),
+        // What is said of a key may have a part of it.
+        401 | 403 => unreached(format!("the server refuses the key (status {status})")),
         404 | 409 => unreached(reason("the server does not have the model that was opened")),
         300..400 => unreached(reason("the server redirects, which is not followed")),
         429 | 503 => ModelError::Unavailable { reason: reason("the server is busy"), had_batch: false, retry_after },
@@ -188,10 +218,38 @@ fn refusal(status: u16, retry_after: Option<Duration>, said: &[u8]) -> ModelErro
     }
 }
 
-/// What the server says, as the end of a sentence; empty where it says nothing.
-fn quoted(said: &[u8]) -> String {
-    let said: Said = serde_json::from_slice(said).unwrap_or_default();
-    let Some(said) = said.detail.or(said.error.message) else { return String::new() };
-    let end = said.char_indices().nth(MAX_QUOTED).map_or(said.len(), |(end, _)| end);
-    format!(": {}", &said[..end])
+/// As much of what a server says as is quoted.
+pub fn excerpt(said: &str) -> String {
+    match said.char_indices().nth(MAX_QUOTED) {
+        Some((end, _)) => format!("{} ...", &said[..end]),
+        None => said.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_quoted_without_the_key_and_not_at_length() {
+        let server = ModelServer::new("http://a", Some("sk-1"), &ServedSettings::default());
+        assert_eq!(server.quoted(br#"{ "detail": "no such key: sk-1" }"#), ": no such key: [key]");
+        assert_eq!(server.quoted(br#"{ "error": { "message": "sk-1" } }"#), ": [key]");
+        assert_eq!(server.quoted(b"<html>sk-1</html>"), "");
+        let said = server.unreadable("invalid type: string \"Bearer sk-1\"").to_string();
+        assert!(said.contains("Bearer [key]") && !said.contains("sk-1"), "{said}");
+        let long = format!(r#"{{ "detail": "{}" }}"#, "\u{e9}".repeat(10_000));
+        assert_eq!(server.quoted(long.as_bytes()).chars().count(), 2 + MAX_QUOTED + 4);
+    }
+
+    #[test]
+    fn only_what_may_be_due_to_the_batch_counts_against_it() {
+        let had_batch = |status| match refusal(status, None, "") {
+            ModelError::Unavailable { had_batch, .. } => Some(had_batch),
+            _ => None,
+        };
+        assert_eq!([301, 401, 403, 404, 409, 429, 503].map(had_batch), [Some(false); 7]);
+        assert_eq!([500, 502, 504].map(had_batch), [Some(true); 3]);
+        assert_eq!([400, 413, 422].map(had_batch), [None; 3]);
+    }
 }

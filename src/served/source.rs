@@ -9,6 +9,8 @@ use crate::config::{ServedKind, ServedSettings};
 use crate::models::ModelError;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::Builder;
 
 /// A model that is served elsewhere: its servers, by the index of their URL.
 #[derive(Clone)]
@@ -39,7 +41,7 @@ impl ServedSource {
         let kind = settings.kind.ok_or_else(|| unreached("the settings name no kind of server"))?;
         let urls = settings.urls.len();
         let server = |url: &String| -> Arc<dyn Backend> {
-            let server = ModelServer::new(url, key, settings.timeout);
+            let server = ModelServer::new(url, key, settings);
             match kind {
                 ServedKind::PdrAudit => Arc::new(AuditServer { server, name: name.to_owned(), urls }),
                 ServedKind::Vllm => {
@@ -62,22 +64,27 @@ impl ServedSource {
     }
 }
 
-/// What a server says of the model: the first one by its URL that answers. All are asked at once.
+/// What the first server that answers says of the model. All are asked at once, so that one that is slow holds nothing up.
 ///
 /// # Errors
 /// [`ModelError::Unavailable`] with what is wrong with each where none answers.
 pub fn describe(source: &ServedSource) -> Result<ServedDescription, ModelError> {
-    let panicked = || unreached("asking it panicked");
-    let answers: Vec<Result<ServedDescription, ModelError>> = std::thread::scope(|scope| {
-        let asked: Vec<_> = source.servers.iter().map(|server| scope.spawn(|| server.describe())).collect();
-        asked.into_iter().map(|asked| asked.join().unwrap_or_else(|_| Err(panicked()))).collect()
-    });
-    let mut reasons = Vec::new();
-    for (url, answer) in answers.into_iter().enumerate() {
+    let mut reasons = vec!["asking it panicked".to_owned(); source.servers.len()];
+    let (sender, answers) = channel();
+    for (url, server) in source.servers.iter().enumerate() {
+        let (server, sender) = (Arc::clone(server), sender.clone());
+        // Who has an answer already does not listen any more.
+        let ask = move || _ = sender.send((url, server.describe()));
+        let asked = Builder::new().name("served-model".to_owned()).spawn(ask);
+        asked.map_err(|error| unreached(format!("there is no thread to ask it: {error}")))?;
+    }
+    drop(sender);
+    for (url, answer) in answers {
         match answer {
             Ok(description) => return Ok(description),
-            Err(error) => reasons.push(format!("server {}: {error}", url + 1)),
+            Err(error) => reasons[url] = error.to_string(),
         }
     }
-    Err(unreached(reasons.join("; ")))
+    let reasons = reasons.iter().enumerate().map(|(url, reason)| format!("server {}: {reason}", url + 1));
+    Err(unreached(reasons.collect::<Vec<_>>().join("; ")))
 }

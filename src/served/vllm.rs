@@ -5,14 +5,14 @@
 //! how exact they are: its identity is what it says of itself, and how much its numbers depend on what else runs is measured.
 
 use super::backend::Backend;
-use super::description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested, differences};
-use super::server::{ModelServer, Patience, unavailable, unreached};
+use super::description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested, check_version, differences};
+use super::server::{ModelServer, Patience, excerpt, unavailable, unreached};
 use super::vllm_answer::{Completion, ModelCard, ModelCards, ServerVersion, WITH_MOMENTS, stats};
 use crate::config::ServedKind;
 use crate::models::files::digest;
 use crate::models::{BatchStats, ModelError};
 use crate::token_stats::TokenStats;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 const COMPLETIONS: &str = "/v1/completions";
 const MEDIA: &str = "application/json";
@@ -39,8 +39,10 @@ pub struct VllmServer {
 
 /// What a vLLM says of itself.
 struct VllmIdentity {
-    /// All of it in one line.
+    /// All of it in one line, and what is asked for.
     text: String,
+    /// SHA-256 of what it says.
+    digest: String,
     version: String,
     /// The most ids of a sequence.
     context: usize,
@@ -73,15 +75,15 @@ impl VllmServer {
         let tokens: usize = prompt.iter().map(Vec::len).sum();
         let most = tokens * BYTES_PER_TOKEN + prompt.len() * BYTES_PER_SEQUENCE + REST;
         let answer = self.server.post(COMPLETIONS, &request, MEDIA, most as u64, patience)?;
-        let answer: Completion = parsed(&answer)?;
+        let answer: Completion = self.server.parsed(&answer)?;
         stats(&answer, prompt, self.moments).map_err(|reason| unavailable(format!("its answer is wrong: {reason}")))
     }
 
     /// The log-probabilities of ids that every vocabulary has, by copy in one batch.
-    fn probe(&self, context: usize, copies: usize) -> Result<Vec<Vec<f64>>, ModelError> {
+    fn probe(&self, context: usize, copies: usize, patience: Patience) -> Result<Vec<Vec<f64>>, ModelError> {
         let ids: Vec<u32> = (0..).take(context.min(PROBE_IDS)).collect();
         let column = |stats: &Vec<TokenStats>| stats.iter().map(|stats| stats.lp).collect();
-        Ok(self.complete(&vec![ids; copies], Patience::Description)?.iter().map(column).collect())
+        Ok(self.complete(&vec![ids; copies], patience)?.iter().map(column).collect())
     }
 
     /// What it says of itself.
@@ -91,33 +93,38 @@ impl VllmServer {
         let length = card.max_model_len.ok_or_else(|| unreached("it does not tell the length of its context"))?;
         // One token is always generated, and counts.
         let context = length.saturating_sub(1);
-        Ok(VllmIdentity { text: format!("vllm {version} {} {root} {length}", self.name), version, context })
+        let text = format!("vllm {version} {} {root} {length}", self.name);
+        let digest = digest(text.as_bytes());
+        // What is kept without moments is not enough for who has them.
+        let text = if self.moments { format!("{text} moments") } else { text };
+        Ok(VllmIdentity { text, digest, version, context })
     }
 
     fn version(&self) -> Result<String, ModelError> {
-        let version: ServerVersion = parsed(&self.server.get("/version", MAX_SAID)?)?;
-        Ok(version.version)
+        let version: ServerVersion = self.server.parsed(&self.server.get("/version", MAX_SAID)?)?;
+        check_version(version.version)
     }
 
     fn card(&self) -> Result<ModelCard, ModelError> {
-        let cards: ModelCards = parsed(&self.server.get("/v1/models", MAX_SAID)?)?;
+        let cards: ModelCards = self.server.parsed(&self.server.get("/v1/models", MAX_SAID)?)?;
         let names: Vec<&str> = cards.data.iter().map(|card| card.id.as_str()).collect();
-        let missing = unreached(format!("it does not serve `{}`; it serves {}", self.name, names.join(", ")));
+        let names = excerpt(&names.join(", "));
+        let missing = unreached(format!("it does not serve `{}`; it serves {names}", self.name));
         cards.data.into_iter().find(|card| card.id == self.name).ok_or(missing)
     }
 }
 
 impl Backend for VllmServer {
     fn describe(&self) -> Result<ServedDescription, ModelError> {
-        let VllmIdentity { text: identity, version, context } = self.identify()?;
-        let probe = self.probe(context, 1)?.concat();
-        let copies = self.probe(context, PROBE_COPIES)?;
+        let VllmIdentity { text: identity, digest, version, context } = self.identify()?;
+        let probe = self.probe(context, 1, Patience::Description)?.concat();
+        let copies = self.probe(context, PROBE_COPIES, Patience::Description)?;
         let measured = copies.iter().flat_map(|copy| differences(&probe, copy)).fold(0.0, f64::max);
         if !measured.is_finite() {
             return Err(unreached("a log-probability is finite alone and not in a batch, or the other way round"));
         }
         Ok(ServedDescription {
-            digest: digest(identity.as_bytes()),
+            digest,
             identity,
             probe,
             tokenizer_digest: None,
@@ -138,7 +145,8 @@ impl Backend for VllmServer {
 
     fn check(&self, opened: &ServedDescription) -> Result<(), ModelError> {
         let identity = self.identify()?;
-        opened.check(&identity.text, &self.probe(identity.context, 1)?.concat())
+        // It waits behind the batches that the server has.
+        opened.check(&identity.text, &self.probe(identity.context, 1, Patience::Batch)?.concat())
     }
 
     fn names_its_model(&self) -> bool {
@@ -153,8 +161,4 @@ impl Backend for VllmServer {
             if prompts.is_empty() { Vec::new() } else { self.complete(&prompts, Patience::Batch)? }.into_iter();
         Ok(sequences.iter().map(|ids| if is_scored(&ids) { stats.next() } else { None }.unwrap_or_default()).collect())
     }
-}
-
-fn parsed<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, ModelError> {
-    serde_json::from_slice(json).map_err(|error| unavailable(format!("its answer cannot be read: {error}")))
 }

@@ -59,7 +59,7 @@ pub struct ServerVersion {
     pub version: String,
 }
 
-/// The statistics of the prompts, in their order. Without `moments` these are NaN. Every field is checked.
+/// The statistics of the prompts, in their order. Without `moments` these are NaN. Every field that is read is checked.
 ///
 /// # Errors
 /// What is wrong with the answer.
@@ -107,9 +107,12 @@ fn of_position(
         return Err(format!("{} is no log-probability", wrong.logprob));
     }
     let (mu, var) = if with_moments { moments(candidates, id)? } else { (f64::NAN, f64::NAN) };
-    let choices = candidates.values().filter(|candidate| !with_moments || candidate.rank == Some(1));
-    let max_lp = choices.map(|candidate| candidate.logprob).fold(came.logprob, f64::max);
-    Ok(TokenStats { lp: read(came.logprob), mu, var, max_lp: read(max_lp) })
+    let first = candidates.values().find(|candidate| candidate.rank == Some(1));
+    let first = first.ok_or("it lacks the most probable token")?;
+    if came.logprob > first.logprob {
+        return Err(format!("the token {id} is more probable than the most probable one"));
+    }
+    Ok(TokenStats { lp: read(came.logprob), mu, var, max_lp: read(first.logprob) })
 }
 
 /// The mean and the variance that the plugin adds.
@@ -132,8 +135,10 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    /// One of several tokens: -0.25 and -0.5 are those of the most probable ones.
     fn entry(logprob: f64) -> Value {
-        json!({ "logprob": logprob, "rank": 1, "decoded_token": "x" })
+        let rank = if logprob > -0.6 { 1 } else { 7 };
+        json!({ "logprob": logprob, "rank": rank, "decoded_token": "x" })
     }
 
     fn answer() -> Value {
@@ -193,6 +198,12 @@ mod tests {
         wrong(|choices| choices[1]["prompt_logprobs"][2] = Value::Null, "choice 0: position 2: it has no");
         wrong(|choices| choices[1]["prompt_logprobs"][1] = json!({ "9": entry(-1.0) }), "not about the token 6");
         wrong(|choices| choices[1]["prompt_logprobs"][1]["6"] = entry(0.1), "0.1 is no log-probability");
+        wrong(|choices| choices[1]["prompt_logprobs"][1]["9"] = entry(-3.0), "it lacks the most probable token");
+        wrong(
+            |choices| choices[1]["prompt_logprobs"][1]["9"]["rank"] = Value::Null,
+            "it lacks the most probable token",
+        );
+        wrong(|choices| choices[1]["prompt_logprobs"][1]["6"]["logprob"] = json!(-0.1), "more probable than the most");
         wrong(|choices| choices[1]["prompt_logprobs"][1]["6"]["logprob"] = Value::Null, "invalid type: null");
     }
 }

@@ -134,7 +134,7 @@ async fn a_few_run_and_the_others_wait_in_order() {
     rig.leave.add_permits(ids.len());
     let ended = rig.end(last).await;
     assert_eq!((ended.status, ended.done), (JobStatus::Failed, 1));
-    assert_eq!(ended.failure.unwrap().detail, "the files of model `last` changed during the audit");
+    assert_eq!(ended.failure.unwrap().detail, "model `last` changed during the audit");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,7 +34,7 @@ impl Device<'_> {
             if passes.is_empty() {
                 continue;
             }
-            if self.seat.paused_until.is_some() {
+            if self.is_paused() {
                 self.put_back(model, passes, None);
                 continue;
             }
@@ -82,7 +82,7 @@ impl Device<'_> {
                 return ControlFlow::Break(());
             }
             Err(Failure::Unavailable { reason, had_batch, retry_after }) => {
-                self.pause(&reason, retry_after);
+                self.pause(&reason, had_batch, retry_after);
                 self.put_back(model, passes, had_batch.then_some(&reason));
             }
             Err(failure) if passes.len() > 1 => {
@@ -116,6 +116,7 @@ impl Device<'_> {
         match result {
             Ok(_) => {
                 self.circuit.close();
+                self.server.close();
                 facts.last_ok = Some(now);
             }
             Err(failure) => facts.last_error = Some((now, failure.reason().to_owned())),

@@ -15,7 +15,6 @@
 
 mod batch;
 mod calibrate;
-mod circuit;
 mod forward;
 mod in_flight;
 mod load;

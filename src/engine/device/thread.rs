@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-use super::circuit::Circuit;
 use super::in_flight::InFlightBatch;
 use super::memory::fits;
 use super::resident::ResidentModel;
 use super::trial::BudgetChoice;
+use crate::engine::circuit::Circuit;
 use crate::engine::error::StartError;
+use crate::engine::queue::QueuedPass;
 use crate::engine::scheduler::{Holdings, Seat, Step};
 use crate::engine::settings::{DeviceSlot, SpeedCalibration};
 use crate::engine::shared::Shared;
@@ -56,6 +57,8 @@ pub(super) struct Device<'a> {
     pub(super) in_flight: Option<InFlightBatch>,
     /// Its failures to answer.
     pub(super) circuit: Circuit,
+    /// The failures of its server, on any of its connections, that had a batch.
+    pub(super) server: Arc<Circuit>,
     pub(super) shared: &'a Shared,
 }
 
@@ -127,6 +130,7 @@ impl<'a> Device<'a> {
             },
             in_flight: None,
             circuit: Circuit::default(),
+            server: slot.server,
             shared,
         }
     }
@@ -139,6 +143,7 @@ impl<'a> Device<'a> {
     fn take_step(&mut self) -> ControlFlow<()> {
         let step = match self.in_flight.take() {
             None => self.shared.next_step(&mut self.seat, &self.residents),
+            Some(batch) if batch.passes.iter().any(QueuedPass::runs_alone) => return self.finish(batch),
             Some(batch) => match self.shared.full_batch(&mut self.seat, &self.residents) {
                 Some(step) => {
                     self.in_flight = Some(batch);

@@ -12,26 +12,46 @@ use crate::engine::error::EngineError;
 use crate::engine::queue::QueuedPass;
 
 impl Device<'_> {
-    /// Takes nothing for a while, unless it pauses already.
-    pub(super) fn pause(&mut self, reason: &str, retry_after: Option<Duration>) {
-        if self.seat.paused_until.is_some() {
-            return;
+    /// Takes nothing for a while, unless it pauses already. If the server had a batch, its other connections pause as well: a
+    /// server that fails would count against the sequences of each of them.
+    pub(super) fn pause(&mut self, reason: &str, had_batch: bool, retry_after: Option<Duration>) {
+        if self.seat.paused_until.is_none() {
+            let now = Instant::now();
+            let circuit = if had_batch { &*self.server } else { &self.circuit };
+            let until = circuit.fail(now, reason, retry_after, chance());
+            let pause_seconds = until.saturating_duration_since(now).as_secs_f64();
+            tracing::warn!(device = self.name, reason, pause_seconds, "the device does not answer");
+            self.pause_until(until, reason);
         }
-        let pause = self.circuit.fail(retry_after, chance());
-        self.seat.paused_until = Some(Instant::now() + pause);
-        tracing::warn!(device = self.name, reason, pause_seconds = pause.as_secs_f64(), "the device does not answer");
+    }
+
+    /// Whether it takes nothing now: it pauses, or another connection to its server does since that failed.
+    pub(super) fn is_paused(&mut self) -> bool {
+        if self.seat.paused_until.is_none()
+            && let Some(pause) = self.server.pause(Instant::now())
+        {
+            self.pause_until(pause.until, &pause.reason);
+        }
+        self.seat.paused_until.is_some()
+    }
+
+    fn pause_until(&mut self, until: Instant, reason: &str) {
+        self.seat.paused_until = Some(until);
         self.shared.set_unavailable(self.seat.device, Some(reason));
     }
 
     /// Asks whether it answers again.
     pub(super) fn probe(&mut self) {
         self.seat.paused_until = None;
+        if self.is_paused() {
+            return;
+        }
         match self.residents.models.values().find_map(|resident| resident.probe().err()) {
             None => {
                 tracing::info!(device = self.name, "the device answers again");
                 self.shared.set_unavailable(self.seat.device, None);
             }
-            Some(failure) => self.pause(failure.reason(), failure.retry_after()),
+            Some(failure) => self.pause(failure.reason(), false, failure.retry_after()),
         }
     }
 

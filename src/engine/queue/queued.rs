@@ -80,9 +80,14 @@ impl QueuedPass {
         self.permit.class()
     }
 
-    /// Its length as a part of a batch: one that may be why devices did not answer leaves no room for others.
+    /// Whether it may be why devices did not answer, so that the device has nothing else while it has this.
+    pub(in crate::engine) fn runs_alone(&self) -> bool {
+        self.unanswered >= UNANSWERED_ALONE
+    }
+
+    /// Its length as a part of a batch, in which what runs alone leaves no room.
     pub(in crate::engine) fn batch_tokens(&self) -> usize {
-        if self.unanswered >= UNANSWERED_ALONE { usize::MAX } else { self.tokens() }
+        if self.runs_alone() { usize::MAX } else { self.tokens() }
     }
 
     /// Notes that a device did not answer; whether it may be tried again.

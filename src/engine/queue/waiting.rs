@@ -108,11 +108,16 @@ impl<T> Queue<T> {
         model.map(|model| Lead { model, class, batch_waits })
     }
 
-    /// Whether as much waits as fills a batch that `lead` leads.
+    /// Whether as much waits as fills a batch that `lead` leads and that may begin behind another one.
     pub(in crate::engine) fn fills(&self, lead: &Lead, budget: usize) -> bool {
         let Some(lanes) = self.models.get(&lead.model) else { return false };
+        let lane = lanes.get(lead.class);
+        let runs_alone = |entry: &T| (self.batch_tokens)(entry) == usize::MAX;
+        if lane.values().next().is_some_and(runs_alone) {
+            return false;
+        }
         let mut room = budget;
-        lanes.get(lead.class).values().any(|entry| {
+        lane.values().any(|entry| {
             room = room.saturating_sub((self.batch_tokens)(entry));
             room == 0
         })

@@ -9,7 +9,7 @@ use super::script::opener;
 pub use super::script::{Declared, Latch, Script, fake_filled, fake_stats, latched};
 pub use super::wait::{eventually, lock};
 use crate::engine::{
-    Answered, Class, DeviceSlot, DiskCache, Engine, EngineOptions, KnownBudgets, ModelActivity, Request,
+    Answered, Circuit, Class, DeviceSlot, DiskCache, Engine, EngineOptions, KnownBudgets, ModelActivity, Request,
     SpeedCalibration, Stats,
 };
 use crate::models::masked::{Candidates, Filled, MaskedPosition};
@@ -69,6 +69,8 @@ pub struct Settings {
     pub calibrated: Option<Calibrated>,
     /// Memory by device.
     pub memory: Vec<u64>,
+    /// Whether all devices are connections to one server.
+    pub one_server: bool,
 }
 
 pub fn settings() -> Settings {
@@ -80,6 +82,7 @@ pub fn settings() -> Settings {
         disk_cache: None,
         calibrated: None,
         memory: vec![u64::MAX],
+        one_server: false,
     }
 }
 
@@ -97,6 +100,8 @@ impl Rig {
     pub fn new(models: Vec<Declared>, settings: Settings) -> Self {
         let registry = Registry::default();
         let trims: Vec<Arc<AtomicUsize>> = settings.memory.iter().map(|_| Arc::default()).collect();
+        let one: Arc<Circuit> = Arc::default();
+        let server = || if settings.one_server { Arc::clone(&one) } else { Arc::default() };
         let devices = settings.memory.iter().zip(&trims).enumerate().map(|(index, (memory, trims))| {
             let trims = Arc::clone(trims);
             DeviceSlot {
@@ -105,6 +110,7 @@ impl Rig {
                 max_batch_tokens: settings.max_batch_tokens,
                 calibration: settings.calibrated.clone().map(SpeedCalibration::from),
                 threads: settings.threads,
+                server: server(),
                 trim: Box::new(move || {
                     trims.fetch_add(1, Ordering::SeqCst);
                 }),

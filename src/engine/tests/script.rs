@@ -207,6 +207,7 @@ impl Script {
                 })
             }),
             devices: devices.to_vec(),
+            served: None,
             local: (!self.elsewhere).then(|| LocalModel {
                 place: ComputeDevice::cpu(),
                 files: DEMO,

@@ -64,13 +64,34 @@ async fn a_device_that_does_not_answer_is_probed_before_it_runs_anything() {
     let rig = Rig::with(&script);
     let waiting = rig.engine.submit(audit(vec![ids(1, 10), ids(2, 10)])).unwrap();
     eventually(|| rig.metric("device_unavailable{device=fake:0}") == 1.0).await;
-    assert!(!rig.engine.is_ready());
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(rig.engine.is_ready(), "it may answer again at once");
+    eventually(|| !rig.engine.is_ready()).await;
     assert_eq!(script.firsts(), [[1, 2]], "only probes follow");
     on.store(true, Ordering::SeqCst);
     waiting.wait().await.unwrap();
     assert_eq!(script.firsts(), [[1, 2], [1, 2]]);
     assert!(rig.engine.is_ready());
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn a_server_that_fails_on_one_connection_is_not_asked_on_another() {
+    let on = Arc::new(AtomicBool::new(false));
+    let (forward, probe) = (Arc::clone(&on), Arc::clone(&on));
+    // Long enough for every connection to come to it.
+    let retry_after = Some(Duration::from_secs(2));
+    let failure = move || ModelError::Unavailable { reason: "nobody there".to_owned(), had_batch: true, retry_after };
+    let answers = move |on: &AtomicBool| if on.load(Ordering::SeqCst) { Ok(()) } else { Err(failure()) };
+    let script = Script::new("m").on_forward(move |_| answers(&forward)).on_probe(move |_| answers(&probe));
+    let connections = Settings { memory: vec![u64::MAX; 6], one_server: true, ..settings() };
+    let rig = Rig::new(vec![script.clone().model(true).on(&[0, 1, 2, 3, 4, 5])], connections);
+    let waiting = rig.engine.submit(audit(vec![ids(1, 10)])).unwrap();
+    let pauses = |device: usize| rig.metric(&format!("device_unavailable{{device=fake:{device}}}")) == 1.0;
+    eventually(|| (0..6).all(pauses)).await;
+    assert_eq!(script.forwards().len(), 1, "only probes follow, on any connection");
+    on.store(true, Ordering::SeqCst);
+    waiting.wait().await.unwrap();
+    assert_eq!(script.forwards().len(), 2);
     rig.assert_idle().await;
 }
 
@@ -91,6 +112,30 @@ async fn a_sequence_that_no_device_answers_fails_alone() {
     let firsts = script.firsts();
     assert_eq!(firsts.iter().filter(with_it).count(), 4, "{firsts:?}");
     assert!(firsts.iter().filter(with_it).filter(|batch| batch.len() == 1).count() >= 2, "{firsts:?}");
+    rig.assert_idle().await;
+}
+
+/// As a server that has a second batch while it works on the first one.
+#[tokio::test]
+async fn a_sequence_that_may_be_deadly_has_the_device_for_itself() {
+    let dead = Arc::new(AtomicBool::new(false));
+    let (dies, revives) = (Arc::clone(&dead), Arc::clone(&dead));
+    let script = Script::new("m").on_finish(move |sequences| {
+        // A batch that the server has when it dies of another one is not answered either.
+        let is_dead = dies.load(Ordering::SeqCst) || sequences.iter().any(|ids| ids[0] == 7);
+        dies.store(is_dead, Ordering::SeqCst);
+        if is_dead { Err(silent()) } else { Ok(()) }
+    });
+    let script = script.on_probe(move |_| {
+        revives.store(false, Ordering::SeqCst);
+        Ok(())
+    });
+    let rig = Rig::with(&script);
+    let deadly = rig.engine.submit(audit(vec![ids(7, 100)])).unwrap();
+    let good = rig.engine.submit(audit((1..=3).map(|n| ids(n, 100)).collect())).unwrap();
+    let failed = deadly.wait().await.unwrap_err();
+    assert_eq!(failed, EngineError::ModelFailed("no device answered: nobody there".to_owned()));
+    good.wait().await.unwrap();
     rig.assert_idle().await;
 }
 
@@ -171,6 +216,19 @@ async fn a_lazy_model_elsewhere_is_loaded_to_all_its_devices_at_once() {
     rig.ask("m").await.unwrap();
     eventually(|| rig.resident(0) == [0, 1]).await;
     rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn a_model_that_no_device_answers_for_is_unloaded_though_passes_wait() {
+    let on = Arc::new(AtomicBool::new(false));
+    let rig = Rig::with(&switched(&on));
+    let waiting = rig.engine.submit(audit(vec![ids(1, 10)])).unwrap();
+    eventually(|| rig.metric("device_unavailable{device=fake:0}") == 1.0).await;
+    let engine = rig.engine.clone();
+    let unloaded = tokio::spawn(async move { engine.pool().unload("m").await });
+    assert_eq!(waiting.wait().await.unwrap_err(), EngineError::Unloaded);
+    tokio::time::timeout(Duration::from_secs(5), unloaded).await.unwrap().unwrap().unwrap();
+    assert_eq!(rig.states(), "u");
 }
 
 #[tokio::test]

@@ -58,6 +58,7 @@ fn model(digest: &str) -> Arc<Model> {
         activation_bytes: Arc::new(|_| 0),
         load: Arc::new(|_| Err(crate::models::ModelError::Device("there is none".to_owned()))),
         devices: vec![0, 1],
+        served: None,
         local: Some(LocalModel { place: ComputeDevice::cpu(), files: DEMO, stamp: DEMO.stamp().unwrap() }),
         adapted: None,
     })

@@ -100,6 +100,7 @@ fn slot(device: &ComputeDevice) -> DeviceSlot {
         max_batch_tokens: BATCH_TOKENS,
         calibration: None,
         threads: 1,
+        server: Arc::default(),
         trim: Box::new(|| {}),
     }
 }

@@ -19,7 +19,8 @@ type Known = HashMap<Vec<u32>, [Vec<f64>; 4]>;
 /// How the server behaves; it may be changed between requests.
 pub struct FakeState {
     known: Known,
-    context: usize,
+    /// The most ids of a sequence.
+    pub context: usize,
     /// The log-probability of ids that the golden does not have.
     pub unknown: f64,
     /// Whether it has the plugin.
@@ -80,7 +81,8 @@ async fn complete(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Jso
     let moments = wants_moments && state.plugin;
     let choices: Vec<Value> =
         prompts.iter().enumerate().map(|(index, ids)| choice(&state, index, ids, moments)).collect();
-    let mut answer = json!({ "id": "cmpl-1", "choices": choices, "system_fingerprint": "vllm-0.32.0-fake" });
+    let mut answer =
+        json!({ "id": "cmpl-1", "model": NAME, "choices": choices, "system_fingerprint": "vllm-0.32.0-fake" });
     (state.spoil)(&mut answer);
     (StatusCode::OK, Json(answer))
 }

@@ -4,9 +4,13 @@ use super::{engine, served, silent, until};
 use crate::common::app::{App, GOLDEN, TINY};
 use crate::common::client::send;
 use crate::common::relay::{Act, Relay};
+use crate::common::tampered::{Batch, MARK, tampered};
 use pdr_audit::config::ServedKind;
+use pdr_audit::models::ModelError;
+use pdr_audit::pool::Retry;
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 async fn front(urls: &[String], timeout: Duration) -> App {
@@ -32,7 +36,9 @@ fn passing() -> Vec<(Act, &'static str)> {
         (Act::Say("503 Service Unavailable\r\nretry-after: 1\r\n", problem("the queue is full")), "the queue is full"),
         (Act::Say("429 Too Many Requests\r\n", problem("quota")), "the server is busy (status 429): quota"),
         (Act::Say("500 Internal Server Error\r\n", "oops".to_owned()), "(status 500)"),
-        (Act::Say("401 Unauthorized\r\n", problem("a key is needed")), "refuses the key (status 401): a key is needed"),
+        (Act::Say("502 Bad Gateway\r\n", "<html>".to_owned()), "(status 502)"),
+        (Act::Say("504 Gateway Timeout\r\n", "<html>".to_owned()), "(status 504)"),
+        (Act::Say("401 Unauthorized\r\n", problem("a key is needed")), "refuses the key (status 401)"),
         (Act::Say("302 Found\r\nlocation: http://127.0.0.1:1/\r\n", String::new()), "redirects"),
         (Act::Say("200 OK\r\n", "{}".to_owned()), "its answer cannot be read"),
         (Act::Say("200 OK\r\n", "x".repeat(1 << 20)), "longer than"),
@@ -110,6 +116,41 @@ async fn a_server_that_is_down_from_the_start_is_waited_for() {
     down.state().always = Act::Pass;
     alone.engine.wait_until_ready().await;
     alone.score(&body()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_does_not_hold_up_the_start() {
+    let one = engine().await;
+    let (hangs, up) = (Relay::to(one.address), Relay::to(one.address));
+    hangs.state().always = Act::Delay(Duration::from_secs(600));
+    let urls = [hangs.url(), up.url()];
+    // Asked for what it is, a server has 30 s.
+    let front = tokio::time::timeout(Duration::from_secs(25), front(&urls, Duration::from_secs(120)))
+        .await
+        .expect("the other server says what it is");
+    front.get("/readyz").await.ok();
+}
+
+/// An engine tells a text that its model fails on from one that it is too busy for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_the_model_of_an_engine_fails_on_costs_no_other() {
+    let fails =
+        |batch: &Batch| if batch.has_mark() { Err(ModelError::Forward("oops".to_owned())) } else { batch.run() };
+    let one = tampered(|_| {}, vec![(TINY, Arc::new(fails))]).await;
+    let front = front(&[format!("http://{}", one.address)], Duration::from_secs(20)).await;
+    let texts = ["A text of some words.".to_owned(), format!("A text {MARK}"), "And another one.".to_owned()];
+    let samples: Vec<Value> = texts.iter().map(|text| json!({ "text": text })).collect();
+    let audit = front.audit(&json!({ "samples": samples, "methods": ["loss"] })).await.json();
+    assert_eq!(audit["status"], "succeeded", "{audit}");
+    let scores = front.get(&format!("/v1/audits/{}/scores", audit["id"].as_str().unwrap())).await.text().to_owned();
+    let codes: Vec<Value> =
+        scores.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["errors"][0]["code"].clone()).collect();
+    assert_eq!(codes, [Value::Null, json!("model_failed"), Value::Null]);
+    let opened = one.engine.pool().open(TINY, Retry::AfterPause).await.unwrap();
+    let marked = [opened.tokenizer.plain_ids("A text").unwrap(), opened.tokenizer.plain_ids(MARK).unwrap()].concat();
+    let refused = one.post("/v1/token-stats", &json!({ "sequences": [marked] })).await;
+    refused.problem(500);
+    assert!(!refused.text().contains("oops"), "{}", refused.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]

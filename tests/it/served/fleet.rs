@@ -111,9 +111,10 @@ async fn another_model_under_the_same_name_is_found_out() {
         reason.contains("does not have the model that was opened") && reason.contains("has the identity"),
         "{reason}"
     );
+    until("the front is not ready", || !front.engine.is_ready()).await;
     assert_eq!(front.get("/readyz").await.status, 503);
     let devices = front.get("/v1/models").await.ok()["devices"].clone();
-    assert!(devices[1]["unavailable"].as_str().is_some_and(|reason| reason.contains("identity")), "{devices}");
+    assert!(devices[1]["unavailable"].as_str().is_some_and(|reason| reason.contains("another model")), "{devices}");
     relay.state().target = right.address;
     assert_eq!(scores(pending.await.unwrap().ok()), before);
     assert_eq!(front.get("/readyz").await.status, 200);

@@ -25,6 +25,11 @@ fn url(server: &FakeVllm) -> String {
     format!("http://{}", server.address)
 }
 
+/// Whether this is why the first server does not answer.
+fn is_said(front: &App, reason: &str) -> bool {
+    silent(&front.engine)[0].as_ref().is_some_and(|said| said.contains(reason))
+}
+
 /// What is done to an answer.
 type Spoil = fn(&mut Value);
 
@@ -154,13 +159,35 @@ async fn an_answer_that_does_not_make_sense_is_not_taken() {
     for (spoil, reason) in spoils {
         server.state.lock().unwrap().spoil = spoil;
         let asked = tokio::spawn(send(front.request(Method::POST, "/v1/score").json(&body)));
-        until("the fault shows", || silent(&front.engine)[0].is_some() || asked.is_finished()).await;
-        let said = silent(&front.engine)[0].clone().unwrap_or_default();
-        assert!(said.contains(reason), "{said}");
+        until(reason, || is_said(&front, reason)).await;
         server.state.lock().unwrap().spoil = |_| ();
         assert_eq!(asked.await.unwrap().ok()["results"], want);
         until("the server answers again", || silent(&front.engine)[0].is_none()).await;
     }
+    // JSON has no such number, but what writes JSON does.
+    let nan =
+        json!({ "model": NAME, "choices": [{ "index": 0, "prompt_logprobs": [null, { "5": { "logprob": 0.5 } }] }] });
+    let nan = nan.to_string().replace("0.5", "NaN");
+    relay.state().next.push_back(Act::Say("200 OK\r\n", nan));
+    let asked = tokio::spawn(send(front.request(Method::POST, "/v1/score").json(&body)));
+    until("cannot be read", || is_said(&front, "cannot be read")).await;
+    assert_eq!(asked.await.unwrap().ok()["results"], want);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_started_again_with_another_context_is_not_used() {
+    let server = FakeVllm::of(GOLDEN).await;
+    let relay = Relay::to(server.address);
+    let front = front(&[relay.url()]).await;
+    let body = json!({ "inputs": "One text of words.", "methods": ["loss"] });
+    let want = front.score(&body).await["results"].clone();
+    relay.state().next.push_back(Act::Close);
+    let context = std::mem::replace(&mut server.state.lock().unwrap().context, 7);
+    let asked = tokio::spawn(send(front.request(Method::POST, "/v1/score").json(&body)));
+    let is_refused = || silent(&front.engine)[0].as_ref().is_some_and(|said| said.contains("another model"));
+    until("the server is refused", is_refused).await;
+    server.state.lock().unwrap().context = context;
+    assert_eq!(asked.await.unwrap().ok()["results"], want);
 }
 
 #[tokio::test(flavor = "multi_thread")]
