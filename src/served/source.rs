@@ -9,8 +9,12 @@ use crate::config::{ServedKind, ServedSettings};
 use crate::models::ModelError;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+/// How long servers with an earlier URL are waited for once one has said what it runs.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// A model that is served elsewhere: its servers, by the index of their URL.
 #[derive(Clone)]
@@ -64,27 +68,56 @@ impl ServedSource {
     }
 }
 
-/// What the first server that answers says of the model. All are asked at once, so that one that is slow holds nothing up.
+/// What a server says of the model.
+type DescribeResult = Result<ServedDescription, ModelError>;
+
+/// What the first server by its URL that answers says of the model. All are asked at once, and once one has answered the others
+/// have [`GRACE`].
 ///
 /// # Errors
 /// [`ModelError::Unavailable`] with what is wrong with each where none answers.
 pub fn describe(source: &ServedSource) -> Result<ServedDescription, ModelError> {
-    let mut reasons = vec!["asking it panicked".to_owned(); source.servers.len()];
-    let (sender, answers) = channel();
+    let said = ask_all(source)?;
+    let mut answers: Vec<Option<DescribeResult>> = source.servers.iter().map(|_| None).collect();
+    let mut until = None;
+    while let Some((url, answer)) = next_before(&said, until) {
+        if answer.is_ok() {
+            until.get_or_insert_with(|| Instant::now() + GRACE);
+        }
+        answers[url] = Some(answer);
+        let is_failure = |answer: &&Option<DescribeResult>| matches!(answer, Some(Err(_)));
+        if answers.iter().find(|answer| !is_failure(answer)).is_some_and(Option::is_some) {
+            break;
+        }
+    }
+    let mut reasons = Vec::new();
+    for (url, answer) in answers.into_iter().enumerate() {
+        match answer {
+            Some(Ok(description)) => return Ok(description),
+            Some(Err(error)) => reasons.push(format!("server {}: {error}", url + 1)),
+            None => reasons.push(format!("server {}: asking it panicked", url + 1)),
+        }
+    }
+    Err(unreached(reasons.join("; ")))
+}
+
+/// What each server says of the model, with the index of its URL, as it comes.
+fn ask_all(source: &ServedSource) -> Result<Receiver<(usize, DescribeResult)>, ModelError> {
+    let (sender, said) = channel();
     for (url, server) in source.servers.iter().enumerate() {
         let (server, sender) = (Arc::clone(server), sender.clone());
-        // Who has an answer already does not listen any more.
+        // Whoever has an answer already does not listen any more.
         let ask = move || _ = sender.send((url, server.describe()));
         let asked = Builder::new().name("served-model".to_owned()).spawn(ask);
         asked.map_err(|error| unreached(format!("there is no thread to ask it: {error}")))?;
     }
-    drop(sender);
-    for (url, answer) in answers {
-        match answer {
-            Ok(description) => return Ok(description),
-            Err(error) => reasons[url] = error.to_string(),
-        }
+    Ok(said)
+}
+
+/// The next message, if there is one to come before then.
+fn next_before<T>(messages: &Receiver<T>, until: Option<Instant>) -> Option<T> {
+    match until {
+        None => messages.recv().ok(),
+        Some(until) => messages.recv_timeout(until.saturating_duration_since(Instant::now())).ok(),
     }
-    let reasons = reasons.iter().enumerate().map(|(url, reason)| format!("server {}: {reason}", url + 1));
-    Err(unreached(reasons.collect::<Vec<_>>().join("; ")))
 }
