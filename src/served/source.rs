@@ -72,7 +72,7 @@ impl ServedSource {
 type DescribeResult = Result<ServedDescription, ModelError>;
 
 /// What the first server by its URL that answers says of the model. All are asked at once, and once one has answered the others
-/// have [`GRACE`].
+/// have two seconds.
 ///
 /// # Errors
 /// [`ModelError::Unavailable`] with what is wrong with each where none answers.
