@@ -21,8 +21,8 @@ pub(super) fn errors(settings: &Settings, faults: &[SettingFault]) -> Vec<(Strin
         let longest = model.served.as_ref().map(ServedSettings::longest_batch);
         if let Some(longest) = longest.filter(|longest| *longest >= settings.engine.forward_timeout) {
             let fault = format!(
-                "makes {} s with the check before a batch, which must be less than `engine.forward_timeout`: after that the process \
-                 counts as hung",
+                "allows {} s for a batch and the check before it, which must be less than `engine.forward_timeout`: after that the \
+                 process counts as hung",
                 longest.as_secs_f64()
             );
             errors.push((format!("models[{index}].served.timeout"), fault));

@@ -135,7 +135,7 @@ pub fn check_identity(opened: &str, identity: &str) -> Result<(), ModelError> {
 pub fn check_version(version: String) -> Result<String, ModelError> {
     match version.len() {
         0..=MAX_VERSION => Ok(version),
-        bytes => Err(unreached(format!("it calls a version what has {bytes} bytes"))),
+        bytes => Err(unreached(format!("its version has {bytes} bytes, and {MAX_VERSION} are the most that is taken"))),
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_identity_for_caches_does_not_hang_on_the_last_digits() {
+    fn the_identity_for_caches_does_not_depend_on_the_last_digits() {
         for (noise, measured) in [(1e-6, 0.0), (0.03, 0.06)] {
             let (one, other) =
                 (ServedDescription::of_vllm(probe(0.0), measured), ServedDescription::of_vllm(probe(noise), measured));

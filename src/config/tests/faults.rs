@@ -194,7 +194,7 @@ fn what_is_wrong_with_servers_elsewhere_is_named() {
         (urls("\"http://a?b=c\""), "served.urls", "a query"),
         (urls("\"http://a\", \"http://a/\""), "served.urls", "listed twice"),
         (served("kind = \"vllm\", urls = [\"http://a\"], timeout = 0"), "served.timeout", "more than 0"),
-        (served("kind = \"vllm\", urls = [\"http://a\"], timeout = \"270s\""), "served.timeout", "makes 600 s"),
+        (served("kind = \"vllm\", urls = [\"http://a\"], timeout = \"270s\""), "served.timeout", "allows 600 s"),
         (served("kind = \"pdr-audit\", urls = [\"http://a\"], moments = true"), "served.moments", "is of vLLM"),
         (served("kind = \"vllm\", urls = [\"http://a\"], connections = 0"), "served.connections", "1 to 64"),
         (served("kind = \"vllm\", urls = [\"http://a\"], api_key_env = \"\""), "served.api_key_env", "variable"),
