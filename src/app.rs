@@ -9,11 +9,6 @@ mod service_jobs;
 use crate::api;
 use crate::config::{self, AdapterSettings, Settings};
 use crate::engine::{DiskCache, Engine, EngineError, EngineOptions};
-use crate::hub::{Hub, HubError};
-use crate::models::device::ComputeDevice;
-use crate::models::files::ModelFiles;
-use crate::models::kernels::packed::Products;
-use crate::models::kernels::simd;
 use crate::pool::{AdapterDeclaration, AdapterSource, Model, Opener, Origin, Pool};
 use crate::scorer::{Scorer, Workers, load_token_counts};
 use crate::server::{ConnectionLimits, Listener, Tls, connection_limit};
@@ -23,6 +18,10 @@ use anyhow::{Context, Result, bail};
 use devices::{DeclaredModels, ServerSlot, declare, device_slot, queue_tokens};
 use ending::{Ending, impatience};
 pub use entry_control::EntryControl;
+use kernels::simd;
+use lm::hub::{Hub, HubError};
+use lm::models::device::ComputeDevice;
+use lm::models::files::ModelFiles;
 pub use service_jobs::ServiceJobs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,8 +51,7 @@ pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Op
 /// # Errors
 /// Instructions, a device or a thread that cannot be had, or token counts that cannot be used, by name.
 pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Option<PathBuf>) -> Result<Scorer> {
-    simd::choose(settings.engine.simd).context("`engine.simd`")?;
-    Products::choose(settings.engine.products);
+    simd::force_from_environment().map_err(anyhow::Error::msg)?;
     let token_counts = load_token_counts(&settings.token_counts)?;
     let DeclaredModels { devices, servers, models } = declare(settings)?;
     let engine = EngineOptions {

@@ -1,25 +1,17 @@
 //! pdr-audit tells whether a text was in a language model's pre-training data.
 //!
-//! A text is tokenized, a forward pass of the model is reduced to [`token_stats::TokenStats`], and every method, weighting
-//! and statistic is arithmetic on those. Modules are listed from the lowest layer up; each imports only from above itself.
+//! A text is tokenized, a forward pass of the model is reduced to [`mia::TokenStats`] (crate `lm`), and every method, weighting
+//! and statistic is arithmetic on those (crate `mia`). This crate is the service around them. Modules are listed from the lowest layer up; each imports only from above itself.
 
 pub mod config;
-pub mod hub;
 mod new_file;
-mod random;
 mod retry;
 mod table;
 pub mod telemetry;
-pub mod texts;
-pub mod token_stats;
 pub mod wire;
 
 pub mod access;
-pub mod methods;
-pub mod models;
 pub mod server;
-pub mod statistics;
-pub mod tokenizer;
 
 pub mod served;
 

@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result};
 use candle_core::{DType, Device};
-use pdr_audit::models::CausalLm;
-use pdr_audit::models::checkpoint::Checkpoint;
-use pdr_audit::models::files::ModelFiles;
-use pdr_audit::models::ops::{Form, Multiply};
-use pdr_audit::tokenizer::Tokenizer;
+use lm::models::CausalLm;
+use lm::models::checkpoint::Checkpoint;
+use lm::models::files::ModelFiles;
+use lm::models::ops::{Form, Multiply};
+use lm::tokenizer::Tokenizer;
 use std::path::Path;
 
 /// The token budget of a batch, as the engine uses it on the CPU unless it is calibrated.

@@ -2,10 +2,10 @@
 
 use anyhow::{Result, bail};
 use candle_core::{DType, Device, Tensor};
-use pdr_audit::models::checkpoint::Checkpoint;
-use pdr_audit::models::files::ModelFiles;
-use pdr_audit::models::ops::{Form, Linear, Multiply, Weight};
-use pdr_audit::models::precision::{self, NumericPath};
+use lm::models::checkpoint::Checkpoint;
+use lm::models::files::ModelFiles;
+use lm::models::ops::{Form, Linear, Multiply, Weight};
+use lm::models::precision::{self, NumericPath};
 use std::path::Path;
 use std::time::Instant;
 

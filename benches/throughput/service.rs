@@ -3,10 +3,10 @@
 use anyhow::Result;
 use candle_core::DType;
 use futures::{StreamExt, TryStreamExt, stream};
+use mia::methods::{Scope, parse_list, resolve};
 use pdr_audit::api::{self, ApiState};
 use pdr_audit::app::ServiceJobs;
 use pdr_audit::config::{Overrides, ServerSettings, Settings};
-use pdr_audit::methods::{Scope, parse_list, resolve};
 use pdr_audit::scorer::{IN_FLIGHT, Input, Overflow, Plan, Scorer};
 use pdr_audit::server::{ConnectionLimits, Listener};
 use pdr_audit::store::Store;

@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pdr_audit::models::torch_bin::read;
+use lm::models::torch_bin::read;
 use pdr_audit_fuzz::{bound_memory, choice};
 use std::io::{Cursor, Write};
 use zip::CompressionMethod;

@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pdr_audit::tokenizer::{Tokenizer, TokenizerError};
+use lm::tokenizer::{Tokenizer, TokenizerError};
 use pdr_audit_fuzz::{allow_panics_of, bound_memory};
 
 const TEXTS: [&str; 6] =

@@ -2,10 +2,10 @@
 
 use crate::goldens::Files;
 use pdr_audit::config::{DeviceChoice, Dtype};
-use pdr_audit::models::LoadedModel;
-use pdr_audit::models::device::ComputeDevice;
-use pdr_audit::models::files::ModelFiles;
-use pdr_audit::models::masked::{Candidates, MaskedPosition};
+use lm::models::LoadedModel;
+use lm::models::device::ComputeDevice;
+use lm::models::files::ModelFiles;
+use lm::models::masked::{Candidates, MaskedPosition};
 use pdr_audit::pool::{Declaration, LocatedFiles, Model, OpenError, Origin};
 use std::sync::{Arc, OnceLock};
 

@@ -7,7 +7,7 @@ use axum::http::{Request, StatusCode, header};
 use pdr_audit::api::{self, ApiState};
 use pdr_audit::app::{ServiceJobs, start_scorer};
 use pdr_audit::config::{DeviceChoice, ModelSettings, ModelSource, Settings};
-use pdr_audit::hub::Hub;
+use lm::hub::Hub;
 use pdr_audit::store::Store;
 use pdr_audit::telemetry::MetricsExporter;
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! The secret of a key, and what is kept of it.
 
-use crate::texts::hexadecimal;
+use mia::texts::hexadecimal;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};

@@ -10,11 +10,12 @@ use crate::audits::{
 };
 use crate::datasets::{Sample, SubmittedSamples};
 use crate::jobs::JobError;
-use crate::methods::{MethodRequest, possible_default_methods};
 use crate::scorer::Overflow;
-use crate::statistics::Bootstrap;
 use crate::store::DatasetRow;
-use crate::wire::{Object, Shaped};
+use crate::wire::Shaped;
+use mia::json::Object;
+use mia::methods::{MethodRequest, possible_default_methods};
+use mia::statistics::Bootstrap;
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 

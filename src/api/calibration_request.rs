@@ -7,11 +7,11 @@ use super::problem::Problem;
 use crate::audits::{AuditMetrics, AuditRequest, EvidenceRequest, NewCalibration};
 use crate::datasets::{Sample, SampleTotals, SubmittedSamples};
 use crate::jobs::JobError;
-use crate::methods::{MethodRequest, Weighting};
 use crate::scorer::Overflow;
-use crate::statistics::CalibrationScores;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
+use mia::methods::{MethodRequest, Weighting};
+use mia::statistics::CalibrationScores;
 use serde::Deserialize;
 use utoipa::ToSchema;
 

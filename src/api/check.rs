@@ -2,12 +2,13 @@
 
 use super::ApiState;
 use super::problem::{PointedFault, Problem};
-use crate::methods::{
+use crate::pool::{Declaration, FindError};
+use crate::wire::Shaped;
+use mia::json::BoundedList;
+use mia::methods::{
     LabelledMethod, MAX_METHODS, MethodRequest, Scope, TextAndNeighbors, faults_of_texts, possible_default_methods,
     resolve,
 };
-use crate::pool::{Declaration, FindError};
-use crate::wire::{BoundedList, Shaped};
 use std::sync::Arc;
 
 /// The methods of a request as they are read: a fault of type in one hides none of the others.

@@ -3,9 +3,9 @@
 use super::ApiState;
 use super::problem::Problem;
 use crate::datasets::SampleBlocks;
-use crate::methods::{AuxiliaryPass, LabelledMethod, faults_of_texts};
 use crate::store::DatasetRow;
 use futures::TryStreamExt;
+use mia::methods::{AuxiliaryPass, LabelledMethod, faults_of_texts};
 use std::pin::pin;
 
 /// Refuses methods that ask for neighbours that a text does not have, and prefixes that are texts of the dataset. Only then the

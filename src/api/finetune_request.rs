@@ -8,10 +8,11 @@ use crate::config::{ID_RULE, is_id};
 use crate::datasets::Sample;
 use crate::finetunes::{DEFAULT_SEED, FinetuneRequest, NewFinetune, tuning_texts_fault};
 use crate::jobs::JobError;
-use crate::models::ModelError;
-use crate::models::tuning::{LoraSettings, OptimizerSettings};
 use crate::store::DatasetRow;
-use crate::wire::{Object, Shaped};
+use crate::wire::Shaped;
+use lm::models::ModelError;
+use lm::models::tuning::{LoraSettings, OptimizerSettings};
+use mia::json::Object;
 use serde::Deserialize;
 use utoipa::ToSchema;
 

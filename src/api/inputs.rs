@@ -1,8 +1,8 @@
 //! The texts of a request to score, in each of their spellings.
 
-use crate::methods::MAX_NEIGHBORS;
 use crate::scorer::Input;
-use crate::wire::{ListSeed, TooMany, at_most};
+use mia::json::{ListSeed, TooMany, at_most};
+use mia::methods::MAX_NEIGHBORS;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};

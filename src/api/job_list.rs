@@ -4,8 +4,8 @@ use super::page_query::PageQuery;
 use super::problem::Problem;
 use super::route_rules::read_parameters;
 use crate::jobs::JobQuery;
-use crate::wire::by_name;
 use axum::http::Uri;
+use mia::json::by_name;
 
 /// Which jobs the query asks for.
 ///

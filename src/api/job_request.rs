@@ -8,9 +8,10 @@ use crate::audits::MAX_SAMPLES;
 use crate::datasets::{DatasetError, Sample, SubmittedSamples};
 use crate::jobs::{JobError, JobKind, JobSnapshot, JobSubject, Jobs};
 use crate::store::DatasetRow;
-use crate::wire::{List, Object, Shaped, TooMany, counted};
+use crate::wire::Shaped;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use mia::json::{List, Object, TooMany, counted};
 use serde::Deserializer;
 use std::time::Duration;
 

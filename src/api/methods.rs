@@ -1,8 +1,8 @@
 //! `GET /v1/methods`: the catalogue of methods.
 
 use super::problems::ListProblems;
-use crate::methods::{Catalogue, catalogue};
 use axum::Json;
+use mia::methods::{Catalogue, catalogue};
 
 /// List the methods.
 ///

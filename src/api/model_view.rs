@@ -1,10 +1,10 @@
 //! What clients see of models and devices.
 
 use crate::engine::DeviceStatus;
-use crate::hub::DownloadProgress;
-use crate::models::precision::Rounding;
 use crate::pool::{AdapterStatus, Model, ModelInfo, ModelState, ModelStatus, Origin, adapted_id};
 use crate::served::BackendInfo;
+use lm::hub::DownloadProgress;
+use lm::models::precision::Rounding;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -1,7 +1,7 @@
 //! What clients see of a problem.
 
-use crate::methods::Fault;
 use crate::wire::quoted;
+use mia::methods::Fault;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;

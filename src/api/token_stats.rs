@@ -12,11 +12,12 @@ use super::{ApiState, accept, answer};
 use crate::engine::EngineError;
 use crate::pool::{Declaration, Model, ModelInfo, Retry};
 use crate::scorer::{MAX_ANSWER_BYTES, ScorerError, SequenceStats, Usage};
-use crate::token_stats::TokenStats;
-use crate::wire::{BoundedList, Shaped};
+use crate::wire::Shaped;
 use axum::Extension;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use mia::TokenStats;
+use mia::json::BoundedList;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
@@ -171,7 +172,7 @@ async fn written(state: &ApiState, model: &Model, stats: SequenceStats, as_file:
 
 /// The identity of a model whose numbers another process takes for its own: the sources of the kernels are a part of it.
 fn identity(model: &Model) -> String {
-    format!("{} {}", model.identity, env!("NUMERICS"))
+    format!("{} {}", model.identity, lm::NUMERICS)
 }
 
 /// Refuses what would take too long an answer, before anything is computed.

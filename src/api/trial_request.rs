@@ -12,10 +12,11 @@ use crate::audits::{
 };
 use crate::datasets::{SampleTotals, SubmittedSamples};
 use crate::jobs::JobError;
-use crate::methods::{Fault, LabelledMethod, MethodRequest, faults_of_texts};
 use crate::scorer::Overflow;
 use crate::store::DatasetRow;
-use crate::wire::{BoundedList, Object, Shaped};
+use crate::wire::Shaped;
+use mia::json::{BoundedList, Object};
+use mia::methods::{Fault, LabelledMethod, MethodRequest, faults_of_texts};
 use serde::Deserialize;
 use utoipa::ToSchema;
 

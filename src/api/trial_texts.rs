@@ -2,7 +2,8 @@
 
 use super::check::{self, RequestFaults};
 use crate::audits::{Canary, MAX_SAMPLES, OrderTexts, PairedDocument, TrialKind, TrialText, TrialTexts};
-use crate::wire::{BoundedList, Object, Shaped};
+use crate::wire::Shaped;
+use mia::json::{BoundedList, Object};
 
 /// The fields that hold the texts of a test, as they are read.
 pub struct TextFields {

@@ -11,16 +11,16 @@
 mod tests;
 
 use crate::engine::KnownBudgets;
-use crate::models::files::digest;
 use crate::new_file::NewFile;
 use anyhow::{Context, Result, ensure};
+use lm::models::files::digest;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// The program that measured, by the sources of its kernels, which `build.rs` names. Budgets of others are not used.
-const PROGRAM: &str = concat!("pdr-audit ", env!("NUMERICS"));
+const PROGRAM: &str = lm::NUMERICS;
 
 /// No file of ours is larger.
 const MOST_BYTES: u64 = 64 << 10;

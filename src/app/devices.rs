@@ -3,10 +3,10 @@
 use super::budgets::BudgetFiles;
 use crate::config::{self, LoadPolicy, ModelSettings, ServedKind, ServedSettings, Settings};
 use crate::engine::{Circuit, DeviceSlot, SpeedCalibration};
-use crate::models::demo::{DEMO, DEMO_REFERENCE};
-use crate::models::device::ComputeDevice;
 use crate::pool::{Declaration, Origin};
 use anyhow::{Context, Result, bail};
+use lm::models::demo::{DEMO, DEMO_REFERENCE};
+use lm::models::device::ComputeDevice;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! How the scores of two audits of the same samples differ, method by method: a pure function of paired scores.
 
-use crate::statistics::{
+use mia::statistics::{
     Bootstrap, BootstrapColumn, ColumnBootstrap, LabelledScore, PairedDeLong, PairedScore, auroc, bootstrap, delong,
 };
 use serde::Serialize;

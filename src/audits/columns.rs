@@ -1,6 +1,6 @@
 //! The methods that an audit computes: those of the request and the baselines that they are compared with.
 
-use crate::methods::LabelledMethod;
+use mia::methods::LabelledMethod;
 use serde::{Deserialize, Serialize};
 
 /// A method that an audit computes.

@@ -11,10 +11,10 @@ use super::selected_tokens::TextTokens;
 use super::split_outcome::SplitOutcome;
 use super::tuned_splits::TunedSplits;
 use crate::datasets::SampleBlocks;
-use crate::methods::LabelledMethod;
 use crate::pool::{ModelInfo, Retry};
 use crate::retry::until_final;
 use crate::scorer::{Input, Plan, Scored, Scorer, ScorerError};
+use mia::methods::LabelledMethod;
 use std::sync::Arc;
 
 /// The control model with the methods that it computes.

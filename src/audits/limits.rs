@@ -58,9 +58,9 @@ mod tests {
     use super::*;
     use crate::audits::evidence::EvidenceRequest;
     use crate::audits::request::AuditMetrics;
-    use crate::methods::default_methods;
     use crate::scorer::Overflow;
-    use crate::statistics::Bootstrap;
+    use mia::methods::default_methods;
+    use mia::statistics::Bootstrap;
 
     /// The cost of so many samples in so many groups; 0 for none.
     fn cost(samples: usize, groups: usize, replicates: usize) -> Result<usize, AuditError> {

@@ -3,7 +3,7 @@
 use super::metric_options::{MOST_GROUP_POSITIONS, MOST_POSITIONS, ProfileOptions};
 use super::request::AuditMetrics;
 use super::token_selection::token_selections;
-use crate::methods::{Fault, LabelledMethod};
+use mia::methods::{Fault, LabelledMethod};
 
 /// The most tokens that are listed for a class.
 const MOST_TOKENS: usize = 1000;
@@ -66,7 +66,7 @@ fn tokens_fault(count: usize, methods: &[LabelledMethod]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::methods::{MethodRequest, Scope, default_methods, resolve};
+    use mia::methods::{MethodRequest, Scope, default_methods, resolve};
     use serde_json::{Value, json};
 
     fn metrics(options: Value) -> AuditMetrics {

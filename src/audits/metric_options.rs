@@ -1,6 +1,6 @@
 //! What an audit may report beside each method's own numbers.
 
-use crate::wire::object_or_null;
+use mia::json::object_or_null;
 use serde::{Deserialize, Deserializer, Serialize};
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;

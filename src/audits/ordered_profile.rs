@@ -4,7 +4,7 @@ use super::metric_options::ProfileOptions;
 use super::profiles::AuditProfiles;
 use super::results::SampleScores;
 use crate::engine::Stats;
-use crate::statistics::PriorTestSums;
+use mia::statistics::PriorTestSums;
 use std::collections::BTreeMap;
 
 /// Position profiles to which samples are added in their own order, whatever the order they come in: sums of `f64` depend on
@@ -61,7 +61,7 @@ impl OrderedProfile {
 mod tests {
     use super::*;
     use crate::datasets::{Label, Sample};
-    use crate::token_stats::TokenStats;
+    use mia::TokenStats;
 
     fn stats(row: usize) -> Stats {
         let noise = |t: usize| ((row * 7919 + t * 104_729) % 1009) as f64 / 99.0;

@@ -4,7 +4,7 @@ use super::audit_difference::PairedMethod;
 use super::cluster_ids::dense;
 use super::results::SampleScores;
 use super::stored_scores::ScoreHeader;
-use crate::texts::TextDigest;
+use mia::texts::TextDigest;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -86,8 +86,8 @@ mod tests {
     use super::*;
     use crate::audits::columns::columns;
     use crate::datasets::{Label, Sample};
-    use crate::methods::default_methods;
     use crate::pool::ModelInfo;
+    use mia::methods::default_methods;
 
     fn loaded(samples: &[(&str, bool, f64)]) -> LoadedScores {
         let columns = columns(&default_methods());

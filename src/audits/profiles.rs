@@ -1,8 +1,8 @@
 //! The position profiles of an audit: of all texts, of those that reach the positions asked for, and of each group.
 
 use super::metric_options::{MOST_GROUP_POSITIONS, MOST_POSITIONS, ProfileOptions};
-use crate::statistics::{PositionProfile, PositionRows};
-use crate::token_stats::TokenStats;
+use mia::TokenStats;
+use mia::statistics::{PositionProfile, PositionRows};
 use std::collections::BTreeMap;
 
 /// Sums by position, to which the texts are added in the order of the samples.
@@ -72,7 +72,7 @@ impl AuditProfiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::PositionMeans;
+    use mia::statistics::PositionMeans;
 
     fn text(lps: &[f64]) -> Vec<TokenStats> {
         lps.iter().map(|&lp| TokenStats { lp, mu: -1.0, var: 1.0, max_lp: -0.5 }).collect()

@@ -2,10 +2,10 @@
 
 use super::evidence::EvidenceRequest;
 use super::metric_options::{AverageOver, ProfileOptions, profile_options};
-use crate::methods::LabelledMethod;
 use crate::scorer::{Overflow, Plan};
-use crate::statistics::Bootstrap;
-use crate::wire::object_or_null;
+use mia::json::object_or_null;
+use mia::methods::LabelledMethod;
+use mia::statistics::Bootstrap;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;

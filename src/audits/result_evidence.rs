@@ -10,7 +10,7 @@ use super::request::AuditRequest;
 use super::results::AuditResults;
 use super::sample_index::SampleTexts;
 use super::sample_scoring::ScoredSamples;
-use crate::statistics::Shift;
+use mia::statistics::Shift;
 
 /// Adds it. `shift` says whether words tell the samples from the texts of the calibration, where that is known.
 ///

@@ -10,8 +10,8 @@ use super::split_outcome::SplitOutcome;
 use crate::datasets::{Sample, SampleId};
 use crate::pool::ModelInfo;
 use crate::scorer::{Overflow, TextError, TextResult, Usage};
-use crate::statistics::{PositionRows, PriorTest};
-use crate::texts::TextDigest;
+use mia::statistics::{PositionRows, PriorTest};
+use mia::texts::TextDigest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -221,7 +221,7 @@ fn put(places: &mut [Option<f64>], scores: impl IntoIterator<Item = (Arc<str>, f
 mod tests {
     use super::*;
     use crate::audits::columns::columns;
-    use crate::methods::default_methods;
+    use mia::methods::default_methods;
 
     #[test]
     fn errors_that_an_earlier_version_stored_in_words_are_read() {

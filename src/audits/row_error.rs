@@ -87,7 +87,7 @@ pub fn is_known(columns: &[Column], reasons: &[ErrorReason], error: &RowError) -
 mod tests {
     use super::*;
     use crate::audits::columns::columns;
-    use crate::methods::{LabelledMethod, default_methods};
+    use mia::methods::{LabelledMethod, default_methods};
 
     fn error(label: Option<&Arc<str>>, detail: &str) -> TextError {
         TextError { label: label.cloned(), code: "too_short".into(), detail: detail.to_owned() }

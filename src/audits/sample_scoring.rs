@@ -15,11 +15,11 @@ use super::token_selection::token_selections;
 use super::tuned_splits::TunedSplits;
 use crate::datasets::{Sample, SampleBlocks};
 use crate::engine::Stats;
-use crate::methods::{LabelledMethod, Weighting, dataset_weights};
 use crate::scorer::{IN_FLIGHT, Input, Plan, Scored, Scorer, ScorerError, TextError, Usage};
-use crate::statistics::PriorTestSums;
 use crate::store::StoreError;
 use futures::{StreamExt, TryStreamExt};
+use mia::methods::{LabelledMethod, Weighting, dataset_weights};
+use mia::statistics::PriorTestSums;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -4,9 +4,9 @@ use super::error::AuditFailure;
 use super::selected_tokens::TextTokens;
 use super::token_selection::TokenSelection;
 use crate::engine::EngineError;
-use crate::methods::LabelledMethod;
 use crate::retry::until_final;
 use crate::scorer::{Bound, Input, Plan, Scored, Scorer, ScorerError};
+use mia::methods::LabelledMethod;
 use std::sync::Arc;
 
 /// A plan whose models are open.

@@ -1,7 +1,7 @@
 //! The tokens that methods select most often, by class.
 
 use super::token_selection::TokenSelection;
-use crate::token_stats::TokenStats;
+use mia::TokenStats;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -154,7 +154,7 @@ fn count(counts: &mut HashMap<u32, u64>, ids: &[u32]) {
 mod tests {
     use super::*;
     use crate::audits::token_selection::token_selections;
-    use crate::methods::{MethodRequest, Scope, default_methods, resolve};
+    use mia::methods::{MethodRequest, Scope, default_methods, resolve};
 
     fn selections() -> Vec<TokenSelection> {
         token_selections(&default_methods())

@@ -1,9 +1,9 @@
 //! Which texts of an audit are left out of scoring, since the model is tuned on the non-members among them. Pure.
 
 use super::results::SampleScores;
-use crate::methods::Split;
-use crate::random::{shuffle, stream};
 use indexmap::IndexMap;
+use mia::methods::Split;
+use mia::random::{shuffle, stream};
 use std::collections::HashSet;
 
 /// What of a sample decides where it goes.
@@ -45,7 +45,7 @@ pub fn left_out(samples: &[SplitSample], split: Split) -> HashSet<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::methods::Fraction;
+    use mia::methods::Fraction;
 
     fn sample(cluster: usize, group: Option<&str>) -> SplitSample {
         SplitSample { cluster: Some(cluster), group: group.map(str::to_owned) }

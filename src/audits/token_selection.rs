@@ -1,7 +1,7 @@
 //! Which tokens of a text `min_k` and `min_k_plus_plus` select.
 
-use crate::methods::{LabelledMethod, Method, MethodName, Select, TextStats, WeightContext, Weighting, explain};
-use crate::token_stats::TokenStats;
+use mia::TokenStats;
+use mia::methods::{LabelledMethod, Method, MethodName, Select, TextStats, WeightContext, Weighting, explain};
 use std::sync::Arc;
 
 /// One way of selecting tokens, and the methods of a request that do so.
@@ -61,7 +61,7 @@ impl TokenSelection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::methods::{MethodRequest, Scope, resolve};
+    use mia::methods::{MethodRequest, Scope, resolve};
     use serde_json::{Value, json};
 
     fn selections(methods: Value) -> Vec<TokenSelection> {

@@ -9,14 +9,14 @@ use crate::audits::{
     split_faults, with_default_primary,
 };
 use crate::datasets::{Sample, SampleBlocks};
-use crate::methods::{Fault, LabelledMethod, Scope, faults_of_texts, possible_default_methods};
 use crate::new_file::NewFile;
 use crate::samples::RecordPlace;
 use crate::scorer::Plan;
-use crate::statistics::Bootstrap;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use mia::methods::{Fault, LabelledMethod, Scope, faults_of_texts, possible_default_methods};
+use mia::statistics::Bootstrap;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

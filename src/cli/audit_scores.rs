@@ -60,7 +60,7 @@ fn thresholds(report: &AuditReport, scores: &Map<String, Value>) -> Map<String, 
         let label = method.method.label.to_string();
         let score = scores.get(&label).and_then(Value::as_f64);
         let points = method.findings.separation.iter().flat_map(|separation| &separation.tpr_at_fpr);
-        let point = |point: &crate::statistics::TprAtFpr| {
+        let point = |point: &mia::statistics::TprAtFpr| {
             let above = point.threshold.zip(score).map(|(threshold, score)| score >= threshold);
             json!({ "fpr": point.fpr, "threshold": point.threshold, "above": above })
         };

@@ -40,7 +40,7 @@ struct LabelCounts {
 /// Writes the samples. A bad record is an error, and no file is written.
 pub fn run(args: &DatasetArgs) -> Result<()> {
     // A download may take long; it says how far it is.
-    telemetry::init_tracing(false, "warn,pdr_audit::hub=info")?;
+    telemetry::init_tracing(false, "warn,lm::hub=info")?;
     let source = args.input.source()?;
     ensure!(
         source.size().is_some() || export::is_ndjson(args.output.as_deref()),

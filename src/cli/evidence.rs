@@ -1,7 +1,7 @@
 //! What an audit is evidence of, for people: the controls and the verdict.
 
 use crate::audits::{AuditReport, BlindFindings, ControlFindings, Decisions, MethodReport, Verdict};
-use crate::statistics::PriorTest;
+use mia::statistics::PriorTest;
 use std::fmt::Write;
 
 /// The longest line of the sentence of a verdict.

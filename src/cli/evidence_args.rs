@@ -11,10 +11,10 @@ use crate::audits::{
 use crate::config::Settings;
 use crate::datasets::{Sample, SampleBlocks};
 use crate::scorer::{Plan, Scorer};
-use crate::statistics::Procedure;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use mia::statistics::Procedure;
 use std::path::PathBuf;
 use std::str::FromStr;
 use strum::VariantNames;

@@ -30,13 +30,13 @@ mod waiting;
 mod works;
 
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
-use crate::methods::{Fault, LabelledMethod, Scope, parse_list, resolve};
 use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
 use crate::wire::in_words;
 use crate::{api, app, telemetry};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use mia::methods::{Fault, LabelledMethod, Scope, parse_list, resolve};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,9 +1,9 @@
 //! Where samples come from: a file, standard input, or a split of a dataset on the Hub.
 
 use crate::app;
-use crate::hub::{DatasetSplit, DownloadProgress};
 use crate::samples::{FileRecords, ReadError, ReadOptions, records_of_files};
 use anyhow::{Context, Result};
+use lm::hub::{DatasetSplit, DownloadProgress};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::Read;

@@ -11,10 +11,10 @@ use crate::audits::{
     run_trial, trial_method_faults,
 };
 use crate::datasets::SampleBlocks;
-use crate::methods::{Fault, Scope, faults_of_texts};
 use crate::scorer::Plan;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use mia::methods::{Fault, Scope, faults_of_texts};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

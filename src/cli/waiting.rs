@@ -1,9 +1,9 @@
 //! What is shown while a command waits for its models.
 
 use super::progress::Progress;
-use crate::hub::DownloadProgress;
 use crate::pool::{ModelState, ModelStatus, Pool};
 use indicatif::HumanBytes;
+use lm::hub::DownloadProgress;
 use std::pin::pin;
 use std::time::Duration;
 

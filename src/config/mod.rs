@@ -24,8 +24,10 @@ mod tests;
 mod values;
 
 pub use bytesize::ByteSize;
-pub use choices::{DeviceChoice, Dtype, F32Products, LoadPolicy, LogFormat, ServedKind, Simd};
+pub use choices::{LoadPolicy, LogFormat, ServedKind};
 pub use error::{ConfigError, SettingFault};
+pub use lm::models::device::DeviceChoice;
+pub use lm::models::precision::Dtype;
 pub use model_flags::ModelFlags;
 pub use rules::{ID_RULE, is_id};
 pub use sections::{

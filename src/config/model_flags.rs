@@ -1,6 +1,6 @@
 //! Models that the command line names, beside those of the settings.
 
-use super::choices::Dtype;
+use super::Dtype;
 use super::error::{ConfigError, SettingFault};
 use super::rules;
 use super::sections::{AdapterSettings, DEMO, DEMO_REFERENCE, ModelSettings, ModelSource, Settings};

@@ -1,10 +1,11 @@
 //! What must hold between settings: ids are unique, and models named elsewhere exist.
 
-use super::choices::{DeviceChoice, Dtype, ServedKind};
+use super::choices::ServedKind;
 use super::error::SettingFault;
 use super::rules;
 use super::sections::{DEMO, DEMO_REFERENCE, ModelSettings, Settings};
 use super::served::ServedSettings;
+use super::{DeviceChoice, Dtype};
 use std::collections::BTreeMap;
 
 /// Each key at fault with what is wrong. `faults` are those of the values alone.

@@ -1,6 +1,6 @@
 //! What values must be that have the right type; what is said of a value ends with the value.
 
-use super::choices::DeviceChoice;
+use super::DeviceChoice;
 use garde::{Error, Result};
 use std::fmt::{Debug, Display};
 use std::net::Ipv6Addr;

@@ -1,8 +1,9 @@
 //! Every setting: its key, type, default and rule. What a rule cannot see of one value alone is in [`super::references`].
 
-use super::choices::{DeviceChoice, Dtype, F32Products, LoadPolicy, LogFormat, Simd};
+use super::choices::{LoadPolicy, LogFormat};
 use super::served::ServedSettings;
 use super::store_url::StoreUrl;
+use super::{DeviceChoice, Dtype};
 use super::{rules, values};
 use bytesize::ByteSize;
 use garde::Validate;
@@ -153,14 +154,6 @@ pub struct EngineSettings {
     #[default(Dtype::Auto)]
     #[serde(deserialize_with = "values::name")]
     pub dtype: Dtype,
-    /// What the kernels of the CPU run on.
-    #[default(Simd::Auto)]
-    #[serde(deserialize_with = "values::name")]
-    pub simd: Simd,
-    /// How products of models in single precision are taken on the CPU.
-    #[default(F32Products::Exact)]
-    #[serde(deserialize_with = "values::name")]
-    pub products: F32Products,
     /// Threads that compute; 0 for as many as the machine has. More than 1,024 would be a mistake.
     #[garde(custom(rules::within(0..=1_024)))]
     pub threads: usize,

@@ -1,6 +1,6 @@
 //! How values are written that serde alone would read otherwise: sizes and durations with units, `auto`, paths, names.
 
-use super::choices::DeviceChoice;
+use super::DeviceChoice;
 use bytesize::ByteSize;
 use figment::value::magic::RelativePathBuf;
 use serde::de::value::{SeqAccessDeserializer, StringDeserializer};

@@ -1,8 +1,8 @@
 //! One text of a dataset or a job, as HTTP requests and files give it and as it is stored.
 
 use super::column_text::ColumnText;
-use crate::methods::MAX_NEIGHBORS;
-use crate::wire::at_most;
+use mia::json::at_most;
+use mia::methods::MAX_NEIGHBORS;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;

@@ -5,7 +5,7 @@ use super::sample::Sample;
 use super::sample_blocks::BlockWriter;
 use super::totals::{SampleTotals, TotalsCounter};
 use crate::store::{DatasetKey, Store};
-use crate::texts::sha256_address;
+use mia::texts::sha256_address;
 use sha2::{Digest, Sha256};
 
 /// Samples that are being prepared for the store: blocks, their digest and their counts. Pure.

@@ -1,4 +1,4 @@
-//! What runs the models: requests for statistics of token sequences in, [`TokenStats`](crate::token_stats::TokenStats) out;
+//! What runs the models: requests for statistics of token sequences in, [`TokenStats`](mia::TokenStats) out;
 //! or, for a masked model, masked positions in and what could stand there out.
 //!
 //! One thread per device loads, runs and drops all models of that device; everything else only talks to them through a

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use super::caller::Caller;
 use super::class::Class;
-use crate::models::masked::{Filled, MaskedPosition};
-use crate::token_stats::TokenStats;
+use lm::models::masked::{Filled, MaskedPosition};
+use mia::TokenStats;
 
 /// The statistics of one sequence: `len - 1` entries for `len` ids, none for a sequence without ids.
 pub type Stats = Arc<[TokenStats]>;

@@ -1,11 +1,11 @@
 //! Why a fine-tune gives no adapter.
 
 use crate::engine::MemoryShortage;
-use crate::methods::Fault;
-use crate::models::ModelError;
-use crate::models::tuning::TuningError;
 use crate::pool::FindError;
-use crate::tokenizer::TokenizerError;
+use lm::models::ModelError;
+use lm::models::tuning::TuningError;
+use lm::tokenizer::TokenizerError;
+use mia::methods::Fault;
 
 /// Why a fine-tune gives no adapter.
 #[derive(Debug, thiserror::Error)]

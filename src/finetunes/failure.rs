@@ -2,7 +2,7 @@
 
 use super::error::FinetuneError;
 use crate::jobs::{FailureKind, JobFailure};
-use crate::models::tuning::TuningError;
+use lm::models::tuning::TuningError;
 
 impl From<FinetuneError> for JobFailure {
     fn from(error: FinetuneError) -> Self {

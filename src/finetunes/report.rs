@@ -1,6 +1,6 @@
 //! What a fine-tune found.
 
-use crate::models::tuning::StepReport;
+use lm::models::tuning::StepReport;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,8 +1,8 @@
 //! What is tuned, as data.
 
-use crate::methods::Fault;
-use crate::models::tuning::{LoraSettings, OptimizerSettings, TuningSettings};
 use crate::pool::Origin;
+use lm::models::tuning::{LoraSettings, OptimizerSettings, TuningSettings};
+use mia::methods::Fault;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 

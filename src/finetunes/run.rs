@@ -2,14 +2,14 @@
 
 use super::error::FinetuneError;
 use super::request::{FEWEST_TEXTS, FinetuneRequest};
-use crate::models::checkpoint::Checkpoint;
-use crate::models::files::ModelFiles;
-use crate::models::lora::{TUNED_ON, TunedOn, adapter_digest};
-use crate::models::tuning::{StepReport, Tuner, tuning_bytes};
 use crate::pool::Origin;
-use crate::texts::cluster_digest;
-use crate::tokenizer::{self, Tokenizer};
 use candle_core::Device;
+use lm::models::checkpoint::Checkpoint;
+use lm::models::files::ModelFiles;
+use lm::models::lora::{TUNED_ON, TunedOn, adapter_digest};
+use lm::models::tuning::{StepReport, Tuner, tuning_bytes};
+use lm::tokenizer::{self, Tokenizer};
+use mia::texts::cluster_digest;
 use std::ops::ControlFlow;
 
 /// The model that is tuned.

@@ -1,8 +1,8 @@
 //! The adapters that fine-tunes made: they are in the store, and the pool knows them by name.
 
-use crate::models::files::ModelFiles;
 use crate::pool::{AdapterDeclaration, AdapterError, AdapterSource, Pool, adapted_id};
 use crate::store::{AdapterName, AdapterRow, Store, StoreError};
+use lm::models::files::ModelFiles;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -33,7 +33,7 @@ pub fn tuning_texts_fault(totals: &SampleTotals, request: &FinetuneRequest) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::tuning::{LoraSettings, OptimizerSettings};
+    use lm::models::tuning::{LoraSettings, OptimizerSettings};
 
     #[test]
     fn members_and_too_few_are_named() {

@@ -1,8 +1,8 @@
 //! Why a job failed, as it is stored and told to clients: without what is the operator's business, which the log has.
 
-use crate::methods::Fault;
 use crate::store::StoreError;
-use crate::telemetry::panic_message;
+use lm::panics::panic_message;
+use mia::methods::Fault;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::fmt::Display;

@@ -6,7 +6,7 @@ use super::runner::Jobs;
 use super::snapshot::JobSnapshot;
 use crate::datasets::SubmittedSamples;
 use crate::store::{AdapterName, IdempotencyKey, NewJob, Submitted};
-use crate::texts::TextDigest;
+use mia::texts::TextDigest;
 use serde::Serialize;
 use std::time::Duration;
 use uuid::Uuid;

@@ -4,7 +4,7 @@
 //! (Carlini et al. 2021 and 2023), or with the probability `p` that sampling gives it (Hayes et al. 2025), so that n tries give
 //! it at least once with probability `1 - (1 - p)^n`.
 
-use crate::token_stats::TokenStats;
+use mia::TokenStats;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,7 +1,7 @@
 //! What is looked at, as data.
 
 use crate::datasets::SampleId;
-use crate::methods::Fault;
+use mia::methods::Fault;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -11,9 +11,9 @@ use crate::datasets::SampleBlocks;
 use crate::engine::Stats;
 use crate::scorer::{IN_FLIGHT, ScorerError};
 use crate::store::StoreError;
-use crate::texts::TextDigest;
-use crate::token_stats::TokenStats;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
+use mia::TokenStats;
+use mia::texts::TextDigest;
 use std::collections::HashMap;
 
 /// How many texts are tokenized at once.

@@ -61,7 +61,7 @@ impl ExtractionSummary {
 mod tests {
     use super::*;
     use crate::memorization::extraction::WindowPlace;
-    use crate::token_stats::TokenStats;
+    use mia::TokenStats;
 
     fn token(lp: f64) -> TokenStats {
         TokenStats { lp, mu: -1.0, var: 1.0, max_lp: -0.5 }

@@ -4,7 +4,7 @@ use super::coverage::{covered_characters, share};
 use super::extraction::{ExtractionWindow, WindowPlace};
 use crate::datasets::SampleId;
 use crate::scorer::TextError;
-use crate::token_stats::TokenStats;
+use mia::TokenStats;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -6,7 +6,7 @@ use crate::engine::{EngineError, Stats};
 use crate::pool::ModelInfo;
 use crate::retry::until_final;
 use crate::scorer::{Bound, Overflow, Plan, Scorer, ScorerError, TextError};
-use crate::tokenizer::Encoded;
+use lm::tokenizer::Encoded;
 use std::sync::Arc;
 
 /// Has windows scored by a model that is open.

@@ -4,7 +4,7 @@ use super::extraction::WindowPlace;
 use super::request::{WindowShape, WorkText};
 use super::text_extraction::TextExtraction;
 use crate::scorer::TextError;
-use crate::tokenizer::Encoded;
+use lm::tokenizer::Encoded;
 use std::ops::Range;
 use std::sync::Arc;
 

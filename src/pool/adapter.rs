@@ -12,8 +12,8 @@ use indexmap::IndexMap;
 use super::adapter_id::adapted_id;
 use super::error::AdapterError;
 use super::model::Model;
-use crate::models::files::ModelFiles;
-use crate::models::lora::Adapter;
+use lm::models::files::ModelFiles;
+use lm::models::lora::Adapter;
 
 /// An adapter as the settings, or whoever adds it, declare it.
 #[derive(Clone, Debug)]

@@ -7,9 +7,9 @@ use super::adapter_id::adapted_id;
 use super::error::{AdapterError, UnknownModel};
 use super::handle::Pool;
 use super::model::Model;
-use crate::models::ModelError;
-use crate::models::checkpoint::Checkpoint;
-use crate::models::files::ModelFiles;
+use lm::models::ModelError;
+use lm::models::checkpoint::Checkpoint;
+use lm::models::files::ModelFiles;
 
 impl Pool {
     /// Declares an adapter of a model. Its files are closed until somebody needs them.

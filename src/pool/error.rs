@@ -1,8 +1,8 @@
 //! Why the pool refuses something, or could not do it.
 
-use crate::hub::{HubError, RepoId};
-use crate::models::ModelError;
-use crate::tokenizer::TokenizerError;
+use lm::hub::{HubError, RepoId};
+use lm::models::ModelError;
+use lm::tokenizer::TokenizerError;
 
 /// No model of this id is declared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

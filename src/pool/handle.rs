@@ -14,7 +14,7 @@ use super::model::Model;
 use super::models::Models;
 use super::signal::Signal;
 use super::state::ModelState;
-use crate::hub::DownloadProgress;
+use lm::hub::DownloadProgress;
 
 /// Opens the files of a model: what is declared, what was open before, and how far the download is. Called on a thread that
 /// may block. Where the files of before have not changed it gives the same model again.

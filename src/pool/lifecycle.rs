@@ -34,7 +34,7 @@ use super::lease::{Lease, LeaseCount};
 use super::model::Model;
 use super::signal::Signal;
 use super::state::{Fetch, FilesState, ModelState, Replica, Retry};
-use crate::hub::DownloadProgress;
+use lm::hub::DownloadProgress;
 
 /// Who waits for the end of a load.
 pub(super) type LoadWaiter = oneshot::Sender<Result<(), LoadError>>;

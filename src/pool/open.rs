@@ -11,7 +11,8 @@ use super::handle::Pool;
 use super::lifecycle::Lifecycle;
 use super::model::Model;
 use super::state::{Fetch, Retry};
-use crate::telemetry::{names, panic_message};
+use crate::telemetry::names;
+use lm::panics::panic_message;
 
 impl Pool {
     /// Starts to open every model that is eager or at hand: a fault in its files shows at once, and so does its digest. What

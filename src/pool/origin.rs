@@ -2,12 +2,12 @@
 
 use super::error::OpenError;
 use crate::config::{self, ModelSource, ServedSettings, Settings};
-use crate::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoId};
-use crate::models::ModelError;
-use crate::models::demo::{DEMO, DEMO_REFERENCE};
-use crate::models::files::ModelFiles;
 use crate::served::ServedSource;
-use crate::tokenizer::{self, Tokenizer};
+use lm::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoId};
+use lm::models::ModelError;
+use lm::models::demo::{DEMO, DEMO_REFERENCE};
+use lm::models::files::ModelFiles;
+use lm::tokenizer::{self, Tokenizer};
 
 /// A place that files come from.
 #[derive(Clone, Debug)]

@@ -6,9 +6,9 @@ use super::declaration::Declaration;
 use super::error::OpenError;
 use super::model::{Loader, MOST_TOKENS, Model, ModelInfo, open_tokenizer};
 use super::origin::LocatedFiles;
-use crate::models::files::ModelFiles;
-use crate::models::{LoadedModel, ModelError};
 use crate::served::{ServedDescription, ServedSource, describe, served_model};
+use lm::models::files::ModelFiles;
+use lm::models::{LoadedModel, ModelError};
 
 /// Where it is said to run.
 const ELSEWHERE: &str = "served";

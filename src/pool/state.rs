@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::model::Model;
-use crate::hub::DownloadProgress;
+use lm::hub::DownloadProgress;
 
 /// Where a model stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

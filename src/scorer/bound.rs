@@ -5,11 +5,11 @@ use super::ScorerError;
 use super::encodings::Encodings;
 use super::overflow::Overflow;
 use super::workers::TextWork;
-use crate::methods::{
+use crate::pool::{Model, ModelInfo, Retry};
+use mia::methods::{
     AuxiliaryPass, AuxiliaryPassError, BaseMethod, Fault, LabelledMethod, NamedCounts, Split, Texts, Tokenization,
 };
-use crate::pool::{Model, ModelInfo, Retry};
-use crate::texts::TextDigest;
+use mia::texts::TextDigest;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -95,8 +95,8 @@ impl Bound {
 
     /// All that the bits of the scores depend on beside the request: the code of the numbers and each model as it runs here.
     pub fn numerics(&self) -> String {
-        let models = self.models.iter().chain(&self.generators).map(|model| &*model.identity);
-        std::iter::once(concat!("code ", env!("NUMERICS"))).chain(models).collect::<Vec<_>>().join("; ")
+        let models = self.models.iter().chain(&self.generators).map(|model| format!("; {}", model.identity));
+        format!("code {}{}", lm::NUMERICS, models.collect::<String>())
     }
 
     /// The id of the first model whose scores would not go with those of an earlier binding of the same plan.
@@ -357,7 +357,7 @@ fn prefix(model: &Model, texts: &Texts) -> Result<Vec<u32>, AuxiliaryPassError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::methods::{MethodRequest, Scope, resolve};
+    use mia::methods::{MethodRequest, Scope, resolve};
 
     #[test]
     fn a_prefix_without_a_token_is_refused() {

@@ -2,7 +2,7 @@
 
 use crate::engine::Caller;
 use crate::pool::Model;
-use crate::tokenizer::{Encoded, TokenizerError};
+use lm::tokenizer::{Encoded, TokenizerError};
 use moka::sync::Cache;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use super::ScorerError;
 use crate::engine::{EngineError, Refusal};
-use crate::models::ModelError;
 use crate::pool::OpenError;
+use lm::models::ModelError;
 
 impl ScorerError {
     /// Whether the same may succeed a moment later, without anybody's doing: there is no room now, or the model is being

@@ -34,8 +34,8 @@ pub use token_stats::SequenceStats;
 pub use workers::Workers;
 
 use crate::engine::{Caller, Engine, EngineError, Refusal, Stats};
-use crate::methods::Fault;
 use crate::pool::{OpenError, Pool};
+use mia::methods::Fault;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;

@@ -1,6 +1,6 @@
 //! What happens to a text that is longer than the context of the model.
 
-use crate::wire::by_name;
+use mia::json::by_name;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;

@@ -2,8 +2,8 @@
 
 use super::Scorer;
 use super::token_counts::Counts;
-use crate::methods::Scope;
 use crate::pool::{Declaration, Origin};
+use mia::methods::Scope;
 use std::sync::Arc;
 
 impl Scorer {

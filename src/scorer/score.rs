@@ -7,9 +7,9 @@ use super::text::{GeneratedNeighbors, Prepared};
 use super::workers::TextWork;
 use super::{Input, MAX_ANSWER_BYTES, MOST_BATCH_KIB, Scored, Scorer, ScorerError, ScoringTimes, TextResult, Usage};
 use crate::engine::{Class, PendingRequest, Request};
-use crate::methods::{AuxiliaryPass, AuxiliaryPassError};
 use crate::pool::Model;
 use crate::telemetry::names;
+use mia::methods::{AuxiliaryPass, AuxiliaryPassError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -3,9 +3,9 @@
 use super::bound::{Bound, too_large, too_long};
 use super::passes::{PlannedPass, Sequence, sequence};
 use super::text_error::TextError;
-use crate::methods::{AuxiliaryPass, AuxiliaryPassError, Split};
-use crate::texts::cluster_digest;
-use crate::tokenizer::Encoded;
+use lm::tokenizer::Encoded;
+use mia::methods::{AuxiliaryPass, AuxiliaryPassError, Split};
+use mia::texts::cluster_digest;
 use std::sync::Arc;
 
 /// A text to score.

@@ -1,8 +1,8 @@
 //! Token counts of reference corpora: the file that `pdr-audit count-tokens` writes, and those of the settings by id.
 
 use crate::config;
-use crate::methods::{TokenCounts, TokenCountsError};
-use crate::tokenizer::Tokenizer;
+use lm::tokenizer::Tokenizer;
+use mia::methods::{TokenCounts, TokenCountsError};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::bound::{Bound, too_large, too_long};
 use super::{Scorer, ScorerError, TextError};
 use crate::engine::{Class, Request, Stats};
-use crate::tokenizer::Encoded;
+use lm::tokenizer::Encoded;
 use std::sync::Arc;
 
 impl Scorer {

@@ -1,7 +1,7 @@
 //! What a server of any kind does.
 
 use super::description::ServedDescription;
-use crate::models::{BatchStats, ModelError};
+use lm::models::{BatchStats, ModelError};
 
 /// A server that runs a model.
 pub trait Backend: Send + Sync {

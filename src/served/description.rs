@@ -3,9 +3,9 @@
 use super::server::{excerpt, unreached};
 #[cfg(test)]
 use crate::config::ServedKind;
-use crate::models::ModelError;
-use crate::models::files::digest;
-use crate::models::precision::Rounding;
+use lm::models::ModelError;
+use lm::models::files::digest;
+use lm::models::precision::Rounding;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -14,9 +14,9 @@
 //! - URLs come from the settings alone, redirects are not followed, and no URL is part of an error;
 //! - nothing larger is read than the question explains.
 //!
-//! [`ModelError::OutOfMemory`]: crate::models::ModelError::OutOfMemory
-//! [`ModelError::Forward`]: crate::models::ModelError::Forward
-//! [`ModelError::Unavailable`]: crate::models::ModelError::Unavailable
+//! [`ModelError::OutOfMemory`]: lm::models::ModelError::OutOfMemory
+//! [`ModelError::Forward`]: lm::models::ModelError::Forward
+//! [`ModelError::Unavailable`]: lm::models::ModelError::Unavailable
 
 mod backend;
 mod description;

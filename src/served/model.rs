@@ -3,8 +3,8 @@
 use super::backend::Backend;
 use super::description::ServedDescription;
 use super::server::unreached;
-use crate::models::lora::LoadedAdapter;
-use crate::models::{BatchStats, CausalLm, ModelError, Pending};
+use lm::models::lora::LoadedAdapter;
+use lm::models::{BatchStats, CausalLm, ModelError, Pending};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Requests to a server that runs a model.
 
 use crate::config::ServedSettings;
-use crate::models::ModelError;
+use lm::models::ModelError;
 use serde::Deserialize;
 use std::io::ErrorKind;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use super::pdr_audit::AuditServer;
 use super::server::{ModelServer, unreached};
 use super::vllm::VllmServer;
 use crate::config::{ServedKind, ServedSettings};
-use crate::models::ModelError;
+use lm::models::ModelError;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};

@@ -9,9 +9,9 @@ use super::description::{BackendInfo, ServedDescription, ServedRounding, Weights
 use super::server::{ModelServer, Patience, excerpt, unavailable, unreached};
 use super::vllm_answer::{Completion, ModelCard, ModelCards, ServerVersion, WITH_MOMENTS, stats};
 use crate::config::ServedKind;
-use crate::models::files::digest;
-use crate::models::{BatchStats, ModelError};
-use crate::token_stats::TokenStats;
+use lm::models::files::digest;
+use lm::models::{BatchStats, ModelError};
+use mia::TokenStats;
 use serde::Serialize;
 
 const COMPLETIONS: &str = "/v1/completions";

@@ -1,6 +1,6 @@
 //! What vLLM answers, and what of it counts.
 
-use crate::token_stats::TokenStats;
+use mia::TokenStats;
 use serde::Deserialize;
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Logs, metrics, and what is said of panics.
+//! Logs and metrics.
 //!
 //! Invariants:
 //!
@@ -9,11 +9,8 @@
 //! - histograms have fixed buckets and are never summaries, so that they can be summed over instances.
 
 pub mod names;
-mod panics;
 #[cfg(test)]
 mod tests;
-
-pub use panics::{caught, panic_message};
 
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};

@@ -66,7 +66,7 @@ pub fn pointer(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::BoundedList;
+    use mia::json::BoundedList;
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]

@@ -2,7 +2,7 @@
 
 use crate::common::app::{App, TINY};
 use crate::common::client::send;
-use pdr_audit::statistics::{LabelledScore, auroc};
+use mia::statistics::{LabelledScore, auroc};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;

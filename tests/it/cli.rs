@@ -1,6 +1,6 @@
 //! The command line as a user sees it: files in, lines out, faults on stderr.
 
-use pdr_audit::models::kernels::simd::Level;
+use kernels::simd::Level;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -226,16 +226,16 @@ fn a_batch_budget_is_measured_once_and_changes_no_score() {
 
 /// With other instructions products are summed in another order: log p moves by 1e-5, and so do the scores.
 #[test]
-fn score_gives_the_same_scores_on_whatever_instructions_the_settings_name() {
+fn score_gives_the_same_scores_on_whatever_instructions_the_variable_names() {
     let score = |simd| {
         let text = br#"{"text": "The brass clock struck nine in Fallowfield."}"#;
-        run_with(&["score", "-"], text, &[("PDR_AUDIT__ENGINE__SIMD", simd)])
+        run_with(&["score", "-"], text, &[("PDR_AUDIT_SIMD", simd)])
     };
     let values = |output: &Output| -> Vec<f64> {
         let scores = lines(output)[0]["scores"].clone();
         scores.as_object().unwrap().values().map(|score| score.as_f64().unwrap()).collect()
     };
-    let auto = values(&score("auto"));
+    let auto = values(&run(&["score", "-"], br#"{"text": "The brass clock struck nine in Fallowfield."}"#));
     assert!(auto.len() > 3);
     for level in ["scalar", "avx2", "avx512"] {
         if Level::available().iter().any(|there| there.name() == level) {
@@ -245,11 +245,11 @@ fn score_gives_the_same_scores_on_whatever_instructions_the_settings_name() {
             assert!(found.iter().zip(&auto).all(near), "{level}: {found:?}, not {auto:?}");
         } else {
             let refusal = stderr(&score(level));
-            assert!(refusal.contains("`engine.simd`: this machine has scalar"), "{refusal}");
+            assert!(refusal.contains("this machine has scalar"), "{refusal}");
         }
     }
     let refusal = stderr(&score("sse9"));
-    assert!(refusal.contains("`engine.simd`") && refusal.contains("PDR_AUDIT__ENGINE__SIMD"), "{refusal}");
+    assert!(refusal.contains("PDR_AUDIT_SIMD is \"sse9\", not one of scalar"), "{refusal}");
 }
 
 #[test]

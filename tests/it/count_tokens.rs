@@ -1,7 +1,7 @@
 //! `pdr-audit count-tokens` as a user sees it, against counts made here with the crate's own tokenizer.
 
+use lm::tokenizer::Tokenizer;
 use pdr_audit::config::{Settings, TokenCountsSettings};
-use pdr_audit::tokenizer::Tokenizer;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};

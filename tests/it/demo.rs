@@ -1,6 +1,6 @@
 //! The demo that ships with the program: small, detectable, and honest.
 
-use pdr_audit::statistics::{LabelledScore, auroc};
+use mia::statistics::{LabelledScore, auroc};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,6 @@ mod audit_life;
 mod audit_scores;
 mod audits;
 mod calibrations;
-mod checkpoints;
 mod cli;
 mod common;
 mod connections;
@@ -19,7 +18,6 @@ mod datasets;
 mod demo;
 #[cfg(unix)]
 mod disk_cache;
-mod dispatch;
 #[cfg(unix)]
 mod durable;
 mod errors;
@@ -28,28 +26,20 @@ mod files;
 #[cfg(unix)]
 mod finetunes;
 mod goldens;
-mod gradients;
 #[cfg(unix)]
 mod hangup;
 mod hub;
-mod invariance;
 mod large_answers;
 mod limits;
-mod mamba;
 #[cfg(unix)]
 mod memorization;
 #[cfg(target_os = "linux")]
 mod memory;
 mod meta;
 mod neighbors;
-mod numerics_stamp;
 mod openapi;
-mod outliers;
 mod ownership;
 mod paper;
-mod parity;
-#[cfg(target_os = "linux")]
-mod peak_memory;
 mod pool;
 mod score;
 mod served;

@@ -2,10 +2,10 @@
 
 use crate::common::app::golden;
 use crate::common::goldens::directory;
+use lm::hub::Hub;
 use pdr_audit::app::start_scorer;
 use pdr_audit::config::{DeviceChoice, ModelSettings as Configured, Settings};
 use pdr_audit::engine::{Class, Refusal};
-use pdr_audit::hub::Hub;
 use pdr_audit::pool::{Model, Retry};
 use pdr_audit::scorer::{Generated, Scorer, ScorerError, TextError};
 use serde_json::Value;

@@ -5,11 +5,11 @@ use crate::audits::cluster_ids::dense;
 use crate::audits::results::SampleScores;
 use crate::audits::stored_scores::ScoreHeader;
 use crate::datasets::SampleBlocks;
-use crate::methods::LabelledMethod;
 use crate::pool::ModelInfo;
 use crate::scorer::Overflow;
-use crate::statistics::{CalibrationError, CalibrationScores};
-use crate::texts::TextDigest;
+use mia::methods::LabelledMethod;
+use mia::statistics::{CalibrationError, CalibrationScores};
+use mia::texts::TextDigest;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Why scores cannot be compared with those of a calibration.
 
-use crate::statistics::CalibrationError;
+use mia::statistics::CalibrationError;
 use thiserror::Error;
 
 /// What differs between a calibration and what is to be compared with it.

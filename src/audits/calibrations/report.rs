@@ -1,7 +1,7 @@
 //! What a calibration has.
 
 use crate::audits::results::AuditResults;
-use crate::statistics::CalibrationScores;
+use mia::statistics::CalibrationScores;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

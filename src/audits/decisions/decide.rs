@@ -2,7 +2,7 @@
 
 use super::findings::Decisions;
 use super::request::DecisionRequest;
-use crate::statistics::{CalibrationScores, discover, false_discoveries_upper, fpr_upper, minimum_discoveries};
+use mia::statistics::{CalibrationScores, discover, false_discoveries_upper, fpr_upper, minimum_discoveries};
 use std::sync::Arc;
 
 /// Of the bounds.
@@ -53,7 +53,7 @@ pub fn decide(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::Procedure;
+    use mia::statistics::Procedure;
 
     /// Example 7 of the worked examples: five of ten are listed at 0.1, none at 0.05, with 19 known non-members.
     #[test]

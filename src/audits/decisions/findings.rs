@@ -1,6 +1,6 @@
 //! What a calibration says of an audit's texts.
 
-use crate::statistics::{CalibratedThreshold, MannWhitney, Procedure, Shift};
+use mia::statistics::{CalibratedThreshold, MannWhitney, Procedure, Shift};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;

@@ -4,9 +4,9 @@ use super::request::CalibrationShare;
 use crate::audits::calibrations::{Calibration, CalibrationMismatch, highest};
 use crate::audits::cluster_ids::dense;
 use crate::audits::results::AuditResults;
-use crate::methods::LabelledMethod;
-use crate::random::{shuffle, stream};
-use crate::statistics::{CalibrationError, CalibrationScores};
+use mia::methods::LabelledMethod;
+use mia::random::{shuffle, stream};
+use mia::statistics::{CalibrationError, CalibrationScores};
 use std::collections::{BTreeMap, HashSet};
 
 /// Known non-members with their scores.

@@ -1,6 +1,6 @@
 //! What a client asks of p-values and of the list.
 
-use crate::statistics::Procedure;
+use mia::statistics::Procedure;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_untagged::UntaggedEnumVisitor;
 use std::sync::Arc;

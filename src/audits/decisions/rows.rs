@@ -8,8 +8,8 @@ use crate::audits::calibrations::{Calibration, CalibrationMismatch};
 use crate::audits::cluster_ids::dense;
 use crate::audits::request::AuditRequest;
 use crate::audits::results::AuditResults;
-use crate::statistics::{CalibrationScores, Shift, kolmogorov_smirnov, mann_whitney};
 use indexmap::IndexMap;
+use mia::statistics::{CalibrationScores, Shift, kolmogorov_smirnov, mann_whitney};
 use std::sync::Arc;
 
 /// Adds the p-values of all listed methods and the list of the one that decides; nothing where the request has no calibration.

@@ -7,8 +7,8 @@ use crate::audits::evidence::PERMUTATION_SEED;
 use crate::audits::results::SampleScores;
 use crate::datasets::SampleBlocks;
 use crate::scorer::Workers;
-use crate::statistics::{Shift, WordTable, words_baseline};
 use futures::TryStreamExt;
+use mia::statistics::{Shift, WordTable, words_baseline};
 use std::collections::HashSet;
 use std::pin::pin;
 

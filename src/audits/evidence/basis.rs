@@ -1,7 +1,7 @@
 //! What a verdict is based on, and the reasons that it can have.
 
 use super::control::ControlFindings;
-use crate::statistics::{PairedDeLong, Shift};
+use mia::statistics::{PairedDeLong, Shift};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strum::Display;

@@ -1,7 +1,7 @@
 //! How far the texts alone tell the classes apart, without any model.
 
 use super::PERMUTATION_SEED;
-use crate::statistics::{LabelledScore, WordTable, WordsBaseline, auroc, words_baseline};
+use mia::statistics::{LabelledScore, WordTable, WordsBaseline, auroc, words_baseline};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

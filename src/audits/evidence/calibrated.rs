@@ -2,7 +2,7 @@
 
 use super::basis::{FEWEST_CLUSTERS, VerdictReason};
 use super::verdict::{Verdict, VerdictState};
-use crate::statistics::Shift;
+use mia::statistics::Shift;
 use std::sync::Arc;
 
 /// The p-value of the dataset test below which it counts.

@@ -2,7 +2,7 @@
 
 use super::CONFIDENCE;
 use super::placebo::{Placebo, PlaceboSample, placebos};
-use crate::statistics::{LabelledScore, PairedScore, auroc, delong};
+use mia::statistics::{LabelledScore, PairedScore, auroc, delong};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,6 +1,6 @@
 //! Which methods can be computed by the control model as well.
 
-use crate::methods::{AuxiliaryPass, LabelledMethod, Method, MethodName, Weighting};
+use mia::methods::{AuxiliaryPass, LabelledMethod, Method, MethodName, Weighting};
 
 /// Whether the control model can compute the method as the target does. `ref` cannot, since it compares with a control itself,
 /// nor can what belongs to the target: an adapter, and the entropies of all texts under it. With another tokenization

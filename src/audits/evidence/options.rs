@@ -3,8 +3,8 @@
 use super::primary::primary;
 use super::request::{EvidenceRequest, StratifyBy};
 use crate::audits::decisions::{CalibrationShare, CalibrationSource, DecisionRequest};
-use crate::methods::{Fault, LabelledMethod, Scope};
-use crate::statistics::Procedure;
+use mia::methods::{Fault, LabelledMethod, Scope};
+use mia::statistics::Procedure;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -160,7 +160,7 @@ impl EvidenceOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::methods::{MethodRequest, default_methods, resolve};
+    use mia::methods::{MethodRequest, default_methods, resolve};
     use serde_json::{Value, json};
 
     const LABELLED: SampleFacts = SampleFacts { labelled: true, grouped: false };

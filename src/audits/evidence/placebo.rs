@@ -1,7 +1,7 @@
 //! Comparisons that must come out as nothing: between groups of texts of which none was trained on.
 
 use super::CONFIDENCE;
-use crate::statistics::{PairedScore, delong};
+use mia::statistics::{PairedScore, delong};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

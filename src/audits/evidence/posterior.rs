@@ -1,6 +1,6 @@
 //! Scores as probabilities of membership, which only a stated prior makes of them.
 
-use crate::statistics::{LabelledScore, folds, out_of_fold_posteriors};
+use mia::statistics::{LabelledScore, folds, out_of_fold_posteriors};
 
 /// The probability that each text is a member, by its score and the share `prior` of members among texts like these; none for a
 /// text without a score, and none at all where the other folds lack a class.

@@ -1,6 +1,6 @@
 //! The method that the verdict is about. It is settled before anything is scored, so that it cannot be picked by its result.
 
-use crate::methods::{BaseMethod, LabelledMethod, Method, MethodName, Ref, Tokenization};
+use mia::methods::{BaseMethod, LabelledMethod, Method, MethodName, Ref, Tokenization};
 use std::sync::Arc;
 
 /// The label of the method that the verdict is about: the one that is named, by its label or, where it is listed once without

@@ -3,7 +3,7 @@
 use super::basis::{Estimate, FEWEST_CLUSTERS, VerdictBasis, VerdictReason};
 use super::placebo::Placebo;
 use super::sentence::sentence;
-use crate::statistics::Shift;
+use mia::statistics::Shift;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strum::Display;
@@ -75,7 +75,7 @@ fn judge(basis: &VerdictBasis) -> (VerdictState, VerdictReason) {
 mod tests {
     use super::*;
     use crate::audits::evidence::control::ControlFindings;
-    use crate::statistics::PairedDeLong;
+    use mia::statistics::PairedDeLong;
 
     fn control(difference: f64, half: f64, placebos: &[[f64; 2]]) -> ControlFindings {
         let placebo = |interval: &[f64; 2]| Placebo {

@@ -15,11 +15,11 @@ use crate::datasets::SampleBlocks;
 use crate::jobs::{FailureKind, JobFailure, JobKind, JobSnapshot, Jobs, LocalRun};
 use crate::retry::until_final;
 use crate::scorer::Scorer;
-use crate::statistics::{Warning, WarningCode};
 use crate::store::{ClaimedJob, JobOutput, Store};
 use crate::telemetry::names;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use mia::statistics::{Warning, WarningCode};
 use std::sync::Arc;
 use uuid::Uuid;
 

@@ -1,7 +1,7 @@
 //! The means of a method's numbers over groups.
 
 use super::findings::Separation;
-use crate::statistics::TprAtFpr;
+use mia::statistics::TprAtFpr;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -14,8 +14,8 @@ use crate::audits::exclusions::{self, MAX_NAMED, label_and_code, listed_errors};
 use crate::audits::metric_options::AverageOver;
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
-use crate::methods::LabelledMethod;
-use crate::statistics::holm;
+use mia::methods::LabelledMethod;
+use mia::statistics::holm;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use crate::audits::cluster_ids::dense;
 use crate::audits::evidence::{Verdict, VerdictReason, is_controllable};
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
-use crate::statistics::{AuditSample, Shift, Warning, WarningCode, method_warnings, warnings};
+use mia::statistics::{AuditSample, Shift, Warning, WarningCode, method_warnings, warnings};
 use std::collections::HashMap;
 
 /// The p-value below which lengths count as different.

@@ -5,8 +5,8 @@ use crate::audits::cluster_ids::dense;
 use crate::audits::columns::Column;
 use crate::audits::request::AuditMetrics;
 use crate::audits::results::SampleScores;
-use crate::methods::LabelledMethod;
-use crate::statistics::{
+use mia::methods::LabelledMethod;
+use mia::statistics::{
     BootstrapColumn, ColumnBootstrap, LabelledScore, Roc, auroc, auroc_standard_error_by_cluster, bootstrap,
 };
 

@@ -8,8 +8,8 @@ use crate::audits::evidence::{
 };
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
-use crate::methods::{BaseMethod, LabelledMethod};
-use crate::statistics::{
+use mia::methods::{BaseMethod, LabelledMethod};
+use mia::statistics::{
     LabelledScore, PairedDeLong, PairedScore, PermutationTest, delong, max_t, normal_quantile, stratified_auroc,
 };
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
 //! What the scores of one method say.
 
-use crate::statistics::{BootstrapSummary, RocPoint, TprAtFpr};
+use mia::statistics::{BootstrapSummary, RocPoint, TprAtFpr};
 use serde::Serialize;
 use utoipa::ToSchema;
 

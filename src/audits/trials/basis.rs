@@ -3,7 +3,7 @@
 use super::commitment::Commitment;
 use super::kind::TrialKind;
 use crate::audits::evidence::ControlFindings;
-use crate::statistics::Shift;
+use mia::statistics::Shift;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strum::Display;

@@ -3,7 +3,7 @@
 use super::measure::Measured;
 use crate::audits::calibrations::highest;
 use crate::audits::results::SampleScores;
-use crate::statistics::{HypothesisError, mann_whitney, welch};
+use mia::statistics::{HypothesisError, mann_whitney, welch};
 use std::collections::{HashMap, HashSet};
 
 /// The clusters that have suspects and held-out texts, so that neither is what it is said to be.

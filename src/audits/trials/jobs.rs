@@ -10,9 +10,9 @@ use crate::audits::subject::AuditSubject;
 use crate::datasets::SubmittedSamples;
 use crate::jobs::{JobError, JobFailure, JobKind, JobSnapshot, Jobs, LocalRun, NewSubmission};
 use crate::scorer::Scorer;
-use crate::statistics::{Warning, WarningCode};
 use crate::store::{ClaimedJob, JobOutput, Store};
 use crate::telemetry::names;
+use mia::statistics::{Warning, WarningCode};
 use std::sync::Arc;
 use std::time::Duration;
 

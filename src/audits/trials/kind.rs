@@ -1,6 +1,6 @@
 //! The kinds of tests that need no threshold.
 
-use crate::wire::by_name;
+use mia::json::by_name;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;

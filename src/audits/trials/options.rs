@@ -2,7 +2,7 @@
 
 use super::kind::TrialKind;
 use crate::audits::evidence::{EvidenceOptions, EvidenceRequest, SampleFacts, with_default_primary};
-use crate::methods::{AuxiliaryPass, Fault, LabelledMethod, MethodName, Scope, default_methods};
+use mia::methods::{AuxiliaryPass, Fault, LabelledMethod, MethodName, Scope, default_methods};
 
 /// A test compares texts of two sorts, as an audit of labelled samples does.
 const FACTS: SampleFacts = SampleFacts { labelled: true, grouped: false };
@@ -70,7 +70,7 @@ pub fn trial_method_faults(methods: &[LabelledMethod]) -> Vec<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::methods::{MethodRequest, resolve};
+    use mia::methods::{MethodRequest, resolve};
     use serde_json::json;
 
     fn scope(reference: Option<&'static str>) -> Scope<'static> {

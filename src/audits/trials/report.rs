@@ -17,7 +17,7 @@ use crate::audits::result_evidence::add_blind_findings;
 use crate::audits::results::AuditResults;
 use crate::audits::row_error::RowError;
 use crate::audits::sample_scoring::ScoredSamples;
-use crate::statistics::{AuditSample, HypothesisError, Warning, WarningCode, holm, warnings};
+use mia::statistics::{AuditSample, HypothesisError, Warning, WarningCode, holm, warnings};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use super::kind::TrialKind;
 use super::measure::{LEAST_P_VALUE_DRAWN, Measured};
 use crate::audits::evidence::PERMUTATION_SEED;
 use crate::audits::results::SampleScores;
-use crate::statistics::{CanaryRank, HypothesisError, ShardOrder, canary_rank, order, sign_flip};
+use mia::statistics::{CanaryRank, HypothesisError, ShardOrder, canary_rank, order, sign_flip};
 use std::collections::HashSet;
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 use super::basis::{LEVEL, TextControls, TrialBasis, TrialReason};
 use super::sentence::sentence;
 use crate::audits::evidence::{Placebo, VerdictState};
-use crate::statistics::Shift;
+use mia::statistics::Shift;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;

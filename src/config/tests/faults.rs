@@ -73,8 +73,6 @@ fn wrong_types_and_ranges_are_named() {
         ("[engine]\ndevice = \"cuda:-1\"", "engine.device", "got \"cuda:-1\""),
         ("[engine]\ndevice = \"cuda:\"", "engine.device", "got \"cuda:\""),
         ("[engine]\ndtype = \"f64\"", "engine.dtype", "\"f16\" or \"bf16\", got \"f64\""),
-        ("[engine]\nproducts = \"fast\"", "engine.products", "\"exact\" or \"split\", got \"fast\""),
-        ("[engine]\nsimd = \"sse\"", "engine.simd", "\"avx2\" or \"scalar\", got \"sse\""),
         ("[engine]\nmemory = 0", "engine.memory", "at least 1 B"),
         ("[engine]\nmemory = \"most\"", "engine.memory", "GiB), got \"most\""),
         ("[[models]]\nid = \"a\"\nsource = \"a\"\ndevice = []", "models[0].device", "at least one"),

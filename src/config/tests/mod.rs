@@ -24,7 +24,6 @@ fn nothing_given_means_the_documented_defaults() {
     assert_eq!(settings.server.request_timeout, Duration::from_secs(60));
     assert_eq!(settings.server.drain_delay, Duration::from_secs(5));
     assert_eq!((settings.engine.device, settings.engine.dtype), (DeviceChoice::Auto, Dtype::Auto));
-    assert_eq!((settings.engine.simd, settings.engine.products), (Simd::Auto, F32Products::Exact));
     assert_eq!((settings.engine.threads, settings.engine.cache), (0, ByteSize::b(256 << 20)));
     assert_eq!(settings.engine.disk_cache, None);
     assert_eq!(settings.engine.disk_cache_limit, ByteSize::b(4 << 30));
@@ -62,8 +61,6 @@ fn every_key_can_come_from_the_file() {
         [engine]
         device = "cuda:1"
         dtype = "f32"
-        simd = "avx2"
-        products = "split"
         threads = 4
         max_batch_tokens = 2048
         calibrate = false
@@ -150,8 +147,6 @@ fn every_key_can_come_from_the_file() {
         engine: EngineSettings {
             device: DeviceChoice::Cuda(1),
             dtype: Dtype::F32,
-            simd: Simd::Avx2,
-            products: F32Products::Split,
             threads: 4,
             max_batch_tokens: Some(2_048),
             calibrate: false,
@@ -203,7 +198,6 @@ fn every_key_can_come_from_the_environment() {
             ("PDR_AUDIT__SERVER__DRAIN_DELAY", "2s"),
             ("PDR_AUDIT__ENGINE__DEVICE", "cuda"),
             ("PDR_AUDIT__ENGINE__DTYPE", "f32"),
-            ("PDR_AUDIT__ENGINE__SIMD", "scalar"),
             ("PDR_AUDIT__ENGINE__THREADS", "2"),
             ("PDR_AUDIT__ENGINE__MAX_BATCH_TOKENS", "512"),
             ("PDR_AUDIT__ENGINE__CALIBRATE", "false"),
@@ -227,7 +221,6 @@ fn every_key_can_come_from_the_environment() {
     assert_eq!(settings.server.request_timeout, Duration::from_secs(5));
     assert_eq!(settings.server.drain_delay, Duration::from_secs(2));
     assert_eq!((settings.engine.device, settings.engine.dtype), (DeviceChoice::Cuda(0), Dtype::F32));
-    assert_eq!(settings.engine.simd, Simd::Scalar);
     assert_eq!((settings.engine.threads, settings.engine.max_batch_tokens), (2, Some(512)));
     assert!(!settings.engine.calibrate);
     assert_eq!((settings.engine.max_queue_tokens, settings.engine.cache), (None, ByteSize::b(0)));

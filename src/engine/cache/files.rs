@@ -217,8 +217,8 @@ fn close(file: Option<Database>) {
 
 fn check(found: Option<&str>) -> Result<(), Error> {
     match found {
-        Some(STAMP) => Ok(()),
-        found => Err(Error::Corrupted(format!("it holds {:?}, not {STAMP:?}", found.unwrap_or_default()))),
+        Some(stamp) if stamp == *STAMP => Ok(()),
+        found => Err(Error::Corrupted(format!("it holds {:?}, not {:?}", found.unwrap_or_default(), *STAMP))),
     }
 }
 
@@ -226,7 +226,7 @@ fn check(found: Option<&str>) -> Result<(), Error> {
 fn begin(database: &Database) -> Result<(), Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_quick_repair(true);
-    transaction.open_table(META)?.insert("stamp", STAMP)?;
+    transaction.open_table(META)?.insert("stamp", STAMP.as_str())?;
     transaction.open_table(STATISTICS)?;
     Ok(transaction.commit()?)
 }

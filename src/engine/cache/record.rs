@@ -3,11 +3,12 @@
 use sha2::{Digest, Sha256};
 
 use crate::engine::request::Stats;
-use crate::token_stats::TokenStats;
+use mia::TokenStats;
+use std::sync::LazyLock;
 
 /// What a file must say that it holds. `build.rs` names the sources that numbers come from; others may give other bits, so with
 /// them it begins anew.
-pub(super) const STAMP: &str = concat!("pdr-audit statistics 1 of ", env!("NUMERICS"));
+pub(super) static STAMP: LazyLock<String> = LazyLock::new(|| format!("pdr-audit statistics 1 of {}", lm::NUMERICS));
 
 /// What a sequence is filed under.
 pub(super) type RecordKey = [u8; 32];
@@ -30,7 +31,7 @@ pub(super) enum Damage {
 /// SHA-256 over the stamp, the model's identity and the ids, each with its length before it.
 pub(super) fn key(identity: &str, ids: &[u32]) -> RecordKey {
     let mut hash = Sha256::new();
-    for text in [STAMP, identity] {
+    for text in [&STAMP, identity] {
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
     }

@@ -15,7 +15,7 @@ use super::StatsCache;
 use super::files::{DiskFault, Folder};
 use crate::engine::metrics::DiskMetrics;
 use crate::engine::{Class, DiskCache, EngineOptions, Pass, Request, Stats};
-use crate::token_stats::TokenStats;
+use mia::TokenStats;
 
 const MEBIBYTE: u64 = 1 << 20;
 

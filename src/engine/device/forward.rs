@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::engine::failure::Failure;
 use crate::engine::request::{Answer, PassInput};
-use crate::models::lora::{Adapter, LoadedAdapter};
-use crate::models::masked::MaskedPosition;
-use crate::models::{CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
-use crate::telemetry::panic_message;
+use lm::models::lora::{Adapter, LoadedAdapter};
+use lm::models::masked::MaskedPosition;
+use lm::models::{CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
+use lm::panics::panic_message;
 
 /// Begins to run the model, under an adapter if there is one. There will be one answer per input, of its kind, in order.
 pub(super) fn begin(

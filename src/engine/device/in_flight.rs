@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::engine::queue::QueuedPass;
 use crate::engine::request::Answer;
-use crate::models::Pending;
+use lm::models::Pending;
 
 /// A batch, or a part of one, that the device works on.
 pub(super) struct InFlightBatch {

@@ -9,9 +9,9 @@ use super::memory::{Resident, eviction_order, evictions};
 use super::resident::ResidentModel;
 use super::thread::Device;
 use crate::engine::record::ModelRecord;
-use crate::models::{self, ModelError};
 use crate::pool::{Lifecycle, Model};
-use crate::telemetry::panic_message;
+use lm::models::{self, ModelError};
+use lm::panics::panic_message;
 
 impl Device<'_> {
     /// Loads a model, after others made room for it where that is needed.

@@ -10,9 +10,9 @@ use crate::engine::failure::Failure;
 use crate::engine::queue::QueuedPass;
 use crate::engine::record::ModelRecord;
 use crate::engine::request::{Answer, PassInput};
-use crate::models::lora::{Adapter, LoadedAdapter};
-use crate::models::{self, Pending};
 use crate::pool::{Adapted, Model};
+use lm::models::lora::{Adapter, LoadedAdapter};
+use lm::models::{self, Pending};
 
 /// After out-of-memory lowered a model's budget, each full batch that fits raises it by one part in this many: what
 /// was scarce for a moment must not cost throughput for ever, and trying must be rare.

@@ -18,7 +18,7 @@ use crate::engine::scheduler::{Holdings, Seat, Step};
 use crate::engine::settings::{DeviceSlot, SpeedCalibration};
 use crate::engine::shared::Shared;
 use crate::pool::{Model, base_id};
-use crate::telemetry::panic_message;
+use lm::panics::panic_message;
 
 /// Starts the thread of the device at `index`.
 pub(in crate::engine) fn spawn(

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::rig::{Latch, Rig, Script, Settings, audit, client, eventually, ids, latched, memory, settings, work};
 use crate::engine::{Class, EngineError, Refusal};
-use crate::models::ModelError;
 use crate::pool::{Ended, LoadError, ModelState, Retry, UnloadError};
+use lm::models::ModelError;
 
 const LONG: Duration = Duration::from_secs(60);
 

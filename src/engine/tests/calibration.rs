@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::rig::{Calibrated, Known, Rig, Script, Settings, client, ids, settings, two_devices};
 use crate::engine::device::{BudgetChoice, TimedPass, Trial};
 use crate::engine::{EngineError, KnownBudgets};
-use crate::models::ModelError;
+use lm::models::ModelError;
 
 const LADDER: &[usize] = &[512, 1_024, 2_048, 4_096, 8_192];
 const TRIAL: Trial<'static> = Trial { ladder: LADDER, reach: usize::MAX, default: 2_048, time: Duration::from_secs(1) };

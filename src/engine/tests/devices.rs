@@ -8,8 +8,8 @@ use super::rig::{
     Latch, Rig, Script, Settings, client, eventually, fake_stats, ids, latched, settings, stats, two_devices, work,
 };
 use crate::engine::{Class, EngineError, Refusal};
-use crate::models::ModelError;
 use crate::pool::{Ended, LoadError, ModelState};
+use lm::models::ModelError;
 
 const LONG: Duration = Duration::from_secs(60);
 

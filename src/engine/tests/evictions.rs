@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::rig::{Rig, Script, client, eventually, ids, latched, memory, work};
 use crate::engine::{Class, EngineError};
-use crate::models::ModelError;
 use crate::pool::{LoadError, ModelState};
+use lm::models::ModelError;
 
 /// Four models of 40 bytes.
 fn four() -> [Script; 4] {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::rig::{Rig, Script, audit, client, eventually, fake_stats, ids, latched, settings, stats, work};
 use crate::engine::{Class, EngineError, Refusal};
-use crate::models::lora::LoadedAdapter;
-use crate::models::{BatchStats, CausalLm, LoadedModel, ModelError, Pending};
 use crate::pool::ModelState;
+use lm::models::lora::LoadedAdapter;
+use lm::models::{BatchStats, CausalLm, LoadedModel, ModelError, Pending};
 
 /// A model without memory for more than so many tokens.
 fn tight(limit: usize) -> Script {

@@ -8,8 +8,8 @@ use super::rig::{
     work,
 };
 use crate::engine::{Class, EngineError, Refusal, Request};
-use crate::models::masked::{Filled, MaskedPosition};
-use crate::models::{LoadedModel, MaskedLm, ModelError};
+use lm::models::masked::{Filled, MaskedPosition};
+use lm::models::{LoadedModel, MaskedLm, ModelError};
 
 /// Interactive work for the masked model `f`.
 fn fills(blanks: Vec<MaskedPosition>) -> Request {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::rig::{Latch, Rig, Script, audit, client, fake_stats, ids, lock, memory, stats, work};
 use crate::engine::{Class, EngineError};
-use crate::models::ModelError;
+use lm::models::ModelError;
 
 /// What happens to batches, by the first ids of their sequences.
 #[derive(Clone, Default)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::rig::{Latch, Rig, Script, Settings, audit, client, eventually, ids, latched, settings};
 use crate::engine::{EngineError, Refusal};
-use crate::models::ModelError;
 use crate::pool::ModelState;
+use lm::models::ModelError;
 
 const LONG: Duration = Duration::from_secs(60);
 

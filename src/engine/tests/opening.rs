@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::rig::{Rig, Script, audit, client, eventually, ids, latched, settings, work};
 use crate::engine::{Class, EngineError, Refusal};
-use crate::models::ModelError;
 use crate::pool::{AddError, LoadError, ModelState, OpenError, Retry, UnknownModel, UnloadError};
+use lm::models::ModelError;
 
 fn unknown() -> UnknownModel {
     UnknownModel("x".to_owned())

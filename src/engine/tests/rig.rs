@@ -12,8 +12,8 @@ use crate::engine::{
     Answered, Circuit, Class, DeviceSlot, DiskCache, Engine, EngineOptions, KnownBudgets, ModelActivity, Request,
     SpeedCalibration, Stats,
 };
-use crate::models::masked::{Candidates, Filled, MaskedPosition};
 use crate::pool::{ModelState, Pool};
+use lm::models::masked::{Candidates, Filled, MaskedPosition};
 
 pub struct Rig {
     pub engine: Engine,

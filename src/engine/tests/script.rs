@@ -6,14 +6,14 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use super::wait::{eventually, lock};
 use crate::config::Dtype;
 use crate::engine::Stats;
-use crate::models::demo::DEMO;
-use crate::models::device::ComputeDevice;
-use crate::models::lora::LoadedAdapter;
-use crate::models::masked::{Filled, MaskedPosition};
-use crate::models::{BatchStats, CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
 use crate::pool::{Declaration, Loader, LocalModel, Model, ModelInfo, Opener, Origin};
-use crate::token_stats::TokenStats;
-use crate::tokenizer::Tokenizer;
+use lm::models::demo::DEMO;
+use lm::models::device::ComputeDevice;
+use lm::models::lora::LoadedAdapter;
+use lm::models::masked::{Filled, MaskedPosition};
+use lm::models::{BatchStats, CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
+use lm::tokenizer::Tokenizer;
+use mia::TokenStats;
 
 /// What happens before a forward pass on a device: it may wait, fail or panic.
 type Hook = Arc<dyn Fn(usize, &[&[u32]]) -> Result<(), ModelError> + Send + Sync>;
@@ -250,7 +250,7 @@ fn demo_tokenizer() -> Tokenizer {
     static TOKENIZER: OnceLock<Tokenizer> = OnceLock::new();
     let open = || {
         Origin::Files(DEMO)
-            .tokenizer(Err(&crate::hub::HubError::Cancelled), &crate::hub::DownloadProgress::default())
+            .tokenizer(Err(&lm::hub::HubError::Cancelled), &lm::hub::DownloadProgress::default())
             .unwrap()
     };
     TOKENIZER.get_or_init(open).clone()

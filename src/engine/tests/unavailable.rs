@@ -8,7 +8,7 @@ use super::rig::{
     Latch, Rig, Script, Settings, audit, client, eventually, fake_stats, ids, settings, stats, two_devices,
 };
 use crate::engine::{EngineError, Refusal};
-use crate::models::ModelError;
+use lm::models::ModelError;
 
 fn silent() -> ModelError {
     ModelError::Unavailable { reason: "nobody there".to_owned(), had_batch: true, retry_after: None }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot::{self, Receiver};
 
 use crate::config::Dtype;
-use crate::models::demo::DEMO;
-use crate::models::device::ComputeDevice;
 use crate::pool::lifecycle::Lifecycle;
 use crate::pool::model::{Model, ModelInfo};
 use crate::pool::signal::Signal;
 use crate::pool::state::{Fetch, ModelState, Retry};
 use crate::pool::{Declaration, LoadError, LocalModel, OpenError, Origin, UnknownModel};
+use lm::models::demo::DEMO;
+use lm::models::device::ComputeDevice;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -31,7 +31,7 @@ fn declared(eager: bool) -> Lifecycle {
 
 fn model(digest: &str) -> Arc<Model> {
     let tokenizer = Origin::Files(DEMO)
-        .tokenizer(Err(&crate::hub::HubError::Cancelled), &crate::hub::DownloadProgress::default())
+        .tokenizer(Err(&lm::hub::HubError::Cancelled), &lm::hub::DownloadProgress::default())
         .unwrap();
     Arc::new(Model {
         info: ModelInfo {
@@ -56,7 +56,7 @@ fn model(digest: &str) -> Arc<Model> {
         architecture: Some("test"),
         weight_bytes: 0,
         activation_bytes: Arc::new(|_| 0),
-        load: Arc::new(|_| Err(crate::models::ModelError::Device("there is none".to_owned()))),
+        load: Arc::new(|_| Err(lm::models::ModelError::Device("there is none".to_owned()))),
         devices: vec![0, 1],
         served: None,
         local: Some(LocalModel { place: ComputeDevice::cpu(), files: DEMO, stamp: DEMO.stamp().unwrap() }),

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::{DeviceChoice, Dtype};
-use crate::models::demo::DEMO;
-use crate::models::device::ComputeDevice;
-use crate::models::files::ModelFiles;
 use crate::pool::model::Model;
 use crate::pool::{Declaration, LocatedFiles, Origin};
+use lm::models::demo::DEMO;
+use lm::models::device::ComputeDevice;
+use lm::models::files::ModelFiles;
 
 /// The demo in a directory of its own.
 fn demo() -> tempfile::TempDir {

@@ -1,8 +1,8 @@
 //! Substitutions of a single word: where they can be made, which are the best, and the text with one of them made.
 
 use super::CANDIDATES;
-use crate::models::masked::Filled;
-use crate::tokenizer::{Encoded, Words};
+use lm::models::masked::Filled;
+use lm::tokenizer::{Encoded, Words};
 use std::ops::Range;
 
 /// A word of a text that may be replaced.

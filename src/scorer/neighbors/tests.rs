@@ -2,8 +2,8 @@
 //! `tests/it/neighbors.rs`.
 
 use super::substitution::{Site, Substitution, rank, replaced, sites};
-use crate::models::masked::Filled;
-use crate::tokenizer::{Tokenizer, Words};
+use lm::models::masked::Filled;
+use lm::tokenizer::{Tokenizer, Words};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use super::client::Client;
 use super::goldens::directory;
+use lm::hub::{Hub, HubError};
 use pdr_audit::api::{self, ApiState};
 use pdr_audit::app::{EntryControl, ServiceJobs, start_scorer};
 use pdr_audit::config::{self, DeviceChoice, ModelSettings, ModelSource, Settings};
 use pdr_audit::engine::Engine;
-use pdr_audit::hub::{Hub, HubError};
 use pdr_audit::scorer::Scorer;
 use pdr_audit::server::{ConnectionLimits, Listener};
 use pdr_audit::store::Store;

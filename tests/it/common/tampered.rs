@@ -1,12 +1,12 @@
 //! The service over golden models that a test tampers with: a forward pass may wait, fail, panic or give other numbers.
 
 use super::app::{App, GOLDEN, golden};
+use lm::hub::HubError;
+use lm::models::device::ComputeDevice;
+use lm::models::lora::LoadedAdapter;
+use lm::models::{BatchStats, CausalLm, LoadedModel, ModelError, Pending};
 use pdr_audit::config::{Dtype, Settings};
 use pdr_audit::engine::{DeviceSlot, Engine, EngineOptions};
-use pdr_audit::hub::HubError;
-use pdr_audit::models::device::ComputeDevice;
-use pdr_audit::models::lora::LoadedAdapter;
-use pdr_audit::models::{BatchStats, CausalLm, LoadedModel, ModelError, Pending};
 use pdr_audit::pool::{Declaration, Loader, Model, Opener, Origin, Pool};
 use pdr_audit::scorer::{Scorer, Workers};
 use pdr_audit::telemetry::MetricsExporter;

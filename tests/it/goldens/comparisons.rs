@@ -2,7 +2,7 @@
 
 use super::audits::{MODELS, audit, label, labelled};
 use super::rig::{ROUNDING, results, serve};
-use pdr_audit::statistics::{Bootstrap, BootstrapColumn, LabelledScore, auroc, bootstrap};
+use mia::statistics::{Bootstrap, BootstrapColumn, LabelledScore, auroc, bootstrap};
 use serde_json::{Value, json};
 
 /// The number of a report, or what it is a part of.

@@ -61,7 +61,7 @@ impl Golden {
         });
         // The reference may have run out of context.
         let reference = reference.filter(|reference| reference.len() == lp.len());
-        let zlib_bytes = pdr_audit::methods::zlib_bytes(entry["text"].as_str().unwrap());
+        let zlib_bytes = mia::methods::zlib_bytes(entry["text"].as_str().unwrap());
         assert!(entry["zlib_len"].is_null() || entry["zlib_len"] == zlib_bytes);
         let (mu, sigma) = (of(part, "mu"), of(part, "sigma"));
         Tokens { lp, mu, sigma, reference, zlib_bytes: zlib_bytes as f64 }
@@ -259,5 +259,5 @@ fn zlib_is_that_of_level_six() {
     let words = ["the", "river", "town", "grew", "quickly", "and"];
     let next = |x: &usize| Some((x * 21 + 17) % 10_007);
     let text: Vec<&str> = std::iter::successors(next(&1), next).take(2000).map(|x| words[x % 6]).collect();
-    assert_eq!(pdr_audit::methods::zlib_bytes(&text.join(" ")), 1327);
+    assert_eq!(mia::methods::zlib_bytes(&text.join(" ")), 1327);
 }

@@ -3,12 +3,12 @@
 use crate::common::app::{App, golden};
 use crate::common::goldens::{directory, expected};
 use candle_core::{DType, Device as CandleDevice};
+use lm::models::CausalLm;
+use lm::models::checkpoint::Checkpoint;
+use lm::models::files::ModelFiles;
+use lm::tokenizer::Tokenizer;
+use mia::TokenStats;
 use pdr_audit::config::{DeviceChoice, LoadPolicy, ModelSettings, Settings};
-use pdr_audit::models::CausalLm;
-use pdr_audit::models::checkpoint::Checkpoint;
-use pdr_audit::models::files::ModelFiles;
-use pdr_audit::token_stats::TokenStats;
-use pdr_audit::tokenizer::Tokenizer;
 use serde_json::Value;
 
 /// Two ways to add up the same terms in f64: they differ by rounding alone, far below this for a few hundred terms of

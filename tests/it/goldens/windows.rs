@@ -2,7 +2,7 @@
 
 use super::rig::{Local, assert_same, code, column, linear_mean, mean, results, score, serve, text, texts};
 use crate::common::app::App;
-use pdr_audit::token_stats::TokenStats;
+use mia::TokenStats;
 use serde_json::{Value, json};
 
 /// Learned positions; rotary ones, without BOS and with.
@@ -71,7 +71,7 @@ async fn every_token_of_a_long_text_has_the_most_context_that_a_window_gives_it(
             }
             let own = lps(&own);
             let ratio: Vec<f64> = own.iter().zip(&reference).map(|(own, reference)| own - reference).collect();
-            let zlib = pdr_audit::methods::zlib_bytes(input) as f64;
+            let zlib = mia::methods::zlib_bytes(input) as f64;
             let mut sorted = own.clone();
             sorted.sort_by(f64::total_cmp);
             let fifth = (own.len() as f64 * 0.2) as usize;

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::common::hub_server::CONVERTED;
+use lm::hub::DatasetSplit;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use pdr_audit::hub::DatasetSplit;
 use serde_json::Value;
 use std::process::Output;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ mod hostile;
 mod interrupted;
 
 use crate::common::hub_server::{COMMIT, HubServer, REPO};
-use pdr_audit::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoId, RepoKind, RetryPolicy};
+use lm::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoId, RepoKind, RetryPolicy};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};

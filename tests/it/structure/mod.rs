@@ -15,6 +15,8 @@
 mod imports;
 mod names;
 mod planted;
+#[path = "../../../crates/lm/build/rust_code.rs"]
+mod rust_code;
 mod sources;
 
 use imports::{circles, imports};

@@ -1,7 +1,7 @@
 //! Names of types, functions and bindings, and lengths of files.
 
+use super::rust_code::code;
 use super::sources::{Sources, attributes, condition, is_test};
-use crate::numerics_stamp::rust_code::code;
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::Item;

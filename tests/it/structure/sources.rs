@@ -1,6 +1,6 @@
 //! The modules of a crate and what they define, read from its sources.
 
-use crate::numerics_stamp::rust_code::code;
+use super::rust_code::code;
 use quote::ToTokens;
 use std::collections::BTreeMap;
 use syn::{Attribute, Item, ItemMod, UseTree};

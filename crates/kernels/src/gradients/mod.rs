@@ -1,0 +1,5 @@
+//! The gradients of the kernels with respect to their inputs, for tuning: weights have none.
+
+pub mod activation;
+pub mod attention;
+pub mod norm;

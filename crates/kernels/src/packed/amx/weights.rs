@@ -1,0 +1,40 @@
+//! The layout of weights: panels of tiles.
+
+use super::terms::{Terms, split, widened};
+use super::{STEP, TILE_ROWS};
+use crate::packed::matrix::{Matrix, PackedLine};
+use std::ops::Range;
+
+/// Lines of a panel for one step of k.
+pub fn lines_of_step(terms: Terms) -> usize {
+    terms.weight() * 2 * TILE_ROWS
+}
+
+/// Fills a panel with the terms of some columns of weights `[n, k]`.
+pub fn pack(lines: &mut [PackedLine], weights: Matrix, columns: Range<usize>, k: usize, terms: Terms) {
+    for (place, column) in columns.enumerate() {
+        for q in 0..k {
+            let all = split::<3>(weights.value(column * k + q));
+            for (term, bits) in all.into_iter().enumerate().take(terms.weight()) {
+                let (line, lane) = position(terms, term, place, q);
+                lines[line].0[lane] |= u32::from(bits) << (16 * (q % 2));
+            }
+        }
+    }
+}
+
+/// The weight of a column of a panel at q of k: the sum of its terms.
+pub fn value(panel: &[PackedLine], terms: Terms, column: usize, q: usize) -> f32 {
+    let term = |term| {
+        let (line, lane) = position(terms, term, column, q);
+        widened((panel[line].0[lane] >> (16 * (q % 2))) as u16)
+    };
+    // From the smallest on, so that no bit is lost.
+    (0..terms.weight()).rev().map(term).sum()
+}
+
+/// The line of a panel and the word in it that hold a term of a column at q of k.
+fn position(terms: Terms, term: usize, column: usize, q: usize) -> (usize, usize) {
+    let tile = (q / STEP * terms.weight() + term) * 2 + column / TILE_ROWS;
+    (tile * TILE_ROWS + q % STEP / 2, column % TILE_ROWS)
+}

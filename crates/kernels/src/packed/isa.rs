@@ -1,0 +1,71 @@
+//! The kinds of products, and the instructions that they run on.
+
+use crate::simd::Level;
+#[cfg(target_arch = "x86_64")]
+use crate::tile_registers;
+use strum::VariantArray;
+
+/// How products are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
+pub enum Products {
+    /// As exact as sums in f32, with the weights unchanged.
+    F32,
+    /// Of activations and weights rounded to bf16, summed in f32.
+    Bf16,
+}
+
+/// The instruction set that a product runs on, slowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
+pub enum Isa {
+    /// No special instructions: the reference definition of AVX-512, too slow for anything but tests.
+    Scalar,
+    /// No special instructions: the reference definition of AMX, too slow for anything but tests, and compiled for them only.
+    AmxEmulated,
+    /// AVX-512, and AVX512-BF16 for [`Products::Bf16`].
+    Avx512,
+    /// Tile registers.
+    Amx,
+}
+
+impl Isa {
+    /// The fastest one that this machine has within a level; `None` if packing does not pay off.
+    pub fn best(products: Products, level: Level) -> Option<Self> {
+        let candidates = [(Self::Amx, Level::Amx), (Self::Avx512, Level::Avx512)];
+        candidates.into_iter().find(|(isa, least)| level >= *least && isa.runs(products)).map(|(isa, _)| isa)
+    }
+
+    /// Those that this machine has, slowest first.
+    pub fn available(products: Products) -> Vec<Self> {
+        Self::VARIANTS.iter().copied().filter(|isa| isa.runs(products)).collect()
+    }
+
+    /// Those that this machine has and that give the same bits, each group beginning with the definition.
+    pub fn groups(products: Products) -> Vec<Vec<Self>> {
+        let available = Self::available(products);
+        let group = |tiled| available.iter().copied().filter(|isa| isa.is_tiled() == tiled).collect();
+        [false, true].map(group).into_iter().filter(|isas: &Vec<Self>| !isas.is_empty()).collect()
+    }
+
+    /// Whether products are taken of tiles of bf16 terms.
+    pub fn is_tiled(self) -> bool {
+        matches!(self, Self::Amx | Self::AmxEmulated)
+    }
+
+    /// Whether this machine has the instructions.
+    pub fn runs(self, products: Products) -> bool {
+        match (self, products) {
+            (Self::AmxEmulated, _) => cfg!(any(test, feature = "emulated-tiles")),
+            (Self::Scalar, _) => true,
+            #[cfg(target_arch = "x86_64")]
+            (Self::Amx, _) => tile_registers::are_available(),
+            #[cfg(target_arch = "x86_64")]
+            (Self::Avx512, Products::F32) => is_x86_feature_detected!("avx512f"),
+            #[cfg(target_arch = "x86_64")]
+            (Self::Avx512, Products::Bf16) => {
+                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16")
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            (Self::Avx512 | Self::Amx, _) => false,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Divides products into tiles and distributes them over threads.
+
+use super::amx::{self, by_machine};
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
+use super::blocking::{ROWS, blocks};
+use super::isa::Isa;
+use super::pack::{Packed, PackedLayout};
+use super::rows::{Rows, Values};
+use super::scalar;
+use super::target::Target;
+use super::tile::Tile;
+use crate::activation;
+use crate::activation::Activation;
+use crate::shared_mut::SharedMut;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Bytes of activations that stay in the L2 cache while panels are multiplied.
+const ACTIVATIONS: usize = 512 << 10;
+/// Parts per thread, so that no thread waits long for the last one.
+const PARTS: usize = 16;
+
+/// Rows of activations and panels of weights to be multiplied.
+struct ProductPart {
+    rows: Range<usize>,
+    panels: Range<usize>,
+}
+
+impl Packed {
+    /// `x w^T`, or `bias + x w^T`, for x `[m, k]` and bias `[n]`, with an activation applied to it: `[m, n]`, on the threads
+    /// of the pool.
+    ///
+    /// # Panics
+    /// If x or the bias does not have that shape: an error of the caller, never of a request.
+    pub fn multiply(&self, x: &[f32], bias: Option<&[f32]>, activation: Option<Activation>) -> Vec<f32> {
+        let length = x.len() / self.k.max(1) * self.n;
+        let mut out = Vec::with_capacity(length);
+        // SAFETY: the products write each of the results, for which there is room.
+        unsafe {
+            self.fill_all(out.as_mut_ptr(), length, x, false, bias, activation);
+            out.set_len(length);
+        }
+        out
+    }
+
+    /// `out + x w^T`, or `out + bias + x w^T`, in place of out `[m, n]`, on the threads of the pool.
+    ///
+    /// # Panics
+    /// As for [`Packed::multiply`].
+    pub fn multiply_onto(&self, out: &mut [f32], x: &[f32], bias: Option<&[f32]>) {
+        // SAFETY: `out` is borrowed mutably.
+        unsafe { self.fill_all(out.as_mut_ptr(), out.len(), x, true, bias, None) };
+    }
+
+    /// Like [`Packed::multiply`] for some of the rows, at most as many as [`Packed::rows_in_cache`] says and a multiple of it
+    /// after the first, and some of the panels, on this thread: out becomes `[rows, columns of the panels]`.
+    ///
+    /// # Panics
+    /// If the rows or panels are not there or not such rows, or the rows were made for other weights: errors of the caller,
+    /// never of a request.
+    pub fn multiply_panels(
+        &self,
+        out: &mut Vec<f32>,
+        x: &Rows,
+        rows: Range<usize>,
+        panels: Range<usize>,
+        bias: Option<&[f32]>,
+    ) {
+        let columns = self.columns(panels.clone());
+        let block = self.rows_in_cache();
+        let whole = rows.len() == block || rows.end == x.count();
+        assert!(x.fits(self), "packed: rows for other weights");
+        assert!(!rows.is_empty() && rows.end <= x.count() && panels.end <= self.panels(), "packed: beyond its data");
+        assert!(rows.start.is_multiple_of(block) && rows.len() <= block && whole, "packed: {rows:?} are no block");
+        assert!(bias.is_none_or(|bias| bias.len() == self.n), "packed: {} outputs have another bias", self.n);
+        let length = rows.len() * columns.len();
+        out.clear();
+        out.reserve(length);
+        // The rows and columns of a target are those of all; `out` begins at the first of these.
+        let first = rows.start * columns.len() + columns.start;
+        let out_of_all = SharedMut(out.as_mut_ptr().wrapping_sub(first));
+        let target = Target { out: out_of_all, stride: columns.len(), accumulate: false, bias };
+        // SAFETY: `out` has room for every row and column, and is borrowed mutably; packing refuses instructions that are not
+        // available. All results are written.
+        unsafe {
+            match &x.values {
+                Values::Strips(strips) => {
+                    by_machine!(self.isa, M => amx::multiply_panels::<M>(self, target, strips, rows, panels));
+                }
+                Values::F32(_) | Values::Pairs(_) => self.fill(target, x, &ProductPart { rows, panels }, None),
+            }
+            out.set_len(length);
+        }
+    }
+
+    /// # Safety
+    /// `out` has room for `length` results, is accessed by no other thread and, to accumulate, initialised.
+    unsafe fn fill_all(
+        &self,
+        out: *mut f32,
+        length: usize,
+        x: &[f32],
+        accumulate: bool,
+        bias: Option<&[f32]>,
+        activation: Option<Activation>,
+    ) {
+        let k = self.k.max(1);
+        assert!(x.len().is_multiple_of(k) && length == x.len() / k * self.n, "packed: shape beyond its data");
+        assert!(bias.is_none_or(|bias| bias.len() == self.n), "packed: {} outputs have another bias", self.n);
+        let target = Target { out: SharedMut(out), stride: self.n, accumulate, bias };
+        if let PackedLayout::Tiles(_) = self.layout {
+            // SAFETY: the assertions keep all rows and columns inside `out`; packing refuses instructions that are not
+            // available.
+            return by_machine!(self.isa, M => unsafe { amx::multiply::<M>(self, target, x, activation) });
+        }
+        let x = &self.rows(x);
+        let parts = self.parts(x.count()).into_par_iter().with_max_len(1);
+        // SAFETY: the parts are disjoint, and the assertions keep all of their rows and columns inside `out`.
+        parts.for_each(|part| unsafe { self.fill(target, x, &part, activation) });
+    }
+
+    /// Disjoint parts that make up a product of `rows` rows, enough of them to keep every thread busy.
+    fn parts(&self, rows: usize) -> Vec<ProductPart> {
+        let row_blocks: Vec<_> = blocks(rows, self.rows_in_cache()).collect();
+        let cuts = (PARTS * rayon::current_num_threads()).div_ceil(row_blocks.len().max(1));
+        let width = self.panels().div_ceil(cuts).max(1);
+        let with_panels = |rows: Range<usize>| {
+            blocks(self.panels(), width).map(move |panels| ProductPart { rows: rows.clone(), panels })
+        };
+        row_blocks.into_iter().flat_map(with_panels).collect()
+    }
+
+    /// Rows of activations that fit in the L2 cache, in whole tiles.
+    pub fn rows_in_cache(&self) -> usize {
+        match self.layout {
+            PackedLayout::Vectors => (ACTIVATIONS / (4 * ROWS * self.k.max(1))).clamp(1, 16) * ROWS,
+            PackedLayout::Tiles(_) => amx::ROWS,
+        }
+    }
+
+    /// # Safety
+    /// The results of the part are inside the allocation of `target`, and no other thread accesses them.
+    unsafe fn fill(&self, target: Target, x: &Rows, part: &ProductPart, activation: Option<Activation>) {
+        for panel in part.panels.clone() {
+            let columns = self.columns(panel..panel + 1);
+            for row in part.rows.clone().step_by(ROWS) {
+                let rows = row..(row + ROWS).min(part.rows.end);
+                let tile = Tile { weights: self, x, rows, panel, columns: columns.len() };
+                // SAFETY: the caller guarantees the rows and columns of the tile.
+                unsafe { self.fill_tile(target.from(row, columns.start), &tile) };
+            }
+            if let Some(activation) = activation {
+                let Target { out, stride, .. } = target.from(part.rows.start, columns.start);
+                // SAFETY: these results were written by this thread, and are accessed by no other.
+                unsafe { activation::apply_to_block(activation, out.0, stride, [part.rows.len(), columns.len()]) };
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Packed::fill`], where the target begins at the first result of the tile.
+    unsafe fn fill_tile(&self, target: Target, tile: &Tile) {
+        match self.isa {
+            // SAFETY: guaranteed by the caller; packing refuses instructions that are not available.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { avx512::fill(target, tile) },
+            // SAFETY: guaranteed by the caller.
+            _ => unsafe { scalar::fill(target, tile) },
+        }
+    }
+}

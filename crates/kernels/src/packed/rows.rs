@@ -1,0 +1,85 @@
+//! Activations in the form that the kernels read.
+
+use super::amx::{Strips, by_machine};
+use super::blocking::ROWS;
+use super::isa::Products;
+use super::pack::{Packed, PackedLayout};
+use crate::simd::vectorised;
+use rayon::prelude::*;
+
+/// Rows of activations, prepared for multiplication with the weights they were created for.
+pub struct Rows<'a> {
+    pub(super) values: Values<'a>,
+    k: usize,
+    count: usize,
+}
+
+pub(super) enum Values<'a> {
+    /// `[rows, k]`
+    F32(&'a [f32]),
+    /// `[rows, ceil(k / 2)]`: two bf16 in a word, the first in the lower half.
+    Pairs(Vec<u32>),
+    /// Tiles of bf16 terms.
+    Strips(Strips),
+}
+
+impl Packed {
+    /// The rows of x `[m, k]`.
+    ///
+    /// # Panics
+    /// If x is not a whole number of rows: an error of the caller, never of a request.
+    pub fn rows<'a>(&self, x: &'a [f32]) -> Rows<'a> {
+        let k = self.k.max(1);
+        assert!(x.len().is_multiple_of(k), "packed: {} values are not whole rows of {k}", x.len());
+        let values = match (self.layout, self.products) {
+            (PackedLayout::Tiles(terms), _) => {
+                // SAFETY: packing refuses instructions that are not available.
+                Values::Strips(by_machine!(self.isa, M => unsafe { Strips::new::<M>(x, self.k, terms) }))
+            }
+            (PackedLayout::Vectors, Products::Bf16) => {
+                let mut pairs = vec![0; x.len() / k * k.div_ceil(2)];
+                let rows = pairs.par_chunks_mut(k.div_ceil(2)).zip(x.par_chunks(k));
+                rows.with_min_len(ROWS).for_each(|(pairs, row)| vectorised!(round_pairs(pairs, row)));
+                Values::Pairs(pairs)
+            }
+            (PackedLayout::Vectors, _) => Values::F32(x),
+        };
+        Rows { values, k: self.k, count: x.len() / k }
+    }
+}
+
+impl Rows<'_> {
+    /// The number of rows.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether these rows were created for such weights.
+    pub(super) fn fits(&self, weights: &Packed) -> bool {
+        let fits = match self.values {
+            Values::F32(_) => weights.layout == PackedLayout::Vectors && weights.products == Products::F32,
+            Values::Pairs(_) => weights.layout == PackedLayout::Vectors && weights.products == Products::Bf16,
+            Values::Strips(ref strips) => weights.layout == PackedLayout::Tiles(strips.terms),
+        };
+        self.k == weights.k && fits
+    }
+}
+
+/// The values of a row, rounded to bf16, two in a word; the last one of an odd number is paired with zero.
+#[inline(always)]
+fn round_pairs(pairs: &mut [u32], row: &[f32]) {
+    let (whole, rest) = row.as_chunks::<2>();
+    for (pair, &[a, b]) in pairs.iter_mut().zip(whole) {
+        *pair = rounded(a) | rounded(b) << 16;
+    }
+    if let (Some(last), Some(&a)) = (pairs.last_mut(), rest.first()) {
+        *last = rounded(a);
+    }
+}
+
+/// The bits of the nearest bf16, ties to even, like `half` but in a form that the compiler vectorises.
+#[inline(always)]
+pub(super) fn rounded(x: f32) -> u32 {
+    let bits = x.to_bits();
+    if x.is_nan() { bits >> 16 | 0x40 } else { bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16 }
+}

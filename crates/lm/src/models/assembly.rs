@@ -1,0 +1,218 @@
+//! Builds canonical tensors from those on disk.
+
+use super::arch::Arch;
+use super::error::ModelError;
+use super::families::Storage;
+use super::weights::{Stored, Weights};
+use candle_core::{DType, Device, Tensor};
+use rayon::prelude::*;
+use safetensors::Dtype;
+use std::collections::BTreeSet;
+
+/// Reads tensors by their canonical names, and records which tensors on disk were used.
+pub struct Assembly<'a> {
+    weights: &'a Weights,
+    storage: &'a Storage,
+    /// The architecture of a decoder; the tensors of other architectures are stored in canonical order.
+    arch: Option<&'a Arch>,
+    used: BTreeSet<String>,
+    /// Holds tensors before they are reordered: one buffer for all of them, so that loading does not fragment the heap.
+    scratch: Vec<f32>,
+}
+
+impl<'a> Assembly<'a> {
+    pub fn new(weights: &'a Weights, storage: &'a Storage, arch: Option<&'a Arch>) -> Self {
+        Self { weights, storage, arch, used: BTreeSet::new(), scratch: Vec::new() }
+    }
+
+    /// The tensors on disk that have been read so far.
+    pub fn used(&self) -> &BTreeSet<String> {
+        &self.used
+    }
+
+    /// The elements of a canonical tensor as f32, in row-major order.
+    ///
+    /// # Errors
+    /// [`ModelError::Tensor`] naming the tensor that is missing, has another shape, or has an unsupported type.
+    pub fn values(&mut self, canonical: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
+        let (names, parts) = self.parts(canonical, shape)?;
+        let transposed = self.storage.is_transposed(canonical);
+        let order = self.arch.and_then(|arch| self.storage.row_order(arch, canonical));
+        let reorders = transposed || order.is_some();
+        let count = shape.iter().product();
+        let mut values = if reorders { std::mem::take(&mut self.scratch) } else { Vec::with_capacity(count) };
+        values.clear();
+        for (name, part) in names.iter().zip(&parts) {
+            if !part.widen_into(&mut values) {
+                let reason = format!("type {:?} is not supported; supported types are F32, F16 and BF16", part.dtype);
+                return Err(ModelError::Tensor { name: name.clone(), reason });
+            }
+            self.weights.release(name);
+        }
+        self.used.extend(names);
+        let columns = count / shape[0].max(1);
+        if reorders {
+            let ordered = if transposed {
+                transpose(&values, columns)
+            } else {
+                pick_rows(&values, columns, &order.unwrap_or_default())
+            };
+            self.scratch = values;
+            return Ok(ordered);
+        }
+        match self.storage.offset(canonical) {
+            0.0 => {}
+            offset => values.iter_mut().for_each(|value| *value += offset),
+        }
+        Ok(values)
+    }
+
+    /// A canonical tensor that is stored on disk in one piece, in canonical order and in this half type: used directly,
+    /// without a conversion to f32, which would need three times the memory of the tensor. `None` if it is stored in
+    /// any other way.
+    ///
+    /// # Errors
+    /// As for [`Assembly::values`].
+    pub fn as_stored(&mut self, canonical: &str, shape: &[usize], dtype: DType) -> Result<Option<Tensor>, ModelError> {
+        let reordered = self.arch.is_some_and(|arch| self.storage.row_order(arch, canonical).is_some());
+        let changed = reordered || self.storage.is_transposed(canonical) || self.storage.offset(canonical) != 0.0;
+        if changed || self.half_type(canonical) != Some(dtype) {
+            return Ok(None);
+        }
+        let (names, parts) = self.parts(canonical, shape)?;
+        let [part] = &parts[..] else { return Ok(None) };
+        let tensor = Tensor::from_raw_buffer(part.bytes(), dtype, shape, &Device::Cpu)?;
+        names.iter().for_each(|name| self.weights.release(name));
+        self.used.extend(names);
+        Ok(Some(tensor))
+    }
+
+    /// The half type that every part of a canonical tensor is stored in, if all have the same one.
+    pub fn half_type(&self, canonical: &str) -> Option<DType> {
+        // From the header only: the pages of the elements may have been released already.
+        let parts = |names: Vec<String>| names.iter().map(|name| self.weights.dtype(name)).collect::<Option<Vec<_>>>();
+        let parts = self.storage.candidates(canonical).into_iter().find_map(parts)?;
+        let stored_in = |dtype| parts.iter().all(|part| *part == dtype);
+        match () {
+            () if stored_in(Dtype::F16) => Some(DType::F16),
+            () if stored_in(Dtype::BF16) => Some(DType::BF16),
+            () => None,
+        }
+    }
+
+    /// The number of rows of each part.
+    fn rows(&self, canonical: &str, shape: &[usize], parts: usize) -> Vec<usize> {
+        match self.arch {
+            Some(arch) => self.storage.part_rows(arch, canonical, shape[0], parts),
+            None => vec![shape[0]],
+        }
+    }
+
+    /// The parts of a canonical tensor with their names, checked against the expected shape: nothing of the size that
+    /// config.json claims is allocated before the files confirm it.
+    fn parts(&self, canonical: &str, shape: &[usize]) -> Result<(Vec<String>, Vec<Stored<'a>>), ModelError> {
+        let (names, parts) = self.find(canonical)?;
+        let transposed = self.storage.is_transposed(canonical);
+        for ((name, part), rows) in names.iter().zip(&parts).zip(self.rows(canonical, shape, parts.len())) {
+            check_shape(name, part, shape, rows, transposed)?;
+        }
+        Ok((names, parts))
+    }
+
+    /// The parts of a canonical tensor, under the first of its possible names that exists.
+    fn find(&self, canonical: &str) -> Result<(Vec<String>, Vec<Stored<'a>>), ModelError> {
+        let candidates = self.storage.candidates(canonical);
+        for names in &candidates {
+            let parts: Option<Vec<_>> = names.iter().map(|name| self.weights.find(name)).collect();
+            if let Some(parts) = parts {
+                return Ok((names.clone(), parts));
+            }
+        }
+        // Name the missing parts of a tensor that is stored in parts, otherwise every name it could have.
+        let is_missing = |name: &&String| self.weights.shape(name).is_none();
+        let partly = candidates.iter().find(|names| names.iter().any(|name| !is_missing(&name)));
+        let name = match partly {
+            Some(names) => names.iter().filter(is_missing).cloned().collect::<Vec<_>>().join(" and "),
+            None => candidates.iter().map(|names| names.join(" + ")).collect::<Vec<_>>().join(" or "),
+        };
+        Err(ModelError::Tensor { name, reason: "missing".into() })
+    }
+}
+
+/// Compares the shape of a part of `rows` rows with the expected shape.
+fn check_shape(name: &str, part: &Stored, shape: &[usize], rows: usize, transposed: bool) -> Result<(), ModelError> {
+    let mut expected = shape.to_vec();
+    expected[0] = rows;
+    if transposed {
+        expected.reverse();
+    }
+    if part.shape == expected {
+        return Ok(());
+    }
+    let reason = format!("shape {:?}, but config.json requires {expected:?}", part.shape);
+    Err(ModelError::Tensor { name: name.to_owned(), reason })
+}
+
+/// Turns `[columns, rows]` into `[rows, columns]`, several rows at a time, since these are adjacent in the source.
+fn transpose(values: &[f32], columns: usize) -> Vec<f32> {
+    const ROWS: usize = 16;
+    let rows = values.len() / columns.max(1);
+    let mut transposed = vec![0f32; values.len()];
+    transposed.par_chunks_mut(ROWS * columns.max(1)).enumerate().for_each(|(block, out)| {
+        for (column, values) in values.chunks_exact(rows).enumerate() {
+            let values = &values[block * ROWS..];
+            out.chunks_exact_mut(columns).zip(values).for_each(|(row, &value)| row[column] = value);
+        }
+    });
+    transposed
+}
+
+/// The rows with these indices, in this order.
+fn pick_rows(values: &[f32], columns: usize, order: &[usize]) -> Vec<f32> {
+    let mut picked = Vec::with_capacity(values.len());
+    order.iter().for_each(|row| picked.extend_from_slice(&values[row * columns..(row + 1) * columns]));
+    picked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::checkpoint::Checkpoint;
+    use crate::models::families::Network;
+    use crate::models::files::ModelFiles;
+
+    #[test]
+    fn only_tensors_stored_in_the_requested_form_are_used_directly() {
+        for (golden, stored, other) in
+            [("gptneox-bf16", DType::BF16, DType::F16), ("gptneox-f16", DType::F16, DType::BF16)]
+        {
+            let directory = format!("{}/../../tests/fixtures/goldens/{golden}", env!("CARGO_MANIFEST_DIR"));
+            let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory.into())).unwrap();
+            let Network::Decoder(arch, storage) = &checkpoint.description.network else { panic!("a decoder") };
+            let mut assembly = Assembly::new(&checkpoint.weights, storage, Some(arch));
+            let shape = [arch.sizes.vocab, arch.sizes.hidden];
+            let taken = assembly.as_stored("embedding.weight", &shape, stored).unwrap().unwrap();
+            assert_eq!((taken.dtype(), assembly.used().len()), (stored, 1));
+            let taken: Vec<f32> = taken.to_dtype(DType::F32).unwrap().flatten_all().unwrap().to_vec1().unwrap();
+            assert_eq!(taken, assembly.values("embedding.weight", &shape).unwrap());
+            for dtype in [DType::F32, other] {
+                assert!(assembly.as_stored("embedding.weight", &shape, dtype).unwrap().is_none());
+            }
+            // Its rows are stored head by head.
+            let qkv = [arch.qkv_width(), arch.sizes.hidden];
+            assert!(assembly.as_stored("layers.0.qkv.weight", &qkv, stored).unwrap().is_none());
+            let refusal = assembly.as_stored("embedding.weight", &[1, 2], stored).unwrap_err();
+            assert!(refusal.to_string().contains("shape"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_transpose_has_every_element_in_its_place() {
+        for (rows, columns) in [(1, 1), (3, 5), (16, 2), (17, 40), (50, 1), (1, 9)] {
+            let values: Vec<f32> = (0..rows * columns).map(|i| i as f32).collect();
+            let transposed = transpose(&values, columns);
+            let place = |i: usize| values[i % columns * rows + i / columns];
+            assert!(transposed.iter().enumerate().all(|(i, &value)| value == place(i)), "{rows} x {columns}");
+        }
+    }
+}

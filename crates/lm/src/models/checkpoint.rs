@@ -1,0 +1,216 @@
+//! A model as saved: configuration, weights and digest, opened without loading any weight.
+
+use super::arch::Arch;
+use super::assembly::Assembly;
+use super::cuda::{self, Scans};
+use super::decoder::Decoder;
+use super::error::ModelError;
+use super::families::{ModelDescription, Network, Storage, read_config};
+use super::files::{FileBytes, ModelFiles, joint_file_digest};
+use super::footprint::{self, Workload};
+use super::json::standard_json;
+use super::lora::Adapter;
+use super::mamba::Mamba;
+use super::masked::Encoder;
+use super::model::{CausalLm, LoadedModel};
+use super::ops::{Form, Multiply};
+use super::source::TensorSource;
+use super::weights::Weights;
+use candle_core::{DType, Device, Tensor};
+use kernels::packed::Products;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The opened files of one model.
+pub struct Checkpoint {
+    pub description: ModelDescription,
+    pub weights: Weights,
+    config: FileBytes,
+}
+
+impl Checkpoint {
+    /// Opens the files: reads the configuration and the headers of the weights.
+    ///
+    /// # Errors
+    /// [`ModelError`] naming the file or key that is missing or wrong.
+    pub fn open(files: &ModelFiles) -> Result<Self, ModelError> {
+        const CONFIG: &str = "config.json";
+        let config = files.open(CONFIG)?;
+        let value: Value = serde_json::from_slice(&standard_json(&config)).map_err(|e| files.error(CONFIG, e))?;
+        let object = value.as_object().ok_or_else(|| files.error(CONFIG, "expected a JSON object"))?;
+        Ok(Self { description: read_config(object)?, weights: Weights::open(files)?, config })
+    }
+
+    /// The `model_type` of the configuration.
+    pub fn model_type(&self) -> &'static str {
+        self.description.model_type
+    }
+
+    /// The number of outputs of the head.
+    pub fn vocab_size(&self) -> usize {
+        self.description.network.vocab_size()
+    }
+
+    /// The maximum number of tokens in a text; `None` if there is no limit.
+    pub fn context(&self) -> Option<usize> {
+        self.description.network.context()
+    }
+
+    /// Whether this is a masked model, which predicts masked tokens of a text instead of the next token.
+    pub fn is_masked(&self) -> bool {
+        match self.description.network {
+            Network::Masked(_) => true,
+            Network::Decoder(..) | Network::Mamba(..) => false,
+        }
+    }
+
+    /// Whether the model can be loaded in f16 and bf16.
+    pub fn has_half_precision(&self) -> bool {
+        match self.description.network {
+            Network::Decoder(..) => true,
+            Network::Mamba(..) | Network::Masked(_) => false,
+        }
+    }
+
+    /// The form in which [`Checkpoint::load`] loads the model: on a GPU, that of its kernels if all of them compile.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn form(&self, dtype: DType, device: &Device) -> Result<Form, ModelError> {
+        let has_kernels = match &self.description.network {
+            Network::Masked(_) => return Ok(Form::Plain),
+            Network::Decoder(arch, _) => {
+                cuda::has_kernels(device, arch.norm, arch.activation, arch.sizes.head_dim, dtype)?
+            }
+            Network::Mamba(arch, _) => Scans::new(device, arch.scan_shape())?.is_some(),
+        };
+        Ok(if has_kernels { Form::Gpu(dtype) } else { Form::inference(device, dtype) })
+    }
+
+    /// Bytes of the weights once loaded.
+    pub fn weight_bytes(&self, form: Form, dtype: DType) -> u64 {
+        footprint::weight_bytes(&self.description.network, &self.weights, form, dtype)
+    }
+
+    /// An upper estimate of the bytes that a number of tokens takes in addition to the weights, on a device that runs
+    /// `threads` threads.
+    pub fn activation_bytes(
+        &self,
+        form: Form,
+        dtype: DType,
+        workload: Workload,
+        threads: usize,
+    ) -> Arc<dyn Fn(usize) -> u64 + Send + Sync> {
+        footprint::activation_bytes(&self.description.network, form, dtype, workload, threads)
+    }
+
+    /// SHA-256 over configuration and weights, see [`joint_digest`](super::files::joint_digest). Reads every byte.
+    ///
+    /// # Errors
+    /// [`ModelError::File`] naming a file that cannot be read to the end that it had when it was opened.
+    pub fn digest(&self) -> Result<String, ModelError> {
+        let mut contents: Vec<(&str, &FileBytes)> = self.weights.contents().collect();
+        contents.push(("config.json", &self.config));
+        joint_file_digest(&mut contents)
+    }
+
+    /// Loads the weights in a type onto a device, in the fastest form for inference on it.
+    ///
+    /// # Errors
+    /// As for [`Checkpoint::load_in`].
+    pub fn load(&self, dtype: DType, device: &Device) -> Result<LoadedModel, ModelError> {
+        self.load_in(self.form(dtype, device)?, dtype, device)
+    }
+
+    /// Loads the weights in a type onto a device, in the given form. Masked models have only one form, in f32.
+    ///
+    /// # Errors
+    /// [`ModelError::Tensor`] naming a tensor that is missing, has another shape or an unsupported type, or is not part
+    /// of the model.
+    pub fn load_in(&self, form: Form, dtype: DType, device: &Device) -> Result<LoadedModel, ModelError> {
+        let model: Box<dyn CausalLm> = match &self.description.network {
+            Network::Decoder(arch, storage) => self.build(storage, Some(arch), form, dtype, device, |source| {
+                Ok(Box::new(Decoder::new(arch.clone(), form, device, source)?))
+            })?,
+            Network::Mamba(arch, storage) => self.build(storage, None, form, dtype, device, |source| {
+                Ok(Box::new(Mamba::new(arch.clone(), form, device, source)?))
+            })?,
+            Network::Masked(blueprint) => {
+                return Ok(LoadedModel::Masked(Box::new(Encoder::new(blueprint, &self.weights, device)?)));
+            }
+        };
+        Ok(LoadedModel::Causal(model))
+    }
+
+    /// Reads a LoRA adapter of this model.
+    ///
+    /// # Errors
+    /// [`ModelError::Forward`] if models of this kind take no adapters; else as for [`Adapter::open`].
+    pub fn adapter(&self, files: &ModelFiles) -> Result<Adapter, ModelError> {
+        match &self.description.network {
+            Network::Decoder(arch, storage) => Adapter::open(files, arch, storage, &self.weights),
+            Network::Mamba(..) | Network::Masked(_) => {
+                Err(ModelError::Forward(format!("models of type `{}` take no adapters", self.model_type())))
+            }
+        }
+    }
+
+    /// Loads a decoder in differentiable operations and in f32, for tuning.
+    ///
+    /// # Errors
+    /// As for [`Checkpoint::load_in`]; [`ModelError::Forward`] if this is no decoder.
+    pub fn differentiable(&self, device: &Device) -> Result<Decoder, ModelError> {
+        let Network::Decoder(arch, storage) = &self.description.network else {
+            return Err(ModelError::Forward(format!("models of type `{}` are not tuned", self.model_type())));
+        };
+        self.build(storage, Some(arch), Form::Plain, DType::F32, device, |source| {
+            Decoder::new(arch.clone(), Form::Plain, device, source)
+        })
+    }
+
+    /// Builds a model from the tensors, all of which it must request. `arch` is the architecture of a decoder.
+    fn build<M>(
+        &self,
+        storage: &Storage,
+        arch: Option<&Arch>,
+        form: Form,
+        dtype: DType,
+        device: &Device,
+        build: impl FnOnce(TensorSource<'_>) -> Result<M, ModelError>,
+    ) -> Result<M, ModelError> {
+        let mut assembly = Assembly::new(&self.weights, storage, arch);
+        let mut source = |canonical: &str, shape: &[usize]| {
+            let dtype = match form {
+                // Norms are computed in f32 in any case, and are too small to matter.
+                Form::Plain | Form::Gpu(_) if canonical.contains("norm") => DType::F32,
+                // As kernels read them, whatever the type of what they are added to.
+                Form::Gpu(_) if canonical.ends_with(".bias") => DType::F32,
+                Form::Plain | Form::Gpu(_) => dtype,
+                Form::Fused(Multiply::Packed(products, _)) if Storage::is_matrix(canonical, shape) => match products {
+                    // In the type they are stored in, which takes no more memory and rounds nothing.
+                    Products::F32 => assembly.half_type(canonical).unwrap_or(DType::F32),
+                    Products::Bf16 => DType::BF16,
+                },
+                Form::Fused(_) => DType::F32,
+            };
+            let tensor = match assembly.as_stored(canonical, shape, dtype)? {
+                Some(tensor) => tensor,
+                None => Tensor::from_vec(assembly.values(canonical, shape)?, shape, &Device::Cpu)?,
+            };
+            Ok(tensor.to_dtype(dtype)?.to_device(device)?)
+        };
+        let model = build(&mut source)?;
+        self.refuse_unused(assembly.used())?;
+        Ok(model)
+    }
+
+    /// Refuses tensors that were not used: the configuration and the weights then describe different models.
+    fn refuse_unused(&self, used: &BTreeSet<String>) -> Result<(), ModelError> {
+        let network = &self.description.network;
+        let mut unused = self.weights.names().filter(|name| !used.contains(*name) && !network.ignores(name));
+        let Some(first) = unused.next() else { return Ok(()) };
+        let reason = format!("not part of the model that config.json describes ({} such tensors)", 1 + unused.count());
+        Err(ModelError::Tensor { name: first.to_owned(), reason })
+    }
+}

@@ -1,0 +1,163 @@
+//! Stand-ins for the GPU kernels in a build without the feature `cuda`, in which there are none.
+
+use super::inputs::{GpuColumns, GpuScanInput, LogitRows, QueryBlocks, ScanPlaces};
+use crate::models::arch::{Activation, NormKind};
+use candle_core::{DType, Device, Result, Tensor, bail};
+use kernels::attention::{AttentionShape, Visibility};
+use kernels::scan::ScanShape;
+
+const ABSENT: &str = "this program was built without the feature `cuda`";
+
+/// Always fails.
+///
+/// # Errors
+/// Always.
+pub fn open(_index: usize) -> std::result::Result<(Device, u64), String> {
+    Err(ABSENT.into())
+}
+
+/// Always `None`.
+pub fn device_name(_device: &Device) -> Option<String> {
+    None
+}
+
+/// Always fails.
+///
+/// # Errors
+/// Always.
+pub fn trim_memory(_device: &Device) -> std::result::Result<(), String> {
+    Err(ABSENT.into())
+}
+
+/// Always false.
+///
+/// # Errors
+/// Never.
+pub fn has_kernels(
+    _device: &Device,
+    _norm: NormKind,
+    _activation: Activation,
+    _head_dim: usize,
+    _dtype: DType,
+) -> Result<bool> {
+    Ok(false)
+}
+
+/// Always fails.
+///
+/// # Errors
+/// Always.
+pub fn product(_left: &Tensor, _right: &Tensor, _is_transposed: bool, _out: DType) -> Result<Tensor> {
+    bail!("{ABSENT}")
+}
+
+/// The values as a tensor `[values]`.
+///
+/// # Errors
+/// Never for the CPU.
+pub fn upload(values: &[u32], device: &Device) -> Result<Tensor> {
+    Tensor::new(values, device)
+}
+
+/// Numbers on their way from a GPU.
+pub enum ReadBack {}
+
+impl ReadBack {
+    /// Always fails.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn queue(_numbers: &Tensor) -> Result<Self> {
+        bail!("{ABSENT}")
+    }
+
+    /// Cannot be called, since the type has no values.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn wait(&self) -> Result<Vec<f32>> {
+        match *self {}
+    }
+}
+
+/// The attention kernel for heads of one size and elements of one type.
+pub enum FlashAttention {}
+
+/// The reduction kernel.
+pub enum RowStatistics {}
+
+/// The scan kernels for one shape.
+pub enum Scans {}
+
+impl FlashAttention {
+    /// Always returns `None`.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn new(_device: &Device, _head_dim: usize, _dtype: DType) -> Result<Option<Self>> {
+        Ok(None)
+    }
+
+    /// Cannot be called, since the type has no values.
+    pub fn queries(&self) -> usize {
+        match *self {}
+    }
+
+    /// Cannot be called, since the type has no values.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn attend(
+        &self,
+        _qkv: &Tensor,
+        _blocks: &QueryBlocks,
+        _shape: AttentionShape,
+        _visibility: Visibility,
+    ) -> Result<Tensor> {
+        match *self {}
+    }
+}
+
+impl RowStatistics {
+    /// Always returns `None`.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn new(_device: &Device) -> Result<Option<Self>> {
+        Ok(None)
+    }
+
+    /// Cannot be called, since the type has no values.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn reduce(&self, _rows: &LogitRows) -> Result<Tensor> {
+        match *self {}
+    }
+}
+
+impl Scans {
+    /// Always returns `None`.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn new(_device: &Device, _shape: ScanShape) -> Result<Option<Self>> {
+        Ok(None)
+    }
+
+    /// Cannot be called, since the type has no values.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn conv(&self, _x: GpuColumns, _taps: &Tensor, _bias: &Tensor, _places: &ScanPlaces) -> Result<Tensor> {
+        match *self {}
+    }
+
+    /// Cannot be called, since the type has no values.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn scan(&self, _input: &GpuScanInput, _places: &ScanPlaces) -> Result<Tensor> {
+        match *self {}
+    }
+}

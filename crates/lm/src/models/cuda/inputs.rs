@@ -1,0 +1,90 @@
+//! The arguments of GPU kernels.
+
+use super::upload;
+use crate::models::batch::PackedBatch;
+use candle_core::{DType, Device, Error, Result, Tensor};
+use kernels::cuda::{AttentionTiling, query_blocks};
+use std::ops::Range;
+
+/// Rows of logits, computed from a product.
+pub struct LogitRows<'a> {
+    /// `[rows, columns]`, f32; column 0 is entry `first` of the vocabulary.
+    pub product: &'a Tensor,
+    /// `[columns]`, f32; added to every row.
+    pub bias: Option<&'a Tensor>,
+    /// Logits x become `cap tanh(x / cap)`.
+    pub soft_cap: Option<f64>,
+    /// `[rows]`, u32: the ids of the observed tokens.
+    pub targets: &'a Tensor,
+    pub first: usize,
+}
+
+/// A contiguous tensor `[tokens, ..]` and the first column that is read.
+pub type GpuColumns<'a> = (&'a Tensor, usize);
+
+/// The inputs of a scan, in the shapes of [`kernels::scan`].
+pub struct GpuScanInput<'a> {
+    pub x: GpuColumns<'a>,
+    pub gate: GpuColumns<'a>,
+    pub time_steps: GpuColumns<'a>,
+    pub b: GpuColumns<'a>,
+    pub c: GpuColumns<'a>,
+    pub a: &'a Tensor,
+    pub d: &'a Tensor,
+    pub time_bias: &'a Tensor,
+    /// Bounds on the time step after softplus.
+    pub time_limit: (f64, f64),
+}
+
+/// The positions of a batch's tokens in their sequences, on the device.
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only kernels read it"))]
+pub struct ScanPlaces {
+    // Kernels trust these values, so they can only be created here.
+    /// `[sequences, 2]`: the first row of each sequence and the one after its last.
+    pub(super) bounds: Tensor,
+    /// `[tokens]`: the position of each token in its sequence.
+    pub(super) positions: Tensor,
+}
+
+impl ScanPlaces {
+    /// # Errors
+    /// If the device fails.
+    pub fn new(batch: &PackedBatch, device: &Device) -> Result<Self> {
+        let on_device =
+            |places: Vec<usize>| upload(&places.into_iter().map(to_u32).collect::<Result<Vec<_>>>()?, device);
+        let bounds = batch.sequences.iter().flat_map(|s| [s.start, s.end]).collect();
+        Ok(Self { bounds: on_device(bounds)?.reshape(((), 2))?, positions: on_device(batch.positions())? })
+    }
+}
+
+/// The blocks of queries that the attention kernel processes, on the device.
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only kernels read it"))]
+pub struct QueryBlocks {
+    // The kernel trusts these values, so they can only be created here.
+    /// `[blocks, 3]`, see [`query_blocks`].
+    pub(super) blocks: Tensor,
+    /// The rows of the batch.
+    pub(super) tokens: usize,
+}
+
+impl QueryBlocks {
+    /// Divides the queries of a packed batch into blocks of at most `queries`.
+    ///
+    /// # Errors
+    /// If the device fails, or the rows exceed the range of the kernel's arguments.
+    pub fn new(sequences: &[Range<usize>], queries: usize, device: &Device) -> Result<Self> {
+        let blocks = query_blocks(sequences, queries).into_iter().flatten().map(to_u32).collect::<Result<Vec<_>>>()?;
+        let tokens = sequences.iter().map(Range::len).sum();
+        Ok(Self { blocks: upload(&blocks, device)?.reshape(((), 3))?, tokens })
+    }
+}
+
+/// How attention is divided into blocks; `None` if there is no kernel for the heads or the type.
+pub fn attention_tiling(head_dim: usize, dtype: DType) -> Option<AttentionTiling> {
+    matches!(dtype, DType::F16 | DType::BF16).then(|| AttentionTiling::new(head_dim)).flatten()
+}
+
+/// Converts a count to the type that kernels take.
+pub fn to_u32(n: usize) -> Result<u32> {
+    u32::try_from(n).map_err(|_| Error::Msg(format!("{n} exceeds the range of a GPU kernel's argument")))
+}

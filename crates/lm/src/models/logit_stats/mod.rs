@@ -1,0 +1,92 @@
+//! The reduction over the vocabulary: from hidden states and head to four numbers per position. The only place that
+//! handles the vocabulary dimension.
+//!
+//! For logits x over the vocabulary and the observed token y: `lse = ln sum e^x`, `lp = x_y - lse`,
+//! `max_lp = max x - lse`, `mu = sum p (x - lse)` and `var = sum p (x - lse - mu)^2` with `p = e^(x - lse)`. Logits are
+//! f32 and exist for one tile of the vocabulary at a time; tiles are joined in f64 by the pairwise update of Chan,
+//! Golub and LeVeque (1983), which, unlike the difference of two large sums, cannot make a variance negative.
+
+mod cpu;
+mod gpu;
+mod head;
+mod partial;
+mod tensor;
+
+#[cfg(test)]
+mod tests;
+
+pub use cpu::bytes as bytes_on_cpu;
+pub use head::Head;
+
+use super::batch::PackedBatch;
+use super::cuda::{RowStatistics, upload};
+use super::error::ModelError;
+use super::model::BatchStats;
+use super::pending::Pending;
+use candle_core::{DType, Device, Result, Tensor};
+use mia::TokenStats;
+
+/// Statistics of every scored token of a batch, by sequence; `hidden` computes the input of the head,
+/// `[tokens, hidden]`.
+///
+/// # Errors
+/// As for [`CausalLm::token_stats`](super::CausalLm::token_stats).
+pub fn scored_stats(
+    batch: &PackedBatch,
+    head: &Head,
+    device: &Device,
+    hidden: impl FnOnce(&PackedBatch) -> Result<Tensor>,
+) -> std::result::Result<Pending<BatchStats>, ModelError> {
+    let (rows, targets) = batch.scored();
+    if rows.is_empty() {
+        return Ok(Pending::Ready(vec![Vec::new(); batch.sequences.len()]));
+    }
+    let [vocab, _] = head.weight.dims()?;
+    // A GPU would not report this but fail permanently.
+    if let Some(id) = batch.ids.iter().find(|&&id| id as usize >= vocab) {
+        return Err(ModelError::Forward(format!("token id {id} is outside the model's vocabulary of {vocab}")));
+    }
+    let hidden = hidden(batch)?.index_select(&upload(&rows, device)?, 0)?;
+    let lengths: Vec<usize> = batch.sequences.iter().map(|sequence| sequence.len().saturating_sub(1)).collect();
+    begin_logit_stats(&hidden, head, &targets)?.then(move |stats| {
+        let mut stats = stats.into_iter();
+        Ok(lengths.into_iter().map(|length| stats.by_ref().take(length).collect()).collect())
+    })
+}
+
+/// Statistics of the token `targets[i]` that follows row i of `hidden` `[rows, hidden]`.
+///
+/// # Errors
+/// If the device fails, or a target is outside the vocabulary.
+pub fn logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> std::result::Result<Vec<TokenStats>, ModelError> {
+    begin_logit_stats(hidden, head, targets)?.wait()
+}
+
+/// The same, queued where a kernel does it.
+fn begin_logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Pending<Vec<TokenStats>>> {
+    let [vocab, _] = head.weight.dims()?;
+    if let Some(id) = targets.iter().find(|&&id| id as usize >= vocab) {
+        candle_core::bail!("token id {id} is outside the model's vocabulary of {vocab}");
+    }
+    if hidden.device().is_cpu() && hidden.dtype() == DType::F32 {
+        return cpu::logit_stats(hidden, head, targets).map(Pending::Ready);
+    }
+    // Kernels do not compute gradients; a model in training uses candle's operations.
+    let in_training = hidden.track_op() || head.weight.tensor()?.track_op();
+    match RowStatistics::new(hidden.device())?.filter(|_| !in_training) {
+        Some(kernel) => gpu::logit_stats(&kernel, hidden, head, targets),
+        None => tensor::logit_stats(hidden, head, targets).map(Pending::Ready),
+    }
+}
+
+/// The same in candle's operations, which run on every device: the reference for the kernels.
+///
+/// # Errors
+/// As for [`logit_stats`].
+pub fn plain_logit_stats(
+    hidden: &Tensor,
+    head: &Head,
+    targets: &[u32],
+) -> std::result::Result<Vec<TokenStats>, ModelError> {
+    Ok(tensor::logit_stats(hidden, head, targets)?)
+}

@@ -1,0 +1,41 @@
+//! Language models on candle: from the files that a publisher saved to [`TokenStats`](mia::TokenStats) per scored position or, for a
+//! masked model, to predictions for masked positions.
+//!
+//! `config.json` becomes an [`arch::Arch`] (plain data), the tensors of the [`checkpoint::Checkpoint`] get canonical
+//! names and shapes, and one [`decoder::Decoder`] runs every decoder family. Nothing above this layer handles tensors.
+
+pub mod arch;
+mod assembly;
+mod attention;
+pub mod batch;
+pub mod checkpoint;
+mod config_reader;
+pub mod cuda;
+pub mod decoder;
+pub mod demo;
+pub mod device;
+mod error;
+pub mod families;
+pub mod files;
+pub mod footprint;
+mod json;
+mod layer;
+pub mod logit_stats;
+pub mod lora;
+pub mod mamba;
+pub mod masked;
+mod model;
+pub mod ops;
+mod pending;
+pub mod precision;
+pub mod rotary;
+mod source;
+pub mod stamp;
+pub mod torch_bin;
+pub mod tuning;
+pub mod weights;
+
+pub use error::ModelError;
+pub use model::{BatchStats, CausalLm, LoadedModel, MaskedLm};
+pub use pending::Pending;
+pub use source::TensorSource;

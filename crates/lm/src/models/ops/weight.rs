@@ -1,0 +1,114 @@
+//! Weight matrices in the form that products need.
+
+use super::elements::elements;
+use super::form::{Form, Multiply};
+use candle_core::{CpuStorage, DType, Device, Result, Storage, Tensor, bail};
+use kernels::packed::{Element, Isa, Matrix, Packed, Products};
+
+/// Weights `[out, in]`.
+pub enum Weight {
+    /// As a tensor: for training, for GPUs, and if packing does not pay off.
+    Plain(Tensor),
+    /// Packed for the CPU kernels.
+    Packed(Packed),
+}
+
+impl Weight {
+    /// Converts a tensor `[out, in]` to the representation that a form multiplies by. f16 and bf16 keep their type when
+    /// they are packed.
+    ///
+    /// # Errors
+    /// If it is not a matrix on the form's device, or the machine lacks the form's instructions.
+    pub fn new(tensor: Tensor, form: Form) -> Result<Self> {
+        match form {
+            Form::Fused(Multiply::Packed(products, isa)) => pack(&tensor, products, isa).map(Self::Packed),
+            Form::Fused(Multiply::Gemm) | Form::Gpu(_) | Form::Plain => Ok(Self::Plain(tensor)),
+        }
+    }
+
+    /// `[out, in]`
+    ///
+    /// # Errors
+    /// If it is not a matrix.
+    pub fn dims(&self) -> Result<[usize; 2]> {
+        match self {
+            Self::Plain(tensor) => tensor.dims2().map(|(n, k)| [n, k]),
+            Self::Packed(packed) => Ok(packed.shape()),
+        }
+    }
+
+    /// Whether packing a tensor in a form keeps its weights, so that [`Weight::pick`] can give them back.
+    pub fn keeps_weights(tensor: &Tensor, form: Form) -> bool {
+        match form {
+            Form::Fused(Multiply::Packed(Products::Bf16, isa)) => Packed::keeps_weights(Element::Bf16, isa),
+            Form::Fused(Multiply::Packed(_, isa)) => Packed::keeps_weights(element(tensor.dtype()), isa),
+            Form::Fused(Multiply::Gemm) | Form::Gpu(_) | Form::Plain => true,
+        }
+    }
+
+    /// The type of its elements where it is a tensor; packed weights are multiplied in f32.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Plain(tensor) => tensor.dtype(),
+            Self::Packed(_) => DType::F32,
+        }
+    }
+
+    /// The rows with these ids, `[ids, in]`: for an embedding, which many models share with the head. f32 in all but
+    /// the plain form.
+    pub fn pick(&self, ids: &Tensor, form: Form) -> Result<Tensor> {
+        match self {
+            Self::Plain(tensor) if form == Form::Plain => tensor.index_select(ids, 0),
+            Self::Plain(tensor) => tensor.index_select(ids, 0)?.to_dtype(DType::F32),
+            Self::Packed(packed) => {
+                let ids: Vec<u32> = ids.to_vec1()?;
+                let [n, k] = packed.shape();
+                if let Some(id) = ids.iter().find(|&&id| id as usize >= n) {
+                    bail!("row {id} is outside a matrix of {n} rows");
+                }
+                let mut rows = vec![0f32; ids.len() * k];
+                rows.chunks_exact_mut(k.max(1)).zip(&ids).for_each(|(row, &id)| packed.copy_row(row, id as usize));
+                Tensor::from_vec(rows, (ids.len(), k), &Device::Cpu)
+            }
+        }
+    }
+
+    /// The tensor `[out, in]`, which exists unless the form packs it.
+    ///
+    /// # Errors
+    /// If it is packed.
+    pub fn tensor(&self) -> Result<&Tensor> {
+        match self {
+            Self::Plain(tensor) => Ok(tensor),
+            Self::Packed(_) => bail!("packed weights have no plain form"),
+        }
+    }
+}
+
+/// The type that weights are packed in.
+fn element(dtype: DType) -> Element {
+    match dtype {
+        DType::F16 => Element::F16,
+        DType::BF16 => Element::Bf16,
+        _ => Element::F32,
+    }
+}
+
+fn pack(tensor: &Tensor, products: Products, isa: Isa) -> Result<Packed> {
+    if !isa.runs(products) {
+        bail!("this machine does not have {isa:?} for {products:?} products");
+    }
+    let (n, k) = tensor.dims2()?;
+    let tensor = match products {
+        Products::F32 => tensor.contiguous()?,
+        Products::Bf16 => tensor.to_dtype(DType::BF16)?.contiguous()?,
+    };
+    let packed = |matrix| Packed::new(matrix, [n, k], products, isa);
+    let (storage, layout) = tensor.storage_and_layout();
+    match (&*storage, layout.contiguous_offsets()) {
+        (Storage::Cpu(CpuStorage::BF16(values)), Some((start, end))) => Ok(packed(Matrix::Bf16(&values[start..end]))),
+        (Storage::Cpu(CpuStorage::F16(values)), Some((start, end))) => Ok(packed(Matrix::F16(&values[start..end]))),
+        (Storage::Cpu(storage), _) => Ok(packed(Matrix::F32(elements(storage, layout)?))),
+        _ => bail!("only weights on the CPU are packed"),
+    }
+}

@@ -1,0 +1,88 @@
+//! A number, or a list of them to sweep over.
+
+use super::limits::MAX_METHODS;
+use super::schema_parts::described;
+use crate::json::CappedList;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+use utoipa::openapi::schema::OneOfBuilder;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// The values of a parameter: one, or several that make a method each.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Grid {
+    /// One value.
+    One(f64),
+    /// A sweep over at least one value.
+    Many(CappedList<f64, MAX_METHODS>),
+}
+
+impl Grid {
+    /// The values, at most [`MAX_METHODS`], each with its place behind the parameter's own pointer: nothing or `/2`.
+    pub(super) fn values(&self) -> Vec<(f64, String)> {
+        match self {
+            Grid::One(value) => vec![(*value, String::new())],
+            Grid::Many(values) => {
+                values.kept().iter().enumerate().map(|(index, v)| (*v, format!("/{index}"))).collect()
+            }
+        }
+    }
+
+    /// How many methods it makes of one.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Grid::One(_) => 1,
+            Grid::Many(values) => values.total(),
+        }
+    }
+}
+
+impl PartialSchema for Grid {
+    fn schema() -> RefOr<Schema> {
+        let description = "The values of a parameter: one, or several that make a method each.";
+        OneOfBuilder::new()
+            .item(described(f64::schema(), "One value."))
+            .item(described(Vec::<f64>::schema(), "A sweep over at least one value."))
+            .description(Some(description))
+            .into()
+    }
+}
+
+impl ToSchema for Grid {}
+
+/// Written by hand, as for every value of several types: a derived untagged enum would not say what is wrong and where.
+impl<'de> Deserialize<'de> for Grid {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct GridVisitor;
+
+        impl<'de> Visitor<'de> for GridVisitor {
+            type Value = Grid;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, or a list of numbers to sweep over")
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Grid, E> {
+                Ok(Grid::One(value))
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Grid, E> {
+                Ok(Grid::One(value as f64))
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Grid, E> {
+                Ok(Grid::One(value as f64))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Grid, A::Error> {
+                CappedList::deserialize(SeqAccessDeserializer::new(list)).map(Grid::Many)
+            }
+        }
+
+        deserializer.deserialize_any(GridVisitor)
+    }
+}

@@ -1,0 +1,92 @@
+//! The methods: pure functions from [`TokenStats`](crate::TokenStats) and parameters to a score.
+//!
+//! Three rules hold for all of them:
+//!
+//! - a higher score means that the text is more likely a member of the training data;
+//! - a [`Method`] is valid by construction, so scoring can only fail for reasons that lie in the text;
+//! - a score is finite, or it is a [`ScoreError`].
+//!
+//! A method is a file: its type implements [`MethodDefinition`], which is all that there is to say of it, and a line of the
+//! registry places it. A client's wishes come in as [`MethodRequest`], [`resolve()`] turns them into [`LabelledMethod`] or
+//! into a list of [`Fault`], and [`score()`] and [`explain`] do the arithmetic. What a method compares the text with is an
+//! [`AuxiliaryPass`]; who asks for its score brings the statistics of its passes. What [`catalogue()`] says of ranges and
+//! defaults is what `resolve` enforces: both read the same declarations.
+//!
+//! Sources of the formulas: [`catalogue()`] names one for each method.
+
+mod access;
+mod auxiliary_pass;
+mod catalogue;
+mod con_recall;
+mod dc_pdd;
+mod definition;
+mod fault;
+mod formula;
+mod fsd;
+mod gap_k;
+mod generator;
+mod grid;
+mod labelled;
+mod limits;
+mod loss;
+mod lowercase;
+mod max_k;
+mod method;
+mod method_object;
+mod min_k;
+mod min_k_plus_plus;
+mod neighbor;
+mod parameters;
+mod pdr;
+mod presets;
+mod range;
+mod recall;
+mod reference;
+mod registry;
+mod request;
+mod resolve;
+mod schema;
+mod schema_parts;
+mod scope;
+mod score;
+mod split;
+mod surp;
+mod text_checks;
+mod texts;
+mod token_counts;
+mod tuned_score;
+mod tuned_score_request;
+mod zlib;
+
+#[cfg(test)]
+mod tests;
+
+pub use access::Access;
+pub use auxiliary_pass::{AuxiliaryPass, AuxiliaryPassError, AuxiliaryStats};
+pub use catalogue::{Catalogue, MethodEntry, catalogue};
+pub use definition::{MethodDefinition, MethodDescription, PdrPolicy};
+pub use fault::Fault;
+pub use formula::{Explanation, ScoreError, TextStats};
+pub use generator::Generator;
+pub use grid::Grid;
+pub use labelled::{LabelledMethod, RequestOrigin, default_methods, possible_default_methods};
+pub use limits::{MAX_LABEL_CHARS, MAX_METHODS, MAX_NEIGHBORS};
+pub use method::Method;
+pub use method_object::MethodObject;
+pub use parameters::{ParameterEntry, ParameterType};
+pub use pdr::{
+    Curve, Decay, Pdr, PdrRequest, Select, WeightContext, Weighting, WeightingEntry, WeightingName, dataset_weights,
+};
+pub use presets::{Preset, PresetEntry, PresetName};
+pub use range::{Fraction, Range};
+pub use reference::{Ref, Tokenization};
+pub use registry::{BaseMethod, MethodName};
+pub use request::{MethodRequest, parse_list};
+pub use resolve::resolve;
+pub use scope::Scope;
+pub use score::{alpha_used, explain, score};
+pub use split::Split;
+pub use text_checks::{TextAndNeighbors, faults_of_texts};
+pub use texts::Texts;
+pub use token_counts::{NamedCounts, TokenCounts, TokenCountsError};
+pub use zlib::zlib_bytes;

@@ -1,0 +1,84 @@
+//! The values of parameters as a client writes them: JSON types are checked here, ranges and names are not.
+
+use crate::json::{CappedList, object_or_null};
+use crate::methods::generator::GeneratorRequest;
+use crate::methods::grid::Grid;
+use crate::methods::limits::MAX_PREFIX_TEXTS;
+use crate::methods::tuned_score_request::TunedScoreRequest;
+use serde::de::DeserializeSeed;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The parameters that a request gives a method, by name.
+pub type GivenParameters = BTreeMap<&'static str, ParameterValue>;
+
+/// The value of a parameter.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum ParameterValue {
+    /// A number, or a list of them to sweep over.
+    Grid(Grid),
+    /// A number.
+    Number(f64),
+    /// A whole number.
+    Integer(usize),
+    /// A string.
+    String(String),
+    /// A list of strings.
+    Strings(CappedList<String, MAX_PREFIX_TEXTS>),
+    /// An object that names a generator.
+    Generator(GeneratorRequest),
+    /// An object that names the score that is compared.
+    TunedScore(TunedScoreRequest),
+}
+
+/// Repeats a value in a fault; of a list only the length.
+impl fmt::Display for ParameterValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ParameterValue::Grid(Grid::One(value)) | ParameterValue::Number(value) => write!(f, "{value:?}"),
+            ParameterValue::Grid(Grid::Many(values)) => write!(f, "a list of {}", values.total()),
+            ParameterValue::Integer(value) => write!(f, "{value}"),
+            ParameterValue::String(value) => f.write_str(value),
+            ParameterValue::Strings(values) => write!(f, "a list of {}", values.total()),
+            ParameterValue::Generator(generator) => f.write_str(&generator.model),
+            ParameterValue::TunedScore(score) => f.write_str(&score.name),
+        }
+    }
+}
+
+/// The types of [`ParameterValue`]. As a seed it reads a value of the type, or null for a parameter that is not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueType {
+    /// [`ParameterValue::Grid`].
+    Grid,
+    /// [`ParameterValue::Number`].
+    Number,
+    /// [`ParameterValue::Integer`].
+    Integer,
+    /// [`ParameterValue::String`].
+    String,
+    /// [`ParameterValue::Strings`].
+    Strings,
+    /// [`ParameterValue::Generator`].
+    Generator,
+    /// [`ParameterValue::TunedScore`].
+    TunedScore,
+}
+
+impl<'de> DeserializeSeed<'de> for ValueType {
+    type Value = Option<ParameterValue>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        Ok(match self {
+            ValueType::Grid => Option::deserialize(deserializer)?.map(ParameterValue::Grid),
+            ValueType::Number => Option::deserialize(deserializer)?.map(ParameterValue::Number),
+            ValueType::Integer => Option::deserialize(deserializer)?.map(ParameterValue::Integer),
+            ValueType::String => Option::deserialize(deserializer)?.map(ParameterValue::String),
+            ValueType::Strings => Option::deserialize(deserializer)?.map(ParameterValue::Strings),
+            ValueType::Generator => object_or_null(deserializer)?.map(ParameterValue::Generator),
+            ValueType::TunedScore => object_or_null(deserializer)?.map(ParameterValue::TunedScore),
+        })
+    }
+}
