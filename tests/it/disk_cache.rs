@@ -204,6 +204,7 @@ fn a_place_that_cannot_be_written_costs_a_warning_and_nothing_else() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/full` runs it"]
 fn a_full_disk_costs_a_warning_and_nothing_else() {
     let place = Place::new(0);
     let long = |n: usize| texts(n + 6)[n..].join(" ");

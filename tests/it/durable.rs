@@ -40,7 +40,7 @@ fn id(answer: &Answer) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_killed_at_any_moment_changes_no_result() {
-    const SAMPLES: usize = 2_000;
+    const SAMPLES: usize = 1_000;
     let directory = tempfile::tempdir().unwrap();
     let statistics = || directory.path().join(Uuid::new_v4().to_string());
     let request = request(SAMPLES);
@@ -70,6 +70,23 @@ async fn a_process_killed_at_any_moment_changes_no_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_audit_of_texts_that_another_process_scored_runs_no_pass() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = places(directory.path()).await.swap_remove(0);
+    let statistics = directory.path().join("statistics");
+    for (passes, cached) in [(270, 0), (0, 270)] {
+        let service = Service::start(&place, &statistics);
+        let audit = id(&service.submit(&request(300), None).await);
+        let usage = service.ended(&audit).await["results"]["usage"].clone();
+        assert_eq!((&usage["forward_passes"], &usage["cached_passes"]), (&json!(passes), &json!(cached)), "{usage}");
+        // Statistics are written every second.
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        service.kill();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `.ci/full` runs it"]
 async fn what_was_scored_before_is_not_scored_again() {
     const SAMPLES: usize = 10_000;
     let directory = tempfile::tempdir().unwrap();
@@ -104,6 +121,7 @@ async fn what_was_scored_before_is_not_scored_again() {
 
 /// Another type gives other bits, so nothing of before is used, and the report says so.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `.ci/full` runs it"]
 async fn an_audit_under_other_numerics_is_begun_anew_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let place = places(directory.path()).await.swap_remove(0);
@@ -134,7 +152,7 @@ async fn a_signal_gives_the_audit_to_the_next_process() {
         let statistics = directory.path().join(Uuid::new_v4().to_string());
         let mut service = Service::start(&place, &statistics);
         let key = Some("the same submission");
-        let audit = id(&service.submit(&request(2_000), key).await);
+        let audit = id(&service.submit(&request(1_000), key).await);
         let begun = Instant::now();
         while service.audit(&audit).await["status"] == "queued" {
             assert!(begun.elapsed() < PATIENCE);
@@ -154,7 +172,7 @@ async fn a_signal_gives_the_audit_to_the_next_process() {
             assert!(service.process.wait().unwrap().success());
         }
         let service = Service::start(&place, &statistics);
-        assert_eq!(id(&service.submit(&request(2_000), key).await), audit, "the same key is the same audit");
+        assert_eq!(id(&service.submit(&request(1_000), key).await), audit, "the same key is the same audit");
         assert_eq!(service.ended(&audit).await["status"], "succeeded");
         service.kill();
     }

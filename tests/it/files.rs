@@ -412,6 +412,7 @@ fn mistakes_about_models_are_told_with_what_to_do() {
 }
 
 #[test]
+#[ignore = "slow: `.ci/full` runs it"]
 fn a_long_download_is_told_without_a_terminal() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), "texts.jsonl", ndjson().as_bytes());

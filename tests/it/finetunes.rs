@@ -349,6 +349,7 @@ async fn begin(service: &Service) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `.ci/full` runs it"]
 async fn a_killed_process_makes_no_difference_to_the_adapter() {
     let directory = tempfile::tempdir().unwrap();
     for place in places(directory.path()).await {

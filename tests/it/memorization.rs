@@ -315,6 +315,7 @@ async fn a_model_that_is_unloaded_meanwhile_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `.ci/full` runs it"]
 async fn a_killed_process_makes_no_difference_to_the_report() {
     let directory = tempfile::tempdir().unwrap();
     for place in places(directory.path()).await {

@@ -21,6 +21,7 @@ fn write_model(directory: &Path) {
 }
 
 #[test]
+#[ignore = "slow: `.ci/full` runs it"]
 fn unloading_gives_back_nine_tenths_of_the_weights() {
     alone(|| Runtime::new().unwrap().block_on(load_and_unload()));
 }

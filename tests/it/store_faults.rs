@@ -69,6 +69,7 @@ async fn an_upload_that_is_cut_off_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `.ci/full` runs it"]
 async fn a_locked_database_is_waited_for_and_then_named() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("store.db");

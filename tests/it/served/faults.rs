@@ -133,6 +133,7 @@ async fn a_server_that_hangs_does_not_hold_up_the_start() {
 
 /// An engine tells a text that its model fails on from one that it is too busy for.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: `.ci/full` runs it"]
 async fn a_text_that_the_model_of_an_engine_fails_on_costs_no_other() {
     let fails =
         |batch: &Batch| if batch.has_mark() { Err(ModelError::Forward("oops".to_owned())) } else { batch.run() };

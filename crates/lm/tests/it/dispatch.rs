@@ -4,7 +4,7 @@
 //! since the level is that of the whole process.
 
 use crate::common::alone::alone;
-use crate::common::goldens::{CAUSAL, STATS, directory, expected, numbers};
+use crate::common::goldens::{CAUSAL, FEW, STATS, directory, expected, numbers};
 use crate::common::stats_columns;
 use candle_core::{DType, Device};
 use kernels::packed::{Isa, Products};
@@ -28,9 +28,6 @@ fn at_each_level(mut check: impl FnMut(Level)) {
         check(level);
     }
 }
-
-/// Goldens of each kind of weights, of attention and of network, for what is too slow to be run on all of them.
-const FEW: [&str; 4] = ["gptneox-bf16", "gptneox-f16", "llama-gqa", "mamba"];
 
 /// Every form of a golden at a level, those that must have the same bits side by side. Packed products by their slow
 /// definitions, which serve no one, are taken once: that of vectors for a few goldens, since `parity.rs` has it for all; and
@@ -107,39 +104,47 @@ fn run(checkpoint: &Checkpoint, form: Form, dtype: DType, threads: &ThreadPool, 
 }
 
 #[test]
-fn every_form_at_every_level_reproduces_the_goldens_in_every_batch() {
-    alone(|| {
-        let (one, three) = (pool(1), pool(3));
-        for name in CAUSAL {
-            let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
-            let texts = texts(name, checkpoint.context());
-            assert!(texts.len() > 3, "{name}");
-            let batch: Vec<&[u32]> = texts.iter().map(|text| text.ids.as_slice()).collect();
-            // Of every kind of length some, for the slowest path takes its time.
-            let alone: Vec<usize> = (0..batch.len()).step_by(4).collect();
-            let batches: Vec<&[&[u32]]> = alone.iter().map(|&at| &batch[at..=at]).collect();
-            let mut first: HashMap<_, _> = HashMap::new();
-            at_each_level(|level| {
-                for (at, (forms, dtype)) in forms(name, &checkpoint, level).into_iter().enumerate() {
-                    for form in forms {
-                        let what = format!("{name}, {form:?} in {dtype:?} at {level:?}");
-                        let together = run(&checkpoint, form, dtype, &three, &[&batch]).remove(0);
-                        for (text, stats) in texts.iter().zip(&together) {
-                            assert_near_reference(&what, precision::rounding(form, dtype), text, stats);
-                        }
-                        let together: Vec<_> = together.iter().map(|stats| bits(stats)).collect();
-                        // The plain form pads, and promises no bits.
-                        if form.is_fused() {
-                            for (&at, stats) in alone.iter().zip(run(&checkpoint, form, dtype, &one, &batches)) {
-                                assert!(bits(&stats[0]) == together[at], "{what}: text {at} has other bits alone");
-                            }
-                        }
-                        assert!(*first.entry(at).or_insert_with(|| together.clone()) == together, "{what}: other bits");
+#[ignore = "slow: `.ci/full` runs it"]
+fn every_form_at_every_level_reproduces_all_goldens_in_every_batch() {
+    alone(|| reproduce_at_every_level(&CAUSAL));
+}
+
+#[test]
+fn every_form_at_every_level_reproduces_a_decoder_and_a_state_space_model() {
+    alone(|| reproduce_at_every_level(&["llama-gqa", "mamba"]));
+}
+
+fn reproduce_at_every_level(goldens: &[&str]) {
+    let (one, three) = (pool(1), pool(3));
+    for name in goldens.iter().copied() {
+        let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
+        let texts = texts(name, checkpoint.context());
+        assert!(texts.len() > 3, "{name}");
+        let batch: Vec<&[u32]> = texts.iter().map(|text| text.ids.as_slice()).collect();
+        // Of every kind of length some, for the slowest path takes its time.
+        let alone: Vec<usize> = (0..batch.len()).step_by(4).collect();
+        let batches: Vec<&[&[u32]]> = alone.iter().map(|&at| &batch[at..=at]).collect();
+        let mut first: HashMap<_, _> = HashMap::new();
+        at_each_level(|level| {
+            for (at, (forms, dtype)) in forms(name, &checkpoint, level).into_iter().enumerate() {
+                for form in forms {
+                    let what = format!("{name}, {form:?} in {dtype:?} at {level:?}");
+                    let together = run(&checkpoint, form, dtype, &three, &[&batch]).remove(0);
+                    for (text, stats) in texts.iter().zip(&together) {
+                        assert_near_reference(&what, precision::rounding(form, dtype), text, stats);
                     }
+                    let together: Vec<_> = together.iter().map(|stats| bits(stats)).collect();
+                    // The plain form pads, and promises no bits.
+                    if form.is_fused() {
+                        for (&at, stats) in alone.iter().zip(run(&checkpoint, form, dtype, &one, &batches)) {
+                            assert!(bits(&stats[0]) == together[at], "{what}: text {at} has other bits alone");
+                        }
+                    }
+                    assert!(*first.entry(at).or_insert_with(|| together.clone()) == together, "{what}: other bits");
                 }
-            });
-        }
-    });
+            }
+        });
+    }
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn in_each_form(checkpoint: &Checkpoint, check: impl Fn(&str, &dyn CausalLm)) {
 }
 
 #[test]
+#[ignore = "slow: `.ci/full` runs it"]
 fn a_text_alone_and_among_64_others_has_the_same_statistics_bit_for_bit() {
     for name in CAUSAL {
         let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();

@@ -1,6 +1,6 @@
 //! Every number of the goldens of all families, from text to score, against the reference implementations.
 
-use crate::common::goldens::{CAUSAL, STATS, directory, expected, numbers};
+use crate::common::goldens::{CAUSAL, FEW, STATS, directory, expected, numbers};
 use crate::common::stats_columns;
 use candle_core::{DType, Device};
 use kernels::packed::{Isa, Products};
@@ -167,10 +167,20 @@ fn every_golden_is_reproduced_in_both_spellings_of_its_configuration() {
 
 /// Also as machines without the kernels for packed weights run them.
 #[test]
+#[ignore = "slow: `.ci/full` runs it"]
 fn every_golden_is_reproduced_by_every_way_to_take_products() {
+    reproduce_by_every_product(&CAUSAL);
+}
+
+#[test]
+fn a_few_goldens_are_reproduced_by_every_way_to_take_products() {
+    reproduce_by_every_product(&FEW);
+}
+
+fn reproduce_by_every_product(goldens: &[&'static str]) {
     let packed = Isa::available(Products::F32).into_iter().map(|isa| Multiply::Packed(Products::F32, isa));
     for multiply in packed.chain([Multiply::Gemm]) {
-        for name in CAUSAL {
+        for name in goldens.iter().copied() {
             let report = check(&Golden::open_in(Some(Form::Fused(multiply)), name, "config.json"));
             assert!(report.compared > 3000, "{name} by {multiply:?}: only {} numbers compared", report.compared);
         }
@@ -226,9 +236,19 @@ fn opt_is_reproduced_from_vocab_json_and_merges_txt_alone() {
     }
 }
 
-/// In the half types weights, activations and logits are rounded; answers say how far that may take them.
+#[test]
+#[ignore = "slow: `.ci/full` runs it"]
+fn rounded_numbers_of_all_goldens_stay_as_near_the_reference_as_answers_say() {
+    stay_within_the_stated_rounding(&CAUSAL);
+}
+
 #[test]
 fn rounded_numbers_stay_as_near_the_reference_as_answers_say() {
+    stay_within_the_stated_rounding(&FEW);
+}
+
+/// In the half types weights, activations and logits are rounded; answers say how far that may take them.
+fn stay_within_the_stated_rounding(goldens: &[&str]) {
     let packed = |products, dtype| {
         let isas = Isa::available(products).into_iter();
         isas.map(move |isa| (Form::Fused(Multiply::Packed(products, isa)), dtype))
@@ -236,7 +256,7 @@ fn rounded_numbers_stay_as_near_the_reference_as_answers_say() {
     let plain = [(Form::Plain, DType::BF16), (Form::Plain, DType::F16)];
     for (form, dtype) in packed(Products::Bf16, DType::BF16).chain(plain) {
         let rounding = precision::rounding(form, dtype).unwrap();
-        for name in CAUSAL {
+        for name in goldens.iter().copied() {
             let golden = Golden::open(name, "config.json");
             let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
             if dtype != DType::F32 && !checkpoint.has_half_precision() {

@@ -18,6 +18,7 @@ fn write(directory: &Path, cache: StatsCache, numbers: std::ops::Range<u32>) -> 
 }
 
 #[test]
+#[ignore = "slow: `.ci/full` runs it"]
 fn what_unfinished_work_has_used_makes_no_room_for_others() {
     let directory = tempdir().unwrap();
     let limit = 8 * MEBIBYTE;

@@ -17,7 +17,7 @@ pub fn alone<F: FnOnce()>(body: F) {
     let path = type_name::<F>().trim_end_matches("::{{closure}}");
     let (_program, test) = path.split_once("::").expect("a test is in a module of the test program");
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", test, "--nocapture", "--include-ignored"])
         .env(VARIABLE, "true")
         .output()
         .unwrap();
