@@ -21,8 +21,8 @@ build() {
       sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
   }
   cp "$(executable --bin pdr-audit)" "$to/pdr-audit"
-  cp "$(executable --test cuda)" "$to/tests"
-  cp "$(executable --bench cuda)" "$to/bench"
+  cp "$(executable -p pdr-audit-lm --test cuda)" "$to/tests"
+  cp "$(executable -p pdr-audit-lm --bench cuda)" "$to/bench"
   strip "$to/pdr-audit" "$to/tests" "$to/bench"
   rm -rf "$to/goldens"
   cp -r tests/fixtures/goldens "$to/goldens"
@@ -80,7 +80,7 @@ run() {
   step tests-cold 180 "$here/tests" --test-threads=1 --nocapture
   show 'panicked|^test .* FAILED|test result' tests-cold
   show 'worst error|from candle' tests-cold 200
-  say "f32 off by about 1e-3 and halves right: products are rounded, see src/models/cuda/product.rs. A kernel off by less than 1e-4 alone: a tolerance of the test. NaN, or more than 1e-3: a wrong kernel; run compute-sanitizer on that test."
+  say "f32 off by about 1e-3 and halves right: products are rounded, see crates/lm/src/models/cuda/product.rs. A kernel off by less than 1e-4 alone: a tolerance of the test. NaN, or more than 1e-3: a wrong kernel; run compute-sanitizer on that test."
   step tests-warm 180 "$here/tests" --test-threads=1
   show 'FAILED|test result' tests-warm
   say "What the first run took longer is what compiling kernels takes; the trial of budgets does not count it."

@@ -3,6 +3,8 @@
 //! A text is tokenized, a forward pass of the model is reduced to [`mia::TokenStats`] (crate `lm`), and every method, weighting
 //! and statistic is arithmetic on those (crate `mia`). This crate is the service around them. Modules are listed from the lowest layer up; each imports only from above itself.
 
+#![deny(unsafe_code)]
+
 pub mod config;
 mod new_file;
 mod retry;

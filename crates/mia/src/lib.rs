@@ -4,6 +4,8 @@
 //! them into scores, [`statistics`] say how well scores separate members from non-members, and [`texts`] tell when two
 //! texts count as one. No I/O, no model.
 
+#![deny(unsafe_code)]
+
 pub mod json;
 pub mod methods;
 pub mod random;

@@ -4,8 +4,8 @@
 //! since the level is that of the whole process.
 
 use crate::common::alone::alone;
-use crate::common::goldens::{CAUSAL, FEW, STATS, directory, expected, numbers};
-use crate::common::stats_columns;
+use crate::common::goldens::{CAUSAL, STATS, directory, expected, numbers};
+use crate::common::{FEW, stats_columns};
 use candle_core::{DType, Device};
 use kernels::packed::{Isa, Products};
 use kernels::simd::Level;

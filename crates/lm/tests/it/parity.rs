@@ -1,7 +1,7 @@
 //! Every number of the goldens of all families, from text to score, against the reference implementations.
 
-use crate::common::goldens::{CAUSAL, FEW, STATS, directory, expected, numbers};
-use crate::common::stats_columns;
+use crate::common::goldens::{CAUSAL, STATS, directory, expected, numbers};
+use crate::common::{FEW, stats_columns};
 use candle_core::{DType, Device};
 use kernels::packed::{Isa, Products};
 use lm::models::CausalLm;
@@ -248,7 +248,7 @@ fn rounded_numbers_stay_as_near_the_reference_as_answers_say() {
 }
 
 /// In the half types weights, activations and logits are rounded; answers say how far that may take them.
-fn stay_within_the_stated_rounding(goldens: &[&str]) {
+fn stay_within_the_stated_rounding(goldens: &[&'static str]) {
     let packed = |products, dtype| {
         let isas = Isa::available(products).into_iter();
         isas.map(move |isa| (Form::Fused(Multiply::Packed(products, isa)), dtype))

@@ -27,9 +27,6 @@ pub const CAUSAL: [&str; 20] = [
     "mamba2",
 ];
 
-/// One golden of each kind of weights, of attention and of network, where all of them take long.
-pub const FEW: [&str; 4] = ["gptneox-bf16", "gptneox-f16", "llama-gqa", "mamba"];
-
 /// How far a statistic may be from the reference, absolutely and relatively: f32 itself strays up to 1.2e-5 from an f64
 /// forward of these models, and our sums have another order than the reference's.
 pub const STATS: (f64, f64) = (2e-4, 1e-5);

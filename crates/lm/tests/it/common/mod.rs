@@ -9,6 +9,9 @@ pub mod resident;
 
 use mia::TokenStats;
 
+/// One golden of each kind of weights, of attention and of network, where all of them take long.
+pub const FEW: [&str; 4] = ["gptneox-bf16", "gptneox-f16", "llama-gqa", "mamba"];
+
 /// The statistics of a text, under the names of the columns of `expected.json`.
 pub fn stats_columns(stats: &[TokenStats]) -> [(&'static str, Vec<f64>); 4] {
     let column = |field: fn(&TokenStats) -> f64| stats.iter().map(field).collect();
