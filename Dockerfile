@@ -40,13 +40,12 @@ LABEL org.opencontainers.image.title="pdr-audit" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /out/pdr-audit /usr/local/bin/pdr-audit
 COPY LICENSE /usr/share/doc/pdr-audit/LICENSE
-# Where repositories of the Hub and measured batch budgets are kept, and a store in a file; mount volumes there to keep them.
+# Where repositories of the Hub are kept, and a store in a file; mount volumes there to keep them.
 RUN install -d -o 10001 -g 10001 /var/cache/pdr-audit /var/lib/pdr-audit
 # Numeric, so that Kubernetes can tell that it is not root.
 USER 10001:10001
 ENV PDR_AUDIT__SERVER__HOST=0.0.0.0 \
     HF_HOME=/var/cache/pdr-audit \
-    XDG_CACHE_HOME=/var/cache \
     CUDA_CACHE_PATH=/var/cache/pdr-audit/cuda
 EXPOSE 8080
 # bash opens the connection itself, so the image needs no HTTP client.

@@ -22,7 +22,7 @@ with open(texts, "w") as file:
 
 
 def service(store):
-    environment = dict(os.environ, PDR_AUDIT__ENGINE__CALIBRATE="false", PDR_AUDIT__SERVER__DRAIN_DELAY="0",
+    environment = dict(os.environ, PDR_AUDIT__SERVER__DRAIN_DELAY="0",
                        PDR_AUDIT__STORE__URL=f"sqlite://{store}", PDR_AUDIT__LIMITS__DATASET="4GiB")
     process = subprocess.Popen([program, "serve", "--port", "0"], env=environment, stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
@@ -69,7 +69,7 @@ ratios = []
 for number in range(rounds):
     begun = time.monotonic()
     subprocess.run([program, "score", texts, "--methods", METHODS, "--output", os.path.join(work, f"scores-{number}.jsonl")],
-                   env=dict(os.environ, PDR_AUDIT__ENGINE__CALIBRATE="false"), check=True, stderr=subprocess.DEVNULL)
+                   check=True, stderr=subprocess.DEVNULL)
     scored = time.monotonic() - begun
     process, url = service(os.path.join(work, f"{number}.db"))
     dataset = call(url + "/v1/datasets", open(texts, "rb"), "application/x-ndjson")["id"]

@@ -20,7 +20,7 @@ def main():
     arguments = parser.parse_args()
     generator = random.Random(0)
     with tempfile.TemporaryDirectory() as directory:
-        environment = {**os.environ, "PDR_AUDIT__AUTH__KEYS": f"{directory}/keys.toml", "PDR_AUDIT__ENGINE__CALIBRATE": "false"}
+        environment = {**os.environ, "PDR_AUDIT__AUTH__KEYS": f"{directory}/keys.toml"}
         new_key = lambda name: subprocess.run([arguments.program, "key", "new", "--name", name], env=environment, check=True,
                                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.strip()
         keys = {name: new_key(name) for name in ("first", "second")}

@@ -17,10 +17,8 @@ UNIT = 1 if sys.platform == "darwin" else 1024
 def score(program, texts, config):
     """The peak resident size of `score`, in bytes, and the number of lines it wrote."""
     with tempfile.TemporaryFile() as out:
-        # With a separate cache, so that it calibrates batch budgets as on a first start.
-        environment = os.environ | {"XDG_CACHE_HOME": str(config.parent / "cache")}
         command = [program, "score", texts, "--config", config]
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env=environment)
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         assert status == 0, f"score ended with {status}"
         out.seek(0)

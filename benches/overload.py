@@ -63,7 +63,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--kib", type=int, default=10, help="of text in a request that is refused")
     arguments = parser.parse_args()
-    environment = {**os.environ, "PDR_AUDIT__ENGINE__CALIBRATE": "false", "PDR_AUDIT__ENGINE__CACHE": "0",
+    environment = {**os.environ, "PDR_AUDIT__ENGINE__CACHE": "0",
                    "PDR_AUDIT__ENGINE__MAX_QUEUE_TOKENS": "2000", "PDR_AUDIT__LOG__LEVEL": "warn,pdr_audit::app=info"}
     with tempfile.TemporaryFile("w+") as log:
         service = subprocess.Popen([arguments.program, "serve", "--port", "0"], env=environment, stderr=log)

@@ -1,5 +1,5 @@
 """Runs the service on a free port for the duration of a `with` block. Needs no package."""
-import json, os, pathlib, socket, subprocess, tempfile, time, urllib.error, urllib.request
+import json, pathlib, socket, subprocess, tempfile, time, urllib.error, urllib.request
 
 
 class Service:
@@ -14,9 +14,7 @@ class Service:
         settings.write_text(config)
         self.started = time.monotonic()
         command = [*before, program, "--config", settings, "serve", "--port", self.port]
-        # All starts are alike: none calibrates batch budgets, or uses those of another.
-        environment = os.environ | {"PDR_AUDIT__ENGINE__CALIBRATE": "false"}
-        self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.DEVNULL, env=environment)
+        self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.DEVNULL)
 
     def __enter__(self):
         return self

@@ -8,7 +8,7 @@ import json, os, re, statistics, subprocess, sys, tempfile, threading, time, url
 program, model = sys.argv[1:3]
 rounds, count = (int(given) for given in (sys.argv[3:] + ["5", "256"][len(sys.argv) - 3 :]))
 work = tempfile.mkdtemp()
-environment = dict(os.environ, PDR_AUDIT__ENGINE__CALIBRATE="false", PDR_AUDIT__ENGINE__CACHE="0", PDR_AUDIT__SERVER__DRAIN_DELAY="0")
+environment = dict(os.environ, PDR_AUDIT__ENGINE__CACHE="0", PDR_AUDIT__SERVER__DRAIN_DELAY="0")
 words = "brass clock struck nine in the old market of Fallowfield while rain fell on slate roofs and nobody came to the square".split()
 
 

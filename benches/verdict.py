@@ -36,7 +36,7 @@ class Service:
             self.port = free.getsockname()[1]
         settings = directory / "settings.toml"
         settings.write_text(
-            f'[server]\nport = {self.port}\n[engine]\ndefault_model = "target"\ncache = "2GiB"\ncalibrate = false\n'
+            f'[server]\nport = {self.port}\n[engine]\ndefault_model = "target"\ncache = "2GiB"\n'
             f'[[models]]\nid = "target"\nsource = "{testbed}/model"\nreference = "reference"\n'
             f'[[models]]\nid = "reference"\nsource = "{testbed}/ref-model"\n'
         )

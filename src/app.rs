@@ -1,6 +1,5 @@
 //! Wiring: settings to a running service, and its end in order.
 
-mod budgets;
 mod devices;
 mod ending;
 mod entry_control;
@@ -23,7 +22,6 @@ use lm::hub::{Hub, HubError};
 use lm::models::device::ComputeDevice;
 use lm::models::files::ModelFiles;
 pub use service_jobs::ServiceJobs;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -39,18 +37,17 @@ const TEXTS_OF_CACHE: u64 = 4;
 ///
 /// # Errors
 /// As [`make_scorer`].
-pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Option<PathBuf>) -> Result<Scorer> {
-    let scorer = make_scorer(settings, hub, budgets)?;
+pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Scorer> {
+    let scorer = make_scorer(settings, hub)?;
     scorer.pool().begin_opening();
     Ok(scorer)
 }
 
-/// Starts the engine. Models are opened, and then loaded, as requests name them. `budgets` is the directory of measured token
-/// budgets; none keeps nothing for the next start.
+/// Starts the engine. Models are opened, and then loaded, as requests name them.
 ///
 /// # Errors
 /// Instructions, a device or a thread that cannot be had, or token counts that cannot be used, by name.
-pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Option<PathBuf>) -> Result<Scorer> {
+pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Scorer> {
     simd::force_from_environment().map_err(anyhow::Error::msg)?;
     let token_counts = load_token_counts(&settings.token_counts)?;
     let DeclaredModels { devices, servers, models } = declare(settings)?;
@@ -62,7 +59,7 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Opt
             DiskCache { directory, limit }
         }),
     };
-    let of_devices = devices.iter().map(|device| device_slot(settings, device, budgets.as_deref()));
+    let of_devices = devices.iter().map(|device| device_slot(settings, device));
     let slots: Vec<_> = of_devices.chain(servers.iter().map(ServerSlot::device_slot)).collect();
     let pool = Pool::new(slots.len(), settings.default_model().map(str::to_owned), opener(devices.into(), hub));
     for declaration in models {
@@ -99,11 +96,6 @@ pub fn hub() -> Result<Hub, HubError> {
     Hub::from_environment(|name| std::env::var(name).ok())
 }
 
-/// The directory in which this user's programs remember measured token budgets: `XDG_CACHE_HOME` or `HOME` say where.
-pub fn budget_directory() -> Option<PathBuf> {
-    budgets::directory(|name| std::env::var(name).ok())
-}
-
 /// Serves until a signal ends it or the device is lost.
 ///
 /// # Errors
@@ -121,7 +113,7 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
     let metrics_listener = listen_for_metrics(&settings).await?;
     let store = open_store(&settings).await?;
     settings.engine.disk_cache = settings.engine.disk_cache.or_else(|| settings.store.statistics());
-    let scorer = start_scorer(&settings, hub(), budget_directory())?;
+    let scorer = start_scorer(&settings, hub())?;
     let engine = scorer.engine().clone();
     let jobs = ServiceJobs::start(&scorer, &store, &settings).await?;
     let state = entry.guard(api::ApiState::new(scorer, jobs.routed.clone(), metrics, &settings));

@@ -54,7 +54,7 @@ impl Service {
         let file = PathBuf::from("bench.toml");
         let settings = Settings::from_sources(Some((&file, &config)), [], &Overrides::default())?;
         let metrics = MetricsExporter::install()?;
-        let scorer = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub(), None)?;
+        let scorer = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub())?;
         scorer.engine().wait_until_loaded().await?;
         let (ids, model) = (scorer.pool().ids(), scorer.pool().find(None)?);
         let scope: Scope = scorer.scope(&ids, Some(&model), false, false);

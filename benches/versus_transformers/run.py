@@ -19,13 +19,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEER = pathlib.Path(__file__).with_name("peer.py")
 METHODS = "loss,zlib,min_k,min_k_plus_plus"
 MODES = ("per-text", "batched")
-# A score does not depend on batch budgets, so `score` need not calibrate them.
-ENVIRONMENT = os.environ | {"PDR_AUDIT__ENGINE__CALIBRATE": "false"}
 LAYERS = "rate-candle,rate-kernel,http"
 
 
 def lines(command):
-    out = subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=True, text=True, env=ENVIRONMENT)
+    out = subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=True, text=True)
     if out.returncode != 0:
         sys.exit(out.stderr)
     return [json.loads(line) for line in out.stdout.splitlines() if line.startswith("{")]

@@ -81,7 +81,7 @@ async fn start() -> Router {
     let settings = settings();
     let metrics = MetricsExporter::install().expect("there is no other recorder");
     // No place for files of the Hub, so that nothing is fetched.
-    let scorer = start_scorer(&settings, Hub::from_environment(|_| None), None).expect("the scorer starts");
+    let scorer = start_scorer(&settings, Hub::from_environment(|_| None)).expect("the scorer starts");
     let store = Store::open(None).await.expect("a store in memory opens");
     store.limit_memory(settings.store.memory.as_u64()).await.expect("its memory can be limited");
     let jobs = ServiceJobs::start(&scorer, &store, &settings).await.expect("the jobs start");
@@ -99,7 +99,6 @@ fn settings() -> Settings {
     settings.engine.device = DeviceChoice::Cpu;
     settings.engine.threads = 1;
     settings.engine.max_batch_tokens = Some(512);
-    settings.engine.calibrate = false;
     settings.engine.cache = size("1MiB");
     settings.engine.default_model = Some("tiny".to_owned());
     settings.limits.inputs = 100;

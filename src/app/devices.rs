@@ -1,43 +1,24 @@
 //! The devices that are in use, and the models with their places on them.
 
-use super::budgets::BudgetFiles;
 use crate::config::{self, LoadPolicy, ModelSettings, ServedKind, ServedSettings, Settings};
-use crate::engine::{Circuit, DeviceSlot, SpeedCalibration};
+use crate::engine::{Circuit, DeviceSlot};
 use crate::pool::{Declaration, Origin};
 use anyhow::{Context, Result, bail};
 use lm::models::demo::{DEMO, DEMO_REFERENCE};
 use lm::models::device::ComputeDevice;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Token budgets where the settings say `auto`.
 struct Budgets {
-    /// Of a batch, where none is measured.
+    /// Of a batch.
     batch: usize,
-    /// Of a batch, those that are tried.
-    ladder: &'static [usize],
-    /// How long they are tried.
-    time: Duration,
     /// Of the queue.
     queue: usize,
 }
 
-const CPU_BUDGETS: Budgets = Budgets {
-    batch: 2_048,
-    // With fewer tokens than the first, reading the weights takes a part of a pass that counts, on any machine.
-    ladder: &[512, 1_024, 2_048, 4_096, 8_192],
-    time: Duration::from_secs(1),
-    queue: 1 << 20,
-};
+const CPU_BUDGETS: Budgets = Budgets { batch: 2_048, queue: 1 << 20 };
 
-const GPU_BUDGETS: Budgets = Budgets {
-    batch: 16_384,
-    ladder: &[2_048, 4_096, 8_192, 16_384, 32_768, 65_536],
-    // The first pass takes the kernels to the device.
-    time: Duration::from_secs(5),
-    queue: 1 << 23,
-};
+const GPU_BUDGETS: Budgets = Budgets { batch: 16_384, queue: 1 << 23 };
 
 /// The token budgets of a server of a model that is served elsewhere: of a batch, and of the queue.
 const SERVER_BATCH: usize = 4_096;
@@ -164,7 +145,6 @@ impl ServerSlot {
             name: self.name.clone(),
             memory: 0,
             max_batch_tokens: self.max_batch_tokens,
-            calibration: None,
             threads: 1,
             server: Arc::clone(&self.circuit),
             trim: Box::new(|| ()),
@@ -186,26 +166,13 @@ fn place(devices: &mut Vec<ComputeDevice>, wanted: config::DeviceChoice) -> Resu
     Ok(devices.len() - 1)
 }
 
-/// A device as the engine knows it. `directory` is that of measured budgets.
-pub fn device_slot(settings: &Settings, device: &ComputeDevice, directory: Option<&Path>) -> DeviceSlot {
-    let config::EngineSettings { max_batch_tokens, calibrate, .. } = settings.engine;
-    let budgets = budgets(device);
-    let calibrated = calibrate && max_batch_tokens.is_none();
+/// A device as the engine knows it.
+pub fn device_slot(settings: &Settings, device: &ComputeDevice) -> DeviceSlot {
     let trimmed = device.clone();
     DeviceSlot {
         name: device.name.clone(),
         memory: device.memory,
-        max_batch_tokens: max_batch_tokens.unwrap_or(budgets.batch),
-        calibration: calibrated.then(|| SpeedCalibration {
-            ladder: budgets.ladder.into(),
-            time: budgets.time,
-            known: Box::new(BudgetFiles {
-                directory: directory.map(Path::to_owned),
-                device: device.name.clone(),
-                hardware: device.hardware(),
-                threads: device.threads,
-            }),
-        }),
+        max_batch_tokens: settings.engine.max_batch_tokens.unwrap_or(budgets(device).batch),
         threads: device.threads,
         server: Arc::default(),
         trim: Box::new(move || trimmed.trim()),

@@ -72,7 +72,7 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     let flags = ModelFlags { models, reference: None, dtype: args.dtype, adapters: args.adapter };
     let (settings, named) = Settings::load(config, &Overrides::default())?.with_models(&flags)?;
     telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
-    let scorer = app::make_scorer(&settings, app::hub(), app::budget_directory())?;
+    let scorer = app::make_scorer(&settings, app::hub())?;
     let model = scorer.pool().find(named.first().map(String::as_str))?.id.clone();
     let request = MemorizationRequest { model, windows, control };
     if let Some(fault) = request.texts_fault(texts.len()) {

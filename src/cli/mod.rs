@@ -210,7 +210,7 @@ impl ScoringArgs {
     ) -> Result<(Scorer, Plan)> {
         let (settings, named) = settings;
         telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
-        let scorer = app::make_scorer(settings, app::hub(), app::budget_directory())?;
+        let scorer = app::make_scorer(settings, app::hub())?;
         let (pool, ids) = (scorer.pool(), scorer.pool().ids());
         let model = pool.find(named.first().map(String::as_str))?;
         let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors), defaults)?;

@@ -157,13 +157,10 @@ pub struct EngineSettings {
     /// Threads that compute; 0 for as many as the machine has. More than 1,024 would be a mistake.
     #[garde(custom(rules::within(0..=1_024)))]
     pub threads: usize,
-    /// The token budget of a batch; none for one that suits the model and the device.
+    /// The token budget of a batch; none for that of the device.
     #[serde(deserialize_with = "values::count_or_auto")]
     #[garde(inner(custom(rules::at_least(1))))]
     pub max_batch_tokens: Option<usize>,
-    /// Whether that one is measured when a model is loaded for the first time.
-    #[default = true]
-    pub calibrate: bool,
     /// How many tokens may be admitted and not yet answered; none for a number that suits the device.
     #[serde(deserialize_with = "values::count_or_auto")]
     #[garde(inner(custom(rules::at_least(1))))]

@@ -56,5 +56,5 @@ pub use handle::Engine;
 pub use pending::{Answered, PendingRequest};
 pub use request::{Pass, Request, Stats};
 pub use reservation::{MemoryReservation, MemoryShortage};
-pub use settings::{DeviceSlot, DiskCache, EngineOptions, KnownBudgets, SpeedCalibration};
+pub use settings::{DeviceSlot, DiskCache, EngineOptions};
 pub use status::{DeviceStatus, EngineStatus, ModelActivity, Unanswered};

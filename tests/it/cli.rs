@@ -5,9 +5,6 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// No test writes to the home of whoever runs it.
-const NOT_MEASURED: (&str, &str) = ("PDR_AUDIT__ENGINE__CALIBRATE", "false");
-
 fn run(arguments: &[&str], input: &[u8]) -> Output {
     run_with(arguments, input, &[])
 }
@@ -16,7 +13,6 @@ fn run(arguments: &[&str], input: &[u8]) -> Output {
 fn run_with(arguments: &[&str], input: &[u8], environment: &[(&str, &str)]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(arguments)
-        .env(NOT_MEASURED.0, NOT_MEASURED.1)
         .envs(environment.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -138,7 +134,6 @@ fn a_reader_that_stops_early_is_no_error() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .arg("score")
         .arg(&path)
-        .env(NOT_MEASURED.0, NOT_MEASURED.1)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -158,7 +153,6 @@ fn a_line_is_answered_before_the_next_is_sent() {
     use std::io::{BufRead, BufReader};
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(["score", "-", "--methods", "loss"])
-        .env(NOT_MEASURED.0, NOT_MEASURED.1)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -190,38 +184,23 @@ fn the_settings_can_be_named_before_or_after_the_command() {
 }
 
 #[test]
-fn a_batch_budget_is_measured_once_and_changes_no_score() {
-    let place = tempfile::tempdir().unwrap();
-    let texts = place.path().join("texts.jsonl");
+fn a_batch_budget_is_set_and_changes_no_score() {
     // Several batches by a small budget, one by a large one.
     let sentence = "The brass clock struck nine in Fallowfield. ";
-    let line = |n: usize| serde_json::json!({"text": format!("{n} {}", sentence.repeat(1 + n % 5))}).to_string();
-    std::fs::write(&texts, (0..40).map(line).collect::<Vec<_>>().join("\n")).unwrap();
-    let score = |variables: &[(&str, &std::path::Path)]| {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_pdr-audit"));
-        program.args(["score", "--methods", "loss"]).arg(&texts).env("RUST_LOG", "pdr_audit=info");
-        for name in [NOT_MEASURED.0, "HOME", "XDG_CACHE_HOME"] {
-            program.env_remove(name);
-        }
-        let output = program.envs(variables.iter().copied()).output().unwrap();
+    let line = |n: usize| json!({ "text": format!("{n} {}", sentence.repeat(1 + n % 5)) }).to_string();
+    let texts = (0..40).map(line).collect::<Vec<_>>().join("\n");
+    let score = |budget| {
+        let variables = [("PDR_AUDIT__ENGINE__MAX_BATCH_TOKENS", budget), ("RUST_LOG", "pdr_audit=info")];
+        let output = run_with(&["score", "-", "--methods", "loss"], texts.as_bytes(), &variables);
         assert!(output.status.success());
         let log = String::from_utf8(output.stderr).unwrap();
         let loaded = log.lines().find(|line| line.contains("model loaded")).unwrap().to_owned();
         (output.stdout, loaded)
     };
-    let cache = [("XDG_CACHE_HOME", place.path())];
-    let (first, measured) = score(&cache);
-    assert!(measured.contains("budget=\"measured\""), "{measured}");
-    let kept: Vec<_> = std::fs::read_dir(place.path().join("pdr-audit/batch-budgets")).unwrap().collect();
-    assert_eq!(kept.len(), 1, "one model, one file");
-    let (again, remembered) = score(&cache);
-    assert!(remembered.contains("budget=\"remembered\""), "{remembered}");
-    // Without a home it is measured at every start.
-    let (homeless, measured) = score(&[]);
-    assert!(measured.contains("budget=\"measured\""), "{measured}");
-    let (small, configured) = score(&[("PDR_AUDIT__ENGINE__MAX_BATCH_TOKENS", std::path::Path::new("64"))]);
-    assert!(configured.contains("budget=\"configured\""), "{configured}");
-    assert_eq!((&first, &first, &first), (&again, &homeless, &small));
+    let ((scores, loaded), (same, small)) = (score("auto"), score("64"));
+    assert!(loaded.contains("batch_tokens=2048"), "{loaded}");
+    assert!(small.contains("batch_tokens=64"), "{small}");
+    assert_eq!(scores, same);
 }
 
 /// With other instructions products are summed in another order: log p moves by 1e-5, and so do the scores.

@@ -192,13 +192,13 @@ fn what_was_written_can_be_configured() {
     settings.token_counts.push(TokenCountsSettings { id: "mine".into(), file: file.clone() });
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
-    let scorer = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub(), None).unwrap();
+    let scorer = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub()).unwrap();
     let counts = scorer.token_counts("mine").unwrap();
     assert!(counts.fit(&demo()));
     assert_eq!(json!(counts.table.tokens()), expected(&TEXTS)["tokens"]);
 
     std::fs::write(&file, "{}").unwrap();
-    let error = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub(), None).err().unwrap();
+    let error = pdr_audit::app::start_scorer(&settings, pdr_audit::app::hub()).err().unwrap();
     let said = format!("{error:#}");
     assert!(said.contains("`mine`") && said.contains("counts.json") && said.contains("`format` is null"), "{said}");
 }

@@ -77,7 +77,6 @@ fn the_classifier_of_that_test_finds_a_difference_where_there_is_one() {
 fn an_audit_of_the_demo_finds_its_members() {
     let audit = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(["audit", "--format", "json"])
-        .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
         .arg(models().join("demo/audit.jsonl"))
         .output()
         .unwrap();

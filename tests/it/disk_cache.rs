@@ -20,7 +20,7 @@ impl Place {
         let lines: String = (0..texts).map(|n| format!("{}\n", json!({ "text": text(n) }))).collect();
         std::fs::write(place.path("texts.jsonl"), lines).unwrap();
         // A relative path counts from the file's directory.
-        let settings = "[engine]\ndisk_cache = \"kept/here\"\ncalibrate = false\n";
+        let settings = "[engine]\ndisk_cache = \"kept/here\"\n";
         std::fs::write(place.path("settings.toml"), settings).unwrap();
         place
     }
@@ -39,7 +39,6 @@ impl Place {
         let mut settings = Settings::default();
         settings.engine.disk_cache = Some(self.path("kept/here"));
         settings.engine.threads = 1;
-        settings.engine.calibrate = false;
         let app = App::start_as_it_is(&settings).await;
         app.engine.wait_until_loaded().await.unwrap();
         app

@@ -17,7 +17,6 @@ fn run_with(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) 
     Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(arguments)
         .current_dir(directory)
-        .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
         .env("HF_HOME", directory.join("hub"))
         .envs(environment.iter().copied())
         .output()
@@ -176,7 +175,6 @@ fn an_interrupted_run_resumed_gives_the_bytes_of_one_that_was_not() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(arguments("parts.csv"))
         .current_dir(directory.path())
-        .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
         .spawn()
         .unwrap();
     let partial = directory.path().join("parts.csv.partial");

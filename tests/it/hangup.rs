@@ -35,7 +35,6 @@ impl Program {
             .args(["serve", "--port", "0"])
             .env("PDR_AUDIT__AUTH__KEYS", keys.path())
             .env("PDR_AUDIT__AUTH__RECORD", keys.record())
-            .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
             .env("PDR_AUDIT__SERVER__DRAIN_DELAY", "0")
             .env("RUST_LOG", "info")
             .stderr(Stdio::piped())

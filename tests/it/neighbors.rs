@@ -28,7 +28,7 @@ fn scorer(change: impl FnOnce(&mut Settings)) -> Scorer {
     let lazy = |name: &str| Configured { load: pdr_audit::config::LoadPolicy::Lazy, ..golden(name, name) };
     settings.models = [BERT, MODERN, CAUSAL].map(lazy).into();
     change(&mut settings);
-    start_scorer(&settings, Hub::from_environment(|_| None), None).unwrap()
+    start_scorer(&settings, Hub::from_environment(|_| None)).unwrap()
 }
 
 async fn open(scorer: &Scorer, id: &str) -> Arc<Model> {

@@ -18,7 +18,6 @@ fn settings(models: Vec<ModelSettings>) -> Settings {
     let mut settings = Settings::default();
     settings.engine.device = DeviceChoice::Cpu;
     settings.engine.threads = 1;
-    settings.engine.calibrate = false;
     settings.models = models;
     settings
 }

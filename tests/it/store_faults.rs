@@ -101,7 +101,6 @@ fn refused(program: &Path, store: &Path) -> String {
     command
         .args(["serve", "--port", "0"])
         .env("PDR_AUDIT__STORE__URL", format!("sqlite://{}", store.display()))
-        .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
         .stdin(Stdio::null());
     if std::fs::metadata(store.parent().unwrap()).unwrap().uid() == 0 {
         // Permissions do not bind root.

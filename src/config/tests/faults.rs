@@ -82,7 +82,6 @@ fn wrong_types_and_ranges_are_named() {
         ("[[models]]\nid = \"a\"\nsource = \"a\"\nrevision = \"\"", "models[0].revision", "expected a branch"),
         ("[engine]\nthreads = 1025", "engine.threads", "from 0 to 1024"),
         ("[engine]\nmax_batch_tokens = 0", "engine.max_batch_tokens", "at least 1, got 0"),
-        ("[engine]\ncalibrate = \"off\"", "engine.calibrate", "true or false"),
         ("[engine]\nmax_queue_tokens = \"many\"", "engine.max_queue_tokens", "\"auto\" or a whole number"),
         ("[engine]\ncache = \"lots\"", "engine.cache", "GiB), got \"lots\""),
         ("[store]\nurl = \"mysql://user:secret@host/db\"", "store.url", "expected `sqlite://FILE` or `postgres://"),

@@ -28,7 +28,6 @@ fn nothing_given_means_the_documented_defaults() {
     assert_eq!(settings.engine.disk_cache, None);
     assert_eq!(settings.engine.disk_cache_limit, ByteSize::b(4 << 30));
     assert_eq!((settings.engine.max_batch_tokens, settings.engine.max_queue_tokens), (None, None));
-    assert!(settings.engine.calibrate);
     assert_eq!((settings.limits.inputs, settings.limits.text), (10_000, ByteSize::b(1 << 20)));
     assert_eq!((settings.log.format, settings.log.level.as_str()), (LogFormat::Text, "info"));
     assert!(settings.models.is_empty());
@@ -63,7 +62,6 @@ fn every_key_can_come_from_the_file() {
         dtype = "f32"
         threads = 4
         max_batch_tokens = 2048
-        calibrate = false
         max_queue_tokens = 100000
         cache = 0
         disk_cache = "statistics"
@@ -149,7 +147,6 @@ fn every_key_can_come_from_the_file() {
             dtype: Dtype::F32,
             threads: 4,
             max_batch_tokens: Some(2_048),
-            calibrate: false,
             max_queue_tokens: Some(100_000),
             cache: ByteSize::b(0),
             disk_cache: Some(PathBuf::from("/etc/pdr-audit/statistics")),
@@ -200,7 +197,6 @@ fn every_key_can_come_from_the_environment() {
             ("PDR_AUDIT__ENGINE__DTYPE", "f32"),
             ("PDR_AUDIT__ENGINE__THREADS", "2"),
             ("PDR_AUDIT__ENGINE__MAX_BATCH_TOKENS", "512"),
-            ("PDR_AUDIT__ENGINE__CALIBRATE", "false"),
             ("PDR_AUDIT__ENGINE__MAX_QUEUE_TOKENS", "auto"),
             ("PDR_AUDIT__ENGINE__CACHE", "0"),
             ("PDR_AUDIT__ENGINE__MEMORY", "auto"),
@@ -222,7 +218,6 @@ fn every_key_can_come_from_the_environment() {
     assert_eq!(settings.server.drain_delay, Duration::from_secs(2));
     assert_eq!((settings.engine.device, settings.engine.dtype), (DeviceChoice::Cuda(0), Dtype::F32));
     assert_eq!((settings.engine.threads, settings.engine.max_batch_tokens), (2, Some(512)));
-    assert!(!settings.engine.calibrate);
     assert_eq!((settings.engine.max_queue_tokens, settings.engine.cache), (None, ByteSize::b(0)));
     assert_eq!(settings.engine.default_model.as_deref(), Some("70"));
     assert_eq!((settings.limits.inputs, settings.limits.text), (6, ByteSize::b(1_024)));

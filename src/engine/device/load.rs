@@ -1,6 +1,5 @@
 //! Models coming to a device and leaving it, and the memory they take.
 
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,9 +16,8 @@ impl Device<'_> {
     /// Loads a model, after others made room for it where that is needed.
     ///
     /// Whatever goes wrong while loading is the model's failure: were the device itself lost, the next forward pass would
-    /// say so, and a file that cannot be read must not end a service that runs other models. That pass may be one that
-    /// measures the model.
-    pub(super) fn load(&mut self, id: &Arc<str>, model: Arc<Model>) -> ControlFlow<()> {
+    /// say so, and a file that cannot be read must not end a service that runs other models.
+    pub(super) fn load(&mut self, id: &Arc<str>, model: Arc<Model>) {
         let started = Instant::now();
         let record = self.shared.record(id, &model.devices);
         let mut evicted = false;
@@ -35,16 +33,10 @@ impl Device<'_> {
             (self.trim)();
         }
         self.fit_batches();
-        if let Err(reason) = self.choose_budget(id) {
-            self.shared.lose_device(self.seat.device, &reason);
-            return ControlFlow::Break(());
-        }
-        self.fit_batches();
         if evicted && result.is_ok() {
             self.seat.note_exchange(Instant::now(), started.elapsed());
         }
         self.report(id, &record, started, result);
-        ControlFlow::Continue(())
     }
 
     /// `evicted` tells whether another model went for it.
@@ -74,12 +66,8 @@ impl Device<'_> {
         let (device, seconds) = (&self.name, took.as_secs_f64());
         match &result {
             Ok(()) => {
-                let budget = self.residents.models.get(id).map(|resident| {
-                    let origin: &'static str = resident.wanted().1.into();
-                    (resident.budget(), origin)
-                });
-                let (batch_tokens, budget) = budget.unwrap_or_default();
-                tracing::info!(model = id, device, seconds, batch_tokens, budget, "model loaded");
+                let batch_tokens = self.residents.models.get(id).map(ResidentModel::budget);
+                tracing::info!(model = id, device, seconds, batch_tokens, "model loaded");
                 record.metrics.loads_ok.increment(1);
                 record.note_use(now);
             }
@@ -188,10 +176,9 @@ impl Device<'_> {
 
     /// Sets the batches of all models to what fits beside the weights.
     fn fit_batches(&mut self) {
-        let room = self.residents.room();
+        let (room, wanted) = (self.residents.room(), self.residents.max_batch_tokens);
         for (id, resident) in &mut self.residents.models {
             if let Some(tokens) = resident.fit_to(room) {
-                let (wanted, _) = resident.wanted();
                 tracing::info!(
                     model = &**id,
                     device = self.name,

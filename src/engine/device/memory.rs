@@ -5,9 +5,8 @@
 //!
 //! The rules:
 //!
-//! - Room is made for batches of the device's default token budget, whatever was measured for a model. Only where that is
-//!   out of reach, even with every model gone that may go, half of it will do, and so on down to one token, which means one
-//!   sequence at a time.
+//! - Room is made for batches of the device's token budget. Only where that is out of reach, even with every model gone that
+//!   may go, half of it will do, and so on down to one token, which means one sequence at a time.
 //! - As few models go as reach that, in order: those without work before those with, and then the least recently used.
 //!   Pinned models stay.
 //! - Where not even one token has room nothing is evicted, and the refusal says what is short.

@@ -14,18 +14,14 @@
 //! slow down others that use rayon.
 
 mod batch;
-mod calibrate;
 mod forward;
 mod in_flight;
 mod load;
 mod memory;
 mod resident;
 mod thread;
-mod trial;
 mod unavailable;
 
 #[cfg(test)]
 pub(super) use memory::{Resident, eviction_order, evictions, largest_batch};
 pub(super) use thread::spawn;
-#[cfg(test)]
-pub(super) use trial::{BudgetChoice, TimedPass, Trial};

@@ -3,9 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::forward::{begin, finish, load_adapter, probe};
+use super::forward::{begin, load_adapter, probe};
 use super::memory::largest_batch;
-use super::trial::TimedPass;
 use crate::engine::failure::Failure;
 use crate::engine::queue::QueuedPass;
 use crate::engine::record::ModelRecord;
@@ -32,27 +31,13 @@ pub(super) struct ResidentModel {
     budget: usize,
     /// What fits beside the weights of the device's models by estimate, at most what is wanted.
     limit: usize,
-    /// The budget it has where memory is no matter, and where that comes from.
+    /// The budget it has where memory is no matter.
     wanted: usize,
-    origin: BudgetOrigin,
-}
-
-/// Where the budget that is wanted comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub(super) enum BudgetOrigin {
-    /// The settings, or the default of the device.
-    Configured,
-    /// It was measured when the model was loaded.
-    Measured,
-    /// It was measured before.
-    Remembered,
 }
 
 impl ResidentModel {
     pub(super) fn new(loaded: models::LoadedModel, model: Arc<Model>, record: Arc<ModelRecord>, wanted: usize) -> Self {
-        let origin = BudgetOrigin::Configured;
-        Self { loaded, adapters: Vec::new(), model, record, budget: wanted, limit: wanted, wanted, origin }
+        Self { loaded, adapters: Vec::new(), model, record, budget: wanted, limit: wanted, wanted }
     }
 
     pub(super) fn model(&self) -> &Arc<Model> {
@@ -70,16 +55,6 @@ impl ResidentModel {
 
     pub(super) fn budget(&self) -> usize {
         self.budget
-    }
-
-    /// The budget it has where memory is no matter, and where that comes from.
-    pub(super) fn wanted(&self) -> (usize, BudgetOrigin) {
-        (self.wanted, self.origin)
-    }
-
-    /// Sets the budget that is wanted. Batches have it from the next [`ResidentModel::fit_to`] on.
-    pub(super) fn want(&mut self, tokens: usize, origin: BudgetOrigin) {
-        (self.wanted, self.origin) = (tokens, origin);
     }
 
     /// Sets the limit of its batches, so that activations fit in `room` bytes; the new limit where it has changed and is less
@@ -127,17 +102,6 @@ impl ResidentModel {
             }
             loaded => loaded,
         }
-    }
-
-    /// Runs a pass whose answers nobody waits for.
-    pub(super) fn rehearse(&self, texts: &[PassInput]) -> Result<TimedPass, Failure> {
-        let inputs: Vec<&PassInput> = texts.iter().collect();
-        let (tokens, started) = (texts.iter().map(PassInput::tokens).sum(), Instant::now());
-        let result = begin(&self.loaded, &inputs, None).and_then(finish);
-        let took = started.elapsed();
-        result?;
-        tracing::debug!(tokens, seconds = took.as_secs_f64(), "a trial pass");
-        Ok(TimedPass { tokens, took })
     }
 
     /// Asks whether it can run, where that is not certain.

@@ -1,6 +1,6 @@
 //! The thread itself: which step comes next.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,12 +10,11 @@ use std::thread::{Builder, JoinHandle};
 use super::in_flight::InFlightBatch;
 use super::memory::fits;
 use super::resident::ResidentModel;
-use super::trial::BudgetChoice;
 use crate::engine::circuit::Circuit;
 use crate::engine::error::StartError;
 use crate::engine::queue::QueuedPass;
 use crate::engine::scheduler::{Holdings, Seat, Step};
-use crate::engine::settings::{DeviceSlot, SpeedCalibration};
+use crate::engine::settings::DeviceSlot;
 use crate::engine::shared::Shared;
 use crate::pool::{Model, base_id};
 use lm::panics::panic_message;
@@ -47,9 +46,6 @@ pub(in crate::engine) fn spawn(
 
 pub(super) struct Device<'a> {
     pub(super) name: String,
-    pub(super) calibration: Option<SpeedCalibration>,
-    /// The budgets of models that were here, by identity.
-    pub(super) budgets: HashMap<Arc<str>, BudgetChoice>,
     pub(super) trim: Box<dyn Fn() + Send>,
     pub(super) seat: Seat,
     pub(super) residents: Residents,
@@ -71,7 +67,7 @@ pub(super) struct Residents {
     pub(super) reservations: Arc<AtomicU64>,
     /// How many of them there were when the batches were last fitted.
     pub(super) fitted_beside: u64,
-    /// The token budget of a batch where none was measured.
+    /// The token budget of a batch.
     pub(super) max_batch_tokens: usize,
 }
 
@@ -117,8 +113,6 @@ impl<'a> Device<'a> {
         let max_batch_tokens = slot.max_batch_tokens.max(1);
         Self {
             name: slot.name,
-            calibration: slot.calibration,
-            budgets: HashMap::new(),
             trim: slot.trim,
             seat: Seat::new(device, max_batch_tokens),
             residents: Residents {
@@ -155,7 +149,10 @@ impl<'a> Device<'a> {
         self.heed_reservations();
         match step {
             Step::Run(id, batch) => self.serve(&id, batch),
-            Step::Load(id, model) => self.load(&id, model),
+            Step::Load(id, model) => {
+                self.load(&id, model);
+                ControlFlow::Continue(())
+            }
             Step::Drop(id) => {
                 self.unload(&id);
                 ControlFlow::Continue(())

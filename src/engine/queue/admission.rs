@@ -214,7 +214,7 @@ pub(in crate::engine) struct Gate {
 
 impl Gate {
     pub(in crate::engine) fn new(max_queue_tokens: usize, devices: &[DeviceSlot], gauges: &PerClass<Gauge>) -> Self {
-        let widest = devices.iter().map(DeviceSlot::largest_budget).max().unwrap_or(1);
+        let widest = devices.iter().map(|device| device.max_batch_tokens).max().unwrap_or(1);
         Self {
             interactive: Arc::new(AdmissionWindow::new(max_queue_tokens, gauges.get(Class::Interactive).clone())),
             batch: Mutex::default(),

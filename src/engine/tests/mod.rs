@@ -7,7 +7,6 @@
 mod admission;
 mod batch;
 mod by_hand;
-mod calibration;
 mod devices;
 mod disk_cache;
 mod evictions;

@@ -1,16 +1,14 @@
 //! An engine with fake models and a recorder of its own.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use super::recorder::Registry;
 use super::script::opener;
 pub use super::script::{Declared, Latch, Script, fake_filled, fake_stats, latched};
 pub use super::wait::{eventually, lock};
 use crate::engine::{
-    Answered, Circuit, Class, DeviceSlot, DiskCache, Engine, EngineOptions, KnownBudgets, ModelActivity, Request,
-    SpeedCalibration, Stats,
+    Answered, Circuit, Class, DeviceSlot, DiskCache, Engine, EngineOptions, ModelActivity, Request, Stats,
 };
 use crate::pool::{ModelState, Pool};
 use lm::models::masked::{Candidates, Filled, MaskedPosition};
@@ -24,40 +22,6 @@ pub struct Rig {
     trims: Vec<Arc<AtomicUsize>>,
 }
 
-/// How all devices of a rig measure budgets.
-#[derive(Clone)]
-pub struct Calibrated {
-    pub ladder: &'static [usize],
-    pub time: Duration,
-    pub known: Known,
-}
-
-/// Budgets in memory, with every call of [`KnownBudgets::keep`]. Clones are the same.
-#[derive(Clone, Default)]
-pub struct Known(Arc<Mutex<Vec<(String, usize)>>>);
-
-impl Known {
-    pub fn kept(&self) -> Vec<(String, usize)> {
-        lock(&self.0).clone()
-    }
-}
-
-impl KnownBudgets for Known {
-    fn find(&self, identity: &str) -> Option<usize> {
-        self.kept().iter().rfind(|(of, _)| of == identity).map(|(_, tokens)| *tokens)
-    }
-
-    fn keep(&self, identity: &str, tokens: usize) {
-        lock(&self.0).push((identity.to_owned(), tokens));
-    }
-}
-
-impl From<Calibrated> for SpeedCalibration {
-    fn from(Calibrated { ladder, time, known }: Calibrated) -> Self {
-        Self { ladder: ladder.into(), time, known: Box::new(known) }
-    }
-}
-
 /// How a rig is built; all its devices have the same threads and budget of tokens.
 #[derive(Clone)]
 pub struct Settings {
@@ -66,7 +30,6 @@ pub struct Settings {
     pub max_queue_tokens: usize,
     pub cache_bytes: u64,
     pub disk_cache: Option<DiskCache>,
-    pub calibrated: Option<Calibrated>,
     /// Memory by device.
     pub memory: Vec<u64>,
     /// Whether all devices are connections to one server.
@@ -80,7 +43,6 @@ pub fn settings() -> Settings {
         max_queue_tokens: 1000,
         cache_bytes: 0,
         disk_cache: None,
-        calibrated: None,
         memory: vec![u64::MAX],
         one_server: false,
     }
@@ -108,7 +70,6 @@ impl Rig {
                 name: format!("fake:{index}"),
                 memory: *memory,
                 max_batch_tokens: settings.max_batch_tokens,
-                calibration: settings.calibrated.clone().map(SpeedCalibration::from),
                 threads: settings.threads,
                 server: server(),
                 trim: Box::new(move || {

@@ -77,7 +77,7 @@ impl App {
     pub async fn over_hub(settings: &Settings, hub: Result<Hub, HubError>) -> Self {
         // The engine counts into the recorder that is there when it starts.
         MetricsExporter::install().unwrap();
-        Self::over_scorer(settings, start_scorer(settings, hub, None).unwrap()).await
+        Self::over_scorer(settings, start_scorer(settings, hub).unwrap()).await
     }
 
     /// The same over a scorer that was started otherwise.

@@ -37,7 +37,6 @@ impl Service {
             .args(["serve", "--port", "0"])
             .env("PDR_AUDIT__STORE__URL", store)
             .env("PDR_AUDIT__STORE__LEASE", LEASE)
-            .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
             .env("PDR_AUDIT__ENGINE__DTYPE", dtype)
             .env("PDR_AUDIT__ENGINE__DISK_CACHE", statistics)
             .env("PDR_AUDIT__SERVER__DRAIN_DELAY", "0")

@@ -98,7 +98,6 @@ fn slot(device: &ComputeDevice) -> DeviceSlot {
         name: device.name.clone(),
         memory: 1 << 32,
         max_batch_tokens: BATCH_TOKENS,
-        calibration: None,
         threads: 1,
         server: Arc::default(),
         trim: Box::new(|| {}),

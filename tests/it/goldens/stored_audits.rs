@@ -24,7 +24,7 @@ fn scorer(place: &Path, change: impl FnOnce(&mut Settings)) -> Scorer {
     let mut settings = settings(&MODELS);
     settings.token_counts = vec![counts(MODEL, place).0];
     change(&mut settings);
-    start_scorer(&settings, Hub::from_environment(|_| None), None).unwrap()
+    start_scorer(&settings, Hub::from_environment(|_| None)).unwrap()
 }
 
 /// Methods as they are stored: every kind of method, weights and selection.

@@ -157,7 +157,6 @@ fn run(home: &TempDir, server: &HubServer, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pdr-audit"))
         .args(arguments)
         .envs([("HF_HOME", home.path().to_str().unwrap()), ("HF_ENDPOINT", &server.url())])
-        .env("PDR_AUDIT__ENGINE__CALIBRATE", "false")
         .output()
         .unwrap()
 }
