@@ -9,7 +9,7 @@ use crate::packed::pack::Packed;
 use crate::packed::target::Target;
 use crate::packed::terms::{Terms, split, widened};
 use crate::packed::tests::{in_each_type, noise, same};
-use crate::packed::tile_panels::{COLUMNS, STEP, TILE_ROWS, steps};
+use crate::packed::tile_panels::{STEP, steps};
 use crate::packed::{Isa, Products};
 use crate::shared_mut::SharedMut;
 use half::{bf16, f16};
