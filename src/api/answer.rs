@@ -1,7 +1,7 @@
 //! Writes answers in JSON, away from the threads that serve connections: they may have megabytes.
 
-use super::ApiState;
 use super::problem::Problem;
+use super::state::ApiState;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;

@@ -1,11 +1,12 @@
 //! `/v1/audits/{id}/compare/{other}`: how two audits differ on the samples that both have.
 
+use super::answer;
 use super::client_state::ClientState;
 use super::extract::PathNames;
 use super::job_id::JobId;
 use super::problem::{Kind, Problem};
 use super::problems::StateProblems;
-use super::{ApiState, answer};
+use super::state::ApiState;
 use crate::audits::{AuditError, AuditKind, LoadedScores, MethodDifference, PairedSamples, audit_difference};
 use crate::pool::ModelInfo;
 use axum::response::Response;

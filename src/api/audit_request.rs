@@ -1,9 +1,9 @@
 //! What a client asks of an audit, and what is wrong with it.
 
-use super::ApiState;
 use super::check::{self, MethodRequests, RequestFaults};
 use super::job_request::{self, SampleList};
 use super::problem::Problem;
+use super::state::ApiState;
 use crate::audits::{
     AuditMetrics, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, EvidenceRequest, NewAudit,
     SampleFacts, StratifyBy, split_faults, with_default_primary,

@@ -1,9 +1,9 @@
 //! What a client asks of a calibration, and what is wrong with it.
 
-use super::ApiState;
 use super::check::{self, MethodRequests, RequestFaults};
 use super::job_request::{self, SampleList};
 use super::problem::Problem;
+use super::state::ApiState;
 use crate::audits::{AuditMetrics, AuditRequest, EvidenceRequest, NewCalibration};
 use crate::datasets::{Sample, SampleTotals, SubmittedSamples};
 use crate::jobs::JobError;

@@ -1,7 +1,7 @@
 //! What scoring and audits ask of a request beyond its types. All faults are gathered; none hides another.
 
-use super::ApiState;
 use super::problem::{PointedFault, Problem};
+use super::state::ApiState;
 use crate::pool::{Declaration, FindError};
 use crate::wire::Shaped;
 use mia::json::BoundedList;

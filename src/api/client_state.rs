@@ -1,8 +1,8 @@
 //! What the routes work with, as the client of a request sees it.
 
-use super::ApiState;
 use super::problem::Problem;
 use super::request_note::RequestNote;
+use super::state::ApiState;
 use crate::access::{Client, KeyScope};
 use crate::store::Owner;
 use axum::extract::FromRequestParts;

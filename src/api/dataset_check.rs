@@ -1,7 +1,7 @@
 //! Whether methods suit the texts of a dataset.
 
-use super::ApiState;
 use super::problem::Problem;
+use super::state::ApiState;
 use crate::datasets::SampleBlocks;
 use crate::store::DatasetRow;
 use futures::TryStreamExt;

@@ -1,12 +1,12 @@
 //! `/v1/datasets`: uploaded, listed, looked at, deleted.
 
-use super::ApiState;
 use super::client_state::ClientState;
 use super::extract::PathNames;
 use super::page_query::PageQuery;
 use super::problem::{Kind, Problem};
 use super::problems::{DatasetProblems, ListProblems, LookProblems, StateProblems};
 use super::route_rules;
+use super::state::ApiState;
 use super::upload::{UploadOptions, store_body};
 use crate::datasets::{DatasetError, SampleTotals};
 use crate::samples::{ColumnNames, DatasetOptions, FileKind, ReadOptions};

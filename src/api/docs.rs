@@ -1,15 +1,18 @@
 //! `/openapi.json` and `/docs`: the document, and a page that shows it. Everything that the page needs is part of the
 //! program; it asks no other host.
 
+use super::middleware;
 use super::problem::Problem;
-use super::{document, middleware};
+use axum::Extension;
 use axum::extract::Request;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use std::sync::{Arc, LazyLock};
 use utoipa_swagger_ui::Config;
 
-static DOCUMENT: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());
+/// The document in JSON. It tells of the routes of this file too, so that whoever puts the routes together gives it to them.
+#[derive(Clone, Copy)]
+pub struct ServedDocument(pub &'static LazyLock<String>);
 
 /// The page's configuration; without a validator, which would be another host.
 static CONFIG: LazyLock<Arc<Config<'static>>> =
@@ -22,8 +25,8 @@ static CONFIG: LazyLock<Arc<Config<'static>>> =
     tag = "operation",
     responses((status = 200, description = "The document in OpenAPI 3.1", content_type = "application/json"))
 )]
-pub async fn openapi() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str())
+pub async fn openapi(Extension(ServedDocument(document)): Extension<ServedDocument>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], document.as_str())
 }
 
 /// This document as a page.

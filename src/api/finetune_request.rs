@@ -1,9 +1,9 @@
 //! What a client asks of a fine-tune, and what is wrong with it.
 
-use super::ApiState;
 use super::check::{self, RequestFaults};
 use super::job_request::{self, SampleList};
 use super::problem::Problem;
+use super::state::ApiState;
 use crate::config::{ID_RULE, is_id};
 use crate::datasets::Sample;
 use crate::finetunes::{DEFAULT_SEED, FinetuneRequest, NewFinetune, tuning_texts_fault};

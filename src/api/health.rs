@@ -1,10 +1,10 @@
 //! `/livez`, `/readyz` and `/metrics`: read from facts, never asked through the queue.
 
-use super::ApiState;
 use super::client_state::{ClientState, RouterState};
 use super::model_view::StateName;
 use super::problem::{Kind, Problem};
 use super::problems::{LiveProblems, MetricsProblems, ReadyProblems};
+use super::state::ApiState;
 use crate::pool::ModelStatus;
 use crate::telemetry::names;
 use axum::Json;

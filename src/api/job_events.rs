@@ -1,7 +1,7 @@
 //! How a job gets on, as server-sent events.
 
-use super::ApiState;
 use super::problem::{Kind, Problem};
+use super::state::ApiState;
 use crate::jobs::{JobKind, JobSnapshot, JobSubject, Jobs};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};

@@ -1,9 +1,9 @@
 //! What submissions of jobs have in common: their samples, their time, and the names that clients give them.
 
-use super::ApiState;
 use super::check::{self, RequestFaults};
 use super::prefer;
 use super::problem::{Kind, Problem};
+use super::state::ApiState;
 use crate::audits::MAX_SAMPLES;
 use crate::datasets::{DatasetError, Sample, SubmittedSamples};
 use crate::jobs::{JobError, JobKind, JobSnapshot, JobSubject, Jobs};

@@ -8,7 +8,8 @@ use super::memorization_view::{Memorization, MemorizationList, location};
 use super::middleware::Arrival;
 use super::problem::Problem;
 use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
-use super::{ApiState, answer, job_events, job_list, job_request};
+use super::state::ApiState;
+use super::{answer, job_events, job_list, job_request};
 use crate::memorization::{
     MemorizationError, MemorizationKind, MemorizationRequest, MemorizationSnapshot, NewMemorization, WindowScorer,
 };

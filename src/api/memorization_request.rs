@@ -1,9 +1,9 @@
 //! What a client asks of a memorization job, and what is wrong with it.
 
-use super::ApiState;
 use super::check::{self, RequestFaults};
 use super::job_request;
 use super::problem::{Kind, Problem};
+use super::state::ApiState;
 use crate::audits::MAX_SAMPLES;
 use crate::datasets::{Sample, SampleId, SubmittedSamples};
 use crate::jobs::JobError;

@@ -1,12 +1,12 @@
 //! `/v1/models`: what is configured and where it stands; loading and unloading by hand.
 
-use super::ApiState;
 use super::client_state::ClientState;
 use super::extract::PathNames;
 use super::middleware::Arrival;
 use super::model_view::{DeviceEntry, ModelEntry, ModelList};
 use super::problem::Problem;
 use super::problems::{ListProblems, LoadProblems, UnloadProblems};
+use super::state::ApiState;
 use crate::engine::DeviceStatus;
 use crate::pool::{ModelStatus, UnknownModel};
 use axum::http::StatusCode;

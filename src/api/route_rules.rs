@@ -3,6 +3,7 @@
 
 use super::accept::preference;
 use super::check::RequestFaults;
+use super::operations::operations;
 use super::problem::{PointedFault, Problem};
 use crate::access::KeyScope;
 use axum::extract::{MatchedPath, Query, Request, State};
@@ -43,11 +44,8 @@ pub struct RouteRule {
 
 /// The rules that a document states.
 pub fn rules(document: &OpenApi) -> RouteRules {
-    let operations = document.paths.paths.iter().flat_map(|(path, item)| {
-        super::methods_of(item).into_iter().filter_map(move |(method, operation)| Some((method, path, operation?)))
-    });
-    let rules = operations.map(|(method, path, operation)| {
-        let key = (method.to_owned(), path.clone());
+    let rules = operations(document).map(|(method, path, operation)| {
+        let key = (method.to_owned(), path.to_owned());
         (key, rule(method, path, operation))
     });
     Arc::new(rules.collect())

@@ -1,8 +1,8 @@
 //! The p-values of scored texts against a calibration.
 
-use super::ApiState;
 use super::job_id::JobId;
 use super::problem::{Kind, Problem};
+use super::state::ApiState;
 use crate::audits::{Calibration, CalibrationKind, CalibrationMismatch};
 use crate::jobs::{JobError, JobKind};
 use crate::scorer::{Bound, Input, TextResult};
@@ -10,27 +10,10 @@ use crate::store::JobStatus;
 use mia::methods::LabelledMethod;
 use mia::statistics::CalibrationError;
 use mia::texts::cluster_digest;
-use moka::sync::Cache;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::Arc;
 use utoipa::ToSchema;
-use uuid::Uuid;
-
-/// The most scores of calibrations that are kept at hand; some 100 MB.
-const MOST_SCORES: u64 = 4_000_000;
-
-/// Calibrations that were used lately; cheap to clone.
-#[derive(Clone)]
-pub struct CalibrationCache(Cache<Uuid, Arc<Calibration>>);
-
-impl Default for CalibrationCache {
-    fn default() -> Self {
-        let weigher =
-            |_: &Uuid, calibration: &Arc<Calibration>| u32::try_from(calibration.weight()).unwrap_or(u32::MAX);
-        Self(Cache::builder().max_capacity(MOST_SCORES).weigher(weigher).build())
-    }
-}
 
 /// The calibration that gave the p-values.
 #[derive(Debug, Serialize, ToSchema)]
@@ -64,13 +47,13 @@ pub async fn named(state: &ApiState, id: &str) -> Result<Arc<Calibration>, Probl
         let detail = "the calibration has not succeeded, so that there are no scores to compare with";
         return Err(Problem::new(Kind::Conflict, detail));
     }
-    if let Some(known) = state.calibration_cache.0.get(&id) {
+    if let Some(known) = state.calibration_cache.get(id) {
         return Ok(known);
     }
     let loaded = state.calibrations.scores(id).await?;
     let gone = || Problem::from(JobError::NotFound(CalibrationKind::NAME));
     let calibration = Arc::new(loaded.ok_or_else(gone)?);
-    state.calibration_cache.0.insert(id, Arc::clone(&calibration));
+    state.calibration_cache.insert(id, Arc::clone(&calibration));
     Ok(calibration)
 }
 

@@ -1,10 +1,10 @@
 //! What a client asks of a test, and what is wrong with it.
 
-use super::ApiState;
 use super::audit_request::given;
 use super::check::{self, MethodRequests, RequestFaults};
 use super::job_request;
 use super::problem::Problem;
+use super::state::ApiState;
 use super::trial_texts::TextFields;
 use crate::audits::{
     AuditMetrics, AuditRequest, Canary, Commitment, EvidenceRequest, MAX_SAMPLES, NewTrial, PairedDocument, TrialKind,

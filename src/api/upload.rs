@@ -1,7 +1,7 @@
 //! The body of an upload: streamed to a thread that reads it as a file of samples, and from there block by block into the store.
 
-use super::ApiState;
 use super::problem::{Kind, Problem};
+use super::state::ApiState;
 use crate::datasets::{DatasetError, DatasetWriter, EncodedDataset};
 use crate::samples::{DatasetFault, DatasetOptions, FileKind, InputFile, ReadOptions, encode_dataset};
 use axum::body::{Body, Bytes};

@@ -1,6 +1,6 @@
 //! What an audit is refused for, and what it fails of.
 
-use super::calibrations::CalibrationMismatch;
+use super::calibration_mismatch::CalibrationMismatch;
 use crate::finetunes::FinetuneError;
 use crate::jobs::JobError;
 use crate::scorer::ScorerError;

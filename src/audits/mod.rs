@@ -13,6 +13,8 @@
 //! - a model that is reloaded while an audit runs is waited for.
 
 mod audit_difference;
+mod calibrated_results;
+mod calibration_mismatch;
 mod calibrations;
 mod cluster_ids;
 mod columns;
@@ -51,16 +53,17 @@ mod trials;
 mod tuned_splits;
 
 pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
+pub use calibrated_results::{Decisions, MethodCalibration};
+pub use calibration_mismatch::CalibrationMismatch;
 pub use calibrations::{
-    CalibratedMethod, Calibration, CalibrationKind, CalibrationMismatch, CalibrationReport, Calibrations,
-    NewCalibration, calibrate,
+    CalibratedMethod, Calibration, CalibrationKind, CalibrationReport, Calibrations, NewCalibration, calibrate,
 };
 pub use columns::Column;
-pub use decisions::{CalibrationShare, CalibrationSource, DecisionRequest, Decisions, MethodCalibration};
 pub use error::{AuditError, AuditFailure};
 pub use evidence::{
-    BlindFindings, ControlFindings, DecisionOptions, EvidenceOptions, EvidenceRequest, LengthFindings, Placebo,
-    SampleFacts, StratifyBy, Verdict, VerdictReason, VerdictState, with_default_primary,
+    BlindFindings, CalibrationShare, CalibrationSource, ControlFindings, DecisionOptions, DecisionRequest,
+    EvidenceOptions, EvidenceRequest, LengthFindings, Placebo, SampleFacts, StratifyBy, Verdict, VerdictReason,
+    VerdictState, with_default_primary,
 };
 pub use exclusions::ExclusionCount;
 pub use jobs::{AuditKind, AuditSnapshot, Audits, NewAudit};

@@ -2,7 +2,8 @@
 //! labelled texts what they show without a model, whether early positions tell more than late ones, and probabilities where the
 //! request states a prior.
 
-use super::calibrations::{Calibration, CalibrationMismatch};
+use super::calibration_mismatch::CalibrationMismatch;
+use super::calibrations::Calibration;
 use super::cluster_ids::dense;
 use super::decisions::add_decisions;
 use super::evidence::{PERMUTATION_SEED, blind_findings, posteriors};

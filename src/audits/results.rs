@@ -1,7 +1,7 @@
 //! What the run of an audit leaves behind: with the request, all that its report is made of.
 
+use super::calibrated_results::CalibratedResults;
 use super::columns::Column;
-use super::decisions::CalibratedResults;
 use super::error::AuditFailure;
 use super::evidence::BlindFindings;
 use super::row_error::{ErrorReason, ErrorReasons, RowError, in_words, is_known};

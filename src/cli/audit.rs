@@ -3,7 +3,8 @@
 use super::evidence_args::EvidenceArgs;
 use super::input::InputArgs;
 use super::progress::Progress;
-use super::{ScoringArgs, audit_scores, samples, table, waiting};
+use super::scoring_args::{self, ScoringArgs};
+use super::{audit_scores, samples, table, waiting};
 use crate::audits::{
     self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, AverageOver, RunEvent, SampleFacts, TuningProgress,
     split_faults, with_default_primary,
@@ -114,7 +115,7 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
         bail!("--methods: {}: {}", fault.pointer, fault.detail);
     }
     // Reference models are downloaded before the bar of the samples is shown.
-    waiting::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(super::explained)?;
+    waiting::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(scoring_args::explained)?;
     let calibration = args.evidence.calibrate(&plan, &args.input.reader, &scorer).await?;
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let Plan { model, methods, overflow, .. } = plan;
@@ -131,7 +132,7 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     let samples = SampleBlocks::Memory(samples.into());
     let outcome = audits::run(Arc::new(request), &samples, calibration, &scorer, show).await;
     drop(progress);
-    super::finish(&scorer).await;
+    scoring_args::finish(&scorer).await;
     let AuditOutcome { report, results } = outcome.map_err(explained)?;
     let default = if stdout().is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
     match args.format.unwrap_or(default) {
@@ -168,7 +169,7 @@ fn check_texts(samples: &[Sample], places: &[RecordPlace], methods: &[LabelledMe
 /// A failure of the audit as the command line tells it.
 pub fn explained(failure: AuditFailure) -> anyhow::Error {
     match failure {
-        AuditFailure::Scorer(error) => super::explained(error),
+        AuditFailure::Scorer(error) => scoring_args::explained(error),
         failure => failure.into(),
     }
 }

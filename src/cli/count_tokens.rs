@@ -3,7 +3,8 @@
 use super::corpus::{self, Text};
 use super::input::ReaderArgs;
 use super::progress::Progress;
-use super::{block_on, waiting};
+use super::runtime::block_on;
+use super::waiting;
 use crate::config::{LogFormat, ModelFlags, Overrides, Settings};
 use crate::new_file::NewFile;
 use crate::pool::Origin;

@@ -1,9 +1,9 @@
 //! The flags of what a verdict rests on.
 
-use super::NamedSettings;
 use super::input::{InputArgs, ReaderArgs};
 use super::progress::Progress;
 use super::samples;
+use super::scoring_args::NamedSettings;
 use crate::audits::{
     AuditMetrics, AuditRequest, Calibration, CalibrationShare, CalibrationSource, DecisionOptions, EvidenceOptions,
     EvidenceRequest, RunEvent, StratifyBy, calibrate,

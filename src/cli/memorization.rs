@@ -2,7 +2,7 @@
 
 use super::input::InputArgs;
 use super::progress::Progress;
-use super::{memorization_table, waiting, works};
+use super::{memorization_table, scoring_args, waiting, works};
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
 use crate::datasets::{Sample, SampleBlocks};
 use crate::memorization::{
@@ -79,7 +79,7 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
         bail!("{}: {fault}", args.input.file.display());
     }
     let report = report(&request, texts, &scorer).await;
-    super::finish(&scorer).await;
+    scoring_args::finish(&scorer).await;
     let default = if stdout().is_terminal() { MemorizationFormat::Table } else { MemorizationFormat::Json };
     match args.format.unwrap_or(default) {
         MemorizationFormat::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&report?)?)?,
@@ -106,7 +106,7 @@ async fn report(request: &MemorizationRequest, texts: Vec<WorkText>, scorer: &Sc
 /// A failure as the command line tells it.
 fn explained(error: MemorizationError) -> anyhow::Error {
     match error {
-        MemorizationError::Scorer(error) => super::explained(error),
+        MemorizationError::Scorer(error) => scoring_args::explained(error),
         error => error.into(),
     }
 }

@@ -4,8 +4,9 @@ use super::export::ExportFormat;
 use super::input::InputArgs;
 use super::partial::PartialResults;
 use super::progress::Progress;
+use super::scoring_args::{self, ScoringArgs};
 use super::source::SampleSource;
-use super::{ScoringArgs, tally::ScoreTally, waiting};
+use super::{tally::ScoreTally, waiting};
 use crate::config::Settings;
 use crate::datasets::Sample;
 use crate::samples::{BadRecord, FileRecords, FileSample, ReadError, ReadOptions, RecordPlace};
@@ -67,7 +68,7 @@ pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
     let (scorer, plan) = args.scoring.start(&settings, false, false, possible_default_methods).await?;
     let plan = Plan { tokens: args.tokens, ..plan };
     let scored = score(args, records, &source, options, &settings.0, &scorer, &plan).await;
-    super::finish(&scorer).await;
+    scoring_args::finish(&scorer).await;
     scored
 }
 
@@ -81,7 +82,7 @@ async fn score(
     scorer: &Scorer,
     plan: &Plan,
 ) -> Result<()> {
-    let bound = waiting::for_models(scorer.pool(), scorer.bind(plan)).await.map_err(super::explained)?;
+    let bound = waiting::for_models(scorer.pool(), scorer.bind(plan)).await.map_err(scoring_args::explained)?;
     let mut tally = ScoreTally::default();
     let size = source.size();
     let mut results = Results::open(&args, source, settings, &bound, plan)?;

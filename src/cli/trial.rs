@@ -4,8 +4,9 @@ use super::audit::{ReportFormat, explained, flag_fault};
 use super::evidence_args::named_control;
 use super::input::ReaderArgs;
 use super::progress::Progress;
+use super::scoring_args::{self, NamedSettings, ScoringArgs};
 use super::trial_input::TrialInput;
-use super::{NamedSettings, ScoringArgs, trial_table, waiting};
+use super::{trial_table, waiting};
 use crate::audits::{
     AuditMetrics, AuditRequest, Commitment, OrderTexts, RunEvent, TrialOptions, TrialRequest, commitment_fault,
     run_trial, trial_method_faults,
@@ -149,7 +150,7 @@ async fn perform(
         bail!("--methods: {pointer}: {detail}");
     }
     // Reference models are downloaded before the bar of the texts is shown.
-    waiting::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(super::explained)?;
+    waiting::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(scoring_args::explained)?;
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let Plan { model, methods, overflow, .. } = plan;
     let metrics = AuditMetrics { bootstrap: None, ..AuditMetrics::default() };
@@ -165,7 +166,7 @@ async fn perform(
     };
     let report = run_trial(Arc::new(request), &SampleBlocks::Memory(samples.into()), &scorer, show).await;
     drop(progress);
-    super::finish(&scorer).await;
+    scoring_args::finish(&scorer).await;
     let report = report.map_err(explained)?;
     let default = if stdout().is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
     match common.format.unwrap_or(default) {

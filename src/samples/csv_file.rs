@@ -1,8 +1,8 @@
 //! CSV with a header, whatever separates its columns.
 
-use super::ReadOptions;
 use super::error::ReadError;
 use super::input::InputFile;
+use super::options::ReadOptions;
 use super::place::RecordPlace;
 use super::record::{Fields, Record};
 use csv::{ErrorKind, StringRecord};

@@ -3,10 +3,11 @@
 use super::columns::{BadRecord, FileSample};
 use super::error::ReadError;
 use super::input::InputFile;
+use super::options::ReadOptions;
 use super::place::RecordPlace;
+use super::read::records;
 use super::record::Fields;
 use super::words::first_words;
-use super::{ReadOptions, records};
 use crate::datasets::{ColumnText, DatasetEncoder, DatasetError, EncodedDataset, Sample};
 use std::num::NonZeroUsize;
 

@@ -2,9 +2,10 @@
 
 use super::error::ReadError;
 use super::input::InputFile;
+use super::options::ReadOptions;
 use super::place::RecordPlace;
+use super::read::records;
 use super::record::{FileRecords, Record};
-use super::{ReadOptions, records};
 use std::path::PathBuf;
 use std::vec::IntoIter;
 

@@ -1,8 +1,8 @@
 //! A plan with everything that it names at hand: models opened, prefixes in ids, and what does not fit together refused.
 
-use super::Scorer;
-use super::ScorerError;
 use super::encodings::Encodings;
+use super::error::ScorerError;
+use super::handle::Scorer;
 use super::overflow::Overflow;
 use super::workers::TextWork;
 use crate::pool::{Model, ModelInfo, Retry};

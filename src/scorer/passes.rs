@@ -1,7 +1,7 @@
 //! The forward passes of a text: planned on the workers, then added to the requests of their models, and read when these are
 //! answered.
 
-use super::ScorerError;
+use super::error::ScorerError;
 use super::windows::windows;
 use crate::engine::{Pass, Request, Stats};
 use std::sync::Arc;

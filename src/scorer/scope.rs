@@ -1,6 +1,6 @@
 //! What methods may refer to in a request.
 
-use super::Scorer;
+use super::handle::Scorer;
 use super::token_counts::Counts;
 use crate::pool::{Declaration, Origin};
 use mia::methods::Scope;

@@ -1,11 +1,14 @@
 //! A request on its way: texts to passes, passes through the engine, statistics to scores.
 
 use super::bound::Bound;
+use super::error::ScorerError;
+use super::handle::Scorer;
+use super::limits::{MAX_ANSWER_BYTES, MOST_BATCH_KIB};
 use super::passes::RequestedSequence;
-use super::result::{self, AnsweredText};
-use super::text::{GeneratedNeighbors, Prepared};
+use super::result::{self, AnsweredText, TextResult, Usage};
+use super::scored::{Scored, ScoringTimes};
+use super::text::{GeneratedNeighbors, Input, Prepared};
 use super::workers::TextWork;
-use super::{Input, MAX_ANSWER_BYTES, MOST_BATCH_KIB, Scored, Scorer, ScorerError, ScoringTimes, TextResult, Usage};
 use crate::engine::{Class, PendingRequest, Request};
 use crate::pool::Model;
 use crate::telemetry::names;

@@ -1,7 +1,9 @@
 //! Sequences of token ids that are scored as they are, for callers that cut texts by tokens.
 
 use super::bound::{Bound, too_large, too_long};
-use super::{Scorer, ScorerError, TextError};
+use super::error::ScorerError;
+use super::handle::Scorer;
+use super::text_error::TextError;
 use crate::engine::{Class, Request, Stats};
 use lm::tokenizer::Encoded;
 use std::sync::Arc;

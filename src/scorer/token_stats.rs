@@ -1,6 +1,9 @@
 //! Statistics of sequences of token ids, without a text and without a method.
 
-use super::{Scorer, ScorerError, ScoringTimes, Usage};
+use super::error::ScorerError;
+use super::handle::Scorer;
+use super::result::Usage;
+use super::scored::ScoringTimes;
 use crate::engine::{Class, Request, Stats};
 use crate::pool::Model;
 use std::sync::Arc;

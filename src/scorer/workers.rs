@@ -1,6 +1,6 @@
 //! Threads of our own for tokenizing and arithmetic, apart from the async runtime and from the threads that compute.
 
-use super::ScorerError;
+use super::error::ScorerError;
 use crate::engine::Class;
 use futures::channel::oneshot;
 use rayon::prelude::*;

@@ -1,6 +1,6 @@
 //! Scores of known non-members, against which other texts get p-values. Pure.
 
-use super::mismatch::CalibrationMismatch;
+use crate::audits::calibration_mismatch::CalibrationMismatch;
 use crate::audits::cluster_ids::dense;
 use crate::audits::results::SampleScores;
 use crate::audits::stored_scores::ScoreHeader;

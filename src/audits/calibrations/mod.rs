@@ -4,12 +4,10 @@ mod calibrate;
 mod calibration;
 mod jobs;
 mod load;
-mod mismatch;
 mod report;
 
 pub use calibrate::calibrate;
 pub use calibration::{Calibration, highest};
 pub use jobs::{CalibrationKind, Calibrations, NewCalibration};
 pub use load::load;
-pub use mismatch::CalibrationMismatch;
 pub use report::{CalibratedMethod, CalibrationReport};

@@ -1,7 +1,7 @@
 //! The list of texts at a false discovery rate. Pure.
 
-use super::findings::Decisions;
-use super::request::DecisionRequest;
+use crate::audits::calibrated_results::Decisions;
+use crate::audits::evidence::DecisionRequest;
 use mia::statistics::{CalibrationScores, discover, false_discoveries_upper, fpr_upper, minimum_discoveries};
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! The known non-members of an audit: those of a calibration, or a share of its own.
 
-use super::request::CalibrationShare;
-use crate::audits::calibrations::{Calibration, CalibrationMismatch, highest};
+use crate::audits::calibration_mismatch::CalibrationMismatch;
+use crate::audits::calibrations::{Calibration, highest};
 use crate::audits::cluster_ids::dense;
+use crate::audits::evidence::CalibrationShare;
 use crate::audits::results::AuditResults;
 use mia::methods::LabelledMethod;
 use mia::random::{shuffle, stream};

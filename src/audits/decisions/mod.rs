@@ -1,13 +1,9 @@
 //! p-values of an audit's texts against known non-members, and the list of texts at a stated false discovery rate.
 
 mod decide;
-mod findings;
 mod known;
-mod request;
 mod rows;
 mod words;
 
-pub use findings::{CalibratedResults, Decisions, MethodCalibration};
-pub use request::{CalibrationShare, CalibrationSource, DecisionRequest};
 pub use rows::add_decisions;
 pub use words::shift_from_calibration;

@@ -1,11 +1,12 @@
 //! Adds p-values and the list to the results of an audit.
 
 use super::decide::{TestedCluster, decide};
-use super::findings::{CalibratedResults, MethodCalibration};
 use super::known::KnownNonMembers;
-use super::request::{CalibrationSource, DecisionRequest};
-use crate::audits::calibrations::{Calibration, CalibrationMismatch};
+use crate::audits::calibrated_results::{CalibratedResults, Decisions, MethodCalibration};
+use crate::audits::calibration_mismatch::CalibrationMismatch;
+use crate::audits::calibrations::Calibration;
 use crate::audits::cluster_ids::dense;
+use crate::audits::evidence::{CalibrationSource, DecisionRequest};
 use crate::audits::request::AuditRequest;
 use crate::audits::results::AuditResults;
 use indexmap::IndexMap;
@@ -117,7 +118,7 @@ impl TestedColumn {
         results: &mut AuditResults,
         request: &DecisionRequest,
         known: &CalibrationScores,
-    ) -> super::findings::Decisions {
+    ) -> Decisions {
         let clusters: Vec<TestedCluster> = self.clusters.values().copied().collect();
         let (decisions, each) = decide(request, known, &clusters);
         for (row, cluster) in &self.rows {

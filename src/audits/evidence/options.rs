@@ -1,8 +1,8 @@
 //! What a client says of the verdict, and what it comes to.
 
+use super::decision_request::{CalibrationShare, CalibrationSource, DecisionRequest};
 use super::primary::primary;
 use super::request::{EvidenceRequest, StratifyBy};
-use crate::audits::decisions::{CalibrationShare, CalibrationSource, DecisionRequest};
 use mia::methods::{Fault, LabelledMethod, Scope};
 use mia::statistics::Procedure;
 use serde::Deserialize;

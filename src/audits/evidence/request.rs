@@ -1,6 +1,6 @@
 //! What a client asks of the verdict.
 
-use crate::audits::decisions::{CalibrationSource, DecisionRequest};
+use super::decision_request::{CalibrationSource, DecisionRequest};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strum::{Display, EnumString, VariantNames};

@@ -2,9 +2,10 @@
 
 mod submission;
 
-use super::calibrations::{Calibration, CalibrationMismatch, load};
-use super::decisions::CalibrationSource;
+use super::calibration_mismatch::CalibrationMismatch;
+use super::calibrations::{Calibration, load};
 use super::error::{AuditError, AuditFailure};
+use super::evidence::CalibrationSource;
 use super::job_run::{BegunJob, TellProgress, begin, started_over};
 use super::limits::MAX_SCORES;
 use super::request::AuditRequest;

@@ -4,7 +4,7 @@ use super::average::Averages;
 use super::findings::MethodFindings;
 use super::provenance::Provenance;
 use super::seed_summary::SeedSummary;
-use crate::audits::decisions::{Decisions, MethodCalibration};
+use crate::audits::calibrated_results::{Decisions, MethodCalibration};
 use crate::audits::evidence::{BlindFindings, ControlFindings, Verdict};
 use crate::audits::exclusions::ExclusionCount;
 use crate::audits::selected_tokens::SelectedTokens;

@@ -1,9 +1,11 @@
 //! Substitutions of a single word: where they can be made, which are the best, and the text with one of them made.
 
-use super::CANDIDATES;
 use lm::models::masked::Filled;
 use lm::tokenizer::{Encoded, Words};
 use std::ops::Range;
+
+/// How many replacements are considered at each word.
+pub const CANDIDATES: usize = 6;
 
 /// A word of a text that may be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,13 +1,16 @@
-//! Imports between files, and circles of them.
+//! Imports between files.
 
-use super::sources::{Sources, attributes, is_test, leaves};
+use super::sources::{SourceFile, Sources, attributes, is_test, leaves};
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeSet;
 use syn::visit::{self, Visit};
 
-/// The files whose items a file uses.
-pub fn imports(sources: &Sources, file: usize) -> BTreeSet<usize> {
-    let file = &sources.files[file];
+/// For each file those whose items it uses.
+pub fn imports(sources: &Sources) -> Vec<BTreeSet<usize>> {
+    sources.files.iter().map(|file| imports_of(sources, file)).collect()
+}
+
+fn imports_of(sources: &Sources, file: &SourceFile) -> BTreeSet<usize> {
     let mut visitor = Visitor { sources, module: file.module, files: BTreeSet::new() };
     visitor.visit_file(&file.syntax);
     visitor.files.remove(&sources.modules[file.module].file);
@@ -96,24 +99,4 @@ impl<'ast> Visit<'ast> for Visitor<'_> {
 
     /// `pub(in crate::a)` takes nothing from there.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
-}
-
-/// The groups of files that import each other, directly or through others of the group.
-pub fn circles(imports: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
-    let reached: Vec<BTreeSet<usize>> = (0..imports.len()).map(|file| reached(imports, file)).collect();
-    let group = |file: usize| reached[file].iter().copied().filter(|&other| reached[other].contains(&file)).collect();
-    let groups: BTreeSet<Vec<usize>> = (0..imports.len()).map(group).collect();
-    groups.into_iter().filter(|group| !group.is_empty()).collect()
-}
-
-/// What can be reached from a file by one import or more.
-fn reached(imports: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
-    let mut reached = BTreeSet::new();
-    let mut waiting: Vec<usize> = imports[from].iter().copied().collect();
-    while let Some(file) = waiting.pop() {
-        if reached.insert(file) {
-            waiting.extend(&imports[file]);
-        }
-    }
-    reached
 }

@@ -1,17 +1,20 @@
-//! The structure of the sources: layers, no circles of files, short files, unique names of types, descriptive names.
+//! The structure of the sources: layers, no circles of files or of folders, short files, unique names of types, descriptive
+//! names.
 //!
-//! The library is read from `src/lib.rs` on, without what is under `#[cfg(test)]`. A file *imports* another one where it names an
-//! item that the other defines: in a `use`, in a path in the code or in a macro's arguments. Names are followed through
-//! re-exports and globs to the file that defines them. It is no import
+//! That crates make no circle is Cargo's matter; here each library of the workspace is read from its `lib.rs` on, without what
+//! is under `#[cfg(test)]`. A file *imports* another one where it names an item that the other defines: in a `use`, in a path
+//! in the code or in a macro's arguments. Names are followed through re-exports and globs to the file that defines them. It
+//! is no import
 //!
 //! - to declare a module (`mod child;`) or to name one without an item of it (`use crate::engine;`);
 //! - to re-export what a child module has (`pub use child::Item;`), unless the file uses the item as well.
 //!
-//! In a *circle of files* each imports another one of them, and the last the first. That a file takes something from the `mod.rs`
-//! of a folder it is in makes no circle: a module owns its children, which share what it defines.
+//! In a *circle of files* each imports another one of them, and the last the first; a `mod.rs` is a file as any other. In a
+//! *circle of folders* the files and folders that a folder holds do so, where a folder stands for all that is in it.
 //!
 //! Every check is a function over sources; `planted.rs` shows for each that it finds violations in sources written for that.
 
+mod circles;
 mod imports;
 mod names;
 mod planted;
@@ -19,16 +22,19 @@ mod planted;
 mod rust_code;
 mod sources;
 
-use imports::{circles, imports};
+use circles::{circles_of_files, circles_of_folders};
+use imports::imports;
 use names::{lines_of_code, types_defined_twice, vague_names};
 use sources::Sources;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Modules of `src/`, from the lowest layer up. Modules of one layer do not import each other.
-const LAYERS: &[&[&str]] = &[
-    &["config", "hub", "new_file", "random", "retry", "table", "telemetry", "texts", "token_stats", "wire"],
-    &["access", "methods", "models", "server", "statistics", "tokenizer"],
+/// Modules of a library, from the lowest layer up. Modules of one layer do not import each other.
+type Layers = &'static [&'static [&'static str]];
+
+const SERVICE: Layers = &[
+    &["config", "new_file", "retry", "table", "telemetry", "wire"],
+    &["access", "server"],
     &["served"],
     &["pool"],
     &["engine"],
@@ -42,33 +48,45 @@ const LAYERS: &[&[&str]] = &[
     &["cli"],
 ];
 
+const LM: Layers = &[&["panics"], &["hub", "tokenizer"], &["models"]];
+
+const MIA: Layers = &[&["json", "random", "texts", "token_stats"], &["methods", "statistics"]];
+
+/// The directory of each library's sources.
+const LIBRARIES: [&str; 4] = ["src", "crates/kernels/src", "crates/lm/src", "crates/mia/src"];
+
 /// The longest file, in lines of code. A module of tests inside a file does not count; a file of tests is a file.
 const LONGEST: usize = 300;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The library's sources.
-fn library() -> Sources {
-    Sources::read(&|path| std::fs::read_to_string(root().join(path)).ok())
+/// The sources of the library in a directory.
+fn library(directory: &str) -> Sources {
+    Sources::read(&|path| std::fs::read_to_string(root().join(directory).join(path)).ok())
 }
 
-/// Every Rust file of a directory, tests too, with its text.
-fn texts(directory: &Path) -> Vec<(PathBuf, String)> {
+/// Every Rust file of the libraries, tests too, with its text.
+fn texts() -> Vec<(PathBuf, String)> {
+    LIBRARIES.iter().flat_map(|directory| texts_inside(&root().join(directory))).collect()
+}
+
+fn texts_inside(directory: &Path) -> Vec<(PathBuf, String)> {
     let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     paths
         .flat_map(|path| match path.is_dir() {
-            true => texts(&path),
+            true => texts_inside(&path),
             false if path.extension().is_some_and(|extension| extension == "rs") => {
-                vec![(path.clone(), std::fs::read_to_string(&path).unwrap())]
+                let text = std::fs::read_to_string(&path).unwrap();
+                vec![(path.strip_prefix(root()).unwrap().to_owned(), text)]
             }
             false => Vec::new(),
         })
         .collect()
 }
 
-/// The module of `src/` that a file belongs to; none for `lib.rs`.
+/// The top module that a file belongs to; none for `lib.rs`.
 fn top_module(path: &str) -> Option<&str> {
     let name = path.split('/').next()?;
     Some(name.strip_suffix(".rs").unwrap_or(name)).filter(|name| *name != "lib")
@@ -78,13 +96,13 @@ fn top_module(path: &str) -> Option<&str> {
 fn imports_upward(sources: &Sources, layers: &[&[&str]]) -> Vec<String> {
     let layer = |module: &str| layers.iter().position(|layer| layer.contains(&module));
     let mut faults = BTreeSet::new();
-    for (file, source) in sources.files.iter().enumerate() {
+    for (source, imported) in sources.files.iter().zip(imports(sources)) {
         let Some(module) = top_module(&source.path) else { continue };
         let Some(here) = layer(module) else {
             faults.insert(format!("`{module}` has no layer"));
             continue;
         };
-        for imported in imports(sources, file).into_iter().map(|file| &sources.files[file].path) {
+        for imported in imported.into_iter().map(|file| &sources.files[file].path) {
             let other = top_module(imported).unwrap_or("lib");
             if other != module && layer(other).is_none_or(|other| other >= here) {
                 faults.insert(format!("{} imports {imported}", source.path));
@@ -94,50 +112,47 @@ fn imports_upward(sources: &Sources, layers: &[&[&str]]) -> Vec<String> {
     faults.into_iter().collect()
 }
 
-/// Groups of files that import each other, as lines of text.
-fn circles_of_files(sources: &Sources) -> Vec<String> {
-    let but_enclosing = |file: usize| {
-        let imports = imports(sources, file).into_iter();
-        imports.filter(|&other| !sources.encloses(other, file)).collect::<BTreeSet<_>>()
-    };
-    let imports: Vec<_> = (0..sources.files.len()).map(but_enclosing).collect();
-    let path = |file: usize| sources.files[file].path.as_str();
-    let arrows = |circle: &[usize]| {
-        let arrow = |&file: &usize| {
-            let others: Vec<_> =
-                imports[file].iter().filter(|other| circle.contains(other)).map(|&f| path(f)).collect();
-            format!("\n    {} imports {}", path(file), others.join(", "))
-        };
-        format!("{} files{}", circle.len(), circle.iter().map(arrow).collect::<String>())
-    };
-    circles(&imports).iter().map(|circle| arrows(circle)).collect()
-}
-
 fn assert_none(what: &str, faults: &[String]) {
     assert!(faults.is_empty(), "{} {what}:\n{}", faults.len(), faults.join("\n"));
 }
 
+/// Asserts that a check finds nothing in any library.
+fn assert_none_in_libraries(what: &str, check: impl Fn(&Sources) -> Vec<String>) {
+    let faults = |directory: &&str| {
+        let faults = check(&library(directory)).into_iter();
+        faults.map(|fault| format!("{directory}: {fault}")).collect::<Vec<_>>()
+    };
+    assert_none(what, &LIBRARIES.iter().flat_map(faults).collect::<Vec<_>>());
+}
+
 #[test]
 fn modules_import_only_from_layers_below() {
-    let sources = library();
-    assert!(sources.files.len() > 100, "only {} files were read", sources.files.len());
-    assert_none("imports that lead to no lower layer", &imports_upward(&sources, LAYERS));
+    for (directory, layers) in [("src", SERVICE), ("crates/lm/src", LM), ("crates/mia/src", MIA)] {
+        let sources = library(directory);
+        assert!(sources.files.len() > 50, "only {} files were read in {directory}", sources.files.len());
+        assert_none("imports that lead to no lower layer", &imports_upward(&sources, layers));
+    }
 }
 
 #[test]
 fn no_files_import_each_other_in_a_circle() {
-    assert_none("circles of files", &circles_of_files(&library()));
+    assert_none_in_libraries("circles of files", circles_of_files);
+}
+
+#[test]
+fn no_folders_import_each_other_in_a_circle() {
+    assert_none_in_libraries("circles of folders", circles_of_folders);
 }
 
 #[test]
 fn no_type_is_defined_twice() {
-    assert_none("names of types that are defined more than once", &types_defined_twice(&library()));
+    assert_none_in_libraries("names of types that are defined more than once", types_defined_twice);
 }
 
 #[test]
 fn no_file_is_too_long() {
     let length = |(path, text): (PathBuf, String)| (lines_of_code(&text), path.display().to_string());
-    let mut lengths: Vec<_> = texts(&root()).into_iter().map(length).filter(|(lines, _)| *lines > LONGEST).collect();
+    let mut lengths: Vec<_> = texts().into_iter().map(length).filter(|(lines, _)| *lines > LONGEST).collect();
     lengths.sort();
     let lines: Vec<_> = lengths.into_iter().map(|(lines, path)| format!("{path}: {lines} lines of code")).collect();
     assert_none("files that are too long", &lines);
@@ -146,7 +161,7 @@ fn no_file_is_too_long() {
 #[test]
 fn functions_and_bindings_have_descriptive_names() {
     let mut faults = Vec::new();
-    for (path, text) in texts(&root()) {
+    for (path, text) in texts() {
         let names = vague_names(&syn::parse_file(&text).unwrap());
         faults.extend(names.into_iter().map(|name| format!("{}: `{name}`", path.display())));
     }
@@ -160,6 +175,6 @@ fn only_the_problem_module_names_the_status_of_a_failure() {
         let rest = successes.iter().fold(text.clone(), |text, name| text.replace(name, ""));
         rest.contains("StatusCode::")
     };
-    let files: Vec<_> = texts(&root()).into_iter().filter(names_failure).map(|(path, _)| path).collect();
-    assert_eq!(files, [root().join("api/problem.rs")]);
+    let files: Vec<_> = texts().into_iter().filter(names_failure).map(|(path, _)| path).collect();
+    assert_eq!(files, [Path::new("src/api/problem.rs")]);
 }

@@ -18,8 +18,8 @@ fn imports_of_root(code: &str) -> Vec<String> {
     );
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let sources = planted(&files);
-    let imports = imports(&sources, 0);
-    imports.into_iter().map(|file| sources.files[file].path.replace(".rs", "")).collect()
+    let imports = imports(&sources);
+    imports[0].iter().map(|&file| sources.files[file].path.replace(".rs", "")).collect()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn imports_are_followed_through_re_exports() {
         ("room/table/leg.rs", "pub struct Leg;"),
     ]);
     let user = sources.files.iter().position(|file| file.path == "user.rs").unwrap();
-    let imported: Vec<_> = imports(&sources, user).into_iter().map(|file| &*sources.files[file].path).collect();
+    let imported: Vec<_> = imports(&sources)[user].iter().map(|&file| &*sources.files[file].path).collect();
     assert_eq!(imported, ["room/mod.rs", "room/chair.rs", "room/table/leg.rs"]);
 }
 
@@ -83,13 +83,100 @@ fn a_circle_of_files_is_found() {
         let files = [("a/mod.rs", parent), ("a/one.rs", one), ("a/two.rs", two), ("b.rs", beside)];
         circles_of_files(&planted(&[&[("lib.rs", "mod a; mod b;")], &files[..]].concat()))
     };
-    let parent = "mod one; mod two; pub use one::One; pub struct Parent; fn f() { one::g() }";
-    let (one, two) = ("pub struct One; pub fn g() {}", "pub struct Two(super::One, super::Parent);");
+    let parent = "mod one; mod two; pub use one::One; pub struct Parent;";
+    let (one, two) = ("pub struct One;", "pub struct Two(super::One, super::Parent);");
     assert_eq!(check(parent, one, two, "use crate::a::{One, Parent};"), [""; 0]);
     let circle = "2 files\n    a/one.rs imports a/two.rs\n    a/two.rs imports a/one.rs";
     assert_eq!(check(parent, &format!("{one} use super::two::Two;"), two, ""), [circle]);
+    // A `mod.rs` may be imported by its children or import them, and not both.
+    let circle = "2 files\n    a/mod.rs imports a/two.rs\n    a/two.rs imports a/mod.rs";
+    assert_eq!(check(&format!("{parent} fn f(_: two::Two) {{}}"), one, two, ""), [circle]);
+    assert_eq!(check(&format!("{parent} fn f(_: one::One) {{}}"), one, two, ""), [""; 0]);
+    let parent = format!("{parent} fn f(_: One) {{}}");
     let circle = "3 files\n    a/mod.rs imports a/one.rs\n    a/one.rs imports b.rs\n    b.rs imports a/mod.rs";
-    assert_eq!(check(parent, &format!("{one} use crate::b::B;"), two, "pub struct B(crate::a::Parent);"), [circle]);
+    assert_eq!(check(&parent, &format!("{one} use crate::b::B;"), two, "pub struct B(crate::a::Parent);"), [circle]);
+}
+
+#[test]
+fn a_circle_of_folders_is_found() {
+    // No two of the files import each other.
+    let files = |parent: &'static str, low: &'static str, beside: &'static str| {
+        [
+            ("lib.rs", "mod a;"),
+            ("a/mod.rs", parent),
+            ("a/beside.rs", beside),
+            ("a/left/mod.rs", "pub mod low; pub mod high;"),
+            ("a/left/low.rs", low),
+            ("a/left/high.rs", "use crate::a::right::Right;"),
+            ("a/right.rs", "pub mod inner; pub struct Right;"),
+            ("a/right/inner.rs", "use crate::a::left::low::Low; pub struct Inner;"),
+        ]
+    };
+    let check = |parent, low, beside| {
+        let sources = planted(&files(parent, low, beside));
+        assert_eq!(circles_of_files(&sources), [""; 0]);
+        circles_of_folders(&sources)
+    };
+    let modules = "mod beside; pub mod left; pub mod right;";
+    let left_and_right = "a: left, right\n    left -> right: a/left/high.rs imports a/right.rs\n    right -> left: \
+        a/right/inner.rs imports a/left/low.rs";
+    assert_eq!(check(modules, "pub struct Low;", ""), [left_and_right]);
+    let three = "a: beside, left, right\n    beside -> right: a/beside.rs imports a/right/inner.rs\n    left -> beside: \
+        a/left/low.rs imports a/beside.rs\n    left -> right: a/left/high.rs imports a/right.rs\n    right -> left: \
+        a/right/inner.rs imports a/left/low.rs";
+    let beside = "use crate::a::right::inner::Inner; pub struct Beside;";
+    let low = "pub struct Low; use crate::a::beside::Beside;";
+    assert_eq!(circles_of_folders(&planted(&files(modules, low, beside))), [three]);
+}
+
+#[test]
+fn a_circle_of_a_folder_with_what_is_beside_it_is_found() {
+    let check = |inner_mod: &str, low: &str, high: &str, beside: &str| {
+        let files = [
+            ("lib.rs", "mod a;"),
+            ("a/mod.rs", "mod beside; mod inner; pub struct Parent; use beside::Beside;"),
+            ("a/beside.rs", beside),
+            ("a/inner/mod.rs", inner_mod),
+            ("a/inner/low.rs", low),
+            ("a/inner/high.rs", high),
+        ];
+        let sources = planted(&files);
+        assert_eq!(circles_of_files(&sources), [""; 0]);
+        circles_of_folders(&sources)
+    };
+    let (modules, low) = ("pub mod low; pub mod high;", "pub struct Low;");
+    let beside = "pub struct Beside; use super::inner::low::Low;";
+    assert_eq!(check(modules, low, "use super::low::Low;", beside), [""; 0]);
+    // With a file.
+    let circle = "a: beside, inner\n    beside -> inner: a/beside.rs imports a/inner/low.rs\n    inner -> beside: \
+        a/inner/high.rs imports a/beside.rs";
+    assert_eq!(check(modules, low, "use crate::a::beside::Beside;", beside), [circle]);
+    // With the file of the module that holds both.
+    let circle = "a: beside, inner, mod\n    beside -> inner: a/beside.rs imports a/inner/low.rs\n    inner -> mod: \
+        a/inner/high.rs imports a/mod.rs\n    mod -> beside: a/mod.rs imports a/beside.rs";
+    assert_eq!(check(modules, low, "use crate::a::Parent;", beside), [circle]);
+}
+
+#[test]
+fn a_circle_of_folders_inside_folders_is_found() {
+    let files = [
+        ("lib.rs", "mod a;"),
+        ("a.rs", "mod b;"),
+        ("a/b/mod.rs", "mod left; mod right;"),
+        ("a/b/left/mod.rs", "pub mod low; pub struct Left;"),
+        ("a/b/left/low.rs", "pub struct Low;"),
+        ("a/b/right.rs", "use super::left::low::Low; pub mod inner;"),
+        ("a/b/right/inner.rs", "pub struct Inner;"),
+    ];
+    let check = |left: &'static str| {
+        let mut files = files;
+        files[3].1 = left;
+        circles_of_folders(&planted(&files))
+    };
+    assert_eq!(check("pub mod low; pub struct Left;"), [""; 0]);
+    let circle = "a/b: left, right\n    left -> right: a/b/left/mod.rs imports a/b/right/inner.rs\n    right -> left: \
+        a/b/right.rs imports a/b/left/low.rs";
+    assert_eq!(check("pub mod low; use super::right::inner::Inner;"), [circle]);
 }
 
 #[test]

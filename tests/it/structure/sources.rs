@@ -89,11 +89,11 @@ impl Sources {
         index
     }
 
-    /// Whether a file holds a module that the other file is in.
-    pub fn encloses(&self, file: usize, inner: usize) -> bool {
-        let parent = |module: usize| self.modules[module].parent;
-        let mut around = std::iter::successors(parent(self.files[inner].module), |&module| parent(module));
-        around.any(|module| self.modules[module].file == file)
+    /// The names that lead to a module from the root.
+    pub fn path_of_module(&self, module: usize) -> Vec<String> {
+        let Some(parent) = self.modules[module].parent else { return Vec::new() };
+        let name = self.modules[parent].children.iter().find(|(_, child)| **child == module).map(|(name, _)| name);
+        [self.path_of_module(parent), name.cloned().into_iter().collect()].concat()
     }
 
     /// The file that defines what a path in a module leads to, or `None` for what is in another crate. A name that is not to

@@ -26,13 +26,16 @@ mod panels;
 mod rows;
 mod scalar;
 mod target;
+mod terms;
 mod tile;
+mod tile_panels;
 
 #[cfg(test)]
 mod tests;
 
 pub use isa::{Isa, Products};
 pub use matrix::{Element, Matrix};
-pub use pack::{Packed, packed_bytes, scratch_bytes};
+pub use multiply::scratch_bytes;
+pub use pack::{Packed, packed_bytes};
 pub use panels::COLUMNS as MAX_COLUMNS;
 pub use rows::Rows;

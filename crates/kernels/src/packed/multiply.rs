@@ -27,6 +27,11 @@ struct ProductPart {
     panels: Range<usize>,
 }
 
+/// Bytes that each thread keeps for products with up to `n` outputs.
+pub fn scratch_bytes(n: usize, isa: Isa) -> usize {
+    if isa.is_tiled() { amx::scratch_bytes(n) } else { 0 }
+}
+
 impl Packed {
     /// `x w^T`, or `bias + x w^T`, for x `[m, k]` and bias `[n]`, with an activation applied to it: `[m, n]`, on the threads
     /// of the pool.

@@ -1,9 +1,10 @@
 //! Packed weights.
 
-use super::amx::{self, Terms};
 use super::isa::{Isa, Products};
 use super::matrix::{Element, LANES, Matrix, PackedLine};
 use super::panels;
+use super::terms::Terms;
+use super::tile_panels;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use std::ops::Range;
 pub(super) enum PackedLayout {
     /// Every two steps of k, as [`panels`] has them.
     Vectors,
-    /// Tiles of terms, as [`amx`] has them.
+    /// Tiles of terms, as [`tile_panels`] has them.
     Tiles(Terms),
 }
 
@@ -36,7 +37,7 @@ impl PackedLayout {
     fn columns(self) -> usize {
         match self {
             Self::Vectors => panels::COLUMNS,
-            Self::Tiles(_) => amx::COLUMNS,
+            Self::Tiles(_) => tile_panels::COLUMNS,
         }
     }
 
@@ -44,14 +45,9 @@ impl PackedLayout {
     fn lines(self, element: Element, k: usize) -> usize {
         match self {
             Self::Vectors => k.div_ceil(2).saturating_mul(panels::lines_of_pair(element)),
-            Self::Tiles(terms) => amx::steps(k).saturating_mul(amx::lines_of_step(terms)),
+            Self::Tiles(terms) => tile_panels::steps(k).saturating_mul(tile_panels::lines_of_step(terms)),
         }
     }
-}
-
-/// Bytes that each thread keeps for products with up to `n` outputs.
-pub fn scratch_bytes(n: usize, isa: Isa) -> usize {
-    if isa.is_tiled() { amx::scratch_bytes(n) } else { 0 }
 }
 
 /// Bytes of weights `[n, k]` once packed.
@@ -79,7 +75,7 @@ impl Packed {
             let columns = panel * width..((panel + 1) * width).min(n);
             match layout {
                 PackedLayout::Vectors => panels::pack(lines, weights, columns, k),
-                PackedLayout::Tiles(terms) => amx::pack(lines, weights, columns, k, terms),
+                PackedLayout::Tiles(terms) => tile_panels::pack(lines, weights, columns, k, terms),
             }
         });
         Self { lines, layout, element, products, isa, n, k }
@@ -108,7 +104,7 @@ impl Packed {
         for (q, out) in out.iter_mut().enumerate() {
             *out = match self.layout {
                 PackedLayout::Vectors => panels::value(panel, self.element, column, q),
-                PackedLayout::Tiles(terms) => amx::value(panel, terms, column, q),
+                PackedLayout::Tiles(terms) => tile_panels::value(panel, terms, column, q),
             };
         }
     }

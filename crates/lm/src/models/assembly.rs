@@ -2,7 +2,7 @@
 
 use super::arch::Arch;
 use super::error::ModelError;
-use super::families::Storage;
+use super::storage::Storage;
 use super::weights::{Stored, Weights};
 use candle_core::{DType, Device, Tensor};
 use rayon::prelude::*;

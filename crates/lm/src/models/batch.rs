@@ -1,7 +1,6 @@
 //! A packed batch: the ids of all sequences concatenated, so that padding is never multiplied.
 
-use super::cuda::upload;
-use candle_core::{Device, Result, Tensor};
+use mia::TokenStats;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -14,6 +13,9 @@ pub fn similar_lengths(lengths: impl Iterator<Item = usize>) -> Vec<Vec<usize>> 
     }
     by_size.into_values().collect()
 }
+
+/// The statistics of a batch, by sequence.
+pub type BatchStats = Vec<Vec<TokenStats>>;
 
 /// Sequences laid end to end.
 pub struct PackedBatch {
@@ -33,11 +35,6 @@ impl PackedBatch {
             rows.push(start..ids.len());
         }
         Self { ids, sequences: rows }
-    }
-
-    /// The ids as a tensor `[tokens]`.
-    pub fn ids(&self, device: &Device) -> Result<Tensor> {
-        upload(&self.ids, device)
     }
 
     /// The position of every token in its sequence.

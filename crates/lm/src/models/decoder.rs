@@ -2,13 +2,13 @@
 
 use super::arch::{Arch, Embedding, Positions};
 use super::attention::AttentionPlan;
-use super::batch::PackedBatch;
+use super::batch::{BatchStats, PackedBatch};
 use super::cuda::upload;
 use super::error::ModelError;
 use super::layer::DecoderLayer;
 use super::logit_stats::{Head, scored_stats};
 use super::lora::{Adapter, LayerAdapter, LoadedAdapter};
-use super::model::{BatchStats, CausalLm};
+use super::model::CausalLm;
 use super::ops::{Form, Linear, Norm, Weight};
 use super::pending::Pending;
 use super::rotary::RotaryTable;
@@ -108,7 +108,7 @@ impl Decoder {
     }
 
     fn embed(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
-        let mut x = self.embedding.pick(&batch.ids(&self.device)?, self.form)?;
+        let mut x = self.embedding.pick(&upload(&batch.ids, &self.device)?, self.form)?;
         if let Embedding { scale: Some(scale), .. } = self.arch.embedding {
             x = (x * scale)?;
         }

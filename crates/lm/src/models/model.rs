@@ -1,13 +1,10 @@
 //! Loaded models, as the engine runs them.
 
+use super::batch::BatchStats;
 use super::error::ModelError;
 use super::lora::{Adapter, LoadedAdapter};
-use super::masked::{Filled, MaskedPosition};
+use super::masked_position::{Filled, MaskedPosition};
 use super::pending::Pending;
-use mia::TokenStats;
-
-/// The statistics of a batch, by sequence.
-pub type BatchStats = Vec<Vec<TokenStats>>;
 
 /// A loaded causal language model, ready to run. It stays on the device thread that loaded it.
 pub trait CausalLm {

@@ -3,7 +3,7 @@
 use super::access::Access;
 use super::definition::PdrPolicy;
 use super::limits::MAX_LABEL_CHARS;
-use super::parameters::{ParameterEntry, ParameterType};
+use super::parameter_entry::{ParameterEntry, ParameterType};
 use super::pdr::{WeightingEntry, WeightingName, weighting_entry};
 use super::presets::{PresetEntry, PresetName, preset_entry};
 use super::range::Fraction;

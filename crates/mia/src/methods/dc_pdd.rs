@@ -4,10 +4,8 @@ use super::access::Access;
 use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
-use super::parameters::{
-    AnyParameter, Number, Parameter, ParameterEntry, ParameterKind, ParameterType, ParameterValue, Place, Reader,
-    ValueType,
-};
+use super::parameter_entry::{ParameterEntry, ParameterType};
+use super::parameters::{AnyParameter, Number, Parameter, ParameterKind, ParameterValue, Place, Reader, ValueType};
 use super::range::{Range, format_number};
 use super::schema_parts::Schemas;
 use serde::Serialize;

@@ -7,9 +7,8 @@ use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, TextStats};
 use super::grid::Grid;
-use super::parameters::{
-    AnyParameter, Parameter, ParameterEntry, ParameterKind, ParameterType, ParameterValue, Place, Reader, ValueType,
-};
+use super::parameter_entry::{ParameterEntry, ParameterType};
+use super::parameters::{AnyParameter, Parameter, ParameterKind, ParameterValue, Place, Reader, ValueType};
 use super::range::{Fraction, Range};
 use super::schema_parts::{Schemas, schema_reference};
 use super::split::Split;

@@ -1,18 +1,13 @@
 //! A method under the label that its scores are reported by.
 
-use super::fault::Faults;
 use super::method::Method;
-use super::method_object::MethodObject;
 use super::pdr::{Pdr, PdrRequest};
 use super::range::Fraction;
-use super::reference::Tokenization;
 use super::registry::{BaseMethod, MethodName};
-use super::resolve::entry::RequestEntry;
 use super::schema::Parameters;
 use super::scope::Scope;
 use super::{loss::Loss, min_k::MinK, min_k_plus_plus::MinKPlusPlus, zlib::Zlib};
-use serde::de::{Error, IgnoredAny};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -119,37 +114,6 @@ impl Serialize for LabelledMethod {
             note: self.method.base.note(),
         }
         .serialize(serializer)
-    }
-}
-
-/// What is read of a serialised method. `extension` follows from the rest; the note says that the reference model has
-/// another tokenization.
-#[derive(Deserialize)]
-struct StoredMethod {
-    label: Arc<str>,
-    #[serde(rename = "extension", default)]
-    _extension: IgnoredAny,
-    note: Option<IgnoredAny>,
-    #[serde(flatten)]
-    object: MethodObject,
-}
-
-impl<'de> Deserialize<'de> for LabelledMethod {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let StoredMethod { label, object, note, .. } = StoredMethod::deserialize(deserializer)?;
-        let mut faults = Faults::default();
-        let entry = RequestEntry { object: &object, pointer: "", name_alone: false, scope: None };
-        let mut methods = entry.methods(&mut faults);
-        match (methods.pop(), methods.is_empty(), faults.into_vec().first()) {
-            (Some((_, mut method)), true, None) => {
-                if let (Some(_), BaseMethod::Ref(reference)) = (note, &mut method.base) {
-                    reference.tokenization = Tokenization::Separate;
-                }
-                Ok(LabelledMethod { label, method, origin: None })
-            }
-            (_, _, Some(fault)) => Err(D::Error::custom(format!("{}: {}", fault.pointer, fault.detail))),
-            (_, _, None) => Err(D::Error::custom("a stored method is one method, not several")),
-        }
     }
 }
 

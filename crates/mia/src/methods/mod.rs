@@ -36,6 +36,7 @@ mod method_object;
 mod min_k;
 mod min_k_plus_plus;
 mod neighbor;
+mod parameter_entry;
 mod parameters;
 mod pdr;
 mod presets;
@@ -50,6 +51,7 @@ mod schema_parts;
 mod scope;
 mod score;
 mod split;
+mod stored_method;
 mod surp;
 mod text_checks;
 mod texts;
@@ -73,7 +75,7 @@ pub use labelled::{LabelledMethod, RequestOrigin, default_methods, possible_defa
 pub use limits::{MAX_LABEL_CHARS, MAX_METHODS, MAX_NEIGHBORS};
 pub use method::Method;
 pub use method_object::MethodObject;
-pub use parameters::{ParameterEntry, ParameterType};
+pub use parameter_entry::{ParameterEntry, ParameterType};
 pub use pdr::{
     Curve, Decay, Pdr, PdrRequest, Select, WeightContext, Weighting, WeightingEntry, WeightingName, dataset_weights,
 };

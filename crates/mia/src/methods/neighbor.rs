@@ -8,10 +8,8 @@ use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::generator::{Generator, GeneratorRequest};
 use super::limits::MAX_NEIGHBORS;
-use super::parameters::{
-    AnyParameter, Integer, Parameter, ParameterEntry, ParameterKind, ParameterType, ParameterValue, Place, Reader,
-    ValueType,
-};
+use super::parameter_entry::{ParameterEntry, ParameterType};
+use super::parameters::{AnyParameter, Integer, Parameter, ParameterKind, ParameterValue, Place, Reader, ValueType};
 use super::schema_parts::{Schemas, schema_reference};
 use serde::Serialize;
 use utoipa::ToSchema;

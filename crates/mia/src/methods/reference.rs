@@ -5,9 +5,8 @@ use super::auxiliary_pass::AuxiliaryPass;
 use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
-use super::parameters::{
-    AnyParameter, Parameter, ParameterEntry, ParameterKind, ParameterType, ParameterValue, Place, Reader, ValueType,
-};
+use super::parameter_entry::{ParameterEntry, ParameterType};
+use super::parameters::{AnyParameter, Parameter, ParameterKind, ParameterValue, Place, Reader, ValueType};
 use super::schema_parts::Schemas;
 use serde::Serialize;
 use std::sync::Arc;

@@ -1,11 +1,12 @@
 //! The definition of the products, for any machine.
 
 use super::machine::{StripProduct, TileMachine};
-use super::terms::{Terms, widened};
-use super::{COLUMNS, STEP, STRIP, TILE_ROWS, strips};
+use super::{STRIP, strips};
 use crate::packed::flushed::{flushed, fused, is_tiny};
 use crate::packed::matrix::{LANES, PackedLine};
 use crate::packed::target::Target;
+use crate::packed::terms::{Terms, widened};
+use crate::packed::tile_panels::{COLUMNS, STEP, TILE_ROWS};
 use crate::simd::vectorised;
 use std::ops::Range;
 use std::slice;

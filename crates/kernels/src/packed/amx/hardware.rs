@@ -1,10 +1,11 @@
 //! The tile registers of the processor.
 
 use super::machine::{StripProduct, TileMachine};
-use super::terms::Terms;
-use super::{COLUMNS, STEP, TILE_ROWS, kernels, strips};
+use super::{kernels, strips};
 use crate::packed::matrix::{LANES, PackedLine};
 use crate::packed::target::Target;
+use crate::packed::terms::Terms;
+use crate::packed::tile_panels::{COLUMNS, STEP, TILE_ROWS};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::transmute;

@@ -1,8 +1,8 @@
 //! The products themselves: one block of assembly for each way to split, through all steps of a cut.
 
-use super::TILE_ROWS;
 use super::machine::StripProduct;
-use super::terms::Terms;
+use crate::packed::terms::Terms;
+use crate::packed::tile_panels::TILE_ROWS;
 use std::arch::asm;
 
 /// Defines the product of a strip and a panel: sums are loaded or begin with zero, the products of every step are added, and

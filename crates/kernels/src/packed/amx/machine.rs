@@ -1,8 +1,8 @@
 //! What products of tiles run on.
 
-use super::terms::Terms;
 use crate::packed::matrix::PackedLine;
 use crate::packed::target::Target;
+use crate::packed::terms::Terms;
 use std::ops::Range;
 
 /// Tile registers of this thread, from their configuration until they are dropped.

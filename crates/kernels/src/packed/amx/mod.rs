@@ -1,7 +1,7 @@
 //! Products in the tile registers of AMX, f32 in and out.
 //!
 //! The tiles multiply bf16 only, at twenty times the rate of f32 in vectors. An f32 is a sum of bf16 terms, and a product of
-//! two f32 a sum of products of terms ([`Terms`]), all of them added to the same sums in tile registers.
+//! two f32 a sum of products of terms ([`Terms`](super::terms::Terms)), all of them added to the same sums in tile registers.
 //!
 //! - A *tile* is 16 rows of 64 bytes. A *step* is 32 of the k, one tile wide.
 //! - A *panel* is 32 columns of the weights. For each step it has the terms, and for each term two tiles of 16 columns;
@@ -26,10 +26,8 @@ mod machines;
 mod multiply;
 mod part;
 mod strips;
-mod terms;
 #[cfg(test)]
 mod tests;
-mod weights;
 
 #[cfg(any(test, feature = "emulated-tiles"))]
 pub use emulated::Emulated;
@@ -38,26 +36,13 @@ pub use hardware::Tiles;
 pub(super) use machines::by_machine;
 pub use multiply::{multiply, multiply_panels};
 pub use strips::Strips;
-pub use terms::Terms;
-pub use weights::{lines_of_step, pack, value};
 
-/// Rows of a tile.
-const TILE_ROWS: usize = 16;
-/// The k of a step.
-const STEP: usize = 32;
-/// Columns of a panel of weights: two tiles.
-pub const COLUMNS: usize = 32;
 /// Rows of a strip of activations: two tiles.
 const STRIP: usize = 32;
 /// Maximum number of rows of a block: the weights are read from memory once for each block.
 pub const ROWS: usize = 256;
 /// Bytes of converted rows that stay in the L2 cache.
 const ACTIVATIONS: usize = 1 << 20;
-
-/// The steps of k; one of zeros where k is 0.
-pub fn steps(k: usize) -> usize {
-    k.div_ceil(STEP).max(1)
-}
 
 /// An upper bound of the bytes that a thread keeps for products with up to `n` outputs: converted rows, and sums of a block.
 pub const fn scratch_bytes(n: usize) -> usize {

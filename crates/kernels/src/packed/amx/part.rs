@@ -2,13 +2,14 @@
 
 use super::machine::{StripProduct, TileMachine};
 use super::strips::{StripView, Strips, lines_of_rows};
-use super::{ACTIVATIONS, COLUMNS, STRIP, lines_of_step, steps};
+use super::{ACTIVATIONS, STRIP};
 use crate::activation;
 use crate::activation::Activation;
 use crate::packed::blocking::blocks;
 use crate::packed::matrix::{LANES, PackedLine};
 use crate::packed::pack::Packed;
 use crate::packed::target::Target;
+use crate::packed::tile_panels::{COLUMNS, lines_of_step, steps};
 use std::cell::RefCell;
 use std::ops::Range;
 

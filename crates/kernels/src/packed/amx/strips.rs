@@ -1,10 +1,11 @@
 //! The layout of activations: strips of tiles.
 
+use super::STRIP;
 use super::machine::TileMachine;
-use super::terms::Terms;
-use super::{STRIP, TILE_ROWS, steps};
 use crate::packed::blocking::blocks;
 use crate::packed::matrix::PackedLine;
+use crate::packed::terms::Terms;
+use crate::packed::tile_panels::{TILE_ROWS, steps};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 use std::ops::Range;

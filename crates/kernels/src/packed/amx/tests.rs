@@ -7,13 +7,14 @@ use crate::packed::flushed::{flushed, fused};
 use crate::packed::matrix::{Element, Matrix, PackedLine};
 use crate::packed::pack::Packed;
 use crate::packed::target::Target;
+use crate::packed::terms::{Terms, split, widened};
 use crate::packed::tests::{in_each_type, noise, same};
+use crate::packed::tile_panels::{STEP, steps};
 use crate::packed::{Isa, Products};
 use crate::shared_mut::SharedMut;
 use half::{bf16, f16};
 use machine::{StripProduct, TileMachine};
 use strum::VariantArray;
-use terms::{split, widened};
 
 /// `tdpbf16ps` for one result, as the manual has it.
 fn tdpbf16ps(sum: f32, x: &[u16], w: &[u16]) -> f32 {

@@ -2,7 +2,7 @@
 //! type and the heads, or candle's operations.
 
 use super::padded::{Groups, MOST_SCORES};
-use super::parts;
+use super::parts::parts;
 use crate::models::batch::PackedBatch;
 use crate::models::cuda::{FlashAttention, QueryBlocks};
 use crate::models::ops::{QueryKeyNorms, Rotation, add_bias, fused_attention};

@@ -1,12 +1,12 @@
 //! Attention in candle's operations, over sequences that are padded to the same length.
 
-use super::{AttentionShape, Visibility};
 use crate::models::batch::{PackedBatch, similar_lengths};
 use crate::models::cuda::upload;
 use crate::models::ops::{product, soft_cap, wide};
 use crate::models::rotary::{RotaryRows, rotate_tensor};
 use candle_core::{D, Device, Result, Tensor};
 use candle_nn::ops::softmax;
+use kernels::attention::{AttentionShape, Visibility};
 use std::cell::RefCell;
 use std::ops::Range;
 

@@ -1,11 +1,11 @@
 //! An entry of the table of families.
 
-use super::storage::Storage;
 use crate::models::arch::Arch;
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
 use crate::models::mamba::MambaArch;
 use crate::models::masked::Blueprint;
+use crate::models::storage::Storage;
 
 /// One model family.
 pub struct Family {

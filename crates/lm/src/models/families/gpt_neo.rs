@@ -2,10 +2,10 @@
 
 use super::family::{Family, FamilyKind};
 use super::shape::{activation, even_heads};
-use super::storage::{Layout, Storage};
 use crate::models::arch::{Arch, Attention, Biases, HeadArch, Positions, Sizes};
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
+use crate::models::storage::{Layout, Storage};
 use serde_json::Value;
 
 /// The family's entry in the table of families.

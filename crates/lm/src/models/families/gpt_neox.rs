@@ -3,10 +3,10 @@
 use super::family::{Family, FamilyKind};
 use super::rope::{RopeKeys, rotary};
 use super::shape::{activation, even_heads};
-use super::storage::{Layout, Storage};
 use crate::models::arch::{Arch, Biases, HeadArch, Positions, Residual, Sizes};
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
+use crate::models::storage::{Layout, Storage};
 use candle_core::{Result, Tensor};
 
 /// The family's entry in the table of families.

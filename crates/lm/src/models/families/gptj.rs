@@ -2,11 +2,11 @@
 
 use super::family::{Family, FamilyKind};
 use super::shape::{activation, even_heads};
-use super::storage::{Layout, Storage};
 use crate::models::arch::{Arch, Biases, HeadArch, Positions, Residual, Sizes};
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
 use crate::models::rotary::Rotary;
+use crate::models::storage::{Layout, Storage};
 
 /// The family's entry in the table of families.
 pub const FAMILY: Family = Family { model_type: "gptj", kind: FamilyKind::Decoder { arch, storage: STORAGE } };

@@ -3,13 +3,13 @@
 use super::family::{Family, FamilyKind};
 use super::rope::{RopeKeys, USUAL, rotary};
 use super::shape::activation;
-use super::storage::{Layout, Storage};
 use super::windows::{Windows, windows};
 use crate::models::arch::{
     Arch, Attention, Biases, Embedding, HeadArch, NormKind, Positions, QueryKeyNorm, Residual, Sizes,
 };
 use crate::models::config_reader::ConfigReader;
 use crate::models::error::ModelError;
+use crate::models::storage::{Layout, Storage};
 
 /// LLaMA 1 to 3, Mistral (Jiang et al. 2023), Qwen 2 and 3 (Yang et al. 2024, 2025), Phi 3
 /// (Abdin et al. 2024), Gemma 2 (Riviere et al. 2024).

@@ -11,11 +11,9 @@ mod network;
 mod opt;
 mod rope;
 mod shape;
-mod storage;
 mod windows;
 
 pub use network::{ModelDescription, Network};
-pub use storage::{Layout, Storage};
 
 use super::config_reader::ConfigReader;
 use super::error::ModelError;

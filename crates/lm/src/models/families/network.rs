@@ -1,9 +1,9 @@
 //! The result of reading a configuration.
 
-use super::storage::Storage;
 use crate::models::arch::Arch;
 use crate::models::mamba::MambaArch;
 use crate::models::masked::Blueprint;
+use crate::models::storage::Storage;
 
 /// What a configuration describes.
 pub struct ModelDescription {

@@ -18,10 +18,9 @@ mod tests;
 pub use cpu::bytes as bytes_on_cpu;
 pub use head::Head;
 
-use super::batch::PackedBatch;
+use super::batch::{BatchStats, PackedBatch};
 use super::cuda::{RowStatistics, upload};
 use super::error::ModelError;
-use super::model::BatchStats;
 use super::pending::Pending;
 use candle_core::{DType, Device, Result, Tensor};
 use mia::TokenStats;

@@ -2,7 +2,7 @@
 
 use super::projection::LayerProjection;
 use crate::models::arch::Arch;
-use crate::models::families::Storage;
+use crate::models::storage::Storage;
 use crate::models::weights::Weights;
 use std::ops::Range;
 use strum::VariantArray;

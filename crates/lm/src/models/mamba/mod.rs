@@ -17,12 +17,12 @@ mod tests;
 
 pub use arch::MambaArch;
 
-use super::batch::{PackedBatch, similar_lengths};
-use super::cuda::Scans;
+use super::batch::{BatchStats, PackedBatch, similar_lengths};
+use super::cuda::{Scans, upload};
 use super::error::ModelError;
 use super::logit_stats::{Head, scored_stats};
 use super::lora::LoadedAdapter;
-use super::model::{BatchStats, CausalLm};
+use super::model::CausalLm;
 use super::ops::{Form, Weight};
 use super::pending::Pending;
 use super::source::{TensorSource, embedding};
@@ -71,7 +71,7 @@ impl Mamba {
 
     /// The hidden states after the final norm, `[tokens, hidden]`.
     pub fn hidden(&self, batch: &PackedBatch) -> candle_core::Result<Tensor> {
-        let mut x = self.embedding.pick(&batch.ids(&self.device)?, self.form)?;
+        let mut x = self.embedding.pick(&upload(&batch.ids, &self.device)?, self.form)?;
         let plan = MixerPlan::new(self.form, batch, self.scans.as_ref(), &x)?;
         for layer in &self.layers {
             x = layer.forward(x, &self.arch, &plan)?;

@@ -1,10 +1,10 @@
 //! A loaded masked model, and how it runs batches.
 
 use super::blueprint::{Blueprint, MaskedNetwork};
-use super::position::{Filled, MaskedPosition};
 use super::shape::EncoderShape;
 use super::weights::CheckpointSource;
 use crate::models::error::ModelError;
+use crate::models::masked_position::{Filled, MaskedPosition};
 use crate::models::model::MaskedLm;
 use crate::models::weights::Weights;
 use candle_core::{Device, IndexOp, Tensor};

@@ -5,13 +5,12 @@ pub mod bert;
 mod blueprint;
 mod encoder;
 pub mod modernbert;
-mod position;
 mod shape;
 mod weights;
 
 #[cfg(test)]
 mod tests;
 
+pub use super::masked_position::{Candidates, Filled, MaskedPosition};
 pub use blueprint::Blueprint;
 pub use encoder::Encoder;
-pub use position::{Candidates, Filled, MaskedPosition};

@@ -2,8 +2,8 @@
 
 use crate::models::arch::Arch;
 use crate::models::error::ModelError;
-use crate::models::families::Storage;
 use crate::models::lora::{Dropout, LayerAdapter, LayerProjection, LoadedAdapter, LowRank, TargetModule, joined_up};
+use crate::models::storage::Storage;
 use candle_core::{Device, Result, Tensor, Var};
 use mia::random::stream;
 use rand_chacha::rand_core::Rng;

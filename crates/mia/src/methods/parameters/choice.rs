@@ -1,9 +1,9 @@
 //! A parameter that is one of a few names.
 
-use super::entry::{ParameterEntry, ParameterType};
 use super::kind::{ParameterKind, Place};
 use super::value::{ParameterValue, ValueType};
 use crate::methods::fault::Fault;
+use crate::methods::parameter_entry::{ParameterEntry, ParameterType};
 use crate::methods::schema_parts::{Schemas, schema_reference};
 use std::fmt::{Debug, Display};
 use std::marker::PhantomData;

@@ -1,8 +1,8 @@
 //! How a parameter is declared, and how its value is read from a request.
 
-use super::entry::ParameterEntry;
 use super::value::{GivenParameters, ParameterValue, ValueType};
 use crate::methods::fault::{Fault, Faults};
+use crate::methods::parameter_entry::ParameterEntry;
 use crate::methods::schema_parts::Schemas;
 use crate::methods::scope::Scope;
 use std::fmt::Debug;

@@ -4,14 +4,12 @@
 //! what a request may hold, what is refused and what the catalogue and the OpenAPI document say.
 
 mod choice;
-mod entry;
 mod kind;
 mod numbers;
 mod prefix;
 mod value;
 
 pub use choice::Choice;
-pub use entry::{ParameterEntry, ParameterType};
 pub use kind::{AnyParameter, Parameter, ParameterKind, Place, Reader};
 pub use numbers::{Integer, K_FIFTH, Number, Share, share_selected};
 pub use prefix::PrefixTexts;

@@ -1,10 +1,10 @@
 //! Parameters that are numbers.
 
-use super::entry::{ParameterEntry, ParameterType};
 use super::kind::{Parameter, ParameterKind, Place};
 use super::value::{ParameterValue, ValueType};
 use crate::methods::fault::Fault;
 use crate::methods::grid::Grid;
+use crate::methods::parameter_entry::{ParameterEntry, ParameterType};
 use crate::methods::range::{Fraction, Range};
 use crate::methods::schema_parts::{Schemas, schema_reference};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use super::decay::Decay;
 use super::weighting::WeightingName;
 use crate::methods::access::Access;
-use crate::methods::parameters::{ParameterEntry, ParameterType};
+use crate::methods::parameter_entry::{ParameterEntry, ParameterType};
 use serde::Serialize;
 use strum::VariantArray;
 use utoipa::ToSchema;

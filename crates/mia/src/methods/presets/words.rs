@@ -2,7 +2,8 @@
 
 use super::{LENGTHS, PresetName};
 use crate::methods::neighbor::GENERATOR;
-use crate::methods::parameters::{AnyParameter, ParameterEntry, ParameterType};
+use crate::methods::parameter_entry::{ParameterEntry, ParameterType};
+use crate::methods::parameters::AnyParameter;
 use crate::methods::reference::REFERENCE;
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,6 +1,6 @@
 //! From what a client asked for to methods that can be scored, or to everything that is wrong with it.
 
-pub mod entry;
+mod entry;
 mod labels;
 mod pdr;
 mod preset;
@@ -14,7 +14,7 @@ use super::method_object::MethodObject;
 use super::parameters::ParameterValue;
 use super::request::MethodRequest;
 use super::scope::Scope;
-use entry::RequestEntry;
+pub use entry::RequestEntry;
 use labels::Labels;
 
 /// The methods of a request, in its order, each under its own label. A list of values for `k`, `truncate` or `alpha` makes a method

@@ -1,6 +1,6 @@
 //! The parameters as clients are told of them.
 
-use crate::methods::range::Range;
+use super::range::Range;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -1,4 +1,4 @@
-//! A masked position of a text and the predictions for it: logits over the vocabulary do not leave this module.
+//! A masked position of a text and the predictions for it: logits over the vocabulary do not leave [`masked`](super::masked).
 
 use std::sync::Arc;
 
@@ -35,14 +35,14 @@ pub struct Filled {
 
 impl MaskedPosition {
     /// The ids of the sequence with the mask in place.
-    pub(super) fn masked_ids(&self) -> impl Iterator<Item = u32> {
+    pub fn masked_ids(&self) -> impl Iterator<Item = u32> {
         let masked_id =
             |(position, id): (usize, &u32)| if position == self.position { self.candidates.mask } else { *id };
         self.ids.iter().enumerate().map(masked_id)
     }
 
     /// Ranks the candidates by the logits of the vocabulary at this position.
-    pub(super) fn rank(&self, logits: &[f32]) -> Filled {
+    pub fn rank(&self, logits: &[f32]) -> Filled {
         let p = softmax(logits);
         let original = self.ids.get(self.position).map_or(usize::MAX, |id| *id as usize);
         let allowed = |id: &usize| *id != original && self.candidates.allowed.get(*id) == Some(&true);

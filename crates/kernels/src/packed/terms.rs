@@ -1,7 +1,7 @@
 //! Numbers as sums of bf16 terms.
 
-use crate::packed::isa::Products;
-use crate::packed::matrix::Element;
+use super::isa::Products;
+use super::matrix::Element;
 use half::bf16;
 use strum::VariantArray;
 

@@ -1,9 +1,20 @@
-//! The layout of weights: panels of tiles.
+//! The layout of weights for the tiles of [`amx`](super::amx): panels of columns, a step of k at a time.
 
+use super::matrix::{Matrix, PackedLine};
 use super::terms::{Terms, split, widened};
-use super::{STEP, TILE_ROWS};
-use crate::packed::matrix::{Matrix, PackedLine};
 use std::ops::Range;
+
+/// Rows of a tile.
+pub const TILE_ROWS: usize = 16;
+/// The k of a step.
+pub const STEP: usize = 32;
+/// Columns of a panel: two tiles.
+pub const COLUMNS: usize = 32;
+
+/// The steps of k; one of zeros where k is 0.
+pub fn steps(k: usize) -> usize {
+    k.div_ceil(STEP).max(1)
+}
 
 /// Lines of a panel for one step of k.
 pub fn lines_of_step(terms: Terms) -> usize {

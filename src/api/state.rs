@@ -1,0 +1,131 @@
+//! What the routes work with.
+
+use super::accepted_origins::{AcceptedHosts, AcceptedOrigins};
+use super::body_budget::BodyBudget;
+use super::calibration_cache::CalibrationCache;
+use super::request_note::RequestNote;
+use crate::access::{AccessRecord, Client, Keyring};
+use crate::audits::{Audits, Calibrations, Trials};
+use crate::config::{LimitSettings, Settings};
+use crate::finetunes::Finetunes;
+use crate::memorization::Memorizations;
+use crate::scorer::Scorer;
+use crate::telemetry::MetricsExporter;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// Uploads that are read at once; each has a thread.
+const MOST_UPLOADS: usize = 32;
+
+/// What the routes work with; cheap to clone.
+#[derive(Clone)]
+pub struct ApiState {
+    /// Scores texts; leads to the models and the engine as well.
+    pub scorer: Scorer,
+    /// The audits, over the same scorer.
+    pub audits: Audits,
+    /// The calibrations, over the same scorer.
+    pub calibrations: Calibrations,
+    /// Those that were used lately.
+    pub calibration_cache: CalibrationCache,
+    /// The tests that need no threshold, over the same scorer.
+    pub trials: Trials,
+    /// The fine-tunes of its models.
+    pub finetunes: Finetunes,
+    /// The looks at what its models have memorized.
+    pub memorizations: Memorizations,
+    /// What one request may ask for. `limits.text` is kept by the scorer.
+    pub limits: LimitSettings,
+    /// The largest request body, in bytes: `server.body_limit`.
+    pub body_limit: u64,
+    /// What the bodies that are being read may take together.
+    pub bodies: BodyBudget,
+    /// How long a request may take, from its arrival: `server.request_timeout`.
+    pub request_timeout: Duration,
+    /// How long a client may take nothing of an answer: `server.write_timeout`.
+    pub write_timeout: Duration,
+    /// How long a forward pass may take before the process counts as hung: `engine.forward_timeout`.
+    pub forward_timeout: Duration,
+    /// What `/metrics` shows.
+    pub metrics: MetricsExporter,
+    /// Cancelled when the service is about to end: it is not ready from then on, though requests are served.
+    pub draining: CancellationToken,
+    /// The keys that are accepted; none where no key is needed.
+    pub keyring: Option<Keyring>,
+    /// Pages and hosts that are accepted.
+    pub origins: AcceptedOrigins,
+    /// Whether `/metrics` is served on an address of its own.
+    pub metrics_apart: bool,
+    /// Where each request is written; none for no record.
+    pub record: Option<AccessRecord>,
+    /// Who asks.
+    pub client: Arc<Client>,
+    /// What is known of the request.
+    pub note: RequestNote,
+    /// Uploads that may be read at once.
+    pub uploads: Arc<Semaphore>,
+}
+
+/// The jobs of every kind, as routes submit them and look at them; cheap to clone.
+#[derive(Clone)]
+pub struct RoutedJobs {
+    pub audits: Audits,
+    pub calibrations: Calibrations,
+    pub trials: Trials,
+    pub finetunes: Finetunes,
+    pub memorizations: Memorizations,
+}
+
+impl ApiState {
+    /// The parts under the limits of the settings.
+    pub fn new(scorer: Scorer, jobs: RoutedJobs, metrics: MetricsExporter, settings: &Settings) -> Self {
+        let Settings { server, limits, .. } = settings;
+        let RoutedJobs { audits, calibrations, trials, finetunes, memorizations } = jobs;
+        Self {
+            scorer,
+            audits,
+            calibrations,
+            calibration_cache: CalibrationCache::default(),
+            trials,
+            finetunes,
+            memorizations,
+            limits: limits.clone(),
+            body_limit: server.body_limit.as_u64(),
+            bodies: BodyBudget::new(server.body_memory.map(|size| size.as_u64()), server.body_limit.as_u64()),
+            request_timeout: server.request_timeout,
+            write_timeout: server.write_timeout,
+            forward_timeout: settings.engine.forward_timeout,
+            metrics,
+            draining: CancellationToken::new(),
+            keyring: None,
+            origins: AcceptedOrigins {
+                pages: server.cors.clone(),
+                hosts: match (&settings.auth.keys, server.is_local()) {
+                    (Some(_), _) => AcceptedHosts::All,
+                    (None, true) => AcceptedHosts::Local,
+                    (None, false) => AcceptedHosts::Private,
+                },
+                names: server.hosts.clone(),
+            },
+            metrics_apart: server.metrics.is_some() || settings.auth.keys.is_some(),
+            record: None,
+            client: Arc::new(Client::without_keys()),
+            note: RequestNote::default(),
+            uploads: Arc::new(Semaphore::new(MOST_UPLOADS)),
+        }
+    }
+
+    /// The same with keys, which every request has to have from then on.
+    #[must_use]
+    pub fn with_keys(self, keyring: Keyring) -> Self {
+        Self { keyring: Some(keyring), ..self }
+    }
+
+    /// The same, where each request is written to a record.
+    #[must_use]
+    pub fn with_record(self, record: AccessRecord) -> Self {
+        Self { record: Some(record), ..self }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the commands that score have in common: which model, which methods, and what starts and ends the scorer.
+
+use super::waiting;
+use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
+use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
+use crate::wire::in_words;
+use crate::{app, telemetry};
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use mia::methods::{Fault, LabelledMethod, Scope, parse_list, resolve};
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+use strum::VariantNames;
+
+/// What goes with `--model`.
+#[derive(Args, Clone, Default)]
+pub struct VariantArgs {
+    /// Reference model of the models named, of the same three kinds.
+    #[arg(long, value_name = "MODEL")]
+    pub reference: Option<String>,
+    /// What the models named compute in.
+    #[arg(long, value_name = "TYPE", value_parser = PossibleValuesParser::new(Dtype::VARIANTS).try_map(|name| Dtype::from_str(&name)))]
+    pub dtype: Option<Dtype>,
+    /// LoRA adapter of the models named, as PEFT saves it: a directory, or a name and a directory. `--model MODEL:NAME` scores
+    /// under it, and the method `fsd` compares with it. May be given several times.
+    #[arg(long, value_name = "[NAME=]DIRECTORY")]
+    pub adapter: Vec<String>,
+}
+
+/// Settings, and the ids of the models that flags name.
+pub type NamedSettings = (Settings, Vec<String>);
+
+impl VariantArgs {
+    /// The models named, with what goes with them.
+    pub fn with(self, models: Vec<String>) -> ModelFlags {
+        ModelFlags { models, reference: self.reference, dtype: self.dtype, adapters: self.adapter }
+    }
+}
+
+/// What `score` and `audit` have in common.
+#[derive(Args)]
+pub struct ScoringArgs {
+    /// Model to score with: the id of a configured model, a directory, or a repository on the Hub as in
+    /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
+    #[arg(long)]
+    pub model: Option<String>,
+    #[command(flatten)]
+    pub variant: VariantArgs,
+    /// A JSON array as in a request, or names separated by commas; by default loss, zlib, min_k and
+    /// min_k_plus_plus, plain and with linear PDR, and of `test` the method that its verdict is about.
+    #[arg(long, value_name = "METHODS")]
+    pub methods: Option<String>,
+    /// What to do with texts longer than the model's context.
+    #[arg(long, default_value_t, value_parser = PossibleValuesParser::new(Overflow::VARIANTS).try_map(|name| Overflow::from_str(&name)))]
+    pub overflow: Overflow,
+}
+
+impl ScoringArgs {
+    /// Starts a scorer for these arguments and loads the model; logs warnings only. Other models are opened by the methods
+    /// that name them. `audit` and `neighbors` are of the texts, as in [`Scope`]; `defaults` are the methods where none are named.
+    pub async fn start(
+        &self,
+        settings: &NamedSettings,
+        audit: bool,
+        neighbors: bool,
+        defaults: impl FnOnce(&Scope) -> Vec<LabelledMethod>,
+    ) -> Result<(Scorer, Plan)> {
+        let (settings, named) = settings;
+        telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
+        let scorer = app::make_scorer(settings, app::hub())?;
+        let (pool, ids) = (scorer.pool(), scorer.pool().ids());
+        let model = pool.find(named.first().map(String::as_str))?;
+        let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors), defaults)?;
+        let loaded = waiting::for_models(pool, pool.load(&model.id)).await;
+        loaded.with_context(|| format!("model `{}`", model.id))?;
+        let (model, methods, overflow) = (model.id.clone(), methods.into(), self.overflow);
+        let plan = Plan { model, methods, overflow, tokens: false, splits: Arc::new([]) };
+        Ok((scorer, plan))
+    }
+
+    /// The settings with the models that these arguments name.
+    pub fn settings(&self, config: Option<&Path>) -> Result<NamedSettings> {
+        let flags = self.variant.clone().with(self.model.iter().cloned().collect());
+        Ok(Settings::load(config, &Overrides::default())?.with_models(&flags)?)
+    }
+
+    fn methods(
+        &self,
+        scope: &Scope,
+        defaults: impl FnOnce(&Scope) -> Vec<LabelledMethod>,
+    ) -> Result<Vec<LabelledMethod>> {
+        let Some(list) = &self.methods else { return Ok(defaults(scope)) };
+        let requests = parse_list(list).map_err(|error| {
+            anyhow!(in_words(&error.to_string())).context("--methods is not a JSON array of methods")
+        })?;
+        resolve(&requests, scope).map_err(|faults| methods_error(&faults))
+    }
+}
+
+/// Ends the engine, which writes what its cache on disk has not written yet.
+pub async fn finish(scorer: &Scorer) {
+    let engine = scorer.engine().clone();
+    // Fails only where the runtime ends, which it does after this.
+    let _ = tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO)).await;
+}
+
+/// An error of the scorer as the command line tells it.
+pub fn explained(error: ScorerError) -> anyhow::Error {
+    match error {
+        ScorerError::Unfit(faults) => methods_error(&faults),
+        error => error.into(),
+    }
+}
+
+fn methods_error(faults: &[Fault]) -> anyhow::Error {
+    let faults: Vec<String> = faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.detail)).collect();
+    anyhow!("--methods: {}", faults.join("; ").trim_start())
+}
