@@ -2,9 +2,8 @@
 
 use super::entry::{ParameterEntry, ParameterType};
 use super::kind::{ParameterKind, Place};
-use super::value::{ParameterValue, ValueType};
+use super::value::{MAX_PREFIX_TEXTS, ParameterValue, ValueType};
 use crate::methods::fault::Fault;
-use crate::methods::limits::MAX_PREFIX_TEXTS;
 use crate::methods::schema_parts::Schemas;
 use crate::methods::texts::Texts;
 use utoipa::PartialSchema;
