@@ -16,7 +16,6 @@
 mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod blocking;
 mod flushed;
 mod isa;
 mod matrix;
@@ -26,7 +25,6 @@ mod panels;
 mod rows;
 mod scalar;
 mod target;
-mod tile;
 
 #[cfg(test)]
 mod tests;

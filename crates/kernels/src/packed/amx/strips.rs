@@ -3,8 +3,7 @@
 use super::machine::TileMachine;
 use super::terms::Terms;
 use super::{STRIP, TILE_ROWS, steps};
-use crate::packed::blocking::blocks;
-use crate::packed::matrix::PackedLine;
+use crate::packed::matrix::{PackedLine, blocks};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 use std::ops::Range;
