@@ -2,4 +2,3 @@
 
 pub mod activation;
 pub mod attention;
-pub mod norm;

@@ -4,12 +4,10 @@
 //! moves the sums to memory at every step, at a fifth of the speed.
 #![expect(clippy::needless_range_loop, reason = "see above")]
 
-use super::blocking::{CHAIN, ROWS, blocks};
-use super::matrix::{Element, LANES, PackedLine};
+use super::matrix::{CHAIN, Element, LANES, PackedLine, ROWS, blocks};
 use super::panels::{VECTORS, lines_of_pair};
-use super::rows::Values;
+use super::rows::{Tile, Values};
 use super::target::Target;
-use super::tile::Tile;
 use std::arch::x86_64::*;
 use std::mem::transmute;
 use std::ops::Range;

@@ -1,6 +1,7 @@
 //! Weights before they are packed, and the lines that they are packed into.
 
 use half::{bf16, f16};
+use std::ops::Range;
 
 /// Lanes of a vector of 32-bit words.
 pub(super) const LANES: usize = 16;
@@ -69,4 +70,15 @@ impl Matrix<'_> {
             Self::Bf16(values) => values[index].to_f32(),
         }
     }
+}
+
+/// Maximum number of rows of a tile. Rows of activations are often a power of two apart; 8 of them still share the L1
+/// cache.
+pub(super) const ROWS: usize = 8;
+/// Steps of k that are summed before they are added to the result: shorter chains round less. An even number.
+pub(super) const CHAIN: usize = 512;
+
+/// Splits `0..count` into ranges of at most `step`.
+pub(super) fn blocks(count: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..count).step_by(step).map(move |start| start..(start + step).min(count))
 }

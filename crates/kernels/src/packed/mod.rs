@@ -16,7 +16,6 @@
 mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod blocking;
 mod flushed;
 mod isa;
 mod matrix;
@@ -27,7 +26,6 @@ mod rows;
 mod scalar;
 mod target;
 mod terms;
-mod tile;
 mod tile_panels;
 
 #[cfg(test)]

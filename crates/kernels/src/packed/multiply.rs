@@ -3,13 +3,12 @@
 use super::amx::{self, by_machine};
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
-use super::blocking::{ROWS, blocks};
 use super::isa::Isa;
+use super::matrix::{ROWS, blocks};
 use super::pack::{Packed, PackedLayout};
-use super::rows::{Rows, Values};
+use super::rows::{Rows, Tile, Values};
 use super::scalar;
 use super::target::Target;
-use super::tile::Tile;
 use crate::activation;
 use crate::activation::Activation;
 use crate::shared_mut::SharedMut;

@@ -3,8 +3,7 @@
 //! For every two steps of k, a panel has either, in f32, the words of the first step and those of the second, or words that
 //! hold both steps in two halves, the first in the lower one.
 
-use super::blocking::blocks;
-use super::matrix::{Element, LANES, Matrix, PackedLine};
+use super::matrix::{Element, LANES, Matrix, PackedLine, blocks};
 use half::{bf16, f16};
 use std::ops::Range;
 

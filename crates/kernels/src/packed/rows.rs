@@ -1,11 +1,12 @@
 //! Activations in the form that the kernels read.
 
 use super::amx::{Strips, by_machine};
-use super::blocking::ROWS;
 use super::isa::Products;
+use super::matrix::ROWS;
 use super::pack::{Packed, PackedLayout};
 use crate::simd::vectorised;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Rows of activations, prepared for multiplication with the weights they were created for.
 pub struct Rows<'a> {
@@ -82,4 +83,13 @@ fn round_pairs(pairs: &mut [u32], row: &[f32]) {
 pub(super) fn rounded(x: f32) -> u32 {
     let bits = x.to_bits();
     if x.is_nan() { bits >> 16 | 0x40 } else { bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16 }
+}
+
+/// At most [`ROWS`](super::matrix::ROWS) rows and one panel, of which the first `columns` results are computed.
+pub(super) struct Tile<'a> {
+    pub weights: &'a Packed,
+    pub x: &'a Rows<'a>,
+    pub rows: Range<usize>,
+    pub panel: usize,
+    pub columns: usize,
 }

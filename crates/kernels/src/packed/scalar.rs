@@ -1,11 +1,10 @@
 //! The reference definition of the products, for any machine.
 
-use super::blocking::{CHAIN, blocks};
 use super::flushed::fused;
+use super::matrix::{CHAIN, blocks};
 use super::panels;
-use super::rows::Values;
+use super::rows::{Tile, Values};
 use super::target::Target;
-use super::tile::Tile;
 use std::ops::Range;
 
 /// Computes the results of a tile.

@@ -1,6 +1,6 @@
 //! Every kernel against the definition, and the bits of a row alone against those it has among others.
 
-use super::blocking::{CHAIN, blocks};
+use super::matrix::{CHAIN, blocks};
 use super::*;
 use crate::activation::Activation;
 use crate::activation::apply;

@@ -23,7 +23,6 @@ mod listing;
 mod model_files;
 mod names;
 mod progress;
-mod repo_kind;
 #[cfg(test)]
 mod tests;
 mod wanted;
@@ -32,9 +31,8 @@ pub use cache::HubSnapshot;
 pub use client::RetryPolicy;
 pub use dataset_files::DatasetSplit;
 pub use error::HubError;
-pub use names::RepoId;
+pub use names::{RepoId, RepoKind};
 pub use progress::DownloadProgress;
-pub use repo_kind::RepoKind;
 
 use cache::CachedRepo;
 use client::{HubClient, RepoRevision};

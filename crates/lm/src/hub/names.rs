@@ -1,5 +1,7 @@
 //! Validation of names from outside. A name accepted here is safe in a path of the cache and in a URL.
 
+use std::fmt;
+
 /// The maximum length of the name of an account or of a repository, in bytes.
 const MAX_NAME_BYTES: usize = 96;
 
@@ -78,4 +80,40 @@ pub fn is_commit(text: &str) -> bool {
 /// Whether the text is `length` lower-case hexadecimal digits.
 pub fn is_hex(text: &str, length: usize) -> bool {
     text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// What a repository contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RepoKind {
+    /// A model.
+    Model,
+    /// A dataset.
+    Dataset,
+}
+
+impl RepoKind {
+    /// The plural, as in the paths of the API and the names of folders in the cache.
+    pub(super) fn plural(self) -> &'static str {
+        match self {
+            Self::Model => "models",
+            Self::Dataset => "datasets",
+        }
+    }
+
+    /// What precedes the name of the repository in the address of a file.
+    pub(super) fn path_prefix(self) -> &'static str {
+        match self {
+            Self::Model => "",
+            Self::Dataset => "datasets/",
+        }
+    }
+}
+
+impl fmt::Display for RepoKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Model => "model",
+            Self::Dataset => "dataset",
+        })
+    }
 }

@@ -1,11 +1,13 @@
 //! Forward passes beside the one over the text itself: what some methods compare the text with.
 
-use super::generator::Generator;
-use super::split::Split;
+use super::range::Fraction;
 use super::texts::Texts;
 use crate::TokenStats;
+use serde::Serialize;
 use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// A forward pass that methods need beside the one over the text itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -37,3 +39,32 @@ pub struct AuxiliaryPassError {
 
 /// The statistics of an auxiliary pass: of one sequence, or of each neighbour.
 pub type AuxiliaryStats = Result<Vec<Arc<[TokenStats]>>, AuxiliaryPassError>;
+
+/// Which texts of an audit the model is tuned on, and how: with everything else as FSD was published with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Split {
+    /// The share of the texts that is left out of scoring; the model is tuned on the non-members among them.
+    pub share: Fraction,
+    /// Seed of the split and of the tuning.
+    pub seed: u64,
+}
+
+// A share is a number.
+impl Eq for Split {}
+
+impl Hash for Split {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.share.get().to_bits().hash(state);
+        self.seed.hash(state);
+    }
+}
+
+/// A masked model that makes neighbours.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, ToSchema)]
+pub struct Generator {
+    /// Id of the masked model.
+    #[schema(value_type = String)]
+    pub model: Arc<str>,
+    /// The most neighbours of a text.
+    pub count: usize,
+}

@@ -1,13 +1,12 @@
 //! What clients are told about the methods: parameters, defaults, ranges and needs.
 
-use super::access::Access;
-use super::definition::PdrPolicy;
-use super::limits::MAX_LABEL_CHARS;
+use super::definition::{Access, PdrPolicy};
 use super::parameter_entry::{ParameterEntry, ParameterType};
 use super::pdr::{WeightingEntry, WeightingName, weighting_entry};
 use super::presets::{PresetEntry, PresetName, preset_entry};
 use super::range::Fraction;
 use super::registry::MethodName;
+use super::resolve::MAX_LABEL_CHARS;
 use serde::Serialize;
 use strum::VariantArray;
 use utoipa::ToSchema;

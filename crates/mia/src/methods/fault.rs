@@ -1,9 +1,11 @@
 //! What is wrong with a request's methods.
 
-use super::limits::MAX_QUOTED_CHARS;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use utoipa::ToSchema;
+
+/// How much of an unknown name a fault repeats, in Unicode code points.
+const MAX_QUOTED_CHARS: usize = 60;
 
 /// One fault of a request, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

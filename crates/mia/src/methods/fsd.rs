@@ -1,19 +1,18 @@
 //! FSD (Zhang et al. 2025): how much the score of a text changes when the model is tuned on texts that it has not seen. Those
 //! change the scores of other unseen texts more than those of texts that the model was trained on.
 
-use super::access::Access;
-use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::auxiliary_pass::{AuxiliaryPass, Split};
+use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, TextStats};
 use super::grid::Grid;
 use super::parameter_entry::{ParameterEntry, ParameterType};
-use super::parameters::{AnyParameter, Parameter, ParameterKind, ParameterValue, Place, Reader, ValueType};
+use super::parameters::{
+    AnyParameter, Parameter, ParameterKind, ParameterValue, Place, Reader, TunedScoreRequest, ValueType,
+};
 use super::range::{Fraction, Range};
 use super::schema_parts::{Schemas, schema_reference};
-use super::split::Split;
 use super::tuned_score::TunedScore;
-use super::tuned_score_request::TunedScoreRequest;
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::openapi::{RefOr, Schema};

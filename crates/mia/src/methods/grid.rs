@@ -1,6 +1,5 @@
 //! A number, or a list of them to sweep over.
 
-use super::limits::MAX_METHODS;
 use super::schema_parts::described;
 use crate::json::CappedList;
 use serde::de::value::SeqAccessDeserializer;
@@ -10,6 +9,9 @@ use std::fmt;
 use utoipa::openapi::schema::OneOfBuilder;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+
+/// The most methods of a request, sweeps and presets expanded.
+pub const MAX_METHODS: usize = 256;
 
 /// The values of a parameter: one, or several that make a method each.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,12 +1,10 @@
 //! A method with its parameters, truncation and weights.
 
-use super::access::Access;
-use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::PdrPolicy;
+use super::auxiliary_pass::{AuxiliaryPass, Split};
+use super::definition::{Access, PdrPolicy};
 use super::pdr::{Pdr, Weighting};
 use super::range::Fraction;
 use super::registry::{BaseMethod, MethodName};
-use super::split::Split;
 use super::texts::Texts;
 
 /// A method with all its parameters. Every value of this type can be scored.

@@ -14,7 +14,6 @@
 //!
 //! Sources of the formulas: [`catalogue()`] names one for each method.
 
-mod access;
 mod auxiliary_pass;
 mod catalogue;
 mod con_recall;
@@ -24,10 +23,8 @@ mod fault;
 mod formula;
 mod fsd;
 mod gap_k;
-mod generator;
 mod grid;
 mod labelled;
-mod limits;
 mod loss;
 mod lowercase;
 mod max_k;
@@ -50,31 +47,27 @@ mod schema;
 mod schema_parts;
 mod scope;
 mod score;
-mod split;
 mod stored_method;
 mod surp;
 mod text_checks;
 mod texts;
 mod token_counts;
 mod tuned_score;
-mod tuned_score_request;
 mod zlib;
 
 #[cfg(test)]
 mod tests;
 
-pub use access::Access;
-pub use auxiliary_pass::{AuxiliaryPass, AuxiliaryPassError, AuxiliaryStats};
+pub use auxiliary_pass::{AuxiliaryPass, AuxiliaryPassError, AuxiliaryStats, Generator, Split};
 pub use catalogue::{Catalogue, MethodEntry, catalogue};
-pub use definition::{MethodDefinition, MethodDescription, PdrPolicy};
+pub use definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
 pub use fault::Fault;
 pub use formula::{Explanation, ScoreError, TextStats};
-pub use generator::Generator;
-pub use grid::Grid;
+pub use grid::{Grid, MAX_METHODS};
 pub use labelled::{LabelledMethod, RequestOrigin, default_methods, possible_default_methods};
-pub use limits::{MAX_LABEL_CHARS, MAX_METHODS, MAX_NEIGHBORS};
 pub use method::Method;
 pub use method_object::MethodObject;
+pub use neighbor::MAX_NEIGHBORS;
 pub use parameter_entry::{ParameterEntry, ParameterType};
 pub use pdr::{
     Curve, Decay, Pdr, PdrRequest, Select, WeightContext, Weighting, WeightingEntry, WeightingName, dataset_weights,
@@ -84,10 +77,9 @@ pub use range::{Fraction, Range};
 pub use reference::{Ref, Tokenization};
 pub use registry::{BaseMethod, MethodName};
 pub use request::{MethodRequest, parse_list};
-pub use resolve::resolve;
+pub use resolve::{MAX_LABEL_CHARS, resolve};
 pub use scope::Scope;
 pub use score::{alpha_used, explain, score};
-pub use split::Split;
 pub use text_checks::{TextAndNeighbors, faults_of_texts};
 pub use texts::Texts;
 pub use token_counts::{NamedCounts, TokenCounts, TokenCountsError};

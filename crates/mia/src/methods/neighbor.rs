@@ -1,19 +1,21 @@
 //! The neighbourhood attack (Mattern et al. 2023): the log-probability of the text, less that of texts that differ from it
 //! in one word.
 
-use super::access::Access;
-use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::auxiliary_pass::{AuxiliaryPass, Generator};
+use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::generator::{Generator, GeneratorRequest};
-use super::limits::MAX_NEIGHBORS;
 use super::parameter_entry::{ParameterEntry, ParameterType};
-use super::parameters::{AnyParameter, Integer, Parameter, ParameterKind, ParameterValue, Place, Reader, ValueType};
+use super::parameters::{
+    AnyParameter, GeneratorRequest, Integer, Parameter, ParameterKind, ParameterValue, Place, Reader, ValueType,
+};
 use super::schema_parts::{Schemas, schema_reference};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
+
+/// The most neighbours of a text, whether they come with it or are generated.
+pub const MAX_NEIGHBORS: usize = 200;
 
 /// Mean log-probability minus that of the text's neighbours.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]

@@ -3,7 +3,7 @@
 use super::auxiliary_pass::AuxiliaryPass;
 use super::fault::Fault;
 use super::labelled::LabelledMethod;
-use super::limits::MAX_NEIGHBORS;
+use super::neighbor::MAX_NEIGHBORS;
 use std::collections::HashMap;
 
 /// One text and the neighbours that come with it, if any do.

@@ -6,9 +6,9 @@ use super::formula::{FormulaInput, Outcome, ScoreError, TextStats};
 use super::loss::Loss;
 use super::min_k::MinK;
 use super::min_k_plus_plus::MinKPlusPlus;
+use super::parameters::TunedScoreRequest;
 use super::pdr::{Pdr, PdrReader, Select, Weighting};
 use super::range::Fraction;
-use super::tuned_score_request::TunedScoreRequest;
 use serde::{Serialize, Serializer};
 use std::fmt;
 

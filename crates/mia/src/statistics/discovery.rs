@@ -1,6 +1,6 @@
 //! Lists of texts with a bounded false discovery rate: the expected share of non-members on the list.
 
-use super::p_values::ascending;
+use super::holm::ascending;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;

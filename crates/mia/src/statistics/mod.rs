@@ -13,11 +13,9 @@ mod discovery;
 mod folds;
 mod holm;
 mod hypothesis;
-mod intervals;
 mod isotonic;
 mod max_t;
 mod operating_point;
-mod p_values;
 mod profile;
 mod realised;
 mod roc;
@@ -42,10 +40,9 @@ pub use hypothesis::{
     CanaryRank, CanaryRankTest, HypothesisError, KolmogorovSmirnov, MannWhitney, OrderTest, PriorTest, PriorTestSums,
     ShardOrder, SignFlip, TTest, canary_rank, kolmogorov_smirnov, mann_whitney, one_sample_t, order, sign_flip, welch,
 };
-pub use intervals::clopper_pearson;
 pub use isotonic::{IsotonicBlock, isotonic, out_of_fold_posteriors, posterior};
 pub use max_t::{PermutationTest, max_t};
-pub use operating_point::{TprAtFpr, false_positive_budget};
+pub use operating_point::{TprAtFpr, clopper_pearson, false_positive_budget};
 pub use profile::{PositionMeans, PositionProfile, PositionRow, PositionRows};
 pub use realised::{false_discoveries_upper, fpr_upper};
 pub use roc::{LabelledScore, Roc, RocPoint, StatisticsError};

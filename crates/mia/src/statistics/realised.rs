@@ -10,7 +10,7 @@
 //! Both hold for a k that is chosen before the scores are seen. For a k that follows from the tested scores, such as
 //! the one of a list with a false discovery rate, they describe the threshold but are not guaranteed.
 
-use super::intervals::clopper_pearson;
+use super::operating_point::clopper_pearson;
 
 /// The share of the largest probability below which further ones are negligible: a million of them sum up to 1e-24.
 const NEGLIGIBLE: f64 = 1e-30;

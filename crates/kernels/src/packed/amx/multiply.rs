@@ -5,7 +5,7 @@ use super::machine::TileMachine;
 use super::part::{Activations, TilePart};
 use super::strips::{Strips, row_blocks};
 use crate::activation::Activation;
-use crate::packed::blocking::blocks;
+use crate::packed::matrix::blocks;
 use crate::packed::pack::Packed;
 use crate::packed::target::Target;
 use rayon::prelude::*;

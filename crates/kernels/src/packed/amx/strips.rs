@@ -2,8 +2,7 @@
 
 use super::STRIP;
 use super::machine::TileMachine;
-use crate::packed::blocking::blocks;
-use crate::packed::matrix::PackedLine;
+use crate::packed::matrix::{PackedLine, blocks};
 use crate::packed::terms::Terms;
 use crate::packed::tile_panels::{TILE_ROWS, steps};
 use rayon::prelude::*;

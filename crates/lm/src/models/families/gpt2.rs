@@ -1,6 +1,6 @@
 //! GPT-2 (Radford et al. 2019).
 
-use super::family::{Family, FamilyKind};
+use super::network::{Family, FamilyKind};
 use super::shape::{activation, even_heads};
 use crate::models::arch::{Arch, Attention, Biases, HeadArch, Positions, Sizes};
 use crate::models::config_reader::ConfigReader;

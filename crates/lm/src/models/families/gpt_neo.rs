@@ -1,6 +1,6 @@
 //! GPT-Neo (Black et al. 2021): unscaled attention, restricted to a window in every other layer.
 
-use super::family::{Family, FamilyKind};
+use super::network::{Family, FamilyKind};
 use super::shape::{activation, even_heads};
 use crate::models::arch::{Arch, Attention, Biases, HeadArch, Positions, Sizes};
 use crate::models::config_reader::ConfigReader;

@@ -1,6 +1,6 @@
 //! GPT-NeoX and Pythia (Black et al. 2022; Biderman et al. 2023).
 
-use super::family::{Family, FamilyKind};
+use super::network::{Family, FamilyKind};
 use super::rope::{RopeKeys, rotary};
 use super::shape::{activation, even_heads};
 use crate::models::arch::{Arch, Biases, HeadArch, Positions, Residual, Sizes};

@@ -1,6 +1,6 @@
 //! GPT-J (Wang and Komatsuzaki 2021).
 
-use super::family::{Family, FamilyKind};
+use super::network::{Family, FamilyKind};
 use super::shape::{activation, even_heads};
 use crate::models::arch::{Arch, Biases, HeadArch, Positions, Residual, Sizes};
 use crate::models::config_reader::ConfigReader;

@@ -1,6 +1,6 @@
 //! LLaMA (Touvron et al. 2023) and the families that differ from it in a few properties, each an entry of a table.
 
-use super::family::{Family, FamilyKind};
+use super::network::{Family, FamilyKind};
 use super::rope::{RopeKeys, USUAL, rotary};
 use super::shape::activation;
 use super::windows::{Windows, windows};

@@ -1,6 +1,6 @@
 //! Mamba (Gu and Dao 2023) and Mamba-2 (Dao and Gu 2024).
 
-use super::family::{Family, FamilyKind};
+use super::network::{Family, FamilyKind};
 use crate::models::mamba::config;
 use crate::models::storage::{Layout, Storage};
 

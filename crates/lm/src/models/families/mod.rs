@@ -1,6 +1,5 @@
 //! The table of model families: the meaning of `config.json` and of the tensors on disk for each `model_type`.
 
-mod family;
 mod gpt2;
 mod gpt_neo;
 pub mod gpt_neox;
@@ -18,7 +17,7 @@ pub use network::{ModelDescription, Network};
 use super::config_reader::ConfigReader;
 use super::error::ModelError;
 use super::masked;
-use family::{Family, FamilyKind};
+use network::{Family, FamilyKind};
 use serde_json::{Map, Value};
 
 const FAMILIES: &[&[Family]] = &[

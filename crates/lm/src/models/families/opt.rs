@@ -1,7 +1,7 @@
 //! OPT (Zhang et al. 2022), including OPT-350m, with norms after each branch and projections around a narrower
 //! embedding.
 
-use super::family::{Family, FamilyKind};
+use super::network::{Family, FamilyKind};
 use super::shape::{activation, even_heads};
 use crate::models::arch::{Arch, Biases, Embedding, HeadArch, Positions, Residual, Sizes};
 use crate::models::config_reader::ConfigReader;

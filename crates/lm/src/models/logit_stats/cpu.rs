@@ -1,7 +1,6 @@
 //! The reduction on the CPU: each thread multiplies one tile of the vocabulary and reduces it while it is in cache.
 
-use super::head::Head;
-use super::partial::{TileRow, join_tiles};
+use super::tensor::{Head, TileRow, join_tiles};
 use crate::models::ops::{Weight, with_slice};
 use candle_core::{Result, Tensor};
 use gemm::Parallelism;

@@ -1,9 +1,7 @@
 //! The reduction on a GPU: cuBLAS multiplies a tile of the vocabulary, and a kernel reduces it in one pass. Logits are in
 //! f32 whatever the type of the head: half of one unit in the last place of a bf16 logit of 20 is 0.06.
 
-use super::head::Head;
-use super::partial::join_tiles;
-use super::tensor::tiles;
+use super::tensor::{Head, join_tiles, tiles};
 use crate::models::cuda::{self, LogitRows, ReadBack, RowStatistics};
 use crate::models::pending::Pending;
 use candle_core::{DType, Result, Tensor, bail};

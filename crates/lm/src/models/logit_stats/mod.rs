@@ -8,15 +8,13 @@
 
 mod cpu;
 mod gpu;
-mod head;
-mod partial;
 mod tensor;
 
 #[cfg(test)]
 mod tests;
 
 pub use cpu::bytes as bytes_on_cpu;
-pub use head::Head;
+pub use tensor::Head;
 
 use super::batch::{BatchStats, PackedBatch};
 use super::cuda::{RowStatistics, upload};

@@ -1,12 +1,38 @@
 //! The reduction in candle's operations, for devices without a kernel; tile by tile, like its CPU counterpart.
 
-use super::head::{Head, logits};
-use super::partial::{TileRow, join_tiles};
+use crate::models::ops::{Weight, soft_cap};
 use candle_core::{D, DType, Result, Tensor};
 use kernels::math::EXP_MIN;
 use kernels::row_statistics::Partial;
 use mia::TokenStats;
+use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
+
+/// The projection to the vocabulary.
+pub struct Head {
+    /// `[vocab, hidden]`
+    pub weight: Arc<Weight>,
+    /// `[vocab]`
+    pub bias: Option<Tensor>,
+    /// Logits x become `cap tanh(x / cap)`.
+    pub soft_cap: Option<f64>,
+}
+
+impl Head {
+    /// Complete logits `[rows, vocab]`, differentiable.
+    pub(in crate::models) fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
+        logits(hidden, self.weight.tensor()?, self.bias.as_ref(), self.soft_cap)
+    }
+}
+
+/// `hidden weight^T + bias`, capped, in f32, or in f64 if the model itself computes in f64.
+pub fn logits(hidden: &Tensor, weight: &Tensor, bias: Option<&Tensor>, cap: Option<f64>) -> Result<Tensor> {
+    let dtype = if hidden.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+    let product = hidden.matmul(&weight.t()?)?.to_dtype(dtype)?;
+    let logits = bias.map_or(Ok(product.clone()), |b| product.broadcast_add(&b.to_dtype(dtype)?))?;
+    cap.map_or(Ok(logits.clone()), |cap| soft_cap(&logits, cap))
+}
 
 /// Elements of a tile of logits: 256 MiB of f32, and about the same again while it is reduced.
 const TILE_ELEMENTS: usize = 64 << 20;
@@ -79,4 +105,33 @@ pub fn reduce(logits: &Tensor) -> Result<Vec<Partial>> {
         [max, weight, mean, squares] => Partial { max, weight, mean: max + mean, squares },
     };
     Ok((0..max.len()).map(partial).collect())
+}
+
+/// Rows per task.
+const ROWS_AT_ONCE: usize = 32;
+
+/// The result of a tile for one row, and the target logit if the tile contains it.
+pub type TileRow = (Partial, Option<f64>);
+
+/// The statistics of `rows` rows from the results of all tiles, given by tile and row: joined in the order of the vocabulary
+/// regardless of which tile was computed first, so that the sum has a fixed order.
+pub fn join_tiles(tiles: usize, rows: usize, result: impl Fn(usize, usize) -> TileRow + Sync) -> Vec<TokenStats> {
+    // Without tiles the vocabulary is empty, which no checkpoint has; NaN is refused by the caller.
+    let unknown = TokenStats { lp: f64::NAN, mu: f64::NAN, var: f64::NAN, max_lp: f64::NAN };
+    let stats_of_row = |row: usize| {
+        let joined = (0..tiles).map(|tile| result(tile, row)).reduce(|(a, x), (b, y)| (a.join(b), x.or(y)));
+        joined.map_or(unknown, |(partial, target)| stats(partial, target.unwrap_or(f64::NAN)))
+    };
+    (0..rows).into_par_iter().with_min_len(ROWS_AT_ONCE).map(stats_of_row).collect()
+}
+
+/// The four numbers, for the logit of the observed token.
+fn stats(partial: Partial, target_logit: f64) -> TokenStats {
+    let lse = partial.max + partial.weight.ln();
+    TokenStats {
+        lp: target_logit - lse,
+        mu: partial.mean - lse,
+        var: partial.squares / partial.weight,
+        max_lp: partial.max - lse,
+    }
 }

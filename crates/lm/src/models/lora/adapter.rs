@@ -2,8 +2,7 @@
 
 use super::low_rank::{LayerAdapter, LoadedAdapter, LowRank, joined_up};
 use super::peft_config::PeftConfig;
-use super::projection::LayerProjection;
-use super::target::{TargetModule, select, target_modules};
+use super::target::{LayerProjection, TargetModule, select, target_modules};
 use crate::models::arch::Arch;
 use crate::models::error::ModelError;
 use crate::models::files::{FileBytes, ModelFiles, joint_digest, joint_file_digest};

@@ -1,7 +1,7 @@
 //! Changes of rank r, as the decoder applies them.
 
 use super::dropout::Dropout;
-use super::projection::LayerProjection;
+use super::target::LayerProjection;
 use crate::models::ops::{Form, Linear, Multiply, Weight};
 use candle_core::{D, Result, Tensor};
 use kernels::packed::{Isa, Products};

@@ -10,7 +10,6 @@ mod adapter;
 mod dropout;
 mod low_rank;
 mod peft_config;
-mod projection;
 mod save;
 mod target;
 
@@ -21,6 +20,5 @@ pub use adapter::{Adapter, TUNED_ON, TunedOn, adapter_digest};
 pub use dropout::Dropout;
 pub use low_rank::{LayerAdapter, LoadedAdapter, LowRank, joined_up};
 pub use peft_config::PeftConfig;
-pub use projection::LayerProjection;
 pub use save::save;
-pub use target::{TargetModule, default_targets, select, target_modules};
+pub use target::{LayerProjection, TargetModule, default_targets, select, target_modules};

@@ -1,5 +1,6 @@
 //! Access to the elements of tensors, and operations that several others share.
 
+use crate::models::cuda;
 use candle_core::{CpuStorage, DType, Layout, Result, Storage, Tensor, bail};
 
 /// Converts a tensor to a type wide enough for sums: f32 for the half types, otherwise unchanged.
@@ -43,4 +44,17 @@ pub fn elements_mut<'a>(storage: &'a mut CpuStorage, layout: &Layout) -> Result<
 
 fn dtype_of(storage: &CpuStorage) -> DType {
     candle_core::backend::BackendStorage::dtype(storage)
+}
+
+/// `left right`, or `left right^T`, by matrices of the last two dimensions; differentiable where gradients are tracked.
+/// f32 is not rounded on the way on any device, which candle's product allows on a GPU.
+///
+/// # Errors
+/// If shapes do not match, or the device fails.
+pub fn product(left: &Tensor, right: &Tensor, is_transposed: bool) -> Result<Tensor> {
+    match left.device().is_cuda() && !left.track_op() && !right.track_op() {
+        true => cuda::product(left, right, is_transposed, left.dtype()),
+        false if is_transposed => left.matmul(&right.t()?),
+        false => left.matmul(right),
+    }
 }

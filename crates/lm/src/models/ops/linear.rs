@@ -1,9 +1,8 @@
 //! Linear projections.
 
-use super::elements::{elements, elements_mut, with_slice};
+use super::elements::{elements, elements_mut, product, with_slice};
 use super::form::Form;
 use super::mlp::activate;
-use super::product::product;
 use super::trained::{FrozenProduct, is_tuned};
 use super::weight::Weight;
 use crate::models::arch::Activation;

@@ -12,17 +12,15 @@ mod form;
 mod linear;
 mod mlp;
 mod norm;
-mod product;
 mod rotation;
 mod trained;
 mod weight;
 
 pub use attention::{QueryKeyNorms, fused_attention, tuned_attention};
-pub use elements::{soft_cap, wide, with_slice};
+pub use elements::{product, soft_cap, wide, with_slice};
 pub use form::{Form, Multiply};
 pub use linear::{Linear, add_bias};
 pub use mlp::{activate, gate};
 pub use norm::Norm;
-pub use product::product;
 pub use rotation::Rotation;
 pub use weight::Weight;

@@ -9,9 +9,9 @@ use gemm::Parallelism;
 use kernels::activation as activations;
 use kernels::attention::{self, AttentionShape, Visibility};
 use kernels::gemm as matrix;
+use kernels::gradients::activation as activation_gradient;
 use kernels::gradients::attention::AttentionGradient;
-use kernels::gradients::{activation as activation_gradient, norm as norm_gradient};
-use kernels::norm::layer_norm;
+use kernels::norm::{layer_norm, norm_gradient};
 use kernels::rms_norm::rms_norm;
 use std::ops::Range;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl CustomOp1 for FrozenNorm {
         let centred = self.kind == NormKind::Layer;
         with_slice(&self.weight, |weight| {
             gradient_of(x, gradient, |out, x, gradient| {
-                norm_gradient::norm(out, x, gradient, weight, self.eps, centred);
+                norm_gradient(out, x, gradient, weight, self.eps, centred);
                 Ok(())
             })
         })

@@ -6,7 +6,6 @@
 //! the size of the file.
 
 mod archive;
-mod elements;
 mod error;
 mod globals;
 mod machine;

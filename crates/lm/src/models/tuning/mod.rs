@@ -6,8 +6,6 @@
 
 mod batches;
 mod loss;
-mod memory;
-mod schedule;
 mod settings;
 mod tuned_module;
 mod tuner;
@@ -16,6 +14,34 @@ mod tuner;
 mod tests;
 
 pub use loss::loss_gradient;
-pub use memory::tuning_bytes;
 pub use settings::{LoraSettings, OptimizerSettings, TuningSettings};
 pub use tuner::{StepReport, Tuner, TuningError};
+
+use crate::models::checkpoint::Checkpoint;
+use crate::models::families::Network;
+use crate::models::footprint::Workload;
+use crate::models::ops::Form;
+use candle_core::{DType, Device};
+use tuner::MOST_TOKENS;
+
+/// An estimate of the bytes of a device's memory that a tuning takes: the weights in f32, the results of every layer that the
+/// gradients need, of as many tokens as run at once or of one text, and the adapter with its gradients and moments.
+#[must_use]
+pub fn tuning_bytes(checkpoint: &Checkpoint, device: &Device, settings: &TuningSettings) -> u64 {
+    let Network::Decoder(arch, _) = &checkpoint.description.network else { return 0 };
+    let sizes = &arch.sizes;
+    let tokens = MOST_TOKENS.max(settings.optimizer.max_length.min(sizes.context));
+    let (qkv, up) = (arch.qkv_width(), arch.mlp_up_width());
+    // Residual stream and norms; queries, keys and values with their rotations; the result of attention; the MLP.
+    let of_layer = 6 * sizes.hidden + 2 * qkv + sizes.queries() + 2 * up + sizes.inner;
+    // The CPU computes attention in blocks, with gradients of its own; elsewhere the scores and their exponents are kept.
+    let scores = if device.is_cpu() { 0 } else { 2 * sizes.heads * tokens.min(settings.optimizer.max_length) };
+    let results = (tokens * sizes.layers).saturating_mul(of_layer + scores);
+    // Every change has at most twice the width of the widest projection, four times over.
+    let adapter = 4 * settings.lora.rank * sizes.layers * 2 * (sizes.hidden + qkv + up + sizes.inner);
+    // What is let go again at once is on the CPU that of the kernels for inference, and elsewhere that of plain operations.
+    let form = if device.is_cpu() { Form::inference(device, DType::F32) } else { Form::Plain };
+    let running = checkpoint.activation_bytes(form, DType::F32, Workload::Batch, 1)(tokens);
+    let kept = 4 * results.saturating_add(adapter) as u64;
+    checkpoint.weight_bytes(Form::Plain, DType::F32).saturating_add(kept).saturating_add(running)
+}

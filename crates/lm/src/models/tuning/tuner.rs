@@ -2,8 +2,7 @@
 
 use super::batches::{batches, parts};
 use super::loss::loss_gradient;
-use super::schedule::learning_rate;
-use super::settings::{OptimizerSettings, TuningSettings};
+use super::settings::{OptimizerSettings, TuningSettings, learning_rate};
 use super::tuned_module::{TunedModule, adaptation};
 use crate::models::batch::PackedBatch;
 use crate::models::checkpoint::Checkpoint;

@@ -1,15 +1,32 @@
 //! What a formula computes from, and what it gives.
 
 use super::error::ScoreError;
-use super::text_stats::TextStats;
 use super::values::log_probabilities;
 use super::weighted_sum::WeightedSum;
 use crate::TokenStats;
-use crate::methods::auxiliary_pass::AuxiliaryPass;
-use crate::methods::pdr::Pdr;
+use crate::methods::auxiliary_pass::{AuxiliaryPass, AuxiliaryStats};
+use crate::methods::pdr::{Pdr, WeightContext};
 use crate::methods::range::Fraction;
-use crate::methods::token_counts::TokenCounts;
+use crate::methods::token_counts::{NamedCounts, TokenCounts};
 use std::sync::Arc;
+
+/// The statistics of one text, and all else that scores are computed from.
+#[derive(Clone, Copy)]
+pub struct TextStats<'a> {
+    /// The scored tokens in order, n of them.
+    pub tokens: &'a [TokenStats],
+    /// Their ids, n of them. Read only by `dc_pdd`.
+    pub ids: &'a [u32],
+    /// [`zlib_bytes`](crate::methods::zlib_bytes) of the *full* text, whatever was cut off before scoring. Called only by
+    /// `zlib`, which may do so several times.
+    pub zlib_bytes: &'a dyn Fn() -> usize,
+    /// The statistics of the auxiliary passes that the methods need.
+    pub passes: &'a [(AuxiliaryPass, AuxiliaryStats)],
+    /// The token counts that the methods name.
+    pub token_counts: &'a [NamedCounts],
+    /// What weights may depend on.
+    pub context: WeightContext<'a>,
+}
 
 /// What a formula gives.
 #[derive(Debug)]

@@ -7,14 +7,10 @@
 
 mod error;
 mod input;
-mod selection;
-mod text_stats;
 mod values;
 mod weighted_sum;
 
 pub use error::ScoreError;
-pub use input::{FormulaInput, Outcome};
-pub use selection::lowest;
-pub use text_stats::TextStats;
-pub use values::{finite, finite_variance, log_probabilities};
+pub use input::{FormulaInput, Outcome, TextStats};
+pub use values::{finite, finite_variance, log_probabilities, lowest};
 pub use weighted_sum::Explanation;

@@ -13,4 +13,4 @@ pub use choice::Choice;
 pub use kind::{AnyParameter, Parameter, ParameterKind, Place, Reader};
 pub use numbers::{Integer, K_FIFTH, Number, Share, share_selected};
 pub use prefix::PrefixTexts;
-pub use value::{GivenParameters, ParameterValue, ValueType};
+pub use value::{GeneratorRequest, GivenParameters, ParameterValue, TunedScoreRequest, ValueType};

@@ -1,9 +1,8 @@
 //! A parameter that holds the texts of a prefix.
 
 use super::kind::{ParameterKind, Place};
-use super::value::{ParameterValue, ValueType};
+use super::value::{MAX_PREFIX_TEXTS, ParameterValue, ValueType};
 use crate::methods::fault::Fault;
-use crate::methods::limits::MAX_PREFIX_TEXTS;
 use crate::methods::parameter_entry::{ParameterEntry, ParameterType};
 use crate::methods::schema_parts::Schemas;
 use crate::methods::texts::Texts;

@@ -1,14 +1,16 @@
 //! The values of parameters as a client writes them: JSON types are checked here, ranges and names are not.
 
 use crate::json::{CappedList, object_or_null};
-use crate::methods::generator::GeneratorRequest;
 use crate::methods::grid::Grid;
-use crate::methods::limits::MAX_PREFIX_TEXTS;
-use crate::methods::tuned_score_request::TunedScoreRequest;
+use crate::methods::pdr::PdrRequest;
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use utoipa::ToSchema;
+
+/// The most texts of one prefix.
+pub const MAX_PREFIX_TEXTS: usize = 256;
 
 /// The parameters that a request gives a method, by name.
 pub type GivenParameters = BTreeMap<&'static str, ParameterValue>;
@@ -81,4 +83,30 @@ impl<'de> DeserializeSeed<'de> for ValueType {
             ValueType::TunedScore => object_or_null(deserializer)?.map(ParameterValue::TunedScore),
         })
     }
+}
+
+/// A score of a text under one model, as a request names it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TunedScoreRequest {
+    /// `loss`, `min_k` or `min_k_plus_plus`.
+    #[schema(examples("min_k"))]
+    pub name: String,
+    /// Share of tokens to select, in (0, 1]; 0.2 if left out. Not for `loss`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k: Option<f64>,
+    /// Weights by position or entropy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdr: Option<PdrRequest>,
+}
+
+/// A masked model that makes neighbours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GeneratorRequest {
+    /// Id of the masked model.
+    pub model: String,
+    /// The most neighbours of a text; 25 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
 }

@@ -1,8 +1,9 @@
 //! Weights as a client writes them. Names and ranges are checked when the request is resolved.
 
-use super::select::Select;
+use crate::json::by_name;
 use crate::methods::grid::Grid;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, VariantNames};
 use utoipa::ToSchema;
 
 /// Weights by position or entropy.
@@ -29,4 +30,24 @@ pub struct PdrRequest {
     /// Divide by the sum of the weights instead of the number of tokens.
     #[serde(default)]
     pub normalize: bool,
+}
+
+/// When a method that selects tokens does so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", try_from = "String")]
+#[strum(serialize_all = "snake_case")]
+pub enum Select {
+    /// By the raw values, which are weighted after that: PDR.
+    #[default]
+    After,
+    /// By the weighted values: an ablation.
+    Before,
+}
+
+impl TryFrom<String> for Select {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        by_name(&name)
+    }
 }

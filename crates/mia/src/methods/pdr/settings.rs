@@ -1,8 +1,7 @@
 //! A weighting, and how its weights are applied.
 
 use super::decay::Curve;
-use super::request::PdrRequest;
-use super::select::Select;
+use super::request::{PdrRequest, Select};
 use super::weighting::Weighting;
 use crate::methods::grid::Grid;
 use crate::methods::range::format_number;

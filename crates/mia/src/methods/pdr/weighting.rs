@@ -1,10 +1,10 @@
 //! The weight of each token, by its position or by entropy: PDR and the ablations of its paper.
 
 use super::decay::{Curve, Decay};
-use super::entropy::{first_weights, relative_to_largest};
-use super::random::shuffled;
-use super::slope::slope;
 use crate::TokenStats;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
 use strum::{Display, EnumString, VariantArray};
 
 /// Where the weights come from.
@@ -134,4 +134,45 @@ impl Weighting {
             }
         }
     }
+}
+
+/// Each over the largest of them; 1 where none is above 0.
+pub fn relative_to_largest(values: Vec<f64>) -> Vec<f64> {
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    values.into_iter().map(|value| if largest > 0.0 { value / largest } else { 1.0 }).collect()
+}
+
+/// The weights by position that a dataset has in common, from the mean entropy at each position.
+pub fn dataset_weights(mean_entropies: Vec<f64>) -> Vec<f64> {
+    relative_to_largest(mean_entropies)
+}
+
+/// The first n weights of the dataset. A position that no text of it has, has no weight, and so no score.
+pub fn first_weights(n: usize, dataset: &[f64]) -> Vec<f64> {
+    (0..n).map(|index| dataset.get(index).copied().unwrap_or(f64::NAN)).collect()
+}
+
+/// The weights in an order that seed and text determine, so that it depends on no other text.
+pub fn shuffled(weights: Vec<f64>, seed: u64, text: &str) -> Vec<f64> {
+    let hash = Sha256::new().chain_update(seed.to_le_bytes()).chain_update(text).finalize();
+    let mut random = ChaCha8Rng::from_seed(hash.into());
+    let mut keyed: Vec<(u64, f64)> = weights.into_iter().map(|weight| (random.next_u64(), weight)).collect();
+    keyed.sort_by_key(|(key, _)| *key);
+    keyed.into_iter().map(|(_, weight)| weight).collect()
+}
+
+/// Least-squares slope of the losses `-lp_t` on t = 1..n, in nats per token; 0 for fewer than two tokens.
+///
+/// Usually negative: the text read so far makes the rest less surprising.
+pub fn slope(tokens: &[TokenStats]) -> f64 {
+    let n = tokens.len() as f64;
+    if tokens.len() < 2 {
+        return 0.0;
+    }
+    let center = (n + 1.0) / 2.0;
+    let mean = -tokens.iter().map(|token| token.lp).sum::<f64>() / n;
+    let distance = |index: usize| (index + 1) as f64 - center;
+    let covariance: f64 = tokens.iter().enumerate().map(|(index, token)| distance(index) * (-token.lp - mean)).sum();
+    // Of 1..n, the sum of squared distances from the center.
+    covariance / (n * (n * n - 1.0) / 12.0)
 }

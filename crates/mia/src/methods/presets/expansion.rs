@@ -1,7 +1,7 @@
 //! The methods of each preset.
 
 use super::Preset;
-use crate::methods::generator::Generator;
+use crate::methods::auxiliary_pass::Generator;
 use crate::methods::loss::Loss;
 use crate::methods::lowercase::Lowercase;
 use crate::methods::method::Method;

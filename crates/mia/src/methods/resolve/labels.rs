@@ -1,8 +1,10 @@
 //! The labels of a request's methods: each is used once.
 
 use crate::methods::fault::Fault;
-use crate::methods::limits::MAX_LABEL_CHARS;
 use std::collections::HashMap;
+
+/// The longest label, in Unicode code points.
+pub const MAX_LABEL_CHARS: usize = 200;
 
 /// The labels in use, and the place of the entry that uses each.
 #[derive(Default)]

@@ -5,10 +5,11 @@ mod labels;
 mod pdr;
 mod preset;
 
+pub use labels::MAX_LABEL_CHARS;
+
 use super::fault::{Fault, Faults};
-use super::grid::Grid;
+use super::grid::{Grid, MAX_METHODS};
 use super::labelled::{LabelledMethod, RequestOrigin};
-use super::limits::{MAX_METHODS, MAX_PREFIX_BYTES};
 use super::method::Method;
 use super::method_object::MethodObject;
 use super::parameters::ParameterValue;
@@ -16,6 +17,9 @@ use super::request::MethodRequest;
 use super::scope::Scope;
 pub use entry::RequestEntry;
 use labels::Labels;
+
+/// The most bytes of all prefixes of a request: the answer repeats them with every method.
+const MAX_PREFIX_BYTES: usize = 16 << 20;
 
 /// The methods of a request, in its order, each under its own label. A list of values for `k`, `truncate` or `alpha` makes a method
 /// for each of them, a preset as many as it has.

@@ -1,10 +1,8 @@
 //! The columns that are resampled together, since they score the same samples.
 
-use super::column::BootstrapColumn;
-use super::draws::Draws;
+use super::draws::{Draws, Units};
 use super::ranked::Ranked;
-use super::summary::Replicates;
-use super::units::Units;
+use super::summary::{BootstrapColumn, Replicates};
 use crate::statistics::operating_point::false_positive_budget;
 use rayon::prelude::*;
 

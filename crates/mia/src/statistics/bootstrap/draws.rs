@@ -1,10 +1,34 @@
 //! Which samples a replicate draws.
 
-use super::units::Units;
 use crate::random::index_below;
+use crate::statistics::cluster_index::ClusterIndex;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use sha2::{Digest, Sha256};
+
+/// The samples of a cohort, in what a replicate draws as a whole.
+pub(super) enum Units {
+    /// Every sample is drawn by itself. The indices of the samples.
+    Samples(Vec<u32>),
+    /// The indices of the samples of each cluster, in the order of first appearance.
+    Clusters(Vec<Vec<u32>>),
+}
+
+impl Units {
+    /// The units of the samples at `indices`, where `clusters` gives the cluster of each sample; a sample without an
+    /// entry is a cluster by itself.
+    pub fn new(clusters: &[usize], indices: &[u32]) -> Self {
+        let index = ClusterIndex::new(clusters, indices.iter().map(|&index| index as usize));
+        if index.is_singletons() {
+            return Self::Samples(indices.to_vec());
+        }
+        let mut units = vec![Vec::new(); index.count];
+        for (&cluster, &sample) in index.numbers.iter().zip(indices) {
+            units[cluster].push(sample);
+        }
+        Self::Clusters(units)
+    }
+}
 
 /// The source of the replicates.
 pub(super) enum Draws<'a> {

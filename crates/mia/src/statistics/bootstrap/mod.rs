@@ -6,19 +6,16 @@
 //! draws, in whatever order they are listed and on any number of threads.
 
 mod cohort;
-mod column;
 mod draws;
 mod ranked;
 mod settings;
 mod summary;
-mod units;
 
 #[cfg(test)]
 mod tests;
 
-pub use column::{BootstrapColumn, ColumnBootstrap};
 pub use settings::Bootstrap;
-pub use summary::{BootstrapSummary, PairedBootstrap, Summary, TprSummary};
+pub use summary::{BootstrapColumn, BootstrapSummary, ColumnBootstrap, PairedBootstrap, Summary, TprSummary};
 
 use cohort::Cohort;
 use draws::Draws;

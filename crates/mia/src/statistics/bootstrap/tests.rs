@@ -1,6 +1,6 @@
 //! An example worked by hand, and properties that hold for all samples.
 
-use super::units::Units;
+use super::draws::Units;
 use super::*;
 use crate::statistics::{LabelledScore, Roc};
 use proptest::prelude::*;

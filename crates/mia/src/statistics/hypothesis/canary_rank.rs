@@ -1,6 +1,6 @@
 //! The ranks of canaries among their twins.
 
-use super::error::HypothesisError;
+use super::HypothesisError;
 use serde::{Deserialize, Serialize};
 use statrs::function::beta::checked_beta_reg;
 use utoipa::ToSchema;

@@ -1,6 +1,6 @@
 //! Whether two samples have the same distribution.
 
-use super::error::HypothesisError;
+use super::HypothesisError;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::{PI, TAU};
 use utoipa::ToSchema;

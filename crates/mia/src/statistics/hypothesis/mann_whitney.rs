@@ -1,6 +1,6 @@
 //! The rank-sum test of two samples.
 
-use super::error::HypothesisError;
+use super::HypothesisError;
 use crate::statistics::roc::{LabelledScore, Roc, StatisticsError};
 use serde::{Deserialize, Serialize};
 use statrs::function::erf::erfc;

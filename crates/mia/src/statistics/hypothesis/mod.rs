@@ -5,20 +5,17 @@
 //! distribution can be 0, by underflow.
 
 mod canary_rank;
-mod error;
 mod kolmogorov_smirnov;
 mod mann_whitney;
 #[cfg(test)]
 mod null_draws;
 mod order;
-mod permutation;
 mod prior_test;
 mod sign_flip;
 mod student;
 mod welch;
 
 pub use canary_rank::{CanaryRank, CanaryRankTest, canary_rank};
-pub use error::HypothesisError;
 pub use kolmogorov_smirnov::{KolmogorovSmirnov, kolmogorov_smirnov};
 pub use mann_whitney::{MannWhitney, mann_whitney};
 pub use order::{OrderTest, ShardOrder, order};
@@ -26,3 +23,22 @@ pub use prior_test::{PriorTest, PriorTestSums};
 pub use sign_flip::{SignFlip, sign_flip};
 pub use student::{TTest, one_sample_t};
 pub use welch::welch;
+
+use thiserror::Error;
+
+/// Why a test has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum HypothesisError {
+    /// There is nothing to test, or nothing to compare with.
+    #[error("there are no values; a test requires at least one on each side")]
+    NoValues,
+    /// A value is NaN or infinite, or a sum of values is.
+    #[error("a value is not a finite number, or the sum of the values is not")]
+    NonFinite,
+    /// A rank is not among those possible.
+    #[error("rank {rank} of a canary with {twins} twins: must be from 1 to the number of twins plus 1")]
+    Rank { rank: usize, twins: usize },
+    /// The exact distribution would take too long.
+    #[error("{canaries} canaries with a sum of ranks of {rank_sum}: the product must be at most {limit}")]
+    TooManyRanks { canaries: usize, rank_sum: u64, limit: u64 },
+}

@@ -1,8 +1,7 @@
 //! Draws of whole clusters.
 
 use super::{LABELS, TIED, all, alone, only};
-use crate::statistics::bootstrap::draws::Draws;
-use crate::statistics::bootstrap::units::Units;
+use crate::statistics::bootstrap::draws::{Draws, Units};
 use crate::statistics::bootstrap::{Bootstrap, bootstrap};
 use crate::statistics::{LabelledScore, auroc_standard_error_by_cluster};
 
