@@ -1,6 +1,7 @@
 //! What clients are told about the methods: parameters, defaults, ranges and needs.
 
-use super::definition::{Access, PdrPolicy};
+use super::access::Access;
+use super::definition::PdrPolicy;
 use super::parameter_entry::{ParameterEntry, ParameterType};
 use super::pdr::{WeightingEntry, WeightingName, weighting_entry};
 use super::presets::{PresetEntry, PresetName, preset_entry};

@@ -1,7 +1,8 @@
 //! Con-ReCall (Wang et al. 2025): as ReCaLL, contrasting a prefix of non-members with one of members.
 
+use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameters::{AnyParameter, Number, Parameter, PrefixTexts, Reader};
 use super::range::{Range, format_number};

@@ -1,6 +1,7 @@
 //! DC-PDD (Zhang et al. 2024): the probability of the tokens, calibrated by how frequent they are in a reference corpus.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::access::Access;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
 use super::parameter_entry::{ParameterEntry, ParameterType};

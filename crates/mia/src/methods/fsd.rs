@@ -1,8 +1,9 @@
 //! FSD (Zhang et al. 2025): how much the score of a text changes when the model is tuned on texts that it has not seen. Those
 //! change the scores of other unseen texts more than those of texts that the model was trained on.
 
+use super::access::Access;
 use super::auxiliary_pass::{AuxiliaryPass, Split};
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, TextStats};
 use super::grid::Grid;

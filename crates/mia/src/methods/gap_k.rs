@@ -1,7 +1,8 @@
 //! Gap-K% (Kwak and Kim 2026): how far the text's tokens fall behind the model's first choice, smoothed over
 //! neighbouring tokens.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::access::Access;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance, lowest};
 use super::parameters::{AnyParameter, Integer, K_FIFTH, Parameter, Reader};
 use super::range::Fraction;

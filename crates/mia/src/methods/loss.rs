@@ -1,6 +1,7 @@
 //! The loss attack: the mean log-probability of the text's tokens.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::access::Access;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities};
 use super::parameters::{AnyParameter, Reader};
 use serde::Serialize;

@@ -1,7 +1,8 @@
 //! The lowercase ratio (Carlini et al. 2021): the log-probability of the lower-cased text over that of the text.
 
+use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameters::{AnyParameter, Reader};
 use serde::Serialize;

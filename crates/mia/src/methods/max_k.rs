@@ -1,6 +1,7 @@
 //! Max-K%: the mean log-probability of the most likely tokens, the counterpart of Min-K%.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::access::Access;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
 use super::parameters::{AnyParameter, K_FIFTH, Reader};
 use super::range::Fraction;

@@ -1,7 +1,8 @@
 //! A method with its parameters, truncation and weights.
 
+use super::access::Access;
 use super::auxiliary_pass::{AuxiliaryPass, Split};
-use super::definition::{Access, PdrPolicy};
+use super::definition::PdrPolicy;
 use super::pdr::{Pdr, Weighting};
 use super::range::Fraction;
 use super::registry::{BaseMethod, MethodName};

@@ -1,6 +1,7 @@
 //! Min-K%++ (Zhang et al. 2024): as Min-K%, of log-probabilities standardised by the model's distribution.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::access::Access;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance, lowest};
 use super::parameters::{AnyParameter, K_FIFTH, Reader};
 use super::range::Fraction;

@@ -14,6 +14,7 @@
 //!
 //! Sources of the formulas: [`catalogue()`] names one for each method.
 
+mod access;
 mod auxiliary_pass;
 mod catalogue;
 mod con_recall;
@@ -58,9 +59,10 @@ mod zlib;
 #[cfg(test)]
 mod tests;
 
+pub use access::Access;
 pub use auxiliary_pass::{AuxiliaryPass, AuxiliaryPassError, AuxiliaryStats, Generator, Split};
 pub use catalogue::{Catalogue, MethodEntry, catalogue};
-pub use definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+pub use definition::{MethodDefinition, MethodDescription, PdrPolicy};
 pub use fault::Fault;
 pub use formula::{Explanation, ScoreError, TextStats};
 pub use grid::{Grid, MAX_METHODS};

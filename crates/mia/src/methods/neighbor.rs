@@ -1,8 +1,9 @@
 //! The neighbourhood attack (Mattern et al. 2023): the log-probability of the text, less that of texts that differ from it
 //! in one word.
 
+use super::access::Access;
 use super::auxiliary_pass::{AuxiliaryPass, Generator};
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameter_entry::{ParameterEntry, ParameterType};

@@ -1,7 +1,8 @@
 //! ReCaLL (Xie et al. 2024): how much a prefix of non-members changes the text's log-probability.
 
+use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
 use super::parameters::{AnyParameter, Choice, Parameter, PrefixTexts, Reader};
 use super::texts::Texts;

@@ -1,7 +1,8 @@
 //! The reference attack: the log-probability of the text, less what a reference model gives it.
 
+use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::fault::Fault;
 use super::formula::{FormulaInput, Outcome, ScoreError, finite};
 use super::parameter_entry::{ParameterEntry, ParameterType};

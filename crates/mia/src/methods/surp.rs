@@ -1,6 +1,7 @@
 //! SURP (Zhang and Wu 2024): the mean log-probability of unlikely tokens at positions where the model was sure.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::access::Access;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
 use super::parameters::{AnyParameter, Number, Parameter, Reader, Share, share_selected};
 use super::range::{Fraction, Range, format_number};

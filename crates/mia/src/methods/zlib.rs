@@ -1,6 +1,7 @@
 //! The zlib ratio (Carlini et al. 2021): the mean log-probability over the bytes of the compressed text.
 
-use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
+use super::access::Access;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities};
 use super::parameters::{AnyParameter, Reader};
 use flate2::{Compression, bufread::ZlibEncoder};

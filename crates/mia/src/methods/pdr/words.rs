@@ -2,7 +2,7 @@
 
 use super::decay::Decay;
 use super::weighting::WeightingName;
-use crate::methods::definition::Access;
+use crate::methods::access::Access;
 use crate::methods::parameter_entry::{ParameterEntry, ParameterType};
 use serde::Serialize;
 use strum::VariantArray;

@@ -1,0 +1,26 @@
+//! What methods need.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What a score is computed from: what of the model must be seen, and what else there must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// The text itself.
+    Text,
+    /// The log-probability of each token that came.
+    LogProbabilities,
+    /// The model's whole distribution at each position, reduced to its moments or its maximum.
+    FullLogits,
+    /// A second model.
+    ReferenceModel,
+    /// The model under an adapter that was tuned on texts that it has not seen.
+    Adapter,
+    /// Neighbours of the text, or a masked model that makes them.
+    Neighbors,
+    /// Texts that are known to be, or not to be, members.
+    KnownTexts,
+    /// Token counts of a reference corpus.
+    TokenCounts,
+}
