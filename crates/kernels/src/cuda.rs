@@ -48,7 +48,6 @@ const MOST_STEPS: usize = 32;
 /// A source with the values of its macros.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Identifies the program.
     pub name: String,
     /// Functions that need an instruction of the GPU, [`INTRINSICS`] and what else the source calls.
     pub intrinsics: &'static str,

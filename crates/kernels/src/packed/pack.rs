@@ -32,7 +32,6 @@ impl PackedLayout {
         if isa.is_tiled() { Self::Tiles(Terms::new(products, element)) } else { Self::Vectors }
     }
 
-    /// Columns of a panel.
     fn columns(self) -> usize {
         match self {
             Self::Vectors => panels::COLUMNS,
@@ -113,7 +112,6 @@ impl Packed {
         }
     }
 
-    /// The number of panels.
     pub fn panels(&self) -> usize {
         self.n.div_ceil(self.layout.columns())
     }

@@ -41,7 +41,6 @@ pub use strips::Strips;
 pub use terms::Terms;
 pub use weights::{lines_of_step, pack, value};
 
-/// Rows of a tile.
 const TILE_ROWS: usize = 16;
 /// The k of a step.
 const STEP: usize = 32;
