@@ -36,9 +36,6 @@ const METRICS_CONNECTIONS: usize = 64;
 const TEXTS_OF_CACHE: u64 = 4;
 
 /// Starts the engine and begins to open all models that are at hand; opening and loading go on behind it.
-///
-/// # Errors
-/// As [`make_scorer`].
 pub fn start_scorer(settings: &Settings, hub: Result<Hub, HubError>, budgets: Option<PathBuf>) -> Result<Scorer> {
     let scorer = make_scorer(settings, hub, budgets)?;
     scorer.pool().begin_opening();

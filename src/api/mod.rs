@@ -139,7 +139,6 @@ pub struct ApiState {
     pub metrics_apart: bool,
     /// Where each request is written; none for no record.
     pub record: Option<AccessRecord>,
-    /// Who asks.
     pub client: Arc<Client>,
     /// What is known of the request.
     pub note: RequestNote,

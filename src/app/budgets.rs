@@ -38,9 +38,7 @@ pub struct BudgetFiles {
     pub directory: Option<PathBuf>,
     /// What the device is called.
     pub device: String,
-    /// What it is.
     pub hardware: String,
-    /// Its threads.
     pub threads: usize,
 }
 

@@ -19,7 +19,6 @@ struct Budgets {
     ladder: &'static [usize],
     /// How long they are tried.
     time: Duration,
-    /// Of the queue.
     queue: usize,
 }
 

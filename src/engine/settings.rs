@@ -40,7 +40,6 @@ pub struct SpeedCalibration {
 /// Budgets that were measured, on one device, by the model's [identity](crate::pool::Model::identity). A fault in them fails
 /// nothing: then a budget is measured again.
 pub trait KnownBudgets {
-    /// The budget of a model.
     fn find(&self, identity: &str) -> Option<usize>;
     /// Keeps it for later engines.
     fn keep(&self, identity: &str, tokens: usize);

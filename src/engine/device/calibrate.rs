@@ -62,9 +62,6 @@ fn find(calibration: &SpeedCalibration, identity: &str) -> Option<usize> {
 }
 
 /// Runs a trial, which a shutdown ends like a pass that fails.
-///
-/// # Errors
-/// As [`Device::choose_budget`].
 fn try_out(trial: Trial, resident: &ResidentModel, shared: &Shared) -> Result<BudgetChoice, String> {
     let mut lost = None;
     let choice = trial.run(|tokens| {

@@ -44,7 +44,6 @@ pub(in crate::engine) struct TimedPass {
 /// What came of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) struct BudgetChoice {
-    /// The budget.
     pub(in crate::engine) tokens: usize,
     /// The largest reach of a trial that would find out no more; 0 where another might.
     pub(in crate::engine) holds_to: usize,
