@@ -143,7 +143,6 @@ struct ScoringArgs {
     overflow: Overflow,
 }
 
-/// Runs the program.
 pub fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,

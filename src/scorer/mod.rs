@@ -64,7 +64,6 @@ pub struct Scorer {
     batch_texts: Arc<Semaphore>,
     /// Whether callers find in the caches what others have asked.
     shares_cache: bool,
-    /// Who asks.
     caller: Caller,
 }
 
@@ -161,12 +160,10 @@ impl Scorer {
         Self { encodings: self.encodings.called_by(&caller), caller, ..self.clone() }
     }
 
-    /// The models.
     pub fn pool(&self) -> &Pool {
         self.engine.pool()
     }
 
-    /// The engine behind it.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
