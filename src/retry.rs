@@ -18,7 +18,6 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    /// The next pause.
     pub fn next_pause(&mut self) -> Duration {
         let longer = (self.0 * 2).min(LONGEST_PAUSE);
         std::mem::replace(&mut self.0, longer)

@@ -17,7 +17,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// The client of a key.
     #[must_use]
     pub fn new(name: &str, key_id: &str, scopes: Vec<KeyScope>, quota: Arc<Quota>) -> Self {
         Self { name: name.into(), key_id: Some(key_id.into()), scopes, quota }

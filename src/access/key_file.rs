@@ -86,9 +86,6 @@ impl KeyFile {
     }
 
     /// Reads the file, which need not be there yet.
-    ///
-    /// # Errors
-    /// As [`KeyFile::read`].
     pub fn read_or_new(path: &Path) -> Result<Self, KeyFileError> {
         match Self::read(path) {
             Err(KeyFileError::File { error, .. }) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),

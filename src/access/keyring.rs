@@ -33,9 +33,6 @@ pub enum RefusedKey {
 
 impl Keyring {
     /// Reads the file.
-    ///
-    /// # Errors
-    /// [`KeyFileError`]
     pub fn open(path: &Path) -> Result<Self, KeyFileError> {
         let ring = Self { path: path.to_owned(), keys: Arc::default() };
         ring.reload()?;
@@ -54,9 +51,6 @@ impl Keyring {
     }
 
     /// The client that has this secret. Takes the same time for every secret.
-    ///
-    /// # Errors
-    /// [`RefusedKey`]
     pub fn authenticate(&self, secret: &str, now: OffsetDateTime) -> Result<Arc<Client>, RefusedKey> {
         let digest = SecretDigest::new(secret);
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);

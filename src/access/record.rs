@@ -58,7 +58,6 @@ pub struct RecordedWork {
     pub job: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub texts: Option<usize>,
-    /// Tokens scored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
 }

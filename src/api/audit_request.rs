@@ -79,15 +79,11 @@ pub struct AuditBody {
 }
 
 /// Reads a field that is null on purpose otherwise than one that is left out.
-///
-/// # Errors
-/// Those of the value.
 pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
 impl AuditBody {
-    /// The dataset that the request names.
     pub fn dataset(&self) -> Option<&str> {
         job_request::named(self.dataset.as_ref())
     }

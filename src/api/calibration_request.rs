@@ -45,7 +45,6 @@ pub struct CalibrationBody {
 }
 
 impl CalibrationBody {
-    /// The dataset that the request names.
     pub fn dataset(&self) -> Option<&str> {
         job_request::named(self.dataset.as_ref())
     }

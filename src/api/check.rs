@@ -28,12 +28,10 @@ pub struct RequestFaults {
 }
 
 impl RequestFaults {
-    /// Notes a fault.
     pub fn push(&mut self, pointer: impl Into<String>, detail: impl Into<String>) {
         self.keep(PointedFault::new(pointer, detail));
     }
 
-    /// Notes a fault.
     pub fn keep(&mut self, fault: PointedFault) {
         self.total += 1;
         if self.listed.len() < MAX_LISTED {
@@ -41,7 +39,6 @@ impl RequestFaults {
         }
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }

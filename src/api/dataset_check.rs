@@ -10,9 +10,6 @@ use std::pin::pin;
 
 /// Refuses methods that ask for neighbours that a text does not have, and prefixes that are texts of the dataset. Only then the
 /// dataset is read, if its texts are there still.
-///
-/// # Errors
-/// The first fault.
 pub async fn methods_fit(state: &ApiState, dataset: &DatasetRow, methods: &[LabelledMethod]) -> Result<(), Problem> {
     let asks = |method: &LabelledMethod| {
         let mut passes = method.method.base.passes().into_iter();

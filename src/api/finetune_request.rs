@@ -49,7 +49,6 @@ pub struct FinetuneBody {
 }
 
 impl FinetuneBody {
-    /// The dataset that the request names.
     pub fn dataset(&self) -> Option<&str> {
         job_request::named(self.dataset.as_ref())
     }

@@ -70,7 +70,6 @@ impl From<TextInput> for Input {
 /// "data did not match any variant" and not say where it is, and serde-untagged would take malformed JSON within the list for a
 /// fault of type.
 pub struct InputsSeed {
-    /// The limit `limits.inputs`.
     pub limit: usize,
 }
 

@@ -113,7 +113,6 @@ fn works<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<List<WorkI
 }
 
 impl MemorizationBody {
-    /// The dataset that the request names.
     pub fn dataset(&self) -> Option<&str> {
         job_request::named(self.dataset.as_ref())
     }

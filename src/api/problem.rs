@@ -144,7 +144,6 @@ impl Problem {
         self
     }
 
-    /// The body for a client.
     pub fn body(&self, instance: &str, request_id: &str) -> ProblemBody {
         let (status, slug, title) = self.kind.entry();
         ProblemBody {

@@ -29,7 +29,6 @@ impl RequestNote {
         self.lock().client = Some(Arc::clone(client));
     }
 
-    /// Notes what is asked.
     pub fn update(&self, change: impl FnOnce(&mut RecordedWork)) {
         change(&mut self.lock().work);
     }

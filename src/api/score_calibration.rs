@@ -74,9 +74,6 @@ pub struct RequestCalibration {
 
 impl RequestCalibration {
     /// The calibration of this id.
-    ///
-    /// # Errors
-    /// As [`named`].
     pub async fn new(state: &ApiState, id: String, inputs: &[Input]) -> Result<Self, Problem> {
         let texts = inputs.iter().map(|input| input.text.clone()).collect();
         Ok(Self { calibration: named(state, &id).await?, id, texts })

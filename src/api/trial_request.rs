@@ -90,7 +90,6 @@ pub struct TrialBody {
 }
 
 impl TrialBody {
-    /// The dataset that the request names.
     pub fn dataset(&self) -> Option<&str> {
         job_request::named(self.dataset.as_ref())
     }

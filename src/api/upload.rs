@@ -25,9 +25,6 @@ pub struct UploadOptions {
 }
 
 /// Reads a body as a dataset and writes it into the store. Nothing is kept of one that has a fault, or that breaks off.
-///
-/// # Errors
-/// The first fault.
 pub async fn store_body(state: &ApiState, body: Body, options: UploadOptions) -> Result<EncodedDataset, Problem> {
     let (limit, retain) = (options.dataset.limit, options.retain);
     let (chunks, received) = mpsc::channel(WAITING);

@@ -28,9 +28,6 @@ pub struct ControlScoring<'a> {
 impl<'a> ControlScoring<'a> {
     /// Opens the control model of an audit, and tunes it where `fsd` asks for that; none where the request has none, or where it
     /// can compute no method.
-    ///
-    /// # Errors
-    /// [`AuditFailure`]
     pub async fn open(
         scorer: &'a Scorer,
         request: &AuditRequest,

@@ -28,9 +28,6 @@ pub async fn begin(store: &Store, job: &ClaimedJob, local: &Arc<LocalRun>, kind:
 }
 
 /// Reads a job with another request.
-///
-/// # Errors
-/// As [`begin`].
 pub async fn begin_as<R: DeserializeOwned>(
     store: &Store,
     job: &ClaimedJob,

@@ -5,9 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;
 
-/// The most positions that a profile lists.
 pub const MOST_POSITIONS: usize = 4096;
-/// The most positions that the profile of a group lists.
 pub const MOST_GROUP_POSITIONS: usize = 1024;
 
 /// Over what the numbers of a method are averaged.

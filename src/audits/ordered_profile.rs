@@ -27,7 +27,6 @@ struct WaitingSample {
 }
 
 impl OrderedProfile {
-    /// Empty profiles.
     pub fn new(options: ProfileOptions) -> Self {
         Self {
             profiles: AuditProfiles::new(options),

@@ -26,7 +26,6 @@ struct GroupProfile {
 }
 
 impl AuditProfiles {
-    /// Empty profiles.
     pub fn new(options: ProfileOptions) -> Self {
         Self { options, ..Self::default() }
     }

@@ -14,9 +14,6 @@ use super::sample_scoring::ScoredSamples;
 use mia::statistics::Shift;
 
 /// Adds it. `shift` says whether words tell the samples from the texts of the calibration, where that is known.
-///
-/// # Errors
-/// [`CalibrationMismatch`]
 pub fn add_evidence(
     request: &AuditRequest,
     scored: &mut ScoredSamples,

@@ -60,9 +60,6 @@ impl ScoreReader {
     }
 
     /// The next rows; none after the last.
-    ///
-    /// # Errors
-    /// As [`StoredScores::block`].
     pub async fn next_block(&mut self) -> Result<Option<Vec<ScoredRow>>, AuditError> {
         let Some(block) = self.scores.block(self.block).await? else { return Ok(None) };
         self.block += 1;

@@ -55,9 +55,6 @@ impl<'a> BoundPlan<'a> {
 impl Round<'_> {
     /// Scores one text, behind interactive work. A model that is being reloaded is waited for; one that fails on the text is
     /// asked once more.
-    ///
-    /// # Errors
-    /// [`AuditFailure`]; see [`is_of_one_text`].
     pub async fn score(&self, input: Input) -> Result<Scored, AuditFailure> {
         match self.plan.scorer.score_behind(&self.bound, input.clone()).await {
             Err(error) if error.is_retryable() || failed_to_run(&error) => {
@@ -69,9 +66,6 @@ impl Round<'_> {
     }
 
     /// As [`Round::score`], with the tokens of the text that this round counts: none where no selections are asked for.
-    ///
-    /// # Errors
-    /// As [`Round::score`].
     pub async fn score_and_select(&self, input: Input) -> Result<(Scored, TextTokens), AuditFailure> {
         let selections = Arc::clone(&self.plan.selections);
         if selections.is_empty() {

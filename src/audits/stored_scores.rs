@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The most rows of a block.
 const MAX_BLOCK_ROWS: usize = 500;
 /// The most scores of a block, which is read and written as a whole: with errors in place of all scores some 3 MB of text.
 const MAX_BLOCK_SCORES: usize = 20_000;
@@ -24,7 +23,6 @@ pub struct ScoreHeader {
     pub columns: Vec<Column>,
     /// The model that is asked about.
     pub model: ModelInfo,
-    /// How many rows there are.
     pub rows: usize,
     /// Why scores are missing; the errors of the rows name the places.
     #[serde(default)]
@@ -55,7 +53,6 @@ impl ScoreHeader {
         self.columns.iter().enumerate().filter(|(_, column)| column.listed)
     }
 
-    /// A row as it is stored.
     fn row(&self, line: &str) -> Result<SampleScores, AuditError> {
         let row: SampleScores = serde_json::from_str(line).map_err(|error| unreadable(&error))?;
         let fitting = row.fits(&self.columns, &self.error_reasons).then_some(row);
@@ -98,9 +95,6 @@ impl StoredScores {
     }
 
     /// One block of rows; none after the last.
-    ///
-    /// # Errors
-    /// As [`StoredScores::open`].
     pub async fn block(&self, block: usize) -> Result<Option<Vec<SampleScores>>, AuditError> {
         let Some(content) = self.store.score_block(self.audit, block).await? else { return Ok(None) };
         let header = Arc::clone(&self.header);

@@ -26,7 +26,6 @@ pub struct AuditSubject {
 }
 
 impl AuditSubject {
-    /// That of a request.
     pub fn new(request: &AuditRequest, name: Option<String>, dataset: Option<String>, totals: &SampleTotals) -> Self {
         Self {
             name,

@@ -63,9 +63,6 @@ impl Drop for AdapterGuard {
 
 impl TunedSplits {
     /// Tunes the model of this id once for each split that the methods name.
-    ///
-    /// # Errors
-    /// [`AuditFailure`]
     pub async fn tune(
         model: &str,
         methods: &[LabelledMethod],

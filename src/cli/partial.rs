@@ -94,9 +94,6 @@ impl PartialResults {
     }
 
     /// Adds a result.
-    ///
-    /// # Errors
-    /// Those of the file system.
     pub fn write(&mut self, row: &ResultRow) -> Result<()> {
         self.is_empty = false;
         self.write_line(row)
@@ -108,9 +105,6 @@ impl PartialResults {
     }
 
     /// Makes sure that what was added outlives this process; it need not survive a power failure.
-    ///
-    /// # Errors
-    /// Those of the file system.
     pub fn flush(&mut self) -> Result<()> {
         Ok(self.out.flush()?)
     }
@@ -127,9 +121,6 @@ impl PartialResults {
     }
 
     /// The results that an interrupted run has left.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
     pub fn left(&self) -> Result<impl Iterator<Item = Result<ResultRow>> + use<>> {
         Ok(rows(&self.path)?.take(self.rows))
     }

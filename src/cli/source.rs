@@ -66,9 +66,6 @@ impl SampleSource {
     }
 
     /// SHA-256 of the content of the files, in hexadecimal digits.
-    ///
-    /// # Errors
-    /// Where one cannot be read.
     pub fn digest(&self) -> std::io::Result<String> {
         let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
         for file in &self.files {

@@ -33,7 +33,6 @@ impl ScoreTally {
         });
     }
 
-    /// How many there are.
     pub fn total(&self) -> usize {
         self.total
     }

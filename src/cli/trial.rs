@@ -97,7 +97,6 @@ struct CommonArgs {
     scoring: ScoringArgs,
 }
 
-/// Runs a test.
 pub async fn run(args: TrialArgs, config: Option<&Path>) -> Result<()> {
     let (input, control, common) = match args.command {
         TrialCommand::Dataset(args) => {

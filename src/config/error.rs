@@ -32,7 +32,6 @@ pub enum ConfigError {
 pub struct SettingFault {
     /// The key with its section, as in `server.port` or `models[0].id`.
     pub key: String,
-    /// What is wrong.
     pub problem: String,
     /// Where the value came from; none where there is no value.
     pub origin: Option<String>,

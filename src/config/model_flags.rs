@@ -10,11 +10,8 @@ use std::path::{Path, PathBuf};
 /// with a revision: `EleutherAI/pythia-160m@step1000`. Behind a colon it may name an adapter of the model, as in `demo:tuned`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelFlags {
-    /// `--model`
     pub models: Vec<String>,
-    /// `--reference`
     pub reference: Option<String>,
-    /// `--dtype`
     pub dtype: Option<Dtype>,
     /// `--adapter`, each `NAME=DIRECTORY`, or a directory whose last part is the name.
     pub adapters: Vec<String>,
@@ -198,7 +195,6 @@ impl Settings {
     }
 }
 
-/// The adapters that `--adapter` names.
 fn adapters(flags: &[String]) -> Result<Vec<AdapterSettings>, String> {
     let adapter = |flag: &String| {
         let (name, source) = match flag.split_once('=') {

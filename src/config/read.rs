@@ -31,10 +31,6 @@ impl Settings {
 
     /// As [`Settings::load`], but a function of its arguments alone: the file's path with its text, and the variables of
     /// the environment, of which those without the prefix `PDR_AUDIT__` are passed over.
-    ///
-    /// # Errors
-    ///
-    /// As [`Settings::load`].
     pub fn from_sources(
         file: Option<(&Path, &str)>,
         environment: impl IntoIterator<Item = (OsString, OsString)>,

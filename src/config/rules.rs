@@ -12,9 +12,7 @@ use tracing_subscriber::filter::LevelFilter;
 /// More would be a mistake, and would keep the sum of now and a timeout from being a time.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
-/// The longest id.
 pub(super) const LONGEST_ID: usize = 100;
-/// What an id is, in words.
 pub const ID_RULE: &str = "1 to 100 of the characters A-Z a-z 0-9 . _ -";
 
 fn expect<V: Debug + ?Sized>(holds: bool, what: impl Display, value: &V) -> Result {

@@ -24,13 +24,10 @@ pub const DEMO_REFERENCE: &str = "demo-reference";
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct Settings {
-    /// `[server]`
     #[garde(dive)]
     pub server: ServerSettings,
-    /// `[engine]`
     #[garde(dive)]
     pub engine: EngineSettings,
-    /// `[limits]`
     #[garde(dive)]
     pub limits: LimitSettings,
     /// `[[models]]`, in the order of the configuration; empty where the embedded models are to be served.
@@ -39,13 +36,10 @@ pub struct Settings {
     /// `[[token_counts]]`, in the order of the configuration.
     #[garde(dive)]
     pub token_counts: Vec<TokenCountsSettings>,
-    /// `[store]`
     #[garde(dive)]
     pub store: StoreSettings,
-    /// `[auth]`
     #[garde(dive)]
     pub auth: AuthSettings,
-    /// `[log]`
     #[garde(dive)]
     pub log: LogSettings,
     /// Adapters that flags name, each with the id of its model.

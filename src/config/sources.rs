@@ -18,11 +18,8 @@ const SECTIONS: [&str; 8] = ["SERVER", "ENGINE", "LIMITS", "MODELS", "TOKEN_COUN
 /// What the command line sets; it wins over all other sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// `--host`
     pub host: Option<String>,
-    /// `--port`
     pub port: Option<u16>,
-    /// `--insecure-no-auth`
     pub insecure_no_auth: bool,
 }
 

@@ -13,7 +13,6 @@ use utoipa::ToSchema;
 /// What a label may be.
 const LABELS: &str = "0 or 1, true or false, \"member\" or \"non-member\"";
 
-/// The most groups of an audit.
 pub const MAX_GROUPS: usize = 256;
 
 /// One text, labelled or not.

@@ -14,7 +14,6 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Where the samples of a job are.
 #[derive(Clone, Debug)]
 pub enum SampleBlocks {
-    /// In memory.
     Memory(Arc<[Sample]>),
     /// In the store, as a complete dataset.
     Stored {

@@ -11,7 +11,6 @@ use crate::store::{DatasetKey, DatasetRow, Store};
 pub enum SubmittedSamples {
     /// They come along, and are deleted with the job.
     Inline(Vec<Sample>),
-    /// Those of the dataset.
     Dataset(DatasetRow),
 }
 
@@ -28,7 +27,6 @@ impl SubmittedSamples {
         }
     }
 
-    /// The id of the dataset.
     #[must_use]
     pub fn dataset_id(&self) -> Option<String> {
         match self {
@@ -52,9 +50,6 @@ impl SubmittedSamples {
 
     /// The key under which they are in the store; those that come along are written there now for their
     /// owner.
-    ///
-    /// # Errors
-    /// [`DatasetError`]
     pub async fn stored(&self, store: &Store, owner: &str) -> Result<DatasetKey, DatasetError> {
         let samples = match self {
             Self::Inline(samples) => samples,

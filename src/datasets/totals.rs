@@ -12,7 +12,6 @@ const MAX_COLUMNS: usize = 256;
 /// Counts of the samples of a dataset or a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleTotals {
-    /// All samples.
     pub samples: usize,
     /// Those that are known to be in the training data.
     pub members: usize,

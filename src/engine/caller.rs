@@ -12,7 +12,6 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The caller of a name.
     #[must_use]
     pub fn new(name: &str, shares_cache: bool) -> Self {
         Self { name: name.into(), shares_cache }

@@ -45,7 +45,6 @@ impl Circuit {
         until
     }
 
-    /// The pause that is in effect.
     pub(super) fn pause(&self, now: Instant) -> Option<DevicePause> {
         self.lock().last.clone().filter(|pause| now < pause.until)
     }

@@ -52,12 +52,10 @@ impl Engine {
         &self.0.shared
     }
 
-    /// The models that it runs.
     pub fn pool(&self) -> &Pool {
         &self.shared().pool
     }
 
-    /// The engine at a glance.
     pub fn status(&self) -> EngineStatus {
         self.shared().status()
     }

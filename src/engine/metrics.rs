@@ -264,7 +264,6 @@ impl RequestGuard {
         Self { metrics, class, outcome: RequestOutcome::Cancelled }
     }
 
-    /// Ends the request.
     pub(super) fn settle(mut self, outcome: RequestOutcome) {
         self.outcome = outcome;
     }

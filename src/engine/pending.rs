@@ -106,7 +106,6 @@ impl PendingRequest {
         self.failure.is_some()
     }
 
-    /// Marks the request as failed.
     pub(super) fn fail(&mut self, error: EngineError) {
         self.failure.get_or_insert(error);
     }

@@ -49,7 +49,6 @@ pub struct Request {
     pub model: String,
     /// The [identity](crate::pool::Model::identity) of the model that the token ids were made for.
     pub identity: Arc<str>,
-    /// Who asks.
     pub(super) caller: Caller,
     /// The key of statistics in the caches, beside the ids: the identity, and the caller where it shares no cache.
     cache_key: Arc<str>,
@@ -66,7 +65,6 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request without passes.
     pub fn new(model: impl Into<String>, identity: Arc<str>, class: Class, deadline: Option<Instant>) -> Self {
         let (passes, by_sequence) = (Vec::new(), HashMap::new());
         let (caller, cache_key) = (Caller::default(), Arc::clone(&identity));
@@ -163,7 +161,6 @@ impl Pass {
 }
 
 impl PassInput {
-    /// Its length.
     pub(super) fn tokens(&self) -> usize {
         match self {
             Self::Score(ids) => ids.len(),
@@ -171,12 +168,10 @@ impl PassInput {
         }
     }
 
-    /// Whether it is for a masked model.
     pub(super) fn is_masked(&self) -> bool {
         matches!(self, Self::Fill(_))
     }
 
-    /// The sequence to score.
     pub(super) fn sequence(&self) -> Option<&Arc<[u32]>> {
         match self {
             Self::Score(ids) => Some(ids),
@@ -184,7 +179,6 @@ impl PassInput {
         }
     }
 
-    /// The masked position to fill.
     pub(super) fn masked_position(&self) -> Option<&MaskedPosition> {
         match self {
             Self::Score(_) => None,

@@ -21,7 +21,6 @@ pub struct MemoryReservation {
      fine-tunes {reserved}"
 )]
 pub struct MemoryShortage {
-    /// The name of the device.
     pub device: String,
     pub needed: u64,
     pub budget: u64,

@@ -30,13 +30,10 @@ const STAY: u32 = 4;
 pub(super) enum Step {
     /// Run these passes of a model that it holds, all under the same adapter or none.
     Run(Arc<str>, Vec<QueuedPass>),
-    /// Load the model.
     Load(Arc<str>, Arc<Model>),
-    /// Drop the model.
     Drop(Arc<str>),
     /// Ask whether the device answers again.
     Probe,
-    /// End.
     End,
 }
 

@@ -295,7 +295,6 @@ impl Shared {
         !self.gate.is_closed() && facts.alive() && facts.lost.is_none() && !is_missing
     }
 
-    /// The engine at a glance.
     pub(super) fn status(&self) -> EngineStatus {
         let now = Instant::now();
         let mut used: Vec<u64> = self.reserved.iter().map(|bytes| bytes.load(Ordering::Acquire)).collect();

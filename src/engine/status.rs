@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 /// What one model has done lately.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelActivity {
-    /// Its id.
     pub id: String,
     /// When a load or a forward pass of it last ended.
     pub last_used: Option<Instant>,
@@ -28,7 +27,6 @@ pub struct Unanswered {
 /// One device's part of [`EngineStatus`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceStatus {
-    /// Its name.
     pub name: String,
     /// How many bytes the models on it may take.
     pub memory_budget: u64,

@@ -41,9 +41,6 @@ impl Checked {
 
 impl Engine {
     /// Admits the whole request or refuses it, at once. What is cached or a duplicate needs no room.
-    ///
-    /// # Errors
-    /// See [`Refusal`].
     pub fn submit(&self, request: Request) -> Result<PendingRequest, Refusal> {
         let shared = self.shared();
         let guard = RequestGuard::new(Arc::clone(&shared.metrics), request.class);

@@ -43,9 +43,6 @@ pub trait TuningObserver {
 }
 
 /// Tunes an adapter of the model on the texts.
-///
-/// # Errors
-/// [`FinetuneError`]
 pub fn run(
     request: &FinetuneRequest,
     base: &TuningBase,

@@ -98,9 +98,6 @@ impl AdapterShelf {
     }
 
     /// Adds what is new in the store, and removes what was there and is not, now and at the last look. Gives what is not there.
-    ///
-    /// # Errors
-    /// [`StoreError`]
     pub async fn look(&self, absent: &HashSet<Uuid>) -> Result<HashSet<Uuid>, StoreError> {
         let rows = self.store.adapters().await?;
         for row in &rows {

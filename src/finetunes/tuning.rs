@@ -32,9 +32,6 @@ pub struct TuningRun {
 impl TuningRun {
     /// Tunes on threads of its own. Before each part of a step, which is some 2,048 tokens or one text, interactive requests
     /// go first. Dropping the future stops it before its next part.
-    ///
-    /// # Errors
-    /// [`FinetuneError`]
     pub async fn run(
         self,
         on_step: impl FnMut(&StepReport, usize) + Send + 'static,

@@ -11,7 +11,6 @@ use std::fmt::Display;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailureRecord {
     pub kind: FailureKind,
-    /// In words.
     pub detail: String,
     /// Faults of the methods, with pointers relative to the list of methods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -36,9 +35,7 @@ pub enum FailureKind {
     UnfitSettings,
     /// The tuning left the range of numbers.
     NotFinite,
-    /// The model failed.
     ModelFailed,
-    /// The device failed.
     DeviceFailed,
     /// The files of a model changed while the job ran.
     ModelChanged,
@@ -46,9 +43,7 @@ pub enum FailureKind {
     TooLarge,
     /// The service was ending, or had no time or room.
     Unavailable,
-    /// The disk of the store is full.
     StoreFull,
-    /// The store failed.
     StoreFailed,
     /// The dataset was deleted.
     DatasetGone,

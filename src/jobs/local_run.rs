@@ -10,7 +10,6 @@ pub struct LocalRun {
     done: AtomicUsize,
     note: Mutex<Option<String>>,
     numerics: Mutex<Option<String>>,
-    /// Asks it to stop.
     pub(super) cancel: CancellationToken,
 }
 

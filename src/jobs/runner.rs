@@ -79,7 +79,6 @@ impl<K: JobKind> Jobs<K> {
         &self.client
     }
 
-    /// The store that they are in.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.shared.store

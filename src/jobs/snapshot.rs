@@ -13,7 +13,6 @@ pub struct JobSnapshot<S> {
     pub id: Uuid,
     /// The name of its owner, where the client that asks may know it.
     pub owner: Option<String>,
-    /// What it is about.
     pub subject: S,
     pub status: JobStatus,
     /// Parts of the work that are done.
@@ -25,7 +24,6 @@ pub struct JobSnapshot<S> {
     pub created_at: OffsetDateTime,
     pub started_at: Option<OffsetDateTime>,
     pub finished_at: Option<OffsetDateTime>,
-    /// Why it failed.
     pub failure: Option<FailureRecord>,
     /// When it must have ended.
     pub deadline: Option<OffsetDateTime>,

@@ -16,12 +16,10 @@ use uuid::Uuid;
 pub struct NewSubmission<S, R> {
     /// What lists say of it.
     pub subject: S,
-    /// What is run.
     pub request: R,
     pub samples: SubmittedSamples,
     /// How much it leaves behind, in the units of [`JobKind::MOST_KEPT`].
     pub weight: usize,
-    /// The adapter that it makes.
     pub adapter: Option<AdapterName>,
     /// What the client calls this submission, so that it can send it again.
     pub idempotency_key: Option<String>,
@@ -31,9 +29,6 @@ pub struct NewSubmission<S, R> {
 
 impl<K: JobKind> Jobs<K> {
     /// Accepts a job, which runs as soon as it is its turn; or finds the one that was submitted under the same key.
-    ///
-    /// # Errors
-    /// [`JobError`]
     pub async fn enqueue<R: Serialize>(
         &self,
         job: NewSubmission<K::Subject, R>,
@@ -77,9 +72,6 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// The job that was submitted under a client's key.
-    ///
-    /// # Errors
-    /// [`JobError`]
     pub async fn submitted_under(&self, client_key: &str) -> Result<Option<JobSnapshot<K::Subject>>, JobError> {
         match self.store().submitted_under(self.client().name(), &stored_key(client_key)?).await? {
             Some(Submitted::Known { job, .. }) => Ok(Some(self.get(job).await.map_err(|error| match error {

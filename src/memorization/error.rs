@@ -9,7 +9,6 @@ pub enum MemorizationError {
     /// The model or the service failed.
     #[error(transparent)]
     Scorer(#[from] ScorerError),
-    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Numbers of the files of before and of those of now do not belong in one report.

@@ -91,9 +91,6 @@ async fn encoded(report: MemorizationReport) -> Result<JobOutput, MemorizationEr
 
 impl Memorizations {
     /// Accepts a job, which runs as soon as it is its turn; or finds the one that was submitted under the same key.
-    ///
-    /// # Errors
-    /// [`JobError`]
     pub async fn submit(&self, new: NewMemorization) -> Result<MemorizationSnapshot, JobError> {
         let NewMemorization { request, samples, idempotency_key, timeout } = new;
         let weight = weight(&request, &samples.totals()?);

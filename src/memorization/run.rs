@@ -16,7 +16,6 @@ use mia::TokenStats;
 use mia::texts::TextDigest;
 use std::collections::HashMap;
 
-/// How many texts are tokenized at once.
 const TOKENIZED_AT_ONCE: usize = 16;
 
 /// How far a run is.
@@ -117,7 +116,6 @@ impl Works<'_> {
         Ok(())
     }
 
-    /// How many windows there are.
     async fn windows(&self, target: &WindowScorer<'_>) -> Result<usize, MemorizationError> {
         let shape = self.request.windows;
         let count = |work: Result<(usize, WorkText), StoreError>| async move {

@@ -14,7 +14,6 @@ pub struct WindowScorer<'a> {
     scorer: &'a Scorer,
     plan: Plan,
     bound: Arc<Bound>,
-    /// What is said of the model.
     pub info: ModelInfo,
 }
 
@@ -61,9 +60,6 @@ impl<'a> WindowScorer<'a> {
 
     /// The statistics of a sequence, behind interactive work. A model that is being reloaded is waited for; one that fails on
     /// the sequence is asked once more.
-    ///
-    /// # Errors
-    /// [`MemorizationError`]
     pub async fn stats(&self, ids: &Arc<[u32]>) -> Result<Stats, MemorizationError> {
         match self.scorer.score_ids_behind(&self.bound, ids).await {
             Err(error) if error.is_retryable() || matches!(error, ScorerError::Failed(EngineError::ModelFailed(_))) => {

@@ -4,7 +4,6 @@ use super::request::WindowShape;
 use std::ops::Range;
 
 impl WindowShape {
-    /// How many tokens a window has.
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.prefix.saturating_add(self.suffix)

@@ -75,7 +75,6 @@ impl Adapters {
         Ok(())
     }
 
-    /// The names.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }

@@ -13,26 +13,17 @@ use lm::models::files::ModelFiles;
 
 impl Pool {
     /// Declares an adapter of a model. Its files are closed until somebody needs them.
-    ///
-    /// # Errors
-    /// [`AdapterError`]
     pub fn add_adapter(&self, base: &str, declaration: AdapterDeclaration) -> Result<(), AdapterError> {
         self.change(|models| models.get_mut(base).ok_or_else(|| unknown(base))?.adapters.add(declaration))
     }
 
     /// Closes an adapter: its matrices leave the main memory now, and a device with its next batch. The next request opens it
     /// again.
-    ///
-    /// # Errors
-    /// [`AdapterError`]
     pub fn close_adapter(&self, base: &str, name: &str) -> Result<(), AdapterError> {
         self.change(|models| models.get_mut(base).ok_or_else(|| unknown(base))?.adapters.close(base, name))
     }
 
     /// Closes an adapter, and then there is no such adapter any more; gives what was declared.
-    ///
-    /// # Errors
-    /// [`AdapterError`]
     pub fn remove_adapter(&self, base: &str, name: &str) -> Result<Arc<AdapterDeclaration>, AdapterError> {
         self.change(|models| models.get_mut(base).ok_or_else(|| unknown(base))?.adapters.remove(base, name))
     }

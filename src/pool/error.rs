@@ -44,7 +44,6 @@ pub enum AddError {
         /// How many devices there are.
         count: usize,
     },
-    /// The service is ending.
     #[error(transparent)]
     Ended(#[from] Ended),
 }
@@ -140,7 +139,6 @@ pub enum LeaseError {
 /// The service has stopped taking work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
-    /// It shuts down.
     #[error("the service shut down")]
     ShuttingDown,
     /// A device is lost; only a new process can help.
@@ -160,7 +158,6 @@ pub enum LoadError {
     /// Its files could not be opened, or it could not be loaded to at least one of its devices.
     #[error("the model failed to load: {0}")]
     Failed(String),
-    /// The service ended first.
     #[error(transparent)]
     Ended(#[from] Ended),
 }
@@ -174,7 +171,6 @@ pub enum UnloadError {
     /// No model of this id is declared.
     #[error(transparent)]
     UnknownModel(#[from] UnknownModel),
-    /// The service ended first.
     #[error(transparent)]
     Ended(#[from] Ended),
 }

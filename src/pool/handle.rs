@@ -38,7 +38,6 @@ struct PoolInner {
 #[derive(Clone, Debug)]
 pub struct ModelStatus {
     pub declaration: Arc<Declaration>,
-    /// Where it stands.
     pub state: ModelState,
     /// How far its download is, while its files are being opened.
     pub progress: Option<Arc<DownloadProgress>>,
@@ -48,7 +47,6 @@ pub struct ModelStatus {
     pub resident: Vec<usize>,
     /// When it was last loaded; none where no device holds it.
     pub loaded_at: Option<Instant>,
-    /// Its adapters.
     pub adapters: Vec<AdapterStatus>,
 }
 
@@ -63,17 +61,11 @@ impl Pool {
     }
 
     /// Declares a model. Its files are closed until somebody needs them.
-    ///
-    /// # Errors
-    /// [`AddError`]
     pub fn add(&self, declaration: Declaration) -> Result<(), AddError> {
         self.change(|models| models.add(declaration))
     }
 
     /// The model that a request names, or the default. An adapted model is declared as its base, under its own id.
-    ///
-    /// # Errors
-    /// [`FindError`]
     pub fn find(&self, id: Option<&str>) -> Result<Arc<Declaration>, FindError> {
         let models = self.lock();
         let known = || ids(&models).map(|id| id.to_string()).collect::<Vec<_>>().join(", ");
@@ -92,7 +84,6 @@ impl Pool {
         }
     }
 
-    /// The id of the default model.
     pub fn default_id(&self) -> Option<String> {
         self.default_of(&self.lock())
     }

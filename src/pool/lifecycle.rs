@@ -352,7 +352,6 @@ impl Lifecycle {
         }
     }
 
-    /// Whether its draining is done.
     pub(crate) fn is_drained(&self) -> bool {
         self.draining && self.is_absent() && !self.is_in_use()
     }

@@ -11,9 +11,6 @@ impl Pool {
     /// Loads a model to all its devices and waits for that; at once where they have it. Its files are opened first where they
     /// are not, and anew where they have changed on disk. All who ask at a time wait for the same attempt, which is made even
     /// where one has just failed. Dropping the future does not stop it. Where the id names an adapter, that is opened first.
-    ///
-    /// # Errors
-    /// [`LoadError`]
     pub async fn load(&self, id: &str) -> Result<(), LoadError> {
         let (base, adapter) = split(id);
         if adapter.is_some() {
@@ -29,9 +26,6 @@ impl Pool {
     /// Refuses new requests for a model, finishes those that were admitted, drops it from all its devices and waits for
     /// that. At once where it is not loaded. A later request loads it again, also an eager one. Dropping the future does not
     /// stop it. Where the id names an adapter, that alone is closed, unless a request uses it.
-    ///
-    /// # Errors
-    /// [`UnloadError`]
     pub async fn unload(&self, id: &str) -> Result<(), UnloadError> {
         match split(id) {
             (base, Some(name)) => Ok(self.close_adapter(base, name)?),
@@ -41,9 +35,6 @@ impl Pool {
 
     /// As [`Pool::unload`], and then there is no such model any more; its id is free again. A download that is under way is
     /// stopped.
-    ///
-    /// # Errors
-    /// [`UnloadError`]
     pub async fn remove(&self, id: &str) -> Result<(), UnloadError> {
         self.drain(id, true).await
     }

@@ -71,7 +71,6 @@ pub struct Adapted {
 pub struct LocalModel {
     /// The first of its devices.
     pub place: ComputeDevice,
-    /// Where its files are.
     pub files: ModelFiles,
     /// The files as they were when they were opened.
     pub stamp: Stamp,
@@ -80,7 +79,6 @@ pub struct LocalModel {
 /// A model whose files are open.
 #[derive(Clone)]
 pub struct Model {
-    /// What is said of it.
     pub info: ModelInfo,
     /// All that its numbers depend on (digest, numeric path, device, instructions): its part of the key of every cache.
     pub identity: Arc<str>,
@@ -103,7 +101,6 @@ pub struct Model {
     pub weight_bytes: u64,
     /// What a batch takes beside them.
     pub activation_bytes: ActivationBytes,
-    /// Loads it.
     pub load: Loader,
     /// The devices that may hold it, as indexes into those of the engine.
     pub devices: Vec<usize>,

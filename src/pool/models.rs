@@ -30,7 +30,6 @@ impl Models {
         Self { entries: IndexMap::new(), devices, ended: None, signal }
     }
 
-    /// Every model with its id.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Lifecycle)> {
         self.entries.iter()
     }
@@ -44,7 +43,6 @@ impl Models {
         self.entries.get(base_id(id))
     }
 
-    /// As [`Models::get`].
     pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut Lifecycle> {
         self.entries.get_mut(base_id(id))
     }
@@ -71,12 +69,10 @@ impl Models {
         Ok(())
     }
 
-    /// See [`Lifecycle::fetch`].
     pub(super) fn fetch(&mut self, id: &str, retry: Retry, now: Instant) -> Option<Fetch> {
         self.entries.get_mut(id)?.fetch(retry, now)
     }
 
-    /// See [`Lifecycle::finish_fetch`].
     pub(super) fn finish_fetch(
         &mut self,
         id: &str,

@@ -23,7 +23,6 @@ pub enum Origin {
 /// Where a model that is served elsewhere comes from.
 #[derive(Clone, Debug)]
 pub struct ServedOrigin {
-    /// Its servers.
     pub source: ServedSource,
     /// Where the files of its tokenizer come from, as those of a model.
     pub tokenizer: ModelSource,
@@ -39,9 +38,6 @@ pub struct LocatedFiles {
 
 impl Origin {
     /// Where the files of a model come from by the settings; none where they have no such model.
-    ///
-    /// # Errors
-    /// As [`Origin::configured`].
     pub fn from_settings(settings: &Settings, id: &str) -> Result<Option<Self>, OpenError> {
         Ok(match id {
             config::DEMO if settings.models.is_empty() => Some(Self::Files(DEMO)),
@@ -64,9 +60,6 @@ impl Origin {
     }
 
     /// The tokenizer alone: no weight is read, though a repository is downloaded with its weights.
-    ///
-    /// # Errors
-    /// [`OpenError`].
     pub fn tokenizer(&self, hub: Result<&Hub, &HubError>, progress: &DownloadProgress) -> Result<Tokenizer, OpenError> {
         let files = match self {
             Self::Served(served) => served.locate_tokenizer(hub, progress)?.files,
@@ -111,9 +104,6 @@ impl Origin {
 
 impl ServedOrigin {
     /// Finds the files of the tokenizer; those of a repository are downloaded, without its weights.
-    ///
-    /// # Errors
-    /// [`OpenError`].
     pub fn locate_tokenizer(
         &self,
         hub: Result<&Hub, &HubError>,

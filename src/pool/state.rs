@@ -30,7 +30,6 @@ pub enum ModelState {
 pub enum Retry {
     /// Not before its pause is over.
     AfterPause,
-    /// At once.
     Now,
 }
 

@@ -119,7 +119,6 @@ impl ColumnNames {
             && !["text", "input", "label"].into_iter().any(known)
     }
 
-    /// Whether there are columns of texts.
     pub fn have_texts(&self, known: impl Fn(&str) -> bool) -> bool {
         self.are_paired(&known) || self.text_among(known, std::iter::empty).is_ok()
     }

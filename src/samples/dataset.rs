@@ -29,7 +29,6 @@ pub enum DatasetFault {
     /// Nobody takes the blocks any more.
     #[error("the blocks are not wanted any more")]
     Unwanted,
-    /// Our own fault.
     #[error(transparent)]
     Internal(#[from] DatasetError),
 }

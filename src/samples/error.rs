@@ -5,7 +5,6 @@ use super::place::RecordPlace;
 /// A fault that ends the reading of a file.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The input cannot be read.
     #[error(transparent)]
     Io(#[from] std::io::Error),
     /// The input is not what it is read as.

@@ -46,9 +46,6 @@ impl InputFile {
     }
 
     /// The bytes of a reader, as of a file with this extension.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn from_reader(reader: impl Read + Send + 'static, extension: &str) -> Result<Self> {
         let mut reader = PeekReader::new(Box::new(reader) as Box<dyn Read + Send>);
         let position = reader.counter();
@@ -67,9 +64,6 @@ impl InputFile {
     }
 
     /// A temporary file, which is deleted with this value.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn temporary(file: NamedTempFile) -> Result<Self> {
         let input = Self::open(file.path())?;
         Ok(Self { _temporary: Some(file), ..input })

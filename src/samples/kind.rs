@@ -12,6 +12,5 @@ pub enum FileKind {
     Json,
     /// A table with a header, its columns separated by commas or something else.
     Csv,
-    /// Apache Parquet.
     Parquet,
 }

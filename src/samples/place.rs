@@ -5,11 +5,8 @@ use std::fmt;
 /// A place in a file, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordPlace {
-    /// A line of text.
     Line(u64),
-    /// An element of an array.
     Element(u64),
-    /// A row of a table.
     Row(u64),
 }
 

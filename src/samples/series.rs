@@ -23,9 +23,6 @@ struct Series {
 }
 
 /// The records of files of tables, of which there is at least one.
-///
-/// # Errors
-/// As [`records`] for the first file.
 pub fn records_of_files(files: Vec<PathBuf>, options: &ReadOptions) -> Result<FileRecords, ReadError> {
     let mut next = files.into_iter();
     let first = next.next().ok_or_else(|| ReadError::Unfit("there is no file".to_owned()))?;

@@ -47,7 +47,6 @@ pub struct Bound {
     pub methods: Arc<[LabelledMethod]>,
     /// The auxiliary passes of the methods, each once.
     pub passes: Vec<AuxiliaryPass>,
-    /// The token counts that the methods name.
     pub token_counts: Arc<[NamedCounts]>,
     /// The ids of the prefixes.
     prefixes: Vec<Prefix>,

@@ -33,7 +33,6 @@ impl Scorer {
         models.iter().map(|id| &**id).filter(|id| lacks(id)).collect()
     }
 
-    /// The token counts of this id.
     pub fn token_counts(&self, id: &str) -> Option<&Arc<Counts>> {
         self.token_counts.iter().find(|counts| counts.id == id)
     }

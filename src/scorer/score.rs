@@ -36,9 +36,6 @@ impl Scorer {
     /// Scores one text behind interactive work, waiting for room as long as it takes: a part of an audit or of a file.
     /// Many may run at once, [`IN_FLIGHT`](super::IN_FLIGHT) as a rule; the engine's window bounds their tokens, and all of them
     /// together have at most 16 MiB of text under way.
-    ///
-    /// # Errors
-    /// As [`Scorer::score`].
     pub async fn score_behind(&self, bound: &Arc<Bound>, input: Input) -> Result<Scored, ScorerError> {
         let kibibytes = u32::try_from(input.text.len() >> 10).unwrap_or(u32::MAX).clamp(1, MOST_BATCH_KIB);
         // It is never closed.
@@ -213,7 +210,6 @@ impl Scorer {
 /// A text whose passes are part of requests.
 struct RequestedText {
     text: Prepared,
-    /// The text itself.
     itself: RequestedSequence,
     auxiliary: Vec<(AuxiliaryPass, Result<Vec<RequestedSequence>, AuxiliaryPassError>)>,
 }

@@ -74,9 +74,6 @@ pub enum CountsFault {
 
 impl Counts {
     /// Reads and checks a file.
-    ///
-    /// # Errors
-    /// [`CountsFault`].
     pub fn load(id: &str, file: &Path) -> Result<Self, CountsFault> {
         Self::read(id, &std::fs::read(file)?)
     }

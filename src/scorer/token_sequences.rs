@@ -24,9 +24,6 @@ impl Scorer {
 
     /// The statistics of a sequence of ids under the first model, behind interactive work and waiting for room as long as it
     /// takes. Many may run at once, [`IN_FLIGHT`](super::IN_FLIGHT) as a rule.
-    ///
-    /// # Errors
-    /// [`ScorerError`]
     pub async fn score_ids_behind(&self, bound: &Bound, ids: &Arc<[u32]>) -> Result<Stats, ScorerError> {
         let model = &bound.models[0];
         let mut request =

@@ -5,7 +5,6 @@ use std::ops::Range;
 /// One forward pass over a part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The ids that run.
     pub ids: Range<usize>,
     /// How many of its statistics, from the first, an earlier window has with more context.
     pub known: usize,

@@ -21,8 +21,5 @@ pub trait Backend: Send + Sync {
     fn names_its_model(&self) -> bool;
 
     /// The statistics of sequences that it computes as the model of this identity, by sequence.
-    ///
-    /// # Errors
-    /// As the documentation of [`super`] says.
     fn token_stats(&self, sequences: &[Vec<u32>], identity: &str) -> Result<BatchStats, ModelError>;
 }

@@ -61,9 +61,6 @@ impl ModelServer {
     }
 
     /// Asks for what is at a path, of which at most `limit` bytes are read.
-    ///
-    /// # Errors
-    /// As the documentation of the module says.
     pub fn get(&self, path: &str, limit: u64) -> Result<Vec<u8>, ModelError> {
         let mut request = self.asking.get(format!("{}{path}", self.url));
         if let Some(authorization) = self.authorization() {
@@ -73,9 +70,6 @@ impl ModelServer {
     }
 
     /// Posts JSON, and gives the answer of the wanted type, of which at most `limit` bytes are read.
-    ///
-    /// # Errors
-    /// As the documentation of the module says.
     pub fn post(
         &self,
         path: &str,
@@ -127,9 +121,6 @@ impl ModelServer {
     }
 
     /// Reads an answer in JSON.
-    ///
-    /// # Errors
-    /// As [`Self::unreadable`].
     pub fn parsed<'a, T: Deserialize<'a>>(&self, json: &'a [u8]) -> Result<T, ModelError> {
         serde_json::from_slice(json).map_err(|error| self.unreadable(&error.to_string()))
     }

@@ -22,7 +22,6 @@ pub struct ServedSource {
     kind: ServedKind,
     /// Whether its answers have the moments of the distribution.
     pub gives_moments: bool,
-    /// The name that it is served under.
     pub name: String,
     /// How many batches each runs at once.
     connections: usize,

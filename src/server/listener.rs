@@ -39,9 +39,6 @@ pub struct Listener {
 
 impl Listener {
     /// Listens on an address: a name or a number, and a port.
-    ///
-    /// # Errors
-    /// Where that is not possible.
     pub async fn bind(address: (&str, u16), limits: ConnectionLimits, tls: Option<Tls>) -> io::Result<Self> {
         let socket = TcpListener::bind(address).await?;
         let connections = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));

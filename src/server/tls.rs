@@ -32,9 +32,6 @@ pub enum TlsError {
 
 impl Tls {
     /// Reads the certificate and its key.
-    ///
-    /// # Errors
-    /// [`TlsError`]
     pub fn open(settings: TlsSettings) -> Result<Self, TlsError> {
         let acceptor = Arc::new(RwLock::new(read(&settings)?));
         Ok(Self { settings, acceptor })

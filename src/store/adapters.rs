@@ -39,9 +39,6 @@ pub struct AdapterFiles {
 
 impl Store {
     /// All adapters that are whole, oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn adapters(&self) -> Result<Vec<AdapterRow>, StoreError> {
         let statement = "SELECT adapter, model, name, base_digest FROM adapters WHERE ready = 1 ORDER BY adapter";
         let rows = sqlx::query(statement).fetch_all(&self.pool).await?;
@@ -53,9 +50,6 @@ impl Store {
     }
 
     /// The files of an adapter, with their names; none where it is gone.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn adapter_files(&self, id: Uuid) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         let statement = "SELECT file, content FROM adapter_blocks WHERE adapter = $1 ORDER BY file, block";
         let rows = sqlx::query(statement).bind(id.to_string()).fetch_all(&self.pool).await?;
@@ -71,9 +65,6 @@ impl Store {
     }
 
     /// Whether an unfinished job names the model of this id, or its request does.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn is_named(&self, model: &str) -> Result<bool, StoreError> {
         let statement = "SELECT id FROM jobs WHERE status IN ('queued', 'running') \
                          AND (model = $1 OR {position}(request, $2) > 0) LIMIT 1";
@@ -84,9 +75,6 @@ impl Store {
     }
 
     /// Deletes an adapter that is whole; whether there was one.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn delete_adapter(&self, name: &AdapterName) -> Result<bool, StoreError> {
         let statement = "DELETE FROM adapters WHERE model = $1 AND name = $2 AND ready = 1";
         let query = sqlx::query(statement).bind(&*name.model).bind(&*name.name);

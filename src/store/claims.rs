@@ -39,9 +39,6 @@ pub struct LostClaim;
 impl Store {
     /// Claims a job of a kind that is queued, or whose lease is over, and was not claimed so often yet: of the owner that has the
     /// fewest running, and of those the one whose turn is the longest ago, the oldest.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn claim(
         &self,
         kind: &str,
@@ -87,9 +84,6 @@ impl Store {
 
     /// Renews the lease and notes how much is done, and what the run says of itself beside that; whether the job is to be
     /// cancelled.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn renew(
         &self,
         id: Uuid,
@@ -117,9 +111,6 @@ impl Store {
     }
 
     /// Notes what the numbers of a claimed job come from.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn note_numerics(&self, id: Uuid, claim: ClaimId, numerics: &str) -> Result<(), StoreError> {
         let statement = "UPDATE jobs SET numerics = $3 WHERE id = $1 AND claim = $2";
         sqlx::query(statement).bind(id.to_string()).bind(claim.to_string()).bind(numerics).execute(&self.pool).await?;
@@ -127,9 +118,6 @@ impl Store {
     }
 
     /// Gives a claimed job back to the queue, as if it had not been claimed.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn release(&self, id: Uuid, claim: ClaimId) -> Result<(), StoreError> {
         let statement = "UPDATE jobs SET status = 'queued', claim = NULL, lease_until = NULL, attempts = attempts - 1, \
                          revision = revision + 1 WHERE id = $1 AND claim = $2 AND status = 'running'";
@@ -138,9 +126,6 @@ impl Store {
     }
 
     /// Asks for the end of a job. One that nobody runs is cancelled at once.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn cancel(&self, id: Uuid) -> Result<(), StoreError> {
         let statement = "UPDATE jobs SET cancel = 1 WHERE id = $1 AND status IN ('queued', 'running')";
         sqlx::query(statement).bind(id.to_string()).execute(&self.pool).await?;
@@ -148,9 +133,6 @@ impl Store {
     }
 
     /// Asks for the end of all jobs of a kind.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn cancel_all(&self, kind: &str) -> Result<(), StoreError> {
         let statement = "UPDATE jobs SET cancel = 1 WHERE kind = $1 AND status IN ('queued', 'running')";
         sqlx::query(statement).bind(kind).execute(&self.pool).await?;
@@ -159,9 +141,6 @@ impl Store {
 
     /// Ends what nobody runs and nobody should: jobs that are to be cancelled, and those of a kind that were claimed so often
     /// without an end, which fail for this reason. The ids of the latter.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn end_abandoned(
         &self,
         kind: &str,
@@ -183,9 +162,6 @@ impl Store {
 
     /// Cuts leases that reach further than a lease ever does, as after the clock was set back: who renews one keeps it, and the
     /// others end.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn shorten_leases(&self, lease: Duration) -> Result<(), StoreError> {
         // Much further, since another process may have a longer lease.
         let statement =
@@ -195,9 +171,6 @@ impl Store {
     }
 
     /// Ends jobs of a kind whose time is over and that nobody runs; they fail for this reason. Their ids.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn end_overdue(&self, kind: &str, failure: &str) -> Result<Vec<Uuid>, StoreError> {
         let statement = "UPDATE jobs SET status = 'failed', failure = $1, finished_at = {now}, claim = NULL, revision = revision + 1 \
                          WHERE status IN ('queued', 'running') AND cancel = 0 AND deadline <= {now} \

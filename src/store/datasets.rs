@@ -36,7 +36,6 @@ pub struct DatasetRow {
     pub description: String,
     /// Whether the texts are kept after an audit has used them.
     pub retain: bool,
-    /// Whether the texts are there.
     pub has_texts: bool,
     pub created_at: OffsetDateTime,
 }
@@ -69,9 +68,6 @@ impl DatasetState {
 
 impl Store {
     /// Begins a dataset of an owner, without samples.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn begin_dataset(&self, owner: &str, retain: bool) -> Result<DatasetKey, StoreError> {
         let key = Uuid::now_v7();
         let statement = "INSERT INTO datasets (dataset, state, description, blocks, retain, texts, created_at, touched_at, owner) \
@@ -87,9 +83,6 @@ impl Store {
     }
 
     /// Adds the block of this number, from 0, to a dataset that is not complete.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn add_block(&self, key: DatasetKey, block: usize, content: &str) -> Result<(), StoreError> {
         let mut transaction = self.pool.begin().await?;
         let statement = "INSERT INTO samples (dataset, block, content) VALUES ($1, $2, $3)";
@@ -102,9 +95,6 @@ impl Store {
 
     /// Completes a dataset: under an id, or as the samples of a job. Where its owner has a dataset of the id already with its texts,
     /// the new one is dropped. The key under which the samples are.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn complete_dataset(
         &self,
         key: DatasetKey,
@@ -154,18 +144,12 @@ impl Store {
     }
 
     /// Drops a dataset and its samples, complete or not.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn drop_dataset(&self, key: DatasetKey) -> Result<(), StoreError> {
         sqlx::query("DELETE FROM datasets WHERE dataset = $1").bind(key.to_string()).execute(&self.pool).await?;
         self.forget_deleted().await
     }
 
     /// Drops what nobody completes: uploads that have not grown for so long, and samples of jobs that were never queued.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn drop_abandoned(&self, idle: Duration) -> Result<(), StoreError> {
         let statement = "DELETE FROM datasets WHERE touched_at < {now} - $1 AND (state = 'uploading' OR (state = 'inline' \
                          AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.dataset = datasets.dataset)))";
@@ -175,9 +159,6 @@ impl Store {
     }
 
     /// The dataset of an id, as a client sees it: its own, or else another's.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn dataset(&self, client: &Owner, id: &str) -> Result<Option<DatasetRow>, StoreError> {
         // PostgreSQL has no texts with such a character.
         if id.contains('\0') {
@@ -191,9 +172,6 @@ impl Store {
     }
 
     /// The complete dataset under a key.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn dataset_of_job(&self, key: DatasetKey) -> Result<Option<DatasetRow>, StoreError> {
         let statement = "SELECT * FROM datasets WHERE dataset = $1 AND state <> 'uploading'";
         let row = sqlx::query(statement).bind(key.to_string()).fetch_optional(&self.pool).await?;
@@ -201,9 +179,6 @@ impl Store {
     }
 
     /// The dataset of a job, as long as it is there.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn dataset_of(&self, job: Uuid) -> Result<Option<DatasetRow>, StoreError> {
         let statement =
             "SELECT datasets.* FROM datasets JOIN jobs ON jobs.dataset = datasets.dataset WHERE jobs.id = $1";
@@ -212,9 +187,6 @@ impl Store {
     }
 
     /// The datasets with an id that a client sees, newest first; only those older than `after`.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn datasets(
         &self,
         client: &Owner,
@@ -233,9 +205,6 @@ impl Store {
     }
 
     /// One block of samples; none after the last.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn sample_block(&self, key: DatasetKey, block: usize) -> Result<Option<String>, StoreError> {
         let statement = "SELECT blocks, texts, content FROM datasets LEFT JOIN samples \
                          ON samples.dataset = datasets.dataset AND block = $2 WHERE datasets.dataset = $1";
@@ -252,9 +221,6 @@ impl Store {
     }
 
     /// Deletes a dataset that no unfinished job uses; whether it could.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn delete_dataset(&self, key: DatasetKey) -> Result<bool, StoreError> {
         let statement = "DELETE FROM datasets WHERE dataset = $1 AND NOT EXISTS \
                          (SELECT 1 FROM jobs WHERE jobs.dataset = $1 AND status IN ('queued', 'running'))";
@@ -266,9 +232,6 @@ impl Store {
     }
 
     /// Deletes the texts that are not to be retained: those of datasets that an audit has used and no unfinished one needs.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn drop_unretained(&self) -> Result<(), StoreError> {
         let mut transaction = self.pool.begin().await?;
         let dropped = drop_unretained(&mut transaction).await?;

@@ -51,10 +51,12 @@ pub struct IdempotencyKey {
 /// What came of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submitted {
-    /// The job is queued.
     Queued,
     /// The key is that of an earlier job, with the digest of what was submitted then.
-    Known { job: Uuid, digest: String },
+    Known {
+        job: Uuid,
+        digest: String,
+    },
     /// The name of its adapter is taken.
     NameTaken,
 }
@@ -68,7 +70,6 @@ pub struct JobRow {
     pub status: JobStatus,
     /// What lists say of it, as JSON.
     pub summary: String,
-    /// How much is done.
     pub done: usize,
     /// What its run says of itself beside that, as JSON.
     pub note: Option<String>,
@@ -95,15 +96,11 @@ pub struct JobFilter {
     pub model: Option<String>,
     /// Only those older than this one, which may be gone.
     pub after: Option<Uuid>,
-    /// The most jobs.
     pub limit: usize,
 }
 
 impl Store {
     /// Queues a job, unless its key is known. The samples must be complete.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn submit(&self, job: &NewJob) -> Result<Submitted, StoreError> {
         let mut transaction = self.pool.begin().await?;
         self.insert_job(&mut transaction, job).await?;
@@ -143,18 +140,12 @@ impl Store {
     }
 
     /// The job that an owner submitted under a key, by its digest, with the digest of what was submitted.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn submitted_under(&self, owner: &str, key: &str) -> Result<Option<Submitted>, StoreError> {
         let mut connection = self.pool.acquire().await?;
         known(&mut connection, owner, key).await
     }
 
     /// A job of a kind as it stands.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn job(&self, kind: &str, id: Uuid) -> Result<Option<JobRow>, StoreError> {
         let statement = "SELECT * FROM jobs WHERE id = $1 AND kind = $2";
         let row = sqlx::query(statement).bind(id.to_string()).bind(kind).fetch_optional(&self.pool).await?;
@@ -162,9 +153,6 @@ impl Store {
     }
 
     /// Jobs, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRow>, StoreError> {
         // PostgreSQL has no texts with such a character.
         if filter.model.as_ref().is_some_and(|model| model.contains('\0')) {
@@ -186,9 +174,6 @@ impl Store {
     }
 
     /// How many jobs of a kind have not ended: all, and those of an owner.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn unfinished(&self, kind: &str, owner: &str) -> Result<(usize, usize), StoreError> {
         let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS jobs, CAST(COUNT(CASE WHEN owner = $2 THEN 1 END) AS BIGINT) AS owned \
                          FROM jobs WHERE kind = $1 AND status IN ('queued', 'running')";
@@ -197,9 +182,6 @@ impl Store {
     }
 
     /// The jobs of a kind that have ended, oldest first, with their owners and weights.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn ended_jobs(&self, kind: &str) -> Result<Vec<(Uuid, String, usize)>, StoreError> {
         let statement =
             "SELECT id, owner, weight FROM jobs WHERE kind = $1 AND status NOT IN ('queued', 'running') ORDER BY id";
@@ -208,9 +190,6 @@ impl Store {
     }
 
     /// Deletes a job that has ended, with its results, and with its samples where they are its own. Whether there was one.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn delete_job(&self, id: Uuid) -> Result<bool, StoreError> {
         let mut transaction = self.pool.begin().await?;
         let samples = "DELETE FROM datasets WHERE state = 'inline' AND dataset = \
@@ -226,9 +205,6 @@ impl Store {
     }
 
     /// Deletes the jobs that ended longer ago than this; how many there were.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn delete_ended_before(&self, age: Duration) -> Result<usize, StoreError> {
         let statement = "SELECT id FROM jobs WHERE finished_at < {now} - $1";
         let rows = sqlx::query(self.dialect.sql(statement)).bind(microseconds(age)).fetch_all(&self.pool).await?;

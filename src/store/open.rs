@@ -37,9 +37,6 @@ pub struct Store {
 
 impl Store {
     /// Opens the store and brings its tables up to date; none for one in memory.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn open(url: Option<&StoreUrl>) -> Result<Self, StoreError> {
         Self::open_at(url, NEWEST).await
     }
@@ -65,9 +62,6 @@ impl Store {
 
     /// Bounds what a store in memory may take; one that outlives the process has the room of its disk. What would take more is refused as
     /// where a disk is full.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn limit_memory(&self, bytes: u64) -> Result<(), StoreError> {
         if !self.durable {
             let size: i64 = sqlx::query_scalar("PRAGMA page_size").fetch_one(&self.pool).await?;

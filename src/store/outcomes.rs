@@ -19,7 +19,6 @@ pub struct JobOutput {
     pub report: String,
     /// What its scores have in common, as JSON.
     pub header: String,
-    /// Its scores.
     pub scores: Vec<ScoreBlock>,
     /// The adapter that it made, under the name that it was submitted with.
     pub adapter: Option<AdapterFiles>,
@@ -105,17 +104,11 @@ impl Store {
     }
 
     /// The report of a job, as JSON; none until it has succeeded.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn report(&self, id: Uuid) -> Result<Option<String>, StoreError> {
         self.result(id, "report").await
     }
 
     /// What the scores of a job have in common, as JSON; none until it has succeeded.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn score_header(&self, id: Uuid) -> Result<Option<String>, StoreError> {
         self.result(id, "header").await
     }
@@ -127,9 +120,6 @@ impl Store {
     }
 
     /// One block of the scores of a job; none after the last.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub async fn score_block(&self, id: Uuid, block: usize) -> Result<Option<ScoreBlock>, StoreError> {
         let statement = "SELECT content FROM scores WHERE job = $1 AND block = $2";
         let block = i64::try_from(block).unwrap_or(i64::MAX);

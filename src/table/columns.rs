@@ -49,7 +49,6 @@ impl Table {
         }
     }
 
-    /// The columns in order.
     pub fn columns(&self) -> impl Iterator<Item = (&str, ColumnKind)> {
         self.columns.iter().map(|(name, kind)| (name.as_str(), *kind))
     }

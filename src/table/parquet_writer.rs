@@ -24,9 +24,6 @@ pub struct ParquetWriter<W: Write + Send> {
 
 impl<W: Write + Send> ParquetWriter<W> {
     /// Begins a file with the columns of a table.
-    ///
-    /// # Errors
-    /// [`TableError`], as for all functions of this type.
     pub fn new(out: W, table: Table) -> Result<Self, TableError> {
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let writer = SerializedFileWriter::new(out, Arc::new(schema(&table)?), Arc::new(properties))?;
@@ -34,9 +31,6 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 
     /// Writes some rows; values of other columns than the table's are left out.
-    ///
-    /// # Errors
-    /// [`TableError`].
     pub fn write_group(&mut self, rows: &[ResultRow]) -> Result<(), TableError> {
         if rows.is_empty() {
             return Ok(());
@@ -60,18 +54,12 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 
     /// What the file is written to, with all that was written so far.
-    ///
-    /// # Errors
-    /// [`TableError`].
     pub fn flushed(&mut self) -> Result<&mut W, TableError> {
         self.writer.flush().map_err(ParquetError::from)?;
         Ok(self.writer.inner_mut())
     }
 
     /// Completes the file.
-    ///
-    /// # Errors
-    /// [`TableError`].
     pub fn finish(self) -> Result<W, TableError> {
         Ok(self.writer.into_inner()?)
     }

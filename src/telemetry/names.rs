@@ -35,7 +35,6 @@ macro_rules! metrics {
     ($($constant:ident = $name:literal, $kind:expr, $unit:ident, $description:literal;)*) => {
         $(#[doc = $description] pub const $constant: &str = $name;)*
 
-        /// All metrics.
         pub(super) const ALL: &[Metric] = &[$(
             Metric { name: $constant, kind: $kind, unit: Unit::$unit, description: $description },
         )*];

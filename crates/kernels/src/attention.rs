@@ -60,7 +60,6 @@ impl AttentionShape {
         (self.heads + 2 * self.kv_heads) * self.head_dim
     }
 
-    /// Width of the result.
     pub fn out_width(&self) -> usize {
         self.heads * self.head_dim
     }

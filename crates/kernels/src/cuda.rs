@@ -48,7 +48,6 @@ const MOST_STEPS: usize = 32;
 /// A source with the values of its macros.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Identifies the program.
     pub name: String,
     /// Functions that need an instruction of the GPU, [`INTRINSICS`] and what else the source calls.
     pub intrinsics: &'static str,
@@ -307,7 +306,7 @@ mod tests {
 
     #[test]
     fn attention_fits_in_a_block_for_every_head() {
-        let tilings = (0..=300).filter_map(|head_dim| AttentionTiling::new(head_dim));
+        let tilings = (0..=300).filter_map(AttentionTiling::new);
         let mut sizes = Vec::new();
         for tiling in tilings {
             // 99 KiB are what a block may ask for on the generations that have least.

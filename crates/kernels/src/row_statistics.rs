@@ -19,7 +19,6 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Joins two parts.
     pub fn join(self, other: Self) -> Self {
         // A part with impossible tokens only contributes nothing; the distance of two such maxima would be NaN.
         if other.weight == 0.0 {

@@ -13,7 +13,6 @@ use strum::{FromRepr, IntoStaticStr, VariantArray};
 pub enum Level {
     /// What every processor of the architecture has: SSE2 on x86-64, otherwise the compiler's baseline.
     Scalar,
-    /// AVX2.
     Avx2,
     /// AVX-512 with F, BW, DQ and VL.
     Avx512,
@@ -60,7 +59,6 @@ impl Level {
         }
     }
 
-    /// The best level of this machine.
     fn best() -> Self {
         Self::VARIANTS.iter().copied().rfind(|level| level.is_available()).unwrap_or(Self::Scalar)
     }

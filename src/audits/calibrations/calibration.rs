@@ -94,9 +94,6 @@ impl Calibration {
     }
 
     /// The same without some clusters.
-    ///
-    /// # Errors
-    /// As [`Calibration::scores`].
     pub fn without(&self, place: usize, clusters: &HashSet<usize>) -> Result<CalibrationScores, CalibrationError> {
         let scored = self.rows.iter().zip(&self.clusters).filter(|(_, cluster)| !clusters.contains(cluster));
         CalibrationScores::new(highest(scored.filter_map(|(row, &cluster)| Some((cluster, row.scores[place]?)))))

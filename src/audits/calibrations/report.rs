@@ -43,7 +43,6 @@ impl CalibratedMethod {
     }
 }
 
-/// The report of these results.
 #[must_use]
 pub fn calibration_report(results: &AuditResults) -> CalibrationReport {
     let clusters = dense(results.rows.iter().map(|row| row.cluster));

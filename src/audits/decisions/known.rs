@@ -26,9 +26,6 @@ pub struct KnownNonMembers {
 
 impl KnownNonMembers {
     /// Those of a calibration, without what is tested as well.
-    ///
-    /// # Errors
-    /// [`CalibrationMismatch`]
     pub fn stored(calibration: &Calibration, results: &AuditResults) -> Result<Self, CalibrationMismatch> {
         let methods: Vec<LabelledMethod> = results.listed().map(|(_, column)| column.method.clone()).collect();
         let places = calibration.places(&results.model, results.overflow, &results.numerics, &methods)?;

@@ -15,9 +15,6 @@ use std::sync::Arc;
 
 /// Adds the p-values of all listed methods and the list of the one that decides; nothing where the request has no calibration.
 /// `shift` says whether words tell the texts from those of the calibration, where that is known.
-///
-/// # Errors
-/// [`CalibrationMismatch`]
 pub fn add_decisions(
     request: &AuditRequest,
     results: &mut AuditResults,

@@ -143,7 +143,6 @@ impl EvidenceOptions {
         faults
     }
 
-    /// The fields that are given.
     fn given(&self) -> Vec<&'static str> {
         [
             ("/primary", self.primary.is_some() && self.calibration.is_none()),

@@ -106,7 +106,6 @@ fn adjust(methods: &mut [MethodReport]) {
     }
 }
 
-/// How many texts each cluster has.
 fn cluster_sizes(results: &AuditResults) -> HashMap<usize, usize> {
     let mut sizes = HashMap::new();
     for cluster in dense(results.rows.iter().map(|row| row.cluster)) {

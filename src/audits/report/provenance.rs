@@ -89,7 +89,6 @@ pub struct ExpandedRequest {
     pub decisions: Option<DecisionRequest>,
 }
 
-/// The provenance of these results.
 pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance {
     let AuditResults { model, other_models, control, .. } = results;
     let ModelInfo { id, digest, tokenizer_digest, dtype, rounding, device, commit, backend, adapter } = model.clone();

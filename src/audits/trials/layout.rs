@@ -26,7 +26,6 @@ pub struct TrialPlaces<'a> {
 }
 
 impl TrialLayout {
-    /// The kind of test.
     #[must_use]
     pub fn kind(&self) -> TrialKind {
         match self {

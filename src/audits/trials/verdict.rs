@@ -21,7 +21,6 @@ pub struct TrialVerdict {
     pub sentence: String,
 }
 
-/// The verdict of a test.
 #[must_use]
 pub fn trial_verdict(basis: &TrialBasis) -> TrialVerdict {
     let (state, reasons) = judge(basis);

@@ -166,7 +166,6 @@ impl Files {
 }
 
 impl Snapshot {
-    /// The value of a key.
     pub(super) fn get(&self, key: &RecordKey) -> Result<Option<StoredValue>, DiskFault> {
         guarded(|| {
             for (age, table) in self.tables.iter().enumerate() {

@@ -72,7 +72,6 @@ impl StatsCache {
         }
     }
 
-    /// Whether a disk is there to be asked.
     pub(in crate::engine) fn has_disk(&self) -> bool {
         self.disk.is_some()
     }

@@ -123,7 +123,6 @@ impl Device<'_> {
         }
     }
 
-    /// A model that the device holds.
     pub(super) fn resident(&mut self, model: &str) -> Result<&mut ResidentModel, Failure> {
         self.residents.models.get_mut(base_id(model)).ok_or_else(|| {
             tracing::error!(model, "internal error: a batch came for a model that the device does not hold");

@@ -72,7 +72,6 @@ pub(super) struct Residents {
 }
 
 impl Residents {
-    /// Bytes of their weights.
     pub(super) fn weight_bytes(&self) -> u64 {
         self.models.values().map(|resident| resident.model().weight_bytes).fold(0, u64::saturating_add)
     }

@@ -70,7 +70,6 @@ impl QueuedPass {
         self.request
     }
 
-    /// Its length.
     pub(in crate::engine) fn tokens(&self) -> usize {
         self.input().tokens()
     }

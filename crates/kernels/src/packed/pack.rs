@@ -33,7 +33,6 @@ impl PackedLayout {
         if isa.is_tiled() { Self::Tiles(Terms::new(products, element)) } else { Self::Vectors }
     }
 
-    /// Columns of a panel.
     fn columns(self) -> usize {
         match self {
             Self::Vectors => panels::COLUMNS,
@@ -109,7 +108,6 @@ impl Packed {
         }
     }
 
-    /// The number of panels.
     pub fn panels(&self) -> usize {
         self.n.div_ceil(self.layout.columns())
     }

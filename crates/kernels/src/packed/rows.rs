@@ -50,7 +50,6 @@ impl Packed {
 }
 
 impl Rows<'_> {
-    /// The number of rows.
     pub fn count(&self) -> usize {
         self.count
     }

@@ -23,7 +23,6 @@ const LOCK_RETRY: Duration = Duration::from_millis(100);
 /// A repository in the cache, or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubSnapshot {
-    /// The directory of its files.
     pub directory: PathBuf,
     /// Its commit, 40 hexadecimal digits.
     pub commit: String,

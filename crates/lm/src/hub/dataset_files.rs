@@ -20,11 +20,9 @@ const MAX_LISTED: usize = 20;
 /// A split of a dataset of the Hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatasetSplit {
-    /// The repository.
     pub repo: RepoId,
     /// The configuration, which is also called subset; none for the only one or the default one.
     pub config: Option<String>,
-    /// The split.
     pub split: String,
 }
 

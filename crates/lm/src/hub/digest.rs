@@ -26,7 +26,6 @@ impl ContentDigest {
         }
     }
 
-    /// The hexadecimal digits.
     pub fn hex(&self) -> &str {
         match self {
             Self::Sha256(hex) | Self::GitSha1(hex) => hex,
@@ -34,9 +33,6 @@ impl ContentDigest {
     }
 
     /// Computes the digest, of the same kind as this one, of `size` bytes read from `content`.
-    ///
-    /// # Errors
-    /// Errors of reading.
     pub fn compute(&self, size: u64, mut content: impl Read) -> io::Result<Self> {
         let mut state: Box<dyn DynDigest> = match self {
             Self::Sha256(_) => Box::new(Sha256::new()),

@@ -8,7 +8,6 @@ const ENDPOINT: &str = "https://huggingface.co";
 
 /// The values of the environment variables.
 pub struct Environment {
-    /// The directory of the cache.
     pub cache: PathBuf,
     pub endpoint: String,
     pub token: Option<String>,

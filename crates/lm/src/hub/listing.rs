@@ -22,7 +22,6 @@ pub struct RemoteFile {
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
-    /// The digest of its content.
     pub digest: ContentDigest,
 }
 

@@ -71,9 +71,6 @@ impl Hub {
     }
 
     /// Like [`Hub::from_environment`], with other timeouts and retries.
-    ///
-    /// # Errors
-    /// See [`Hub::from_environment`].
     pub fn with_retry_policy(
         vars: impl Fn(&str) -> Option<String>,
         retry_policy: RetryPolicy,
@@ -95,9 +92,6 @@ impl Hub {
     }
 
     /// As [`Hub::fetch`], but of the tokenizer alone.
-    ///
-    /// # Errors
-    /// As [`Hub::fetch`].
     pub fn fetch_tokenizer(
         &self,
         repo: &RepoId,
@@ -110,9 +104,6 @@ impl Hub {
     /// Returns the Parquet files of a split of a dataset at a branch, tag or full commit hash, in the order of its rows, after
     /// downloading those that the cache lacks. Without a revision this is `main`, or, where that has no Parquet files of the
     /// split, the Hub's own conversion. The cache is used as by [`Hub::fetch`].
-    ///
-    /// # Errors
-    /// As [`Hub::fetch`].
     pub fn fetch_split(
         &self,
         split: &DatasetSplit,

@@ -85,9 +85,7 @@ pub fn is_hex(text: &str, length: usize) -> bool {
 /// What a repository contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepoKind {
-    /// A model.
     Model,
-    /// A dataset.
     Dataset,
 }
 

@@ -18,16 +18,12 @@ const MAX_DEPTH: usize = 8;
 /// What is needed of a repository.
 #[derive(Clone, Copy)]
 pub enum Wanted<'a> {
-    /// A model.
     Model,
-    /// The tokenizer of a model.
     Tokenizer,
-    /// A split of a dataset.
     Split(&'a DatasetSplit),
 }
 
 impl Wanted<'_> {
-    /// The kind of the repository.
     pub fn kind(self) -> RepoKind {
         match self {
             Self::Model | Self::Tokenizer => RepoKind::Model,

@@ -40,7 +40,6 @@ pub struct Arch {
     pub embedding: Embedding,
     pub positions: Positions,
     pub norm: NormKind,
-    /// Epsilon of every norm.
     pub norm_eps: f64,
     pub residual: Residual,
     /// Whether there is a norm before the head.

@@ -70,9 +70,6 @@ impl<'a> Assembly<'a> {
     /// A canonical tensor that is stored on disk in one piece, in canonical order and in this half type: used directly,
     /// without a conversion to f32, which would need three times the memory of the tensor. `None` if it is stored in
     /// any other way.
-    ///
-    /// # Errors
-    /// As for [`Assembly::values`].
     pub fn as_stored(&mut self, canonical: &str, shape: &[usize], dtype: DType) -> Result<Option<Tensor>, ModelError> {
         let reordered = self.arch.is_some_and(|arch| self.storage.row_order(arch, canonical).is_some());
         let changed = reordered || self.storage.is_transposed(canonical) || self.storage.offset(canonical) != 0.0;

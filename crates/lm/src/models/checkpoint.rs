@@ -43,7 +43,6 @@ impl Checkpoint {
         Ok(Self { description: read_config(object)?, weights: Weights::open(files)?, config })
     }
 
-    /// The `model_type` of the configuration.
     pub fn model_type(&self) -> &'static str {
         self.description.model_type
     }
@@ -117,9 +116,6 @@ impl Checkpoint {
     }
 
     /// Loads the weights in a type onto a device, in the fastest form for inference on it.
-    ///
-    /// # Errors
-    /// As for [`Checkpoint::load_in`].
     pub fn load(&self, dtype: DType, device: &Device) -> Result<LoadedModel, ModelError> {
         self.load_in(self.form(dtype, device)?, dtype, device)
     }

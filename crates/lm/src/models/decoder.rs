@@ -126,7 +126,6 @@ impl Decoder {
         Ok(x)
     }
 
-    /// The architecture.
     pub fn arch(&self) -> &Arch {
         &self.arch
     }

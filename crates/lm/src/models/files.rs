@@ -98,9 +98,6 @@ impl ModelFiles {
     }
 
     /// As [`ModelFiles::open`], for a file of weights: one on disk is memory-mapped.
-    ///
-    /// # Errors
-    /// As for [`ModelFiles::open`].
     pub fn open_weights(&self, name: &str) -> Result<FileBytes, ModelError> {
         self.find_weights(name)?.ok_or_else(|| self.missing(name))
     }
@@ -136,9 +133,6 @@ impl ModelFiles {
     }
 
     /// As [`ModelFiles::find`], for a file of weights: one on disk is memory-mapped.
-    ///
-    /// # Errors
-    /// As for [`ModelFiles::find`].
     pub fn find_weights(&self, name: &str) -> Result<Option<FileBytes>, ModelError> {
         self.find_with(name, |path| {
             let file = open_regular(path)?;
@@ -171,9 +165,6 @@ impl ModelFiles {
     }
 
     /// The state of the files, to detect later changes.
-    ///
-    /// # Errors
-    /// As for [`Stamp::take`].
     pub fn stamp(&self) -> Result<Stamp, ModelError> {
         match self {
             Self::Directory(directory) => Stamp::take(directory),
@@ -209,7 +200,6 @@ impl ModelFiles {
         }
     }
 
-    /// An error about one of the files.
     pub fn error(&self, name: &str, reason: impl ToString) -> ModelError {
         let path = match self {
             Self::Directory(directory) => directory.join(name).display().to_string(),

@@ -23,7 +23,6 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub enum Workload {
     /// A batch of any texts, which the plain form pads.
     Batch,
-    /// A single text.
     OneText,
 }
 

@@ -20,17 +20,11 @@ pub trait CausalLm {
     fn begin(&self, sequences: &[&[u32]], adapter: Option<&LoadedAdapter>) -> Result<Pending<BatchStats>, ModelError>;
 
     /// Runs the sequences without an adapter, and waits for the result.
-    ///
-    /// # Errors
-    /// As for [`CausalLm::begin`].
     fn token_stats(&self, sequences: &[&[u32]]) -> Result<BatchStats, ModelError> {
         self.begin(sequences, None)?.wait()
     }
 
     /// The same under an adapter.
-    ///
-    /// # Errors
-    /// As for [`CausalLm::begin`].
     fn adapted_stats(&self, sequences: &[&[u32]], adapter: &LoadedAdapter) -> Result<BatchStats, ModelError> {
         self.begin(sequences, Some(adapter))?.wait()
     }

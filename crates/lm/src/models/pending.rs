@@ -4,7 +4,6 @@ use super::error::ModelError;
 
 /// A result, or the work that a device has queued for it. Dropping it abandons the result and not the work.
 pub enum Pending<T> {
-    /// The result.
     Ready(T),
     /// Waits for the device, and gives the result.
     Queued(Box<dyn FnOnce() -> Result<T, ModelError>>),
@@ -16,15 +15,11 @@ impl<T: 'static> Pending<T> {
         Self::Queued(Box::new(wait))
     }
 
-    /// Whether the result is there.
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Ready(_))
     }
 
     /// The result, as soon as it is there.
-    ///
-    /// # Errors
-    /// Those of the work that was queued.
     pub fn wait(self) -> Result<T, ModelError> {
         match self {
             Self::Ready(result) => Ok(result),

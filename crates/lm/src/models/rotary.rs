@@ -82,7 +82,6 @@ pub struct RotaryRows {
 }
 
 impl RotaryTable {
-    /// Creates an empty table.
     pub fn new(rotary: &Rotary) -> Self {
         Self { frequencies: rotary.frequencies(), rows: RwLock::default() }
     }

@@ -70,9 +70,6 @@ impl Weights {
     }
 
     /// Opens the tensors of an adapter, in either format of PEFT.
-    ///
-    /// # Errors
-    /// As for [`Weights::open`].
     pub fn open_adapter(files: &ModelFiles) -> Result<Self, ModelError> {
         for (name, read) in ADAPTER_FORMS {
             if files.find_weights(name)?.is_some() {

@@ -52,7 +52,6 @@ pub trait MethodDefinition: Sized {
 pub struct MethodDescription {
     /// What it measures.
     pub summary: &'static str,
-    /// How.
     pub formula: &'static str,
     /// What the score is computed from.
     pub needs: &'static [Access],
@@ -65,7 +64,6 @@ pub struct MethodDescription {
 /// Whether a method takes weights (PDR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PdrPolicy {
-    /// It does.
     Accepted {
         /// Whether the PDR paper evaluates the combination. If not, it is an extension and the answer says so.
         published: bool,

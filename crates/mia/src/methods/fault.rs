@@ -54,17 +54,14 @@ impl Faults {
         checked.map_err(|fault| self.push(fault)).ok()
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them.
     pub fn into_vec(self) -> Vec<Fault> {
         self.0
     }

@@ -44,7 +44,6 @@ const SEED: u64 = 42;
 /// The largest seed: every whole number up to it is a number of JSON.
 const LARGEST_SEED: f64 = 9_007_199_254_740_991.0;
 
-/// The parameter `adapter`.
 static ADAPTER: Parameter<AdapterParameter> = Parameter {
     name: "adapter",
     kind: AdapterParameter,
@@ -53,7 +52,6 @@ static ADAPTER: Parameter<AdapterParameter> = Parameter {
                   audit, `split` may stand in its place.",
 };
 
-/// The parameter `split`.
 static SPLIT: Parameter<SplitShare> = Parameter {
     name: "split",
     kind: SplitShare,
@@ -62,7 +60,6 @@ static SPLIT: Parameter<SplitShare> = Parameter {
                   model is tuned on the non-members among them.",
 };
 
-/// The parameter `seeds`.
 static SEEDS: Parameter<Seeds> = Parameter {
     name: "seeds",
     kind: Seeds,
@@ -70,7 +67,6 @@ static SEEDS: Parameter<Seeds> = Parameter {
     description: "With `split`: seed of the split and of the tuning. A list makes a method for each, and the report has their mean.",
 };
 
-/// The parameter `score`.
 static SCORE: Parameter<ComparedScore> = Parameter {
     name: "score",
     kind: ComparedScore,

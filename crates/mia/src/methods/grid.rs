@@ -17,7 +17,6 @@ pub const MAX_METHODS: usize = 256;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Grid {
-    /// One value.
     One(f64),
     /// A sweep over at least one value.
     Many(CappedList<f64, MAX_METHODS>),

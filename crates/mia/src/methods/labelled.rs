@@ -20,7 +20,6 @@ use utoipa::{PartialSchema, ToSchema};
 pub struct LabelledMethod {
     /// The key of this method's scores.
     pub label: Arc<str>,
-    /// What is computed.
     pub method: Method,
     /// Where a request asks for it; `None` for a default method and for one that was stored. No part of what it is: it is
     /// neither stored nor compared.
@@ -32,7 +31,6 @@ pub struct LabelledMethod {
 pub struct RequestOrigin {
     /// Place in the list, from 0.
     pub place: usize,
-    /// Whether the entry is a preset.
     pub preset: bool,
 }
 

@@ -11,7 +11,6 @@ use super::texts::Texts;
 /// A method with all its parameters. Every value of this type can be scored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Method {
-    /// What is computed.
     pub base: BaseMethod,
     /// Only this first share of the scored tokens is looked at; `None`: all of them.
     pub truncate: Option<Fraction>,
@@ -25,7 +24,6 @@ impl Method {
         Method { base: base.into(), truncate: None, pdr: None }
     }
 
-    /// Its name.
     pub fn name(&self) -> MethodName {
         self.base.name()
     }

@@ -26,7 +26,6 @@ pub struct Neighbor {
     pub generator: Option<Generator>,
 }
 
-/// The parameter `generator`.
 pub static GENERATOR: Parameter<MaskedModel> = Parameter {
     name: "generator",
     kind: MaskedModel { count: Integer { minimum: 1, maximum: MAX_NEIGHBORS, default: 25 } },

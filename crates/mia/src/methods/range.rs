@@ -82,7 +82,6 @@ impl Fraction {
         Self::RANGE.contains(value).then_some(Fraction(value))
     }
 
-    /// The share as a number.
     pub fn get(self) -> f64 {
         self.0
     }

@@ -35,7 +35,6 @@ pub enum Tokenization {
     Separate,
 }
 
-/// The parameter `reference`.
 pub static REFERENCE: Parameter<ReferenceModel> = Parameter {
     name: "reference",
     kind: ReferenceModel,

@@ -67,7 +67,6 @@ macro_rules! registry {
         }
 
         impl BaseMethod {
-            /// The method that this is.
             pub fn name(&self) -> MethodName {
                 match self {
                     $(BaseMethod::$Method(_) => MethodName::$Method,)*

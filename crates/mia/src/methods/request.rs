@@ -13,7 +13,6 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum MethodRequest {
-    /// Name of the method.
     Name(String),
     /// Name and parameters, or a preset.
     Object(Box<MethodObject>),

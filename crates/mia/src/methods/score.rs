@@ -7,10 +7,6 @@ use super::pdr::{Weighting, slope};
 /// The score of a text, always finite; higher: more likely a member.
 ///
 /// `loss`, `ref`, `neighbor`, `min_k` and `surp` are in nats, `zlib` in nats per byte; the others have no unit.
-///
-/// # Errors
-///
-/// See [`ScoreError`].
 pub fn score(method: &Method, text: &TextStats) -> Result<f64, ScoreError> {
     let score = match method.base.evaluate(&input(method, text))? {
         Outcome::Sum(sum) => sum.quotient()?,

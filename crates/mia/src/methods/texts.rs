@@ -13,7 +13,6 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// The texts in their order.
     pub fn new(texts: Vec<String>) -> Texts {
         let mut digest = Sha256::new();
         for text in &texts {
@@ -24,7 +23,6 @@ impl Texts {
         Texts { texts: texts.into(), digest: digest.finalize().into() }
     }
 
-    /// The texts.
     pub fn as_slice(&self) -> &[String] {
         &self.texts
     }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 /// Token counts under the id that the settings give them.
 #[derive(Clone, Debug)]
 pub struct NamedCounts {
-    /// The id.
     pub id: Arc<str>,
-    /// The counts.
     pub table: Arc<TokenCounts>,
 }
 

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 pub(super) struct ClusterIndex {
     /// The number of each sample's cluster, less than `count`.
     pub numbers: Vec<usize>,
-    /// The number of clusters.
     pub count: usize,
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-/// The number of folds.
 pub const FOLDS: usize = 5;
 
 /// The fold of each text, from 0 to 4: the i-th cluster of a label, counted from 0 by first appearance, is in fold

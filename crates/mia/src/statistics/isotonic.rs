@@ -6,13 +6,9 @@ use std::collections::BTreeSet;
 /// Neighbouring scores with one fitted share of members.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IsotonicBlock {
-    /// The lowest score.
     pub low: f64,
-    /// The highest score.
     pub high: f64,
-    /// How many samples are members.
     pub members: usize,
-    /// How many samples are non-members.
     pub non_members: usize,
 }
 

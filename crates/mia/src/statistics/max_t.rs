@@ -96,7 +96,6 @@ struct ColumnFamily {
     tested: Vec<Tested>,
     /// For each group of columns and each cluster, the sum of centred ranks, doubled, in each of them.
     groups: Vec<Vec<[i64; LANES]>>,
-    /// The number of clusters.
     clusters: usize,
     /// How many clusters a permutation draws: those of the rarer label.
     drawn: usize,
@@ -238,7 +237,6 @@ fn interleaved(columns: &[Vec<i64>], clusters: usize) -> Vec<[i64; LANES]> {
 struct Subset {
     words: Vec<u64>,
     clusters: usize,
-    /// How many are chosen.
     count: usize,
     /// A bit is first set with the probability of so many fair ones all being set; none where few are chosen.
     halvings: Option<u32>,

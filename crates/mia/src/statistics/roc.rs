@@ -16,10 +16,8 @@ pub struct LabelledScore {
 /// Why samples have no ROC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum StatisticsError {
-    /// No sample is a member.
     #[error("no sample is a member; comparing the classes requires at least one of each")]
     NoMembers,
-    /// No sample is a non-member.
     #[error("no sample is a non-member; comparing the classes requires at least one of each")]
     NoNonMembers,
     /// A score is NaN or infinite.

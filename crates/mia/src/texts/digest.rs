@@ -10,7 +10,6 @@ const BYTES: usize = 16;
 pub struct TextDigest([u8; BYTES]);
 
 impl TextDigest {
-    /// The digest of a text.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self::of_parts([text])
@@ -29,7 +28,6 @@ impl TextDigest {
         digest
     }
 
-    /// The digest as bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

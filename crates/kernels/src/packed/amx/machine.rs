@@ -47,7 +47,6 @@ pub struct StripProduct<'a> {
     pub sums: *mut f32,
     /// At least one.
     pub steps: usize,
-    /// Rows of the strip.
     pub rows: usize,
     /// Whether the sums begin with zero instead of with what is there.
     pub first: bool,

@@ -160,7 +160,6 @@ impl TilePart<'_> {
         }
     }
 
-    /// The number of strips.
     fn strips(&self) -> usize {
         self.rows.len().div_ceil(STRIP)
     }
@@ -180,7 +179,6 @@ impl TilePart<'_> {
         self.target.from(self.rows.start + strip * STRIP, panel * COLUMNS)
     }
 
-    /// The pieces of the steps.
     fn pieces(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let all = steps(self.weights.k);
         let bytes = size_of::<PackedLine>() * lines_of_rows(self.rows.len(), 1, self.weights.terms().activation());

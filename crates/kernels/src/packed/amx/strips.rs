@@ -61,7 +61,6 @@ impl StripView {
         Self { lines, steps, skipped: 0, terms: terms.activation() }
     }
 
-    /// From `step` on.
     pub fn from(self, step: usize) -> Self {
         Self { skipped: self.skipped + step, ..self }
     }

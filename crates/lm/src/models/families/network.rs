@@ -26,7 +26,6 @@ pub enum FamilyKind {
 
 /// What a configuration describes.
 pub struct ModelDescription {
-    /// The value of `model_type`.
     pub model_type: &'static str,
     pub network: Network,
 }

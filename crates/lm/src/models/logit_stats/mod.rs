@@ -25,9 +25,6 @@ use mia::TokenStats;
 
 /// Statistics of every scored token of a batch, by sequence; `hidden` computes the input of the head,
 /// `[tokens, hidden]`.
-///
-/// # Errors
-/// As for [`CausalLm::token_stats`](super::CausalLm::token_stats).
 pub fn scored_stats(
     batch: &PackedBatch,
     head: &Head,
@@ -77,9 +74,6 @@ fn begin_logit_stats(hidden: &Tensor, head: &Head, targets: &[u32]) -> Result<Pe
 }
 
 /// The same in candle's operations, which run on every device: the reference for the kernels.
-///
-/// # Errors
-/// As for [`logit_stats`].
 pub fn plain_logit_stats(
     hidden: &Tensor,
     head: &Head,

@@ -31,9 +31,6 @@ pub struct LoadedAdapter {
 
 impl LowRank {
     /// A change for scoring in the form of the model: `down` `[r, in]`, `up` `[out, r]`.
-    ///
-    /// # Errors
-    /// As for [`Weight::new`].
     pub fn new(down: Tensor, up: Tensor, form: Form) -> Result<Self> {
         let form = precise(form);
         // The bits of a product with a single row depend on the batch.
@@ -79,9 +76,6 @@ impl LayerAdapter {
     }
 
     /// `y + change(x)` where the adapter changes this projection, else `y`.
-    ///
-    /// # Errors
-    /// As for [`LowRank::add_to`].
     pub fn add_to(&self, projection: LayerProjection, y: Tensor, x: &Tensor) -> Result<Tensor> {
         match self.get(projection) {
             Some(change) => change.add_to(y, x),

@@ -54,9 +54,6 @@ impl Linear {
 
     /// As [`Linear::forward`], but in the form of a GPU without the bias, which is given instead: the next step adds it
     /// at no cost.
-    ///
-    /// # Errors
-    /// As for [`Linear::forward`].
     pub fn forward_without_bias(&self, x: &Tensor, form: Form) -> Result<(Tensor, Option<&Tensor>)> {
         match (&self.weight, form) {
             (Weight::Plain(weight), Form::Gpu(dtype)) => {
@@ -68,9 +65,6 @@ impl Linear {
     }
 
     /// The activation of `forward(x)`.
-    ///
-    /// # Errors
-    /// As for [`Linear::forward`].
     pub fn forward_activated(&self, x: &Tensor, activation: Activation, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
             (Weight::Packed(packed), _) => {
@@ -87,9 +81,6 @@ impl Linear {
 
     /// `residual + forward(x)`; all but the plain form write into the storage of `residual`, which in the form of a GPU
     /// may be in f32.
-    ///
-    /// # Errors
-    /// As for [`Linear::forward`].
     pub fn add_to(&self, residual: Tensor, x: &Tensor, form: Form) -> Result<Tensor> {
         match (&self.weight, form) {
             (Weight::Packed(packed), _) => {

@@ -30,7 +30,6 @@ fn small() -> LoraSettings {
     LoraSettings { rank: 4, alpha: 8.0, ..LoraSettings::default() }
 }
 
-/// Norm of a tensor.
 fn norm(tensor: &Tensor) -> f64 {
     f64::from(tensor.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap()).sqrt()
 }

@@ -71,9 +71,6 @@ pub struct Tuner {
 
 impl Tuner {
     /// Loads the base in differentiable operations and in f32, and prepares the first step.
-    ///
-    /// # Errors
-    /// [`TuningError`]
     pub fn new(
         checkpoint: &Checkpoint,
         device: &Device,
@@ -115,7 +112,6 @@ impl Tuner {
         })
     }
 
-    /// How many steps there are.
     pub fn steps(&self) -> usize {
         self.batches.len()
     }

@@ -22,7 +22,6 @@ pub struct TextStats<'a> {
     pub zlib_bytes: &'a dyn Fn() -> usize,
     /// The statistics of the auxiliary passes that the methods need.
     pub passes: &'a [(AuxiliaryPass, AuxiliaryStats)],
-    /// The token counts that the methods name.
     pub token_counts: &'a [NamedCounts],
     /// What weights may depend on.
     pub context: WeightContext<'a>,
@@ -40,11 +39,9 @@ pub enum Outcome {
 /// A text, with the truncation and the weights of the method that scores it.
 #[derive(Clone, Copy)]
 pub struct FormulaInput<'a> {
-    /// The text.
     pub text: &'a TextStats<'a>,
     /// Only this first share of the scored tokens is looked at.
     pub truncate: Option<Fraction>,
-    /// Weights.
     pub pdr: Option<Pdr>,
 }
 
@@ -134,9 +131,6 @@ impl<'a> FormulaInput<'a> {
     }
 
     /// The statistics of an auxiliary pass over one sequence.
-    ///
-    /// # Errors
-    /// As [`FormulaInput::pass`].
     pub fn sequence(&self, pass: &AuxiliaryPass) -> Result<&'a [TokenStats], ScoreError> {
         self.pass(pass)?.first().map(|tokens| &**tokens).ok_or(ScoreError::AuxiliaryTooShort)
     }

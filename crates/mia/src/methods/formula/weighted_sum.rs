@@ -13,7 +13,6 @@ pub struct WeightedSum {
     terms: Vec<(usize, f64)>,
     /// Never 0.
     divisor: f64,
-    /// Whether the method selects tokens.
     selects: bool,
 }
 

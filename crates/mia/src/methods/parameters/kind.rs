@@ -80,7 +80,6 @@ impl<K: ParameterKind> AnyParameter for Parameter<K> {
 
 /// Reads the parameters of one method out of a request.
 pub struct Reader<'a> {
-    /// The parameters that are given.
     pub given: &'a GivenParameters,
     /// Pointer to the entry of the list of methods.
     pub entry: &'a str,
@@ -90,7 +89,6 @@ pub struct Reader<'a> {
     pub scope: Option<&'a Scope<'a>>,
     /// Which value of a list is read, for the parameter that is swept.
     pub sweep: usize,
-    /// Where the faults go.
     pub faults: &'a mut Faults,
 }
 
@@ -111,9 +109,7 @@ impl Reader<'_> {
 
 /// One parameter in a request: its value, if it has one, and what a fault points at.
 pub struct Place<'a> {
-    /// The field.
     pub name: &'static str,
-    /// The value, if one is given.
     pub value: Option<&'a ParameterValue>,
     /// What the request may refer to; `None` for a method that was stored, whose names were checked before.
     pub scope: Option<&'a Scope<'a>>,
@@ -129,7 +125,6 @@ impl Place<'_> {
         if self.name_alone { self.entry.to_owned() } else { format!("{}/{}", self.entry, self.name) }
     }
 
-    /// A fault of the parameter.
     pub fn fault(&self, detail: impl Into<String>) -> Fault {
         Fault::new(self.pointer(), detail)
     }

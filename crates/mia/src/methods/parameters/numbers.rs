@@ -65,7 +65,6 @@ impl ParameterKind for Share {
 /// A number within a range.
 #[derive(Debug)]
 pub struct Number {
-    /// The values accepted.
     pub range: Range,
     /// The value if none is given.
     pub default: f64,
@@ -106,7 +105,6 @@ pub struct Integer {
 }
 
 impl Integer {
-    /// The values accepted.
     pub fn range(&self) -> Range {
         Range::between(self.minimum as f64, self.maximum as f64)
     }

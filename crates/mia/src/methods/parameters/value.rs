@@ -21,15 +21,10 @@ pub type GivenParameters = BTreeMap<&'static str, ParameterValue>;
 pub enum ParameterValue {
     /// A number, or a list of them to sweep over.
     Grid(Grid),
-    /// A number.
     Number(f64),
-    /// A whole number.
     Integer(usize),
-    /// A string.
     String(String),
-    /// A list of strings.
     Strings(CappedList<String, MAX_PREFIX_TEXTS>),
-    /// An object that names a generator.
     Generator(GeneratorRequest),
     /// An object that names the score that is compared.
     TunedScore(TunedScoreRequest),
@@ -53,19 +48,12 @@ impl fmt::Display for ParameterValue {
 /// The types of [`ParameterValue`]. As a seed it reads a value of the type, or null for a parameter that is not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
-    /// [`ParameterValue::Grid`].
     Grid,
-    /// [`ParameterValue::Number`].
     Number,
-    /// [`ParameterValue::Integer`].
     Integer,
-    /// [`ParameterValue::String`].
     String,
-    /// [`ParameterValue::Strings`].
     Strings,
-    /// [`ParameterValue::Generator`].
     Generator,
-    /// [`ParameterValue::TunedScore`].
     TunedScore,
 }
 

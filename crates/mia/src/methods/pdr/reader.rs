@@ -10,7 +10,6 @@ use strum::VariantArray;
 /// Reads a `pdr` object.
 pub struct PdrReader<'a> {
     pub request: &'a PdrRequest,
-    /// Pointer to it.
     pub pointer: &'a str,
 }
 

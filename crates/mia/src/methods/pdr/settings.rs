@@ -10,7 +10,6 @@ use std::fmt;
 /// Reweighting of tokens, by position or by one of the ablations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pdr {
-    /// The weights.
     pub weighting: Weighting,
     /// Whether tokens are selected by raw or by weighted values, for a method that selects.
     pub select: Select,

@@ -10,7 +10,6 @@ use strum::{Display, EnumString, VariantArray};
 /// Where the weights come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Weighting {
-    /// Positional decay.
     Decay(Curve),
     /// The same weights backwards: `w(n + 1 - t)`.
     Reverse(Curve),
@@ -43,21 +42,13 @@ pub struct WeightContext<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum WeightingName {
-    /// [`Decay::Linear`].
     Linear,
-    /// [`Decay::Exponential`].
     Exponential,
-    /// [`Decay::Polynomial`].
     Polynomial,
-    /// [`Weighting::Reverse`].
     Reverse,
-    /// [`Weighting::Random`].
     Random,
-    /// [`Weighting::EntropySample`].
     EntropySample,
-    /// [`Weighting::EntropyDataset`].
     EntropyDataset,
-    /// [`Weighting::Slope`].
     Slope,
 }
 
@@ -91,14 +82,12 @@ impl WeightingName {
         matches!(self, WeightingName::Reverse | WeightingName::Random)
     }
 
-    /// Whether it takes an alpha.
     pub fn takes_alpha(self) -> bool {
         self.takes_family() || self.decay().is_some()
     }
 }
 
 impl Weighting {
-    /// Its kind.
     pub fn name(&self) -> WeightingName {
         match self {
             Weighting::Decay(curve) => curve.family().into(),

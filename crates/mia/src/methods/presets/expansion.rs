@@ -16,9 +16,7 @@ use std::sync::Arc;
 
 /// The alphas of linear decay in the paper's appendix on weight functions.
 const LINEAR_ALPHAS: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 1.0];
-/// Those of exponential decay.
 const EXPONENTIAL_ALPHAS: [f64; 10] = [0.002, 0.004, 0.006, 0.008, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1];
-/// Those of polynomial decay.
 const POLYNOMIAL_ALPHAS: [f64; 9] = [0.1, 0.3, 0.5, 0.7, 1.0, 1.2, 1.5, 1.8, 2.0];
 
 /// A method that the paper decays.

@@ -33,28 +33,23 @@ pub const LENGTHS: [usize; 3] = [32, 64, 128];
 /// A preset with what it needs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Preset {
-    /// [`PresetName::PaperWikimia`].
     PaperWikimia {
         /// 32, 64 or 128 words.
         length: usize,
         /// Id of the reference model.
         reference: Arc<str>,
     },
-    /// [`PresetName::PaperMimir`].
     PaperMimir,
-    /// [`PresetName::PaperAblation`].
     PaperAblation {
         /// 32, 64 or 128 words.
         length: usize,
         /// Id of the reference model.
         reference: Arc<str>,
     },
-    /// [`PresetName::PaperAlpha`].
     PaperAlpha {
         /// Id of the reference model.
         reference: Arc<str>,
     },
-    /// [`PresetName::PaperTruncation`].
     PaperTruncation {
         /// Id of the reference model.
         reference: Arc<str>,

@@ -15,9 +15,7 @@ use strum::VariantArray;
 /// One entry of the list, and where it is.
 pub struct RequestEntry<'a> {
     pub object: &'a MethodObject,
-    /// Pointer to the entry.
     pub pointer: &'a str,
-    /// Whether the entry is a name alone.
     pub name_alone: bool,
     /// What the request may refer to; `None` for a method that was stored, whose names were checked before.
     pub scope: Option<&'a Scope<'a>>,
@@ -133,7 +131,6 @@ impl<'a> RequestEntry<'a> {
         }
     }
 
-    /// A fault of a field.
     pub fn fault(&self, field: &str, detail: impl Into<String>) -> Fault {
         Fault::new(format!("{}/{field}", self.pointer), detail)
     }

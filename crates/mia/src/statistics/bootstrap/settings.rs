@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The maximum number of replicates.
 const MOST_REPLICATES: usize = 100_000;
 
 /// How to resample the scores of an audit.

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use utoipa::ToSchema;
 
-/// The most positions that are compared.
 const MOST_POSITIONS: usize = 256;
 /// The most log-probabilities in memory, 128 MiB. There are fewer positions for more than 65,536 clusters.
 const MOST_NUMBERS: usize = 1 << 24;
