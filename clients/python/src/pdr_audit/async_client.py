@@ -1,10 +1,10 @@
-"""The client for asyncio."""
+"""The client of a service, for asyncio in ``async_client.py`` and without it in ``client.py``."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping
+from time import monotonic
 from types import TracebackType
 from typing import Any, overload
 
@@ -26,7 +26,8 @@ from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Ov
 
 
 class AsyncClient:
-    """A client of one service for asyncio; the methods are those of :class:`Client`.
+    """A client of one service. ``Client`` waits for its answers and is safe to use from several threads;
+    ``AsyncClient`` has the same methods for asyncio.
 
     A request that the service cannot take now (429 or 503) is sent again after the time that it names, and one that
     does nothing twice (it reads, uploads, or has an idempotency key) 5 s after its connection failed, up to ``retries``
@@ -101,7 +102,11 @@ class AsyncClient:
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
     ) -> Calibration:
-        """Submits a calibration of known non-members; see :meth:`Client.calibrate`."""
+        """Submits a calibration, which scores known non-members so that other texts get p-values against them.
+
+        Pass the calibration to :meth:`score`, or its id to an audit as ``evidence={"calibration": id}``. It takes at
+        least 19 texts, none of them labelled a member. See :meth:`audit` for the other parameters.
+        """
         call = protocol.calibrate(samples, methods, model, overflow, name, timeout_seconds, idempotency_key)
         return Calibration(await self._ask(call))
 
@@ -118,7 +123,11 @@ class AsyncClient:
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
     ) -> Test:
-        """Submits a test that needs no threshold; see :meth:`Client.test`."""
+        """Submits a test that needs no threshold, since it compares texts with others that the model cannot have seen.
+
+        The verdict is about the method ``primary``. ``commitment`` is the SHA-256 of the private texts, published
+        before the model was made. See :meth:`audit` for the other parameters.
+        """
         call = protocol.test(
             texts, methods, primary, model, overflow, commitment, name, timeout_seconds, idempotency_key
         )
@@ -136,7 +145,11 @@ class AsyncClient:
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
     ) -> Memorization:
-        """Measures how much of texts the model completes word by word; see :meth:`Client.measure_memorization`."""
+        """Submits a job that measures how much of the texts, or of a dataset, the model completes word by word.
+
+        ``control`` holds texts of the same kind that the model cannot have seen. The texts are cut into windows of
+        ``prefix`` and ``suffix`` tokens, one every ``stride`` tokens. See :meth:`audit` for the other parameters.
+        """
         call = protocol.measure_memorization(
             texts, control, prefix, suffix, stride, model, timeout_seconds, idempotency_key
         )
@@ -154,7 +167,11 @@ class AsyncClient:
         timeout_seconds: int | None = None,
         idempotency_key: str | None = None,
     ) -> Finetune:
-        """Submits a fine-tune of an adapter; see :meth:`Client.finetune`."""
+        """Submits a fine-tune, which tunes the adapter ``name`` of a model on texts that the model has not seen.
+
+        Once it has succeeded, ``{"name": "fsd", "adapter": name}`` can be used as a method. It takes at least 8 texts,
+        none of them labelled a member. See :meth:`audit` for the other parameters.
+        """
         call = protocol.finetune(samples, name, model, lora, optimizer, seed, timeout_seconds, idempotency_key)
         return Finetune(await self._ask(call))
 
@@ -193,7 +210,7 @@ class AsyncClient:
         job failed or was cancelled, and TimeoutError after ``timeout`` seconds, in which case the job keeps running.
         """
         kind = protocol.kind_of(job)
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else monotonic() + timeout
         for pause in protocol.pauses(interval):
             now = await self.get(kind, job)
             if progress is not None:
@@ -201,7 +218,7 @@ class AsyncClient:
             if now.is_final:
                 return protocol.succeeded(now)
             if end is not None:
-                left = end - time.monotonic()
+                left = end - monotonic()
                 if left <= 0:
                     raise TimeoutError(f"{now!r} has not ended within {timeout} s")
                 pause = min(pause, left)
@@ -283,7 +300,15 @@ class AsyncClient:
         id_column: str | None = None,
         words: int | None = None,
     ) -> Dataset:
-        """Uploads samples as a dataset; see :meth:`Client.upload`. They may also come asynchronously."""
+        """Uploads samples as a dataset, in bounded memory.
+
+        ``source`` is the path of a file (NDJSON, a JSON array, CSV, TSV or Parquet, plain or compressed with gzip or
+        zstd), the bytes of one, at once or piece by piece, or samples. ``media_type`` says what it is where the name of
+        the file does not; NDJSON where there is no name. Without ``retain`` the texts are deleted once an audit has
+        used them. Other columns come back with the scores, unless ``keep_columns`` is false. ``words`` cuts each text
+        after so many words. An iterator is read once, so its upload is not tried again. ``AsyncClient`` also takes
+        samples and pieces that come asynchronously.
+        """
         columns = (text_column, label_column, id_column)
         return Dataset(await self._ask(protocol.upload(source, media_type, retain, keep_columns, *columns, words)))
 
@@ -301,7 +326,8 @@ class AsyncClient:
 
     async def models(self) -> list[dict[str, Any]]:
         """The models of the service."""
-        return list((await self._ask(Call("GET", "/v1/models")))["models"])
+        listed = await self._ask(Call("GET", "/v1/models"))
+        return list(listed["models"])
 
     async def delete_adapter(self, model: str, name: str) -> None:
         """Deletes an adapter of a model, such as one that a fine-tune made."""

@@ -1,9 +1,11 @@
-"""The client that waits for its answers."""
+# Generated from async_client.py by generate_client.py; edit that file instead.
+"""The client of a service, for asyncio in ``async_client.py`` and without it in ``client.py``."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Iterable, Mapping
+from time import monotonic
 from types import TracebackType
 from typing import Any, overload
 
@@ -25,7 +27,8 @@ from .types import ComparedTexts, Evidence, Lora, Method, Metrics, Optimizer, Ov
 
 
 class Client:
-    """A client of one service; safe to use from several threads.
+    """A client of one service. ``Client`` waits for its answers and is safe to use from several threads;
+    ``AsyncClient`` has the same methods for asyncio.
 
     A request that the service cannot take now (429 or 503) is sent again after the time that it names, and one that
     does nothing twice (it reads, uploads, or has an idempotency key) 5 s after its connection failed, up to ``retries``
@@ -208,7 +211,7 @@ class Client:
         job failed or was cancelled, and TimeoutError after ``timeout`` seconds, in which case the job keeps running.
         """
         kind = protocol.kind_of(job)
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else monotonic() + timeout
         for pause in protocol.pauses(interval):
             now = self.get(kind, job)
             if progress is not None:
@@ -216,7 +219,7 @@ class Client:
             if now.is_final:
                 return protocol.succeeded(now)
             if end is not None:
-                left = end - time.monotonic()
+                left = end - monotonic()
                 if left <= 0:
                     raise TimeoutError(f"{now!r} has not ended within {timeout} s")
                 pause = min(pause, left)
@@ -255,7 +258,7 @@ class Client:
 
     def jobs(self, kind: type[J], *, status: Status | None = None, model: str | None = None) -> Iterator[J]:
         """All jobs of this kind without their results, newest first."""
-        return map(kind, self._listed(kind.route, kind.listed, status=status, model=model))
+        return (kind(job) for job in self._listed(kind.route, kind.listed, status=status, model=model))
 
     def audits(self, *, status: Status | None = None, model: str | None = None) -> Iterator[Audit]:
         """All audits without their results, newest first."""
@@ -304,7 +307,8 @@ class Client:
         zstd), the bytes of one, at once or piece by piece, or samples. ``media_type`` says what it is where the name of
         the file does not; NDJSON where there is no name. Without ``retain`` the texts are deleted once an audit has
         used them. Other columns come back with the scores, unless ``keep_columns`` is false. ``words`` cuts each text
-        after so many words. An iterator is read once, so its upload is not tried again.
+        after so many words. An iterator is read once, so its upload is not tried again. ``AsyncClient`` also takes
+        samples and pieces that come asynchronously.
         """
         columns = (text_column, label_column, id_column)
         return Dataset(self._ask(protocol.upload(source, media_type, retain, keep_columns, *columns, words)))
@@ -315,7 +319,7 @@ class Client:
 
     def datasets(self) -> Iterator[Dataset]:
         """All datasets, newest first."""
-        return map(Dataset, self._listed("/v1/datasets", "datasets"))
+        return (Dataset(dataset) for dataset in self._listed("/v1/datasets", "datasets"))
 
     def delete_dataset(self, dataset: DatasetOrId) -> None:
         """Deletes a dataset with the statistics of its texts; audits of it keep their results."""
@@ -323,7 +327,8 @@ class Client:
 
     def models(self) -> list[dict[str, Any]]:
         """The models of the service."""
-        return list(self._ask(Call("GET", "/v1/models"))["models"])
+        listed = self._ask(Call("GET", "/v1/models"))
+        return list(listed["models"])
 
     def delete_adapter(self, model: str, name: str) -> None:
         """Deletes an adapter of a model, such as one that a fine-tune made."""
@@ -338,7 +343,8 @@ class Client:
         after: str | None = None
         while True:
             page = self._ask(protocol.page(path, query, after))
-            yield from page[key]
+            for item in page[key]:
+                yield item
             after = page.get("next")
             if after is None:
                 return

@@ -4,6 +4,7 @@
 //! texts that its leaves point to, each with a zero byte at its end. The `tokenizers` library believes the size and follows the
 //! trie wherever it leads, so a map is walked here before the library sees it.
 
+use super::checked_normalizer::STEP_GROWTH;
 use super::error::TokenizerError;
 use base64::Engine;
 use base64::alphabet;
@@ -23,32 +24,34 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// Checks every map in the normalizer of a `tokenizer.json`. What else is wrong with the file is not said here.
 ///
 /// # Errors
-/// [`TokenizerError`] where a map is damaged, or there is more than one normalizer.
+/// [`TokenizerError`] where a map is damaged or makes too much of a text, or there is more than one normalizer.
 pub fn check(json: &[u8]) -> Result<(), TokenizerError> {
     #[derive(Deserialize)]
     struct WithNormalizer {
         normalizer: Option<Value>,
     }
     let file: WithNormalizer = serde_json::from_slice(json).map_err(|error| TokenizerError(error.to_string()))?;
-    file.normalizer.as_ref().map_or(Ok(1), growth_in).map(|_| ())
+    file.normalizer.as_ref().map_or(Ok(()), check_in)
 }
 
-/// How many bytes the maps in a normalizer, given as JSON, make of one at most.
-///
-/// # Errors
-/// As [`check`].
-pub fn growth_in(normalizer: &Value) -> Result<usize, TokenizerError> {
+/// Checks every map in a normalizer, given as JSON.
+fn check_in(normalizer: &Value) -> Result<(), TokenizerError> {
     match normalizer {
-        Value::Object(fields) => fields.iter().try_fold(1, |most, (key, value)| {
-            let growth = match value {
-                Value::String(map) if key == KEY => growth(map),
-                value => growth_in(value),
-            };
-            Ok(growth?.max(most))
+        Value::Object(fields) => fields.iter().try_for_each(|(key, value)| match value {
+            Value::String(map) if key == KEY => check_map(map),
+            value => check_in(value),
         }),
-        Value::Array(parts) => parts.iter().try_fold(1, |most, part| Ok(growth_in(part)?.max(most))),
-        _ => Ok(1),
+        Value::Array(parts) => parts.iter().try_for_each(check_in),
+        _ => Ok(()),
     }
+}
+
+fn check_map(map: &str) -> Result<(), TokenizerError> {
+    let growth = growth(map)?;
+    if growth <= STEP_GROWTH {
+        return Ok(());
+    }
+    Err(TokenizerError(format!("`{KEY}` makes {growth} bytes of one; the limit is {STEP_GROWTH}")))
 }
 
 /// How many bytes a map makes of one at most; at least 1, since what it does not list stays as it is.
@@ -150,14 +153,15 @@ mod tests {
         assert_eq!(growth(&map(0x300, &[(0x200, 1 << 31 | 4)], b"bcd\0longer\0")).unwrap(), 6);
         let step = json!({ "type": "Precompiled", "precompiled_charsmap": map(0x300, &[], b"bcd\0") });
         let nested = json!({ "type": "Sequence", "normalizers": [{ "type": "NFC" }, step] });
-        assert_eq!((growth_in(&nested).unwrap(), growth_in(&json!({ "type": "NFC" })).unwrap()), (3, 1));
+        assert!(check_in(&nested).is_ok());
+        let long = json!({ "type": "Precompiled", "precompiled_charsmap": map(0x300, &[], b"abcdefghijkl\0") });
+        let error = check_in(&json!({ "normalizers": [{ "type": "NFC" }, long] })).unwrap_err().to_string();
+        assert!(error.contains("makes 12 bytes of one; the limit is 11"), "{error}");
         assert_eq!(growth(map(0x300, &[], b"bcd\0").trim_end_matches('=')).unwrap(), 3, "without padding");
         let mut text = NormalizedString::from("xay");
         let step: NormalizerWrapper = serde_json::from_value(step).unwrap();
         step.normalize(&mut text).unwrap();
         assert_eq!(text.get(), "xbcdy");
-        // What the library writes of it is understood as well.
-        assert_eq!(growth_in(&serde_json::to_value(&step).unwrap()).unwrap(), 3);
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Encodes texts as token ids.
 
 use super::charsmap;
-use super::checked_normalizer::CheckedNormalizer;
+use super::checked_normalizer::{CheckedNormalizer, NotedFailure};
 use super::error::TokenizerError;
 use super::guarded::guarded;
-use super::normalizer::NormalizerBound;
 use super::pre_tokenizer::CheckedPreTokenizer;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use tokenizers::{DecoderWrapper, ModelWrapper, PostProcessorWrapper, TokenizerImpl};
+use tokenizers::{
+    DecoderWrapper, Encoding, Model, ModelWrapper, OffsetType, PostProcessorWrapper, PreTokenizer, TokenizerImpl,
+};
 
 /// A tokenizer of the library, which refuses what it cannot normalize or split.
 pub(super) type HubTokenizer =
@@ -18,7 +19,6 @@ pub(super) type HubTokenizer =
 #[derive(Clone)]
 pub struct Tokenizer {
     pub(super) inner: Arc<HubTokenizer>,
-    normalizer: Arc<NormalizerBound>,
     pub(super) fingerprint: Arc<OnceLock<Result<String, TokenizerError>>>,
 }
 
@@ -57,8 +57,7 @@ impl Tokenizer {
         let mut inner = read.map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_truncation(None).map_err(|e| TokenizerError(e.to_string()))?;
         inner.with_padding(None);
-        let normalizer = Arc::new(NormalizerBound::new(inner.get_normalizer().map(CheckedNormalizer::declared))?);
-        Ok(Self { inner: Arc::new(inner), normalizer, fingerprint: Arc::default() })
+        Ok(Self { inner: Arc::new(inner), fingerprint: Arc::default() })
     }
 
     /// Encodes a text with the tokenizer's default special tokens.
@@ -67,9 +66,7 @@ impl Tokenizer {
     /// If the tokenizer has no token for a part of the text, its normalizer would make too much of it, or the text cannot be
     /// normalized or split.
     pub fn encode(&self, text: &str) -> Result<Encoded, TokenizerError> {
-        self.normalizer.check(text)?;
-        let encoded = guarded(|| self.inner.encode_char_offsets(text, true))?;
-        let encoding = encoded.map_err(|e| TokenizerError(e.to_string()))?;
+        let encoding = self.encoding(text, true, OffsetType::Char)?;
         let special = |mark: &&u32| **mark == 1;
         let marks = encoding.get_special_tokens_mask();
         let specials_before = marks.iter().take_while(special).count();
@@ -86,10 +83,12 @@ impl Tokenizer {
     /// # Errors
     /// As for [`Tokenizer::encode`].
     pub fn plain_ids(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
-        self.normalizer.check(text)?;
-        let encoded = guarded(|| self.inner.encode_fast(text, false))?;
-        let encoding = encoded.map_err(|e| TokenizerError(e.to_string()))?;
-        Ok(encoding.get_ids().to_vec())
+        Ok(self.encoding(text, false, OffsetType::None)?.get_ids().to_vec())
+    }
+
+    fn encoding(&self, text: &str, specials: bool, offsets: OffsetType) -> Result<Encoding, TokenizerError> {
+        let encoded = guarded(|| encode(&self.inner, text, specials, offsets))?;
+        encoded.map_err(|error| TokenizerError(error.to_string()))
     }
 
     /// The text of one token; U+FFFD if its bytes alone are not valid UTF-8.
@@ -101,4 +100,16 @@ impl Tokenizer {
     pub fn id_bound(&self) -> usize {
         self.inner.get_vocab(true).values().max().map_or(0, |&id| id as usize + 1)
     }
+}
+
+/// As the library encodes a text, but for failures of the normalizer: the library goes on with what there is of the text.
+fn encode(tokenizer: &HubTokenizer, text: &str, specials: bool, offsets: OffsetType) -> tokenizers::Result<Encoding> {
+    let normalizer = tokenizer.get_normalizer().map(NotedFailure::new);
+    let mut pieces = tokenizer.get_added_vocabulary().extract_and_normalize(normalizer.as_ref(), text);
+    normalizer.map_or(Ok(()), NotedFailure::result)?;
+    if let Some(pre_tokenizer) = tokenizer.get_pre_tokenizer() {
+        pre_tokenizer.pre_tokenize(&mut pieces)?;
+    }
+    tokenizer.get_model().tokenize_in_pretokenized(&mut pieces, None)?;
+    tokenizer.post_process(pieces.into_encoding(None, 0, offsets)?, None, specials)
 }

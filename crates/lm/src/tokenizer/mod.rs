@@ -8,7 +8,6 @@ mod error;
 mod files;
 mod fingerprint;
 mod guarded;
-mod normalizer;
 mod pre_tokenizer;
 mod special;
 mod words;

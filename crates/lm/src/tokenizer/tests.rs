@@ -255,3 +255,39 @@ fn a_text_that_cannot_be_split_to_its_end_is_refused() {
     }
     assert!(tokenizer.encode("a   b c").is_ok());
 }
+
+/// A tokenizer of two words with this normalizer, where "b" is an added token.
+fn with_normalizer(normalizer: &Value, normalized: bool) -> Result<Tokenizer, TokenizerError> {
+    let added = json!({
+        "id": 1, "content": "b", "special": true, "normalized": normalized, "single_word": false, "lstrip": false, "rstrip": false,
+    });
+    let file = json!({
+        "version": "1.0", "added_tokens": [added], "normalizer": normalizer,
+        "model": { "type": "WordLevel", "vocab": { "[UNK]": 0, "b": 1 }, "unk_token": "[UNK]" },
+    });
+    Tokenizer::from_json(file.to_string().as_bytes())
+}
+
+#[test]
+fn many_pieces_do_not_make_a_text_grow_without_bound() {
+    let normalizer = json!({ "type": "Prepend", "prepend": "x".repeat(1_000) });
+    let grown = "its normalizer may make 1001 bytes of a text of 1 bytes; the limit is 64";
+    // Each "a" between added tokens is normalized by itself.
+    let tokenizer = with_normalizer(&normalizer, false).unwrap();
+    let text = "ab".repeat(1_000);
+    for error in [tokenizer.encode(&text).unwrap_err(), tokenizer.plain_ids(&text).unwrap_err()] {
+        assert!(error.to_string().contains(grown), "{error}");
+    }
+    // So is an added token, when the file is read.
+    let Err(error) = with_normalizer(&normalizer, true) else { panic!("the file is read") };
+    assert!(error.to_string().contains(grown), "{error}");
+}
+
+#[test]
+fn a_text_that_cannot_be_normalized_is_refused() {
+    let normalizer = json!({ "type": "Replace", "pattern": { "Regex": "(a|c|ac)*(?=e)| d" }, "content": " " });
+    let tokenizer = with_normalizer(&normalizer, false).unwrap();
+    let error = tokenizer.encode(&format!("{} e d", "ac".repeat(30))).unwrap_err().to_string();
+    assert!(error.contains("cannot be normalized by the tokenizer's expression"), "{error}");
+    assert!(tokenizer.encode("ac d").is_ok());
+}
