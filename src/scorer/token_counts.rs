@@ -156,12 +156,15 @@ mod tests {
             (with("tokens", json!(101)), "`tokens` is 101, but the counts add up to 100"),
             (with("counts", json!([])), "no token was counted"),
             (with("counts", json!([u64::MAX, 1])), "more than can be counted"),
-            (with("counts", vec![0; MOST_IDS + 1].into()), "`counts` has 16777217 entries"),
         ];
         for (file, words) in cases {
             let said = fault(file.to_string());
             assert!(said.contains(words), "{said}");
         }
+        // As text, since a tree of so many numbers takes seconds.
+        let many =
+            with("counts", json!(["many"])).to_string().replace("\"many\"", &format!("{}0", "0,".repeat(MOST_IDS)));
+        assert!(fault(many).contains("`counts` has 16777217 entries"));
         let whole = good().to_string();
         for end in 0..whole.len() {
             assert!(fault(whole[..end].to_owned()).contains("is not what `pdr-audit count-tokens` writes: "));

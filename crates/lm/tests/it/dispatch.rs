@@ -111,7 +111,7 @@ fn every_form_at_every_level_reproduces_all_goldens_in_every_batch() {
 
 #[test]
 fn every_form_at_every_level_reproduces_a_decoder_and_a_state_space_model() {
-    alone(|| reproduce_at_every_level(&["llama-gqa", "mamba"]));
+    alone(|| reproduce_at_every_level(&["mistral", "mamba2"]));
 }
 
 fn reproduce_at_every_level(goldens: &[&str]) {
