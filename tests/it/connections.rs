@@ -4,7 +4,7 @@ use crate::common::app::App;
 use crate::common::client::send;
 use pdr_audit::config::{ByteSize, Settings, TlsSettings};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,18 +66,29 @@ async fn long_heads_are_refused() {
     assert_eq!(send(short).await.status, 200);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn answers_that_nobody_reads_end() {
-    let app = app(|_| {}).await;
-    let before = app.counter("pdr_audit_http_unread_answers_total").await;
+/// A request whose answer is longer than the buffers of a connection.
+fn long_answer() -> Value {
     let inputs: Vec<String> = (0..3_000).map(|number| format!("A text to score, number {number}.")).collect();
-    let body = json!({ "inputs": inputs, "methods": ["loss"], "details": ["tokens"] }).to_string();
+    json!({ "inputs": inputs, "methods": ["loss"], "details": ["tokens"] })
+}
+
+/// A connection on which such an answer was asked for, and nothing is read.
+async fn unread_over_http_1(app: &App) -> TcpStream {
+    let body = long_answer().to_string();
     let mut stream = TcpStream::connect(app.address).await.unwrap();
     let head = format!(
         "POST /v1/score HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_nobody_reads_end() {
+    let app = app(|_| {}).await;
+    let before = app.counter("pdr_audit_http_unread_answers_total").await;
+    let _unread = unread_over_http_1(&app).await;
     let until = Instant::now() + Duration::from_secs(60);
     while app.counter("pdr_audit_http_unread_answers_total").await == before {
         assert!(Instant::now() < until, "the connection stays open");
@@ -88,6 +99,42 @@ async fn answers_that_nobody_reads_end() {
         assert!(Instant::now() < until, "a request is left in flight");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_whose_answer_nobody_reads_is_closed() {
+    let app = app(|settings| settings.server.connections = Some(1)).await;
+    let _unread = unread_over_http_1(&app).await;
+    let until = Instant::now() + Duration::from_secs(60);
+    // There is room for one connection, and this one is not read: only the service can end it.
+    loop {
+        let mut stream = TcpStream::connect(app.address).await.unwrap();
+        // The service may refuse the connection before all of it is sent.
+        let _ = stream.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+        if ended(&mut stream).await.starts_with(b"HTTP/1.1 200") {
+            break;
+        }
+        assert!(Instant::now() < until, "the connection stays open");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The connection makes progress all the time, so only the answer itself can be what waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_nobody_reads_ends_on_a_busy_connection_of_http_2() {
+    let app = app(|_| {}).await;
+    let window = 65_535;
+    let client =
+        reqwest::Client::builder().http2_prior_knowledge().http2_initial_stream_window_size(window).build().unwrap();
+    let url = |path: &str| format!("http://{}{path}", app.address);
+    let unread = client.post(url("/v1/score")).json(&long_answer()).send().await.unwrap();
+    assert_eq!(unread.status(), 200);
+    for _ in 0..50 {
+        assert_eq!(send(client.get(url("/livez"))).await.status, 200);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(unread.bytes().await.is_err(), "the answer was kept");
+    assert_eq!(send(client.get(url("/livez"))).await.status, 200, "the connection goes on");
 }
 
 #[tokio::test(flavor = "multi_thread")]
