@@ -19,19 +19,16 @@
 
 mod adapter;
 mod adapter_id;
-mod adapters;
 mod declaration;
 mod error;
 mod failure;
 mod handle;
 mod lease;
 mod lifecycle;
-mod manage;
 mod model;
 mod models;
 mod open;
 mod origin;
-mod retry;
 mod served;
 mod signal;
 mod state;

@@ -32,6 +32,14 @@ pub fn scratch_bytes(n: usize, isa: Isa) -> usize {
 }
 
 impl Packed {
+    /// The rows of x `[m, k]`, in the form that these weights are multiplied with.
+    ///
+    /// # Panics
+    /// If x is not a whole number of rows: an error of the caller, never of a request.
+    pub fn rows<'a>(&self, x: &'a [f32]) -> Rows<'a> {
+        Rows::new(self, x)
+    }
+
     /// `x w^T`, or `bias + x w^T`, for x `[m, k]` and bias `[n]`, with an activation applied to it: `[m, n]`, on the threads
     /// of the pool.
     ///

@@ -24,18 +24,15 @@ pub(super) enum Values<'a> {
     Strips(Strips),
 }
 
-impl Packed {
-    /// The rows of x `[m, k]`.
-    ///
-    /// # Panics
-    /// If x is not a whole number of rows: an error of the caller, never of a request.
-    pub fn rows<'a>(&self, x: &'a [f32]) -> Rows<'a> {
-        let k = self.k.max(1);
+impl<'a> Rows<'a> {
+    /// See [`Packed::rows`].
+    pub(super) fn new(weights: &Packed, x: &'a [f32]) -> Self {
+        let k = weights.k.max(1);
         assert!(x.len().is_multiple_of(k), "packed: {} values are not whole rows of {k}", x.len());
-        let values = match (self.layout, self.products) {
+        let values = match (weights.layout, weights.products) {
             (PackedLayout::Tiles(terms), _) => {
                 // SAFETY: packing refuses instructions that are not available.
-                Values::Strips(by_machine!(self.isa, M => unsafe { Strips::new::<M>(x, self.k, terms) }))
+                Values::Strips(by_machine!(weights.isa, M => unsafe { Strips::new::<M>(x, weights.k, terms) }))
             }
             (PackedLayout::Vectors, Products::Bf16) => {
                 let mut pairs = vec![0; x.len() / k * k.div_ceil(2)];
@@ -45,11 +42,9 @@ impl Packed {
             }
             (PackedLayout::Vectors, _) => Values::F32(x),
         };
-        Rows { values, k: self.k, count: x.len() / k }
+        Self { values, k: weights.k, count: x.len() / k }
     }
-}
 
-impl Rows<'_> {
     pub fn count(&self) -> usize {
         self.count
     }

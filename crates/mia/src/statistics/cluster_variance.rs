@@ -1,7 +1,6 @@
 //! The variance of an AUROC, or of a difference between two, over clusters of samples.
 
 use super::cluster_index::ClusterIndex;
-use super::roc::{Roc, Tie};
 
 /// What one sample adds to twice the number of pairs won: to that of one score, or to a difference between two scores.
 pub(super) struct Component {
@@ -10,17 +9,6 @@ pub(super) struct Component {
     /// Of a member twice the number of non-members that it beats, of a non-member twice the number of members that beat
     /// it, where a tie counts one half. An integer, so that nothing is rounded.
     pub twice_count: i128,
-}
-
-impl Roc {
-    /// Twice the number of samples of the other class that a sample of the curve beats (a member) or is beaten by (a
-    /// non-member), where a tie counts one half. O(log n).
-    pub(super) fn twice_component(&self, score: f64, member: bool) -> i128 {
-        // The score is one of the curve's, so the first one that is not above it is equal to it.
-        let place = self.ties.partition_point(|tie| tie.score > score);
-        let count = |tie: &Tie| if member { self.twice_non_members_beaten(tie) } else { tie.twice_beaten_by_members() };
-        self.ties.get(place).map_or(0, |tie| count(tie) as i128)
-    }
 }
 
 /// The variance of the share of pairs won by Obuchowski 1997, from one component for each sample of `clusters`.

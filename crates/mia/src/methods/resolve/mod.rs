@@ -2,7 +2,6 @@
 
 mod entry;
 mod labels;
-mod pdr;
 mod preset;
 
 pub use labels::MAX_LABEL_CHARS;
