@@ -266,8 +266,8 @@ mod tests {
         for declared in plain.map(|kind| json!({ "type": kind })).into_iter().chain([bert]) {
             let step: NormalizerWrapper = serde_json::from_value(declared.clone()).unwrap();
             for character in (0..=0x10_ffff).filter_map(char::from_u32) {
-                let made = normalized(&step, &character.to_string()).unwrap().get().len();
-                assert!(made <= STEP_GROWTH * character.len_utf8(), "{declared} makes {made} bytes of {character:?}");
+                let bytes = normalized(&step, &character.to_string()).unwrap().get().len();
+                assert!(bytes <= STEP_GROWTH * character.len_utf8(), "{declared} makes {bytes} bytes of {character:?}");
             }
         }
     }
