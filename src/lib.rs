@@ -1,7 +1,8 @@
 //! pdr-audit tells whether a text was in a language model's pre-training data.
 //!
 //! A text is tokenized, a forward pass of the model is reduced to [`mia::TokenStats`] (crate `lm`), and every method, weighting
-//! and statistic is arithmetic on those (crate `mia`). This crate is the service around them. Modules are listed from the lowest layer up; each imports only from above itself.
+//! and statistic is arithmetic on those (crate `mia`). This crate is the service around them. Modules are listed from the
+//! lowest layer up; each imports only from above itself.
 
 #![deny(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! This crate's GPU kernels, compiled by NVRTC when they are first needed.
 //!
-//! Each has a CPU counterpart in [`super::kernels`] and one in candle's differentiable operations. The latter runs if a
+//! Each has a CPU counterpart in [`kernels`] and one in candle's differentiable operations. The latter runs if a
 //! kernel is not available, and if gradients are needed: a kernel refuses tensors that are part of a graph, since it
 //! would drop their gradients silently. Without the feature `cuda` there are no kernels, and their types have no
 //! values.
