@@ -139,9 +139,17 @@ async fn a_panic_at_the_end_of_a_pass_fails_that_pass() {
 
 #[tokio::test]
 async fn a_device_that_is_lost_fails_everything_in_flight() {
-    let (script, events) = queueing(|_| Err(ModelError::Device("fell off the bus".to_owned())));
+    let latch = Arc::new(Latch::default());
+    let inner = Arc::clone(&latch);
+    let (script, events) = queueing(move |_| {
+        // Else the device could be lost before all have been submitted.
+        inner.pass();
+        Err(ModelError::Device("fell off the bus".to_owned()))
+    });
     let rig = Rig::with(&script);
     let tickets: Vec<_> = [1, 2, 3].map(|n| rig.engine.submit(client(vec![ids(n, 100)])).unwrap()).into();
+    latch.reached().await;
+    latch.open();
     for ticket in tickets {
         assert_eq!(ticket.wait().await, Err(EngineError::DeviceLost("device: fell off the bus".to_owned())));
     }
