@@ -97,7 +97,12 @@ fn names(levels: &[Level]) -> String {
 pub fn force_from_environment() -> Result<(), String> {
     let Some(name) = std::env::var_os(VARIABLE) else { return Ok(()) };
     let wanted = Level::VARIANTS.iter().copied().find(|level| *level.name() == *name);
-    let wanted = wanted.ok_or_else(|| format!("{VARIABLE} is {name:?}, not one of {}", names(Level::VARIANTS)))?;
+    let wanted = wanted.ok_or_else(|| {
+        format!(
+            "{VARIABLE} is {name:?}, not one of {}",
+            Level::VARIANTS.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ")
+        )
+    })?;
     wanted.force().map_err(|unavailable| unavailable.to_string())
 }
 

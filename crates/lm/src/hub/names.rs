@@ -82,7 +82,7 @@ pub fn is_hex(text: &str, length: usize) -> bool {
     text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What a repository contains.
+/// The kind of a repository: model or dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepoKind {
     Model,
@@ -98,7 +98,7 @@ impl RepoKind {
         }
     }
 
-    /// What precedes the name of the repository in the address of a file.
+    /// Prefix of the repository's name in the URL of a file.
     pub(super) fn path_prefix(self) -> &'static str {
         match self {
             Self::Model => "",

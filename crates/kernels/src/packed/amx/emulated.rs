@@ -100,7 +100,7 @@ fn pair_sums(x: &[u32; TILE_ROWS], w: &[PackedLine], mut add: impl FnMut(f32, f3
 /// or after, become zero.
 ///
 /// # Safety
-/// As for [`TileMachine::convert`], but for the instructions.
+/// The same as for [`TileMachine::convert`], except that no instructions are required.
 unsafe fn convert(lines: *mut PackedLine, x: &[f32], k: usize, steps: Range<usize>, terms: usize) {
     for (row, values) in x.chunks_exact(k).enumerate() {
         for step in steps.clone() {

@@ -13,7 +13,7 @@ use std::ops::Range;
 pub struct Strips {
     /// Rows that a tile lacks are not there.
     lines: Box<[MaybeUninit<PackedLine>]>,
-    /// How they are split.
+    /// The bf16 terms that each element is split into.
     pub terms: Terms,
 }
 
@@ -28,7 +28,7 @@ pub struct StripView {
     terms: usize,
 }
 
-/// Lines of so many rows, of which the first strips are whole.
+/// Number of lines that `rows` rows occupy; all strips but the last are full.
 pub fn lines_of_rows(rows: usize, steps: usize, terms: usize) -> usize {
     rows.div_ceil(TILE_ROWS) * steps * terms * TILE_ROWS
 }
@@ -65,7 +65,7 @@ impl StripView {
         Self { skipped: self.skipped + step, ..self }
     }
 
-    /// The first tile of a strip of so many rows.
+    /// Pointer to the first tile of a strip of `rows` rows.
     pub fn strip(&self, strip: usize, rows: usize) -> *const PackedLine {
         let before = lines_of_rows(strip * STRIP, self.steps, self.terms);
         self.lines.wrapping_add(before + lines_of_rows(rows, self.skipped, self.terms))

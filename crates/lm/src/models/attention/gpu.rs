@@ -11,7 +11,7 @@ use candle_core::{DType, Device, Result, Tensor};
 use kernels::attention::{AttentionShape, Visibility};
 use std::sync::Arc;
 
-/// What all layers of one forward pass share.
+/// State that all layers of one forward pass share.
 pub struct GpuSteps {
     shape: AttentionShape,
     rotation: Rotation,

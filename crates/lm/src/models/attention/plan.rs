@@ -1,4 +1,4 @@
-//! What all layers of one forward pass share, and the form in which their attention runs.
+//! State that all layers of one forward pass share, and the form in which their attention runs.
 
 use super::gpu::GpuSteps;
 use super::padded::{Groups, MOST_SCORES};

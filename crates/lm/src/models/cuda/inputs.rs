@@ -79,7 +79,7 @@ impl QueryBlocks {
     }
 }
 
-/// How attention is divided into blocks; `None` if there is no kernel for the heads or the type.
+/// Returns the block sizes of attention; `None` if there is no kernel for the heads or the type.
 pub fn attention_tiling(head_dim: usize, dtype: DType) -> Option<AttentionTiling> {
     matches!(dtype, DType::F16 | DType::BF16).then(|| AttentionTiling::new(head_dim)).flatten()
 }

@@ -56,7 +56,7 @@ impl Network {
         }
     }
 
-    /// Whether a tensor on disk is a matrix in the sense of `Storage::is_matrix`.
+    /// Returns true for a tensor that is a matrix by `Storage::is_matrix`.
     pub fn is_matrix(&self, name: &str, shape: &[usize]) -> bool {
         let is_masked = matches!(self, Self::Masked(_));
         !is_masked && shape.len() == 2 && name.ends_with(".weight") && !self.holds("positions.weight", name)
