@@ -1,6 +1,7 @@
 //! What a calibration says of an audit's texts.
 
-use mia::statistics::{CalibratedThreshold, MannWhitney, Procedure, Shift};
+use super::evidence::Effect;
+use mia::statistics::{CalibratedThreshold, MannWhitney, Procedure};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -19,10 +20,15 @@ pub struct CalibratedResults {
     pub decisions: Option<Decisions>,
     /// Whether the texts tested score higher than those of the calibration, by the primary method.
     pub dataset_test: Option<MannWhitney>,
-    /// Whether words tell the texts tested from those of the calibration; none where the texts are not at hand.
-    pub shift: Option<Shift>,
-    /// Clusters of texts tested that the primary method scores.
-    pub tested: usize,
+    /// How far the texts tested score above those of the calibration, by the primary method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+    /// Clusters of texts tested, and of known non-members, that the primary method scores.
+    #[serde(default)]
+    pub clusters: [usize; 2],
+    /// The number of texts that the primary method's score of each cluster is the mean of.
+    #[serde(default)]
+    pub texts_per_cluster: usize,
 }
 
 /// How fine the p-values of a method are, and what thresholds guarantee.

@@ -2,7 +2,7 @@
 
 use super::columns::Column;
 use super::error::AuditFailure;
-use super::evidence::is_controllable;
+use super::evidence::{control_measures, is_controllable};
 use super::request::AuditRequest;
 use super::run_event::TuningProgress;
 use super::sample_index::SampleIndex;
@@ -26,8 +26,7 @@ pub struct ControlScoring<'a> {
 }
 
 impl<'a> ControlScoring<'a> {
-    /// Opens the control model of an audit, and tunes it where `fsd` asks for that; none where the request has none, or where it
-    /// can compute no method.
+    /// Opens the control model of an audit, and tunes it where `fsd` asks for that; none where the request has none.
     pub async fn open(
         scorer: &'a Scorer,
         request: &AuditRequest,
@@ -47,16 +46,18 @@ impl<'a> ControlScoring<'a> {
             return Err(ScorerError::Masked(control.clone()).into());
         }
         let same_tokenization = scorer.same_tokens(&target, &model).await?;
+        let gives_logits = scorer.pool().find(Some(control)).is_ok_and(|declaration| declaration.origin.gives_logits());
         drop((target, model));
-        let methods: Vec<LabelledMethod> = columns
+        let controlled: Vec<LabelledMethod> = columns
             .iter()
             .map(|column| &column.method)
             .filter(|method| is_controllable(method, same_tokenization))
             .cloned()
             .collect();
-        if methods.is_empty() {
-            return Ok(None);
-        }
+        // The order of the columns, then the measures.
+        let measures =
+            control_measures().into_iter().filter(|method| gives_logits || !method.method.needs_full_logits());
+        let methods: Vec<LabelledMethod> = controlled.into_iter().chain(measures).collect();
         let tuned = TunedSplits::tune(control, &methods, index, samples, scorer, progress).await?;
         let plan = Plan {
             model: control.clone(),

@@ -17,6 +17,7 @@ mod calibrated_results;
 mod calibration_mismatch;
 mod calibrations;
 mod cluster_ids;
+mod clustered_rows;
 mod columns;
 mod control_scoring;
 mod decisions;
@@ -61,9 +62,9 @@ pub use calibrations::{
 pub use columns::Column;
 pub use error::{AuditError, AuditFailure};
 pub use evidence::{
-    BlindFindings, CalibrationShare, CalibrationSource, ControlFindings, DecisionOptions, DecisionRequest,
-    EvidenceOptions, EvidenceRequest, LengthFindings, Placebo, SampleFacts, StratifyBy, Verdict, VerdictReason,
-    VerdictState, with_default_primary,
+    BlindFindings, CalibrationShare, CalibrationSource, ControlFindings, DecisionOptions, DecisionRequest, Design,
+    Effect, EvidenceOptions, EvidenceRequest, LengthFindings, NegativeControl, SampleFacts, StratifyBy, Verdict,
+    VerdictControl, VerdictModel, VerdictReason, VerdictState, with_default_primary,
 };
 pub use exclusions::ExclusionCount;
 pub use jobs::{AuditKind, AuditSnapshot, Audits, NewAudit};

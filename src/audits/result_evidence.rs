@@ -1,31 +1,36 @@
 //! What is added to the results of an audit once its samples are scored: p-values and the list where there is a calibration, and of
-//! labelled texts what they show without a model, whether early positions tell more than late ones, and probabilities where the
+//! labelled texts what they show without the model, whether early positions tell more than late ones, and probabilities where the
 //! request states a prior.
 
 use super::calibration_mismatch::CalibrationMismatch;
 use super::calibrations::Calibration;
 use super::cluster_ids::dense;
+use super::clustered_rows::{clustered, strata};
 use super::decisions::add_decisions;
 use super::evidence::{PERMUTATION_SEED, blind_findings, posteriors};
 use super::request::AuditRequest;
 use super::results::AuditResults;
 use super::sample_index::SampleTexts;
 use super::sample_scoring::ScoredSamples;
-use mia::statistics::Shift;
+use mia::statistics::{Comparability, ComparabilityFit, ComparedTexts, TextFacts};
+use std::sync::Arc;
 
-/// Adds it. `shift` says whether words tell the samples from the texts of the calibration, where that is known.
+/// Adds it. `comparability` says whether the samples are like the texts of the calibration, where that is known.
 pub fn add_evidence(
     request: &AuditRequest,
     scored: &mut ScoredSamples,
     calibration: Option<&Calibration>,
-    shift: Option<Shift>,
+    comparability: Option<Comparability>,
     wanted: &dyn Fn() -> bool,
 ) -> Result<(), CalibrationMismatch> {
-    add_decisions(request, &mut scored.results, calibration, shift)?;
+    add_decisions(request, &mut scored.results, calibration)?;
     let ScoredSamples { results, texts, prior } = scored;
-    let Some(labels) = results.labels() else { return Ok(()) };
+    let Some(labels) = results.labels() else {
+        results.comparability = comparability;
+        return Ok(());
+    };
     let clusters = dense(results.rows.iter().map(|row| row.cluster));
-    add_blind_findings(results, texts, &clusters, wanted);
+    add_blind_findings(results, request.evidence.primary.as_ref(), texts, &clusters, wanted);
     results.prior_test = prior.finish(PERMUTATION_SEED, wanted);
     let evidence = &request.evidence;
     let primary = results.columns.iter().position(|column| Some(&column.method.label) == evidence.primary.as_ref());
@@ -37,18 +42,42 @@ pub fn add_evidence(
     Ok(())
 }
 
-/// Adds what the texts of labelled samples show without a model. Words of texts that are not retained are not shown.
+/// Adds what the texts of labelled samples show without the model: the samples that the primary method scores are compared. Words
+/// of texts that are not retained are not shown.
 pub fn add_blind_findings(
     results: &mut AuditResults,
+    primary: Option<&Arc<str>>,
     texts: &SampleTexts,
     clusters: &[usize],
     wanted: &dyn Fn() -> bool,
 ) {
     let Some(labels) = results.labels() else { return };
     let tokens = results.rows.iter().map(|row| row.scored_tokens);
-    let (mut blind, odds) = blind_findings(&labels, clusters, tokens, &texts.bytes_per_zlib_byte, &texts.words, wanted);
+    let mut blind = blind_findings(&labels, clusters, tokens, &texts.bytes, &texts.words, wanted);
     if let Some(words) = blind.words.as_mut().filter(|_| !texts.retained) {
         words.top_words = None;
     }
-    (results.blind, results.word_odds) = (Some(blind), odds);
+    results.blind = Some(blind);
+    let fact = |(row, &[bytes, zlib_bytes]): (&super::results::SampleScores, &[usize; 2])| TextFacts {
+        bytes,
+        zlib_bytes,
+        scored_tokens: row.scored_tokens,
+        control: row.control_measures.unwrap_or_default(),
+    };
+    let facts: Vec<TextFacts> = results.rows.iter().zip(&texts.bytes).map(fact).collect();
+    let strata = strata(&results.rows);
+    let compared = ComparedTexts {
+        labels: &labels,
+        clusters,
+        strata: &strata,
+        words: &texts.words,
+        characters: &texts.characters,
+        facts: &facts,
+    };
+    let Some(fit) = ComparabilityFit::new(&compared, wanted) else { return };
+    let place = results.columns.iter().position(|column| Some(&column.method.label) == primary);
+    let is_compared = |row: usize| place.is_none_or(|place| results.rows[row].scores[place].is_some());
+    let clustered = clustered(&results.rows, &labels);
+    results.comparability = fit.comparability(&compared, &clustered, is_compared, texts.retained);
+    results.rows.iter_mut().zip(fit.log_odds).for_each(|(row, log_odds)| row.log_odds = Some(log_odds));
 }

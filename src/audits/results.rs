@@ -10,7 +10,7 @@ use super::split_outcome::SplitOutcome;
 use crate::datasets::{Sample, SampleId};
 use crate::pool::ModelInfo;
 use crate::scorer::{Overflow, TextError, TextResult, Usage};
-use mia::statistics::{PositionRows, PriorTest};
+use mia::statistics::{CONTROL_MEASURES, Comparability, PositionRows, PriorTest};
 use mia::texts::TextDigest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,9 +46,9 @@ pub struct AuditResults {
     /// How far the texts alone tell the classes apart; none without labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blind: Option<BlindFindings>,
-    /// Of each row the log-odds that its words give it, by the folds that it is not in; empty where they could not be had.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub word_odds: Vec<f64>,
+    /// Whether the classes are alike in what can be computed without the model; none without labels, and where they are too few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparability: Option<Comparability>,
     /// Whether early positions tell the classes apart better than late ones; none without labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prior_test: Option<PriorTest>,
@@ -84,6 +84,12 @@ pub struct SampleScores {
     /// One place for each column, under the control model; empty where there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<Option<f64>>,
+    /// The control model's own measures of the text, as `TextFacts::control` has them; none where there is no control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_measures: Option<[Option<f64>; CONTROL_MEASURES]>,
+    /// The log-odds, by the texts of the other folds, that the text is a member, as far as it shows without the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_odds: Option<f64>,
     /// Texts of one cluster are drawn, permuted and split together. Counted from 0 by first appearance; none in scores that an
     /// earlier version stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +149,8 @@ impl SampleScores {
             alpha_used: Vec::new(),
             scores: vec![None; columns],
             control: Vec::new(),
+            control_measures: None,
+            log_odds: None,
             cluster: None,
             normalized: None,
             errors: Vec::new(),
@@ -175,9 +183,11 @@ impl SampleScores {
         Ok(())
     }
 
-    /// Puts what the control model makes of the text in the columns.
-    pub fn keep_control(&mut self, result: TextResult, columns: &[Column]) {
+    /// Puts what the control model makes of the text in the columns. Its own measures have the labels of `measures`.
+    pub fn keep_control(&mut self, result: TextResult, columns: &[Column], measures: &[Arc<str>; CONTROL_MEASURES]) {
         self.control.resize(columns.len(), None);
+        let score = |label: &Arc<str>| result.scores.iter().find(|(known, _)| known == label).map(|(_, score)| *score);
+        self.control_measures = Some(measures.each_ref().map(score));
         put(&mut self.control, result.scores, columns);
     }
 

@@ -1,7 +1,7 @@
 //! Runs one audit: every sample through the scorer, then the report. The service and the command line share it.
 
 use super::calibrations::Calibration;
-use super::decisions::shift_from_calibration;
+use super::decisions::comparability_with_calibration;
 use super::error::AuditFailure;
 use super::report::{AuditReport, build_report};
 use super::request::AuditRequest;
@@ -35,16 +35,16 @@ pub async fn run(
     let mut scored = score_samples(&request, samples, scorer, &progress).await?;
     progress(RunEvent::Testing);
     let labelled = scored.results.rows.iter().any(|row| row.member.is_some());
-    let shift = match &calibration {
-        // Labels say more of words than the calibration does.
+    let comparability = match &calibration {
+        // Where there are labels, the two classes are compared instead.
         Some(calibration) if !labelled => {
-            shift_from_calibration(samples, &scored.results.rows, calibration, scorer.workers()).await?
+            comparability_with_calibration(samples, &scored.results.rows, calibration, scorer.workers()).await?
         }
         _ => None,
     };
     // Sorting and resampling the scores of many samples and methods is no work for the async runtime's threads.
     let report = move |wanted: &dyn Fn() -> bool| {
-        add_evidence(&request, &mut scored, calibration.as_ref(), shift, wanted)?;
+        add_evidence(&request, &mut scored, calibration.as_ref(), comparability, wanted)?;
         let report = build_report(&request, &scored.results, wanted)?;
         Ok(AuditOutcome { report, results: scored.results })
     };

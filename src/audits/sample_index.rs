@@ -9,7 +9,7 @@ use crate::scorer::Workers;
 use crate::store::StoreError;
 use futures::StreamExt;
 use mia::methods::zlib_bytes;
-use mia::statistics::WordTable;
+use mia::statistics::{CharacterCounts, CharacterTable, WordTable};
 use mia::texts::{NearDuplicateSearch, Shingles, TextDigest, TextSketch, sha256_address};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -40,8 +40,28 @@ pub struct SampleTexts {
     /// Whether the texts may be quoted in a report.
     pub retained: bool,
     pub words: WordTable,
-    /// Of each text its bytes over those that zlib makes of it.
-    pub bytes_per_zlib_byte: Vec<f64>,
+    pub characters: CharacterTable,
+    /// The bytes of each text, and those that zlib makes of them.
+    pub bytes: Vec<[usize; 2]>,
+}
+
+impl SampleTexts {
+    /// For so many texts, none of which is added yet.
+    pub fn new(texts: usize, retained: bool) -> Self {
+        let (words, characters) = (WordTable::new(texts), CharacterTable::new(texts));
+        Self { retained, words, characters, bytes: Vec::new() }
+    }
+
+    /// Adds the next texts.
+    pub fn extend(&mut self, texts: &[&str]) {
+        let counts: Vec<(CharacterCounts, usize)> =
+            texts.par_iter().map(|text| (self.characters.count(text), zlib_bytes(text))).collect();
+        for (text, (characters, zlib_bytes)) in texts.iter().zip(counts) {
+            self.words.add(text);
+            self.characters.add(&characters);
+            self.bytes.push([text.len(), zlib_bytes]);
+        }
+    }
 }
 
 impl SampleIndex {
@@ -131,7 +151,7 @@ impl SecondPass {
     fn new(first: FirstPass, retained: bool, wanted: &dyn Fn() -> bool) -> Self {
         let FirstPass { rows, is_copy, copies, digest, sketches, documents, .. } = first;
         let labelled = rows.iter().any(|row| row.member.is_some());
-        let texts = SampleTexts { retained, words: WordTable::new(rows.len()), bytes_per_zlib_byte: Vec::new() };
+        let texts = SampleTexts::new(rows.len(), retained);
         let normalized = sketches.iter().map(TextSketch::digest).collect();
         let digest = sha256_address(digest);
         let search = NearDuplicateSearch::new(sketches, &documents, wanted);
@@ -154,9 +174,7 @@ impl SecondPass {
             self.search.add(row, shingles);
         }
         if self.labelled {
-            let texts = &mut self.index.texts;
-            texts.bytes_per_zlib_byte.par_extend(samples.par_iter().map(|sample| bytes_per_zlib_byte(&sample.text)));
-            samples.iter().for_each(|sample| texts.words.add(&sample.text));
+            self.index.texts.extend(&samples.iter().map(|sample| &*sample.text).collect::<Vec<_>>());
         }
         self.row += samples.len();
         self
@@ -169,10 +187,6 @@ impl SecondPass {
         }
         self.index
     }
-}
-
-fn bytes_per_zlib_byte(text: &str) -> f64 {
-    text.len() as f64 / zlib_bytes(text) as f64
 }
 
 fn add_to_digest(digest: &mut Sha256, sample: &Sample) {

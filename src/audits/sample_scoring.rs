@@ -3,6 +3,7 @@
 use super::columns::{Column, columns};
 use super::control_scoring::{ControlScoring, PairedRound, PairedScored};
 use super::error::AuditFailure;
+use super::evidence::control_measures;
 use super::ordered_profile::OrderedProfile;
 use super::request::AuditRequest;
 use super::results::{AuditResults, SampleScores};
@@ -19,7 +20,7 @@ use crate::scorer::{IN_FLIGHT, Input, Plan, Scored, Scorer, ScorerError, TextErr
 use crate::store::StoreError;
 use futures::{StreamExt, TryStreamExt};
 use mia::methods::{LabelledMethod, Weighting, dataset_weights};
-use mia::statistics::PriorTestSums;
+use mia::statistics::{CONTROL_MEASURES, PriorTestSums};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -94,7 +95,7 @@ pub async fn score_samples(
         splits: control.iter().fold(tuned.outcomes.clone(), |outcomes, control| [outcomes, control.splits()].concat()),
         control: control.as_ref().and_then(ControlScoring::model),
         blind: None,
-        word_odds: Vec::new(),
+        comparability: None,
         prior_test: None,
         calibration: None,
         overflow: request.overflow,
@@ -141,7 +142,9 @@ impl ScoreTable<'_> {
     ) -> Result<Usage, AuditFailure> {
         let (mut usage, mut done, mut scored, mut failed, mut failure) = (Usage::default(), 0, 0, 0, None);
         let (samples, is_copy) = (self.samples, &self.is_copy);
+        let measures = control_measures().map(|method| method.label);
         let mut keeper = Keeper {
+            measures: &measures,
             columns: &self.columns,
             copies: &self.copies,
             rows: &mut self.rows,
@@ -194,6 +197,8 @@ struct Keeper<'a> {
     rows: &'a mut [SampleScores],
     reasons: &'a mut ErrorReasons,
     tokens: &'a mut TokenTally,
+    /// Labels of the control's own measures.
+    measures: &'a [Arc<str>; CONTROL_MEASURES],
 }
 
 impl Keeper<'_> {
@@ -224,7 +229,7 @@ impl Keeper<'_> {
     fn keep_control(&mut self, same: &[usize], control: Scored) {
         for result in control.results {
             for &row in same {
-                self.rows[row].keep_control(result.clone(), self.columns);
+                self.rows[row].keep_control(result.clone(), self.columns, self.measures);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What an audit is evidence of, for people: the controls and the verdict.
 
 use crate::audits::{AuditReport, BlindFindings, ControlFindings, Decisions, MethodReport, Verdict};
-use mia::statistics::PriorTest;
+use mia::statistics::{Comparability, PriorTest};
 use std::fmt::Write;
 
 /// The longest line of the sentence of a verdict.
@@ -19,12 +19,12 @@ pub fn render(report: &AuditReport) -> String {
 
 /// One line a method that has a control: its AUROC there, the difference, and the p-value for all methods together.
 fn controls(report: &AuditReport) -> String {
-    let row = |method: &'_ MethodReport| {
-        method.control.clone().map(|control| (method.method.label.to_string(), control, method.p_value_adjusted))
+    let row = |method: &MethodReport| {
+        method.control.clone().map(|control| (method.method.label.to_string(), control.p_value_adjusted, control))
     };
-    let rows: Vec<(String, ControlFindings, Option<f64>)> = report.methods.iter().filter_map(row).collect();
+    let rows: Vec<(String, Option<f64>, ControlFindings)> = report.methods.iter().filter_map(row).collect();
     let Some(width) = rows.iter().map(|(label, ..)| label.chars().count().max(6)).max() else { return String::new() };
-    let mut models: Vec<&str> = rows.iter().map(|(_, control, _)| &*control.model).collect();
+    let mut models: Vec<&str> = rows.iter().map(|(.., control)| &*control.model).collect();
     models.dedup();
     // Writing to a String cannot fail.
     let mut out = format!("\nbeside the control {}\n\n", models.join(", "));
@@ -33,18 +33,23 @@ fn controls(report: &AuditReport) -> String {
         "{:width$}  {:>7}  {:>10}  {:>16}  {:>10}",
         "method", "control", "difference", "95 % interval", "adjusted p"
     );
-    for (label, control, p_value) in &rows {
-        let auroc = control.auroc.map_or("inside".to_owned(), |auroc| format!("{auroc:.3}"));
+    for (label, p_value, control) in &rows {
+        let auroc = format!("{:.3}", control.auroc);
         let interval = control.interval.map_or("-".to_owned(), |[low, high]| format!("{low:+.3} to {high:+.3}"));
-        let p_value = p_value.map_or("-".to_owned(), |p_value| format!("{p_value:.3}"));
+        let p_value = p_value.map_or("-".to_owned(), |p_value| format!("{p_value:.4}"));
         let difference = signed(control.difference);
         let _ = writeln!(out, "{label:width$}  {auroc:>7}  {difference:>10}  {interval:>16}  {p_value:>10}");
     }
-    for (label, control, _) in &rows {
-        for placebo in &control.placebos {
-            let [a, b] = &placebo.groups;
-            let holds = if placebo.holds() { "as it should be, about nothing" } else { "which should be nothing" };
-            let _ = writeln!(out, "placebo of {label}, {a} against {b}: {}, {holds}", signed(placebo.difference));
+    for (label, _, control) in &rows {
+        for negative_control in &control.negative_controls {
+            let [a, b] = &negative_control.groups;
+            let holds =
+                if negative_control.holds() { "about nothing, as expected" } else { "where nothing is expected" };
+            let _ = writeln!(
+                out,
+                "negative control of {label}, {a} against {b}: {}, {holds}",
+                signed(negative_control.difference)
+            );
         }
     }
     out
@@ -92,8 +97,36 @@ fn decisions(decisions: &Decisions) -> String {
 }
 
 fn verdict(verdict: &Verdict) -> String {
-    let reasons: Vec<String> = verdict.reasons.iter().map(ToString::to_string).collect();
-    format!("\nverdict: {} ({})\n{}", verdict.state, reasons.join(", "), wrapped(&verdict.sentence))
+    let mut out = verdict.comparability.as_ref().map_or_else(String::new, comparability);
+    let _ = write!(
+        out,
+        "\nverdict: {} ({}, {})\n{}",
+        verdict.state,
+        verdict.reason,
+        verdict.design,
+        wrapped(&verdict.sentence)
+    );
+    for assumption in &verdict.assumptions {
+        out.push_str(&wrapped(&format!("assumes: {assumption}")));
+    }
+    out
+}
+
+/// What tells the lists apart without the model: the measures, and the n-grams that separate.
+fn comparability(texts: &Comparability) -> String {
+    let mut out = format!(
+        "\nthe texts alone: AUROC {:.3}, upper 95 % bound {:.3}, comparable up to {:.3}\n",
+        texts.auroc,
+        texts.upper_bound,
+        0.5 + texts.margin
+    );
+    for measure in &texts.measures {
+        let ngrams: Vec<String> =
+            measure.separating.iter().map(|separating| format!("{:?}", separating.ngram)).collect();
+        let ngrams = if ngrams.is_empty() { String::new() } else { format!(": {}", ngrams.join(" ")) };
+        let _ = writeln!(out, "  {} {:.3}{ngrams}", measure.measure, measure.auroc);
+    }
+    out
 }
 
 /// The sentence of a verdict in indented lines.

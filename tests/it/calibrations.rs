@@ -110,8 +110,10 @@ async fn an_audit_lists_texts_at_a_false_discovery_rate() {
     let rejected = decisions["rejected"].as_u64().unwrap();
     assert!(rejected > 10 && decisions["pi0"].as_f64().unwrap() < 1.0, "{decisions}");
     assert!(results["dataset_test"]["p_value"].as_f64().unwrap() < 1e-6, "{}", results["dataset_test"]);
-    assert_eq!(results["verdict"]["state"], "evidence", "{}", results["verdict"]);
-    assert_eq!(results["verdict"]["reasons"], json!(["listed", "dataset_test"]));
+    let verdict = &results["verdict"];
+    assert_eq!((&verdict["state"], &verdict["reason"]), (&json!("association"), &json!("above_chance")), "{verdict}");
+    assert_eq!((&verdict["lists"], &verdict["clusters"]), (&json!(["texts", "known non-members"]), &json!([60, 120])));
+    assert_eq!(verdict["p_value"], results["dataset_test"]["p_value"]);
     let threshold = &results["methods"][0]["calibration"]["threshold_at_fpr"][0];
     assert!(threshold["fpr"] == 0.05 && threshold["fpr_upper_95"].as_f64().unwrap() > 0.05, "{threshold}");
     let lines = app.get(&format!("/v1/audits/{}/scores", audit["id"].as_str().unwrap())).await;

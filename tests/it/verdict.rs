@@ -1,4 +1,4 @@
-//! What an audit is evidence of.
+//! What an audit shows.
 
 use crate::common::app::{App, REFERENCE, golden};
 use serde::Deserialize;
@@ -49,24 +49,32 @@ fn codes(results: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn members_are_evidence_and_non_members_are_not() {
+async fn members_are_an_association_and_non_members_are_not() {
     let app = demo().await;
     let methods = json!(["loss", "ref", { "name": "loss", "pdr": { "decay": "linear", "alpha": 1 } }]);
-    let both = samples(&texts(1, 0..60), &texts(0, 0..60));
+    let both = samples(&texts(1, 0..150), &texts(0, 0..150));
     let found = results(&app, &both, json!({ "methods": methods })).await;
     let verdict = &found["verdict"];
-    assert_eq!((&verdict["state"], &verdict["reasons"]), (&json!("evidence"), &json!(["above_control"])), "{verdict}");
-    assert_eq!(verdict["primary"], "ref(reference=demo-reference)");
-    assert!(verdict["sentence"].as_str().unwrap().starts_with("Evidence: "), "{verdict}");
-    assert_eq!((&found["samples"]["clusters"], &found["samples"]["largest_cluster"]), (&json!(120), &json!(1)));
+    assert_eq!((&verdict["state"], &verdict["reason"]), (&json!("association"), &json!("above_control")), "{verdict}");
+    assert_eq!(
+        (&verdict["primary"], &verdict["design"]),
+        (&json!("ref(reference=demo-reference)"), &json!("observational"))
+    );
+    assert_eq!((&verdict["clusters"], &verdict["level"]), (&json!([150, 150]), &json!(0.01)));
+    assert_eq!(verdict["model"]["digest"], found["provenance"]["model_digest"]);
+    assert!(verdict["sentence"].as_str().unwrap().starts_with("Association: under the model `demo` ("), "{verdict}");
+    assert_eq!(verdict["comparability"]["state"], "comparable");
+    assert_eq!((&found["samples"]["clusters"], &found["samples"]["largest_cluster"]), (&json!(300), &json!(1)));
     assert_eq!(found["blind"]["words"]["shift"], "none", "{}", found["blind"]);
     assert!(found["prior_test"]["positions"].as_u64().unwrap() >= 30, "{}", found["prior_test"]);
     let [loss, reference, decayed] = [0, 1, 2].map(|place| &found["methods"][place]);
-    // The score of `ref` has the control inside.
-    assert!(loss["control"]["auroc"].is_number() && reference["control"]["auroc"].is_null());
-    assert_eq!(reference["control"]["difference"], reference["auroc"].as_f64().unwrap() - 0.5);
-    let difference = loss["auroc"].as_f64().unwrap() - loss["control"]["auroc"].as_f64().unwrap();
-    assert!((loss["control"]["difference"].as_f64().unwrap() - difference).abs() < 1e-12);
+    // The control of `ref` is `loss` under the control.
+    assert_eq!(loss["control"]["auroc"], reference["control"]["auroc"]);
+    assert_eq!(verdict["control"]["p_value"], reference["control"]["p_value"]);
+    for method in [loss, reference] {
+        let difference = method["auroc"].as_f64().unwrap() - method["control"]["auroc"].as_f64().unwrap();
+        assert!((method["control"]["difference"].as_f64().unwrap() - difference).abs() < 1e-12);
+    }
     for method in [loss, reference, decayed] {
         let [alone, adjusted] = ["p_value", "p_value_adjusted"].map(|field| method[field].as_f64().unwrap());
         assert!(0.0 < alone && alone <= adjusted && adjusted <= 1.0, "{method}");
@@ -74,33 +82,50 @@ async fn members_are_evidence_and_non_members_are_not() {
     let versus = &decayed["versus_baseline"];
     assert_eq!(versus["p_value_adjusted"], versus["p_value"], "one comparison is not adjusted");
     // `ref` runs the control on every text, so that the other methods cost it nothing.
-    assert_eq!(found["usage"]["forward_passes"], 240);
+    assert_eq!(found["usage"]["forward_passes"], 600);
     assert_eq!(found["provenance"]["control"]["model"], "demo-reference");
     assert_eq!(found["provenance"]["request"]["control"], "demo-reference");
 
-    let neither = samples(&texts(0, 0..60), &texts(0, 60..120));
+    let neither = samples(&texts(0, 0..75), &texts(0, 75..150));
     let found = results(&app, &neither, json!({ "methods": methods })).await;
-    assert_eq!(found["verdict"]["state"], "no_evidence", "{}", found["verdict"]);
-    assert_eq!(found["verdict"]["reasons"], json!(["not_above_control"]));
+    assert_ne!(found["verdict"]["state"], "association", "{}", found["verdict"]);
+    // Labels the wrong way round.
+    let flipped = samples(&texts(0, 0..150), &texts(1, 0..150));
+    let found = results(&app, &flipped, json!({ "methods": ["ref"] })).await;
+    assert_eq!(found["verdict"]["reason"], "members_score_lower", "{}", found["verdict"]);
+    assert_eq!(found["verdict"]["state"], "no_association");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_control_the_words_decide() {
+async fn lists_of_other_kinds_decide_nothing() {
     let app = demo().await;
     let options = json!({ "methods": ["min_k_plus_plus"], "control": null });
-    let (members, others) = (texts(1, 0..60), texts(0, 0..60));
+    let (members, others) = (texts(1, 0..150), texts(0, 0..150));
     let alike = results(&app, &samples(&members, &others), options.clone()).await;
-    assert_eq!(alike["verdict"]["reasons"], json!(["above_chance"]), "{}", alike["verdict"]);
+    assert_eq!(alike["verdict"]["reason"], "above_chance", "{}", alike["verdict"]);
     assert!(alike["methods"][0].get("control").is_none() && alike["provenance"].get("control").is_none());
     assert!(!codes(&alike).contains(&"distribution_shift"));
     // Members of another source, of which every text says so.
     let marked: Vec<String> = members.iter().map(|text| format!("Archive of Fallowfield. {text}")).collect();
-    let apart = results(&app, &samples(&marked, &others), options).await;
+    let apart = results(&app, &samples(&marked, &others), options.clone()).await;
     let words = &apart["blind"]["words"];
-    assert_eq!((&words["shift"], &apart["verdict"]["reasons"]), (&json!("total"), &json!(["total_shift"])), "{words}");
+    assert_eq!((&words["shift"], &apart["verdict"]["reason"]), (&json!("total"), &json!("lists_differ")), "{words}");
     assert_eq!(apart["verdict"]["state"], "inconclusive");
     assert!(words["top_words"]["members"].as_array().unwrap().contains(&json!("archive")), "{words}");
     assert!(codes(&apart).contains(&"distribution_shift"));
+    // White space alone, which words do not show.
+    let spaced: Vec<String> = others.iter().map(|text| text.replace(' ', "  ")).collect();
+    let apart = results(&app, &samples(&members, &spaced), options).await;
+    let verdict = &apart["verdict"];
+    assert_eq!((&verdict["state"], &verdict["reason"]), (&json!("inconclusive"), &json!("lists_differ")), "{verdict}");
+    let measures = verdict["comparability"]["measures"].as_array().unwrap();
+    let characters = measures.iter().find(|measure| measure["measure"] == "characters").expect("characters");
+    assert!(
+        characters["separating"].as_array().unwrap().iter().any(|separating| separating["ngram"] == "  "),
+        "{characters}"
+    );
+    let words = &apart["blind"]["words"];
+    assert_eq!(words["shift"], "none", "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,7 +138,7 @@ async fn repeating_texts_changes_no_decision() {
         (results(&app, &once, options.clone()).await, results(&app, &thrice, options.clone()).await);
     assert_eq!((&repeated["samples"]["clusters"], &repeated["samples"]["largest_cluster"]), (&json!(80), &json!(3)));
     assert!(codes(&repeated).contains(&"duplicates") && !codes(&single).contains(&"duplicates"));
-    assert_eq!(single["verdict"]["reasons"], repeated["verdict"]["reasons"]);
+    assert_eq!(single["verdict"]["reason"], repeated["verdict"]["reason"]);
     for (single, repeated) in single["methods"].as_array().unwrap().iter().zip(repeated["methods"].as_array().unwrap())
     {
         let [once, thrice] = [single, repeated].map(|method| method["auroc_standard_error"].as_f64().unwrap());
@@ -139,10 +164,7 @@ async fn few_texts_decide_nothing() {
     let app = demo().await;
     let few = samples(&texts(1, 0..10), &texts(0, 0..10));
     let found = results(&app, &few, json!({ "methods": ["loss"] })).await;
-    assert_eq!(
-        (&found["verdict"]["state"], &found["verdict"]["reasons"]),
-        (&json!("inconclusive"), &json!(["no_power"]))
-    );
+    assert_eq!((&found["verdict"]["state"], &found["verdict"]["reason"]), (&json!("inconclusive"), &json!("too_few")));
     assert!(codes(&found).contains(&"no_power"));
     // Without labels there is nothing to decide.
     let unlabelled: Vec<Value> = texts(1, 0..5).into_iter().map(|text| json!({ "text": text })).collect();
@@ -153,7 +175,7 @@ async fn few_texts_decide_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn groups_of_non_members_are_placebos_and_a_prior_makes_probabilities() {
+async fn groups_of_non_members_are_negative_controls_and_a_prior_makes_probabilities() {
     let app = demo().await;
     let mut both = samples(&texts(1, 0..60), &texts(0, 0..110));
     for (place, sample) in both.iter_mut().enumerate() {
@@ -163,9 +185,9 @@ async fn groups_of_non_members_are_placebos_and_a_prior_makes_probabilities() {
         "metrics": { "bootstrap": null } });
     let audit = app.audit(&body).await.ok();
     let method = &audit["results"]["methods"][0];
-    let placebos = method["control"]["placebos"].as_array().unwrap();
-    assert_eq!((placebos.len(), &placebos[0]["groups"]), (1, &json!(["even", "odd"])));
-    let [low, high] = [0, 1].map(|end| placebos[0]["interval"][end].as_f64().unwrap());
+    let controls = method["control"]["negative_controls"].as_array().unwrap();
+    assert_eq!((controls.len(), &controls[0]["groups"]), (1, &json!(["even", "odd"])));
+    let [low, high] = [0, 1].map(|end| controls[0]["interval"][end].as_f64().unwrap());
     assert!(low < 0.0 && 0.0 < high, "{method}");
     let [pooled, stratified] = ["auroc", "auroc_stratified"].map(|field| method[field].as_f64().unwrap());
     assert!((pooled - stratified).abs() < 0.05 && pooled != stratified, "{pooled} {stratified}");
@@ -194,7 +216,7 @@ async fn what_is_wrong_with_a_verdict_is_named() {
         (json!({ "prior": 0 }), "/prior", "outside (0, 1)"),
         (json!({ "decisions": { "fdr": 0.1 } }), "/decisions", "takes a `calibration`"),
         (json!({ "calibration": { "share": 2 } }), "/calibration/share", "outside (0, 1)"),
-        (json!({ "calibration": { "share": 0.5 }, "decisions": { "fdr": 1 } }), "/decisions/fdr", "outside (0, 1)"),
+        (json!({ "calibration": { "share": 0.5 }, "decisions": { "fdr": 0.6 } }), "/decisions/fdr", "outside (0, 0.5]"),
         (json!({ "samples": unlabelled, "primary": "loss" }), "/primary", "without labels"),
     ] {
         let mut body = json!({ "samples": both, "methods": ["loss"] });

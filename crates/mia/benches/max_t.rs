@@ -5,7 +5,7 @@
 //! LABELS has one byte for each sample, 0 or 1; SCORES one little-endian f64 for each sample, column after column. Prints one JSON
 //! line; the seconds are those of the test alone, the best of five.
 
-use mia::statistics::max_t;
+use mia::statistics::{RankColumn, max_t};
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,13 +20,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let scores = std::fs::read(scores)?;
     let (numbers, _) = scores.as_chunks::<8>();
     let scores: Vec<Option<f64>> = numbers.iter().map(|bytes| Some(f64::from_le_bytes(*bytes))).collect();
-    let columns: Vec<&[Option<f64>]> = scores.chunks(labels.len()).collect();
+    let strata = vec![0; labels.len()];
     let (permutations, seed) = (option("--permutations", 999)? as usize, option("--seed", 0)?);
     let mut seconds = f64::INFINITY;
     let mut tests = Vec::new();
     for _ in 0..5 {
         let start = Instant::now();
-        tests = max_t(&labels, &[], &columns, permutations, seed, &|| true);
+        let columns: Vec<RankColumn> =
+            scores.chunks(labels.len()).map(|scores| RankColumn::new(scores, &strata)).collect();
+        tests = max_t(&labels, &strata, &columns, permutations, seed, &|| true);
         seconds = seconds.min(start.elapsed().as_secs_f64());
     }
     println!("{}", serde_json::json!({ "seconds": seconds, "tests": tests }));

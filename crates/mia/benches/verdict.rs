@@ -8,8 +8,8 @@
 
 use anyhow::{Context, Result, ensure};
 use mia::statistics::{
-    CalibrationScores, CanaryRank, Procedure, canary_rank, discover, kolmogorov_smirnov, mann_whitney, max_t,
-    sign_flip, welch,
+    CalibrationScores, CanaryRank, Procedure, RankColumn, canary_rank, discover, kolmogorov_smirnov, mann_whitney,
+    max_t, sign_flip, welch,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -162,14 +162,18 @@ fn null_rejections(method: &Method, seed: u64, draws: u64) -> Value {
 /// The share of null draws in which the best of all methods has p at most 0.05, without and with the adjustment for their number.
 fn best_of_all(methods: &[Method], seed: u64, draws: u64) -> Value {
     let labels: Vec<bool> = (0..2 * SIDE).map(|place| place < SIDE).collect();
+    let strata = vec![0; 2 * SIDE];
     let (mut alone, mut adjusted) = (0, 0);
     for draw in 0..draws {
         let count = methods.iter().map(|method| method.non_members.len()).min().unwrap_or(0);
         let order = order(count, seed, Purpose::Best, draw);
-        let scores = |method: &Method| order[..2 * SIDE].iter().map(|&place| Some(method.non_members[place])).collect();
-        let columns: Vec<Vec<Option<f64>>> = methods.iter().map(scores).collect();
-        let columns: Vec<&[Option<f64>]> = columns.iter().map(Vec::as_slice).collect();
-        let tests: Vec<_> = max_t(&labels, &[], &columns, 199, draw, &|| true).into_iter().flatten().collect();
+        let column = |method: &Method| {
+            let scores: Vec<Option<f64>> =
+                order[..2 * SIDE].iter().map(|&place| Some(method.non_members[place])).collect();
+            RankColumn::new(&scores, &strata)
+        };
+        let columns: Vec<RankColumn> = methods.iter().map(column).collect();
+        let tests: Vec<_> = max_t(&labels, &strata, &columns, 199, draw, &|| true).into_iter().flatten().collect();
         alone += u64::from(tests.iter().any(|test| test.p_value <= 0.05));
         adjusted += u64::from(tests.iter().any(|test| test.p_value_adjusted <= 0.05));
     }

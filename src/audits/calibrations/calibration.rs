@@ -8,7 +8,7 @@ use crate::datasets::SampleBlocks;
 use crate::pool::ModelInfo;
 use crate::scorer::Overflow;
 use mia::methods::LabelledMethod;
-use mia::statistics::{CalibrationError, CalibrationScores};
+use mia::statistics::{CalibrationError, CalibrationScores, ClusteredTexts};
 use mia::texts::TextDigest;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -85,7 +85,13 @@ impl Calibration {
         self.texts.get(&normalized).copied()
     }
 
-    /// The scores of a column, one a cluster.
+    /// The cluster of each row.
+    #[must_use]
+    pub fn clusters(&self) -> &[usize] {
+        &self.clusters
+    }
+
+    /// The scores of a column, one a cluster: that of the text with the smallest digest, as single texts are compared with them.
     ///
     /// # Errors
     /// [`CalibrationError`], where there are too few.
@@ -95,8 +101,10 @@ impl Calibration {
 
     /// The same without some clusters.
     pub fn without(&self, place: usize, clusters: &HashSet<usize>) -> Result<CalibrationScores, CalibrationError> {
-        let scored = self.rows.iter().zip(&self.clusters).filter(|(_, cluster)| !clusters.contains(cluster));
-        CalibrationScores::new(highest(scored.filter_map(|(row, &cluster)| Some((cluster, row.scores[place]?)))))
+        let is_kept = |row: &usize| !clusters.contains(&self.clusters[*row]);
+        CalibrationScores::new(single_scores(&self.rows, &self.clusters, |row| {
+            Some(row).filter(is_kept).and_then(|row| self.rows[row].scores[place])
+        }))
     }
 
     /// How many scores there are.
@@ -116,18 +124,18 @@ impl Calibration {
     pub fn samples(&self) -> Option<&SampleBlocks> {
         self.samples.as_ref()
     }
-
-    /// The numbers of scored tokens of its texts.
-    pub fn lengths(&self) -> impl Iterator<Item = f64> {
-        self.rows.iter().map(|row| row.scored_tokens as f64)
-    }
 }
 
-/// The highest score of each cluster, in the order in which clusters appear.
-pub fn highest(scores: impl Iterator<Item = (usize, f64)>) -> Vec<f64> {
-    let mut clusters: indexmap::IndexMap<usize, f64> = indexmap::IndexMap::new();
-    for (cluster, score) in scores {
-        clusters.entry(cluster).and_modify(|highest| *highest = highest.max(score)).or_insert(score);
-    }
-    clusters.into_values().collect()
+/// The scores of clusters, each by a single one of its scored texts.
+pub fn single_scores(rows: &[SampleScores], clusters: &[usize], score: impl Fn(usize) -> Option<f64>) -> Vec<f64> {
+    let digests: Vec<TextDigest> = rows.iter().map(|row| row.text).collect();
+    let same = vec![0; rows.len()];
+    let clustered = ClusteredTexts::new(&vec![false; rows.len()], clusters, &same, &digests);
+    clustered
+        .scores_over(1, |row| score(row).map(|score| [score]))
+        .values
+        .into_iter()
+        .flatten()
+        .map(|[score]| score)
+        .collect()
 }

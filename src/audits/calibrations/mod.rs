@@ -7,7 +7,7 @@ mod load;
 mod report;
 
 pub use calibrate::calibrate;
-pub use calibration::{Calibration, highest};
+pub use calibration::Calibration;
 pub use jobs::{CalibrationKind, Calibrations, NewCalibration};
 pub use load::load;
 pub use report::{CalibratedMethod, CalibrationReport};

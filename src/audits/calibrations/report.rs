@@ -5,7 +5,7 @@ use mia::statistics::CalibrationScores;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::calibration::highest;
+use super::calibration::single_scores;
 use crate::audits::cluster_ids::dense;
 
 /// What a calibration has.
@@ -47,18 +47,12 @@ impl CalibratedMethod {
 pub fn calibration_report(results: &AuditResults) -> CalibrationReport {
     let clusters = dense(results.rows.iter().map(|row| row.cluster));
     let method = |(place, label): (usize, String)| {
-        let scored: Vec<(usize, f64)> = results
-            .rows
-            .iter()
-            .zip(&clusters)
-            .filter_map(|(row, &cluster)| Some((cluster, row.scores[place]?)))
-            .collect();
-        let highest = highest(scored.iter().copied());
+        let scores = single_scores(&results.rows, &clusters, |row| results.rows[row].scores[place]);
         CalibratedMethod {
             label,
-            size: Some(scored.len()),
-            clusters: Some(highest.len()),
-            resolution: CalibrationScores::new(highest).ok().map(|scores| scores.resolution()),
+            size: Some(results.rows.iter().filter(|row| row.scores[place].is_some()).count()),
+            clusters: Some(scores.len()),
+            resolution: CalibrationScores::new(scores).ok().map(|scores| scores.resolution()),
         }
     };
     CalibrationReport {

@@ -1,27 +1,45 @@
 //! The known non-members of an audit: those of a calibration, or a share of its own.
 
 use crate::audits::calibration_mismatch::CalibrationMismatch;
-use crate::audits::calibrations::{Calibration, highest};
+use crate::audits::calibrations::Calibration;
 use crate::audits::cluster_ids::dense;
 use crate::audits::evidence::CalibrationShare;
-use crate::audits::results::AuditResults;
+use crate::audits::results::{AuditResults, SampleScores};
 use mia::methods::LabelledMethod;
 use mia::random::{shuffle, stream};
-use mia::statistics::{CalibrationError, CalibrationScores};
+use mia::statistics::ClusteredTexts;
+use mia::texts::TextDigest;
 use std::collections::{BTreeMap, HashSet};
 
-/// Known non-members with their scores.
+/// Texts that are tested, and known non-members, with the scores of each listed method.
 pub struct KnownNonMembers {
-    /// Of each listed method.
-    pub scores: Vec<Result<CalibrationScores, CalibrationError>>,
-    /// How many texts there are.
-    pub texts: usize,
-    /// Their numbers of scored tokens.
-    pub lengths: Vec<f64>,
-    /// Clusters that are tested as well, and do not count here.
+    /// The texts tested, then the known non-members.
+    pub texts: Vec<ListedText>,
+    /// The number of texts tested; those before it are tested.
+    pub tested: usize,
+    /// Their clusters. Those of the texts tested have the label `true`.
+    pub clustered: ClusteredTexts,
+    /// Clusters of known non-members that are tested as well, and do not count as known.
     pub overlap: usize,
-    /// Of each row of the audit whether it is tested.
-    pub tested: Vec<bool>,
+}
+
+/// A text of either list.
+pub struct ListedText {
+    /// The row of the audit; none for a text of a calibration.
+    pub row: Option<usize>,
+    /// Among all clusters of both lists.
+    pub cluster: usize,
+    pub scored_tokens: usize,
+    /// One place for each listed method.
+    pub scores: Vec<Option<f64>>,
+    digest: TextDigest,
+}
+
+impl ListedText {
+    fn new(row: Option<usize>, cluster: usize, scored: &SampleScores, places: &[usize]) -> Self {
+        let scores = places.iter().map(|&place| scored.scores[place]).collect();
+        Self { row, cluster, scored_tokens: scored.scored_tokens, scores, digest: scored.text }
+    }
 }
 
 impl KnownNonMembers {
@@ -29,15 +47,18 @@ impl KnownNonMembers {
     pub fn stored(calibration: &Calibration, results: &AuditResults) -> Result<Self, CalibrationMismatch> {
         let methods: Vec<LabelledMethod> = results.listed().map(|(_, column)| column.method.clone()).collect();
         let places = calibration.places(&results.model, results.overflow, &results.numerics, &methods)?;
-        let normalized = results.rows.iter().filter_map(|row| row.normalized);
-        let overlap: HashSet<usize> = normalized.filter_map(|text| calibration.cluster(text)).collect();
-        Ok(Self {
-            scores: places.iter().map(|&place| calibration.without(place, &overlap)).collect(),
-            texts: calibration.rows().len(),
-            lengths: calibration.lengths().collect(),
-            overlap: overlap.len(),
-            tested: vec![true; results.rows.len()],
-        })
+        let overlap: HashSet<usize> =
+            results.rows.iter().filter_map(|row| calibration.cluster(row.normalized?)).collect();
+        let clusters = dense(results.rows.iter().map(|row| row.cluster));
+        let listed: Vec<usize> = results.listed().map(|(place, _)| place).collect();
+        let tested: Vec<ListedText> = (results.rows.iter().zip(&clusters).enumerate())
+            .map(|(row, (scored, &cluster))| ListedText::new(Some(row), cluster, scored, &listed))
+            .collect();
+        let first = clusters.iter().max().map_or(0, |last| last + 1);
+        let known = (calibration.rows().iter().zip(calibration.clusters()))
+            .filter(|(_, cluster)| !overlap.contains(cluster))
+            .map(|(scored, cluster)| ListedText::new(None, first + cluster, scored, &places));
+        Ok(Self::new(tested, known.collect(), overlap.len()))
     }
 
     /// A share of the clusters of the audit that have non-members alone, rounded.
@@ -52,16 +73,26 @@ impl KnownNonMembers {
         shuffle(&mut known, &mut stream(share.seed, "calibration share"));
         let count = (known.len() as f64 * share.share).round() as usize;
         let drawn: HashSet<usize> = known.into_iter().take(count).collect();
-        let tested: Vec<bool> = clusters.iter().map(|cluster| !drawn.contains(cluster)).collect();
-        let rows = || results.rows.iter().zip(&clusters).zip(&tested).filter(|(_, tested)| !**tested);
-        let scores =
-            |place: usize| highest(rows().filter_map(|((row, &cluster), _)| Some((cluster, row.scores[place]?))));
-        Self {
-            scores: results.listed().map(|(place, _)| CalibrationScores::new(scores(place))).collect(),
-            texts: rows().count(),
-            lengths: rows().map(|((row, _), _)| row.scored_tokens as f64).collect(),
-            overlap: 0,
-            tested,
-        }
+        let listed: Vec<usize> = results.listed().map(|(place, _)| place).collect();
+        let all = (results.rows.iter().zip(&clusters).enumerate())
+            .map(|(row, (scored, &cluster))| ListedText::new(Some(row), cluster, scored, &listed));
+        let (known, tested): (Vec<ListedText>, Vec<ListedText>) = all.partition(|text| drawn.contains(&text.cluster));
+        Self::new(tested, known, 0)
+    }
+
+    fn new(tested: Vec<ListedText>, known: Vec<ListedText>, overlap: usize) -> Self {
+        let count = tested.len();
+        let texts: Vec<ListedText> = tested.into_iter().chain(known).collect();
+        let labels: Vec<bool> = (0..texts.len()).map(|place| place < count).collect();
+        let clusters: Vec<usize> = texts.iter().map(|text| text.cluster).collect();
+        let digests: Vec<TextDigest> = texts.iter().map(|text| text.digest).collect();
+        let clustered = ClusteredTexts::new(&labels, &clusters, &vec![0; texts.len()], &digests);
+        Self { texts, tested: count, clustered, overlap }
+    }
+
+    /// The numbers of scored tokens of the texts tested, and of the known non-members.
+    pub fn lengths(&self) -> [Vec<f64>; 2] {
+        let (tested, known) = self.texts.split_at(self.tested);
+        [tested, known].map(|texts| texts.iter().map(|text| text.scored_tokens as f64).collect())
     }
 }

@@ -6,20 +6,18 @@ use crate::audits::calibrated_results::{CalibratedResults, Decisions, MethodCali
 use crate::audits::calibration_mismatch::CalibrationMismatch;
 use crate::audits::calibrations::Calibration;
 use crate::audits::cluster_ids::dense;
-use crate::audits::evidence::{CalibrationSource, DecisionRequest};
+use crate::audits::evidence::{CalibrationSource, DecisionRequest, Effect};
 use crate::audits::request::AuditRequest;
 use crate::audits::results::AuditResults;
 use indexmap::IndexMap;
-use mia::statistics::{CalibrationScores, Shift, kolmogorov_smirnov, mann_whitney};
+use mia::statistics::{CalibrationScores, ClusterScores, kolmogorov_smirnov, mann_whitney};
 use std::sync::Arc;
 
 /// Adds the p-values of all listed methods and the list of the one that decides; nothing where the request has no calibration.
-/// `shift` says whether words tell the texts from those of the calibration, where that is known.
 pub fn add_decisions(
     request: &AuditRequest,
     results: &mut AuditResults,
     calibration: Option<&Calibration>,
-    shift: Option<Shift>,
 ) -> Result<(), CalibrationMismatch> {
     let evidence = &request.evidence;
     let known = match (&evidence.calibration, calibration) {
@@ -28,42 +26,48 @@ pub fn add_decisions(
         (Some(CalibrationSource::Stored(id)), None) => return Err(CalibrationMismatch::Gone(id.clone())),
         (None, _) => return Ok(()),
     };
-    let clusters = dense(results.rows.iter().map(|row| row.cluster));
-    let listed: Vec<(usize, Arc<str>)> =
-        results.listed().map(|(place, column)| (place, Arc::clone(&column.method.label))).collect();
-    let lengths: Vec<f64> = (results.rows.iter().zip(&known.tested))
-        .filter(|(_, tested)| **tested)
-        .map(|(row, _)| row.scored_tokens as f64)
-        .collect();
+    let labels: Vec<Arc<str>> = results.listed().map(|(_, column)| Arc::clone(&column.method.label)).collect();
+    let [tested_lengths, known_lengths] = known.lengths();
     let mut calibrated = CalibratedResults {
-        texts: known.texts,
+        texts: known_lengths.len(),
         overlap: known.overlap,
-        length_p_value: kolmogorov_smirnov(&lengths, &known.lengths).ok().map(|test| test.p_value),
+        length_p_value: kolmogorov_smirnov(&tested_lengths, &known_lengths).ok().map(|test| test.p_value),
         methods: Vec::new(),
         decisions: None,
         dataset_test: None,
-        shift,
-        tested: 0,
+        effect: None,
+        clusters: [0; 2],
+        texts_per_cluster: 0,
     };
-    for ((place, label), scores) in listed.iter().zip(&known.scores) {
-        let Ok(scores) = scores else {
+    for (place, label) in labels.iter().enumerate() {
+        let scores = known.clustered.scores(|text| known.texts[text].scores[place].map(|score| [score]));
+        let [tested, non_members] = [true, false].map(|label| of_list(&scores, known.clustered.labels(), label));
+        if evidence.primary.as_ref() == Some(label) {
+            calibrated.clusters = [tested.len(), non_members.len()];
+            calibrated.texts_per_cluster = scores.texts;
+            calibrated.dataset_test = mann_whitney(&tested, &non_members).ok();
+            calibrated.effect =
+                calibrated.dataset_test.and_then(|test| Effect::new(&scores, 0, &known.clustered, test.p_value));
+        }
+        let Ok(non_members) = CalibrationScores::new(non_members) else {
             calibrated.methods.push(None);
             continue;
         };
-        calibrated.methods.push(Some(method_calibration(scores, &request.metrics.fpr_targets)));
-        let tested = TestedColumn::new(results, *place, &known.tested, &clusters, scores);
+        calibrated.methods.push(Some(method_calibration(&non_members, &request.metrics.fpr_targets)));
+        let tested = TestedColumn::new(results, &known, place, &scores, &non_members);
         tested.add_p_values(results, label);
-        if evidence.primary.as_ref() == Some(label) {
-            let highest: Vec<f64> = tested.clusters.values().map(|cluster| cluster.score).collect();
-            calibrated.tested = highest.len();
-            calibrated.dataset_test = mann_whitney(&highest, scores.ascending()).ok();
-        }
         if let Some(decision) = evidence.decisions.as_ref().filter(|decision| decision.method == *label) {
-            calibrated.decisions = Some(tested.add_decisions(results, decision, scores));
+            calibrated.decisions = Some(tested.add_decisions(results, decision, &non_members));
         }
     }
     results.calibration = Some(calibrated);
     Ok(())
+}
+
+/// The scores of the clusters of a list.
+fn of_list(scores: &ClusterScores<1>, labels: &[bool], list: bool) -> Vec<f64> {
+    let of_list = scores.values.iter().zip(labels).filter(|(_, label)| **label == list);
+    of_list.filter_map(|(score, _)| score.map(|[score]| score)).collect()
 }
 
 fn method_calibration(scores: &CalibrationScores, targets: &[f64]) -> MethodCalibration {
@@ -85,22 +89,24 @@ struct TestedColumn {
 impl TestedColumn {
     fn new(
         results: &AuditResults,
+        known: &KnownNonMembers,
         place: usize,
-        tested: &[bool],
-        clusters: &[usize],
-        known: &CalibrationScores,
+        scores: &ClusterScores<1>,
+        non_members: &CalibrationScores,
     ) -> Self {
         let mut column = Self { clusters: IndexMap::new(), rows: Vec::new() };
-        for (row, sample) in results.rows.iter().enumerate().filter(|(row, _)| tested[*row]) {
-            let Some(score) = sample.scores[place] else { continue };
-            let non_member = sample.member.map(|member| !member);
-            let cluster =
-                column.clusters.entry(clusters[row]).or_insert(TestedCluster { score, p_value: 1.0, non_member });
-            cluster.score = cluster.score.max(score);
-            cluster.non_member = cluster.non_member.zip(non_member).map(|(all, this)| all && this);
-            column.rows.push((row, clusters[row]));
+        let texts = &known.texts[..known.tested];
+        let clusters = dense(texts.iter().map(|text| Some(text.cluster)));
+        for (text, cluster) in texts.iter().zip(clusters) {
+            let (Some(row), Some(_), Some([score])) = (text.row, text.scores[place], scores.values[cluster]) else {
+                continue;
+            };
+            let non_member = results.rows[row].member.map(|member| !member);
+            let tested = TestedCluster { score, p_value: non_members.p_value(score), non_member };
+            let tested = column.clusters.entry(cluster).or_insert(tested);
+            tested.non_member = tested.non_member.zip(non_member).map(|(all, this)| all && this);
+            column.rows.push((row, cluster));
         }
-        column.clusters.values_mut().for_each(|cluster| cluster.p_value = known.p_value(cluster.score));
         column
     }
 

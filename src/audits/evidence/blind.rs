@@ -32,22 +32,21 @@ fn feature_auroc(labels: &[bool], feature: impl Iterator<Item = f64>) -> Option<
     auroc(&samples).ok()
 }
 
-/// What the texts of these rows show; none without labels. With it the log-odds that its words give each row, which are empty
-/// where they could not be had.
+/// What the texts of these rows show. `bytes` has the bytes of each text and those that zlib makes of them.
 #[must_use]
 pub fn blind_findings(
     labels: &[bool],
     clusters: &[usize],
     scored_tokens: impl Iterator<Item = usize>,
-    bytes_per_zlib_byte: &[f64],
+    bytes: &[[usize; 2]],
     words: &WordTable,
     wanted: &dyn Fn() -> bool,
-) -> (BlindFindings, Vec<f64>) {
-    let fit = words_baseline(words, labels, clusters, PERMUTATION_SEED, wanted);
-    let (words, odds) = fit.map_or((None, Vec::new()), |fit| (Some(fit.baseline), fit.log_odds));
+) -> BlindFindings {
+    let words = words_baseline(words, labels, clusters, PERMUTATION_SEED, wanted).map(|fit| fit.baseline);
+    let ratios = bytes.iter().map(|&[bytes, zlib_bytes]| bytes as f64 / zlib_bytes as f64);
     let lengths = LengthFindings {
         scored_tokens: feature_auroc(labels, scored_tokens.map(|tokens| tokens as f64)),
-        bytes_per_zlib_byte: feature_auroc(labels, bytes_per_zlib_byte.iter().copied()),
+        bytes_per_zlib_byte: feature_auroc(labels, ratios),
     };
-    (BlindFindings { words, lengths }, odds)
+    BlindFindings { words, lengths }
 }

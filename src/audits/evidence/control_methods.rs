@@ -1,9 +1,10 @@
-//! Which methods can be computed by the control model as well.
+//! What is computed under the control model.
 
-use mia::methods::{AuxiliaryPass, LabelledMethod, Method, MethodName, Weighting};
+use mia::methods::{AuxiliaryPass, LabelledMethod, Method, MethodName, Weighting, control_measures as measures};
+use mia::statistics::CONTROL_MEASURES;
 
-/// Whether the control model can compute the method as the target does. `ref` cannot, since it compares with a control itself,
-/// nor can what belongs to the target: an adapter, and the entropies of all texts under it. With another tokenization
+/// Whether the control model can compute the method as the target does. `ref` cannot, since it compares with a model itself, nor
+/// can what belongs to the target: an adapter, and the entropies of all texts under it. With another tokenization
 /// positions are others, and so are counts of tokens.
 #[must_use]
 pub fn is_controllable(method: &LabelledMethod, same_tokenization: bool) -> bool {
@@ -20,7 +21,14 @@ pub fn is_controllable(method: &LabelledMethod, same_tokenization: bool) -> bool
     !belongs_to_target && weighting != Some(Weighting::EntropyDataset) && (same_tokenization || !needs_tokenization)
 }
 
-/// Whether the method compares with a model that did not see the text, so that its score is controlled by itself.
+/// The methods of the control's own measures of a text, in the order of `TextFacts::control`, under labels that no method of a
+/// request has.
+#[must_use]
+pub fn control_measures() -> [LabelledMethod; CONTROL_MEASURES] {
+    measures().map(|method| LabelledMethod { label: format!("{}\u{0}control", method.label).into(), ..method })
+}
+
+/// Whether the method compares with a model that did not see the text. Its score under the control is that model's `loss`.
 #[must_use]
 pub fn controls_itself(method: &LabelledMethod) -> bool {
     method.method.base.name() == MethodName::Ref

@@ -28,7 +28,7 @@ pub struct DecisionOptions {
     /// Label or name of the method that decides; the primary method if left out.
     pub method: Option<String>,
     /// The expected share of non-members among the texts listed; 0.1 if left out.
-    #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0)]
+    #[schema(exclusive_minimum = 0.0, maximum = 0.5)]
     pub fdr: Option<f64>,
     /// How the list is made: `bh` (Benjamini and Hochberg) if left out.
     pub procedure: Option<Procedure>,
@@ -36,6 +36,9 @@ pub struct DecisionOptions {
 
 /// The false discovery rate where none is given.
 const DEFAULT_FDR: f64 = 0.1;
+
+/// Of a list at a higher rate, most texts may be non-members.
+const MAX_FDR: f64 = 0.5;
 
 /// What is known of the samples.
 #[derive(Clone, Copy, Debug)]
@@ -137,8 +140,8 @@ impl EvidenceOptions {
         if self.calibration.is_none() {
             faults.push(Fault::new("/decisions", "a list takes a `calibration`"));
         }
-        if let Some(fdr) = decisions.fdr.filter(|fdr| !(*fdr > 0.0 && *fdr < 1.0)) {
-            faults.push(Fault::new("/decisions/fdr", format!("the false discovery rate is {fdr:?}, outside (0, 1)")));
+        if let Some(fdr) = decisions.fdr.filter(|fdr| !(*fdr > 0.0 && *fdr <= MAX_FDR)) {
+            faults.push(Fault::new("/decisions/fdr", format!("the false discovery rate is {fdr:?}, outside (0, 0.5]")));
         }
         faults
     }
@@ -233,7 +236,7 @@ mod tests {
             ..EvidenceOptions::default()
         };
         let decisions = DecisionOptions { fdr: Some(0.0), ..DecisionOptions::default() };
-        let detail = "/decisions/fdr the false discovery rate is 0.0, outside (0, 1)";
+        let detail = "/decisions/fdr the false discovery rate is 0.0, outside (0, 0.5]";
         assert_eq!(fault(list(decisions, share(0.5)), LABELLED), detail);
         assert_eq!(fault(list(DecisionOptions::default(), None), LABELLED), "/decisions a list takes a `calibration`");
         let method = DecisionOptions { method: Some("x".to_owned()), ..DecisionOptions::default() };

@@ -1,72 +1,105 @@
-//! A verdict in a sentence that can be read aloud.
+//! A verdict in a sentence that can be read aloud, made of its fields alone.
 
-use super::basis::{Estimate, FEWEST_CLUSTERS, VerdictBasis, VerdictReason};
-
-/// The assumption of every comparison with a control.
-const PROVIDED: &str =
-    "provided that what the control was trained on resembles what the model was trained on but for these texts";
+use super::verdict::{FEWEST_CLUSTERS, Verdict, VerdictReason, VerdictState};
 
 /// What the verdict is, and why.
-pub fn sentence(basis: &VerdictBasis, reason: VerdictReason) -> String {
-    let primary = basis.primary;
-    let auroc = basis.auroc.map_or_else(|| "no AUROC".to_owned(), |auroc| format!("AUROC {}", interval(auroc)));
-    let difference = basis.control.map_or_else(String::new, |control| {
-        let interval = control.interval.map(|[low, high]| format!(", 95 % interval {low:.3} to {high:.3}"));
-        let above = match control.auroc {
-            Some(_) => format!("that of the control `{}`", control.model),
-            None => format!("one half, with `{}` as the control inside", control.model),
-        };
-        format!("{:.3} above {above}{}", control.difference, interval.unwrap_or_default())
+pub fn sentence(verdict: &Verdict) -> String {
+    let Verdict { primary, level, lists: [first, second], clusters: [m, n], .. } = verdict;
+    let model = format!("`{}` ({})", verdict.model.id, verdict.model.digest);
+    let state = match verdict.state {
+        VerdictState::Evidence => "Evidence",
+        VerdictState::NoEvidence => "No evidence",
+        VerdictState::Association => "Association",
+        VerdictState::NoAssociation => "No association",
+        VerdictState::Inconclusive => "Inconclusive",
+    };
+    let effect = verdict.effect.map_or_else(
+        || "no AUROC".to_owned(),
+        |effect| {
+            let [low, high] = effect.interval;
+            format!(
+                "AUROC {:.3}, 99 % interval {low:.3} to {high:.3}, p = {} over {m} + {n} clusters",
+                effect.auroc,
+                p_value(effect.p_value)
+            )
+        },
+    );
+    let control = verdict.control.as_ref().map_or_else(String::new, |control| {
+        let p_value = control.p_value.map_or_else(|| "none".to_owned(), p_value);
+        format!(
+            "; under the control `{}` AUROC is {:.3}, a difference of {:.3} with p = {p_value}",
+            control.model, control.auroc, control.difference
+        )
     });
-    let [members, non_members] = basis.clusters;
-    match reason {
-        VerdictReason::AboveControl => format!(
-            "Evidence: `{primary}` tells the members from the non-members ({auroc}, {difference}), which the texts alone do \
-             not explain, {PROVIDED}."
+    let result = format!("{effect}{control}");
+    let texts_alone = verdict.comparability.as_ref().map_or_else(
+        || "a classifier that knows the texts alone".to_owned(),
+        |texts| {
+            format!(
+                "a classifier that knows the texts alone has an AUROC of {:.3} (upper 95 % bound {:.3}, comparable up to {:.3})",
+                texts.auroc,
+                texts.upper_bound,
+                0.5 + texts.margin
+            )
+        },
+    );
+    let measures = verdict.comparability.as_ref().map_or_else(String::new, |texts| {
+        texts
+            .measures
+            .iter()
+            .map(|measure| format!("`{}` ({:.3})", measure.measure, measure.auroc))
+            .collect::<Vec<_>>()
+            .join(", ")
+    });
+    let power = verdict.could_have_found.map_or_else(String::new, |auroc| {
+        format!("; so many clusters show an AUROC from {auroc:.3} with a power of 80 %")
+    });
+    let rest = match verdict.reason {
+        VerdictReason::AboveControl | VerdictReason::AboveChance => format!(
+            "under the model {model}, `{primary}` ranks {first} above {second} ({result}), at level {level} against the null \
+             hypothesis that, {}; {texts_alone}. That does not exclude a difference between the lists that none of its measures \
+             sees",
+            verdict.hypothesis
+        ),
+        VerdictReason::NotAboveChance => format!(
+            "under the model {model}, `{primary}` does not rank {first} above {second} at level {level} ({result}){power}"
         ),
         VerdictReason::NotAboveControl => format!(
-            "No evidence: `{primary}` ({auroc}) does not tell the members from the non-members better than the control, which \
-             has not seen them ({difference})."
+            "under the model {model}, `{primary}` does not rank {first} above {second} by more than under the control at level \
+             {level} ({result}){power}"
         ),
-        VerdictReason::PlaceboFailed => format!(
-            "Inconclusive: `{primary}` also tells groups of non-members apart by more than the control does, so its difference \
-             between the classes ({auroc}, {difference}) may come from the texts."
+        VerdictReason::MembersScoreLower => format!(
+            "under the model {model}, `{primary}` ranks {first} below {second} ({result}): are the labels the right way round?"
         ),
-        VerdictReason::AboveChance => format!(
-            "Evidence: `{primary}` tells the members from the non-members ({auroc}), and their words do not, so that nothing \
-             seen in the texts explains it."
+        VerdictReason::NotAboveDifferences => format!(
+            "under the model {model}, `{primary}` ranks {first} above {second} ({result}), but not by more than the lists' \
+             differences could explain: {texts_alone}"
         ),
-        VerdictReason::NotAboveChance => {
-            format!("No evidence: `{primary}` does not tell the members from the non-members ({auroc}).")
+        VerdictReason::ListsDiffer => format!(
+            "{first} and {second} differ in what can be computed without the model {model}, most of all in {measures}: \
+             {texts_alone}, so that nothing follows from `{primary}` ({result})"
+        ),
+        VerdictReason::TooFewToCompare => format!(
+            "{m} clusters of {first} and {n} of {second} are too few to show that the lists are comparable: {texts_alone}, so \
+             that nothing follows from `{primary}` under the model {model} ({result})"
+        ),
+        VerdictReason::NotCompared => format!(
+            "whether {first} and {second} are comparable is not known, since texts are not at hand, so that nothing follows from \
+             `{primary}` under the model {model} ({result})"
+        ),
+        VerdictReason::TooFew => format!(
+            "there are {m} clusters of {first} and {n} of {second} with a score of `{primary}` under the model {model}, and a \
+             verdict takes {} of each",
+            FEWEST_CLUSTERS
+        ),
+        VerdictReason::NotScored => {
+            format!("`{primary}` has no scores that can be compared under the model {model} or its control")
         }
-        VerdictReason::AboveWords => format!(
-            "Evidence: the words of the texts tell the members from the non-members to some degree, and `{primary}` does so \
-             better ({auroc})."
-        ),
-        VerdictReason::NotAboveWords => format!(
-            "Inconclusive: the words of the texts alone tell the members from the non-members, and `{primary}` ({auroc}) not \
-             better; a control model would tell what the training adds."
-        ),
-        VerdictReason::TotalShift => format!(
-            "Inconclusive: members and non-members are other kinds of texts, which their words alone tell apart nearly without \
-             error, so that nothing follows from `{primary}` ({auroc}); a control model would tell what the training adds."
-        ),
-        VerdictReason::NoPower => format!(
-            "Inconclusive: there are {members} distinct members and {non_members} distinct non-members with a score of \
-             `{primary}`, and a verdict takes {FEWEST_CLUSTERS} of each."
-        ),
-        VerdictReason::NotScored
-        | VerdictReason::Listed
-        | VerdictReason::DatasetTest
-        | VerdictReason::NothingListed
-        | VerdictReason::OtherTexts => format!("Inconclusive: `{primary}` has no scores that can be compared."),
-        VerdictReason::WordsUnknown => format!(
-            "Inconclusive: whether the words of the texts tell the classes apart is not known, so that nothing follows from \
-             `{primary}` ({auroc})."
-        ),
-    }
+    };
+    format!("{state}: {rest}.")
 }
 
-fn interval(Estimate { value, interval: [low, high] }: Estimate) -> String {
-    format!("{value:.3}, 95 % interval {low:.3} to {high:.3}")
+/// With three digits, or one significant digit where it is smaller.
+fn p_value(p_value: f64) -> String {
+    if p_value < 0.001 { format!("{p_value:.1e}") } else { format!("{p_value:.3}") }
 }

@@ -1,162 +1,132 @@
-//! From what the primary method and its controls found to a verdict. Pure.
+//! What two lists of texts show, as data (`docs/verdict.md`).
 
-use super::basis::{Estimate, FEWEST_CLUSTERS, VerdictBasis, VerdictReason};
-use super::placebo::Placebo;
-use super::sentence::sentence;
-use mia::statistics::Shift;
+use super::comparison::Effect;
+use mia::statistics::Comparability;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strum::Display;
 use utoipa::ToSchema;
 
-/// What the audit is evidence of.
+/// The fewest clusters of each list that a verdict is based on.
+pub const FEWEST_CLUSTERS: usize = 20;
+
+/// What two lists of texts show. The sentence is made of the other fields alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Verdict {
     pub state: VerdictState,
-    /// Label of the method that it is about.
+    pub reason: VerdictReason,
+    pub design: Design,
+    /// The null hypothesis.
+    pub hypothesis: String,
+    /// The significance level of the one-sided tests.
+    pub level: f64,
+    /// Label of the method that was tested.
     #[schema(value_type = String)]
     pub primary: Arc<str>,
-    pub reasons: Vec<VerdictReason>,
-    /// The same in words.
+    pub model: VerdictModel,
+    /// What the lists are called: `members` and `non-members`, or `texts` and `known non-members`.
+    pub lists: [String; 2],
+    /// Clusters of each list that are compared.
+    pub clusters: [usize; 2],
+    /// The number of texts that each cluster's score is the mean of.
+    pub texts_per_cluster: usize,
+    /// That of the effect or, where there is a control, the larger of that and of the difference to it: both must be at most
+    /// `level`. Absent where nothing was tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
+    /// Absent where nothing was tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+    /// The method under the control model; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<VerdictControl>,
+    /// Whether the lists are alike in what can be computed without the model; absent where it could not be found out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparability: Option<Comparability>,
+    /// The smallest AUROC that so many clusters would have shown at this level with a power of 0.8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub could_have_found: Option<f64>,
+    /// What the test takes for granted.
+    pub assumptions: Vec<String>,
     pub sentence: String,
 }
 
-/// What the audit is evidence of.
+/// What is known of how a text came to be in its list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Design {
+    /// Chance decided, by the owner's own draw.
+    Randomised,
+    /// The model completes long passages, beside a control text.
+    Extraction,
+    /// Somebody collected the lists.
+    Observational,
+}
+
+/// What was found. `evidence` takes a randomised design or extraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum VerdictState {
-    /// The score tells the classes apart by more than what the texts alone explain.
     Evidence,
-    /// It does not.
     NoEvidence,
-    /// What it finds may come from the texts, or there are too few of them.
+    /// The lists differ in the score by more than chance and by more than the differences of the texts could explain.
+    Association,
+    NoAssociation,
+    /// The lists cannot be compared, or differ too much otherwise.
     Inconclusive,
 }
 
-/// The verdict of an audit of labelled texts.
-#[must_use]
-pub fn verdict(basis: &VerdictBasis) -> Verdict {
-    let (state, reason) = judge(basis);
-    Verdict { state, primary: Arc::clone(basis.primary), reasons: vec![reason], sentence: sentence(basis, reason) }
+/// Why the verdict is what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum VerdictReason {
+    /// AUROC and its difference to the control are above chance, and AUROC is above what the lists' differences could explain.
+    AboveControl,
+    /// AUROC is above chance and above what the lists' differences could explain; there is no control.
+    AboveChance,
+    /// The p-value of AUROC is above the level.
+    NotAboveChance,
+    /// The p-value of the difference to the control is above the level.
+    NotAboveControl,
+    /// The first list scores lower than the other one: the labels may be the wrong way round.
+    MembersScoreLower,
+    /// AUROC is above chance, but not above what the lists' differences could explain.
+    NotAboveDifferences,
+    /// The lists differ in what can be computed without the model.
+    ListsDiffer,
+    /// The lists are too short to show that they are comparable.
+    TooFewToCompare,
+    /// The texts of a list are not at hand, so that it is not known whether the lists are comparable.
+    NotCompared,
+    /// A list has fewer than 20 clusters of texts with a score.
+    TooFew,
+    /// The method has no scores to compare, or none under the control.
+    NotScored,
 }
 
-fn judge(basis: &VerdictBasis) -> (VerdictState, VerdictReason) {
-    use VerdictState::{Evidence, Inconclusive, NoEvidence};
-    if basis.clusters.iter().any(|count| *count < FEWEST_CLUSTERS) {
-        return (Inconclusive, VerdictReason::NoPower);
-    }
-    let Some(Estimate { interval: [low, _], .. }) = basis.auroc else {
-        return (Inconclusive, VerdictReason::NotScored);
-    };
-    if let Some(control) = basis.control {
-        return match control.lower_bound() {
-            None => (Inconclusive, VerdictReason::NotScored),
-            Some(_) if !control.placebos.iter().all(Placebo::holds) => (Inconclusive, VerdictReason::PlaceboFailed),
-            Some(bound) if bound > 0.0 => (Evidence, VerdictReason::AboveControl),
-            Some(_) => (NoEvidence, VerdictReason::NotAboveControl),
-        };
-    }
-    match basis.shift {
-        None => (Inconclusive, VerdictReason::WordsUnknown),
-        Some(Shift::None) if low > 0.5 => (Evidence, VerdictReason::AboveChance),
-        Some(Shift::None) => (NoEvidence, VerdictReason::NotAboveChance),
-        Some(Shift::Some)
-            if basis.over_words.and_then(|words| words.lower_bound()).is_some_and(|bound| bound > 0.0) =>
-        {
-            (Evidence, VerdictReason::AboveWords)
-        }
-        Some(Shift::Some) => (Inconclusive, VerdictReason::NotAboveWords),
-        Some(Shift::Total) => (Inconclusive, VerdictReason::TotalShift),
-    }
+/// The model that a verdict is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VerdictModel {
+    pub id: String,
+    pub digest: String,
+    /// SHA-256 over the files of the adapter that it is under.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapter_digest: Option<String>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::audits::evidence::control::ControlFindings;
-    use mia::statistics::PairedDeLong;
-
-    fn control(difference: f64, half: f64, placebos: &[[f64; 2]]) -> ControlFindings {
-        let placebo = |interval: &[f64; 2]| Placebo {
-            groups: ["a".to_owned(), "b".to_owned()],
-            difference: (interval[0] + interval[1]) / 2.0,
-            interval: Some(*interval),
-        };
-        ControlFindings {
-            model: "reference".to_owned(),
-            auroc: Some(0.5),
-            difference,
-            standard_error: Some(half / 1.96),
-            interval: (half > 0.0).then_some([difference - half, difference + half]),
-            placebos: placebos.iter().map(placebo).collect(),
-        }
-    }
-
-    fn paired(delta: f64, interval: Option<[f64; 2]>) -> PairedDeLong {
-        PairedDeLong { delta, standard_error: Some(0.0), interval, p_value: None }
-    }
-
-    /// The verdict on 20 clusters of each class with an AUROC of 0.6, of which the interval begins at `low`.
-    fn judged(
-        low: f64,
-        control: Option<&ControlFindings>,
-        shift: Option<Shift>,
-        over_words: Option<PairedDeLong>,
-    ) -> (VerdictState, VerdictReason) {
-        let primary: Arc<str> = "loss".into();
-        let auroc = Some(Estimate { value: 0.6, interval: [low, 0.68] });
-        let basis = VerdictBasis { primary: &primary, clusters: [20, 20], auroc, control, shift, over_words };
-        let verdict = verdict(&basis);
-        assert!(verdict.sentence.ends_with('.') && verdict.sentence.contains("`loss`"), "{}", verdict.sentence);
-        (verdict.state, verdict.reasons[0])
-    }
-
-    use VerdictReason as Why;
-    use VerdictState::{Evidence, Inconclusive, NoEvidence};
-
-    #[test]
-    fn with_a_control_the_difference_decides_whatever_the_words_say() {
-        let with = |control: ControlFindings| judged(0.52, Some(&control), Some(Shift::Total), None);
-        assert_eq!(with(control(0.1, 0.05, &[])), (Evidence, Why::AboveControl));
-        assert_eq!(with(control(0.04, 0.05, &[])), (NoEvidence, Why::NotAboveControl));
-        assert_eq!(with(control(0.1, 0.05, &[[-0.1, 0.1], [0.01, 0.1]])), (Inconclusive, Why::PlaceboFailed));
-        assert_eq!(with(control(0.1, 0.05, &[[-0.1, 0.1]])), (Evidence, Why::AboveControl));
-        // A perfect separation does not vary.
-        assert_eq!(with(control(0.5, 0.0, &[])), (Evidence, Why::AboveControl));
-        let unknown = ControlFindings { standard_error: None, interval: None, ..control(0.1, 0.05, &[]) };
-        assert_eq!(with(unknown), (Inconclusive, Why::NotScored));
-    }
-
-    #[test]
-    fn without_a_control_the_words_decide() {
-        assert_eq!(judged(0.51, None, Some(Shift::None), None), (Evidence, Why::AboveChance));
-        assert_eq!(judged(0.5, None, Some(Shift::None), None), (NoEvidence, Why::NotAboveChance));
-        let above = Some(paired(0.1, Some([0.01, 0.19])));
-        assert_eq!(judged(0.51, None, Some(Shift::Some), above), (Evidence, Why::AboveWords));
-        let below = Some(paired(0.1, Some([-0.01, 0.21])));
-        assert_eq!(judged(0.51, None, Some(Shift::Some), below), (Inconclusive, Why::NotAboveWords));
-        assert_eq!(judged(0.51, None, Some(Shift::Some), Some(paired(0.4, None))), (Evidence, Why::AboveWords));
-        assert_eq!(judged(0.51, None, Some(Shift::Some), None), (Inconclusive, Why::NotAboveWords));
-        assert_eq!(judged(0.51, None, Some(Shift::Total), above), (Inconclusive, Why::TotalShift));
-        assert_eq!(judged(0.51, None, None, None), (Inconclusive, Why::WordsUnknown));
-    }
-
-    #[test]
-    fn too_few_clusters_and_missing_scores_decide_nothing() {
-        let primary: Arc<str> = "loss".into();
-        let basis = |clusters, auroc| VerdictBasis {
-            primary: &primary,
-            clusters,
-            auroc,
-            control: None,
-            shift: Some(Shift::None),
-            over_words: None,
-        };
-        let auroc = Some(Estimate { value: 0.9, interval: [0.8, 1.0] });
-        let few = verdict(&basis([100, 19], auroc));
-        assert_eq!((few.state, &*few.reasons), (Inconclusive, &[Why::NoPower][..]));
-        assert!(few.sentence.contains("100 distinct members and 19 distinct non-members"), "{}", few.sentence);
-        assert_eq!(verdict(&basis([20, 20], None)).reasons, [Why::NotScored]);
-    }
+/// The method under the control model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct VerdictControl {
+    pub model: String,
+    pub digest: String,
+    /// AUROC under the control, of `ref` that of `loss`.
+    pub auroc: f64,
+    /// AUROC under the model minus that under the control.
+    pub difference: f64,
+    /// Of a difference of at most 0, by permutations of the clusters' labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
 }

@@ -46,13 +46,13 @@ pub fn build_report(
     let evidence = Evidence::new(request, results);
     let tests = evidence.as_ref().map_or(Vec::new(), |evidence| evidence.permutation_tests(wanted));
     let method = |(place, (method, findings)): (usize, (&LabelledMethod, MethodFindings))| {
-        let test = tests.get(place).copied().flatten();
+        let tests = tests.get(place).copied().unwrap_or_default();
         MethodReport {
             method: method.clone(),
-            p_value: test.map(|test| test.p_value),
-            p_value_adjusted: test.map(|test| test.p_value_adjusted),
+            p_value: tests.auroc.map(|test| test.p_value),
+            p_value_adjusted: tests.auroc.map(|test| test.p_value_adjusted),
             auroc_stratified: evidence.as_ref().and_then(|evidence| evidence.stratified(place)),
-            control: evidence.as_ref().and_then(|evidence| evidence.control(place, method)),
+            control: evidence.as_ref().and_then(|evidence| evidence.control(place, method, tests)),
             calibration: calibrated.and_then(|calibrated| calibrated.methods.get(place).cloned().flatten()),
             average: (averaged && findings.separation.is_some()).then(|| average(place)),
             findings,

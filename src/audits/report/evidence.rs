@@ -1,86 +1,111 @@
-//! What the scores of an audit's methods are evidence of, from its rows.
+//! What the scores of an audit's methods show, from its rows.
 
 use super::document::MethodReport;
 use crate::audits::cluster_ids::dense;
+use crate::audits::clustered_rows::clustered;
 use crate::audits::evidence::{
-    CONFIDENCE, CalibratedBasis, ControlFindings, ControlSample, Estimate, PERMUTATION_SEED, StratifyBy, Verdict,
-    VerdictBasis, calibrated_verdict, control_findings, controls_itself, verdict,
+    ControlFindings, Effect, NegativeControlSample, PERMUTATION_SEED, StratifyBy, Verdict, VerdictBasis,
+    controls_itself, negative_controls, verdict,
 };
 use crate::audits::request::AuditRequest;
-use crate::audits::results::{AuditResults, SampleScores};
-use mia::methods::{BaseMethod, LabelledMethod};
+use crate::audits::results::AuditResults;
+use mia::methods::LabelledMethod;
 use mia::statistics::{
-    LabelledScore, PairedDeLong, PairedScore, PermutationTest, delong, max_t, normal_quantile, stratified_auroc,
+    ClusterScores, ClusteredTexts, LabelledScore, PermutationTest, RankColumn, max_t, stratified_auroc,
 };
-use std::collections::HashSet;
 
 /// Permutations of the clusters' labels.
-const PERMUTATIONS: usize = 999;
+const PERMUTATIONS: usize = 9_999;
 
 /// The labelled samples of an audit.
 pub struct Evidence<'a> {
     request: &'a AuditRequest,
     results: &'a AuditResults,
-    /// Of each row.
-    clusters: Vec<usize>,
     labels: Vec<bool>,
+    clustered: ClusteredTexts,
+}
+
+/// The permutation tests of a method.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MethodTests {
+    /// Whether members score higher than by chance.
+    pub auroc: Option<PermutationTest>,
+    /// Whether they do so by more than under the control.
+    pub difference: Option<PermutationTest>,
 }
 
 impl<'a> Evidence<'a> {
     /// None without labels.
     pub fn new(request: &'a AuditRequest, results: &'a AuditResults) -> Option<Self> {
-        let clusters = dense(results.rows.iter().map(|row| row.cluster));
-        Some(Self { request, results, clusters, labels: results.labels()? })
+        let labels = results.labels()?;
+        Some(Self { request, results, clustered: clustered(&results.rows, &labels), labels })
     }
 
-    /// Whether members score higher than by chance, for each listed method.
-    pub fn permutation_tests(&self, wanted: &dyn Fn() -> bool) -> Vec<Option<PermutationTest>> {
-        let scores = |place: usize| self.results.rows.iter().map(|row| row.scores[place]).collect();
-        let columns: Vec<Vec<Option<f64>>> = self.results.listed().map(|(place, _)| scores(place)).collect();
-        let columns: Vec<&[Option<f64>]> = columns.iter().map(Vec::as_slice).collect();
-        max_t(&self.labels, &self.clusters, &columns, PERMUTATIONS, PERMUTATION_SEED, wanted)
+    /// The tests of each listed method, adjusted for the number of all.
+    pub fn permutation_tests(&self, wanted: &dyn Fn() -> bool) -> Vec<MethodTests> {
+        let strata = self.clustered.strata();
+        let listed = || self.results.listed();
+        let auroc = listed().map(|(place, _)| RankColumn::new(&self.scores(place).column(0), strata));
+        let difference = listed().map(|(place, column)| {
+            let scores = self.paired_scores(place, &column.method);
+            RankColumn::difference(&scores.column(0), &scores.column(1), strata)
+        });
+        let columns: Vec<RankColumn> = auroc.chain(difference).collect();
+        let tests = max_t(self.clustered.labels(), strata, &columns, PERMUTATIONS, PERMUTATION_SEED, wanted);
+        let (auroc, difference) = tests.split_at(columns.len() / 2);
+        auroc.iter().zip(difference).map(|(&auroc, &difference)| MethodTests { auroc, difference }).collect()
+    }
+
+    /// The scores of the clusters by a column.
+    fn scores(&self, place: usize) -> ClusterScores<1> {
+        self.clustered.scores(|row| self.results.rows[row].scores[place].map(|score| [score]))
+    }
+
+    /// The scores of the clusters by a column, and by the same under the control; none without a control.
+    fn paired_scores(&self, place: usize, method: &LabelledMethod) -> ClusterScores<2> {
+        self.clustered.scores(|row| self.pair(row, place, method))
+    }
+
+    fn pair(&self, row: usize, place: usize, method: &LabelledMethod) -> Option<[f64; 2]> {
+        let row = &self.results.rows[row];
+        let control = if controls_itself(method) {
+            row.control_measures.and_then(|[loss, ..]| loss)
+        } else {
+            row.control.get(place).copied().flatten()
+        };
+        Some([row.scores[place]?, control?])
     }
 
     /// AUROC of a column within groups, where that is asked for. Samples without a group are a stratum.
     pub fn stratified(&self, place: usize) -> Option<f64> {
         let StratifyBy::Group = self.request.evidence.stratify?;
-        let mut groups: Vec<Option<&str>> = Vec::new();
-        let (mut samples, mut strata) = (Vec::new(), Vec::new());
-        for (row, &member) in self.results.rows.iter().zip(&self.labels) {
-            let Some(score) = row.scores[place] else { continue };
-            let group = row.group.as_deref();
-            let stratum = groups.iter().position(|known| *known == group).unwrap_or(groups.len());
-            if stratum == groups.len() {
-                groups.push(group);
-            }
-            samples.push(LabelledScore { score, member });
-            strata.push(stratum);
-        }
+        let strata = crate::audits::clustered_rows::strata(&self.results.rows);
+        let scored =
+            (self.results.rows.iter().zip(&self.labels).zip(strata)).filter_map(|((row, &member), stratum)| {
+                Some((LabelledScore { score: row.scores[place]?, member }, stratum))
+            });
+        let (samples, strata): (Vec<LabelledScore>, Vec<usize>) = scored.unzip();
         Some(stratified_auroc(&samples, &strata)?.auroc)
     }
 
-    /// A column beside the same under the control model, or beside what it has of a control inside.
-    pub fn control(&self, place: usize, method: &LabelledMethod) -> Option<ControlFindings> {
-        let itself = controls_itself(method);
-        let model = match (&method.method.base, &self.results.control) {
-            (BaseMethod::Ref(reference), _) => &*reference.reference,
-            (_, Some(control)) => &control.id,
-            (_, None) => return None,
+    /// A column beside the same under the control model.
+    pub fn control(&self, place: usize, method: &LabelledMethod, tests: MethodTests) -> Option<ControlFindings> {
+        let model = &self.results.control.as_ref()?.id;
+        let scores = self.paired_scores(place, method);
+        let clusters = dense(self.results.rows.iter().map(|row| row.cluster));
+        let non_member = |(row, sample): (usize, &'a crate::audits::results::SampleScores)| {
+            let group = sample.group.as_deref().filter(|_| !self.labels[row])?;
+            let [target, control] = self.pair(row, place, method)?;
+            Some(NegativeControlSample { group, cluster: clusters[row], control, target })
         };
-        let sample = |(row, &sample): (usize, &&'a SampleScores)| {
-            let control = sample.control.get(place).copied().flatten();
-            Some(ControlSample {
-                member: self.labels[row],
-                cluster: self.clusters[row],
-                group: sample.group.as_deref(),
-                target: sample.scores[place]?,
-                control: control.filter(|_| !itself),
-            })
-            .filter(|sample| itself || sample.control.is_some())
-        };
-        let rows: Vec<&SampleScores> = self.results.rows.iter().collect();
-        let samples: Vec<ControlSample> = rows.iter().enumerate().filter_map(sample).collect();
-        control_findings(model, &samples)
+        let non_members: Vec<NegativeControlSample> =
+            self.results.rows.iter().enumerate().filter_map(non_member).collect();
+        Some(ControlFindings {
+            p_value: tests.difference.map(|test| test.p_value),
+            p_value_adjusted: tests.difference.map(|test| test.p_value_adjusted),
+            negative_controls: negative_controls(&non_members),
+            ..ControlFindings::new(model, &scores, &self.clustered)?
+        })
     }
 
     /// The verdict on the primary method; none in audits of earlier versions, which name none.
@@ -88,37 +113,18 @@ impl<'a> Evidence<'a> {
         let primary = self.request.evidence.primary.as_ref()?;
         let (place, _) = self.results.listed().find(|(_, column)| column.method.label == *primary)?;
         let method = methods.iter().find(|method| method.method.label == *primary)?;
-        let separation = method.findings.separation.as_ref();
-        let estimate = |auroc: f64, error: f64| {
-            let half = normal_quantile(CONFIDENCE)? * error;
-            Some(Estimate { value: auroc, interval: [auroc - half, auroc + half] })
-        };
+        let scores = self.scores(place);
+        let findings = method.control.as_ref();
         Some(verdict(&VerdictBasis {
             primary,
-            clusters: [true, false].map(|member| self.scored_clusters(place, member)),
-            auroc: separation.and_then(|found| estimate(found.auroc?, found.auroc_standard_error?)),
-            control: method.control.as_ref(),
-            shift: self.results.blind.as_ref().and_then(|blind| Some(blind.words.as_ref()?.shift)),
-            over_words: self.over_words(place),
+            model: &self.results.model,
+            lists: ["members", "non-members"],
+            clusters: scores.counts(self.clustered.labels()),
+            texts_per_cluster: scores.texts,
+            effect: Effect::new(&scores, 0, &self.clustered, method.p_value.unwrap_or(1.0)),
+            control: self.results.control.as_ref().map(|control| (control, findings)),
+            comparability: self.results.comparability.as_ref(),
         }))
-    }
-
-    /// Clusters of a class that have a score.
-    fn scored_clusters(&self, place: usize, member: bool) -> usize {
-        let rows = self.results.rows.iter().zip(&self.clusters).zip(&self.labels);
-        let scored = rows.filter(|((row, _), label)| **label == member && row.scores[place].is_some());
-        scored.map(|((_, cluster), _)| cluster).collect::<HashSet<_>>().len()
-    }
-
-    /// AUROC of a column minus that of the words.
-    pub fn over_words(&self, place: usize) -> Option<PairedDeLong> {
-        let rows = self.results.rows.iter().zip(&self.results.word_odds).enumerate();
-        let scored = rows.filter_map(|(row, (sample, &first))| {
-            let second = sample.scores[place]?;
-            Some((PairedScore { member: self.labels[row], first, second }, self.clusters[row]))
-        });
-        let (samples, clusters): (Vec<PairedScore>, Vec<usize>) = scored.unzip();
-        delong(&samples, &clusters, CONFIDENCE).ok()
     }
 }
 
@@ -126,13 +132,14 @@ impl<'a> Evidence<'a> {
 pub fn unlabelled_verdict(request: &AuditRequest, results: &AuditResults) -> Option<Verdict> {
     let primary = request.evidence.primary.as_ref()?;
     let calibrated = results.calibration.as_ref()?;
-    let decisions = calibrated.decisions.as_ref();
-    Some(calibrated_verdict(&CalibratedBasis {
+    Some(verdict(&VerdictBasis {
         primary,
-        tested: calibrated.tested,
-        listed: decisions.map_or(0, |decisions| decisions.rejected),
-        fdr: decisions.map(|decisions| decisions.fdr),
-        p_value: calibrated.dataset_test.map(|test| test.p_value),
-        shift: calibrated.shift,
+        model: &results.model,
+        lists: ["texts", "known non-members"],
+        clusters: calibrated.clusters,
+        texts_per_cluster: calibrated.texts_per_cluster,
+        effect: calibrated.effect,
+        control: None,
+        comparability: results.comparability.as_ref(),
     }))
 }

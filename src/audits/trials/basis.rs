@@ -2,15 +2,12 @@
 
 use super::commitment::Commitment;
 use super::kind::TrialKind;
-use crate::audits::evidence::ControlFindings;
-use mia::statistics::Shift;
+use crate::audits::evidence::{ControlFindings, Effect};
+use mia::statistics::Comparability;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strum::Display;
 use utoipa::ToSchema;
-
-/// The p-value below which a test counts.
-pub const LEVEL: f64 = 0.01;
 
 /// Why the verdict of a test is what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
@@ -18,34 +15,28 @@ pub const LEVEL: f64 = 0.01;
 #[strum(serialize_all = "snake_case")]
 #[schema(as = TestReason)]
 pub enum TrialReason {
-    /// The p-value is below 0.01.
+    /// The p-value is at most 0.01.
     LowPValue,
     /// It is not.
     HighPValue,
-    /// So few texts cannot give a p-value below 0.01.
+    /// So few texts cannot give a p-value of at most 0.01.
     NoPower,
     /// There is no p-value: there are no scores to compare.
     NotScored,
     /// The private texts are not those that the client committed to.
     CommitmentMismatch,
-    /// The lower 95 % bound of the difference to the control is above 0.
+    /// AUROC is above what the lists' differences could explain, and so is the difference to the control above chance.
     AboveControl,
-    /// It is not.
+    /// AUROC is above what the lists' differences could explain; there is no control.
+    AboveDifferences,
+    /// The p-value of the difference to the control is above 0.01, or there is none.
     NotAboveControl,
-    /// The difference to the control has no standard error.
-    ControlUnknown,
-    /// The method tells groups of held-out texts apart by more than the control does.
-    PlaceboFailed,
-    /// The words do not tell suspects from held-out texts.
-    WordsAlike,
-    /// The words do to some degree, and the lower 95 % bound of AUROC minus that of the words is above 0.
-    AboveWords,
-    /// The words do as well as the method, or nearly.
-    NotAboveWords,
-    /// The words do with an AUROC of 0.9 or more.
-    TotalShift,
-    /// Whether the words do could not be found out.
-    WordsUnknown,
+    /// AUROC is not above what the lists' differences could explain.
+    NotAboveDifferences,
+    /// The lists differ in what can be computed without the model.
+    ListsDiffer,
+    /// The lists are too short to show that they are comparable.
+    TooFewToCompare,
 }
 
 /// What a verdict is based on.
@@ -66,9 +57,10 @@ pub struct TrialBasis<'a> {
 /// What tells the training from the texts.
 #[derive(Clone, Copy, Debug)]
 pub struct TextControls<'a> {
+    /// None where there are too few texts to find out.
+    pub comparability: Option<&'a Comparability>,
+    pub effect: Option<Effect>,
+    /// Whether there is a control model.
+    pub controlled: bool,
     pub control: Option<&'a ControlFindings>,
-    /// What the words show.
-    pub shift: Option<Shift>,
-    /// Whether the lower 95 % bound of AUROC minus that of the words is above 0.
-    pub above_words: bool,
 }

@@ -1,9 +1,8 @@
 //! The test of suspects against held-out texts. Pure.
 
 use super::measure::Measured;
-use crate::audits::calibrations::highest;
 use crate::audits::results::SampleScores;
-use mia::statistics::{HypothesisError, mann_whitney, welch};
+use mia::statistics::{ClusterScores, ClusteredTexts, HypothesisError, mann_whitney, welch};
 use std::collections::{HashMap, HashSet};
 
 /// The clusters that have suspects and held-out texts, so that neither is what it is said to be.
@@ -17,18 +16,18 @@ pub fn mixed_clusters(rows: &[SampleScores], clusters: &[usize]) -> HashSet<usiz
     labels.into_iter().filter_map(|(cluster, labels)| (labels == [true; 2]).then_some(cluster)).collect()
 }
 
-/// Tests whether suspects score higher than held-out texts by the method of a column. A cluster counts once, with its highest score;
-/// a mixed one does not count.
+/// Tests whether suspects score higher than held-out texts by the method of a column. A cluster counts once; a mixed one does not
+/// count.
 pub fn test_dataset(
     rows: &[SampleScores],
-    clusters: &[usize],
-    mixed: &HashSet<usize>,
+    clustered: &ClusteredTexts,
+    is_mixed: impl Fn(usize) -> bool,
     place: usize,
 ) -> Result<Measured, HypothesisError> {
-    let side = |member: bool| {
-        let rows =
-            rows.iter().zip(clusters).filter(|(row, cluster)| row.member == Some(member) && !mixed.contains(cluster));
-        highest(rows.filter_map(|(row, &cluster)| Some((cluster, (*row.scores.get(place)?)?))))
+    let scores = cluster_scores(rows, clustered, is_mixed, place);
+    let side = |suspect: bool| -> Vec<f64> {
+        let of_side = scores.values.iter().zip(clustered.labels()).filter(|(_, label)| **label == suspect);
+        of_side.filter_map(|(score, _)| score.map(|[score]| score)).collect()
     };
     let (suspects, held_out) = (side(true), side(false));
     let scored = rows.iter().filter(|row| row.scores.get(place).is_some_and(Option::is_some)).count();
@@ -47,6 +46,19 @@ pub fn test_dataset(
     Ok(measured)
 }
 
+/// The scores of the clusters by the method of a column; none of a mixed one.
+pub fn cluster_scores(
+    rows: &[SampleScores],
+    clustered: &ClusteredTexts,
+    is_mixed: impl Fn(usize) -> bool,
+    place: usize,
+) -> ClusterScores<1> {
+    clustered.scores(|row| {
+        let score = rows[row].scores.get(place).copied().flatten();
+        score.filter(|_| !is_mixed(row)).map(|score| [score])
+    })
+}
+
 /// The p-value where every suspect scores higher than every held-out text.
 fn smallest_p_value(suspects: usize, held_out: usize) -> Option<f64> {
     let scores: Vec<f64> = (0..suspects + held_out).map(|score| score as f64).collect();
@@ -58,6 +70,14 @@ fn smallest_p_value(suspects: usize, held_out: usize) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::datasets::{Label, Sample};
+    use mia::texts::TextDigest;
+
+    fn tested(rows: &[SampleScores], clusters: &[usize], mixed: &HashSet<usize>) -> Result<Measured, HypothesisError> {
+        let labels: Vec<bool> = rows.iter().map(|row| row.member == Some(true)).collect();
+        let digests: Vec<TextDigest> = (0..rows.len()).map(|row| TextDigest::new(&row.to_string())).collect();
+        let clustered = ClusteredTexts::new(&labels, clusters, &vec![0; rows.len()], &digests);
+        test_dataset(rows, &clustered, |row| mixed.contains(&clusters[row]), 0)
+    }
 
     fn row(member: bool, score: Option<f64>) -> SampleScores {
         let label = if member { Label::MEMBER } else { Label::NON_MEMBER };
@@ -68,7 +88,7 @@ mod tests {
     #[test]
     fn a_cluster_counts_once_and_a_mixed_one_not_at_all() {
         let rows = [
-            row(true, Some(5.0)),
+            row(true, Some(9.0)),
             row(true, Some(9.0)),
             row(true, Some(4.0)),
             row(true, None),
@@ -80,7 +100,7 @@ mod tests {
         let clusters = [0, 0, 1, 2, 3, 4, 5, 5];
         let mixed = mixed_clusters(&rows, &clusters);
         assert_eq!(mixed, HashSet::from([5]));
-        let measured = test_dataset(&rows, &clusters, &mixed, 0).unwrap();
+        let measured = tested(&rows, &clusters, &mixed).unwrap();
         let statistics = measured.statistics;
         assert_eq!((statistics.suspects, statistics.held_out, measured.left_out), (Some(2), Some(2), 1));
         assert_eq!(statistics.mann_whitney.map(|test| (test.auroc, test.exact)), Some((1.0, true)));
@@ -92,11 +112,10 @@ mod tests {
 
     #[test]
     fn one_text_a_side_is_a_test_that_proves_nothing() {
-        let measured =
-            test_dataset(&[row(true, Some(1.0)), row(false, Some(0.0))], &[0, 1], &HashSet::new(), 0).unwrap();
+        let measured = tested(&[row(true, Some(1.0)), row(false, Some(0.0))], &[0, 1], &HashSet::new()).unwrap();
         assert_eq!((measured.p_value, measured.smallest_p_value), (Some(0.5), Some(0.5)));
         assert!(measured.statistics.welch.is_none());
-        let one_side = test_dataset(&[row(true, Some(1.0)), row(false, None)], &[0, 1], &HashSet::new(), 0);
+        let one_side = tested(&[row(true, Some(1.0)), row(false, None)], &[0, 1], &HashSet::new());
         assert_eq!(one_side, Err(HypothesisError::NoValues));
     }
 }

@@ -9,7 +9,7 @@ use crate::audits::report::Provenance;
 use crate::datasets::SampleId;
 use crate::scorer::Usage;
 use mia::methods::LabelledMethod;
-use mia::statistics::{CanaryRankTest, MannWhitney, OrderTest, SignFlip, TTest, Warning};
+use mia::statistics::{CanaryRankTest, Comparability, MannWhitney, OrderTest, SignFlip, TTest, Warning};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,6 +26,9 @@ pub struct TrialReport {
     /// Of `dataset`: how far the texts alone tell suspects from held-out texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blind: Option<BlindFindings>,
+    /// Of `dataset`: whether the lists are alike in what can be computed without the model; absent where they are too short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparability: Option<Comparability>,
     /// Whether the private texts are those that were committed to; absent without a commitment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commitment: Option<Commitment>,

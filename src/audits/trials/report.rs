@@ -1,7 +1,7 @@
 //! From the scores of a test to its report. Pure.
 
 use super::basis::{TextControls, TrialBasis};
-use super::dataset::{mixed_clusters, test_dataset};
+use super::dataset::{cluster_scores, mixed_clusters, test_dataset};
 use super::document::{TrialExclusion, TrialMethod, TrialReport, TrialSamples};
 use super::kind::TrialKind;
 use super::measure::Measured;
@@ -9,7 +9,9 @@ use super::request::TrialRequest;
 use super::units::{distinct_units, test_units, unit_scores};
 use super::verdict::{TrialVerdict, trial_verdict};
 use crate::audits::cluster_ids::dense;
+use crate::audits::clustered_rows::clustered;
 use crate::audits::error::AuditFailure;
+use crate::audits::evidence::Effect;
 use crate::audits::exclusions::{self, MAX_NAMED, label_and_code, listed_errors};
 use crate::audits::report::{Evidence, cautions_of_evidence, provenance};
 use crate::audits::request::AuditRequest;
@@ -17,7 +19,7 @@ use crate::audits::result_evidence::add_blind_findings;
 use crate::audits::results::AuditResults;
 use crate::audits::row_error::RowError;
 use crate::audits::sample_scoring::ScoredSamples;
-use mia::statistics::{AuditSample, HypothesisError, Warning, WarningCode, holm, warnings};
+use mia::statistics::{AuditSample, ClusteredTexts, HypothesisError, Warning, WarningCode, holm, warnings};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,7 +43,7 @@ pub fn trial_report(
     let clusters = dense(results.rows.iter().map(|row| row.cluster));
     let kind = request.layout.kind();
     if kind == TrialKind::Dataset {
-        add_blind_findings(&mut results, &texts, &clusters, wanted);
+        add_blind_findings(&mut results, request.scoring.evidence.primary.as_ref(), &texts, &clusters, wanted);
     }
     let unit_count = units.len();
     let tested = TestedSamples {
@@ -64,6 +66,7 @@ pub fn trial_report(
         },
         methods,
         blind: results.blind.clone(),
+        comparability: results.comparability.clone(),
         commitment: request.commitment.clone(),
         verdict,
         warnings: cautions_of_trial(&request.scoring, kind, &results),
@@ -87,6 +90,7 @@ impl TestedSamples<'_> {
     fn methods(&self, wanted: &dyn Fn() -> bool) -> Vec<TrialMethod> {
         let is_dataset = self.request.layout.kind() == TrialKind::Dataset;
         let evidence = is_dataset.then(|| Evidence::new(&self.request.scoring, self.results)).flatten();
+        let tests = evidence.as_ref().map_or(Vec::new(), |evidence| evidence.permutation_tests(wanted));
         let mut methods = Vec::new();
         for (place, column) in self.results.listed() {
             let (measured, error) = match self.measure(place, wanted) {
@@ -94,7 +98,8 @@ impl TestedSamples<'_> {
                 Err(error) => (Measured::default(), Some(error.to_string())),
             };
             let Measured { statistics, tested, left_out, p_value, smallest_p_value } = measured;
-            let control = evidence.as_ref().and_then(|evidence| evidence.control(place, &column.method));
+            let tests = tests.get(methods.len()).copied().unwrap_or_default();
+            let control = evidence.as_ref().and_then(|evidence| evidence.control(place, &column.method, tests));
             methods.push(TrialMethod {
                 method: column.method.clone(),
                 tested,
@@ -113,13 +118,30 @@ impl TestedSamples<'_> {
 
     fn measure(&self, place: usize, wanted: &dyn Fn() -> bool) -> Result<Measured, HypothesisError> {
         match self.request.layout.kind() {
-            TrialKind::Dataset => test_dataset(&self.results.rows, &self.clusters, &self.mixed, place),
+            TrialKind::Dataset => test_dataset(&self.results.rows, &self.clustered()?, |row| self.is_mixed(row), place),
             kind @ (TrialKind::Paired | TrialKind::Rank | TrialKind::Order) => {
                 let scores = unit_scores(&self.units, &self.results.rows, place);
                 let left_out = self.units.len() - scores.len();
                 test_units(kind, scores, left_out, wanted)
             }
         }
+    }
+
+    /// The clusters of suspects and held-out texts.
+    fn clustered(&self) -> Result<ClusteredTexts, HypothesisError> {
+        let labels = self.results.labels().ok_or(HypothesisError::NoValues)?;
+        Ok(clustered(&self.results.rows, &labels))
+    }
+
+    fn is_mixed(&self, row: usize) -> bool {
+        self.mixed.contains(&self.clusters[row])
+    }
+
+    /// How far suspects score above held-out texts.
+    fn effect(&self, place: usize, p_value: f64) -> Option<Effect> {
+        let clustered = self.clustered().ok()?;
+        let scores = cluster_scores(&self.results.rows, &clustered, |row| self.is_mixed(row), place);
+        Effect::new(&scores, 0, &clustered, p_value)
     }
 
     /// What is left out of a test that could not be made.
@@ -139,13 +161,11 @@ impl TestedSamples<'_> {
         let (place, _) = self.results.listed().find(|(_, column)| column.method.label == *primary)?;
         let method = methods.iter().find(|method| method.method.label == *primary)?;
         let kind = self.request.layout.kind();
-        let words = self.results.blind.as_ref().and_then(|blind| blind.words.as_ref());
         let texts = TextControls {
+            comparability: self.results.comparability.as_ref(),
+            effect: method.p_value.and_then(|p_value| self.effect(place, p_value)),
+            controlled: self.results.control.is_some(),
             control: method.control.as_ref(),
-            shift: words.map(|words| words.shift),
-            above_words: Evidence::new(&self.request.scoring, self.results)
-                .and_then(|evidence| evidence.over_words(place)?.lower_bound())
-                .is_some_and(|bound| bound > 0.0),
         };
         Some(trial_verdict(&TrialBasis {
             kind,

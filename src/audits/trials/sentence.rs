@@ -1,8 +1,8 @@
 //! The verdict of a test in a sentence that can be read aloud.
 
-use super::basis::{LEVEL, TrialBasis, TrialReason};
+use super::basis::{TrialBasis, TrialReason};
 use super::kind::TrialKind;
-use crate::audits::evidence::VerdictState;
+use crate::audits::evidence::{LEVEL, VerdictState};
 
 /// What the verdict is, and why.
 pub fn sentence(basis: &TrialBasis, state: VerdictState, reasons: &[TrialReason]) -> String {
@@ -10,6 +10,8 @@ pub fn sentence(basis: &TrialBasis, state: VerdictState, reasons: &[TrialReason]
     let begin = match state {
         VerdictState::Evidence => "Evidence",
         VerdictState::NoEvidence => "No evidence",
+        VerdictState::Association => "Association",
+        VerdictState::NoAssociation => "No association",
         VerdictState::Inconclusive => "Inconclusive",
     };
     format!("{begin}: {}.", explanation(basis, reason))
@@ -19,16 +21,25 @@ fn explanation(basis: &TrialBasis, reason: TrialReason) -> String {
     let (primary, claim, units) = (basis.primary, claim(basis.kind), units(basis.kind, basis.tested));
     let p_value = basis.p_value.map_or_else(|| "no p-value".to_owned(), |p_value| format!("p = {p_value:.2e}"));
     let result = format!("by `{primary}` {claim} ({p_value}, {} {units})", basis.tested);
+    let texts_alone = basis.texts.and_then(|texts| texts.comparability).map_or_else(
+        || "a classifier that knows the texts alone".to_owned(),
+        |texts| {
+            format!(
+                "a classifier that knows the texts alone (AUROC {:.3}, upper 95 % bound {:.3})",
+                texts.auroc, texts.upper_bound
+            )
+        },
+    );
     match reason {
         TrialReason::LowPValue => format!("{result}, provided that {}", assumption(basis.kind)),
         TrialReason::HighPValue => format!(
-            "by `{primary}` it cannot be said that {claim} ({p_value}, {} {units}; it takes p below {LEVEL})",
+            "by `{primary}` it cannot be said that {claim} ({p_value}, {} {units}; it takes p of at most {LEVEL})",
             basis.tested
         ),
         TrialReason::NoPower => {
             let smallest = basis.smallest_p_value.unwrap_or(1.0);
             format!(
-                "{} {units} with scores of `{primary}` cannot give a p-value below {smallest:.2e}, and a verdict takes one below {LEVEL}",
+                "{} {units} with scores of `{primary}` cannot give a p-value below {smallest:.2e}, and a verdict takes one of at most {LEVEL}",
                 basis.tested
             )
         }
@@ -36,37 +47,26 @@ fn explanation(basis: &TrialBasis, reason: TrialReason) -> String {
         TrialReason::CommitmentMismatch => {
             format!("{result}, but the private texts are not those that were committed to")
         }
-        TrialReason::AboveControl => format!(
-            "{result}, which the texts alone do not explain, provided that what the control was trained on resembles what the model \
-             was trained on but for the suspects"
-        ),
-        TrialReason::NotAboveControl => {
+        TrialReason::AboveControl => {
             format!(
-                "{result}, but not more than under the control, which has not seen them: the texts alone may explain it"
+                "{result}, more so than under the control and than {texts_alone}, provided that {}",
+                assumption(basis.kind)
             )
         }
-        TrialReason::ControlUnknown => {
-            format!("{result}, but there are too few texts to compare that with the control")
+        TrialReason::AboveDifferences => {
+            format!("{result}, more so than {texts_alone}, provided that {}", assumption(basis.kind))
         }
-        TrialReason::PlaceboFailed => format!(
-            "{result}, but the method also tells groups of held-out texts apart by more than the control does, so that it may come \
-             from the texts"
-        ),
-        TrialReason::WordsAlike => {
-            format!("{result}, and their words do not differ, provided that {}", assumption(basis.kind))
+        TrialReason::NotAboveControl => {
+            format!("{result}, but it cannot be said that they do so more than under the control")
         }
-        TrialReason::AboveWords => {
-            format!("{result}; their words tell them apart to some degree, and the method does so better")
+        TrialReason::NotAboveDifferences => {
+            format!("{result}, but not by more than the lists' differences could explain: {texts_alone}")
         }
-        TrialReason::NotAboveWords => format!(
-            "{result}, but the words of the texts tell them apart nearly as well; a control model would tell what the training adds"
-        ),
-        TrialReason::TotalShift => format!(
-            "{result}, but suspects and held-out texts are other kinds of texts, which their words alone tell apart nearly without \
-             error; a control model would tell what the training adds"
-        ),
-        TrialReason::WordsUnknown => {
-            format!("{result}, but there are too few texts to see whether their words tell them apart")
+        TrialReason::ListsDiffer => {
+            format!("{result}, but the lists differ in what can be computed without the model: {texts_alone}")
+        }
+        TrialReason::TooFewToCompare => {
+            format!("{result}, but there are too few texts to show that the lists are comparable")
         }
     }
 }

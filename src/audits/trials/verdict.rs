@@ -1,18 +1,20 @@
 //! From the p-value of the primary method and the controls to a verdict. Pure.
 
-use super::basis::{LEVEL, TextControls, TrialBasis, TrialReason};
+use super::basis::{TextControls, TrialBasis, TrialReason};
+use super::kind::TrialKind;
 use super::sentence::sentence;
-use crate::audits::evidence::{Placebo, VerdictState};
-use mia::statistics::Shift;
+use crate::audits::evidence::{Design, LEVEL, VerdictState};
+use mia::statistics::ComparabilityState;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What a test is evidence of.
+/// What a test shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = TestVerdict)]
 pub struct TrialVerdict {
     pub state: VerdictState,
+    pub design: Design,
     /// Label of the method that it is about.
     #[schema(value_type = String)]
     pub primary: Arc<str>,
@@ -24,24 +26,42 @@ pub struct TrialVerdict {
 #[must_use]
 pub fn trial_verdict(basis: &TrialBasis) -> TrialVerdict {
     let (state, reasons) = judge(basis);
-    TrialVerdict { state, primary: Arc::clone(basis.primary), sentence: sentence(basis, state, &reasons), reasons }
+    TrialVerdict {
+        state,
+        design: design(basis.kind),
+        primary: Arc::clone(basis.primary),
+        sentence: sentence(basis, state, &reasons),
+        reasons,
+    }
+}
+
+/// What is known of how a text came to be where it is. The order of items is the owner's draw only where chance made it, which
+/// nobody says here.
+fn design(kind: TrialKind) -> Design {
+    match kind {
+        TrialKind::Paired | TrialKind::Rank => Design::Randomised,
+        TrialKind::Dataset | TrialKind::Order => Design::Observational,
+    }
 }
 
 fn judge(basis: &TrialBasis) -> (VerdictState, Vec<TrialReason>) {
-    use VerdictState::{Evidence, Inconclusive, NoEvidence};
-    let Some(p_value) = basis.p_value else { return (Inconclusive, vec![TrialReason::NotScored]) };
-    if basis.smallest_p_value.is_some_and(|smallest| smallest >= LEVEL) {
-        return (Inconclusive, vec![TrialReason::NoPower]);
+    let is_randomised = design(basis.kind) == Design::Randomised;
+    let positive = if is_randomised { VerdictState::Evidence } else { VerdictState::Association };
+    let negative = if is_randomised { VerdictState::NoEvidence } else { VerdictState::NoAssociation };
+    let inconclusive = VerdictState::Inconclusive;
+    let Some(p_value) = basis.p_value else { return (inconclusive, vec![TrialReason::NotScored]) };
+    if basis.smallest_p_value.is_some_and(|smallest| smallest > LEVEL) {
+        return (inconclusive, vec![TrialReason::NoPower]);
     }
-    if p_value >= LEVEL {
-        return (NoEvidence, vec![TrialReason::HighPValue]);
+    if p_value > LEVEL {
+        return (negative, vec![TrialReason::HighPValue]);
     }
     let low = TrialReason::LowPValue;
     if basis.commitment.is_some_and(|commitment| !commitment.matches) {
-        return (Inconclusive, vec![low, TrialReason::CommitmentMismatch]);
+        return (inconclusive, vec![low, TrialReason::CommitmentMismatch]);
     }
     match &basis.texts {
-        None => (Evidence, vec![low]),
+        None => (positive, vec![low]),
         Some(texts) => {
             let (state, reason) = texts.judge();
             (state, vec![low, reason])
@@ -50,52 +70,45 @@ fn judge(basis: &TrialBasis) -> (VerdictState, Vec<TrialReason>) {
 }
 
 impl TextControls<'_> {
-    /// What a low p-value is evidence of, beside the texts.
+    /// What a low p-value shows, beside the texts.
     fn judge(&self) -> (VerdictState, TrialReason) {
-        use VerdictState::{Evidence, Inconclusive, NoEvidence};
-        if let Some(control) = self.control {
-            return match control.lower_bound() {
-                None => (Inconclusive, TrialReason::ControlUnknown),
-                Some(_) if !control.placebos.iter().all(Placebo::holds) => (Inconclusive, TrialReason::PlaceboFailed),
-                Some(bound) if bound > 0.0 => (Evidence, TrialReason::AboveControl),
-                Some(_) => (NoEvidence, TrialReason::NotAboveControl),
-            };
+        use VerdictState::{Association, Inconclusive, NoAssociation};
+        let (Some(texts), Some(effect)) = (self.comparability, self.effect) else {
+            return (Inconclusive, TrialReason::TooFewToCompare);
+        };
+        match texts.state {
+            ComparabilityState::ListsDiffer => return (Inconclusive, TrialReason::ListsDiffer),
+            ComparabilityState::TooFew => return (Inconclusive, TrialReason::TooFewToCompare),
+            ComparabilityState::Comparable => {}
         }
-        match self.shift {
-            None => (Inconclusive, TrialReason::WordsUnknown),
-            Some(Shift::None) => (Evidence, TrialReason::WordsAlike),
-            Some(Shift::Some) if self.above_words => (Evidence, TrialReason::AboveWords),
-            Some(Shift::Some) => (Inconclusive, TrialReason::NotAboveWords),
-            Some(Shift::Total) => (Inconclusive, TrialReason::TotalShift),
+        let is_above_control = self.control.and_then(|control| control.p_value).is_some_and(|p_value| p_value <= LEVEL);
+        if self.controlled && !is_above_control {
+            return (NoAssociation, TrialReason::NotAboveControl);
         }
+        if effect.lower_bound <= texts.upper_bound {
+            return (Inconclusive, TrialReason::NotAboveDifferences);
+        }
+        let reason = if self.controlled { TrialReason::AboveControl } else { TrialReason::AboveDifferences };
+        (Association, reason)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audits::evidence::ControlFindings;
+    use crate::audits::evidence::{ControlFindings, Effect};
     use crate::audits::trials::commitment::Commitment;
-    use crate::audits::trials::kind::TrialKind;
     use TrialReason as Why;
-    use VerdictState::{Evidence, Inconclusive, NoEvidence};
-
-    fn control(difference: f64, interval: Option<[f64; 2]>) -> ControlFindings {
-        ControlFindings {
-            model: "c".to_owned(),
-            auroc: Some(0.5),
-            difference,
-            standard_error: interval.map(|[low, high]| (high - low) / 4.0),
-            interval,
-            placebos: Vec::new(),
-        }
-    }
+    use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
+    use mia::statistics::Comparability;
 
     fn judged(basis: &TrialBasis) -> (VerdictState, Why) {
         let TrialVerdict { state, reasons, sentence, .. } = trial_verdict(basis);
         let begins = match state {
             Evidence => "Evidence: ",
             NoEvidence => "No evidence: ",
+            Association => "Association: ",
+            NoAssociation => "No association: ",
             Inconclusive => "Inconclusive: ",
         };
         assert!(sentence.starts_with(begins) && sentence.ends_with('.') && !sentence.contains("  "), "{sentence}");
@@ -103,10 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn a_low_p_value_is_evidence_unless_something_else_explains_it() {
+    fn a_low_p_value_is_evidence_where_chance_was_the_owners_own() {
         let primary: Arc<str> = "loss".into();
-        let basis = |p_value, smallest_p_value| TrialBasis {
-            kind: TrialKind::Paired,
+        let basis = |kind, p_value, smallest_p_value| TrialBasis {
+            kind,
             primary: &primary,
             tested: 12,
             p_value,
@@ -114,24 +127,41 @@ mod tests {
             commitment: None,
             texts: None,
         };
-        assert_eq!(judged(&basis(Some(0.009), Some(0.001))), (Evidence, Why::LowPValue));
-        assert_eq!(judged(&basis(Some(0.01), None)), (NoEvidence, Why::HighPValue));
-        assert_eq!(judged(&basis(Some(0.0625), Some(0.0625))), (Inconclusive, Why::NoPower));
-        assert_eq!(judged(&basis(None, None)), (Inconclusive, Why::NotScored));
+        let paired = |p_value, smallest| judged(&basis(TrialKind::Paired, p_value, smallest));
+        assert_eq!(paired(Some(0.01), Some(0.001)), (Evidence, Why::LowPValue));
+        assert_eq!(paired(Some(0.0101), None), (NoEvidence, Why::HighPValue));
+        assert_eq!(paired(Some(0.0625), Some(0.0625)), (Inconclusive, Why::NoPower));
+        assert_eq!(paired(None, None), (Inconclusive, Why::NotScored));
+        assert_eq!(judged(&basis(TrialKind::Order, Some(0.001), None)), (Association, Why::LowPValue));
+        assert_eq!(judged(&basis(TrialKind::Order, Some(0.1), None)), (NoAssociation, Why::HighPValue));
         for (given, expected) in [("b", (Inconclusive, Why::CommitmentMismatch)), ("a", (Evidence, Why::LowPValue))] {
             let (given, computed) = (given.to_owned(), "a".to_owned());
             let commitment = Commitment { matches: given == computed, given, computed };
-            for kind in [TrialKind::Paired, TrialKind::Rank, TrialKind::Order] {
-                let basis = TrialBasis { kind, commitment: Some(&commitment), ..basis(Some(0.001), None) };
+            for kind in [TrialKind::Paired, TrialKind::Rank] {
+                let basis = TrialBasis { commitment: Some(&commitment), ..basis(kind, Some(0.001), None) };
                 assert_eq!(judged(&basis), expected);
             }
         }
     }
 
     #[test]
-    fn suspects_have_controls() {
+    fn two_collected_lists_are_an_association_at_most() {
         let primary: Arc<str> = "loss".into();
-        let against = |control: Option<&ControlFindings>, shift, above_words| {
+        let against = |state, upper_bound, controlled, p_value: Option<f64>| {
+            let (auroc, standard_error, margin) = (0.5, 0.04, 0.15);
+            let texts = Comparability { state, auroc, standard_error, upper_bound, margin, measures: Vec::new() };
+            let control = ControlFindings {
+                model: "c".to_owned(),
+                auroc: 0.5,
+                difference: 0.1,
+                standard_error: 0.05,
+                interval: None,
+                p_value,
+                p_value_adjusted: None,
+                negative_controls: Vec::new(),
+            };
+            let effect =
+                Effect { auroc: 0.7, standard_error: 0.04, interval: [0.6, 0.8], lower_bound: 0.61, p_value: 0.001 };
             judged(&TrialBasis {
                 kind: TrialKind::Dataset,
                 primary: &primary,
@@ -139,21 +169,21 @@ mod tests {
                 p_value: Some(0.001),
                 smallest_p_value: Some(1e-9),
                 commitment: None,
-                texts: Some(TextControls { control, shift, above_words }),
+                texts: Some(TextControls {
+                    comparability: Some(&texts),
+                    effect: Some(effect),
+                    controlled,
+                    control: Some(&control),
+                }),
             })
         };
-        let total = Some(Shift::Total);
-        assert_eq!(against(Some(&control(0.2, Some([0.1, 0.3]))), total, false), (Evidence, Why::AboveControl));
-        assert_eq!(against(Some(&control(0.1, Some([-0.1, 0.3]))), None, true), (NoEvidence, Why::NotAboveControl));
-        assert_eq!(against(Some(&control(0.1, None)), None, true), (Inconclusive, Why::ControlUnknown));
-        let groups = ["a".to_owned(), "b".to_owned()];
-        let placebo = Placebo { groups, difference: 0.2, interval: Some([0.1, 0.3]) };
-        let failed = ControlFindings { placebos: vec![placebo], ..control(0.2, Some([0.1, 0.3])) };
-        assert_eq!(against(Some(&failed), None, true), (Inconclusive, Why::PlaceboFailed));
-        assert_eq!(against(None, Some(Shift::None), false), (Evidence, Why::WordsAlike));
-        assert_eq!(against(None, Some(Shift::Some), true), (Evidence, Why::AboveWords));
-        assert_eq!(against(None, Some(Shift::Some), false), (Inconclusive, Why::NotAboveWords));
-        assert_eq!(against(None, total, true), (Inconclusive, Why::TotalShift));
-        assert_eq!(against(None, None, true), (Inconclusive, Why::WordsUnknown));
+        use ComparabilityState::{Comparable, ListsDiffer, TooFew};
+        assert_eq!(against(Comparable, 0.6, true, Some(0.01)), (Association, Why::AboveControl));
+        assert_eq!(against(Comparable, 0.6, true, Some(0.02)), (NoAssociation, Why::NotAboveControl));
+        assert_eq!(against(Comparable, 0.6, true, None), (NoAssociation, Why::NotAboveControl));
+        assert_eq!(against(Comparable, 0.6, false, None), (Association, Why::AboveDifferences));
+        assert_eq!(against(Comparable, 0.62, false, None), (Inconclusive, Why::NotAboveDifferences));
+        assert_eq!(against(ListsDiffer, 0.7, false, None), (Inconclusive, Why::ListsDiffer));
+        assert_eq!(against(TooFew, 0.7, false, None), (Inconclusive, Why::TooFewToCompare));
     }
 }

@@ -131,5 +131,16 @@ async fn a_group_is_reported_as_an_audit_of_its_own_would_be() {
     assert_eq!((&all["total"], &all["members"]), (&json!(30), &json!(20)));
     let none = audit(&app, &body(&labelled())).await;
     assert!(none["results"].get("groups").is_none());
-    assert_eq!(none["results"]["methods"], found["results"]["methods"]);
+    // Permutations are within groups.
+    let without_tests = |report: &Value| {
+        let mut methods = report["results"]["methods"].clone();
+        for method in methods.as_array_mut().unwrap() {
+            method
+                .as_object_mut()
+                .unwrap()
+                .retain(|field, _| !["p_value", "p_value_adjusted", "control"].contains(&&**field));
+        }
+        methods
+    };
+    assert_eq!(without_tests(&none), without_tests(&found));
 }

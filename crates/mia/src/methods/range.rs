@@ -61,6 +61,9 @@ impl Fraction {
     /// The default share of Min-K% and Min-K%++ (Shi et al. 2024).
     pub(super) const FIFTH: Fraction = Fraction(0.2);
 
+    /// A share of Min-K% that tells how clean a text is.
+    pub(super) const TWENTIETH: Fraction = Fraction(0.05);
+
     /// The default share of SURP.
     pub(super) const TWO_FIFTHS: Fraction = Fraction(0.4);
 

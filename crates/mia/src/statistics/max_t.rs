@@ -1,6 +1,5 @@
-//! Permutation tests of several methods at once, adjusted for their number.
+//! Permutation tests of several methods at once, within groups, adjusted for their number.
 
-use super::cluster_index::ClusterIndex;
 use crate::random::{index_below, stream};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
@@ -8,8 +7,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The maximum number of samples: a sum of rank scores is then less than 2^60.
-const MOST_SAMPLES: usize = 1 << 30;
+/// The maximum number of clusters: a sum of ranks is then less than 2^61.
+const MOST_CLUSTERS: usize = 1 << 30;
 
 /// Permutations that share a stream of random numbers.
 const BLOCK: usize = 16;
@@ -33,36 +32,61 @@ pub struct PermutationTest {
     pub p_value_adjusted: f64,
 }
 
+/// What each cluster adds to the statistic of a method where it is a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankColumn {
+    /// Twice the mid-rank among the clusters of its stratum less twice their mean rank, an integer; of a difference that of
+    /// the one score less that of the other. 0 for a cluster without a score.
+    ranks: Vec<i64>,
+    /// Whether each cluster has a score.
+    scored: Vec<bool>,
+}
+
+impl RankColumn {
+    /// The ranks of the clusters' scores within strata. `None` stands for a cluster that the method could not score.
+    #[must_use]
+    pub fn new(scores: &[Option<f64>], strata: &[usize]) -> Self {
+        Self { ranks: centred_ranks(scores, strata), scored: scores.iter().map(Option::is_some).collect() }
+    }
+
+    /// The ranks of one score less those of another, on the clusters that have both.
+    #[must_use]
+    pub fn difference(first: &[Option<f64>], second: &[Option<f64>], strata: &[usize]) -> Self {
+        let both = |a: &[Option<f64>], b: &[Option<f64>]| -> Vec<Option<f64>> {
+            a.iter().zip(b).map(|(a, b)| a.filter(|_| b.is_some())).collect()
+        };
+        let (mut first, second) = (Self::new(&both(first, second), strata), Self::new(&both(second, first), strata));
+        first.ranks.iter_mut().zip(&second.ranks).for_each(|(rank, other)| *rank -= other);
+        first
+    }
+}
+
 /// Tests for each of `columns` whether members score higher, and adjusts for the number of columns by the step-down
 /// maxT procedure of Westfall and Young 1993 (as algorithm 4.1 of Ge, Dudoit and Speed 2003).
 ///
-/// `labels` tells which samples are members; a column has a score for each sample, where `None`, or a score that is not
-/// finite, is one that the method could not score. Samples are of one cluster if their entries in `clusters` are equal;
-/// a sample without an entry is a cluster by itself. A cluster takes part with the label of its first sample, whatever
-/// the labels of the others. `permutations` times, these labels are exchanged between the clusters that have a score,
-/// in the same way for all columns, so that the dependence between columns is kept.
+/// `labels` tells which clusters are members, `strata` within which clusters they are exchangeable; every column has a
+/// place for each cluster. `permutations` times, the labels are exchanged between the clusters of each stratum that have a
+/// score in any column, in the same way for all columns, so that the dependence between columns is kept.
 ///
-/// The statistic is the sum of the members' mid-ranks, each less the mean rank, among the samples that the column
-/// scores: the Mann-Whitney statistic less its mean. Ranks that are not centred would favour permutations in which
-/// large clusters are members, for the number of their samples alone. Columns are made comparable by the statistic's
-/// exact moments over all permutations. The mean is 0; with K of I clusters labelled as members the variance is
-/// `K (I - K) / (I (I - 1)) sum c^2`, with c the sum of centred ranks in a cluster. They hold for clusters of any size,
-/// while the textbook variance of a rank sum holds for independent samples, and the moments of the drawn permutations
-/// would add noise.
+/// The statistic is the sum of the members' centred mid-ranks, which is `2 sum_g m_g n_g (AUROC_g - 1/2)` over the strata:
+/// an increasing function of the AUROC within strata, and of the difference between two for a column of differences.
+/// Columns are made comparable by the statistic's exact moments over all permutations. The mean is 0; with K of I clusters
+/// of a stratum labelled as members the variance is the sum over strata of `K (I - K) / (I (I - 1)) sum c^2`, with c the
+/// centred ranks. The moments of the drawn permutations would add noise.
 ///
-/// A column has no test if the clusters that it scores have one label, or if its statistic does not vary. Returns no
-/// tests at all for more than 2^30 samples, or once `keep_going` returns false. The seed decides the permutations, on
-/// any number of threads. Runs on rayon's pool; O(n log n) for each column, and O(n) for each column and permutation.
+/// A column has no test if no stratum has both labels among the clusters that it scores, or if its statistic does not
+/// vary. Returns no tests at all for more than 2^30 clusters, or once `keep_going` returns false. The seed decides the
+/// permutations, on any number of threads. Runs on rayon's pool; O(n) for each column and permutation.
 pub fn max_t(
     labels: &[bool],
-    clusters: &[usize],
-    columns: &[&[Option<f64>]],
+    strata: &[usize],
+    columns: &[RankColumn],
     permutations: usize,
     seed: u64,
     keep_going: &dyn Fn() -> bool,
 ) -> Vec<Option<PermutationTest>> {
     let mut tests = vec![None; columns.len()];
-    let Some(family) = ColumnFamily::new(labels, clusters, columns) else { return tests };
+    let Some(family) = ColumnFamily::new(labels, strata, columns) else { return tests };
     let random = stream(seed, "max-t");
     let blocks: Vec<usize> = (0..permutations.div_ceil(BLOCK)).collect();
     let mut exceeded = Exceeded::new(family.tested.len());
@@ -90,17 +114,24 @@ struct Tested {
     deviation: f64,
 }
 
-/// The columns tested together.
-struct ColumnFamily {
-    /// In ascending order of the standardised observed sum.
-    tested: Vec<Tested>,
-    /// For each group of columns and each cluster, the sum of centred ranks, doubled, in each of them.
-    groups: Vec<Vec<[i64; LANES]>>,
-    clusters: usize,
+/// The clusters that are exchangeable with each other.
+struct Stratum {
+    /// Their places in the groups of columns.
+    clusters: std::ops::Range<usize>,
     /// How many clusters a permutation draws: those of the rarer label.
     drawn: usize,
     /// Whether members are the rarer label.
     draws_members: bool,
+}
+
+/// The columns tested together.
+struct ColumnFamily {
+    /// In ascending order of the standardised observed sum.
+    tested: Vec<Tested>,
+    /// For each group of columns and each cluster, in the order of the strata, its ranks in each of them.
+    groups: Vec<Vec<[i64; LANES]>>,
+    /// Those with both labels.
+    strata: Vec<Stratum>,
 }
 
 /// How many permutations reach the observed statistic of each tested column.
@@ -113,55 +144,63 @@ struct Exceeded {
 
 impl ColumnFamily {
     /// `None` if no column has a test.
-    fn new(labels: &[bool], clusters: &[usize], columns: &[&[Option<f64>]]) -> Option<Self> {
-        let score =
-            |column: &[Option<f64>], sample: usize| column.get(sample).copied().flatten().filter(|s| s.is_finite());
-        let scored = |sample: &usize| columns.iter().any(|column| score(column, *sample).is_some());
-        let samples: Vec<usize> = (0..labels.len()).filter(scored).collect();
-        let index = ClusterIndex::new(clusters, samples.iter().copied());
-        let members = cluster_labels(labels, &samples, &index);
-        let number = members.iter().filter(|member| **member).count();
-        if labels.len() > MOST_SAMPLES || number == 0 || number == index.count {
+    fn new(labels: &[bool], strata: &[usize], columns: &[RankColumn]) -> Option<Self> {
+        let is_scored = |cluster: &usize| columns.iter().any(|column| column.scored[*cluster]);
+        let mut clusters: Vec<usize> = (0..labels.len()).filter(is_scored).collect();
+        clusters.sort_by_key(|&cluster| strata[cluster]);
+        let (mut kept, mut exchangeable) = (Vec::<usize>::new(), Vec::<Stratum>::new());
+        for stratum in clusters.chunk_by(|a, b| strata[*a] == strata[*b]) {
+            let members = stratum.iter().filter(|cluster| labels[**cluster]).count();
+            let drawn = members.min(stratum.len() - members);
+            if drawn > 0 {
+                let range = kept.len()..kept.len() + stratum.len();
+                exchangeable.push(Stratum { clusters: range, drawn, draws_members: drawn == members });
+                kept.extend(stratum);
+            }
+        }
+        if labels.len() > MOST_CLUSTERS {
             return None;
         }
-        // Less than 1: the variance of the sum, divided by the sum of squares.
-        let share = number as f64 / index.count as f64 * (index.count - number) as f64 / (index.count as f64 - 1.0);
         let mut tested = Vec::new();
         for (place, column) in columns.iter().enumerate() {
-            let scores: Vec<(f64, usize)> = samples
-                .iter()
-                .zip(&index.numbers)
-                .filter_map(|(&sample, &cluster)| Some((score(column, sample)?, cluster)))
-                .collect();
-            let both = [true, false].iter().all(|label| scores.iter().any(|(_, cluster)| members[*cluster] == *label));
-            let sums = centred_rank_sums(scores, index.count);
-            let observed = sums.iter().zip(&members).filter(|(_, member)| **member).map(|(sum, _)| sum).sum();
-            let squares: f64 = sums.iter().map(|&sum| (sum as f64).powi(2)).sum();
-            if both && squares > 0.0 {
-                tested.push((Tested { column: place, observed, deviation: (share * squares).sqrt() }, sums));
+            let ranks: Vec<i64> = kept.iter().map(|&cluster| column.ranks[cluster]).collect();
+            let has_label = |stratum: &Stratum, label: bool| {
+                kept[stratum.clusters.clone()].iter().any(|&cluster| column.scored[cluster] && labels[cluster] == label)
+            };
+            let is_compared = exchangeable.iter().any(|stratum| has_label(stratum, true) && has_label(stratum, false));
+            let observed = kept.iter().zip(&ranks).filter(|(cluster, _)| labels[**cluster]).map(|(_, rank)| rank).sum();
+            let deviation = exchangeable.iter().map(|stratum| stratum.variance(&ranks)).sum::<f64>().sqrt();
+            if is_compared && deviation > 0.0 {
+                tested.push((Tested { column: place, observed, deviation }, ranks));
             }
         }
         // A stable order, so that equal columns keep theirs.
         tested.sort_by(|(a, _), (b, _)| a.standardised(a.observed).total_cmp(&b.standardised(b.observed)));
-        let (tested, sums): (Vec<Tested>, Vec<Vec<i64>>) = tested.into_iter().unzip();
-        let drawn = number.min(index.count - number);
-        let groups = sums.chunks(LANES).map(|columns| interleaved(columns, index.count)).collect();
-        let family = Self { tested, groups, clusters: index.count, drawn, draws_members: drawn == number };
-        Some(family).filter(|family| !family.tested.is_empty())
+        let (tested, ranks): (Vec<Tested>, Vec<Vec<i64>>) = tested.into_iter().unzip();
+        let groups = ranks.chunks(LANES).map(|columns| interleaved(columns, kept.len())).collect();
+        Some(Self { tested, groups, strata: exchangeable }).filter(|family| !family.tested.is_empty())
     }
 
     /// Counts over the permutations of one block, which has its own stream of random numbers.
     fn block(&self, block: usize, permutations: usize, mut random: ChaCha8Rng) -> Exceeded {
         random.set_stream(block as u64);
-        let mut chosen = Subset::new(self.clusters, self.drawn);
+        let mut chosen: Vec<Subset> =
+            self.strata.iter().map(|stratum| Subset::new(stratum.clusters.len(), stratum.drawn)).collect();
         let mut exceeded = Exceeded::new(self.tested.len());
+        let mut sums = vec![[0; LANES]; self.groups.len()];
         for _ in 0..permutations {
-            chosen.draw(&mut random);
-            let sums = self.groups.iter().flat_map(|group| chosen.sums(group));
+            sums.fill([0; LANES]);
+            for (stratum, chosen) in self.strata.iter().zip(&mut chosen) {
+                chosen.draw(&mut random);
+                // All centred ranks of a stratum sum to 0.
+                let sign = if stratum.draws_members { 1 } else { -1 };
+                for (sums, group) in sums.iter_mut().zip(&self.groups) {
+                    let drawn = chosen.sums(&group[stratum.clusters.clone()]);
+                    sums.iter_mut().zip(drawn).for_each(|(sum, drawn)| *sum += sign * drawn);
+                }
+            }
             let mut largest = f64::NEG_INFINITY;
-            for (place, (tested, sum)) in self.tested.iter().zip(sums).enumerate() {
-                // All centred ranks sum to 0.
-                let sum = if self.draws_members { sum } else { -sum };
+            for (place, (tested, &sum)) in self.tested.iter().zip(sums.iter().flatten()).enumerate() {
                 largest = largest.max(tested.standardised(sum));
                 exceeded.alone[place] += usize::from(sum >= tested.observed);
                 exceeded.largest[place] += usize::from(largest >= tested.standardised(tested.observed) - ROUNDING);
@@ -201,27 +240,31 @@ impl Exceeded {
     }
 }
 
-/// The label of each cluster: that of its first sample.
-fn cluster_labels(labels: &[bool], samples: &[usize], index: &ClusterIndex) -> Vec<bool> {
-    let mut members = vec![false; index.count];
-    for (&sample, &cluster) in samples.iter().zip(&index.numbers).rev() {
-        members[cluster] = labels[sample];
+impl Stratum {
+    /// The variance over all permutations of the sum of the members' ranks.
+    fn variance(&self, ranks: &[i64]) -> f64 {
+        let (all, drawn) = (self.clusters.len() as f64, self.drawn as f64);
+        let squares: f64 = ranks[self.clusters.clone()].iter().map(|&rank| (rank as f64).powi(2)).sum();
+        drawn * (all - drawn) / (all * (all - 1.0)) * squares
     }
-    members
 }
 
-/// For each cluster, the sum over its scores of twice the mid-rank less twice the mean rank. For one score that is the
-/// number of scores below it less the number above it, an integer.
-fn centred_rank_sums(mut scores: Vec<(f64, usize)>, clusters: usize) -> Vec<i64> {
-    scores.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    let mut sums = vec![0; clusters];
-    let (mut below, mut above) = (0, scores.len() as i64);
-    for tie in scores.chunk_by(|a, b| a.0 == b.0) {
-        above -= tie.len() as i64;
-        tie.iter().for_each(|&(_, cluster)| sums[cluster] += below - above);
-        below += tie.len() as i64;
+/// For each cluster, twice its mid-rank among the scores of its stratum less twice the mean rank: the number of scores
+/// below its own less the number above it. 0 without a score.
+fn centred_ranks(scores: &[Option<f64>], strata: &[usize]) -> Vec<i64> {
+    let mut known: Vec<(usize, f64, usize)> =
+        (0..).zip(scores).filter_map(|(cluster, score)| Some((strata[cluster], (*score)?, cluster))).collect();
+    known.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let mut ranks = vec![0; scores.len()];
+    for stratum in known.chunk_by(|a, b| a.0 == b.0) {
+        let (mut below, mut above) = (0, stratum.len() as i64);
+        for tie in stratum.chunk_by(|a, b| a.1 == b.1) {
+            above -= tie.len() as i64;
+            tie.iter().for_each(|&(_, _, cluster)| ranks[cluster] = below - above);
+            below += tie.len() as i64;
+        }
     }
-    sums
+    ranks
 }
 
 /// For each cluster, the sums of up to [`LANES`] columns side by side.
@@ -296,9 +339,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn test(labels: &[bool], clusters: &[usize], columns: &[Vec<Option<f64>>]) -> Vec<Option<PermutationTest>> {
-        let columns: Vec<&[Option<f64>]> = columns.iter().map(Vec::as_slice).collect();
-        max_t(labels, clusters, &columns, 199, 0, &|| true)
+    type Column = Vec<Option<f64>>;
+
+    /// The tests of clusters in a single stratum.
+    fn test(labels: &[bool], columns: &[Column]) -> Vec<Option<PermutationTest>> {
+        let strata = vec![0; labels.len()];
+        let columns: Vec<RankColumn> = columns.iter().map(|column| RankColumn::new(column, &strata)).collect();
+        max_t(labels, &strata, &columns, 199, 0, &|| true)
     }
 
     /// About normal, with variance 1.
@@ -306,16 +353,18 @@ mod tests {
         (0..12).map(|_| f64::from(random.next_u32()) / 4_294_967_296.0).sum::<f64>() - 6.0
     }
 
-    /// The sum of centred mid-ranks of the clusters in `chosen`, by definition; 0 for what has no score.
-    fn sum_by_definition(column: &[Option<f64>], clusters: &[usize], chosen: &[usize]) -> f64 {
-        let scores: Vec<f64> = column.iter().flatten().copied().collect();
-        let rank = |score: f64| {
-            let below = scores.iter().filter(|other| **other < score).count() as f64;
-            below + (scores.iter().filter(|other| **other == score).count() as f64 + 1.0) / 2.0
-        };
-        let mean = (scores.len() as f64 + 1.0) / 2.0;
-        let samples = column.iter().zip(clusters).filter(|(_, cluster)| chosen.contains(cluster));
-        samples.filter_map(|(score, _)| Some(rank((*score)?) - mean)).sum()
+    /// Twice the wins less the losses of members against non-members of their stratum, by definition.
+    fn pairs_won(column: &[Option<f64>], strata: &[usize], members: &[bool]) -> f64 {
+        let mut sum = 0.0;
+        for (a, score) in column.iter().enumerate().filter(|(a, _)| members[*a]) {
+            let others = (0..column.len()).filter(|&b| !members[b] && strata[b] == strata[a]);
+            for other in others.map(|b| &column[b]) {
+                if let (Some(score), Some(other)) = (score, other) {
+                    sum += f64::from(i8::from(score > other) - i8::from(score < other));
+                }
+            }
+        }
+        sum
     }
 
     /// All subsets of a size are equally frequent: chi-squared with 55 degrees of freedom exceeds 93.2, and with 69 exceeds 111.1,
@@ -354,39 +403,54 @@ mod tests {
         }
     }
 
-    /// Eleven samples in eight clusters, three of them members, and three columns, one with missing scores and ties.
-    /// All 56 choices of three clusters, standardised by their own mean and deviation, give the exact p-values.
+    /// Eleven clusters in two strata, two members of six and two of five, and three columns, one with missing scores and
+    /// ties, one a difference. All 150 permutations within strata, standardised by their own mean and deviation, give the
+    /// exact p-values.
     #[test]
-    fn p_values_are_near_those_of_all_permutations() {
-        let clusters = [0, 1, 1, 2, 3, 4, 4, 4, 5, 6, 7];
+    fn p_values_are_near_those_of_all_permutations_within_strata() {
+        let strata = [0, 0, 1, 0, 1, 1, 0, 1, 0, 1, 0];
         let labels = [true, true, true, false, true, false, false, false, false, false, false];
-        let columns = [
-            [3.0, 9.0, 8.0, 4.0, 7.0, 1.0, 2.0, 5.0, 6.0, 0.0, 3.5].map(Some),
-            [0.5, 2.0, 2.0, 2.0, 1.0, 0.0, 1.0, f64::NAN, 0.5, 0.0, 2.5].map(|s: f64| Some(s).filter(|s| !s.is_nan())),
-            [5.0, 1.0, 3.0, 2.0, 4.0, 9.0, 8.0, 7.0, 6.0, 0.0, 2.5].map(Some),
+        let scores: [Column; 4] = [
+            [3.0, 9.0, 8.0, 4.0, 7.0, 1.0, 2.0, 5.0, 6.0, 0.0, 3.5].map(Some).to_vec(),
+            [0.5, 2.0, 2.0, 2.0, 1.0, 0.0, 1.0, f64::NAN, 0.5, 0.0, 2.5]
+                .map(|s: f64| Some(s).filter(|s| !s.is_nan()))
+                .to_vec(),
+            [5.0, 1.0, 3.0, 2.0, 4.0, 9.0, 8.0, 7.0, 6.0, 0.0, 2.5].map(Some).to_vec(),
+            [5.0, 6.0, 3.0, 2.0, 4.0, 3.0, 8.0, 1.0, 6.0, 0.0, 7.0].map(Some).to_vec(),
         ];
-        let subsets: Vec<Vec<usize>> = (0..256_usize)
-            .filter(|bits| bits.count_ones() == 3)
-            .map(|bits| (0..8).filter(|cluster| bits >> cluster & 1 == 1).collect())
+        let won = |members: &[bool]| {
+            let [a, b, c, d] = scores.each_ref().map(|column| pairs_won(column, &strata, members));
+            [a, b, c - d]
+        };
+        let permutations: Vec<Vec<bool>> = (0..2048_usize)
+            .map(|bits| (0..11).map(|cluster| bits >> cluster & 1 == 1).collect::<Vec<bool>>())
+            .filter(|members| {
+                let drawn = |stratum| (0..11).filter(|&c| members[c] && strata[c] == stratum).count();
+                drawn(0) == 2 && drawn(1) == 2
+            })
             .collect();
-        let standardised = columns.each_ref().map(|column| {
-            let sums: Vec<f64> = subsets.iter().map(|chosen| sum_by_definition(column, &clusters, chosen)).collect();
-            let mean = sums.iter().sum::<f64>() / 56.0;
-            let variance = sums.iter().map(|sum| (sum - mean).powi(2)).sum::<f64>() / 56.0;
-            sums.iter().map(|sum| (sum - mean) / variance.sqrt()).collect::<Vec<f64>>()
+        assert_eq!(permutations.len(), 150);
+        let statistics: Vec<[f64; 3]> = permutations.iter().map(|members| won(members)).collect();
+        let deviation: [f64; 3] = std::array::from_fn(|column| {
+            let squares: f64 = statistics.iter().map(|sums| sums[column] * sums[column]).sum();
+            (squares / 150.0).sqrt()
         });
-        let observed_place = subsets.iter().position(|chosen| chosen == &[0, 1, 3]).expect("a subset");
-        let observed = standardised.each_ref().map(|values| values[observed_place]);
+        let standardised = |sums: &[f64; 3]| -> [f64; 3] { std::array::from_fn(|c| sums[c] / deviation[c]) };
+        let statistics: Vec<[f64; 3]> = statistics.iter().map(standardised).collect();
+        let observed = standardised(&won(&labels));
         let mut order = [0, 1, 2];
         order.sort_by(|a, b| observed[*b].total_cmp(&observed[*a]));
-        let columns: Vec<&[Option<f64>]> = columns.iter().map(<[_; 11]>::as_slice).collect();
-        let tests = max_t(&labels, &clusters, &columns, 50_000, 3, &|| true);
+        let columns = [
+            RankColumn::new(&scores[0], &strata),
+            RankColumn::new(&scores[1], &strata),
+            RankColumn::difference(&scores[2], &scores[3], &strata),
+        ];
+        let tests = max_t(&labels, &strata, &columns, 50_000, 3, &|| true);
         let mut adjusted = 0.0_f64;
         for (place, &column) in order.iter().enumerate() {
             let share = |among: &[usize]| {
-                let reached =
-                    |subset: &usize| among.iter().any(|&other| standardised[other][*subset] >= observed[column] - 1e-9);
-                (0..56).filter(reached).count() as f64 / 56.0
+                let reached = |sums: &&[f64; 3]| among.iter().any(|&other| sums[other] >= observed[column] - 1e-9);
+                statistics.iter().filter(reached).count() as f64 / 150.0
             };
             adjusted = adjusted.max(share(&order[place..]));
             let test = tests[column].expect("a test");
@@ -394,6 +458,19 @@ mod tests {
             assert!((test.p_value - share(&[column])).abs() < 0.0112, "{test:?}");
             assert!((test.p_value_adjusted - adjusted).abs() < 0.0112, "{test:?} {adjusted}");
         }
+    }
+
+    /// With two of each in a stratum, the p-value of members on top in all of k strata is 6^-k.
+    #[test]
+    fn strata_are_permuted_by_themselves() {
+        let strata: Vec<usize> = (0..12).map(|cluster| cluster / 4).collect();
+        let labels: Vec<bool> = (0..12).map(|cluster| cluster % 4 < 2).collect();
+        let scores: Column = (0..12).map(|cluster| Some(f64::from(100 * (cluster / 4) - cluster % 4))).collect();
+        let tests = max_t(&labels, &strata, &[RankColumn::new(&scores, &strata)], 99_999, 0, &|| true);
+        let p_value = tests[0].expect("a test").p_value;
+        assert!((p_value - 1.0 / 216.0).abs() < 0.0011, "{p_value}");
+        // Without strata nothing stands out.
+        assert!(test(&labels, &[scores])[0].expect("a test").p_value > 0.1);
     }
 
     /// Six methods that share half of their variance, on samples that are all of one kind.
@@ -404,10 +481,12 @@ mod tests {
         let (mut unadjusted, mut adjusted) = (0, 0);
         for seed in 0..400 {
             let common: Vec<f64> = labels.iter().map(|_| normal(&mut random)).collect();
-            let columns: Vec<Vec<Option<f64>>> =
-                (0..6).map(|_| common.iter().map(|shared| Some(shared + normal(&mut random))).collect()).collect();
-            let columns: Vec<&[Option<f64>]> = columns.iter().map(Vec::as_slice).collect();
-            let tests = max_t(&labels, &[], &columns, 199, seed, &|| true);
+            let column = |_| -> RankColumn {
+                let scores: Column = common.iter().map(|shared| Some(shared + normal(&mut random))).collect();
+                RankColumn::new(&scores, &[0; 60])
+            };
+            let columns: Vec<RankColumn> = (0..6).map(column).collect();
+            let tests = max_t(&labels, &[0; 60], &columns, 199, seed, &|| true);
             unadjusted += usize::from(tests.iter().flatten().any(|test| test.p_value <= 0.05));
             adjusted += usize::from(tests.iter().flatten().any(|test| test.p_value_adjusted <= 0.05));
         }
@@ -417,61 +496,36 @@ mod tests {
     }
 
     #[test]
-    fn repeated_samples_give_no_evidence_as_a_cluster() {
-        let mut random = stream(8, "repeated");
-        let labels: Vec<bool> = (0..150).map(|sample| sample / 5 % 2 == 0).collect();
-        let clusters: Vec<usize> = (0..150).map(|sample| sample / 5).collect();
-        let (mut clustered, mut independent) = (0, 0);
-        for _ in 0..400 {
-            let scores: Vec<f64> = (0..30).map(|_| normal(&mut random)).collect();
-            let column: Vec<Option<f64>> = clusters.iter().map(|&cluster| Some(scores[cluster])).collect();
-            let alarms = |clusters: &[usize]| {
-                let tests = test(&labels, clusters, std::slice::from_ref(&column));
-                usize::from(tests.iter().flatten().any(|test| test.p_value <= 0.05))
-            };
-            clustered += alarms(&clusters);
-            independent += alarms(&[]);
-        }
-        assert!((7..=33).contains(&clustered), "{clustered} of 400");
-        assert!(independent > 70, "{independent} of 400");
-    }
-
-    #[test]
     fn what_has_no_test() {
         let labels = [true, true, false, false];
-        let constant = vec![Some(1.0); 4];
-        let one_class = vec![Some(1.0), Some(2.0), None, Some(f64::INFINITY)];
-        let scores: Vec<Option<f64>> = [4.0, 3.0, 2.0, 1.0].map(Some).to_vec();
-        let tests = test(&labels, &[], &[constant, one_class, scores.clone(), vec![]]);
+        let (constant, one_class) = (vec![Some(1.0); 4], vec![Some(1.0), Some(2.0), None, None]);
+        let scores: Column = [4.0, 3.0, 2.0, 1.0].map(Some).to_vec();
+        let tests = test(&labels, &[constant, one_class, scores.clone(), vec![None; 4]]);
         assert_eq!(tests.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true, false]);
-        // All of one cluster, or of one label.
-        assert_eq!(test(&labels, &[5; 4], std::slice::from_ref(&scores)), [None]);
-        assert_eq!(test(&[true; 4], &[], std::slice::from_ref(&scores)), [None]);
-        assert_eq!((test(&labels, &[], &[]), test(&[], &[], std::slice::from_ref(&scores))), (vec![], vec![None]));
-        assert_eq!(max_t(&labels, &[], &[&scores], 99, 0, &|| false), [None]);
-        let without = max_t(&labels, &[], &[&scores], 0, 0, &|| true);
+        assert_eq!(test(&[true; 4], std::slice::from_ref(&scores)), [None]);
+        assert_eq!((test(&labels, &[]), test(&[], &[vec![]])), (vec![], vec![None]));
+        // Each stratum of one label.
+        let column = [RankColumn::new(&scores, &[0, 0, 1, 1])];
+        assert_eq!(max_t(&labels, &[0, 0, 1, 1], &column, 99, 0, &|| true), [None]);
+        let column = [RankColumn::new(&scores, &[0; 4])];
+        assert_eq!(max_t(&labels, &[0; 4], &column, 99, 0, &|| false), [None]);
+        let without = max_t(&labels, &[0; 4], &column, 0, 0, &|| true);
         assert_eq!(without, [Some(PermutationTest { p_value: 1.0, p_value_adjusted: 1.0 })]);
     }
 
     #[test]
-    fn a_cluster_has_the_label_of_its_first_sample() {
-        let columns = [[1.0, 9.0, 2.0, 8.0, 3.0, 4.0].map(Some).to_vec()];
-        let clusters = [0, 0, 1, 1, 2, 3];
-        let mixed = test(&[true, false, false, true, true, false], &clusters, &columns);
-        assert!(mixed[0].is_some());
-        assert_eq!(mixed, test(&[true, true, false, false, true, false], &clusters, &columns));
+    fn a_score_less_itself_has_no_test() {
+        let scores: Column = [4.0, 3.0, 2.0, 1.0].map(Some).to_vec();
+        let column = [RankColumn::difference(&scores, &scores, &[0; 4])];
+        assert_eq!(max_t(&[true, true, false, false], &[0; 4], &column, 99, 0, &|| true), [None]);
     }
 
     /// Some permutations give both columns the same standardised statistic, but for the rounding of their deviations.
     #[test]
     fn equal_statistics_of_different_columns_are_ties() {
         let columns = [[Some(0.0), Some(1.0), Some(2.0), Some(0.0)], [None, Some(1.0), Some(0.0), None]];
-        let clusters: Vec<usize> = (0..12).map(|place| place / 3).collect();
-        let thrice = columns.map(|column| clusters.iter().map(|&place| column[place]).collect());
-        let labels: Vec<bool> = clusters.iter().map(|&place| place == 2).collect();
-        let tests = test(&[false, false, true, false], &[], &columns.map(|column| column.to_vec()));
+        let tests = test(&[false, false, true, false], &columns.map(|column| column.to_vec()));
         assert!(tests[0].is_some_and(|test| test.p_value_adjusted > test.p_value + 0.1));
-        assert_eq!(test(&labels, &clusters, &thrice), tests);
     }
 
     #[test]
@@ -481,14 +535,14 @@ mod tests {
             (0..11).map(|c| (0..101).map(|i| Some(f64::from((i * 31 + c * c * 7) % 50))).collect()).collect();
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-            pool.install(|| test(&labels, &[], &columns))
+            pool.install(|| test(&labels, &columns))
         };
         assert_eq!(on(1), on(4));
     }
 
     proptest! {
         #[test]
-        fn monotone_functions_and_repetition_change_nothing(
+        fn monotone_functions_change_nothing(
             rows in prop::collection::vec((any::<bool>(), -4_i32..4, prop::option::weighted(0.8, -9_i32..9)), 1..40),
         ) {
             let labels: Vec<bool> = rows.iter().map(|row| row.0).collect();
@@ -496,19 +550,13 @@ mod tests {
                 rows.iter().map(|row| Some(f64::from(row.1))).collect::<Vec<_>>(),
                 rows.iter().map(|row| row.2.map(f64::from)).collect(),
             ];
-            let tests = test(&labels, &[], &columns);
+            let tests = test(&labels, &columns);
             for test in tests.iter().flatten() {
                 prop_assert!(0.0 < test.p_value && test.p_value <= test.p_value_adjusted);
                 prop_assert!(test.p_value_adjusted <= 1.0);
             }
             let cubed = columns.each_ref().map(|column| column.iter().map(|s| s.map(|s| s.powi(3))).collect());
-            prop_assert_eq!(&test(&labels, &[], &cubed), &tests);
-            // Every sample three times, as a cluster.
-            let thrice = |places: usize| (0..3 * places).map(|place| place / 3);
-            let clusters: Vec<usize> = thrice(rows.len()).collect();
-            let labels: Vec<bool> = clusters.iter().map(|&place| labels[place]).collect();
-            let columns = columns.map(|column| thrice(rows.len()).map(|place| column[place]).collect());
-            prop_assert_eq!(test(&labels, &clusters, &columns), tests);
+            prop_assert_eq!(test(&labels, &cubed), tests);
         }
     }
 }

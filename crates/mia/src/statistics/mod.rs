@@ -7,8 +7,11 @@ mod auroc;
 mod bootstrap;
 mod cluster_index;
 mod cluster_variance;
+mod clustered_texts;
+mod comparability;
 mod conformal;
 mod delong;
+mod detectable;
 mod discovery;
 mod folds;
 mod holm;
@@ -19,6 +22,7 @@ mod operating_point;
 mod profile;
 mod realised;
 mod roc;
+mod separating;
 mod stratified;
 mod warnings;
 mod words;
@@ -31,8 +35,14 @@ pub use bootstrap::{
     Bootstrap, BootstrapColumn, BootstrapSummary, ColumnBootstrap, PairedBootstrap, Summary, TprSummary, bootstrap,
     bootstrap_listed,
 };
+pub use clustered_texts::{ClusterScores, ClusteredTexts};
+pub use comparability::{
+    COMPARABILITY_MARGIN, CONTROL_MEASURES, CharacterCounts, CharacterTable, Comparability, ComparabilityFit,
+    ComparabilityState, ComparedTexts, Measure, MeasureDifference, TextFacts,
+};
 pub use conformal::{CalibratedThreshold, CalibrationError, CalibrationScores};
 pub use delong::{PairedDeLong, PairedScore, delong, normal_quantile};
+pub use detectable::detectable_auroc;
 pub use discovery::{Discoveries, Procedure, discover, minimum_discoveries};
 pub use folds::folds;
 pub use holm::holm;
@@ -41,11 +51,12 @@ pub use hypothesis::{
     ShardOrder, SignFlip, TTest, canary_rank, kolmogorov_smirnov, mann_whitney, one_sample_t, order, sign_flip, welch,
 };
 pub use isotonic::{IsotonicBlock, isotonic, out_of_fold_posteriors, posterior};
-pub use max_t::{PermutationTest, max_t};
+pub use max_t::{PermutationTest, RankColumn, max_t};
 pub use operating_point::{TprAtFpr, clopper_pearson, false_positive_budget};
 pub use profile::{PositionMeans, PositionProfile, PositionRow, PositionRows};
 pub use realised::{false_discoveries_upper, fpr_upper};
 pub use roc::{LabelledScore, Roc, RocPoint, StatisticsError};
-pub use stratified::{StratifiedAuroc, stratified_auroc};
+pub use separating::SeparatingNgram;
+pub use stratified::{StratifiedAuroc, StratifiedDifference, stratified_auroc, stratified_delong};
 pub use warnings::{AuditSample, Warning, WarningCode, method_warnings, warnings};
 pub use words::{Shift, TopWords, WordTable, WordsBaseline, WordsFit, words_baseline};

@@ -12,7 +12,7 @@ pub struct TextDigest([u8; BYTES]);
 impl TextDigest {
     #[must_use]
     pub fn new(text: &str) -> Self {
-        Self::of_parts([text])
+        Self::first_half(Sha256::new_with_prefix(text))
     }
 
     /// The digest of a sequence of texts, which no other sequence has.
@@ -23,6 +23,10 @@ impl TextDigest {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
+        Self::first_half(hash)
+    }
+
+    fn first_half(hash: Sha256) -> Self {
         let mut digest = Self::default();
         digest.0.copy_from_slice(&hash.finalize()[..BYTES]);
         digest
@@ -71,6 +75,12 @@ mod tests {
             assert_eq!(serde_json::from_str::<TextDigest>(&json).unwrap(), digest);
         }
         assert!(serde_json::from_str::<TextDigest>("\"x\"").is_err());
+    }
+
+    /// FIPS 180-2's example.
+    #[test]
+    fn a_digest_is_the_first_half_of_sha256() {
+        assert_eq!(TextDigest::new("abc"), serde_json::from_str("\"ba7816bf8f01cfea414140de5dae2223\"").unwrap());
     }
 
     #[test]

@@ -137,6 +137,16 @@ pub fn words_baseline(
     Some(WordsFit { baseline, log_odds })
 }
 
+/// The log-odds, out of fold, that each text is a member, as [`words_baseline`] has them; `None` where it has none.
+pub(super) fn word_log_odds(table: &WordTable, labels: &[bool], clusters: &[usize]) -> Option<Vec<f64>> {
+    let clusters = LabelledClusters::new(labels, clusters);
+    let members = clusters.labels.iter().filter(|member| **member).count();
+    if table.texts() != labels.len() || members < 2 || clusters.labels.len() - members < 2 || table.vocabulary() == 0 {
+        return None;
+    }
+    Some(out_of_fold(&WordColumns::new(table), labels, &clusters.numbers, &clusters.labels))
+}
+
 /// The AUROC and its standard error, by cluster.
 fn area(log_odds: &[f64], labels: &[bool], clusters: &[usize]) -> Option<(f64, f64)> {
     let samples = labelled(log_odds, labels.iter().copied());

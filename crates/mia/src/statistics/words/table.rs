@@ -1,5 +1,6 @@
 //! The words of many texts.
 
+use crate::statistics::separating::{SeparatingNgram, separating};
 use crate::texts::{hash_bytes, words};
 use std::collections::HashMap;
 
@@ -120,6 +121,22 @@ impl WordTable {
     /// The number of texts that have each word.
     pub(super) fn text_counts(&self) -> impl Iterator<Item = u32> {
         self.words.iter().map(|word| word.texts)
+    }
+
+    /// The share of each text's distinct words that no other text has; `None` for a text without words.
+    pub(crate) fn unique_shares(&self) -> impl Iterator<Item = Option<f64>> {
+        let share = |row: &[u32]| {
+            let unique = row.iter().filter(|&&word| self.words[word as usize].texts == 1).count();
+            (!row.is_empty()).then(|| unique as f64 / row.len() as f64)
+        };
+        self.rows().map(share)
+    }
+
+    /// The words of which the two lists differ most, among those in three texts or more.
+    pub(crate) fn separating(&self, labels: &[bool]) -> Vec<SeparatingNgram> {
+        let rows: Vec<&[u32]> = self.rows().collect();
+        let ids = |text: usize| rows[text].iter().map(|&word| word as usize);
+        separating(labels, self.vocabulary(), ids, |word| self.spelling(word as u32).map(str::to_owned))
     }
 
     /// The words of each text.

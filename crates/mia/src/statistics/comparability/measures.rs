@@ -1,0 +1,142 @@
+//! What can be measured of a text without the model that is asked about.
+
+use super::logistic::FeatureRows;
+use crate::statistics::words::WordTable;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use strum::Display;
+use utoipa::ToSchema;
+
+/// The number of scores of the control model: `loss`, `min_k_plus_plus` with k = 0.2, `min_k` with k = 0.05 and 0.2.
+pub const CONTROL_MEASURES: usize = 4;
+
+/// Something measured of each text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Measure {
+    /// Log-odds of the text's words.
+    Words,
+    /// Log-odds of its character n-grams.
+    Characters,
+    /// The logarithm of the number of scored tokens.
+    Tokens,
+    BytesPerToken,
+    /// Bytes over those that zlib makes of them.
+    BytesPerZlibByte,
+    /// The share of the text's distinct words that no other text has.
+    UniqueWords,
+    /// `loss` under the control model.
+    ControlLoss,
+    /// `min_k_plus_plus` with k = 0.2 under the control model.
+    ControlMinKPlusPlus,
+    /// `min_k` with k = 0.05 under the control model.
+    #[serde(rename = "control_min_k_5")]
+    #[strum(serialize = "control_min_k_5")]
+    ControlMinK5,
+    /// `min_k` with k = 0.2 under the control model.
+    #[serde(rename = "control_min_k_20")]
+    #[strum(serialize = "control_min_k_20")]
+    ControlMinK20,
+}
+
+/// The measures of the control model, in the order of [`TextFacts::control`].
+const CONTROL: [Measure; CONTROL_MEASURES] =
+    [Measure::ControlLoss, Measure::ControlMinKPlusPlus, Measure::ControlMinK5, Measure::ControlMinK20];
+
+/// What is known of a text without the model that is asked about, beside its words and characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TextFacts {
+    pub bytes: usize,
+    pub zlib_bytes: usize,
+    pub scored_tokens: usize,
+    /// Scores of the control model, as [`CONTROL_MEASURES`] lists them; `None` without one.
+    pub control: [Option<f64>; CONTROL_MEASURES],
+}
+
+/// All measures, each with a place for each text. A measure that no text has is left out.
+pub(super) fn measures(
+    word_odds: &[f64],
+    character_odds: &[f64],
+    words: &WordTable,
+    facts: &[TextFacts],
+) -> Vec<(Measure, Vec<Option<f64>>)> {
+    let ratio = |a: usize, b: usize| (b > 0).then(|| a as f64 / b as f64);
+    let of_facts = |value: &dyn Fn(&TextFacts) -> Option<f64>| facts.iter().map(value).collect::<Vec<_>>();
+    let known = |values: &[f64]| values.iter().copied().map(Some).collect::<Vec<_>>();
+    let tokens = |facts: &TextFacts| (facts.scored_tokens > 0).then(|| (facts.scored_tokens as f64).ln());
+    let mut all = vec![
+        (Measure::Words, known(word_odds)),
+        (Measure::Characters, known(character_odds)),
+        (Measure::Tokens, of_facts(&tokens)),
+        (Measure::BytesPerToken, of_facts(&|facts| ratio(facts.bytes, facts.scored_tokens))),
+        (Measure::BytesPerZlibByte, of_facts(&|facts| ratio(facts.bytes, facts.zlib_bytes))),
+        (Measure::UniqueWords, words.unique_shares().collect()),
+    ];
+    all.extend(
+        (0..).zip(CONTROL).map(|(place, measure)| (measure, of_facts(&|facts: &TextFacts| facts.control[place]))),
+    );
+    all.retain(|(_, values)| values.iter().any(Option::is_some));
+    all
+}
+
+/// The measures as rows of a regression: standardised on the texts that it is fitted on, within groups, and their
+/// squares. What is missing is the mean.
+pub(super) struct DenseRows {
+    values: Vec<f64>,
+    width: usize,
+}
+
+impl DenseRows {
+    pub fn new(measures: &[(Measure, Vec<Option<f64>>)], training: &[usize], strata: &[usize]) -> Self {
+        let width = 2 * measures.len();
+        let mut values = vec![0.0; width * strata.len()];
+        for (place, (_, column)) in measures.iter().enumerate() {
+            let standardised = standardised(column, training, strata);
+            for (row, value) in values.chunks_exact_mut(width).zip(standardised) {
+                (row[2 * place], row[2 * place + 1]) = (value, value * value);
+            }
+        }
+        Self { values, width }
+    }
+
+    fn row(&self, row: usize) -> &[f64] {
+        &self.values[row * self.width..][..self.width]
+    }
+}
+
+/// Each value less the mean of its group, divided by the standard deviation; 0 where it is missing or nothing varies.
+fn standardised(column: &[Option<f64>], training: &[usize], strata: &[usize]) -> Vec<f64> {
+    let known = || training.iter().filter_map(|&text| Some((strata[text], column[text]?)));
+    let mut groups: HashMap<usize, (f64, f64)> = HashMap::new();
+    let (mut sum, mut number) = (0.0, 0.0);
+    for (stratum, value) in known() {
+        let (group_sum, group_number) = groups.entry(stratum).or_default();
+        (*group_sum, *group_number) = (*group_sum + value, *group_number + 1.0);
+        (sum, number) = (sum + value, number + 1.0);
+    }
+    let mean = |stratum: usize| groups.get(&stratum).map_or(sum / number, |(sum, number)| sum / number);
+    let squares: f64 = known().map(|(stratum, value)| (value - mean(stratum)).powi(2)).sum();
+    let deviation = (squares / number).sqrt();
+    // What differs by rounding alone does not vary.
+    let largest = known().map(|(_, value)| value.abs()).fold(0.0, f64::max);
+    let varies = deviation > 1e-12 * largest;
+    let value = |(value, &stratum): (&Option<f64>, &usize)| {
+        value.filter(|_| varies).map_or(0.0, |value| (value - mean(stratum)) / deviation)
+    };
+    column.iter().zip(strata).map(value).collect()
+}
+
+impl FeatureRows for DenseRows {
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn dot(&self, row: usize, weights: &[f64]) -> f64 {
+        self.row(row).iter().zip(weights).map(|(value, weight)| value * weight).sum()
+    }
+
+    fn add_to(&self, row: usize, factor: f64, sums: &mut [f64]) {
+        sums.iter_mut().zip(self.row(row)).for_each(|(sum, value)| *sum += factor * value);
+    }
+}

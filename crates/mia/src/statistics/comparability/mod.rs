@@ -1,0 +1,201 @@
+//! Whether two lists of texts are alike in everything that can be computed without the model that is asked about.
+//!
+//! Where they are not, a score may respond to the difference instead of to the training. One classifier looks at all
+//! measures together, each text by the classifier that was fitted on the other folds.
+
+mod characters;
+mod logistic;
+mod measures;
+
+pub use characters::{CharacterCounts, CharacterTable};
+pub use measures::{CONTROL_MEASURES, Measure, TextFacts};
+
+use super::clustered_texts::ClusteredTexts;
+use super::delong::PairedScore;
+use super::folds::{FOLDS, folds};
+use super::separating::SeparatingNgram;
+use super::stratified::{StratifiedDifference, stratified_delong};
+use super::words::{WordTable, word_log_odds};
+use characters::CharacterRows;
+use logistic::log_odds;
+use measures::{DenseRows, measures};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use strum::Display;
+use utoipa::ToSchema;
+
+/// How far above one half the upper bound of the classifier's AUROC may be for the lists to count as comparable.
+pub const COMPARABILITY_MARGIN: f64 = 0.15;
+
+/// The 95 % quantile of the normal distribution, for a one-sided bound.
+const NORMAL_QUANTILE: f64 = 1.644_853_626_951_472_7;
+
+/// Measures that are named.
+const NAMED: usize = 3;
+
+/// How well a classifier that knows nothing of the model tells the two lists apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Comparability {
+    pub state: ComparabilityState,
+    /// AUROC of the classifier's log-odds over clusters, within groups where there are any.
+    pub auroc: f64,
+    /// By DeLong.
+    pub standard_error: f64,
+    /// One-sided bound of the AUROC at 95 %.
+    pub upper_bound: f64,
+    /// The lists are comparable where `upper_bound` is at most one half and this.
+    pub margin: f64,
+    /// The three measures by which the lists differ most, the largest difference first.
+    pub measures: Vec<MeasureDifference>,
+}
+
+/// What the classifier shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum ComparabilityState {
+    /// The upper bound is within the margin.
+    Comparable,
+    /// The classifier tells the lists apart: the lower bound of its AUROC is above one half as well.
+    ListsDiffer,
+    /// Neither is shown: the lists are too short.
+    TooFew,
+}
+
+/// How well one measure tells the lists apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MeasureDifference {
+    pub measure: Measure,
+    /// AUROC of the measure over clusters, within groups where there are any. Below one half non-members have more of
+    /// it.
+    pub auroc: f64,
+    /// Of `words` and `characters`, those of which the lists differ most; absent where texts are not retained.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub separating: Vec<SeparatingNgram>,
+}
+
+/// Two lists of texts, with what is known of each text without the model that is asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparedTexts<'a> {
+    /// Whether each text is of the first list, such as members.
+    pub labels: &'a [bool],
+    pub clusters: &'a [usize],
+    /// The group that each text is compared within.
+    pub strata: &'a [usize],
+    pub words: &'a WordTable,
+    pub characters: &'a CharacterTable,
+    pub facts: &'a [TextFacts],
+}
+
+/// The classifier's scores of the texts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparabilityFit {
+    /// The log-odds, out of fold, that each text is of the first list.
+    pub log_odds: Vec<f64>,
+    /// The measures, with a place for each text.
+    measures: Vec<(Measure, Vec<Option<f64>>)>,
+}
+
+impl ComparabilityFit {
+    /// Fits the classifier: a logistic regression with a ridge penalty on the standardised measures and their squares,
+    /// over the folds of [`super::folds`]. `words` and `characters` are log-odds of classifiers of their own on the same
+    /// folds: naive Bayes over the set of a text's words, and a logistic regression with a ridge penalty over the counts
+    /// of its character n-grams. Means are subtracted within each group.
+    ///
+    /// `None` if a label has fewer than two clusters, if the lists differ in length, or once `keep_going` returns false.
+    /// Runs on rayon's pool, with the same result on any number of threads.
+    #[must_use]
+    pub fn new(texts: &ComparedTexts, keep_going: &dyn Fn() -> bool) -> Option<Self> {
+        let ComparedTexts { labels, clusters, strata, words, characters, facts } = *texts;
+        let lengths = [clusters.len(), strata.len(), words.texts(), characters.texts(), facts.len()];
+        if lengths.iter().any(|length| *length != labels.len()) {
+            return None;
+        }
+        let word_odds = word_log_odds(words, labels, clusters)?;
+        let folds = folds(labels, clusters);
+        let rows = CharacterRows::new(characters);
+        if !keep_going() {
+            return None;
+        }
+        let character_odds = out_of_fold(&folds, |training, scored| log_odds(&rows, labels, training, scored));
+        if !keep_going() {
+            return None;
+        }
+        let measures = measures(&word_odds, &character_odds, words, facts);
+        let log_odds = out_of_fold(&folds, |training, scored| {
+            log_odds(&DenseRows::new(&measures, training, strata), labels, training, scored)
+        });
+        Some(Self { log_odds, measures })
+    }
+
+    /// How well the lists are told apart, over the texts that are `compared`; `None` where there is no pair to compare.
+    #[must_use]
+    pub fn comparability(
+        &self,
+        texts: &ComparedTexts,
+        clustered: &ClusteredTexts,
+        compared: impl Fn(usize) -> bool,
+        retained: bool,
+    ) -> Option<Comparability> {
+        let area = |values: &dyn Fn(usize) -> Option<f64>| {
+            let scores = clustered.scores(|text| values(text).filter(|_| compared(text)).map(|value| [value]));
+            let pairs: Vec<(PairedScore, usize)> =
+                (scores.values.iter().zip(clustered.labels()).zip(clustered.strata()))
+                    .filter_map(|((value, &member), &stratum)| {
+                        Some((PairedScore { member, first: 0.0, second: (*value)?[0] }, stratum))
+                    })
+                    .collect();
+            let (samples, strata): (Vec<PairedScore>, Vec<usize>) = pairs.into_iter().unzip();
+            stratified_delong(&samples, &strata)
+        };
+        let StratifiedDifference { delta, standard_error } = area(&|text| Some(self.log_odds[text]))?;
+        let auroc = 0.5 + delta;
+        let upper_bound = (auroc + NORMAL_QUANTILE * standard_error).min(1.0);
+        let state = if upper_bound <= 0.5 + COMPARABILITY_MARGIN {
+            ComparabilityState::Comparable
+        } else if auroc - NORMAL_QUANTILE * standard_error <= 0.5 {
+            ComparabilityState::TooFew
+        } else {
+            ComparabilityState::ListsDiffer
+        };
+        let mut differences: Vec<(Measure, f64)> = (self.measures.iter())
+            .filter_map(|(measure, values)| Some((*measure, 0.5 + area(&|text| values[text])?.delta)))
+            .collect();
+        differences.sort_by(|(_, a), (_, b)| (b - 0.5).abs().total_cmp(&(a - 0.5).abs()));
+        let separating = |measure| match measure {
+            Measure::Words if retained => texts.words.separating(texts.labels),
+            Measure::Characters if retained => texts.characters.separating(texts.labels),
+            _ => Vec::new(),
+        };
+        let named = |(measure, auroc)| MeasureDifference { measure, auroc, separating: separating(measure) };
+        Some(Comparability {
+            state,
+            auroc,
+            standard_error,
+            upper_bound,
+            margin: COMPARABILITY_MARGIN,
+            measures: differences.into_iter().take(NAMED).map(named).collect(),
+        })
+    }
+}
+
+/// Scores each text by what `score` makes of the texts of the other folds and the texts of its fold.
+fn out_of_fold(folds: &[usize], score: impl Fn(&[usize], &[usize]) -> Vec<f64> + Sync) -> Vec<f64> {
+    let scores: Vec<(Vec<usize>, Vec<f64>)> = (0..FOLDS)
+        .into_par_iter()
+        .map(|fold| {
+            let (scored, training): (Vec<usize>, Vec<usize>) = (0..folds.len()).partition(|&text| folds[text] == fold);
+            let scores = score(&training, &scored);
+            (scored, scores)
+        })
+        .collect();
+    let mut all = vec![0.0; folds.len()];
+    for (texts, scores) in scores {
+        texts.into_iter().zip(scores).for_each(|(text, score)| all[text] = score);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;

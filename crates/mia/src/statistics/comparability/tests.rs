@@ -1,0 +1,219 @@
+use super::*;
+use crate::texts::TextDigest;
+
+const TEXTS: [&str; 10] = [
+    "The trial began in March",
+    "A new trial in 2023",
+    "March was cold",
+    "The river was cold",
+    "In 2023 the court met",
+    "The boat on the river",
+    "A trial court met",
+    "Cold water and a boat",
+    "The court in March",
+    "Water on the boat",
+];
+const LABELS: [bool; 10] = [true, true, false, false, true, false, true, false, true, false];
+const ZLIB_BYTES: [usize; 10] = [32, 27, 22, 26, 29, 27, 25, 29, 26, 25];
+const TOKENS: [usize; 10] = [6, 5, 4, 4, 6, 5, 5, 5, 0, 4];
+const CONTROL: [Option<[f64; 4]>; 10] = [
+    Some([-2.1, -1.0, -5.0, -4.0]),
+    Some([-2.5, -1.2, -5.5, -4.1]),
+    Some([-2.0, -0.9, -4.0, -3.5]),
+    Some([-1.9, -0.8, -4.5, -3.6]),
+    Some([-2.2, -1.1, -5.1, -4.2]),
+    Some([-1.7, -0.7, -4.4, -3.3]),
+    Some([-2.6, -1.3, -5.6, -4.4]),
+    None,
+    Some([-2.3, -1.05, -5.2, -4.3]),
+    Some([-1.8, -0.75, -4.1, -3.2]),
+];
+
+struct Texts {
+    labels: Vec<bool>,
+    clusters: Vec<usize>,
+    strata: Vec<usize>,
+    words: WordTable,
+    characters: CharacterTable,
+    facts: Vec<TextFacts>,
+    digests: Vec<TextDigest>,
+}
+
+impl Texts {
+    fn new(texts: &[String], labels: &[bool], facts: Vec<TextFacts>) -> Self {
+        let (mut words, mut characters) = (WordTable::new(texts.len()), CharacterTable::new(texts.len()));
+        for text in texts {
+            words.add(text);
+            let counts = characters.count(text);
+            characters.add(&counts);
+        }
+        Self {
+            labels: labels.to_vec(),
+            clusters: (0..texts.len()).collect(),
+            strata: vec![0; texts.len()],
+            words,
+            characters,
+            facts,
+            digests: texts.iter().map(|text| TextDigest::new(text)).collect(),
+        }
+    }
+
+    fn ten() -> Self {
+        let fact = |place: usize| TextFacts {
+            bytes: TEXTS[place].len(),
+            zlib_bytes: ZLIB_BYTES[place],
+            scored_tokens: TOKENS[place],
+            control: CONTROL[place].map_or([None; 4], |control| control.map(Some)),
+        };
+        Self::new(&TEXTS.map(str::to_owned), &LABELS, (0..10).map(fact).collect())
+    }
+
+    fn compared(&self) -> ComparedTexts<'_> {
+        let Self { labels, clusters, strata, words, characters, facts, .. } = self;
+        ComparedTexts { labels, clusters, strata, words, characters, facts }
+    }
+
+    fn comparability(&self) -> Comparability {
+        let fit = ComparabilityFit::new(&self.compared(), &|| true).unwrap();
+        let clustered = ClusteredTexts::new(&self.labels, &self.clusters, &self.strata, &self.digests);
+        fit.comparability(&self.compared(), &clustered, |_| true, true).unwrap()
+    }
+}
+
+/// Fits end where the gradient is a millionth of what it was.
+fn assert_near(odds: &[f64], expected: &[f64]) {
+    assert_eq!(odds.len(), expected.len());
+    for (odds, expected) in odds.iter().zip(expected) {
+        assert!((odds - expected).abs() < 1e-5, "{odds} {expected}");
+    }
+}
+
+/// scikit-learn 1.9.1: `LogisticRegression(C=1)` on the square roots of the counts of `CountVectorizer(analyzer="char",
+/// ngram_range=(1, 3), lowercase=False)`, each row scaled to length 1, over the same folds.
+#[test]
+fn log_odds_of_characters_are_those_of_scikit_learn() {
+    let texts = Texts::ten();
+    let rows = CharacterRows::new(&texts.characters);
+    let odds =
+        out_of_fold(&folds(&LABELS, &texts.clusters), |training, scored| log_odds(&rows, &LABELS, training, scored));
+    let expected = [
+        0.184892806185,
+        0.261780615962,
+        -0.0741171290625,
+        -0.285422234038,
+        0.248611032707,
+        -0.205201159504,
+        0.323646268979,
+        -0.336418606729,
+        0.160708645265,
+        -0.235859051752,
+    ];
+    assert_near(&odds, &expected);
+}
+
+/// The same with all measures, of which some are missing, and within two groups.
+#[test]
+fn log_odds_of_all_measures_are_those_of_scikit_learn() {
+    let mut texts = Texts::ten();
+    let odds = |texts: &Texts| ComparabilityFit::new(&texts.compared(), &|| true).unwrap().log_odds;
+    let one = [
+        0.58410564673,
+        2.78209862823,
+        -1.76792658957,
+        -3.15633374301,
+        2.95544625702,
+        -2.72938159276,
+        3.32880047676,
+        -0.010662050441,
+        1.57808305445,
+        -3.80275682041,
+    ];
+    assert_near(&odds(&texts), &one);
+    texts.strata = vec![0, 0, 0, 0, 0, 0, 1, 1, 1, 1];
+    let two = [
+        0.662112300875,
+        2.67621946026,
+        -4.0414854477,
+        -3.03063478585,
+        2.99159528543,
+        -2.83276859028,
+        3.83941167679,
+        1.3321648526,
+        0.310129182969,
+        -6.08019929485,
+    ];
+    assert_near(&odds(&texts), &two);
+}
+
+/// Texts of words drawn from a list, with a text of its own kind for each place.
+fn drawn(count: usize, write: impl Fn(usize, Vec<String>) -> String) -> Vec<String> {
+    let mut random = crate::random::stream(3, "texts");
+    let mut word = || format!("{:x}", 4096 + crate::random::index_below(&mut random, 500) * 7);
+    (0..count).map(|place| write(place, (0..40).map(|_| word()).collect())).collect()
+}
+
+fn facts(texts: &[String]) -> Vec<TextFacts> {
+    let fact = |text: &String| TextFacts {
+        bytes: text.len(),
+        zlib_bytes: text.len() / 2 + text.bytes().filter(|byte| *byte == b'a').count(),
+        scored_tokens: text.split_whitespace().count(),
+        control: [None; 4],
+    };
+    texts.iter().map(fact).collect()
+}
+
+fn alternating(texts: &[String]) -> Texts {
+    let labels: Vec<bool> = (0..texts.len()).map(|place| place % 2 == 0).collect();
+    Texts::new(texts, &labels, facts(texts))
+}
+
+#[test]
+fn lists_of_one_kind_are_comparable_where_they_are_long_enough() {
+    let long = alternating(&drawn(400, |_, words| words.join(" "))).comparability();
+    assert_eq!(long.state, ComparabilityState::Comparable, "{long:?}");
+    assert_eq!(long.measures.len(), 3);
+    let short = alternating(&drawn(24, |_, words| words.join(" "))).comparability();
+    assert!(short.upper_bound > 0.65 && short.state != ComparabilityState::Comparable, "{short:?}");
+}
+
+#[test]
+fn white_space_alone_is_found_and_named() {
+    let separator = |place: usize| if place.is_multiple_of(2) { " " } else { "  " };
+    let spaced = alternating(&drawn(100, |place, words| words.join(separator(place)))).comparability();
+    assert_eq!(spaced.state, ComparabilityState::ListsDiffer);
+    let characters = spaced.measures.iter().find(|measure| measure.measure == Measure::Characters).unwrap();
+    assert!(characters.auroc > 0.99, "{spaced:?}");
+    let is_blank = |ngram: &SeparatingNgram| ngram.ngram == "  " && ngram.members == 0.0;
+    assert!(characters.separating.iter().any(is_blank), "{spaced:?}");
+}
+
+#[test]
+fn a_group_of_another_kind_on_one_side_shows_and_within_groups_it_does_not() {
+    // Two kinds of texts, one of which is more frequent among members: 3 of 4 against 1 of 4.
+    let kind = |place: usize| if place.is_multiple_of(2) { !place.is_multiple_of(8) } else { place % 8 == 1 };
+    let write = |place: usize, words: Vec<String>| words.join(if kind(place) { " " } else { "; " });
+    let mut texts = alternating(&drawn(400, write));
+    assert_eq!(texts.comparability().state, ComparabilityState::ListsDiffer);
+    texts.strata = (0..400).map(|place| usize::from(kind(place))).collect();
+    let within = texts.comparability();
+    assert_eq!(within.state, ComparabilityState::Comparable, "{within:?}");
+}
+
+#[test]
+fn what_cannot_be_compared() {
+    let one_label = Texts::new(&TEXTS.map(str::to_owned), &[true; 10], vec![TextFacts::default(); 10]);
+    assert_eq!(ComparabilityFit::new(&one_label.compared(), &|| true), None);
+    assert_eq!(ComparabilityFit::new(&Texts::ten().compared(), &|| false), None);
+    let equal = alternating(&vec!["the same".to_owned(); 40]).comparability();
+    assert_eq!((equal.auroc, equal.standard_error), (0.5, 0.0));
+}
+
+#[test]
+fn threads_do_not_matter() {
+    let texts = alternating(&drawn(60, |_, words| words.join(" ")));
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| ComparabilityFit::new(&texts.compared(), &|| true).unwrap())
+    };
+    assert_eq!(on(1), on(4));
+}

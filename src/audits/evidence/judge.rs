@@ -1,0 +1,278 @@
+//! The rules by which two lists of texts show something (`docs/verdict.md`). Pure.
+
+use super::LEVEL;
+use super::comparison::{ControlFindings, Effect};
+use super::sentence::sentence;
+use super::verdict::{Design, FEWEST_CLUSTERS, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState};
+use crate::pool::ModelInfo;
+use mia::statistics::{Comparability, ComparabilityState, detectable_auroc};
+use std::sync::Arc;
+
+/// The power of [`Verdict::could_have_found`].
+const POWER: f64 = 0.8;
+
+/// What a verdict on two lists is based on.
+#[derive(Clone, Copy, Debug)]
+pub struct VerdictBasis<'a> {
+    /// Label of the primary method.
+    pub primary: &'a Arc<str>,
+    pub model: &'a ModelInfo,
+    /// What the lists are called.
+    pub lists: [&'static str; 2],
+    /// Clusters of each list that have a score.
+    pub clusters: [usize; 2],
+    pub texts_per_cluster: usize,
+    pub effect: Option<Effect>,
+    /// The control model, where there is one, with what the method finds beside it.
+    pub control: Option<(&'a ModelInfo, Option<&'a ControlFindings>)>,
+    pub comparability: Option<&'a Comparability>,
+}
+
+const HYPOTHESIS: &str = "given everything that can be seen of a text without the model, the list that the text is in does \
+                          not depend on its score";
+
+/// The verdict on two lists that somebody collected.
+#[must_use]
+pub fn verdict(basis: &VerdictBasis) -> Verdict {
+    let (state, reason) = judge(basis);
+    let control = basis.control.and_then(|(model, findings)| {
+        let findings = findings?;
+        Some(VerdictControl {
+            model: model.id.clone(),
+            digest: model.digest.clone(),
+            auroc: findings.auroc,
+            difference: findings.difference,
+            p_value: findings.p_value,
+        })
+    });
+    let difference = control.as_ref().and_then(|control| control.p_value);
+    let [first, second] = basis.clusters;
+    let mut verdict = Verdict {
+        state,
+        reason,
+        design: Design::Observational,
+        hypothesis: HYPOTHESIS.to_owned(),
+        level: LEVEL,
+        primary: Arc::clone(basis.primary),
+        model: VerdictModel {
+            id: basis.model.id.clone(),
+            digest: basis.model.digest.clone(),
+            adapter_digest: basis.model.adapter.clone(),
+        },
+        lists: basis.lists.map(str::to_owned),
+        clusters: basis.clusters,
+        texts_per_cluster: basis.texts_per_cluster,
+        p_value: basis.effect.map(|effect| difference.map_or(effect.p_value, |p_value| p_value.max(effect.p_value))),
+        effect: basis.effect,
+        assumptions: assumptions(basis.lists, control.is_some()),
+        control,
+        comparability: basis.comparability.cloned(),
+        could_have_found: detectable_auroc(first, second, LEVEL, POWER),
+        sentence: String::new(),
+    };
+    verdict.sentence = sentence(&verdict);
+    verdict
+}
+
+fn assumptions(lists: [&str; 2], controlled: bool) -> Vec<String> {
+    let [first, second] = lists;
+    let mut all = vec![
+        format!("none of the {second} was in the training data"),
+        format!(
+            "{first} and {second} differ in nothing that changes the score and that none of the measures compared sees"
+        ),
+        "the texts were not chosen by any model's score".to_owned(),
+        "clusters of texts are independent of each other".to_owned(),
+    ];
+    if controlled {
+        all.push("the control was not trained on these texts; if it was, this test finds less or nothing".to_owned());
+    }
+    all
+}
+
+fn judge(basis: &VerdictBasis) -> (VerdictState, VerdictReason) {
+    use VerdictReason as Why;
+    use VerdictState::{Association, Inconclusive, NoAssociation};
+    if basis.clusters.iter().any(|count| *count < FEWEST_CLUSTERS) {
+        return (Inconclusive, Why::TooFew);
+    }
+    let Some(effect) = basis.effect else { return (Inconclusive, Why::NotScored) };
+    let Some(comparability) = basis.comparability else { return (Inconclusive, Why::NotCompared) };
+    match comparability.state {
+        ComparabilityState::ListsDiffer => return (Inconclusive, Why::ListsDiffer),
+        ComparabilityState::TooFew => return (Inconclusive, Why::TooFewToCompare),
+        ComparabilityState::Comparable => {}
+    }
+    if effect.interval[1] < 0.5 {
+        return (NoAssociation, Why::MembersScoreLower);
+    }
+    if effect.p_value > LEVEL || effect.auroc <= 0.5 {
+        return (NoAssociation, Why::NotAboveChance);
+    }
+    if let Some((_, findings)) = basis.control {
+        match findings.and_then(|findings| findings.p_value) {
+            None => return (Inconclusive, Why::NotScored),
+            Some(p_value) if p_value > LEVEL => return (NoAssociation, Why::NotAboveControl),
+            Some(_) => {}
+        }
+    }
+    if effect.lower_bound <= comparability.upper_bound {
+        return (Inconclusive, Why::NotAboveDifferences);
+    }
+    (Association, if basis.control.is_some() { Why::AboveControl } else { Why::AboveChance })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use VerdictReason as Why;
+    use VerdictState::{Association, Inconclusive, NoAssociation};
+
+    struct Case {
+        clusters: [usize; 2],
+        auroc: f64,
+        p_value: f64,
+        /// The state and upper bound of the classifier; none where the lists are not compared.
+        texts: Option<(ComparabilityState, f64)>,
+        /// The p-value of the difference to the control; none inside without one.
+        control: Option<Option<f64>>,
+    }
+
+    const FOUND: Case = Case {
+        clusters: [100, 100],
+        auroc: 0.75,
+        p_value: 0.0001,
+        texts: Some((ComparabilityState::Comparable, 0.6)),
+        control: Some(Some(0.001)),
+    };
+
+    /// The effect has a standard error of 0.03.
+    fn verdict_of(case: &Case) -> Verdict {
+        let primary: Arc<str> = "loss".into();
+        let (auroc, p_value) = (case.auroc, case.p_value);
+        let interval = [auroc - 0.077, auroc + 0.077];
+        let effect = Effect { auroc, standard_error: 0.03, interval, lower_bound: auroc - 0.07, p_value };
+        let findings = ControlFindings {
+            model: "small".to_owned(),
+            auroc: 0.52,
+            difference: auroc - 0.52,
+            standard_error: 0.04,
+            interval: None,
+            p_value: case.control.flatten(),
+            p_value_adjusted: None,
+            negative_controls: Vec::new(),
+        };
+        let comparability = case.texts.map(|(state, upper_bound)| Comparability {
+            state,
+            auroc: upper_bound - 0.06,
+            standard_error: 0.036,
+            upper_bound,
+            margin: 0.15,
+            measures: Vec::new(),
+        });
+        let model = |id: &str| ModelInfo {
+            id: id.to_owned(),
+            digest: format!("sha256:{id}"),
+            tokenizer_digest: String::new(),
+            dtype: "f32".to_owned(),
+            rounding: None,
+            device: "cpu".to_owned(),
+            commit: None,
+            backend: None,
+            adapter: None,
+        };
+        let (target, small) = (model("target"), model("small"));
+        verdict(&VerdictBasis {
+            primary: &primary,
+            model: &target,
+            lists: ["members", "non-members"],
+            clusters: case.clusters,
+            texts_per_cluster: 1,
+            effect: Some(effect).filter(|effect| effect.auroc > 0.0),
+            control: case.control.map(|_| (&small, Some(&findings))),
+            comparability: comparability.as_ref(),
+        })
+    }
+
+    #[test]
+    fn a_finding_is_above_chance_above_the_control_and_above_the_differences_of_the_lists() {
+        let judged = |case: Case| {
+            let verdict = verdict_of(&case);
+            (verdict.state, verdict.reason)
+        };
+        let differ = Some((ComparabilityState::ListsDiffer, 0.8));
+        let too_few = Some((ComparabilityState::TooFew, 0.66));
+        let near = Some((ComparabilityState::Comparable, 0.64));
+        for (case, expected) in [
+            (FOUND, (Association, Why::AboveControl)),
+            (Case { control: None, ..FOUND }, (Association, Why::AboveChance)),
+            (Case { clusters: [19, 100], ..FOUND }, (Inconclusive, Why::TooFew)),
+            (Case { auroc: 0.0, ..FOUND }, (Inconclusive, Why::NotScored)),
+            (Case { texts: None, ..FOUND }, (Inconclusive, Why::NotCompared)),
+            (Case { texts: differ, ..FOUND }, (Inconclusive, Why::ListsDiffer)),
+            (Case { texts: too_few, ..FOUND }, (Inconclusive, Why::TooFewToCompare)),
+            (Case { auroc: 0.4, p_value: 1.0, ..FOUND }, (NoAssociation, Why::MembersScoreLower)),
+            (Case { auroc: 0.49, p_value: 0.6, ..FOUND }, (NoAssociation, Why::NotAboveChance)),
+            (Case { p_value: 0.011, ..FOUND }, (NoAssociation, Why::NotAboveChance)),
+            (Case { p_value: 0.01, ..FOUND }, (Association, Why::AboveControl)),
+            (Case { control: Some(Some(0.011)), ..FOUND }, (NoAssociation, Why::NotAboveControl)),
+            (Case { control: Some(None), ..FOUND }, (Inconclusive, Why::NotScored)),
+            (Case { auroc: 0.7, texts: near, ..FOUND }, (Inconclusive, Why::NotAboveDifferences)),
+        ] {
+            assert_eq!(judged(case), expected);
+        }
+    }
+
+    #[test]
+    fn the_larger_p_value_counts_and_power_is_stated() {
+        let verdict = verdict_of(&FOUND);
+        assert_eq!((verdict.p_value, verdict.level), (Some(0.001), 0.01));
+        assert!((verdict.could_have_found.unwrap() - 0.6296547235810628).abs() < 1e-9);
+        assert_eq!(verdict_of(&Case { control: None, ..FOUND }).p_value, Some(0.0001));
+    }
+
+    /// Each sentence has the numbers of the fields that it is made of, and none claims more.
+    #[test]
+    fn sentences_are_made_of_the_fields() {
+        let differ = Some((ComparabilityState::ListsDiffer, 0.8));
+        let too_few = Some((ComparabilityState::TooFew, 0.66));
+        let near = Some((ComparabilityState::Comparable, 0.64));
+        let measured: &[&str] = &["AUROC 0.750, 99 % interval 0.673 to 0.827, p = 1.0e-4 over 100 + 100 clusters"];
+        let controlled: &[&str] = &["under the control `small` AUROC is 0.520, a difference of 0.230 with p = 0.001"];
+        let texts: &[&str] =
+            &["AUROC of 0.540 (upper 95 % bound 0.600, comparable up to 0.650)", "that none of its measures sees"];
+        let power: &[&str] = &["an AUROC from 0.630 with a power of 80 %"];
+        for (case, parts) in [
+            (
+                FOUND,
+                [measured, controlled, texts, &["`loss` ranks members above non-members", HYPOTHESIS, "level 0.01"]]
+                    .concat(),
+            ),
+            (Case { control: None, ..FOUND }, [measured, texts].concat()),
+            (Case { p_value: 0.2, control: None, ..FOUND }, [power, &["does not rank", "p = 0.200"]].concat()),
+            (
+                Case { control: Some(Some(0.3)), ..FOUND },
+                [power, &["by more than under the control", "p = 0.300"]].concat(),
+            ),
+            (Case { auroc: 0.4, ..FOUND }, vec!["below non-members", "are the labels the right way round?"]),
+            (Case { texts: near, auroc: 0.7, ..FOUND }, vec!["not by more than the lists' differences", "bound 0.640"]),
+            (Case { texts: differ, ..FOUND }, vec!["differ in what can be computed without the model", "bound 0.800"]),
+            (Case { texts: too_few, ..FOUND }, vec!["too few to show that the lists are comparable", "bound 0.660"]),
+            (Case { texts: None, ..FOUND }, vec!["texts are not at hand"]),
+            (
+                Case { clusters: [7, 100], ..FOUND },
+                vec!["7 clusters of members and 100 of non-members", "takes 20 of each"],
+            ),
+            (Case { auroc: 0.0, ..FOUND }, vec!["no scores that can be compared"]),
+        ] {
+            let Verdict { sentence, .. } = verdict_of(&case);
+            for part in parts.iter().chain(&["`target` (sha256:target)"]) {
+                assert!(sentence.contains(part), "{part} in: {sentence}");
+            }
+            assert!(sentence.ends_with(['.']) && !sentence.contains("  "), "{sentence}");
+            for claim in ["do not explain", "explains it", "has not seen", "Evidence"] {
+                assert!(!sentence.contains(claim), "{claim} in: {sentence}");
+            }
+        }
+    }
+}
