@@ -96,7 +96,7 @@ def main():
 
 def audits(service, samples, shifted):
     whole = service.audit(samples, methods=METHODS)
-    expect("verdict on the texts of one source, with control", whole["results"]["verdict"]["state"], ["evidence"])
+    expect("verdict on the texts of one source, with control", whole["results"]["verdict"]["state"], ["association"])
     prior = whole["results"]["prior_test"]
     check("positions of the test of PDR's prior", prior["positions"], 89, 0)
     check("early gap, nats", prior["early_gap"], 0.220, 0.0006)
@@ -104,8 +104,8 @@ def audits(service, samples, shifted):
     check("its p-value", prior["p_value"], 0.275, 0.06)
     plain = [{"text": sample["text"], "label": sample["label"]} for sample in shifted]
     without = service.audit(plain, methods=["min_k_plus_plus"], control=None)
-    expect("verdict on two sources, without control", without["results"]["verdict"]["state"], ["inconclusive"])
-    expect("the same with control", service.audit(plain, methods=METHODS)["results"]["verdict"]["state"], ["evidence"])
+    expect("verdict on two sources, without control", without["results"]["verdict"]["reason"], ["lists_differ"])
+    expect("the same with control", service.audit(plain, methods=METHODS)["results"]["verdict"]["reason"], ["lists_differ"])
 
     generator = random.Random(0)
     of = {(label, source): [s for s in samples if s["label"] == label and s["group"] == source]
@@ -124,17 +124,17 @@ def audits(service, samples, shifted):
         # The known number is of one draw: two of its standard errors.
         check(f"words, share {share}", sum(blind) / 10, words, 0.065)
         check(f"loss less control, share {share}", sum(differences) / 10, difference, 0.03)
-    placebo = method(whole, "loss")["control"]["placebos"][0]
-    sign = 1 if placebo["groups"][0] == "wikipedia" else -1
-    check("placebo of loss: Wikipedia against PubMed", sign * placebo["difference"], 0.003, 0.03)
+    negative = method(whole, "loss")["control"]["negative_controls"][0]
+    sign = 1 if negative["groups"][0] == "wikipedia" else -1
+    check("negative control of loss: Wikipedia against PubMed", sign * negative["difference"], 0.003, 0.03)
 
     others = [sample for sample in samples if sample["label"] == 0]
     wrong = 0
     for draw in range(100):
         shuffled = generator.sample(others, len(others))
         half = [{"text": sample["text"], "label": int(place < 200)} for place, sample in enumerate(shuffled)]
-        wrong += service.audit(half, methods=["ref"])["results"]["verdict"]["state"] == "evidence"
-    check("evidence among 100 draws of non-members against non-members", wrong, 0, 5)
+        wrong += service.audit(half, methods=["ref"])["results"]["verdict"]["state"] == "association"
+    check("associations among 100 draws of non-members against non-members", wrong, 0, 5)
 
 
 def scores_of(service, samples):
