@@ -81,6 +81,7 @@ impl From<&FailureRecord> for Problem {
             FailureKind::UnfitTexts | FailureKind::UnfitSettings | FailureKind::NotFinite => {
                 return Self::fault("", &*failure.detail);
             }
+            FailureKind::ControlIsTarget => return Self::fault("/control", &*failure.detail),
             FailureKind::UnfitMethods => {
                 let faults: Vec<PointedFault> = failure.faults.iter().cloned().map(PointedFault::from).collect();
                 let total = faults.len();

@@ -45,6 +45,10 @@ impl<'a> ControlScoring<'a> {
         if model.masked {
             return Err(ScorerError::Masked(control.clone()).into());
         }
+        if model.info.digest == target.info.digest {
+            let (control, model) = (control.clone(), request.model.clone());
+            return Err(AuditFailure::ControlIsTarget { control, model });
+        }
         let same_tokenization = scorer.same_tokens(&target, &model).await?;
         let gives_logits = scorer.pool().find(Some(control)).is_ok_and(|declaration| declaration.origin.gives_logits());
         drop((target, model));

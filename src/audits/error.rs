@@ -50,6 +50,11 @@ pub enum AuditFailure {
     /// Scores of the model of before and of that of now do not belong in one report.
     #[error("model `{0}` changed during the audit")]
     ModelChanged(String),
+    /// Its differences to the model asked about would all be 0.
+    #[error(
+        "the control `{control}` has the weights of `{model}`, the model that is asked about, with or without an adapter"
+    )]
+    ControlIsTarget { control: String, model: String },
     /// The rows or columns of results do not fit the request, so they are results of another one.
     #[error("the results do not belong to the request of the audit")]
     ForeignResults,
@@ -74,6 +79,7 @@ impl AuditFailure {
             Self::Scorer(error) => error.is_retryable(),
             Self::Store(error) => error.is_retryable(),
             Self::ModelChanged(_)
+            | Self::ControlIsTarget { .. }
             | Self::ForeignResults
             | Self::Tuning(_)
             | Self::Calibration(_)

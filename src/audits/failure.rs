@@ -9,6 +9,7 @@ impl From<AuditFailure> for JobFailure {
             AuditFailure::Scorer(error) => error.into(),
             AuditFailure::ModelChanged(_) => Self::told(FailureKind::ModelChanged, &failure),
             AuditFailure::Calibration(_) => Self::told(FailureKind::UnfitCalibration, &failure),
+            AuditFailure::ControlIsTarget { .. } => Self::told(FailureKind::ControlIsTarget, &failure),
             AuditFailure::Store(error) => error.into(),
             AuditFailure::Tuning(error) => error.into(),
             AuditFailure::ForeignResults | AuditFailure::Unwritable(_) => {

@@ -72,6 +72,7 @@ pub fn add_blind_findings(
         strata: &strata,
         words: &texts.words,
         characters: &texts.characters,
+        word_pairs: &texts.word_pairs,
         facts: &facts,
     };
     let Some(fit) = ComparabilityFit::new(&compared, wanted) else { return };

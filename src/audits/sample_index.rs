@@ -9,7 +9,7 @@ use crate::scorer::Workers;
 use crate::store::StoreError;
 use futures::StreamExt;
 use mia::methods::zlib_bytes;
-use mia::statistics::{CharacterCounts, CharacterTable, WordTable};
+use mia::statistics::{CharacterCounts, CharacterTable, WordPairTable, WordTable};
 use mia::texts::{NearDuplicateSearch, Shingles, TextDigest, TextSketch, sha256_address};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -41,6 +41,7 @@ pub struct SampleTexts {
     pub retained: bool,
     pub words: WordTable,
     pub characters: CharacterTable,
+    pub word_pairs: WordPairTable,
     /// The bytes of each text, and those that zlib makes of them.
     pub bytes: Vec<[usize; 2]>,
 }
@@ -48,8 +49,13 @@ pub struct SampleTexts {
 impl SampleTexts {
     /// For so many texts, none of which is added yet.
     pub fn new(texts: usize, retained: bool) -> Self {
-        let (words, characters) = (WordTable::new(texts), CharacterTable::new(texts));
-        Self { retained, words, characters, bytes: Vec::new() }
+        Self {
+            retained,
+            words: WordTable::new(texts),
+            characters: CharacterTable::new(texts),
+            word_pairs: WordPairTable::new(texts),
+            bytes: Vec::new(),
+        }
     }
 
     /// Adds the next texts.
@@ -58,6 +64,7 @@ impl SampleTexts {
             texts.par_iter().map(|text| (self.characters.count(text), zlib_bytes(text))).collect();
         for (text, (characters, zlib_bytes)) in texts.iter().zip(counts) {
             self.words.add(text);
+            self.word_pairs.add(text);
             self.characters.add(&characters);
             self.bytes.push([text.len(), zlib_bytes]);
         }

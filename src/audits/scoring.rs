@@ -93,6 +93,7 @@ pub fn is_of_one_text(failure: &AuditFailure) -> bool {
     match failure {
         AuditFailure::Scorer(error) => failed_to_run(error),
         AuditFailure::ModelChanged(_)
+        | AuditFailure::ControlIsTarget { .. }
         | AuditFailure::ForeignResults
         | AuditFailure::Store(_)
         | AuditFailure::Tuning(_)

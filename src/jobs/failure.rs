@@ -29,6 +29,8 @@ pub enum FailureKind {
     UnfitMethods,
     /// The scores cannot be compared with those of the calibration.
     UnfitCalibration,
+    /// The control has the weights of the model that is asked about.
+    ControlIsTarget,
     /// The texts cannot be tuned on.
     UnfitTexts,
     /// The model cannot be tuned so.

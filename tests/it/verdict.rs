@@ -157,6 +157,15 @@ async fn repeating_texts_changes_no_decision() {
         .collect();
     let grouped = results(&app, &documents, json!({ "methods": ["loss"] })).await;
     assert_eq!(grouped["samples"]["clusters"], 40);
+    assert_eq!(grouped["verdict"]["texts_per_cluster"], 2);
+    // One text by itself: of each cluster a single one counts.
+    let place = |sample: &Value, document: Value| json!({ "text": sample["text"], "label": sample["label"], "document": document });
+    let unequal: Vec<Value> = (once.iter().enumerate())
+        .map(|(n, sample)| place(sample, if n == 0 { json!("alone") } else { json!(n / 4) }))
+        .collect();
+    let unequal = results(&app, &unequal, json!({ "methods": ["loss"] })).await;
+    assert_eq!(unequal["verdict"]["texts_per_cluster"], 1);
+    assert!(codes(&unequal).contains(&"unequal_documents") && !codes(&grouped).contains(&"unequal_documents"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,6 +251,19 @@ async fn a_control_of_another_tokenization_is_said_to_leave_methods_out() {
     // The same tokenization leaves nothing out.
     let found = results(&app, &both, json!({ "methods": methods, "control": REFERENCE })).await;
     assert!(!codes(&found).contains(&"control_tokenization"), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_weights_under_another_id_are_no_control() {
+    let app = App::with(|settings| settings.models.extend([golden("one", "gpt2"), golden("two", "gpt2")])).await;
+    let both = samples(&texts(1, 0..2), &texts(0, 0..2));
+    let body = json!({ "model": "one", "samples": both, "methods": ["loss"], "control": "two" });
+    let audit = app.audit(&body).await.ok();
+    let problem = &audit["error"];
+    assert_eq!((&audit["status"], &problem["status"]), (&json!("failed"), &json!(422)), "{audit}");
+    let fault = &problem["errors"][0];
+    assert_eq!(fault["pointer"], "/control", "{problem}");
+    assert!(fault["detail"].as_str().unwrap().starts_with("the control `two` has the weights of `one`"), "{problem}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -74,6 +74,7 @@ pub async fn comparability_with_calibration(
             strata: &strata,
             words: &texts.words,
             characters: &texts.characters,
+            word_pairs: &texts.word_pairs,
             facts: &facts,
         };
         let clustered = ClusteredTexts::new(&labels, &clusters, &strata, &digests);

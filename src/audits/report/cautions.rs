@@ -47,7 +47,9 @@ pub fn cautions_of_run(results: &AuditResults) -> Option<Warning> {
 pub fn cautions_of_evidence(request: &AuditRequest, results: &AuditResults, verdict: Option<&Verdict>) -> Vec<Warning> {
     let no_power = verdict.filter(|verdict| verdict.reason == VerdictReason::TooFew);
     let no_power = no_power.map(|verdict| Warning { code: WarningCode::NoPower, detail: verdict.sentence.clone() });
-    let all = [duplicates(results), distribution_shift(results), control_tokenization(request, results), no_power];
+    let unequal = verdict.and_then(|verdict| unequal_documents(results, verdict));
+    let all =
+        [duplicates(results), unequal, distribution_shift(results), control_tokenization(request, results), no_power];
     all.into_iter().flatten().collect()
 }
 
@@ -71,6 +73,23 @@ fn duplicates(results: &AuditResults) -> Option<Warning> {
         clusters.len()
     );
     Some(Warning { code: WarningCode::Duplicates, detail })
+}
+
+fn unequal_documents(results: &AuditResults, verdict: &Verdict) -> Option<Warning> {
+    let mut sizes: HashMap<usize, usize> = HashMap::new();
+    for cluster in dense(results.rows.iter().map(|row| row.cluster)) {
+        *sizes.entry(cluster).or_default() += 1;
+    }
+    let mut sizes: Vec<usize> = sizes.into_values().collect();
+    sizes.sort_unstable();
+    let (median, counted) = (*sizes.get(sizes.len() / 2)?, verdict.texts_per_cluster);
+    (2 * counted < median).then(|| Warning {
+        code: WarningCode::UnequalDocuments,
+        detail: format!(
+            "half of the clusters have {median} texts or more, and some no more than {counted}: the verdict counts {counted} of each, \
+             so that clusters of all sizes are comparable"
+        ),
+    })
 }
 
 fn distribution_shift(results: &AuditResults) -> Option<Warning> {

@@ -21,8 +21,6 @@ pub struct ClusteredTexts {
 pub struct ClusterScores<const N: usize> {
     /// The number of texts that each cluster's score is the mean of; 0 where no cluster has a score.
     pub texts: usize,
-    /// Scored texts that count nowhere, since other clusters have fewer.
-    pub left_out: usize,
     /// For each cluster; `None` if none of its texts has a score.
     pub values: Vec<Option<[f64; N]>>,
 }
@@ -93,11 +91,7 @@ impl ClusteredTexts {
             let sum = |place: usize| scores[..texts].iter().map(|scores| scores[place]).sum::<f64>();
             (!scores.is_empty()).then(|| std::array::from_fn(|place| sum(place) / texts as f64))
         };
-        ClusterScores {
-            texts,
-            left_out: scored.iter().map(|scores| scores.len().saturating_sub(texts)).sum(),
-            values: scored.iter().map(mean).collect(),
-        }
+        ClusterScores { texts, values: scored.iter().map(mean).collect() }
     }
 }
 
@@ -135,7 +129,7 @@ mod tests {
         let clustered =
             ClusteredTexts::new(&[true, true, true, false, false], &[7, 7, 7, 3, 3], &[0; 5], &digests(&texts));
         let scored = clustered.scores(|text| Some([scores[text]]));
-        assert_eq!((scored.texts, scored.left_out), (2, 1));
+        assert_eq!(scored.texts, 2);
         assert_eq!(scored.column(0), [Some(-2.5), Some(-2.0)]);
         assert_eq!((clustered.labels(), scored.counts(clustered.labels())), (&[true, false][..], [1, 1]));
         // With a single text in one of them, one text of each counts: that with the smallest digest.
@@ -152,6 +146,6 @@ mod tests {
         assert_eq!((scored.texts, &*scored.column(0)), (2, &[None, Some(1.5)][..]));
         assert_eq!(scored.counts(clustered.labels()), [0, 1]);
         let nothing = clustered.scores(|_| Some([f64::NAN]));
-        assert_eq!((nothing.texts, nothing.left_out, nothing.values), (0, 0, vec![None, None]));
+        assert_eq!((nothing.texts, nothing.values), (0, vec![None, None]));
     }
 }

@@ -36,15 +36,6 @@ pub struct PairedDeLong {
     pub p_value: Option<f64>,
 }
 
-impl PairedDeLong {
-    /// The lower bound of the difference: the difference itself where it does not vary.
-    #[must_use]
-    pub fn lower_bound(&self) -> Option<f64> {
-        let fixed = (self.standard_error == Some(0.0)).then_some(self.delta);
-        self.interval.map(|[low, _]| low).or(fixed)
-    }
-}
-
 /// Compares the AUROCs of the two scores of `samples`, with an interval at two-sided `confidence`, such as 0.95.
 ///
 /// Samples are of one cluster if their entries in `clusters` are equal. A sample without an entry is a cluster by

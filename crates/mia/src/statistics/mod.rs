@@ -38,7 +38,7 @@ pub use bootstrap::{
 pub use clustered_texts::{ClusterScores, ClusteredTexts};
 pub use comparability::{
     COMPARABILITY_MARGIN, CONTROL_MEASURES, CharacterCounts, CharacterTable, Comparability, ComparabilityFit,
-    ComparabilityState, ComparedTexts, Measure, MeasureDifference, TextFacts,
+    ComparabilityState, ComparedTexts, Measure, MeasureDifference, TextFacts, WordPairTable,
 };
 pub use conformal::{CalibratedThreshold, CalibrationError, CalibrationScores};
 pub use delong::{PairedDeLong, PairedScore, delong, normal_quantile};

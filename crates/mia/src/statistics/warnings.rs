@@ -38,6 +38,8 @@ pub enum WarningCode {
     StartedOver,
     /// Texts are equal, nearly equal or of one document, so that there are fewer clusters than texts.
     Duplicates,
+    /// Some clusters have so few texts that most texts of others count nowhere in the verdict.
+    UnequalDocuments,
     /// The words of the texts alone tell members from non-members.
     DistributionShift,
     /// The control has another tokenization, so that methods with weights by position have no control.

@@ -4,7 +4,7 @@
 const RIDGE: f64 = 1.0;
 
 /// The norm of the gradient at which a fit ends, as a share of the norm where it begins.
-const TOLERANCE: f64 = 1e-6;
+const TOLERANCE: f64 = 1e-8;
 
 /// The share of the gradient that conjugate gradients leave over in a step.
 const STEP_TOLERANCE: f64 = 0.1;

@@ -1,6 +1,7 @@
 //! What can be measured of a text without the model that is asked about.
 
 use super::logistic::FeatureRows;
+use super::word_pairs::WordPairTable;
 use crate::statistics::words::WordTable;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -26,6 +27,8 @@ pub enum Measure {
     BytesPerZlibByte,
     /// The share of the text's distinct words that no other text has.
     UniqueWords,
+    /// The share of the text's distinct pairs of adjacent words that no other text has.
+    UniqueWordPairs,
     /// `loss` under the control model.
     ControlLoss,
     /// `min_k_plus_plus` with k = 0.2 under the control model.
@@ -59,6 +62,7 @@ pub(super) fn measures(
     word_odds: &[f64],
     character_odds: &[f64],
     words: &WordTable,
+    word_pairs: &WordPairTable,
     facts: &[TextFacts],
 ) -> Vec<(Measure, Vec<Option<f64>>)> {
     let ratio = |a: usize, b: usize| (b > 0).then(|| a as f64 / b as f64);
@@ -72,6 +76,7 @@ pub(super) fn measures(
         (Measure::BytesPerToken, of_facts(&|facts| ratio(facts.bytes, facts.scored_tokens))),
         (Measure::BytesPerZlibByte, of_facts(&|facts| ratio(facts.bytes, facts.zlib_bytes))),
         (Measure::UniqueWords, words.unique_shares().collect()),
+        (Measure::UniqueWordPairs, word_pairs.unique_shares().collect()),
     ];
     all.extend(
         (0..).zip(CONTROL).map(|(place, measure)| (measure, of_facts(&|facts: &TextFacts| facts.control[place]))),

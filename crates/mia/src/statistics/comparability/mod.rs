@@ -6,9 +6,11 @@
 mod characters;
 mod logistic;
 mod measures;
+mod word_pairs;
 
 pub use characters::{CharacterCounts, CharacterTable};
 pub use measures::{CONTROL_MEASURES, Measure, TextFacts};
+pub use word_pairs::WordPairTable;
 
 use super::clustered_texts::ClusteredTexts;
 use super::delong::PairedScore;
@@ -85,6 +87,7 @@ pub struct ComparedTexts<'a> {
     pub strata: &'a [usize],
     pub words: &'a WordTable,
     pub characters: &'a CharacterTable,
+    pub word_pairs: &'a WordPairTable,
     pub facts: &'a [TextFacts],
 }
 
@@ -107,8 +110,9 @@ impl ComparabilityFit {
     /// Runs on rayon's pool, with the same result on any number of threads.
     #[must_use]
     pub fn new(texts: &ComparedTexts, keep_going: &dyn Fn() -> bool) -> Option<Self> {
-        let ComparedTexts { labels, clusters, strata, words, characters, facts } = *texts;
-        let lengths = [clusters.len(), strata.len(), words.texts(), characters.texts(), facts.len()];
+        let ComparedTexts { labels, clusters, strata, words, characters, word_pairs, facts } = *texts;
+        let lengths =
+            [clusters.len(), strata.len(), words.texts(), characters.texts(), word_pairs.texts(), facts.len()];
         if lengths.iter().any(|length| *length != labels.len()) {
             return None;
         }
@@ -122,7 +126,7 @@ impl ComparabilityFit {
         if !keep_going() {
             return None;
         }
-        let measures = measures(&word_odds, &character_odds, words, facts);
+        let measures = measures(&word_odds, &character_odds, words, word_pairs, facts);
         let log_odds = out_of_fold(&folds, |training, scored| {
             log_odds(&DenseRows::new(&measures, training, strata), labels, training, scored)
         });
