@@ -5,6 +5,8 @@
 //!
 //! One after another, since some take all the memory of the GPU.
 
+#[path = "../it/common/columns.rs"]
+mod columns;
 mod decoder;
 mod faults;
 #[path = "../it/common/goldens.rs"]
@@ -15,13 +17,12 @@ mod programs;
 mod row_statistics;
 
 use candle_core::Device;
-use lm::models::device::ComputeDevice;
+use lm::models::device::{ComputeDevice, DeviceChoice};
 use mia::TokenStats;
-use pdr_audit::config::DeviceChoice as Wanted;
 
 /// The first GPU; if there is none, the calling test is skipped.
 fn gpu() -> Option<Device> {
-    let opened = ComputeDevice::open(Wanted::Cuda(0)).map(|gpu| gpu.device);
+    let opened = ComputeDevice::open(DeviceChoice::Cuda(0)).map(|gpu| gpu.device);
     opened.inspect_err(|why| eprintln!("SKIPPED, nothing was checked: {why}")).ok()
 }
 

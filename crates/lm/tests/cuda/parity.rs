@@ -1,6 +1,7 @@
 //! Every golden on a GPU: in its own form and in candle's operations, in every type, alone and in one batch.
 
-use crate::goldens::{CAUSAL, STATS, directory, expected, numbers, stats_columns};
+use crate::columns::stats_columns;
+use crate::goldens::{CAUSAL, STATS, directory, expected, numbers};
 use crate::gpu;
 use candle_core::DType;
 use lm::models::CausalLm;

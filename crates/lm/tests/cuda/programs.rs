@@ -1,6 +1,5 @@
 //! Every program compiles for every generation of GPUs from Turing to Blackwell.
 
-use candle_core::DType;
 use kernels::cuda::{self, AttentionTiling, Program, ScanTiling};
 use kernels::scan::{ScanShape, TimeStep};
 use lm::models::arch::{Activation, NormKind};
