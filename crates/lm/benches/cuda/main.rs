@@ -24,8 +24,7 @@ mod steps;
 
 use anyhow::{Context, Result, ensure};
 use candle_core::{DType, Device, Tensor};
-use lm::models::device::ComputeDevice;
-use pdr_audit::config::DeviceChoice as Wanted;
+use lm::models::device::{ComputeDevice, DeviceChoice};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -49,7 +48,7 @@ impl Options {
 
 fn main() -> Result<()> {
     let options = options()?;
-    let gpu = ComputeDevice::open(Wanted::Cuda(0))?;
+    let gpu = ComputeDevice::open(DeviceChoice::Cuda(0))?;
     say(0, &json!({ "what": "device", "name": gpu.hardware(), "free_bytes": gpu.memory }));
     let gpu = gpu.device;
     for round in 0..options.rounds {

@@ -25,7 +25,7 @@ fn kernels(program: &str) -> &'static [&'static str] {
 }
 
 fn heads() -> impl Iterator<Item = AttentionTiling> {
-    [8, 64, 80, 96, 120, 128, 240, 256].into_iter().filter_map(|head_dim| AttentionTiling::new(head_dim))
+    [8, 64, 80, 96, 120, 128, 240, 256].into_iter().filter_map(AttentionTiling::new)
 }
 
 fn scans() -> Vec<Program> {
