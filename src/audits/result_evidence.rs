@@ -30,7 +30,7 @@ pub fn add_evidence(
         return Ok(());
     };
     let clusters = dense(results.rows.iter().map(|row| row.cluster));
-    add_blind_findings(results, request.evidence.primary.as_ref(), texts, &clusters, wanted);
+    add_blind_findings(results, request.evidence.primary.as_ref(), texts, &clusters, |_| true, wanted);
     results.prior_test = prior.finish(PERMUTATION_SEED, wanted);
     let evidence = &request.evidence;
     let primary = results.columns.iter().position(|column| Some(&column.method.label) == evidence.primary.as_ref());
@@ -42,13 +42,14 @@ pub fn add_evidence(
     Ok(())
 }
 
-/// Adds what the texts of labelled samples show without the model: the samples that the primary method scores are compared. Words
-/// of texts that are not retained are not shown.
+/// Adds what the texts of labelled samples show without the model. Of the rows that `is_counted`, those that the primary method scores
+/// are compared. Words of texts that are not retained are not shown.
 pub fn add_blind_findings(
     results: &mut AuditResults,
     primary: Option<&Arc<str>>,
     texts: &SampleTexts,
     clusters: &[usize],
+    is_counted: impl Fn(usize) -> bool,
     wanted: &dyn Fn() -> bool,
 ) {
     let Some(labels) = results.labels() else { return };
@@ -77,7 +78,8 @@ pub fn add_blind_findings(
     };
     let Some(fit) = ComparabilityFit::new(&compared, wanted) else { return };
     let place = results.columns.iter().position(|column| Some(&column.method.label) == primary);
-    let is_compared = |row: usize| place.is_none_or(|place| results.rows[row].scores[place].is_some());
+    let is_scored = |row: usize| place.is_none_or(|place| results.rows[row].scores[place].is_some());
+    let is_compared = |row: usize| is_counted(row) && is_scored(row);
     let clustered = clustered(&results.rows, &labels);
     results.comparability = fit.comparability(&compared, &clustered, is_compared, texts.retained);
     results.rows.iter_mut().zip(fit.log_odds).for_each(|(row, log_odds)| row.log_odds = Some(log_odds));

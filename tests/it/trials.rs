@@ -91,7 +91,9 @@ async fn members_score_higher_than_held_out_texts_and_members_do_not() {
 async fn the_other_methods_are_adjusted_and_have_a_control() {
     let app = demo().await;
     let methods = json!(["loss", "min_k_plus_plus", "ref"]);
-    let body = json!({ "kind": "dataset", "suspects": demo_texts(1)[..30], "held_out": demo_texts(0)[..30], "methods": methods });
+    let held_out = [&demo_texts(0)[..30], &demo_texts(1)[..1]].concat();
+    let body = json!({ "kind": "dataset", "suspects": demo_texts(1)[..30],
+        "held_out": held_out, "methods": methods });
     let report = results(&app, &body).await;
     let [loss, min_k, primary] = [0, 1, 2].map(|place| report["methods"][place].clone());
     assert_eq!(report["verdict"]["primary"], "ref(reference=demo-reference)");
@@ -103,6 +105,8 @@ async fn the_other_methods_are_adjusted_and_have_a_control() {
     let mut adjusted = [&loss, &min_k].map(|method| method["p_value_adjusted"].as_f64().unwrap());
     adjusted.sort_by(f64::total_cmp);
     assert_eq!(adjusted, [smaller, both[1].max(smaller)]);
+    // The text on both sides counts in neither number.
+    assert_eq!((&report["samples"]["mixed_clusters"], &loss["suspects"]), (&json!(1), &json!(29)));
     let control = &loss["control"];
     let difference = loss["mann_whitney"]["auroc"].as_f64().unwrap() - control["auroc"].as_f64().unwrap();
     assert!((control["difference"].as_f64().unwrap() - difference).abs() < 1e-12, "{loss}");

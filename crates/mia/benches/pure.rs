@@ -85,7 +85,7 @@ fn texts(c: &mut Criterion) {
             b.iter(|| {
                 let mut table = WordTable::new(samples);
                 texts.iter().for_each(|text| table.add(text));
-                words_baseline(&table, black_box(&labels), &ids, 0, &|| true).map(|fit| fit.baseline.p_value)
+                words_baseline(&table, black_box(&labels), &ids, 0, &|| true).map(|baseline| baseline.p_value)
             });
         });
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

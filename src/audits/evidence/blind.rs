@@ -42,7 +42,7 @@ pub fn blind_findings(
     words: &WordTable,
     wanted: &dyn Fn() -> bool,
 ) -> BlindFindings {
-    let words = words_baseline(words, labels, clusters, PERMUTATION_SEED, wanted).map(|fit| fit.baseline);
+    let words = words_baseline(words, labels, clusters, PERMUTATION_SEED, wanted);
     let ratios = bytes.iter().map(|&[bytes, zlib_bytes]| bytes as f64 / zlib_bytes as f64);
     let lengths = LengthFindings {
         scored_tokens: feature_auroc(labels, scored_tokens.map(|tokens| tokens as f64)),

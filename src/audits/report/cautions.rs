@@ -43,7 +43,7 @@ pub fn cautions_of_run(results: &AuditResults) -> Option<Warning> {
     })
 }
 
-/// What to be cautious about in what the audit is evidence of.
+/// Warnings about the verdict.
 pub fn cautions_of_evidence(request: &AuditRequest, results: &AuditResults, verdict: Option<&Verdict>) -> Vec<Warning> {
     let no_power = verdict.filter(|verdict| verdict.reason == VerdictReason::TooFew);
     let no_power = no_power.map(|verdict| Warning { code: WarningCode::NoPower, detail: verdict.sentence.clone() });

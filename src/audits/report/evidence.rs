@@ -13,6 +13,7 @@ use mia::methods::LabelledMethod;
 use mia::statistics::{
     ClusterScores, ClusteredTexts, LabelledScore, PermutationTest, RankColumn, max_t, stratified_auroc,
 };
+use std::collections::HashSet;
 
 /// Permutations of the clusters' labels.
 const PERMUTATIONS: usize = 9_999;
@@ -23,6 +24,8 @@ pub struct Evidence<'a> {
     results: &'a AuditResults,
     labels: Vec<bool>,
     clustered: ClusteredTexts,
+    /// Rows that are not compared.
+    left_out: HashSet<usize>,
 }
 
 /// The permutation tests of a method.
@@ -38,7 +41,13 @@ impl<'a> Evidence<'a> {
     /// None without labels.
     pub fn new(request: &'a AuditRequest, results: &'a AuditResults) -> Option<Self> {
         let labels = results.labels()?;
-        Some(Self { request, results, clustered: clustered(&results.rows, &labels), labels })
+        let clustered = clustered(&results.rows, &labels);
+        Some(Self { request, results, clustered, labels, left_out: HashSet::new() })
+    }
+
+    /// The same without some rows.
+    pub fn without(self, left_out: HashSet<usize>) -> Self {
+        Self { left_out, ..self }
     }
 
     /// The tests of each listed method, adjusted for the number of all.
@@ -58,7 +67,7 @@ impl<'a> Evidence<'a> {
 
     /// The scores of the clusters by a column.
     fn scores(&self, place: usize) -> ClusterScores<1> {
-        self.clustered.scores(|row| self.results.rows[row].scores[place].map(|score| [score]))
+        self.clustered.scores(|row| self.score(row, place).map(|score| [score]))
     }
 
     /// The scores of the clusters by a column, and by the same under the control; none without a control.
@@ -66,14 +75,19 @@ impl<'a> Evidence<'a> {
         self.clustered.scores(|row| self.pair(row, place, method))
     }
 
+    fn score(&self, row: usize, place: usize) -> Option<f64> {
+        self.results.rows[row].scores[place].filter(|_| !self.left_out.contains(&row))
+    }
+
     fn pair(&self, row: usize, place: usize, method: &LabelledMethod) -> Option<[f64; 2]> {
+        let target = self.score(row, place)?;
         let row = &self.results.rows[row];
         let control = if controls_itself(method) {
             row.control_measures.and_then(|[loss, ..]| loss)
         } else {
             row.control.get(place).copied().flatten()
         };
-        Some([row.scores[place]?, control?])
+        Some([target, control?])
     }
 
     /// AUROC of a column within groups, where that is asked for. Samples without a group are a stratum.
@@ -119,7 +133,7 @@ impl<'a> Evidence<'a> {
             primary,
             model: &self.results.model,
             lists: ["members", "non-members"],
-            clusters: scores.counts(self.clustered.labels()),
+            clusters: scores.counts(&self.clustered),
             texts_per_cluster: scores.texts,
             effect: Effect::new(&scores, 0, &self.clustered, method.p_value.unwrap_or(1.0)),
             control: self.results.control.as_ref().map(|control| (control, findings)),

@@ -42,17 +42,15 @@ pub fn trial_report(
     }
     let clusters = dense(results.rows.iter().map(|row| row.cluster));
     let kind = request.layout.kind();
+    let mixed = mixed_clusters(&results.rows, &clusters);
     if kind == TrialKind::Dataset {
-        add_blind_findings(&mut results, request.scoring.evidence.primary.as_ref(), &texts, &clusters, wanted);
+        let is_counted = |row: usize| !mixed.contains(&clusters[row]);
+        let primary = request.scoring.evidence.primary.as_ref();
+        add_blind_findings(&mut results, primary, &texts, &clusters, is_counted, wanted);
     }
     let unit_count = units.len();
-    let tested = TestedSamples {
-        request,
-        results: &results,
-        units: distinct_units(units, &results.rows),
-        mixed: mixed_clusters(&results.rows, &clusters),
-        clusters,
-    };
+    let tested =
+        TestedSamples { request, results: &results, units: distinct_units(units, &results.rows), mixed, clusters };
     let methods = tested.methods(wanted);
     let verdict = tested.verdict(&methods).ok_or(AuditFailure::ForeignResults)?;
     Ok(TrialReport {
@@ -90,6 +88,8 @@ impl TestedSamples<'_> {
     fn methods(&self, wanted: &dyn Fn() -> bool) -> Vec<TrialMethod> {
         let is_dataset = self.request.layout.kind() == TrialKind::Dataset;
         let evidence = is_dataset.then(|| Evidence::new(&self.request.scoring, self.results)).flatten();
+        let mixed = (0..self.results.rows.len()).filter(|&row| self.is_mixed(row)).collect();
+        let evidence = evidence.map(|evidence| evidence.without(mixed));
         let tests = evidence.as_ref().map_or(Vec::new(), |evidence| evidence.permutation_tests(wanted));
         let mut methods = Vec::new();
         for (place, column) in self.results.listed() {

@@ -11,9 +11,9 @@ use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::normalizers::replace::ReplacePattern;
 use tokenizers::{NormalizedString, Normalizer};
 
-/// How many bytes a normalizer may make of each byte of a text, and of its end. The library takes some 20 times as much memory.
+/// Maximum output of a normalizer, in bytes for each byte of the text and for its end. The library takes some 20 times as much memory.
 const GROWTH: usize = 32;
-/// What a single step may take of a short text before its result is measured.
+/// Maximum output in bytes of a single step, for short texts.
 const ROOM: usize = 32 << 20;
 /// The most bytes that a step of the library makes of one. The longest decomposition of Unicode is that of U+FDFA, 33 bytes of 3;
 /// [`charsmap`](super::charsmap) refuses maps that make more.
@@ -99,7 +99,7 @@ impl<'a> NotedFailure<'a> {
         Self { normalizer, failure: OnceLock::new() }
     }
 
-    /// Whether all texts were normalized.
+    /// Returns the first failure, if any.
     ///
     /// # Errors
     /// The first failure.
@@ -119,7 +119,7 @@ impl Normalizer for NotedFailure<'_> {
     }
 }
 
-/// Refuses what becomes of a text of so many bytes where it is more than the limit.
+/// Returns an error if the output for a text of `bytes` bytes can be longer than `limit`.
 fn check(most: usize, limit: usize, bytes: usize) -> tokenizers::Result<()> {
     if most <= limit {
         return Ok(());
@@ -128,7 +128,7 @@ fn check(most: usize, limit: usize, bytes: usize) -> tokenizers::Result<()> {
 }
 
 impl CheckedStep {
-    /// The most bytes that it makes of a text of so many.
+    /// Maximum output in bytes for a text of `bytes` bytes.
     fn most_bytes(&self, bytes: usize) -> usize {
         let times = match self {
             // A pattern may match nothing before each character and at the end.

@@ -102,7 +102,8 @@ impl Tokenizer {
     }
 }
 
-/// As the library encodes a text, but for failures of the normalizer: the library goes on with what there is of the text.
+/// Encodes a text as the library does, but returns a failure of the normalizer, after which the library would go on with
+/// the text as far as it was normalized.
 fn encode(tokenizer: &HubTokenizer, text: &str, specials: bool, offsets: OffsetType) -> tokenizers::Result<Encoding> {
     let normalizer = tokenizer.get_normalizer().map(NotedFailure::new);
     let mut pieces = tokenizer.get_added_vocabulary().extract_and_normalize(normalizer.as_ref(), text);

@@ -1,9 +1,9 @@
-//! What methods need.
+//! Inputs that methods are computed from.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What a score is computed from: what of the model must be seen, and what else there must be.
+/// An input of a method: an output of the model, or other texts, models or counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {

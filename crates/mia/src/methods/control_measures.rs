@@ -1,4 +1,4 @@
-//! What a control model measures of texts, to tell whether two lists are alike without the model that is asked about.
+//! The scores of a control model by which two lists of texts are compared.
 
 use super::labelled::LabelledMethod;
 use super::method::Method;

@@ -10,7 +10,7 @@ use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use std::sync::Arc;
 
-/// What is read of a serialised method. `extension` follows from the rest; the note says that the reference model has
+/// The fields of a serialised method. `extension` follows from the rest; the note says that the reference model has
 /// another tokenization.
 #[derive(Deserialize)]
 struct StoredMethod {

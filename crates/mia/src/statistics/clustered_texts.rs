@@ -2,6 +2,7 @@
 
 use super::folds::LabelledClusters;
 use crate::texts::TextDigest;
+use std::collections::HashMap;
 
 /// The clusters of labelled texts, as comparisons between the labels count them.
 ///
@@ -102,14 +103,17 @@ impl<const N: usize> ClusterScores<N> {
         self.values.iter().map(|values| values.map(|values| values[place])).collect()
     }
 
-    /// The number of clusters with each label that have a score: members, then non-members.
+    /// The number of clusters with each label that are compared: members, then non-members. A cluster without a score is not,
+    /// nor is one of a stratum in which only one label has scores.
     #[must_use]
-    pub fn counts(&self, labels: &[bool]) -> [usize; 2] {
-        let count = |member: bool| {
-            let of_label = self.values.iter().zip(labels).filter(|(_, label)| **label == member);
-            of_label.filter(|(values, _)| values.is_some()).count()
-        };
-        [count(true), count(false)]
+    pub fn counts(&self, clustered: &ClusteredTexts) -> [usize; 2] {
+        let mut strata: HashMap<usize, [usize; 2]> = HashMap::new();
+        let scored = self.values.iter().zip(clustered.labels()).zip(clustered.strata());
+        for ((_, &member), &stratum) in scored.filter(|((values, _), _)| values.is_some()) {
+            strata.entry(stratum).or_default()[usize::from(!member)] += 1;
+        }
+        let compared = strata.values().filter(|counts| counts.iter().all(|count| *count > 0));
+        compared.fold([0, 0], |[members, others], counts| [members + counts[0], others + counts[1]])
     }
 }
 
@@ -131,7 +135,7 @@ mod tests {
         let scored = clustered.scores(|text| Some([scores[text]]));
         assert_eq!(scored.texts, 2);
         assert_eq!(scored.column(0), [Some(-2.5), Some(-2.0)]);
-        assert_eq!((clustered.labels(), scored.counts(clustered.labels())), (&[true, false][..], [1, 1]));
+        assert_eq!((clustered.labels(), scored.counts(&clustered)), (&[true, false][..], [1, 1]));
         // With a single text in one of them, one text of each counts: that with the smallest digest.
         let single = clustered.scores(|text| (text != 4).then(|| [scores[text], 1.0]));
         assert_eq!((single.texts, single.values[1]), (1, Some([-1.5, 1.0])));
@@ -144,7 +148,9 @@ mod tests {
         assert_eq!(clustered.strata(), [5, 6]);
         let scored = clustered.scores(|text| (text > 0).then_some([text as f64]));
         assert_eq!((scored.texts, &*scored.column(0)), (2, &[None, Some(1.5)][..]));
-        assert_eq!(scored.counts(clustered.labels()), [0, 1]);
+        assert_eq!(scored.counts(&clustered), [0, 0]);
+        // Each in a stratum by itself.
+        assert_eq!(clustered.scores(|_| Some([1.0])).counts(&clustered), [0, 0]);
         let nothing = clustered.scores(|_| Some([f64::NAN]));
         assert_eq!((nothing.texts, nothing.values), (0, vec![None, None]));
     }

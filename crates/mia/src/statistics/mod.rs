@@ -37,8 +37,8 @@ pub use bootstrap::{
 };
 pub use clustered_texts::{ClusterScores, ClusteredTexts};
 pub use comparability::{
-    COMPARABILITY_MARGIN, CONTROL_MEASURES, CharacterCounts, CharacterTable, Comparability, ComparabilityFit,
-    ComparabilityState, ComparedTexts, Measure, MeasureDifference, TextFacts, WordPairTable,
+    CONTROL_MEASURES, CharacterCounts, CharacterTable, Comparability, ComparabilityFit, ComparabilityState,
+    ComparedTexts, Measure, MeasureDifference, TextFacts, WordPairTable,
 };
 pub use conformal::{CalibratedThreshold, CalibrationError, CalibrationScores};
 pub use delong::{PairedDeLong, PairedScore, delong, normal_quantile};
@@ -59,4 +59,4 @@ pub use roc::{LabelledScore, Roc, RocPoint, StatisticsError};
 pub use separating::SeparatingNgram;
 pub use stratified::{StratifiedAuroc, StratifiedDifference, stratified_auroc, stratified_delong};
 pub use warnings::{AuditSample, Warning, WarningCode, method_warnings, warnings};
-pub use words::{Shift, TopWords, WordTable, WordsBaseline, WordsFit, words_baseline};
+pub use words::{Shift, TopWords, WordTable, WordsBaseline, words_baseline};

@@ -18,7 +18,7 @@ pub struct AttentionPlan<'a> {
     way: Way,
 }
 
-/// What runs the attention of a batch.
+/// The implementation that computes the attention of a batch.
 enum Way {
     /// The CPU kernel.
     Fused,

@@ -27,7 +27,7 @@ use strum::Display;
 use utoipa::ToSchema;
 
 /// How far above one half the upper bound of the classifier's AUROC may be for the lists to count as comparable.
-pub const COMPARABILITY_MARGIN: f64 = 0.15;
+const COMPARABILITY_MARGIN: f64 = 0.15;
 
 /// The 95 % quantile of the normal distribution, for a one-sided bound.
 const NORMAL_QUANTILE: f64 = 1.644_853_626_951_472_7;

@@ -89,15 +89,6 @@ impl Shift {
     }
 }
 
-/// The baseline with the score that it gives each text.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WordsFit {
-    /// What a report shows.
-    pub baseline: WordsBaseline,
-    /// The log-odds, out of fold, that each text is a member; for comparisons with the scores of a method.
-    pub log_odds: Vec<f64>,
-}
-
 /// Measures how well words tell the texts of `table` apart, which have the given labels and clusters in the same order.
 ///
 /// The folds are those of [`super::folds`]. For the p-value, the labels of the clusters are permuted: all texts of a
@@ -113,7 +104,7 @@ pub fn words_baseline(
     clusters: &[usize],
     seed: u64,
     keep_going: &dyn Fn() -> bool,
-) -> Option<WordsFit> {
+) -> Option<WordsBaseline> {
     let same_length = table.texts() == labels.len() && labels.len() == clusters.len();
     let clusters = LabelledClusters::new(labels, clusters);
     let members = clusters.labels.iter().filter(|member| **member).count();
@@ -125,7 +116,7 @@ pub fn words_baseline(
     let (auroc, standard_error) = area(&log_odds, labels, &clusters.numbers)?;
     let p_value = p_value(&columns, &clusters, auroc, seed, keep_going)?;
     let interval = [auroc - NORMAL_QUANTILE * standard_error, auroc + NORMAL_QUANTILE * standard_error];
-    let baseline = WordsBaseline {
+    Some(WordsBaseline {
         auroc,
         standard_error,
         interval: (standard_error > 0.0).then(|| interval.map(|bound| bound.clamp(0.0, 1.0))),
@@ -133,15 +124,15 @@ pub fn words_baseline(
         shift: Shift::new(auroc, p_value),
         truncated_texts: Some(table.truncated_texts()).filter(|texts| *texts > 0),
         top_words: Some(TopWords::new(table, &columns, labels, &clusters.numbers)),
-    };
-    Some(WordsFit { baseline, log_odds })
+    })
 }
 
 /// The log-odds, out of fold, that each text is a member, as [`words_baseline`] has them; `None` where it has none.
 pub(super) fn word_log_odds(table: &WordTable, labels: &[bool], clusters: &[usize]) -> Option<Vec<f64>> {
     let clusters = LabelledClusters::new(labels, clusters);
     let members = clusters.labels.iter().filter(|member| **member).count();
-    if table.texts() != labels.len() || members < 2 || clusters.labels.len() - members < 2 || table.vocabulary() == 0 {
+    let same_length = table.texts() == labels.len() && labels.len() == clusters.numbers.len();
+    if !same_length || members < 2 || clusters.labels.len() - members < 2 || table.vocabulary() == 0 {
         return None;
     }
     Some(out_of_fold(&WordColumns::new(table), labels, &clusters.numbers, &clusters.labels))
