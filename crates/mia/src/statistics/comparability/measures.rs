@@ -27,8 +27,9 @@ pub enum Measure {
     BytesPerZlibByte,
     /// The share of the text's distinct words that no other text has.
     UniqueWords,
-    /// The share of the text's distinct pairs of adjacent words that no other text has.
-    UniqueWordPairs,
+    /// How usual the order of the text's words is among the other texts: the mean over its pairs of adjacent words of the
+    /// log-ratio of texts with the pair to texts with the same two words the other way round.
+    WordOrder,
     /// `loss` under the control model.
     ControlLoss,
     /// `min_k_plus_plus` with k = 0.2 under the control model.
@@ -76,7 +77,7 @@ pub(super) fn measures(
         (Measure::BytesPerToken, of_facts(&|facts| ratio(facts.bytes, facts.scored_tokens))),
         (Measure::BytesPerZlibByte, of_facts(&|facts| ratio(facts.bytes, facts.zlib_bytes))),
         (Measure::UniqueWords, words.unique_shares().collect()),
-        (Measure::UniqueWordPairs, word_pairs.unique_shares().collect()),
+        (Measure::WordOrder, word_pairs.orders().collect()),
     ];
     all.extend(
         (0..).zip(CONTROL).map(|(place, measure)| (measure, of_facts(&|facts: &TextFacts| facts.control[place]))),

@@ -1,12 +1,12 @@
-//! Pairs of words that follow each other.
+//! Pairs of words that follow each other, and the order that they are in.
 
 use crate::texts::{hash_bytes, words};
 
-/// Places for the pairs of a text: about a hundred for each of its words where texts are short.
+/// Places for the pairs of a text: about thirty for each of its words where texts are short.
 const SLOTS_PER_TEXT: usize = 4096;
 
 const MIN_SLOTS: usize = 1 << 16;
-const MAX_SLOTS: usize = 1 << 28;
+const MAX_SLOTS: usize = 1 << 27;
 
 /// The maximum number of pairs that count of all texts together, as many of each text.
 const MAX_PAIRS: usize = 16_000_000;
@@ -15,20 +15,18 @@ const MAX_PAIRS: usize = 16_000_000;
 const MIN_TEXT_PAIRS: usize = 16;
 const MAX_TEXT_PAIRS: usize = 1000;
 
-/// Which pairs of adjacent words (lower case, `\w+`) occur in one text alone, of texts that are added one by one.
+/// In how many texts each pair of adjacent words (lower case, `\w+`) occurs, of texts that are added one by one.
 ///
-/// Words in another order have few pairs that other texts have as well. Of each text the first distinct pairs count, as
-/// many as 16 million divided by the number of texts, at most 1,000 and at least 16. A pair is known by its place among up
-/// to 2^28, so that of 10 million pairs one in 27 is taken for another one. Takes 4 bytes for each pair of each text, and up
-/// to 64 MiB.
+/// Of each text at most 16 million divided by the number of texts count, at most 1,000 and at least 16. A pair is known by its place among up to 2^27, so that of 10 million pairs one in 14 is taken for another one,
+/// and 255 texts count as many as more do. Takes 4 bytes for each pair of each text, and up to 128 MiB.
 #[derive(Clone, Debug)]
 pub struct WordPairTable {
     max_text_pairs: usize,
-    mask: u64,
-    /// A bit for each place: whether a text has it, and whether two have.
-    seen: Vec<u64>,
-    shared: Vec<u64>,
-    /// The places of all texts, one text after the other.
+    mask: u32,
+    /// The number of texts that have each place.
+    texts: Vec<u8>,
+    /// The places of all texts, one text after the other, those of a text in ascending order. Places of a pair and of the
+    /// same words the other way round differ in their lowest bit.
     places: Vec<u32>,
     /// Where each text ends.
     ends: Vec<usize>,
@@ -41,9 +39,8 @@ impl WordPairTable {
         let slots = texts.saturating_mul(SLOTS_PER_TEXT).clamp(MIN_SLOTS, MAX_SLOTS).next_power_of_two();
         Self {
             max_text_pairs: (MAX_PAIRS / texts.max(1)).clamp(MIN_TEXT_PAIRS, MAX_TEXT_PAIRS),
-            mask: slots as u64 - 1,
-            seen: vec![0; slots / 64],
-            shared: vec![0; slots / 64],
+            mask: slots as u32 - 1,
+            texts: vec![0; slots],
             places: Vec::new(),
             ends: Vec::new(),
         }
@@ -56,10 +53,8 @@ impl WordPairTable {
         // Repeated pairs are counted once, so a text may have more of them than count.
         for word in words(text).take(2 * self.max_text_pairs) {
             let word = word.to_lowercase();
-            if let Some(previous) = previous {
-                // No word has a blank.
-                let hash = hash_bytes(format!("{previous} {word}").as_bytes());
-                self.places.push((hash & self.mask) as u32);
+            if let Some(previous) = previous.filter(|previous| *previous != word) {
+                self.places.push(self.place(&previous, &word));
             }
             previous = Some(word);
         }
@@ -73,11 +68,18 @@ impl WordPairTable {
         }
         self.places.truncate(kept.min(start + self.max_text_pairs));
         for &place in &self.places[start..] {
-            let (word, bit) = (place as usize / 64, 1 << (place % 64));
-            self.shared[word] |= self.seen[word] & bit;
-            self.seen[word] |= bit;
+            let texts = &mut self.texts[place as usize];
+            *texts = texts.saturating_add(1);
         }
         self.ends.push(self.places.len());
+    }
+
+    /// The place of a pair of different words.
+    fn place(&self, first: &str, second: &str) -> u32 {
+        let (low, high) = if first < second { (first, second) } else { (second, first) };
+        // No word has a blank.
+        let hash = hash_bytes(format!("{low} {high}").as_bytes()) as u32;
+        (hash & self.mask & !1) | u32::from(first > second)
     }
 
     /// The number of texts.
@@ -86,15 +88,22 @@ impl WordPairTable {
         self.ends.len()
     }
 
-    /// The share of each text's distinct pairs that no other text has; `None` for a text without pairs.
-    pub(super) fn unique_shares(&self) -> impl Iterator<Item = Option<f64>> {
+    /// How usual the order of each text's words is: the mean over its distinct pairs of the logarithm of (1 + the number of
+    /// other texts with the pair) / (1 + the number of other texts with the two words the other way round). About 0 for
+    /// words in random order; `None` for a text without pairs.
+    pub(super) fn orders(&self) -> impl Iterator<Item = Option<f64>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let is_unique = |place: &&u32| self.shared[**place as usize / 64] >> (**place % 64) & 1 == 0;
-        let share = move |(start, &end): (usize, &usize)| {
-            let places = &self.places[start..end];
-            (!places.is_empty()).then(|| places.iter().filter(is_unique).count() as f64 / places.len() as f64)
+        starts.zip(&self.ends).map(|(start, &end)| self.order(&self.places[start..end]))
+    }
+
+    fn order(&self, places: &[u32]) -> Option<f64> {
+        let texts = |place: u32| f64::from(self.texts[place as usize]);
+        let log_ratio = |&place: &u32| {
+            let reversed = place ^ 1;
+            let in_this = f64::from(u8::from(places.binary_search(&reversed).is_ok()));
+            (texts(place) / (texts(reversed) - in_this + 1.0)).ln()
         };
-        starts.zip(&self.ends).map(share)
+        (!places.is_empty()).then(|| places.iter().map(log_ratio).sum::<f64>() / places.len() as f64)
     }
 }
 
@@ -103,14 +112,34 @@ mod tests {
     use super::WordPairTable;
 
     #[test]
-    fn the_share_of_pairs_that_no_other_text_has() {
+    fn the_usual_order_is_that_of_the_other_texts() {
         let mut table = WordPairTable::new(4);
-        for text in ["The end of the world", "the END, of it the end", "word", "of world the end"] {
+        for text in ["The end of the world", "the END, of it the end", "word word", "of world the end"] {
             table.add(text);
         }
-        // "the end" and "end of" are shared; "the end" counts once in the second text.
-        let expected = [Some(2.0 / 4.0), Some(2.0 / 4.0), None, Some(2.0 / 3.0)];
-        assert_eq!(table.unique_shares().collect::<Vec<_>>(), expected);
+        let orders: Vec<Option<f64>> = table.orders().collect();
+        // By hand: "the end" is in two other texts, "end of" in one, "of the" in none, "the world" in none and reversed in
+        // one.
+        let (two, one, reversed) = (3.0_f64.ln(), 2.0_f64.ln(), 0.5_f64.ln());
+        let expected = [
+            Some((two + one + reversed) / 4.0),
+            // "the end", "end of"; "of it" and "it the" are in no other text in either order.
+            Some((two + one) / 4.0),
+            None,
+            // "the end"; "world the", which one has reversed; "of world".
+            Some((two + reversed) / 3.0),
+        ];
+        for (order, expected) in orders.iter().zip(expected) {
+            assert_eq!(order.is_some(), expected.is_some());
+            assert!((order.unwrap_or(0.0) - expected.unwrap_or(0.0)).abs() < 1e-15, "{order:?} {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_with_both_orders_counts_neither_for_itself() {
+        let mut table = WordPairTable::new(1);
+        table.add("to be to");
+        assert_eq!(table.orders().collect::<Vec<_>>(), [Some(0.0)]);
     }
 
     #[test]
