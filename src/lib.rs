@@ -31,6 +31,7 @@ pub mod jobs;
 pub mod samples;
 
 pub mod audits;
+pub mod canaries;
 pub mod finetunes;
 pub mod memorization;
 

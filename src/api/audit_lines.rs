@@ -100,6 +100,8 @@ fn record(scores: &StoredScores, index: usize, row: &ScoredRow) -> io::Result<Ve
         line.id.map_or(String::new(), csv_id),
         line.label.map_or(String::new(), |label| label.to_string()),
         inert(line.group.unwrap_or_default()).into_owned(),
+        line.document.map_or(String::new(), csv_id),
+        line.cluster.map_or(String::new(), |cluster| cluster.to_string()),
         line.scored_tokens.to_string(),
         line.truncated.to_string(),
         line.windows.map_or(String::new(), |windows| windows.to_string()),
@@ -113,6 +115,10 @@ fn record(scores: &StoredScores, index: usize, row: &ScoredRow) -> io::Result<Ve
     fields.push(json_map(&line.p_values)?);
     fields.push(json_number(line.p_value_adjusted)?);
     fields.push(line.flagged.map_or(String::new(), |flagged| flagged.to_string()));
+    fields.push(json_map(&line.control_scores)?);
+    fields.push(json_map(&line.control_measures)?);
+    fields.push(json_number(line.log_odds)?);
+    fields.push(line.text_digest);
     fields.extend(scores.columns.iter().map(|name| csv_value(row.columns.get(name).unwrap_or(&Value::Null))));
     Ok(fields)
 }

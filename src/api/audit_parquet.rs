@@ -18,13 +18,25 @@ const KINDS: [ColumnKind; LEADING.len()] = [
     ColumnKind::Text,
     ColumnKind::Integer,
     ColumnKind::Text,
+    ColumnKind::Text,
+    ColumnKind::Integer,
     ColumnKind::Integer,
     ColumnKind::Boolean,
     ColumnKind::Integer,
 ];
 /// What those after them hold.
-const TRAILING_KINDS: [ColumnKind; TRAILING.len()] =
-    [ColumnKind::Text, ColumnKind::Text, ColumnKind::Float, ColumnKind::Text, ColumnKind::Float, ColumnKind::Boolean];
+const TRAILING_KINDS: [ColumnKind; TRAILING.len()] = [
+    ColumnKind::Text,
+    ColumnKind::Text,
+    ColumnKind::Float,
+    ColumnKind::Text,
+    ColumnKind::Float,
+    ColumnKind::Boolean,
+    ColumnKind::Text,
+    ColumnKind::Text,
+    ColumnKind::Float,
+    ColumnKind::Text,
+];
 
 /// A file that is being written.
 struct ParquetScores {

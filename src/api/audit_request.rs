@@ -73,6 +73,9 @@ pub struct AuditBody {
     /// The list of texts at a false discovery rate that the calibration makes; with the defaults if left out.
     #[schema(value_type = Option<DecisionOptions>)]
     decisions: Option<Shaped<Object<DecisionOptions>>>,
+    /// Id of the plan that the audit keeps to.
+    #[schema(value_type = Option<String>, examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"))]
+    plan: Option<Shaped<String>>,
     /// How many seconds after its submission the audit must have ended; it fails otherwise. For as long as it takes if left out.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
     timeout_seconds: Option<Shaped<u64>>,
@@ -86,6 +89,11 @@ pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) ->
 impl AuditBody {
     pub fn dataset(&self) -> Option<&str> {
         job_request::named(self.dataset.as_ref())
+    }
+
+    /// The plan that it names.
+    pub fn plan(&self) -> Option<&str> {
+        job_request::named(self.plan.as_ref())
     }
 
     /// The audit, or everything that is wrong with the request; with the dataset that it names.
@@ -130,6 +138,7 @@ impl AuditBody {
         let metrics =
             check::shaped("/metrics", self.metrics, &mut faults).map(|Object(metrics)| metrics).unwrap_or_default();
         check_metrics(&metrics, &mut faults);
+        let _ = check::shaped("/plan", self.plan, &mut faults);
         let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
         for fault in split_faults(&methods, facts.labelled) {
             faults.push(format!("/methods{}", fault.pointer), fault.detail);

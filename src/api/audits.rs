@@ -13,7 +13,7 @@ use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems}
 use super::sample_line::SampleLine;
 use super::score_calibration;
 use super::state::ApiState;
-use super::{answer, dataset_check, job_events, job_list, job_request};
+use super::{answer, dataset_check, job_events, job_list, job_request, plans};
 use crate::audits::{AuditKind, AuditRequest, AuditSnapshot, Calibration, CalibrationSource, NewAudit};
 use crate::datasets::SubmittedSamples;
 use crate::scorer::{Plan, ScorerError};
@@ -66,6 +66,7 @@ pub async fn submit(
     let idempotency_key = job_request::idempotency_key(&headers)?;
     let dataset = job_request::named_dataset(&state.audits, body.dataset(), idempotency_key.as_deref()).await?;
     // Looking for texts that are audited and put before others hashes them all.
+    let plan = body.plan().map(str::to_owned);
     let checking = state.clone();
     let new = state.scorer.workers().run(move || body.check(&checking, dataset)).await??;
     if let SubmittedSamples::Dataset(dataset) = &new.samples {
@@ -76,6 +77,10 @@ pub async fn submit(
         _ => None,
     };
     check_fit(&state, &new.request, calibration.as_deref()).await?;
+    let new = match plan {
+        Some(plan) => plans::cite(&state, new, &plan).await?,
+        None => new,
+    };
     job_request::refuse_lost_work(&state)?;
     let audit = state.audits.submit(NewAudit { idempotency_key, ..new }).await?;
     let audit = job_request::awaited(&state, &state.audits, audit, &headers).await;

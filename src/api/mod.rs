@@ -52,6 +52,7 @@ mod operations;
 mod origin;
 mod page_query;
 mod plain_schemas;
+mod plans;
 mod prefer;
 mod problem;
 mod problem_body;

@@ -5,7 +5,7 @@ use super::operations::operations;
 use super::state::ApiState;
 use super::{
     audit_comparison, audits, calibrations, datasets, docs, finetunes, health, memorization, methods, middleware,
-    models, plain_schemas, problems, root, route_rules, score, security, token_stats, trials,
+    models, plain_schemas, plans, problems, root, route_rules, score, security, token_stats, trials,
 };
 use crate::telemetry;
 use axum::middleware::from_fn_with_state;
@@ -51,6 +51,7 @@ pub(super) fn routes() -> OpenApiRouter<RouterState> {
         .routes(routes!(audits::cancel))
         .routes(routes!(audits::events))
         .routes(routes!(audit_comparison::compare))
+        .routes(routes!(plans::submit))
         .routes(routes!(calibrations::submit, calibrations::list))
         .routes(routes!(calibrations::get, calibrations::delete))
         .routes(routes!(calibrations::cancel))

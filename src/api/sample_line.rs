@@ -3,13 +3,30 @@
 use crate::audits::{ScoreHeader, ScoredRow};
 use crate::datasets::{ExtraColumns, SampleId};
 use crate::scorer::TextError;
+use mia::statistics::CONTROL_MEASURES;
+use mia::texts::hexadecimal;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use utoipa::ToSchema;
 
 /// The columns of a table before and after those of the methods.
-pub const LEADING: [&str; 7] = ["index", "id", "label", "group", "scored_tokens", "truncated", "windows"];
-pub const TRAILING: [&str; 6] = ["alpha_used", "errors", "posterior", "p_values", "p_value_adjusted", "flagged"];
+pub const LEADING: [&str; 9] =
+    ["index", "id", "label", "group", "document", "cluster", "scored_tokens", "truncated", "windows"];
+pub const TRAILING: [&str; 10] = [
+    "alpha_used",
+    "errors",
+    "posterior",
+    "p_values",
+    "p_value_adjusted",
+    "flagged",
+    "control_scores",
+    "control_measures",
+    "log_odds",
+    "text_digest",
+];
+
+/// The measures of the control model, in their order.
+const CONTROL_MEASURE_NAMES: [&str; CONTROL_MEASURES] = ["loss", "min_k_plus_plus_20", "min_k_5", "min_k_20"];
 
 /// One sample.
 #[derive(Serialize, ToSchema)]
@@ -24,6 +41,12 @@ pub struct SampleLine<'a> {
     /// The group that the sample names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<&'a str>,
+    /// Id of the document that the sample names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<&'a SampleId>,
+    /// Texts of one cluster are permuted and drawn together; numbered from 0 by first appearance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<usize>,
     pub scored_tokens: usize,
     pub truncated: bool,
     /// In how many windows the text was read, where the audit asks for windows.
@@ -52,6 +75,19 @@ pub struct SampleLine<'a> {
     /// Whether the text is on the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flagged: Option<bool>,
+    /// Score under the control model by label of the method, where the audit has a control.
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
+    pub control_scores: Vec<(&'a str, f64)>,
+    /// What the control model alone says of the text, for the classifier that compares the lists.
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
+    pub control_measures: Vec<(&'a str, f64)>,
+    /// The log-odds that the text is a member by that classifier, which was fitted on other texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_odds: Option<f64>,
+    /// The first 16 bytes of the SHA-256 of the text, in hexadecimal digits: the texts of a cluster count in this order.
+    pub text_digest: String,
     /// What came along with the sample, as long as the samples are kept.
     #[serde(skip_serializing_if = "ExtraColumns::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, required = false)]
@@ -66,6 +102,8 @@ impl<'a> SampleLine<'a> {
             id: row.id.as_ref(),
             label: row.member.map(u8::from),
             group: row.group.as_deref(),
+            document: row.document.as_ref(),
+            cluster: row.cluster,
             scored_tokens: row.scored_tokens,
             truncated: row.truncated,
             windows: row.windows,
@@ -79,6 +117,17 @@ impl<'a> SampleLine<'a> {
             p_values: row.p_values.iter().map(|(label, p_value)| (&**label, *p_value)).collect(),
             p_value_adjusted: row.p_value_adjusted,
             flagged: row.flagged,
+            control_scores: header
+                .listed()
+                .filter_map(|(place, column)| Some((&*column.method.label, (*row.control.get(place)?)?)))
+                .collect(),
+            control_measures: CONTROL_MEASURE_NAMES
+                .into_iter()
+                .zip(row.control_measures.unwrap_or_default())
+                .filter_map(|(name, measure)| Some((name, measure?)))
+                .collect(),
+            log_odds: row.log_odds,
+            text_digest: hexadecimal(row.text.as_bytes()),
             columns,
         }
     }

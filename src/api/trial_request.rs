@@ -20,6 +20,9 @@ use mia::methods::{Fault, LabelledMethod, MethodRequest, faults_of_texts};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+/// Maximum number of characters of a nonce.
+const MAX_NONCE: usize = 200;
+
 /// A list of texts as a request has it.
 type TextList<T> = Shaped<BoundedList<T, MAX_SAMPLES>>;
 
@@ -56,8 +59,8 @@ pub struct TrialBody {
     /// Of `dataset`: id of a dataset that was uploaded, in place of both; its members are the suspects.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
     dataset: Option<Shaped<String>>,
-    /// Of `dataset`: id of a model that has not seen the suspects, which computes the same methods; the configured reference model if
-    /// left out, and none with null.
+    /// Id of a model that has not seen the texts in question, which computes the same methods. If left out it is the configured
+    /// reference model for `dataset` and `order`, and none for `paired` and `rank`; none with null.
     #[schema(value_type = Option<String>)]
     #[serde(default, deserialize_with = "given")]
     control: Option<Shaped<Option<String>>>,
@@ -79,11 +82,15 @@ pub struct TrialBody {
     /// Of `order`: what stands between two items; a line feed if left out.
     #[schema(value_type = Option<String>)]
     separator: Option<Shaped<String>>,
-    /// The SHA-256, as 64 hexadecimal digits in lower case, of the private texts in the order of the request, each preceded by the number
-    /// of its bytes (UTF-8) as 64 bits (little-endian), as it was published before the model was made. Private are the held-out texts,
-    /// the rewrites, the twins or, of `order`, the items.
+    /// A SHA-256, as 64 hexadecimal digits in lower case, that was published before the model was made, over these strings, each
+    /// preceded by the number of its bytes (UTF-8) as 64 bits (little-endian): `kind`, the label that the primary method has by default,
+    /// `nonce`, and of each unit the number of its texts as decimal digits and the texts. A unit is a document (`public`, then
+    /// `private`), a canary (`text`, then `twins`), the items of a shard, or all held-out texts.
     #[schema(value_type = Option<String>, min_length = 64, max_length = 64)]
     commitment: Option<Shaped<String>>,
+    /// What the commitment covers beside the texts, so that nobody can guess them; the empty string if left out.
+    #[schema(value_type = Option<String>, max_length = 200)]
+    nonce: Option<Shaped<String>>,
     /// How many seconds after its submission it must have ended; it fails otherwise. For as long as it takes if left out.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
     timeout_seconds: Option<Shaped<u64>>,
@@ -104,7 +111,6 @@ impl TrialBody {
         let name = check::job_name(self.name, &mut faults);
         let kind = check::shaped("/kind", Some(self.kind), &mut faults);
         let fields = TextFields {
-            has_control: self.control.is_some(),
             suspects: self.suspects,
             held_out: self.held_out,
             dataset: self.dataset,
@@ -139,6 +145,13 @@ impl TrialBody {
         if commitment.is_some() && dataset.is_some() {
             faults.push("/commitment", "a commitment covers texts of the request, and not those of a dataset");
         }
+        let nonce = check::shaped("/nonce", self.nonce, &mut faults).unwrap_or_default();
+        if nonce.chars().count() > MAX_NONCE {
+            faults.push("/nonce", format!("the nonce has more than {MAX_NONCE} characters"));
+        }
+        if !nonce.is_empty() && commitment.is_none() {
+            faults.push("/nonce", "there is no `commitment` that it is part of");
+        }
         let samples = submitted(texts.as_ref(), dataset, &methods, &mut faults)?;
         let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
         let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
@@ -146,10 +159,12 @@ impl TrialBody {
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         let metrics = AuditMetrics { bootstrap: None, ..AuditMetrics::default() };
         let (model, methods) = (model.id.clone(), methods.to_vec());
-        let private = texts.as_ref().map(TrialTexts::private).unwrap_or_default();
+        let scoring = AuditRequest { model, methods, overflow, metrics, evidence };
+        let committed =
+            |(given, texts)| Some(Commitment::new(given, kind?, &scoring.primary()?.label(), &nonce, texts));
         let request = TrialRequest {
-            scoring: AuditRequest { model, methods, overflow, metrics, evidence },
-            commitment: commitment.map(|given| Commitment::new(given, private)),
+            commitment: commitment.zip(texts.as_ref()).and_then(committed),
+            scoring,
             layout: texts.map_or(TrialLayout::Dataset { suspects: None }, |texts| texts.layout()),
         };
         Ok(NewTrial { request, name, samples, idempotency_key: None, timeout })

@@ -7,7 +7,6 @@ use mia::json::{BoundedList, Object};
 
 /// The fields that hold the texts of a test, as they are read.
 pub struct TextFields {
-    pub has_control: bool,
     pub suspects: Option<Shaped<BoundedList<TrialText, MAX_SAMPLES>>>,
     pub held_out: Option<Shaped<BoundedList<TrialText, MAX_SAMPLES>>>,
     pub dataset: Option<Shaped<String>>,
@@ -75,7 +74,6 @@ impl TextFields {
             ("suspects", TrialKind::Dataset, self.suspects.is_some()),
             ("held_out", TrialKind::Dataset, self.held_out.is_some()),
             ("dataset", TrialKind::Dataset, self.dataset.is_some()),
-            ("control", TrialKind::Dataset, self.has_control),
             ("documents", TrialKind::Paired, self.documents.is_some()),
             ("canaries", TrialKind::Rank, self.canaries.is_some()),
             ("shards", TrialKind::Order, self.shards.is_some()),

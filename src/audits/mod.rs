@@ -32,6 +32,7 @@ mod metric_checks;
 mod metric_options;
 mod ordered_profile;
 mod paired_samples;
+mod plan;
 mod profiles;
 mod report;
 mod request;
@@ -62,15 +63,16 @@ pub use calibrations::{
 pub use columns::Column;
 pub use error::{AuditError, AuditFailure};
 pub use evidence::{
-    BlindFindings, CalibrationShare, CalibrationSource, ControlFindings, DecisionOptions, DecisionRequest, Design,
-    Effect, EvidenceOptions, EvidenceRequest, LengthFindings, NegativeControl, SampleFacts, StratifyBy, Verdict,
-    VerdictControl, VerdictModel, VerdictReason, VerdictState, with_default_primary,
+    BlindFindings, CalibrationShare, CalibrationSource, CitedPlan, ControlFindings, DecisionOptions, DecisionRequest,
+    Design, Effect, EvidenceOptions, EvidenceRequest, LengthFindings, NegativeControl, SampleFacts, StratifyBy,
+    Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState, with_default_primary,
 };
 pub use exclusions::ExclusionCount;
 pub use jobs::{AuditKind, AuditSnapshot, Audits, NewAudit};
 pub use limits::MAX_SAMPLES;
 pub use metric_options::{AverageOver, ProfileOptions};
 pub use paired_samples::{LoadedScores, PairedSamples};
+pub use plan::AuditPlan;
 pub use report::{
     AuditReport, Averages, Excluded, ExpandedRequest, GroupAverage, GroupMethod, GroupReport, MeanTpr, MethodFindings,
     MethodReport, OtherModel, Provenance, SampleCounts, SeedSpread, SeedSummary, Separation, VersusBaseline,
@@ -86,9 +88,9 @@ pub use split_outcome::SplitOutcome;
 pub use stored_scores::{ScoreHeader, StoredScores};
 pub use subject::AuditSubject;
 pub use trials::{
-    Canary, Commitment, MAX_SHUFFLES, NamedTrialText, NewTrial, OrderTexts, PairedDocument, TrialExclusion, TrialJob,
-    TrialKind, TrialLayout, TrialMethod, TrialOptions, TrialReason, TrialReport, TrialRequest, TrialSamples,
-    TrialStatistics, TrialSubject, TrialText, TrialTexts, TrialVerdict, Trials, commitment_fault, run_trial,
-    trial_method_faults,
+    BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTrialText, NewTrial, OrderTexts, PairedDocument,
+    TrialExclusion, TrialJob, TrialKind, TrialLayout, TrialMethod, TrialOptions, TrialReason, TrialReport,
+    TrialRequest, TrialSamples, TrialStatistics, TrialSubject, TrialText, TrialTexts, TrialVerdict, Trials, commitment,
+    commitment_fault, run_trial, trial_method_faults,
 };
 pub use tuned_splits::split_faults;

@@ -4,7 +4,7 @@ use super::evidence::EvidenceRequest;
 use super::metric_options::{AverageOver, ProfileOptions, profile_options};
 use crate::scorer::{Overflow, Plan};
 use mia::json::object_or_null;
-use mia::methods::LabelledMethod;
+use mia::methods::{LabelledMethod, Method};
 use mia::statistics::Bootstrap;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -25,6 +25,15 @@ pub struct AuditRequest {
     /// What the verdict rests on.
     #[serde(default)]
     pub evidence: EvidenceRequest,
+}
+
+impl AuditRequest {
+    /// The method that the verdict is about.
+    #[must_use]
+    pub fn primary(&self) -> Option<&Method> {
+        let label = self.evidence.primary.as_ref()?;
+        self.methods.iter().find(|method| method.label == *label).map(|method| &method.method)
+    }
 }
 
 /// Which statistics to report.

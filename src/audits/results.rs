@@ -75,6 +75,9 @@ pub struct SampleScores {
     pub scored_tokens: usize,
     pub truncated: bool,
     pub group: Option<String>,
+    /// Id of the document that the text is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<SampleId>,
     /// Windows that the text was read in, where that was asked for.
     pub windows: Option<usize>,
     /// The alphas of methods weighted by `slope`, by label.
@@ -145,6 +148,7 @@ impl SampleScores {
             scored_tokens: 0,
             truncated: false,
             group: sample.group.clone(),
+            document: sample.document.clone(),
             windows: None,
             alpha_used: Vec::new(),
             scores: vec![None; columns],

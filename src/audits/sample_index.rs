@@ -4,15 +4,14 @@
 use super::error::AuditFailure;
 use super::results::SampleScores;
 use super::run_event::RunEvent;
-use crate::datasets::{Sample, SampleBlocks, SampleId};
+use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleId};
 use crate::scorer::Workers;
 use crate::store::StoreError;
 use futures::StreamExt;
 use mia::methods::zlib_bytes;
 use mia::statistics::{CharacterCounts, CharacterTable, WordPairTable, WordTable};
-use mia::texts::{NearDuplicateSearch, Shingles, TextDigest, TextSketch, sha256_address};
+use mia::texts::{NearDuplicateSearch, Shingles, TextDigest, TextSketch};
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::pin::pin;
 
@@ -27,8 +26,7 @@ pub struct SampleIndex {
     pub is_copy: Vec<bool>,
     /// The copies of samples that have some.
     pub copies: HashMap<usize, Vec<usize>>,
-    /// SHA-256 over the samples in order: of each its label (`1`, `0` or `-`), the bytes of its text as 64 bits
-    /// (little-endian), and the text.
+    /// The digest of the samples, as datasets are named.
     pub digest: String,
     /// The digest of each text as `cluster_digest` has it.
     pub normalized: Vec<TextDigest>,
@@ -87,7 +85,7 @@ impl SampleIndex {
         let mut chunks = pin!(samples.samples().ready_chunks(CHUNK));
         while let Some(chunk) = chunks.next().await {
             let chunk = samples_of(chunk)?;
-            first = workers.run_behind(move |_| first.with(chunk)).await?;
+            first = workers.run_behind(move |_| first.with(chunk)).await??;
             progress(RunEvent::Read { samples: first.rows.len() });
         }
         let retained = samples.are_retained();
@@ -116,23 +114,23 @@ struct FirstPass {
     firsts: HashMap<TextDigest, usize>,
     is_copy: Vec<bool>,
     copies: HashMap<usize, Vec<usize>>,
-    digest: Sha256,
+    digest: DatasetDigest,
     sketches: Vec<TextSketch>,
     documents: Vec<Option<TextDigest>>,
 }
 
 impl FirstPass {
-    fn with(mut self, samples: Vec<Sample>) -> Self {
+    fn with(mut self, samples: Vec<Sample>) -> Result<Self, AuditFailure> {
         self.sketches.par_extend(samples.par_iter().map(|sample| TextSketch::new(&sample.text)));
         for sample in &samples {
+            self.digest.add(sample).map_err(|error| AuditFailure::Unwritable(error.to_string()))?;
             self.add(sample);
         }
-        self
+        Ok(self)
     }
 
     fn add(&mut self, sample: &Sample) {
         let row = self.rows.len();
-        add_to_digest(&mut self.digest, sample);
         let neighbors = sample.neighbors.iter().flatten().map(String::as_str);
         let text = TextDigest::of_parts(std::iter::once(&*sample.text).chain(neighbors));
         let first = *self.firsts.entry(text).or_insert(row);
@@ -160,7 +158,7 @@ impl SecondPass {
         let labelled = rows.iter().any(|row| row.member.is_some());
         let texts = SampleTexts::new(rows.len(), retained);
         let normalized = sketches.iter().map(TextSketch::digest).collect();
-        let digest = sha256_address(digest);
+        let digest = digest.address();
         let search = NearDuplicateSearch::new(sketches, &documents, wanted);
         Self { index: SampleIndex { rows, is_copy, copies, digest, normalized, texts }, search, labelled, row: 0 }
     }
@@ -194,14 +192,4 @@ impl SecondPass {
         }
         self.index
     }
-}
-
-fn add_to_digest(digest: &mut Sha256, sample: &Sample) {
-    digest.update(match sample.is_member() {
-        Some(true) => b"1",
-        Some(false) => b"0",
-        None => b"-",
-    });
-    digest.update((sample.text.len() as u64).to_le_bytes());
-    digest.update(&sample.text);
 }

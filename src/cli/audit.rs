@@ -4,15 +4,14 @@ use super::evidence_args::EvidenceArgs;
 use super::input::InputArgs;
 use super::progress::Progress;
 use super::scoring_args::{self, ScoringArgs};
-use super::{audit_scores, samples, table, waiting};
+use super::{audit_scores, plan_file, samples, table, waiting};
 use crate::audits::{
-    self, AuditFailure, AuditMetrics, AuditOutcome, AuditRequest, AverageOver, RunEvent, SampleFacts, TuningProgress,
-    split_faults, with_default_primary,
+    self, AuditFailure, AuditMetrics, AuditOutcome, AuditPlan, AuditRequest, AverageOver, RunEvent, SampleFacts,
+    TuningProgress, split_faults, with_default_primary,
 };
-use crate::datasets::{Sample, SampleBlocks};
+use crate::datasets::{DatasetDigest, Sample, SampleBlocks};
 use crate::new_file::NewFile;
 use crate::samples::RecordPlace;
-use crate::scorer::Plan;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -51,6 +50,9 @@ pub struct AuditArgs {
     selected_tokens: Option<usize>,
     #[command(flatten)]
     evidence: EvidenceArgs,
+    /// A plan that `plan` wrote, which the audit must keep to and the report cites.
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
     /// How to print the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
@@ -69,8 +71,8 @@ pub enum ReportFormat {
     Table,
 }
 
-/// Audits a file.
-pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
+/// Audits a file or, where `plan_to` names one, writes the plan of the audit there and scores nothing.
+pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>) -> Result<()> {
     ensure!(args.fpr.iter().all(|fpr| (0.0..=1.0).contains(fpr)), "--fpr takes rates from 0 to 1");
     if let Some(target) = &args.scores {
         // A place that cannot be written is found now rather than after hours.
@@ -116,10 +118,22 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
     }
     // Reference models are downloaded before the bar of the samples is shown.
     waiting::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(scoring_args::explained)?;
+    let mut request = AuditRequest {
+        model: plan.model.clone(),
+        methods: plan.methods.to_vec(),
+        overflow: plan.overflow,
+        metrics,
+        evidence,
+    };
+    let planned = AuditPlan::new(&request, digest(&samples)?);
+    if let Some(target) = plan_to {
+        return plan_file::write(target, &planned);
+    }
+    if let Some(file) = &args.plan {
+        request.evidence.plan = Some(plan_file::cite(file, &planned)?);
+    }
     let calibration = args.evidence.calibrate(&plan, &args.input.reader, &scorer).await?;
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
-    let Plan { model, methods, overflow, .. } = plan;
-    let request = AuditRequest { model, methods: methods.to_vec(), overflow, metrics, evidence };
     let show = |event| match event {
         RunEvent::Bound { .. } => {}
         RunEvent::Read { samples } => progress.show(None, format!("read {samples} samples")),
@@ -144,6 +158,12 @@ pub async fn run(args: AuditArgs, config: Option<&Path>) -> Result<()> {
         audit_scores::write(target, &report, &results, others)?;
     }
     Ok(())
+}
+
+fn digest(samples: &[Sample]) -> Result<String> {
+    let mut digest = DatasetDigest::default();
+    samples.iter().try_for_each(|sample| digest.add(sample).map(|_| ()))?;
+    Ok(digest.address())
 }
 
 /// The first fault of a request, under the flag that it comes from.

@@ -2,7 +2,7 @@
 
 use super::runtime::block_on;
 use super::scoring_args::VariantArgs;
-use super::{audit, count_tokens, dataset, finetune, key, memorization, score, trial};
+use super::{audit, canary, count_tokens, dataset, finetune, key, memorization, score, trial};
 use crate::config::{LogFormat, Overrides, Settings};
 use crate::{api, app, telemetry};
 use anyhow::{Result, bail};
@@ -32,6 +32,8 @@ enum Command {
     Score(Box<score::ScoreArgs>),
     /// Audit a model with labelled texts and report how well each method tells members from others.
     Audit(Box<audit::AuditArgs>),
+    /// Write down what an audit will do, and score nothing: `audit --plan` keeps to it and its report cites it.
+    Plan(Box<PlanArgs>),
     /// Write the samples of a file, or of a dataset on the Hub, with the fields `text` and `label`.
     Dataset(Box<dataset::DatasetArgs>),
     /// Count the tokens of a reference corpus, for methods that compare with how frequent a token is in general.
@@ -42,10 +44,21 @@ enum Command {
     Test(Box<trial::TrialArgs>),
     /// Report how much of texts a model completes word by word, beside texts that it cannot have seen.
     Memorization(Box<memorization::MemorizationArgs>),
+    /// Draw canaries to publish, and later test whether a model was trained on them.
+    Canary(canary::CanaryArgs),
     /// Make, list and revoke the keys of a service.
     Key(key::KeyArgs),
     /// Print the OpenAPI document.
     Openapi,
+}
+
+#[derive(Args)]
+struct PlanArgs {
+    /// Where to write the plan.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    #[command(flatten)]
+    audit: audit::AuditArgs,
 }
 
 #[derive(Args, Default)]
@@ -102,12 +115,14 @@ fn run(cli: Cli) -> Result<()> {
             block_on(app::serve(settings))
         }
         Command::Score(args) => block_on(score::run(*args, config)),
-        Command::Audit(args) => block_on(audit::run(*args, config)),
+        Command::Audit(args) => block_on(audit::run(*args, None, config)),
+        Command::Plan(args) => block_on(audit::run(args.audit, Some(&args.out), config)),
         Command::Dataset(args) => dataset::run(&args),
         Command::CountTokens(args) => count_tokens::run(args, config),
         Command::Finetune(args) => finetune::run(*args, config),
         Command::Test(args) => block_on(trial::run(*args, config)),
         Command::Memorization(args) => block_on(memorization::run(*args, config)),
+        Command::Canary(args) => block_on(canary::run(args, config)),
         Command::Key(args) => key::run(args, config),
         Command::Openapi => Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document())?)?),
     }

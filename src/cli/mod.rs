@@ -1,10 +1,11 @@
-//! The command line: `serve` (the default), `score`, `audit`, `test`, `dataset`, `count-tokens`, `finetune`, `memorization`, `key`,
+//! The command line: `serve` (the default), `score`, `audit`, `plan`, `test`, `canary`, `dataset`, `count-tokens`, `finetune`, `memorization`, `key`,
 //! `openapi`.
 //! Results go to stdout, all else to stderr.
 
 mod audit;
 mod audit_scores;
 mod averages;
+mod canary;
 mod command;
 mod corpus;
 mod count_tokens;
@@ -18,6 +19,7 @@ mod key;
 mod memorization;
 mod memorization_table;
 mod partial;
+mod plan_file;
 mod progress;
 mod runtime;
 mod samples;

@@ -41,6 +41,7 @@ pub fn render(report: &AuditReport, results: &AuditResults) -> String {
         let _ = writeln!(out, "{}", gain.unwrap_or_default());
     }
     out.push_str(&evidence::render(report));
+    out.push_str(&plan(report));
     for warning in &report.warnings {
         let _ = write!(out, "\nwarning: {}", warning.detail);
     }
@@ -53,6 +54,14 @@ pub fn render(report: &AuditReport, results: &AuditResults) -> String {
         out.push('\n');
     }
     out
+}
+
+fn plan(report: &AuditReport) -> String {
+    let planned = report.plan.cited.as_ref().map_or_else(
+        || "unplanned: methods, primary and control may have been chosen by their results".to_owned(),
+        |plan| format!("planned: {} of {}", plan.id, plan.created),
+    );
+    format!("{planned}\n")
 }
 
 /// How many scores are missing, by reason.

@@ -46,9 +46,6 @@ struct SuspectArgs {
     held_out: PathBuf,
     #[command(flatten)]
     reader: ReaderArgs,
-    /// A model that has not seen the suspects, named as `--model` is, or `none`; by default the reference model.
-    #[arg(long, value_name = "MODEL")]
-    control: Option<String>,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -82,28 +79,35 @@ struct OrderArgs {
 
 /// What all tests have in common.
 #[derive(Args)]
-struct CommonArgs {
+pub struct CommonArgs {
     /// Label or name of the method that the verdict is about; by default ref, else min_k_plus_plus, else the first method.
     #[arg(long, value_name = "METHOD")]
-    primary: Option<String>,
-    /// The SHA-256 of the private texts, each preceded by the number of its bytes as 64 bits (little-endian), as it was published before
-    /// the model was made.
+    pub primary: Option<String>,
+    /// A model that has not seen the texts in question, named as `--model` is, or `none`; by default the reference model for `dataset`
+    /// and `order`, and none for `paired` and `rank`.
+    #[arg(long, value_name = "MODEL")]
+    pub control: Option<String>,
+    /// The SHA-256 that was published before the model was made, over the kind, the primary method, the nonce and the texts, as
+    /// docs/api.md describes it.
     #[arg(long, value_name = "SHA256")]
-    commitment: Option<String>,
+    pub commitment: Option<String>,
+    /// What the commitment covers beside the texts.
+    #[arg(long, value_name = "TEXT", requires = "commitment")]
+    pub nonce: Option<String>,
     /// How to print the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
-    format: Option<ReportFormat>,
+    pub format: Option<ReportFormat>,
     #[command(flatten)]
-    scoring: ScoringArgs,
+    pub scoring: ScoringArgs,
 }
 
 pub async fn run(args: TrialArgs, config: Option<&Path>) -> Result<()> {
-    let (input, control, common) = match args.command {
+    let (input, common) = match args.command {
         TrialCommand::Dataset(args) => {
-            (TrialInput::dataset(&args.suspects, &args.held_out, &args.reader)?, args.control, args.common)
+            (TrialInput::dataset(&args.suspects, &args.held_out, &args.reader)?, args.common)
         }
-        TrialCommand::Paired(args) => (TrialInput::paired(&args.file)?, None, args.common),
-        TrialCommand::Rank(args) => (TrialInput::rank(&args.file)?, None, args.common),
+        TrialCommand::Paired(args) => (TrialInput::paired(&args.file)?, args.common),
+        TrialCommand::Rank(args) => (TrialInput::rank(&args.file)?, args.common),
         TrialCommand::Order(args) => {
             let OrderArgs { file, shuffles, seed, separator, common } = *args;
             let change = |order: OrderTexts| OrderTexts {
@@ -112,9 +116,14 @@ pub async fn run(args: TrialArgs, config: Option<&Path>) -> Result<()> {
                 separator: separator.unwrap_or(order.separator),
                 shards: order.shards,
             };
-            (TrialInput::order(&file, change)?, None, common)
+            (TrialInput::order(&file, change)?, common)
         }
     };
+    test(input, common, config).await
+}
+
+/// Runs a test of these texts and prints its report.
+pub async fn test(input: TrialInput, common: CommonArgs, config: Option<&Path>) -> Result<()> {
     if let Some(fault) = input.texts.faults().first() {
         return Err(input.fault(fault));
     }
@@ -122,7 +131,7 @@ pub async fn run(args: TrialArgs, config: Option<&Path>) -> Result<()> {
         bail!("--commitment: {fault}");
     }
     let (settings, named) = common.scoring.settings(config)?;
-    let (settings, control) = named_control(settings, control.as_deref())?;
+    let (settings, control) = named_control(settings, common.control.as_deref())?;
     perform(input, control, common, &(settings, named)).await
 }
 
@@ -153,11 +162,13 @@ async fn perform(
     let (total, progress) = (samples.len(), Progress::new(Some(samples.len() as u64)));
     let Plan { model, methods, overflow, .. } = plan;
     let metrics = AuditMetrics { bootstrap: None, ..AuditMetrics::default() };
-    let request = TrialRequest {
-        scoring: AuditRequest { model, methods: methods.to_vec(), overflow, metrics, evidence },
-        commitment: common.commitment.map(|given| Commitment::new(given, input.texts.private())),
-        layout,
+    let scoring = AuditRequest { model, methods: methods.to_vec(), overflow, metrics, evidence };
+    let nonce = common.nonce.unwrap_or_default();
+    let committed = |given| {
+        let method = scoring.primary()?.label();
+        Some(Commitment::new(given, layout.kind(), &method, &nonce, &input.texts))
     };
+    let request = TrialRequest { commitment: common.commitment.and_then(committed), scoring, layout };
     let show = |event| {
         if let RunEvent::Scored { done } = event {
             progress.show(Some(done as u64), format!("{done} of {total} texts"));

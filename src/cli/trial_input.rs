@@ -59,6 +59,12 @@ impl TrialInput {
         Ok(Self { texts, file: file.to_owned(), places })
     }
 
+    /// Canaries that were read from a file.
+    pub fn canaries(file: &Path, canaries: Vec<Canary>) -> Self {
+        let places = (1..=canaries.len() as u64).map(RecordPlace::Element).collect();
+        Self { texts: TrialTexts::Rank(canaries), file: file.to_owned(), places }
+    }
+
     /// Shards, one a line: an array of its items.
     ///
     /// # Errors

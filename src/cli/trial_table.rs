@@ -28,6 +28,10 @@ pub fn render(report: &TrialReport) -> String {
         let label = &method.method.label;
         let _ = writeln!(out, "{label} beside the control {}: {:+.3}{interval}", control.model, control.difference);
     }
+    for (method, beyond) in report.methods.iter().filter_map(|method| Some((method, method.beyond_control.as_ref()?))) {
+        let p_value = beyond.p_value.map_or("no p-value".to_owned(), |p_value| format!("p = {p_value:.2e}"));
+        let _ = writeln!(out, "{} beyond the control {}: {p_value}", method.method.label, beyond.model);
+    }
     if let Some(words) = report.blind.as_ref().and_then(|blind| blind.words.as_ref()) {
         let _ = writeln!(
             out,
@@ -58,8 +62,10 @@ fn statistic(method: &TrialMethod) -> String {
     parts.extend(statistics.welch.map(|test| format!("Welch's t {:.2} (p = {:.2e})", test.statistic, test.p_value)));
     parts.extend(statistics.sign_flip.map(|test| format!("mean difference {:+.4}", test.mean)));
     parts.extend(statistics.canary_rank.map(|test| {
+        let suffices =
+            test.would_suffice.map_or(String::new(), |count| format!("; about {count} such canaries would suffice"));
         format!(
-            "sum of ranks less 1: {} where chance gives {:.1}; {} first",
+            "sum of ranks less 1: {} where chance gives {:.1}; {} first{suffices}",
             test.rank_sum, test.expected_rank_sum, test.first
         )
     }));

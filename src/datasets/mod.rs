@@ -16,4 +16,4 @@ pub use sample::{Label, MAX_GROUPS, Sample, SampleId};
 pub use sample_blocks::SampleBlocks;
 pub use submitted::SubmittedSamples;
 pub use totals::SampleTotals;
-pub use writer::{DatasetEncoder, DatasetWriter, EncodedDataset};
+pub use writer::{DatasetDigest, DatasetEncoder, DatasetWriter, EncodedDataset};

@@ -3,7 +3,7 @@
 use super::error::DatasetError;
 use super::sample::Sample;
 use super::totals::SampleTotals;
-use super::writer::{DatasetEncoder, DatasetWriter};
+use super::writer::{DatasetDigest, DatasetEncoder, DatasetWriter};
 use crate::store::{DatasetKey, DatasetRow, Store};
 
 /// The samples of a job.
@@ -48,12 +48,27 @@ impl SubmittedSamples {
         }
     }
 
-    /// The key under which they are in the store; those that come along are written there now for their
+    /// The digest of the samples, as datasets are named.
+    ///
+    /// # Errors
+    /// [`DatasetError::Internal`] where they cannot be written as JSON.
+    pub fn digest(&self) -> Result<String, DatasetError> {
+        match self {
+            Self::Inline(samples) => {
+                let mut digest = DatasetDigest::default();
+                samples.iter().try_for_each(|sample| digest.add(sample).map(|_| ()))?;
+                Ok(digest.address())
+            }
+            Self::Dataset(dataset) => Ok(dataset.id.clone().unwrap_or_default()),
+        }
+    }
+
+    /// The key under which they are in the store, and their digest; those that come along are written there now for their
     /// owner.
-    pub async fn stored(&self, store: &Store, owner: &str) -> Result<DatasetKey, DatasetError> {
+    pub async fn stored(&self, store: &Store, owner: &str) -> Result<(DatasetKey, String), DatasetError> {
         let samples = match self {
             Self::Inline(samples) => samples,
-            Self::Dataset(dataset) if dataset.has_texts => return Ok(dataset.key),
+            Self::Dataset(dataset) if dataset.has_texts => return Ok((dataset.key, self.digest()?)),
             Self::Dataset(_) => return Err(DatasetError::TextsGone),
         };
         let mut writer = DatasetWriter::begin(store, owner, true).await?;
@@ -67,6 +82,6 @@ impl SubmittedSamples {
         if let Some(block) = &encoded.rest {
             writer.write(block).await?;
         }
-        writer.complete(None, &encoded.totals).await
+        Ok((writer.complete(None, &encoded.totals).await?, encoded.id))
     }
 }

@@ -8,11 +8,35 @@ use crate::store::{DatasetKey, Store};
 use mia::texts::sha256_address;
 use sha2::{Digest, Sha256};
 
+/// The digest of samples that are added one by one: SHA-256 over each as a line of JSON, with the fields of [`Sample`] in their
+/// order, without those that are absent. Everything that a client says of a sample is part of it.
+#[derive(Default)]
+pub struct DatasetDigest(Sha256);
+
+impl DatasetDigest {
+    /// Adds the next sample, and returns it as JSON.
+    ///
+    /// # Errors
+    /// [`DatasetError::Internal`] where it cannot be written as JSON.
+    pub fn add(&mut self, sample: &Sample) -> Result<String, DatasetError> {
+        let json = serde_json::to_string(sample).map_err(|error| DatasetError::Internal(error.to_string()))?;
+        self.0.update(&json);
+        self.0.update(b"\n");
+        Ok(json)
+    }
+
+    /// `sha256:` and the digest in hexadecimal digits.
+    #[must_use]
+    pub fn address(self) -> String {
+        sha256_address(self.0)
+    }
+}
+
 /// Samples that are being prepared for the store: blocks, their digest and their counts. Pure.
 #[derive(Default)]
 pub struct DatasetEncoder {
     blocks: BlockWriter,
-    digest: Sha256,
+    digest: DatasetDigest,
     totals: TotalsCounter,
     bytes: u64,
 }
@@ -20,7 +44,7 @@ pub struct DatasetEncoder {
 /// Samples that have been prepared.
 #[derive(Clone, Debug)]
 pub struct EncodedDataset {
-    /// The address of the content: `sha256:` and the SHA-256 over the samples as lines of JSON.
+    /// The address of the content, as [`DatasetDigest`] has it.
     pub id: String,
     pub totals: SampleTotals,
     /// The last block.
@@ -33,9 +57,7 @@ impl DatasetEncoder {
     /// # Errors
     /// [`DatasetError::Internal`] where it cannot be written as JSON.
     pub fn add(&mut self, sample: &Sample) -> Result<Option<String>, DatasetError> {
-        let json = serde_json::to_string(sample).map_err(|error| DatasetError::Internal(error.to_string()))?;
-        self.digest.update(&json);
-        self.digest.update(b"\n");
+        let json = self.digest.add(sample)?;
         self.totals.add(sample)?;
         self.bytes += json.len() as u64 + 1;
         Ok(self.blocks.add(&json))
@@ -50,7 +72,7 @@ impl DatasetEncoder {
     /// What is known once all samples are there.
     #[must_use]
     pub fn finish(self) -> EncodedDataset {
-        EncodedDataset { id: sha256_address(self.digest), totals: self.totals.totals(), rest: self.blocks.finish() }
+        EncodedDataset { id: self.digest.address(), totals: self.totals.totals(), rest: self.blocks.finish() }
     }
 }
 

@@ -42,7 +42,7 @@ impl<K: JobKind> Jobs<K> {
         }
         self.check_room().await?;
         let id = Uuid::now_v7();
-        let dataset = job.samples.stored(store, self.client().name()).await?;
+        let (dataset, texts) = job.samples.stored(store, self.client().name()).await?;
         let new = NewJob {
             id,
             owner: self.client().name().to_owned(),
@@ -51,6 +51,7 @@ impl<K: JobKind> Jobs<K> {
             summary: json(&job.subject)?,
             request: json(&job.request)?,
             dataset,
+            texts,
             weight: job.weight,
             key,
             timeout: job.timeout,

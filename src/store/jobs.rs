@@ -29,6 +29,8 @@ pub struct NewJob {
     pub request: String,
     /// Its samples.
     pub dataset: DatasetKey,
+    /// The address of their content.
+    pub texts: String,
     /// How much it leaves behind, in the units of the layer above.
     pub weight: usize,
     /// What the client calls this submission.
@@ -122,7 +124,7 @@ impl Store {
 
     async fn insert_job(&self, transaction: &mut Transaction<'_, Any>, job: &NewJob) -> Result<(), StoreError> {
         let statement = "INSERT INTO jobs (id, kind, status, model, summary, request, dataset, weight, done, revision, created_at, \
-             attempts, cancel, deadline, owner) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0, {now} + $9, $10)";
+             attempts, cancel, deadline, owner, texts) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 1, {now}, 0, 0, {now} + $9, $10, $11)";
         sqlx::query(self.dialect.sql(statement))
             .bind(job.id.to_string())
             .bind(job.kind)
@@ -134,6 +136,7 @@ impl Store {
             .bind(i64::try_from(job.weight).unwrap_or(i64::MAX))
             .bind(job.timeout.map(microseconds))
             .bind(&*job.owner)
+            .bind(&*job.texts)
             .execute(&mut **transaction)
             .await?;
         Ok(())
@@ -171,6 +174,14 @@ impl Store {
             .fetch_all(&self.pool)
             .await?;
         rows.iter().map(job_row).collect()
+    }
+
+    /// How many jobs of the kind, owner, model and texts of this job had succeeded before it was submitted.
+    pub async fn earlier_jobs(&self, id: Uuid) -> Result<usize, StoreError> {
+        let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS jobs FROM jobs AS earlier, jobs AS this WHERE this.id = $1 \
+                         AND earlier.kind = this.kind AND earlier.owner = this.owner AND earlier.model = this.model \
+                         AND earlier.texts = this.texts AND earlier.status = 'succeeded' AND earlier.finished_at <= this.created_at";
+        count(&sqlx::query(statement).bind(id.to_string()).fetch_one(&self.pool).await?, "jobs")
     }
 
     /// How many jobs of a kind have not ended: all, and those of an owner.

@@ -6,7 +6,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use std::borrow::Cow;
 
 /// Each migration with its number and what it does. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 5] = [
     (
         1,
         "datasets and jobs",
@@ -118,6 +118,20 @@ const MIGRATIONS: [(i64, &str, &str); 4] = [
     );
     INSERT INTO submissions (owner, client_key, digest, job) SELECT '', client_key, digest, job FROM idempotency_keys;
     DROP TABLE idempotency_keys;",
+    ),
+    (
+        5,
+        "plans",
+        // `texts` is the address of a job's samples, whether or not they are a dataset. A plan is filed under the digest of its content.
+        "ALTER TABLE jobs ADD COLUMN texts TEXT;
+    CREATE INDEX jobs_by_texts ON jobs (owner, texts);
+    CREATE TABLE plans (
+        owner TEXT NOT NULL,
+        plan TEXT NOT NULL,
+        content TEXT NOT NULL,
+        created_at BIGINT NOT NULL,
+        PRIMARY KEY (owner, plan)
+    );",
     ),
 ];
 

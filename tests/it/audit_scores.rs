@@ -68,6 +68,8 @@ async fn all_formats_hold_the_same_rows() {
         "id",
         "label",
         "group",
+        "document",
+        "cluster",
         "scored_tokens",
         "truncated",
         "windows",
@@ -79,6 +81,10 @@ async fn all_formats_hold_the_same_rows() {
         "p_values",
         "p_value_adjusted",
         "flagged",
+        "control_scores",
+        "control_measures",
+        "log_odds",
+        "text_digest",
     ];
     assert_eq!(names, expected);
     for (line, row) in lines.iter().zip(&table) {
@@ -105,7 +111,7 @@ async fn other_columns_come_back_with_the_scores_as_long_as_the_samples_are_ther
     let mut reader = csv::Reader::from_reader(csv.text().as_bytes());
     let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
     assert_eq!(
-        header[7..],
+        header[9..],
         [
             "loss",
             "'=k",
@@ -115,6 +121,10 @@ async fn other_columns_come_back_with_the_scores_as_long_as_the_samples_are_ther
             "p_values",
             "p_value_adjusted",
             "flagged",
+            "control_scores",
+            "control_measures",
+            "log_odds",
+            "text_digest",
             "page",
             "index (input)",
             "source"
@@ -147,7 +157,7 @@ async fn other_columns_come_back_with_the_scores_as_long_as_the_samples_are_ther
     };
     let after = self::lines(&scores(&app, &audit, "*/*").await);
     assert_eq!(after, without(&lines));
-    assert_eq!(rows(&scores(&app, &audit, PARQUET).await)[0].len(), 15);
+    assert_eq!(rows(&scores(&app, &audit, PARQUET).await)[0].len(), 21);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -156,19 +156,20 @@ async fn scores_come_as_lines_of_json_and_as_csv() {
     let csv = send(app.request(Method::GET, &path).header("accept", "text/csv")).await;
     assert_eq!((csv.status, csv.header("content-type")), (200, "text/csv; charset=utf-8"));
     let mut reader = csv::Reader::from_reader(csv.body.as_slice());
-    let leading = ["index", "id", "label", "group", "scored_tokens", "truncated", "windows"];
+    let leading = ["index", "id", "label", "group", "document", "cluster", "scored_tokens", "truncated", "windows"];
     let columns = [
         &leading[..],
         &["loss", "mine", "alpha_used", "errors", "posterior", "p_values", "p_value_adjusted", "flagged"],
+        &["control_scores", "control_measures", "log_odds", "text_digest"],
     ]
     .concat();
     assert_eq!(reader.headers().unwrap(), &csv::StringRecord::from(columns));
     let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert_eq!(records.len(), 40);
     assert_eq!(&records[4][1], "comma, \"quote\"\nline");
-    assert_eq!((&records[3][7], records[3][10].contains("too_short")), ("", true));
+    assert_eq!((&records[3][9], records[3][12].contains("too_short")), ("", true));
     for (row, record) in rows.iter().zip(&records) {
-        let in_csv: Option<f64> = record[8].parse().ok();
+        let in_csv: Option<f64> = record[10].parse().ok();
         assert_eq!(in_csv, row["scores"]["mine"].as_f64());
     }
 }

@@ -44,12 +44,17 @@ fn p_value(method: &Value) -> f64 {
     method["p_value"].as_f64().unwrap_or_else(|| panic!("no p-value: {method}"))
 }
 
-/// SHA-256 over texts, each preceded by its length.
-fn commitment(texts: &[&str]) -> String {
+/// SHA-256 over the kind of a test, its method, its nonce and the texts of its units with their numbers, each preceded by its length.
+fn commitment(kind: &str, method: &str, nonce: &str, units: &[Vec<&str>]) -> String {
     let mut hash = Sha256::new();
-    for text in texts {
+    let mut add = |text: &str| {
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
+    };
+    [kind, method, nonce].into_iter().for_each(&mut add);
+    for texts in units {
+        add(&texts.len().to_string());
+        texts.iter().copied().for_each(&mut add);
     }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -129,8 +134,10 @@ async fn public_texts_are_compared_with_their_private_rewrites() {
     let (members, others) = (demo_texts(1), demo_texts(0));
     let documents: Vec<Value> =
         (0..12).map(|n| json!({ "public": members[n], "private": [others[n], others[n + 50]] })).collect();
-    let private: Vec<&str> = (0..12).flat_map(|n| [&*others[n], &*others[n + 50]]).collect();
-    let mut body = json!({ "kind": "paired", "documents": documents, "commitment": commitment(&private) });
+    let units: Vec<Vec<&str>> = (0..12).map(|n| vec![&*members[n], &*others[n], &*others[n + 50]]).collect();
+    let committed = |method: &str| commitment("paired", method, "7f", &units);
+    let promised = committed("ref(reference=demo-reference)");
+    let mut body = json!({ "kind": "paired", "documents": documents, "commitment": promised, "nonce": "7f" });
     let report = results(&app, &body).await;
     let method = &report["methods"][0];
     assert!(p_value(method) < 0.01 && method["sign_flip"]["exact"] == true, "{method}");
@@ -139,13 +146,26 @@ async fn public_texts_are_compared_with_their_private_rewrites() {
     assert_eq!(report["commitment"]["matches"], true, "{}", report["commitment"]);
     assert_eq!(report["verdict"]["state"], "evidence");
 
-    // The same numbers are no evidence where the private texts are others than was promised.
-    body["commitment"] = json!(commitment(&private[1..]));
+    // The same numbers are no evidence where another method was promised.
+    body["commitment"] = json!(committed("loss"));
     let report = results(&app, &body).await;
     let commitments = &report["commitment"];
     assert_eq!((&commitments["given"], &commitments["matches"]), (&body["commitment"], &json!(false)));
-    assert_eq!(commitments["computed"], commitment(&private));
+    assert_eq!(commitments["computed"], promised);
     assert_eq!(report["verdict"]["reasons"], json!(["low_p_value", "commitment_mismatch"]));
+
+    // A control is asked for; the difference to it is tested as well.
+    let mut controlled = json!({ "kind": "paired", "documents": documents, "control": "demo-reference" });
+    controlled["methods"] = json!(["loss", "ref"]);
+    let report = results(&app, &controlled).await;
+    let [loss, by_reference] = [0, 1].map(|place| report["methods"][place].clone());
+    assert_eq!(loss["beyond_control"]["model"], "demo-reference");
+    assert!(p_value(&loss["beyond_control"]) < 0.01 && loss["beyond_control"]["tested"] == 12, "{loss}");
+    // `ref` is the difference of the two losses, whatever it is tested beyond.
+    assert_eq!(by_reference["beyond_control"]["p_value"], by_reference["p_value"]);
+    let mean = |test: &Value| test["sign_flip"]["mean"].as_f64().unwrap();
+    assert!((mean(&loss["beyond_control"]) - mean(&by_reference)).abs() < 1e-12, "{loss} {by_reference}");
+    assert_eq!(report["verdict"]["reasons"], json!(["low_p_value", "above_control"]));
 
     // The others among themselves.
     let null = |n: usize| json!({ "public": others[n], "private": [others[n + 12], others[n + 50]] });
@@ -288,7 +308,7 @@ async fn all_faults_of_a_request_are_named_at_once() {
         (json!({ "kind": "paired" }), vec![""]),
         (
             json!({ "kind": "rank", "canaries": [], "suspects": texts, "control": REFERENCE }),
-            vec!["/suspects", "/control", "/canaries"],
+            vec!["/suspects", "/canaries"],
         ),
         (
             json!({ "kind": "order", "shards": [["a"], ["b", "c"]], "shuffles": 0, "seed": -1 }),
@@ -323,7 +343,7 @@ async fn the_members_of_a_dataset_are_the_suspects() {
     assert_eq!((&done["dataset"], &done["texts"]), (&labelled, &json!(12)));
     let method = &done["results"]["methods"][0];
     assert_eq!((&method["suspects"], &method["held_out"]), (&json!(6), &json!(6)), "{}", done["results"]);
-    let committed = json!({ "kind": "dataset", "dataset": labelled, "commitment": commitment(&[]) });
+    let committed = json!({ "kind": "dataset", "dataset": labelled, "commitment": "0".repeat(64) });
     assert_eq!(app.post("/v1/tests", &committed).await.pointers(), ["/commitment"]);
     let both = json!({ "kind": "dataset", "dataset": labelled, "suspects": ["a b"] });
     assert_eq!(app.post("/v1/tests", &both).await.pointers(), ["/dataset"]);
@@ -410,7 +430,8 @@ fn the_command_line_runs_every_kind() {
     assert!(table.contains("25 suspects against 25") && table.contains("verdict: "), "{table}");
 
     let documents = (0..8).map(|n| json!({ "public": members[n], "private": [others[n]] })).collect();
-    let sha256 = commitment(&others[..8].iter().map(String::as_str).collect::<Vec<_>>());
+    let units: Vec<Vec<&str>> = (0..8).map(|n| vec![&*members[n], &*others[n]]).collect();
+    let sha256 = commitment("paired", "loss", "", &units);
     let documents = write("p.jsonl", documents);
     let paired =
         report(run(&["paired", &documents, "--primary", "loss", "--methods", "ref,loss", "--commitment", &sha256]));

@@ -12,6 +12,11 @@ pub fn stream(seed: u64, purpose: &str) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(hash.finalize().into())
 }
 
+/// A stream of random numbers that nobody can repeat without its 256 bits, which come from the operating system.
+pub fn seeded(bits: [u8; 32]) -> ChaCha8Rng {
+    ChaCha8Rng::from_seed(bits)
+}
+
 /// Fisher and Yates' shuffle.
 pub fn shuffle<T>(items: &mut [T], random: &mut ChaCha8Rng) {
     for last in (1..items.len()).rev() {
@@ -40,5 +45,28 @@ fn below(random: &mut ChaCha8Rng, bound: u64) -> u64 {
         if drawn < fair {
             return drawn % bound;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The test vectors of docs/draws.md, which its code in Python gives.
+    #[test]
+    fn draws_are_those_of_the_documentation() {
+        let words = |number| {
+            let mut random = stream(0, "max-t");
+            random.set_stream(number);
+            [random.next_u32(), random.next_u32()]
+        };
+        assert_eq!(words(0)[0], 0xca0a_4a9d);
+        assert_eq!(words(1), [0x1ab2_00fb, 0xa731_6a74]);
+        let mut random = stream(1, "sign flip");
+        assert_eq!(std::array::from_fn(|_| index_below(&mut random, 10)), [7, 1, 5, 2, 8, 3, 2, 8]);
+        assert_eq!(random.next_u64(), 0x9afe_3131_38b3_4508);
+        let mut items: Vec<u32> = (0..10).collect();
+        shuffle(&mut items, &mut stream(7, "calibration share"));
+        assert_eq!(items, [5, 7, 2, 9, 0, 3, 6, 4, 8, 1]);
     }
 }

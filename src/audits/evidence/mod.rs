@@ -25,7 +25,7 @@ pub use negative_controls::{NegativeControl, NegativeControlSample, negative_con
 pub use options::{DecisionOptions, EvidenceOptions, SampleFacts};
 pub use posterior::posteriors;
 pub use primary::with_default_primary;
-pub use request::{EvidenceRequest, StratifyBy};
+pub use request::{CitedPlan, EvidenceRequest, StratifyBy};
 pub use verdict::{Design, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState};
 
 /// Of intervals that describe.

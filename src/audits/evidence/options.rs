@@ -122,6 +122,7 @@ impl EvidenceOptions {
             prior: self.prior,
             decisions: self.calibration.is_some().then_some(method).flatten().map(decision),
             calibration: self.calibration.clone(),
+            plan: None,
         })
     }
 

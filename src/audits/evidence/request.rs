@@ -28,6 +28,9 @@ pub struct EvidenceRequest {
     /// A list of texts at a false discovery rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<DecisionRequest>,
+    /// The plan that the audit keeps to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<CitedPlan>,
 }
 
 /// Within what the classes are compared as well as over all samples.
@@ -37,4 +40,14 @@ pub struct EvidenceRequest {
 pub enum StratifyBy {
     /// The groups that the samples name.
     Group,
+}
+
+/// A plan that an audit keeps to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CitedPlan {
+    /// `sha256:` and the SHA-256 of the plan as JSON.
+    pub id: String,
+    /// When it was made, in RFC 3339.
+    pub created: String,
 }

@@ -16,7 +16,7 @@ use crate::datasets::SampleBlocks;
 use crate::jobs::{FailureKind, JobFailure, JobKind, JobSnapshot, Jobs, LocalRun};
 use crate::retry::until_final;
 use crate::scorer::Scorer;
-use crate::store::{ClaimedJob, JobOutput, Store};
+use crate::store::{ClaimedJob, JobOutput, Store, StoreError};
 use crate::telemetry::names;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -91,6 +91,8 @@ impl JobKind for AuditKind {
         let work = AuditWork { owner, request, samples, calibration, resumed, progress };
         let mut outcome = (self.work)(work).await?;
         local.set_note(None);
+        let earlier = until_final(StoreError::is_retryable, || store.earlier_jobs(job.id)).await;
+        outcome.report.plan.earlier_audits = Some(earlier?);
         if started_over(job, local) {
             let detail = "the audit was interrupted, and begun anew, since the program, the processor, the device or the files of a \
                           model were others than before; all scores come from what provenance names";

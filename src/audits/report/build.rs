@@ -3,7 +3,7 @@
 use super::average::{Averages, group_average};
 use super::cautions::{cautions, cautions_of_calibration, cautions_of_evidence, cautions_of_run};
 use super::comparison::Comparison;
-use super::document::{AuditReport, Excluded, GroupMethod, GroupReport, MethodReport, SampleCounts};
+use super::document::{AuditReport, Excluded, GroupMethod, GroupReport, MethodReport, PlanFindings, SampleCounts};
 use super::evidence::{Evidence, unlabelled_verdict};
 use super::findings::{MethodFindings, VersusBaseline};
 use super::provenance::provenance;
@@ -91,6 +91,11 @@ pub fn build_report(
         verdict,
         warnings,
         usage: results.usage,
+        plan: PlanFindings {
+            planned: request.evidence.plan.is_some(),
+            cited: request.evidence.plan.clone(),
+            earlier_audits: None,
+        },
         provenance: provenance(request, results),
     })
 }

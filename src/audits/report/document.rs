@@ -5,7 +5,7 @@ use super::findings::MethodFindings;
 use super::provenance::Provenance;
 use super::seed_summary::SeedSummary;
 use crate::audits::calibrated_results::{Decisions, MethodCalibration};
-use crate::audits::evidence::{BlindFindings, ControlFindings, Verdict};
+use crate::audits::evidence::{BlindFindings, CitedPlan, ControlFindings, Verdict};
 use crate::audits::exclusions::ExclusionCount;
 use crate::audits::selected_tokens::SelectedTokens;
 use crate::audits::split_outcome::SplitOutcome;
@@ -64,7 +64,22 @@ pub struct AuditReport {
     pub verdict: Option<Verdict>,
     pub warnings: Vec<Warning>,
     pub usage: Usage,
+    /// Whether it was planned, and how often these texts were audited before.
+    pub plan: PlanFindings,
     pub provenance: Provenance,
+}
+
+/// Whether everything that decides the report was fixed before anything was scored.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct PlanFindings {
+    /// False where the audit names no plan: methods, primary, control and grouping may have been chosen by their results.
+    pub planned: bool,
+    #[serde(flatten)]
+    pub cited: Option<CitedPlan>,
+    /// Audits of the same texts against the model of this id that had succeeded before this one was submitted, as far as the store
+    /// holds them and they belong to the same client; absent without a store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier_audits: Option<usize>,
 }
 
 /// How many samples there were, and which were left out.

@@ -41,8 +41,8 @@ pub struct Provenance {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<OtherModel>,
     pub program_version: String,
-    /// SHA-256 over the samples in order: of each its label (`1`, `0` or `-`), the bytes of its text as 64 bits
-    /// (little-endian), and the text.
+    /// SHA-256 over the samples as lines of JSON, each with its id, text, label, group, document and whatever else came with it: the
+    /// id that the samples have as a dataset.
     pub dataset_digest: String,
     /// The request with its defaults filled in.
     pub request: ExpandedRequest,

@@ -23,7 +23,7 @@ pub enum TrialReason {
     NoPower,
     /// There is no p-value: there are no scores to compare.
     NotScored,
-    /// The private texts are not those that the client committed to.
+    /// The test is not the one that the client committed to.
     CommitmentMismatch,
     /// AUROC is above what the lists' differences could explain, and so is the difference to the control above chance.
     AboveControl,
@@ -50,6 +50,8 @@ pub struct TrialBasis<'a> {
     pub p_value: Option<f64>,
     pub smallest_p_value: Option<f64>,
     pub commitment: Option<&'a Commitment>,
+    /// Of the other kinds than `dataset`, where there is a control: the p-value of the same test beyond it, if there is one.
+    pub beyond_control: Option<Option<f64>>,
     /// Of a test of kind `dataset`.
     pub texts: Option<TextControls<'a>>,
 }

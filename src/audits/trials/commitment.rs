@@ -1,5 +1,8 @@
-//! A commitment to the private part of a test, made before the model was.
+//! A commitment to a test, made before the model was.
 
+use super::kind::TrialKind;
+use super::texts::TrialTexts;
+use mia::texts::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
@@ -7,28 +10,42 @@ use utoipa::ToSchema;
 /// Hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
 
-/// Whether the private texts are those that the client committed to.
+/// Whether the test is the one that the client committed to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Commitment {
     /// What the client gave.
     pub given: String,
-    /// The SHA-256 of the private texts of the request.
+    /// The SHA-256 of the test of the request.
     pub computed: String,
     pub matches: bool,
 }
 
 impl Commitment {
-    /// Compares what is given with the SHA-256 over the private texts in order, each preceded by the number of its bytes as 64
-    /// bits (little-endian).
-    pub fn new<'a>(given: String, private: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut hash = Sha256::new();
-        for text in private {
-            hash.update((text.len() as u64).to_le_bytes());
-            hash.update(text);
-        }
-        let computed: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    /// Compares what is given with the SHA-256 over these strings, each preceded by the number of its bytes (UTF-8) as 64 bits
+    /// (little-endian): the kind of the test, the label that the primary method has by default, the nonce, and of each unit the
+    /// number of its texts as decimal digits and the texts, so that the draw, the method and the private texts are fixed alike.
+    /// A unit is a document with its public text first, a canary before its twins, a shard's items as published, or all held-out
+    /// texts. An absent nonce is the empty string.
+    pub fn new(given: String, kind: TrialKind, method: &str, nonce: &str, texts: &TrialTexts) -> Self {
+        let computed = commitment(kind, method, nonce, &texts.committed());
         Self { matches: given == computed, given, computed }
     }
+}
+
+/// The SHA-256 that commits to a test, in hexadecimal digits, as [`Commitment::new`] describes it.
+#[must_use]
+pub fn commitment(kind: TrialKind, method: &str, nonce: &str, units: &[Vec<&str>]) -> String {
+    let mut hash = Sha256::new();
+    let mut add = |text: &str| {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    };
+    [&kind.to_string(), method, nonce].into_iter().for_each(&mut add);
+    for texts in units {
+        add(&texts.len().to_string());
+        texts.iter().copied().for_each(&mut add);
+    }
+    hexadecimal(&hash.finalize())
 }
 
 /// Why a text is no commitment.
@@ -43,21 +60,24 @@ pub fn commitment_fault(given: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Expected: `hashlib.sha256(b"".join(struct.pack("<Q", len(t)) + t for t in (b"one", "zw\u00f6lf".encode()))).hexdigest()`.
+    /// Expected: `hashlib.sha256` over `struct.pack("<Q", len(s)) + s` of each string in UTF-8.
     #[test]
-    fn a_commitment_covers_the_texts_their_order_and_their_bounds() {
-        let of_texts = |texts: &[&str]| Commitment::new(String::new(), texts.iter().copied()).computed;
-        assert_eq!(
-            of_texts(&["one", "zw\u{f6}lf"]),
-            "5151a3d44024a583957e705f16825dc4ee9a43456b62796b89cec5b735eb40bf"
-        );
-        assert_eq!(of_texts(&[]), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-        let all = [of_texts(&["a", "b"]), of_texts(&["b", "a"]), of_texts(&["ab"]), of_texts(&["ab", ""])];
-        for (place, one) in all.iter().enumerate() {
-            assert!(!all[..place].contains(one), "{all:?}");
-        }
-        assert!(Commitment::new(of_texts(&["a"]), ["a"]).matches);
-        assert!(!Commitment::new(of_texts(&["a"]), ["b"]).matches);
+    fn a_commitment_covers_kind_method_nonce_draw_and_bounds() {
+        let committed = |method: &str, nonce: &str, units: &[&[&str]]| {
+            commitment(TrialKind::Paired, method, nonce, &units.iter().map(|texts| texts.to_vec()).collect::<Vec<_>>())
+        };
+        let units: [&[&str]; 2] = [&["one", "zw\u{f6}lf"], &["three", "four", "five"]];
+        let expected = "1a39b337c7f1cb2af3579a3d6d222b356cf5d1cfb5cd706bfbe35d338cea0c87";
+        assert_eq!(committed("loss", "n\u{f6}", &units), expected);
+        let others = [
+            committed("zlib", "n\u{f6}", &units),
+            committed("loss", "n", &units),
+            committed("loss", "n\u{f6}", &[&["zw\u{f6}lf", "one"], units[1]]),
+            committed("loss", "n\u{f6}", &[&["one", "zw\u{f6}lf", "three"], &["four", "five"]]),
+            committed("loss", "n\u{f6}", &[units[1], units[0]]),
+            commitment(TrialKind::Rank, "loss", "n\u{f6}", &[units[0].to_vec(), units[1].to_vec()]),
+        ];
+        assert!(others.iter().all(|other| other != expected), "{others:?}");
     }
 
     #[test]

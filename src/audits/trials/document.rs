@@ -96,9 +96,27 @@ pub struct TrialMethod {
     /// Of `dataset`: what it finds beyond the control model; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlFindings>,
+    /// Of the other kinds: what it finds beyond the control model; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beyond_control: Option<BeyondControl>,
     /// Why there is no test, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// The same test of each text's score less the one that it has under the control model. Of `ref`, which is such a difference
+/// itself, the test of the method.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct BeyondControl {
+    /// Id of the control model.
+    pub model: String,
+    /// Documents, canaries or shards that are compared.
+    pub tested: usize,
+    /// Absent where there is nothing to compare, such as for a method that the control cannot compute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
+    #[serde(flatten)]
+    pub statistics: TrialStatistics,
 }
 
 /// The statistics of the kind of test.

@@ -23,8 +23,8 @@ mod units;
 mod verdict;
 
 pub use basis::TrialReason;
-pub use commitment::{Commitment, commitment_fault};
-pub use document::{TrialExclusion, TrialMethod, TrialReport, TrialSamples, TrialStatistics};
+pub use commitment::{Commitment, commitment, commitment_fault};
+pub use document::{BeyondControl, TrialExclusion, TrialMethod, TrialReport, TrialSamples, TrialStatistics};
 pub use jobs::{NewTrial, TrialJob, Trials};
 pub use kind::TrialKind;
 pub use layout::TrialLayout;

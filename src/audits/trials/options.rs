@@ -13,7 +13,8 @@ pub struct TrialOptions {
     pub kind: TrialKind,
     /// Label of a method, or its name.
     pub primary: Option<String>,
-    /// Of a test of kind `dataset`: id of the control model, or `None` inside for none; by default the configured reference model.
+    /// Id of the control model, or `None` inside for none; by default the configured reference model, but for tests whose texts the
+    /// owner's own chance has set apart.
     pub control: Option<Option<String>>,
 }
 
@@ -43,7 +44,8 @@ impl TrialOptions {
     /// What is wrong, with pointers into the request.
     pub fn settle(&self, methods: &[LabelledMethod], scope: &Scope) -> Result<EvidenceRequest, Vec<Fault>> {
         let settled = self.evidence().settle(methods, scope, FACTS)?;
-        let control = settled.control.filter(|_| self.kind == TrialKind::Dataset);
+        let needs_control = self.control.is_some() || matches!(self.kind, TrialKind::Dataset | TrialKind::Order);
+        let control = settled.control.filter(|_| needs_control);
         Ok(EvidenceRequest { control, ..settled })
     }
 
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_suspects_have_a_control() {
+    fn where_chance_was_the_owners_own_a_control_is_asked_for() {
         let control = |kind| {
             let options = options(kind);
             let settled = options.settle(&options.default_methods(&scope(Some("r"))), &scope(Some("r"))).unwrap();
@@ -108,7 +110,9 @@ mod tests {
         };
         assert_eq!(control(TrialKind::Dataset), (Some("r".to_owned()), "ref(reference=r)".to_owned()));
         assert_eq!(control(TrialKind::Paired), (None, "ref(reference=r)".to_owned()));
-        assert_eq!(control(TrialKind::Order), (None, "loss".to_owned()));
+        assert_eq!(control(TrialKind::Order), (Some("r".to_owned()), "loss".to_owned()));
+        let asked = TrialOptions { control: Some(Some("c".to_owned())), ..options(TrialKind::Rank) };
+        assert_eq!(asked.settle(&default_methods(), &scope(Some("r"))).unwrap().control.as_deref(), Some("c"));
         let itself = TrialOptions { control: Some(Some("m".to_owned())), ..options(TrialKind::Dataset) };
         assert_eq!(itself.settle(&default_methods(), &scope(None)).unwrap_err()[0].pointer, "/control");
         let unknown = TrialOptions { primary: Some("x".to_owned()), ..options(TrialKind::Rank) };

@@ -2,7 +2,7 @@
 
 use super::basis::{TextControls, TrialBasis};
 use super::dataset::{cluster_scores, mixed_clusters, test_dataset};
-use super::document::{TrialExclusion, TrialMethod, TrialReport, TrialSamples};
+use super::document::{BeyondControl, TrialExclusion, TrialMethod, TrialReport, TrialSamples};
 use super::kind::TrialKind;
 use super::measure::Measured;
 use super::request::TrialRequest;
@@ -11,14 +11,15 @@ use super::verdict::{TrialVerdict, trial_verdict};
 use crate::audits::cluster_ids::dense;
 use crate::audits::clustered_rows::clustered;
 use crate::audits::error::AuditFailure;
-use crate::audits::evidence::Effect;
+use crate::audits::evidence::{Effect, controls_itself};
 use crate::audits::exclusions::{self, MAX_NAMED, label_and_code, listed_errors};
 use crate::audits::report::{Evidence, cautions_of_evidence, provenance};
 use crate::audits::request::AuditRequest;
 use crate::audits::result_evidence::add_blind_findings;
-use crate::audits::results::AuditResults;
+use crate::audits::results::{AuditResults, SampleScores};
 use crate::audits::row_error::RowError;
 use crate::audits::sample_scoring::ScoredSamples;
+use mia::methods::LabelledMethod;
 use mia::statistics::{AuditSample, ClusteredTexts, HypothesisError, Warning, WarningCode, holm, warnings};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -109,6 +110,7 @@ impl TestedSamples<'_> {
                 smallest_p_value,
                 statistics,
                 control,
+                beyond_control: if is_dataset { None } else { self.beyond_control(place, &column.method, wanted) },
                 error,
             });
         }
@@ -120,11 +122,37 @@ impl TestedSamples<'_> {
         match self.request.layout.kind() {
             TrialKind::Dataset => test_dataset(&self.results.rows, &self.clustered()?, |row| self.is_mixed(row), place),
             kind @ (TrialKind::Paired | TrialKind::Rank | TrialKind::Order) => {
-                let scores = unit_scores(&self.units, &self.results.rows, place);
-                let left_out = self.units.len() - scores.len();
-                test_units(kind, scores, left_out, wanted)
+                self.measure_units(kind, |row| row.scores[place], wanted)
             }
         }
+    }
+
+    fn measure_units(
+        &self,
+        kind: TrialKind,
+        score: impl Fn(&SampleScores) -> Option<f64>,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<Measured, HypothesisError> {
+        let scores = unit_scores(&self.units, &self.results.rows, score);
+        let left_out = self.units.len() - scores.len();
+        test_units(kind, scores, left_out, wanted)
+    }
+
+    /// The test of documents, canaries or shards by how far each text's score exceeds that under the control.
+    fn beyond_control(
+        &self,
+        place: usize,
+        method: &LabelledMethod,
+        wanted: &dyn Fn() -> bool,
+    ) -> Option<BeyondControl> {
+        let model = self.results.control.as_ref()?.id.clone();
+        let score = |row: &SampleScores| {
+            let target = row.scores[place]?;
+            if controls_itself(method) { Some(target) } else { Some(target - (*row.control.get(place)?)?) }
+        };
+        let measured = self.measure_units(self.request.layout.kind(), score, wanted).unwrap_or_default();
+        let Measured { statistics, tested, p_value, .. } = measured;
+        Some(BeyondControl { model, tested, p_value, statistics })
     }
 
     /// The clusters of suspects and held-out texts.
@@ -150,7 +178,7 @@ impl TestedSamples<'_> {
         match self.request.layout.kind() {
             TrialKind::Dataset => rows.iter().filter(|row| row.scores[place].is_none()).count(),
             TrialKind::Paired | TrialKind::Rank | TrialKind::Order => {
-                self.units.len() - unit_scores(&self.units, rows, place).len()
+                self.units.len() - unit_scores(&self.units, rows, |row| row.scores[place]).len()
             }
         }
     }
@@ -174,6 +202,7 @@ impl TestedSamples<'_> {
             p_value: method.p_value,
             smallest_p_value: method.smallest_p_value,
             commitment: self.request.commitment.as_ref(),
+            beyond_control: method.beyond_control.as_ref().map(|beyond| beyond.p_value),
             texts: (kind == TrialKind::Dataset).then_some(texts),
         }))
     }

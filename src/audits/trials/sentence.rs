@@ -30,6 +30,8 @@ fn explanation(basis: &TrialBasis, reason: TrialReason) -> String {
             )
         },
     );
+    let beyond = basis.beyond_control.flatten().or_else(|| basis.texts?.control?.p_value);
+    let beyond = beyond.map_or_else(|| "no p-value".to_owned(), |p_value| format!("p = {p_value:.2e}"));
     match reason {
         TrialReason::LowPValue => format!("{result}, provided that {}", assumption(basis.kind)),
         TrialReason::HighPValue => format!(
@@ -45,19 +47,20 @@ fn explanation(basis: &TrialBasis, reason: TrialReason) -> String {
         }
         TrialReason::NotScored => format!("there are no scores of `{primary}` that can be compared"),
         TrialReason::CommitmentMismatch => {
-            format!("{result}, but the private texts are not those that were committed to")
+            format!("{result}, but the test is not the one that was committed to")
         }
+        TrialReason::AboveControl if basis.kind == TrialKind::Dataset => format!(
+            "{result}, more so than under the control and than {texts_alone}, provided that {}",
+            assumption(basis.kind)
+        ),
         TrialReason::AboveControl => {
-            format!(
-                "{result}, more so than under the control and than {texts_alone}, provided that {}",
-                assumption(basis.kind)
-            )
+            format!("{result}, more so than under the control ({beyond}), provided that {}", assumption(basis.kind))
         }
         TrialReason::AboveDifferences => {
             format!("{result}, more so than {texts_alone}, provided that {}", assumption(basis.kind))
         }
         TrialReason::NotAboveControl => {
-            format!("{result}, but it cannot be said that they do so more than under the control")
+            format!("{result}, but it cannot be said that they do so more than under the control ({beyond})")
         }
         TrialReason::NotAboveDifferences => {
             format!("{result}, but not by more than the lists' differences could explain: {texts_alone}")

@@ -7,7 +7,7 @@ use crate::datasets::{Label, Sample, SampleId};
 use mia::json::BoundedList;
 use mia::methods::Fault;
 use mia::random::{shuffle, stream};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_untagged::UntaggedEnumVisitor;
 use utoipa::ToSchema;
 
@@ -63,7 +63,7 @@ pub struct PairedDocument {
 }
 
 /// A text that was published, with others that could have been in its place.
-#[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with `text` and `twins`")]
 pub struct Canary {
     /// The canary, which was published.
@@ -236,19 +236,23 @@ impl TrialTexts {
         }
     }
 
-    /// What a commitment covers, in order: the held-out texts, the private rewrites of all documents, the twins of all canaries, or
-    /// the items of all shards in their published order.
+    /// The texts that a commitment covers, by unit: of each document the public text and the private rewrites, of each canary the
+    /// canary and its twins, of each shard its items in their published order, or all held-out texts.
     #[must_use]
-    pub fn private(&self) -> Vec<&str> {
+    pub fn committed(&self) -> Vec<Vec<&str>> {
         match self {
-            Self::Dataset { held_out, .. } => held_out.iter().map(TrialText::as_str).collect(),
+            Self::Dataset { held_out, .. } => vec![held_out.iter().map(TrialText::as_str).collect()],
             Self::Paired(documents) => {
-                documents.iter().flat_map(|document| &document.private).map(|text| &**text).collect()
+                documents.iter().map(|document| unit(&document.public, &document.private)).collect()
             }
-            Self::Rank(canaries) => canaries.iter().flat_map(|canary| &canary.twins).map(|text| &**text).collect(),
-            Self::Order(order) => order.shards.iter().flatten().map(|item| &**item).collect(),
+            Self::Rank(canaries) => canaries.iter().map(|canary| unit(&canary.text, &canary.twins)).collect(),
+            Self::Order(order) => order.shards.iter().map(|items| items.iter().map(|item| &**item).collect()).collect(),
         }
     }
+}
+
+fn unit<'a>(first: &'a str, others: &'a [String]) -> Vec<&'a str> {
+    std::iter::once(first).chain(others.iter().map(|text| &**text)).collect()
 }
 
 fn empty((pointer, length): (&str, usize)) -> Option<Fault> {
@@ -326,7 +330,7 @@ mod tests {
         assert_eq!(samples.iter().map(Sample::is_member).collect::<Vec<_>>(), [Some(true), Some(true), Some(false)]);
         let named = (samples[1].id.clone(), samples[1].document.clone());
         assert_eq!(named, (Some(SampleId::Integer(7)), Some(SampleId::Text("d".to_owned()))));
-        assert_eq!((texts.private(), texts.faults()), (vec!["c"], Vec::new()));
+        assert_eq!((texts.committed(), texts.faults()), (vec![vec!["c"]], Vec::new()));
         for bad in [json!(["a", 1]), json!([{ "id": "a" }]), json!([{ "text": "a", "label": 1 }]), json!([["a"]])] {
             assert!(serde_json::from_value::<Vec<TrialText>>(bad.clone()).is_err(), "{bad}");
         }
@@ -337,12 +341,12 @@ mod tests {
         let texts = documents(&[1, 2]);
         let expected = ["public 0", "private 0 0", "public 1", "private 1 0", "private 1 1"];
         assert_eq!(scored(&texts), expected);
-        assert_eq!(texts.private(), ["private 0 0", "private 1 0", "private 1 1"]);
+        assert_eq!(texts.committed(), [&expected[..2], &expected[2..]]);
         assert_eq!(texts.layout(), TrialLayout::Paired { private: vec![1, 2] });
         assert!(texts.samples().iter().all(|sample| sample.label.is_none()));
         let canary = Canary { text: "c".to_owned(), twins: strings(&["t", "u"]) };
         let texts = TrialTexts::Rank(vec![canary]);
-        assert_eq!((scored(&texts), texts.private()), (strings(&["c", "t", "u"]), vec!["t", "u"]));
+        assert_eq!((scored(&texts), texts.committed()), (strings(&["c", "t", "u"]), vec![vec!["c", "t", "u"]]));
     }
 
     #[test]

@@ -14,10 +14,14 @@ const MOST_ENUMERATED: i32 = 16;
 /// The score of a unit's first text and those of the others.
 pub type UnitScores = (f64, Vec<f64>);
 
-/// The scores of the units by the method of a column. A unit is left out where one of its texts has no score.
-pub fn unit_scores(units: &[Range<usize>], rows: &[SampleScores], place: usize) -> Vec<UnitScores> {
+/// The scores of the units, each text's by `score`. A unit is left out where one of its texts has no score.
+pub fn unit_scores(
+    units: &[Range<usize>],
+    rows: &[SampleScores],
+    score: impl Fn(&SampleScores) -> Option<f64>,
+) -> Vec<UnitScores> {
     let scores = |unit: &Range<usize>| {
-        let scores: Option<Vec<f64>> = rows.get(unit.clone())?.iter().map(|row| *row.scores.get(place)?).collect();
+        let scores: Option<Vec<f64>> = rows.get(unit.clone())?.iter().map(&score).collect();
         let mut scores = scores?.into_iter();
         Some((scores.next()?, scores.collect()))
     };
@@ -107,9 +111,10 @@ mod tests {
     fn units_without_a_score_are_left_out() {
         let rows = rows(&[Some(1.0), Some(2.0), Some(3.0), None, Some(5.0), Some(6.0), Some(7.0)]);
         let units = [0..2, 2..4, 4..7, 7..9];
-        assert_eq!(unit_scores(&units, &rows, 1), [(1.0, vec![2.0]), (5.0, vec![6.0, 7.0])]);
-        assert!(unit_scores(&units, &rows, 0).is_empty());
-        assert!(unit_scores(&units, &rows, 2).is_empty());
+        let scores = |place: usize| unit_scores(&units, &rows, |row| *row.scores.get(place)?);
+        assert_eq!(scores(1), [(1.0, vec![2.0]), (5.0, vec![6.0, 7.0])]);
+        assert!(scores(0).is_empty());
+        assert!(scores(2).is_empty());
     }
 
     #[test]

@@ -60,7 +60,11 @@ fn judge(basis: &TrialBasis) -> (VerdictState, Vec<TrialReason>) {
     if basis.commitment.is_some_and(|commitment| !commitment.matches) {
         return (inconclusive, vec![low, TrialReason::CommitmentMismatch]);
     }
+    if basis.beyond_control.is_some_and(|p_value| p_value.is_none_or(|p_value| p_value > LEVEL)) {
+        return (negative, vec![low, TrialReason::NotAboveControl]);
+    }
     match &basis.texts {
+        None if basis.beyond_control.is_some() => (positive, vec![low, TrialReason::AboveControl]),
         None => (positive, vec![low]),
         Some(texts) => {
             let (state, reason) = texts.judge();
@@ -125,6 +129,7 @@ mod tests {
             p_value,
             smallest_p_value,
             commitment: None,
+            beyond_control: None,
             texts: None,
         };
         let paired = |p_value, smallest| judged(&basis(TrialKind::Paired, p_value, smallest));
@@ -134,6 +139,14 @@ mod tests {
         assert_eq!(paired(None, None), (Inconclusive, Why::NotScored));
         assert_eq!(judged(&basis(TrialKind::Order, Some(0.001), None)), (Association, Why::LowPValue));
         assert_eq!(judged(&basis(TrialKind::Order, Some(0.1), None)), (NoAssociation, Why::HighPValue));
+        for (p_value, expected) in [
+            (Some(0.01), (Association, Why::AboveControl)),
+            (Some(0.011), (NoAssociation, Why::NotAboveControl)),
+            (None, (NoAssociation, Why::NotAboveControl)),
+        ] {
+            let basis = TrialBasis { beyond_control: Some(p_value), ..basis(TrialKind::Order, Some(0.001), None) };
+            assert_eq!(judged(&basis), expected);
+        }
         for (given, expected) in [("b", (Inconclusive, Why::CommitmentMismatch)), ("a", (Evidence, Why::LowPValue))] {
             let (given, computed) = (given.to_owned(), "a".to_owned());
             let commitment = Commitment { matches: given == computed, given, computed };
@@ -169,6 +182,7 @@ mod tests {
                 p_value: Some(0.001),
                 smallest_p_value: Some(1e-9),
                 commitment: None,
+                beyond_control: None,
                 texts: Some(TextControls {
                     comparability: Some(&texts),
                     effect: Some(effect),

@@ -25,6 +25,7 @@ async fn job_on(store: &Store, dataset: Uuid) -> Uuid {
         summary,
         request,
         dataset,
+        texts: "sha256:a".to_owned(),
         weight,
         key: None,
         timeout: None,

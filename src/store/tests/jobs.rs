@@ -31,6 +31,7 @@ pub(super) async fn new_job(store: &Store, model: &str, key: Option<(&str, &str)
         summary: "{\"name\":\"a \\u0000 'quoted' \u{1f642}\"}".to_owned(),
         request: "{}".to_owned(),
         dataset: dataset(store).await,
+        texts: "sha256:a".to_owned(),
         weight: 7,
         key: key.map(|(key, digest)| IdempotencyKey { key: key.to_owned(), digest: digest.to_owned() }),
         timeout: None,

@@ -139,8 +139,8 @@ async fn an_administrator_sees_all_and_deletes_no_datasets_of_others() {
 fn naming(path: &str, field: &str) -> Value {
     match (path, field) {
         ("/v1/score", _) => json!({ "inputs": "A text.", "methods": ["loss"] }),
-        ("/v1/audits", "dataset") => json!({ "methods": ["loss"], "control": null }),
-        ("/v1/audits", _) => json!({ "samples": [{ "text": "A text." }], "methods": ["loss"] }),
+        ("/v1/audits" | "/v1/plans", "dataset") => json!({ "methods": ["loss"], "control": null }),
+        ("/v1/audits" | "/v1/plans", _) => json!({ "samples": [{ "text": "A text." }], "methods": ["loss"] }),
         ("/v1/calibrations", _) => json!({ "methods": ["loss"] }),
         ("/v1/tests", _) => json!({ "kind": "dataset", "methods": ["loss"], "control": null }),
         ("/v1/memorization", _) => json!({ "prefix": 4, "suffix": 2, "stride": 2 }),
@@ -172,7 +172,7 @@ async fn what_another_key_owns_cannot_be_named() {
             for client in [owner, &owners.administrator] {
                 let answer = post(client, id).await;
                 // Whether it fits does not matter here.
-                assert!([200, 202, 409, 422].contains(&answer.status), "{path} {field}: {}", answer.text());
+                assert!([200, 201, 202, 409, 422].contains(&answer.status), "{path} {field}: {}", answer.text());
             }
             let (there, not_there) = (post(&owners.bob, id).await, post(&owners.bob, &unknown).await);
             there.problem(if *is_administrative { 403 } else { 404 });

@@ -43,6 +43,7 @@ const SERVICE: Layers = &[
     &["jobs", "samples"],
     &["finetunes", "memorization"],
     &["audits"],
+    &["canaries"],
     &["api"],
     &["app"],
     &["cli"],

@@ -76,6 +76,16 @@ pub fn count(texts: &[Text]) -> usize {
     texts.iter().map(|t| t.ids.len()).sum()
 }
 
+/// Reads the texts of a file of JSON objects, one a line.
+pub fn read_texts(file: &Path, tokenizer: &Tokenizer) -> Result<Vec<Text>> {
+    let text = |line: &str| {
+        let value: serde_json::Value = serde_json::from_str(line)?;
+        let text = value["text"].as_str().ok_or_else(|| anyhow!("{}: a line without `text`", file.display()))?;
+        Text::new(text.to_owned(), tokenizer)
+    };
+    std::fs::read_to_string(file)?.lines().map(text).collect()
+}
+
 /// Writes the labelled texts to `audit.jsonl`, members and non-members alternately, one JSON object per line.
 pub fn save_audit(directory: &Path, split: &Split) -> Result<()> {
     let mut lines = String::new();

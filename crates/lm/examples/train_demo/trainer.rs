@@ -72,7 +72,7 @@ impl Trainer {
     }
 
     /// Trains for the epochs of the schedule; `texts` returns the texts of an epoch.
-    pub fn train<'a>(&mut self, texts: impl Fn(usize) -> Vec<&'a Vec<Text>>) -> Result<()> {
+    pub fn train<'a>(&mut self, texts: impl Fn(usize) -> Vec<&'a [Text]>) -> Result<()> {
         let vars: Vec<Var> = self.parameters.values().cloned().collect();
         let mut optimizer = AdamW::new(vars, ParamsAdamW { beta2: 0.95, weight_decay: 0.01, ..Default::default() })?;
         let epochs: Vec<Vec<&Text>> =

@@ -9,6 +9,10 @@ use utoipa::ToSchema;
 /// need 50 million on average if no canary was seen.
 const MOST_STEPS: u64 = 100_000_000;
 
+/// The 99 % and 80 % quantiles of the normal distribution.
+const Z_LEVEL: f64 = 2.326_347_874_040_841;
+const Z_POWER: f64 = 0.841_621_233_572_914_3;
+
 /// The rank of a canary, a text that was published, among its twins, texts of the same generator that were not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CanaryRank {
@@ -36,6 +40,10 @@ pub struct CanaryRankTest {
     /// different numbers of twins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_p_value: Option<f64>,
+    /// About how many canaries that rank as these do give a p-value of at most 0.01 with a power of 80 %, by the normal
+    /// approximation of the mean of (rank - 1) / twins; absent if these rank no higher than by chance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub would_suffice: Option<u64>,
 }
 
 impl CanaryRank {
@@ -52,6 +60,21 @@ impl CanaryRank {
         let above = twins.iter().filter(|twin| **twin >= canary).count();
         Ok(CanaryRank { rank: 1 + above, twins: twins.len() })
     }
+}
+
+/// The number n with (1/2 - mean) sqrt(n) = z_.99 deviation under the null hypothesis + z_.80 deviation as observed, at least 1.
+/// Of a uniform rank among `twins` + 1 texts, (rank - 1) / twins has the variance (twins + 2) / (12 twins).
+fn would_suffice(canaries: &[CanaryRank]) -> Option<u64> {
+    let shares: Vec<(f64, f64)> = (canaries.iter().filter(|canary| canary.twins > 0))
+        .map(|canary| ((canary.rank as f64 - 1.0) / canary.twins as f64, canary.twins as f64))
+        .collect();
+    let number = shares.len() as f64;
+    let mean = shares.iter().map(|(share, _)| share).sum::<f64>() / number;
+    let of_chance = shares.iter().map(|(_, twins)| (twins + 2.0) / (12.0 * twins)).sum::<f64>() / number;
+    let observed = shares.iter().map(|(share, _)| (share - mean).powi(2)).sum::<f64>() / number;
+    let root = (Z_LEVEL * of_chance.sqrt() + Z_POWER * observed.sqrt()) / (0.5 - mean);
+    // Not for a mean of no shares either.
+    (mean < 0.5).then(|| (root.powi(2).ceil() as u64).max(1))
 }
 
 /// Tests whether `canaries` rank higher than their twins: a canary that was not seen is equally likely to have each
@@ -84,6 +107,7 @@ pub fn canary_rank(canaries: &[CanaryRank]) -> Result<CanaryRankTest, Hypothesis
         expected_rank_sum: canaries.iter().map(|canary| canary.twins as f64).sum::<f64>() / 2.0,
         p_value: probability_up_to(rank_sum as usize, canaries),
         first,
+        would_suffice: would_suffice(canaries),
         first_p_value: if same_twins { first_p_value(first, canaries.len(), twins) } else { None },
     })
 }
@@ -123,6 +147,20 @@ mod tests {
     use super::super::null_draws::{assert_level_is_kept, normals};
     use super::*;
     use proptest::prelude::*;
+
+    /// By hand: ranks 1, 2 and 4 among 9 twins are shares 0, 1/9 and 1/3, with the mean 4/27 and the variance 14/729; chance has
+    /// 11/108. ((2.32635 * 0.319142 + 0.841621 * 0.138578) / 0.351852)^2 = 5.96.
+    #[test]
+    fn how_many_would_suffice() {
+        let test = |ranks: &[usize]| {
+            let ranks: Vec<CanaryRank> = ranks.iter().map(|&rank| CanaryRank { rank, twins: 9 }).collect();
+            canary_rank(&ranks).unwrap().would_suffice
+        };
+        assert_eq!(test(&[1, 2, 4]), Some(6));
+        assert_eq!(test(&[1]), Some(3));
+        assert_eq!(test(&[5, 6]), None);
+        assert_eq!(test(&[10]), None);
+    }
 
     fn ranks(ranks: &[usize], twins: usize) -> Vec<CanaryRank> {
         ranks.iter().map(|&rank| CanaryRank { rank, twins }).collect()

@@ -1,0 +1,101 @@
+//! `/v1/plans`: what an audit will do, fixed before anything is scored.
+
+use super::audit_request::AuditBody;
+use super::client_state::ClientState;
+use super::extract::JsonBody;
+use super::problem::Problem;
+use super::problems::SubmitProblems;
+use super::state::ApiState;
+use super::{job_request, score_calibration};
+use crate::audits::{AuditPlan, CalibrationSource, CitedPlan, NewAudit};
+use crate::store::PlanRow;
+use axum::Json;
+use axum::http::StatusCode;
+use serde::Serialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use utoipa::ToSchema;
+
+/// A plan.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Plan)]
+pub struct PlanView {
+    /// `sha256:` and the SHA-256 of `content`.
+    #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"))]
+    id: String,
+    /// When it was made first.
+    #[serde(with = "time::serde::rfc3339")]
+    created: OffsetDateTime,
+    /// All that decides the report of an audit, as JSON text: the digest of the texts, model, methods, metrics, primary method, control,
+    /// grouping, level and seeds.
+    content: String,
+}
+
+/// Plan an audit.
+///
+/// Takes what `POST /v1/audits` takes, scores nothing, and keeps what was asked for with the time. An audit of the same request that
+/// names the plan is refused if it differs in anything that decides its report, which then cites the plan.
+#[utoipa::path(
+    post,
+    path = "/v1/plans",
+    operation_id = "plan_audit",
+    tag = "audits",
+    request_body(content = AuditBody, example = json!({
+        "samples": [
+            { "id": "m", "text": "It was the best of times, it was the worst of times.", "label": 1 },
+            { "id": "n", "text": "The committee met again on a rainy Tuesday.", "label": 0 }
+        ],
+        "methods": ["loss"]
+    })),
+    responses((status = 201, description = "The plan; one that is known keeps its time", body = PlanView), SubmitProblems)
+)]
+pub async fn submit(
+    ClientState(state): ClientState,
+    JsonBody(body): JsonBody<AuditBody>,
+) -> Result<(StatusCode, Json<PlanView>), Problem> {
+    if body.plan().is_some() {
+        return Err(Problem::fault("/plan", "a plan cites no other"));
+    }
+    let dataset = job_request::named_dataset(&state.audits, body.dataset(), None).await?;
+    let checking = state.clone();
+    let planning =
+        move || body.check(&checking, dataset).and_then(|audit| Ok((planned(&audit)?, audit.request.evidence)));
+    let ((id, content), evidence) = state.scorer.workers().run(planning).await??;
+    if let Some(CalibrationSource::Stored(calibration)) = &evidence.calibration {
+        score_calibration::named(&state, calibration).await?;
+    }
+    let row = state.audits.store().add_plan(state.audits.client(), &id, &content).await?;
+    Ok((StatusCode::CREATED, Json(PlanView::new(id, row))))
+}
+
+impl PlanView {
+    fn new(id: String, PlanRow { content, created_at }: PlanRow) -> Self {
+        Self { id, created: created_at, content }
+    }
+}
+
+/// The id and the content of the plan that an audit keeps to.
+fn planned(audit: &NewAudit) -> Result<(String, String), Problem> {
+    let digest = audit.samples.digest().map_err(Problem::internal)?;
+    let content = AuditPlan::new(&audit.request, digest).content().map_err(Problem::internal)?;
+    Ok((AuditPlan::id(&content), content))
+}
+
+/// The audit with the plan that it cites.
+///
+/// # Errors
+/// Where there is no such plan, or the audit differs from it.
+pub async fn cite(state: &ApiState, audit: NewAudit, id: &str) -> Result<NewAudit, Problem> {
+    let row = state.audits.store().plan(state.audits.client(), id).await?;
+    let row = row.ok_or_else(|| Problem::fault("/plan", format!("there is no plan `{id}`")))?;
+    let planning = move || planned(&audit).map(|plan| (audit, plan));
+    let (mut audit, (computed, content)) = state.scorer.workers().run(planning).await??;
+    if computed != id {
+        let read = |content: &str| serde_json::from_str::<AuditPlan>(content).map_err(Problem::internal);
+        let field = read(&row.content)?.difference(&read(&content)?).unwrap_or("its form");
+        return Err(Problem::fault("/plan", format!("the audit is not the one that was planned: `{field}` differs")));
+    }
+    let created = row.created_at.format(&Rfc3339).map_err(Problem::internal)?;
+    audit.request.evidence.plan = Some(CitedPlan { id: computed, created });
+    Ok(audit)
+}
