@@ -114,7 +114,11 @@ impl AuditBody {
         let neighbors = totals.all_have_neighbors();
         let ids = state.scorer.pool().ids();
         let scope = state.scorer.scope(&ids, model.as_deref(), true, neighbors);
-        let facts = SampleFacts { labelled: totals.members + totals.non_members > 0, grouped: totals.grouped > 0 };
+        let facts = SampleFacts {
+            labelled: totals.members + totals.non_members > 0,
+            grouped: totals.grouped > 0,
+            non_members: totals.non_members,
+        };
         let options = EvidenceOptions {
             primary: check::shaped("/primary", self.primary, &mut faults),
             control: check::shaped("/control", self.control, &mut faults),

@@ -85,10 +85,14 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
     let facts = SampleFacts {
         labelled: samples.iter().any(|sample| sample.is_member().is_some()),
         grouped: samples.iter().any(|sample| sample.group.is_some()),
+        non_members: samples.iter().filter(|sample| sample.is_member() == Some(false)).count(),
     };
     let (settings, options) = args.evidence.options(args.scoring.settings(config)?)?;
     let defaults = |scope: &Scope| {
-        with_default_primary(possible_default_methods(scope), options.control_model(scope, facts).as_deref())
+        // The calibration is scored by the same methods, so that a reference serves it as well.
+        let reference = || scope.reference.filter(|_| options.calibration.is_some()).map(str::to_owned);
+        let reference = options.control_model(scope, facts).or_else(reference);
+        with_default_primary(possible_default_methods(scope), reference.as_deref())
     };
     let (scorer, plan) = args.scoring.start(&settings, true, neighbors, defaults).await?;
     let ids = scorer.pool().ids();

@@ -14,7 +14,7 @@ use crate::scorer::{Plan, Scorer};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use mia::statistics::Procedure;
+use mia::statistics::{CalibrationScores, Procedure};
 use std::path::PathBuf;
 use std::str::FromStr;
 use strum::VariantNames;
@@ -93,6 +93,13 @@ impl EvidenceArgs {
         let samples: Vec<Sample> = read.into_iter().map(|(_, read)| read.sample).collect();
         if let Some(place) = samples.iter().position(|sample| sample.is_member() == Some(true)) {
             bail!("--calibration: {}: sample {place} is labelled a member; it takes known non-members", file.display());
+        }
+        let (known, fewest) = (samples.len(), CalibrationScores::FEWEST);
+        if known < fewest {
+            bail!(
+                "--calibration: {}: {known} known non-members are too few: p-values take {fewest} at least",
+                file.display()
+            );
         }
         let unlabelled = samples.into_iter().map(|sample| Sample { label: None, ..sample });
         let samples = SampleBlocks::Memory(unlabelled.collect());

@@ -85,7 +85,7 @@ impl<K: JobKind> Jobs<K> {
 /// A job that has ended: its id, its owner and its weight.
 type EndedJob = (Uuid, String, usize);
 
-/// Which of the jobs that have ended (oldest first, with owners and weights) are to be deleted, so that no more than so many are left
+/// Which of the jobs that have ended (the first to end first, with owners and weights) are to be deleted, so that no more than so many are left
 /// and these weigh no more than that: of the owner whose jobs weigh the most, the oldest; where several weigh
 /// as much, the oldest of all.
 fn surplus(ended: &[EndedJob], most: usize, most_weight: usize) -> Vec<Uuid> {

@@ -192,10 +192,9 @@ impl Store {
         Ok((count(&row, "jobs")?, count(&row, "owned")?))
     }
 
-    /// The jobs of a kind that have ended, oldest first, with their owners and weights.
+    /// The jobs of a kind that have ended, the first to end first, with their owners and weights.
     pub async fn ended_jobs(&self, kind: &str) -> Result<Vec<(Uuid, String, usize)>, StoreError> {
-        let statement =
-            "SELECT id, owner, weight FROM jobs WHERE kind = $1 AND status NOT IN ('queued', 'running') ORDER BY id";
+        let statement = "SELECT id, owner, weight FROM jobs WHERE kind = $1 AND status NOT IN ('queued', 'running') ORDER BY finished_at, id";
         let rows = sqlx::query(statement).bind(kind).fetch_all(&self.pool).await?;
         rows.iter().map(|row| Ok((uuid(row, "id")?, row.try_get("owner")?, count(row, "weight")?))).collect()
     }

@@ -4,7 +4,7 @@ use super::decision_request::{CalibrationShare, CalibrationSource, DecisionReque
 use super::primary::primary;
 use super::request::{EvidenceRequest, StratifyBy};
 use mia::methods::{Fault, LabelledMethod, Scope};
-use mia::statistics::Procedure;
+use mia::statistics::{CalibrationScores, Procedure};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -46,6 +46,8 @@ pub struct SampleFacts {
     pub labelled: bool,
     /// Whether any of them names a group.
     pub grouped: bool,
+    /// Those that are known to be non-members.
+    pub non_members: usize,
 }
 
 impl EvidenceOptions {
@@ -132,8 +134,15 @@ impl EvidenceOptions {
             if !(*share > 0.0 && *share < 1.0) {
                 faults.push(Fault::new("/calibration/share", format!("the share is {share:?}, outside (0, 1)")));
             }
+            let known = (facts.non_members as f64 * share).round() as usize;
             if !facts.labelled {
                 let detail = "the samples are without labels, so none is known to be a non-member";
+                faults.push(Fault::new("/calibration/share", detail));
+            } else if known < CalibrationScores::FEWEST {
+                let detail = format!(
+                    "{known} known non-members are too few: p-values take {} at least",
+                    CalibrationScores::FEWEST
+                );
                 faults.push(Fault::new("/calibration/share", detail));
             }
         }
@@ -166,7 +175,7 @@ mod tests {
     use mia::methods::{MethodRequest, default_methods, resolve};
     use serde_json::{Value, json};
 
-    const LABELLED: SampleFacts = SampleFacts { labelled: true, grouped: false };
+    const LABELLED: SampleFacts = SampleFacts { labelled: true, grouped: false, non_members: 500 };
 
     fn scope() -> Scope<'static> {
         Scope { models: vec!["m", "r", "c"], model: Some("m"), reference: Some("r"), ..Scope::default() }
@@ -222,7 +231,7 @@ mod tests {
         assert_eq!(fault(prior(1.0), LABELLED), "/prior the prior is 1.0, outside (0, 1)");
         assert_eq!(fault(prior(f64::NAN), LABELLED), "/prior the prior is NaN, outside (0, 1)");
         assert_eq!(fault(stratify, LABELLED), "/stratify no sample names a `group`");
-        let unlabelled = SampleFacts { labelled: false, grouped: true };
+        let unlabelled = SampleFacts { labelled: false, grouped: true, non_members: 0 };
         assert_eq!(fault(control("c"), unlabelled), "/control the samples are without labels");
         let nothing = EvidenceOptions { control: Some(None), ..EvidenceOptions::default() };
         assert_eq!(nothing.settle(&default_methods(), &scope(), unlabelled), Ok(EvidenceRequest::default()));
@@ -230,6 +239,8 @@ mod tests {
         let share = |share| Some(CalibrationSource::Share(CalibrationShare { share, seed: 0 }));
         let drawn = |drawn| EvidenceOptions { calibration: share(drawn), ..EvidenceOptions::default() };
         assert_eq!(fault(drawn(1.0), LABELLED), "/calibration/share the share is 1.0, outside (0, 1)");
+        let few = SampleFacts { non_members: 36, ..LABELLED };
+        assert!(fault(drawn(0.5), few).contains("18 known non-members are too few"));
         assert!(fault(drawn(0.5), unlabelled).contains("none is known to be a non-member"));
         let list = |decisions, calibration| EvidenceOptions {
             decisions: Some(decisions),
@@ -248,7 +259,7 @@ mod tests {
     fn with_a_calibration_there_is_a_list_unasked() {
         let calibration = Some(CalibrationSource::Stored("id".to_owned()));
         let options = EvidenceOptions { calibration, ..EvidenceOptions::default() };
-        let unlabelled = SampleFacts { labelled: false, grouped: false };
+        let unlabelled = SampleFacts { labelled: false, grouped: false, non_members: 0 };
         let settled = options.settle(&default_methods(), &scope(), unlabelled).unwrap();
         let expected = DecisionRequest { method: "min_k_plus_plus(k=0.2)".into(), fdr: 0.1, procedure: Procedure::Bh };
         assert_eq!((settled.decisions, settled.control), (Some(expected.clone()), None));

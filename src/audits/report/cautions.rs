@@ -1,7 +1,7 @@
 //! The warnings of a report.
 
 use crate::audits::cluster_ids::dense;
-use crate::audits::evidence::{Verdict, VerdictReason, is_controllable};
+use crate::audits::evidence::{Verdict, is_controllable};
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
 use mia::statistics::{AuditSample, Shift, Warning, WarningCode, method_warnings, warnings};
@@ -45,11 +45,8 @@ pub fn cautions_of_run(results: &AuditResults) -> Option<Warning> {
 
 /// Warnings about the verdict.
 pub fn cautions_of_evidence(request: &AuditRequest, results: &AuditResults, verdict: Option<&Verdict>) -> Vec<Warning> {
-    let no_power = verdict.filter(|verdict| verdict.reason == VerdictReason::TooFew);
-    let no_power = no_power.map(|verdict| Warning { code: WarningCode::NoPower, detail: verdict.sentence.clone() });
     let unequal = verdict.and_then(|verdict| unequal_documents(results, verdict));
-    let all =
-        [duplicates(results), unequal, distribution_shift(results), control_tokenization(request, results), no_power];
+    let all = [duplicates(results), unequal, distribution_shift(results), control_tokenization(request, results)];
     all.into_iter().flatten().collect()
 }
 

@@ -5,7 +5,7 @@ use crate::audits::evidence::{EvidenceOptions, EvidenceRequest, SampleFacts, wit
 use mia::methods::{AuxiliaryPass, Fault, LabelledMethod, MethodName, Scope, default_methods};
 
 /// A test compares texts of two sorts, as an audit of labelled samples does.
-const FACTS: SampleFacts = SampleFacts { labelled: true, grouped: false };
+const FACTS: SampleFacts = SampleFacts { labelled: true, grouped: false, non_members: 0 };
 
 /// What a client says of the methods of a test.
 #[derive(Clone, Debug, PartialEq)]

@@ -26,6 +26,7 @@ mod formula;
 mod fsd;
 mod gap_k;
 mod grid;
+mod label_object;
 mod labelled;
 mod loss;
 mod lowercase;

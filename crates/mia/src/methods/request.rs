@@ -3,13 +3,15 @@
 //! Only types are checked here. Names and ranges are checked by [`resolve`](super::resolve()), which can point at
 //! every fault of a request at once where a deserialiser stops at the first.
 
+use super::label_object::{label_object, split_outside};
 use super::method_object::MethodObject;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// A method: its name alone, which takes that method's defaults, or an object with parameters.
+/// A method: its name alone, which takes that method's defaults, the label that it has by default, or an object with
+/// parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum MethodRequest {
@@ -32,7 +34,7 @@ impl<'de> Deserialize<'de> for MethodRequest {
             }
 
             fn visit_str<E: Error>(self, name: &str) -> Result<MethodRequest, E> {
-                Ok(MethodRequest::Name(name.to_owned()))
+                Ok(MethodRequest::named(name))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<MethodRequest, A::Error> {
@@ -44,7 +46,16 @@ impl<'de> Deserialize<'de> for MethodRequest {
     }
 }
 
-/// Methods as a command line writes them: a JSON array as in a request, one object of it, or names separated by commas.
+impl MethodRequest {
+    /// The method of a name, or of a label as reports print it.
+    fn named(text: &str) -> Self {
+        let object = label_object(text).and_then(|object| serde_json::from_value(object).ok());
+        object.map_or_else(|| Self::Name(text.to_owned()), Self::Object)
+    }
+}
+
+/// Methods as a command line writes them: a JSON array as in a request, one object of it, or names and labels separated by
+/// commas.
 ///
 /// # Errors
 ///
@@ -56,6 +67,6 @@ pub fn parse_list(list: &str) -> Result<Vec<MethodRequest>, serde_json::Error> {
     } else if list.starts_with('{') {
         serde_json::from_str(list).map(|one| vec![one])
     } else {
-        Ok(list.split(',').map(|name| MethodRequest::Name(name.trim().to_owned())).collect())
+        Ok(split_outside(list, ',').into_iter().map(|name| MethodRequest::named(name.trim())).collect())
     }
 }

@@ -44,8 +44,6 @@ pub enum WarningCode {
     DistributionShift,
     /// The control has another tokenization, so that methods with weights by position have no control.
     ControlTokenization,
-    /// A class has fewer than 20 clusters of texts, too few for a verdict.
-    NoPower,
     /// The calibration is too small for the rates that are asked for.
     CalibrationSmall,
     /// The texts of the calibration have other lengths than those tested.
@@ -77,10 +75,8 @@ pub fn warnings(samples: &[AuditSample], fpr_targets: &[f64]) -> Vec<Warning> {
     if samples.iter().any(|sample| sample.member.is_some()) {
         let count = |member| samples.iter().filter(|sample| sample.member == Some(member)).count();
         let (members, non_members) = (count(true), count(false));
-        warnings.extend(few_samples("members", members));
-        warnings.extend(few_samples("non-members", non_members));
-        let budgets = fpr_targets.iter().filter_map(|&fpr| zero_false_positive_budget(fpr, non_members));
-        warnings.extend(budgets);
+        warnings.extend(few_samples(members, non_members));
+        warnings.extend(zero_false_positive_budget(fpr_targets, non_members));
         warnings.extend(label_conflict(samples));
     }
     warnings.extend(mixed_lengths(samples));
@@ -106,10 +102,11 @@ pub fn method_warnings(label: &str, scored: [usize; 2], labelled: [usize; 2], fp
     let lost = |fpr: &&f64| {
         false_positive_budget(**fpr, scored[1]) == 0 && false_positive_budget(**fpr, labelled[1]) > 0 && scored[1] > 0
     };
-    for fpr in fpr_targets.iter().filter(lost) {
+    let lost: Vec<f64> = fpr_targets.iter().filter(lost).copied().collect();
+    if !lost.is_empty() {
         let detail = format!(
-            "`{label}`: a false positive rate of {fpr} allows no false positive among the {} non-members \
-            that it scores",
+            "`{label}`: {} no false positive among the {} non-members that it scores",
+            rates_that_allow(&lost),
             scored[1]
         );
         warnings.push(Warning { code: WarningCode::ZeroFalsePositiveBudget, detail });
@@ -117,21 +114,37 @@ pub fn method_warnings(label: &str, scored: [usize; 2], labelled: [usize; 2], fp
     warnings
 }
 
-fn few_samples(class: &str, count: usize) -> Option<Warning> {
-    (count < FEW_SAMPLES).then(|| Warning {
+fn few_samples(members: usize, non_members: usize) -> Option<Warning> {
+    (members.min(non_members) < FEW_SAMPLES).then(|| Warning {
         code: WarningCode::FewSamples,
-        detail: format!("{count} {class}: with fewer than {FEW_SAMPLES}, rates and areas are coarse"),
+        detail: format!(
+            "{members} members and {non_members} non-members: with fewer than {FEW_SAMPLES} of a class, rates and areas are \
+             coarse"
+        ),
     })
 }
 
-fn zero_false_positive_budget(fpr: f64, non_members: usize) -> Option<Warning> {
-    (false_positive_budget(fpr, non_members) == 0).then(|| Warning {
+fn zero_false_positive_budget(fpr_targets: &[f64], non_members: usize) -> Option<Warning> {
+    let none = |fpr: &f64| false_positive_budget(*fpr, non_members) == 0;
+    let targets: Vec<f64> = fpr_targets.iter().copied().filter(none).collect();
+    (!targets.is_empty()).then(|| Warning {
         code: WarningCode::ZeroFalsePositiveBudget,
         detail: format!(
-            "a false positive rate of {fpr} allows no false positive among {non_members} non-members, so the \
-             true positive rate there depends on the highest of them alone"
+            "{} no false positive among {non_members} non-members, so the true positive rate there depends on the highest \
+             of them alone",
+            rates_that_allow(&targets)
         ),
     })
+}
+
+fn rates_that_allow(targets: &[f64]) -> String {
+    match targets {
+        [target] => format!("a false positive rate of {target} allows"),
+        targets => {
+            let listed: Vec<String> = targets.iter().map(f64::to_string).collect();
+            format!("false positive rates of {} allow", listed.join(", "))
+        }
+    }
 }
 
 fn label_conflict(samples: &[AuditSample]) -> Option<Warning> {
@@ -202,15 +215,7 @@ mod tests {
         let samples = [sample("a", true), sample("a", false), long];
         assert_eq!(
             codes(&samples, &[0.05, 0.01, 1.0]),
-            [
-                FewSamples,
-                FewSamples,
-                ZeroFalsePositiveBudget,
-                ZeroFalsePositiveBudget,
-                LabelConflict,
-                MixedLengths,
-                TruncatedTexts
-            ]
+            [FewSamples, ZeroFalsePositiveBudget, LabelConflict, MixedLengths, TruncatedTexts]
         );
     }
 
@@ -241,6 +246,6 @@ mod tests {
     fn codes_as_clients_see_them() {
         let json = serde_json::to_value(&warnings(&[sample("a", true)], &[])[0]).expect("JSON");
         assert_eq!(json["code"], "few_samples");
-        assert!(json["detail"].as_str().is_some_and(|detail| detail.starts_with("1 members")));
+        assert!(json["detail"].as_str().is_some_and(|detail| detail.starts_with("1 members and 0 non-members")));
     }
 }
