@@ -156,14 +156,19 @@ def simulated(file, draws):
     check("by: power at 0.1, ref", results[REF]["lists"]["by"]["power"][0], 0.0, 0.02)
     # 400 draws: two standard errors of a share of 0.05.
     slack = 2 * (0.05 * 0.95 / draws) ** 0.5
+    # Of some 300 shares a few are above two standard errors by chance, and one in 700 above three.
+    cells = {}
     for label in results:
-        for test, share in results[label].get("null_rejections", {}).items():
-            # Ranks and Kolmogorov-Smirnov are discrete, so that they reject less often than asked for.
-            low = 0.05 if test in ("rank", "lengths") else slack
-            good = 0.05 - low <= share <= 0.05 + slack
-            if not good:
-                failed.append(f"{test} {label}")
-            print(f"type I error of {test}, {label:40} {share:.3f}  {'ok' if good else 'FAILED'}")
+        for row in results[label].get("rejections", []):
+            bound = row["level"] + 3 * (row["level"] * (1 - row["level"]) / draws) ** 0.5
+            cells.setdefault((row["test"], row["side"], row["level"]), []).append((label, row["null"], row["power"]))
+            if row["null"] > bound:
+                failed.append(f"type I error of {row['test']}, {row['side']} a side, {label}")
+    print(f"\n{'':10} {'a side':>7} {'level':>6}  type I error, all methods (highest)   power of loss, min_k++, ref")
+    for (test, side, level), shares in sorted(cells.items()):
+        nulls, powers = [null for _, null, _ in shares], {label: power for label, _, power in shares}
+        named = "  ".join(f"{powers[label]:.2f}" for label in ("loss", MIN_K_PLUS_PLUS, REF))
+        print(f"{test:10} {side:7} {level:6}  {sum(nulls) / len(nulls):.3f} ({max(nulls):.3f}){'':18} {named}")
     for label, side, known in ((REF, 10, 0.65), (REF, 25, 1.0), (MIN_K_PLUS_PLUS, 50, 0.88), ("loss", 100, 0.99)):
         check(f"power of the dataset test, {side} a side, {label}", results[label]["power"][str(side)], known, 0.07)
     best = results["best_of_all"]

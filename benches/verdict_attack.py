@@ -7,8 +7,9 @@
 TESTBED_DIR holds `model/` and `ref-model/` (the target, and a reference that never saw the members), `data/length{32,64,128}.jsonl`
 (labelled texts, the same documents cut to so many words, words joined by one blank) and `data/length64-shift.jsonl` (of these the members
 of one source and the non-members of the other). Each draw takes two lists of distinct non-members, changes one of them, and asks for six
-verdicts: `ref`, `loss` and `min_k_plus_plus`, with and without the control. Exits with 1 if a row has more than 3 associations of 60
-(2 for unchanged lists, in proportion to --draws), or the rows of true members fewer than asked for.
+verdicts: `ref`, `loss` and `min_k_plus_plus`, with and without the control. Then groups, documents of several texts, and lists at a false
+discovery rate of 0.5. Exits with 1 if a row has more than 3 associations of 60 (2 for unchanged lists, in proportion to --draws), or the rows
+of true members fewer than asked for.
 """
 import argparse, json, math, pathlib, random, string, sys, textwrap
 from collections import Counter
@@ -52,7 +53,7 @@ class Testbed:
     def __init__(self, directory):
         read = lambda name: [json.loads(line) for line in open(directory / "data" / name)]
         self.texts = {length: read(f"length{length}.jsonl") for length in (32, 64, 128)}
-        chosen = {sample["text"] for sample in read("length64-shift.jsonl")}
+        chosen = self.chosen = {sample["text"] for sample in read("length64-shift.jsonl")}
         label = lambda place: self.texts[64][place]["label"]
         self.members = [place for place in range(len(self.texts[64])) if label(place)]
         self.others = [place for place in range(len(self.texts[64])) if not label(place)]
@@ -119,6 +120,51 @@ def verdict(service, lists, primary, control):
     return audit["results"]["verdict"]
 
 
+def audited(service, samples, **options):
+    request = {"samples": samples, "methods": [PRIMARIES["ref"]], "metrics": {"bootstrap": None}, **options}
+    audit = service.call("POST", "/v1/audits", request, prefer="wait=600")
+    assert audit["status"] == "succeeded", f"{audit['status']}: {audit['error']}"
+    return audit["results"]["verdict"]["state"] == "association"
+
+
+def designs(testbed, service):
+    """By name the function that counts associations, how many draws it makes, and between which bounds the count must be."""
+    in_first = set(testbed.texts[64][place]["text"] for place in testbed.members) & testbed.chosen
+
+    def groups(seed):
+        generator, samples = random.Random(f"groups {seed}"), []
+        members = [[p for p in testbed.members if (testbed.text(p) in in_first) == first] for first in (True, False)]
+        for group, lists in enumerate(zip(members, (testbed.first_source, testbed.second_source))):
+            for label, places in zip((1, 0), lists):
+                samples += [{"text": testbed.text(p), "label": label, "group": str(group)} for p in generator.sample(places, 100)]
+        return audited(service, samples, control="reference", stratify="group")
+
+    def documents(label):
+        def draw(seed):
+            places = random.Random(f"documents {seed}").sample(testbed.others, 320)
+            several = [{"text": testbed.text(p), "label": label, "document": at // 8} for at, p in enumerate(places[:240])]
+            single = [{"text": testbed.text(p), "label": 1 - label} for p in places[240:]]
+            return audited(service, several + single, control="reference")
+        return draw
+
+    def lists(seed):
+        places = random.Random(f"lists {seed}").sample(testbed.others, 400)
+        known = {"samples": [{"text": testbed.text(p)} for p in places[:200]], "methods": [PRIMARIES["ref"]]}
+        calibration = service.call("POST", "/v1/calibrations", known, prefer="wait=600")
+        assert calibration["status"] == "succeeded", calibration["error"]
+        found = audited(service, [{"text": testbed.text(p)} for p in places[200:]], calibration=calibration["id"], decisions={"fdr": 0.5})
+        service.text("DELETE", f"/v1/calibrations/{calibration['id']}")
+        return found
+
+    return {
+        "members, 200 + 200, two groups": (groups, 12, 11, 12),
+        "documents of 8 members against single texts": (documents(1), 50, 0, 2),
+        "documents of 8 non-members against single texts": (documents(0), 50, 0, 2),
+        # One in a hundred, and two standard errors.
+        "lists at a rate of 0.5, non-members": (lists, 200, 0, 4),
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("testbed", type=lambda path: pathlib.Path(path).resolve())
@@ -160,6 +206,13 @@ def main():
             for column, (fewest, most) in bounds.items():
                 if not math.floor(fewest * scale) <= counts[column] <= math.ceil(most * scale):
                     failed.append(f"{name}, {column[0]}, {'with' if column[1] else 'without'} control: {counts[column]}")
+        for name, (draw, draws, fewest, most) in designs(Testbed(arguments.testbed), service).items():
+            if arguments.row and name not in arguments.row:
+                continue
+            count = sum(draw(seed) for seed in range(draws))
+            print(f"{name:50} {count} of {draws}", flush=True)
+            if not fewest <= count <= most:
+                failed.append(f"{name}: {count} of {draws}")
     print("all hold" if not failed else "FAILED: " + "; ".join(failed))
     return int(bool(failed))
 

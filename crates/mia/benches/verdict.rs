@@ -3,8 +3,9 @@
 //!     cargo bench --bench verdict -- SCORES.json [--draws 400] [--seed N]
 //!
 //! SCORES.json has `labels` (0 or 1 for each text) and `scores`: by name of a method a number for each text. Prints one JSON object:
-//! the false discovery proportion and the power of each procedure at 0.1, over draws of 200 non-members as the calibration; the share
-//! of null draws (non-members against non-members) in which each test rejects at 0.05; and the power of the dataset test at 0.01.
+//! the false discovery proportion and the power of each procedure at 0.1, over draws of 200 non-members as the calibration; for each
+//! test, number of clusters and level the share of null draws (non-members against non-members) in which it rejects and its power; and the
+//! power of the dataset test at 0.01.
 
 use anyhow::{Context, Result, ensure};
 use mia::statistics::{
@@ -21,6 +22,9 @@ const CALIBRATION: usize = 200;
 const FDR: f64 = 0.1;
 /// Texts on each side of a null draw.
 const SIDE: usize = 100;
+/// The same of the table of rejections, with its levels.
+const SIDES: [usize; 3] = [20, 50, 150];
+const LEVELS: [f64; 2] = [0.05, 0.01];
 
 #[derive(Deserialize)]
 struct Scores {
@@ -60,7 +64,7 @@ fn main() -> Result<()> {
         );
     }
     let mut results = serde_json::Map::new();
-    for method in &methods {
+    for (place, method) in methods.iter().enumerate() {
         let lists = [Procedure::Bh, Procedure::Storey, Procedure::By].map(|procedure| {
             let outcomes: Vec<[f64; 2]> =
                 (0..draws).map(|draw| list(method, procedure, seed, draw)).collect::<Result<_>>()?;
@@ -73,9 +77,9 @@ fn main() -> Result<()> {
             .map(|side| (side.to_string(), json!(power(method, side, seed, draws))))
             .into_iter()
             .collect();
-        let rejections = null_rejections(method, seed, draws);
-        results
-            .insert(method.name.to_owned(), json!({ "lists": lists, "null_rejections": rejections, "power": powers }));
+        let control = &methods[(place + 1) % methods.len()];
+        let rejections = rejections(method, control, seed, draws);
+        results.insert(method.name.to_owned(), json!({ "lists": lists, "rejections": rejections, "power": powers }));
     }
     results.insert("best_of_all".to_owned(), best_of_all(&methods, seed, draws));
     println!("{}", Value::Object(results));
@@ -135,28 +139,68 @@ fn power(method: &Method, side: usize, seed: u64, draws: u64) -> f64 {
     (0..draws).filter(rejects).count() as f64 / draws as f64
 }
 
-/// By test, the share of draws in which it rejects at 0.05 where there is nothing to find.
-fn null_rejections(method: &Method, seed: u64, draws: u64) -> Value {
-    let mut rejected: BTreeMap<&str, u64> = BTreeMap::new();
-    for draw in 0..draws {
-        let scores = shuffled(&method.non_members, seed, Purpose::Null, draw);
-        let (one, rest) = scores.split_at(SIDE);
-        let other = &rest[..SIDE];
-        let differences: Vec<f64> = one.iter().zip(other).map(|(a, b)| a - b).collect();
-        let canaries: Vec<CanaryRank> =
-            scores.chunks_exact(10).filter_map(|group| CanaryRank::new(group[0], &group[1..]).ok()).collect();
-        let p_values = [
-            ("dataset", mann_whitney(one, other).map_or(1.0, |test| test.p_value)),
-            ("welch", welch(one, other).map_or(1.0, |test| test.p_value)),
-            ("paired", sign_flip(&differences, draw, &|| true).map_or(1.0, |test| test.p_value)),
-            ("rank", canary_rank(&canaries).map_or(1.0, |test| test.p_value)),
-            ("lengths", kolmogorov_smirnov(one, other).map_or(1.0, |test| test.p_value)),
-        ];
-        for (test, p_value) in p_values {
-            *rejected.entry(test).or_default() += u64::from(p_value <= 0.05);
+/// By test, number of clusters a side and level: the share of null draws (non-members against non-members) in which it rejects, and
+/// that of draws of members against non-members. `control` is another method on the same texts, in the place of a control model.
+fn rejections(method: &Method, control: &Method, seed: u64, draws: u64) -> Vec<Value> {
+    let mut rows = Vec::new();
+    for side in SIDES {
+        let mut counts: BTreeMap<(&str, usize), [u64; 2]> = BTreeMap::new();
+        for draw in 0..draws {
+            let null = order(method.non_members.len(), seed, Purpose::Null, draw);
+            let members = order(method.members.len(), seed, Purpose::Members, draw);
+            let (others, rest) = null.split_at(side);
+            let of = |places: &[usize], known: bool| -> [Vec<f64>; 2] {
+                let scores = |method: &Method| if known { method.members.clone() } else { method.non_members.clone() };
+                [method, control].map(|method| places.iter().map(|&place| scores(method)[place]).collect())
+            };
+            for (at, first) in [of(&rest[..side], false), of(&members[..side], true)].iter().enumerate() {
+                for (test, p_value) in p_values(first, &of(others, false), draw) {
+                    for (place, level) in LEVELS.iter().enumerate() {
+                        counts.entry((test, place)).or_default()[at] += u64::from(p_value <= *level);
+                    }
+                }
+            }
         }
+        rows.extend(counts.into_iter().map(|((test, place), [null, power])| {
+            let share = |count: u64| count as f64 / draws as f64;
+            json!({ "test": test, "side": side, "level": LEVELS[place], "null": share(null), "power": share(power) })
+        }));
     }
-    rejected.into_iter().map(|(test, count)| (test.to_owned(), json!(count as f64 / draws as f64))).collect()
+    rows
+}
+
+/// The p-values of all tests of one list against another, each by a method and by its control.
+fn p_values(
+    [first, first_control]: &[Vec<f64>; 2],
+    [second, second_control]: &[Vec<f64>; 2],
+    seed: u64,
+) -> Vec<(&'static str, f64)> {
+    let side = first.len();
+    let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| a - b).collect();
+    // A canary among four twins, as far as the second list has them.
+    let canaries: Vec<CanaryRank> = first
+        .iter()
+        .zip(second.chunks_exact(4))
+        .filter_map(|(canary, twins)| CanaryRank::new(*canary, twins).ok())
+        .collect();
+    let known = CalibrationScores::new(second.clone());
+    let column =
+        |first: &[f64], second: &[f64]| -> Vec<Option<f64>> { first.iter().chain(second).copied().map(Some).collect() };
+    let (labels, strata): (Vec<bool>, Vec<usize>) =
+        ((0..2 * side).map(|place| place < side).collect(), vec![0; 2 * side]);
+    let (target, control) = (column(first, second), column(first_control, second_control));
+    let columns = [RankColumn::new(&target, &strata), RankColumn::difference(&target, &control, &strata)];
+    let permuted = max_t(&labels, &strata, &columns, 999, seed, &|| true);
+    vec![
+        ("audit", permuted[0].map_or(1.0, |test| test.p_value)),
+        ("difference", permuted[1].map_or(1.0, |test| test.p_value)),
+        ("dataset", mann_whitney(first, second).map_or(1.0, |test| test.p_value)),
+        ("welch", welch(first, second).map_or(1.0, |test| test.p_value)),
+        ("paired", sign_flip(&differences, seed, &|| true).map_or(1.0, |test| test.p_value)),
+        ("rank", canary_rank(&canaries).map_or(1.0, |test| test.p_value)),
+        ("text", known.map_or(1.0, |known| known.p_value(first[0]))),
+        ("lengths", kolmogorov_smirnov(first, second).map_or(1.0, |test| test.p_value)),
+    ]
 }
 
 /// The share of null draws in which the best of all methods has p at most 0.05, without and with the adjustment for their number.
