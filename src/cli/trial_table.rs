@@ -30,7 +30,9 @@ pub fn render(report: &TrialReport) -> String {
     }
     for (method, beyond) in report.methods.iter().filter_map(|method| Some((method, method.beyond_control.as_ref()?))) {
         let p_value = beyond.p_value.map_or("no p-value".to_owned(), |p_value| format!("p = {p_value:.2e}"));
-        let _ = writeln!(out, "{} beyond the control {}: {p_value}", method.method.label, beyond.model);
+        let under =
+            beyond.control_p_value.map_or(String::new(), |p_value| format!(", under it alone p = {p_value:.2e}"));
+        let _ = writeln!(out, "{} beyond the control {}: {p_value}{under}", method.method.label, beyond.model);
     }
     if let Some(words) = report.blind.as_ref().and_then(|blind| blind.words.as_ref()) {
         let _ = writeln!(

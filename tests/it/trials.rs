@@ -167,6 +167,15 @@ async fn public_texts_are_compared_with_their_private_rewrites() {
     assert!((mean(&loss["beyond_control"]) - mean(&by_reference)).abs() < 1e-12, "{loss} {by_reference}");
     assert_eq!(report["verdict"]["reasons"], json!(["low_p_value", "above_control"]));
 
+    // An order that any model prefers, as the control shows.
+    let shards: Vec<Value> = members[..20].iter().map(|text| json!(text.split(' ').collect::<Vec<_>>())).collect();
+    let natural = json!({ "kind": "order", "shards": shards, "shuffles": 10, "separator": " ", "methods": ["loss"] });
+    let report = results(&app, &natural).await;
+    assert!(p_value(&report["methods"][0]) < 0.01, "{}", report["methods"]);
+    assert_eq!(report["methods"][0]["beyond_control"]["model"], "demo-reference");
+    assert_eq!(report["verdict"]["reasons"].as_array().unwrap().last().unwrap(), "under_control_as_well");
+    assert_eq!(report["verdict"]["state"], "inconclusive");
+
     // The others among themselves.
     let null = |n: usize| json!({ "public": others[n], "private": [others[n + 12], others[n + 50]] });
     let documents: Vec<Value> = (0..12).map(null).collect();

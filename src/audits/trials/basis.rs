@@ -27,6 +27,8 @@ pub enum TrialReason {
     CommitmentMismatch,
     /// AUROC is above what the lists' differences could explain, and so is the difference to the control above chance.
     AboveControl,
+    /// The control, which has not seen the texts, finds the same: it comes from the texts.
+    UnderControlAsWell,
     /// AUROC is above what the lists' differences could explain; there is no control.
     AboveDifferences,
     /// The p-value of the difference to the control is above 0.01, or there is none.
@@ -52,6 +54,8 @@ pub struct TrialBasis<'a> {
     pub commitment: Option<&'a Commitment>,
     /// Of the other kinds than `dataset`, where there is a control: the p-value of the same test beyond it, if there is one.
     pub beyond_control: Option<Option<f64>>,
+    /// The p-value of the same test under the control.
+    pub under_control: Option<f64>,
     /// Of a test of kind `dataset`.
     pub texts: Option<TextControls<'a>>,
 }

@@ -145,14 +145,19 @@ impl TestedSamples<'_> {
         method: &LabelledMethod,
         wanted: &dyn Fn() -> bool,
     ) -> Option<BeyondControl> {
-        let model = self.results.control.as_ref()?.id.clone();
-        let score = |row: &SampleScores| {
-            let target = row.scores[place]?;
-            if controls_itself(method) { Some(target) } else { Some(target - (*row.control.get(place)?)?) }
+        let (model, kind) = (self.results.control.as_ref()?.id.clone(), self.request.layout.kind());
+        let control = |row: &SampleScores| match controls_itself(method) {
+            true => row.control_measures.and_then(|[loss, ..]| loss),
+            false => *row.control.get(place)?,
         };
-        let measured = self.measure_units(self.request.layout.kind(), score, wanted).unwrap_or_default();
+        let beyond = |row: &SampleScores| match controls_itself(method) {
+            true => row.scores[place],
+            false => Some(row.scores[place]? - control(row)?),
+        };
+        let control_p_value = self.measure_units(kind, control, wanted).ok().and_then(|measured| measured.p_value);
+        let measured = self.measure_units(kind, beyond, wanted).unwrap_or_default();
         let Measured { statistics, tested, p_value, .. } = measured;
-        Some(BeyondControl { model, tested, p_value, statistics })
+        Some(BeyondControl { model, tested, p_value, control_p_value, statistics })
     }
 
     /// The clusters of suspects and held-out texts.
@@ -203,6 +208,7 @@ impl TestedSamples<'_> {
             smallest_p_value: method.smallest_p_value,
             commitment: self.request.commitment.as_ref(),
             beyond_control: method.beyond_control.as_ref().map(|beyond| beyond.p_value),
+            under_control: method.beyond_control.as_ref().and_then(|beyond| beyond.control_p_value),
             texts: (kind == TrialKind::Dataset).then_some(texts),
         }))
     }

@@ -59,6 +59,13 @@ fn explanation(basis: &TrialBasis, reason: TrialReason) -> String {
         TrialReason::AboveDifferences => {
             format!("{result}, more so than {texts_alone}, provided that {}", assumption(basis.kind))
         }
+        TrialReason::UnderControlAsWell => {
+            let under =
+                basis.under_control.map_or_else(|| "no p-value".to_owned(), |p_value| format!("p = {p_value:.2e}"));
+            format!(
+                "{result}, but so it is under the control ({under}), which has not seen the texts: it comes from them"
+            )
+        }
         TrialReason::NotAboveControl => {
             format!("{result}, but it cannot be said that they do so more than under the control ({beyond})")
         }

@@ -63,6 +63,9 @@ fn judge(basis: &TrialBasis) -> (VerdictState, Vec<TrialReason>) {
     if basis.beyond_control.is_some_and(|p_value| p_value.is_none_or(|p_value| p_value > LEVEL)) {
         return (negative, vec![low, TrialReason::NotAboveControl]);
     }
+    if basis.under_control.is_some_and(|p_value| p_value <= LEVEL) {
+        return (inconclusive, vec![low, TrialReason::UnderControlAsWell]);
+    }
     match &basis.texts {
         None if basis.beyond_control.is_some() => (positive, vec![low, TrialReason::AboveControl]),
         None => (positive, vec![low]),
@@ -130,6 +133,7 @@ mod tests {
             smallest_p_value,
             commitment: None,
             beyond_control: None,
+            under_control: None,
             texts: None,
         };
         let paired = |p_value, smallest| judged(&basis(TrialKind::Paired, p_value, smallest));
@@ -146,6 +150,8 @@ mod tests {
         ] {
             let basis = TrialBasis { beyond_control: Some(p_value), ..basis(TrialKind::Order, Some(0.001), None) };
             assert_eq!(judged(&basis), expected);
+            let natural = TrialBasis { beyond_control: Some(Some(0.001)), under_control: Some(0.01), ..basis };
+            assert_eq!(judged(&natural), (Inconclusive, Why::UnderControlAsWell));
         }
         for (given, expected) in [("b", (Inconclusive, Why::CommitmentMismatch)), ("a", (Evidence, Why::LowPValue))] {
             let (given, computed) = (given.to_owned(), "a".to_owned());
@@ -183,6 +189,7 @@ mod tests {
                 smallest_p_value: Some(1e-9),
                 commitment: None,
                 beyond_control: None,
+                under_control: None,
                 texts: Some(TextControls {
                     comparability: Some(&texts),
                     effect: Some(effect),
