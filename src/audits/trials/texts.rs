@@ -46,7 +46,8 @@ pub struct NamedTrialText {
     /// The text; `input` is accepted as another name of this field.
     #[serde(alias = "input")]
     pub text: String,
-    /// Id of the document that it is a part or a version of: the texts of one document count once.
+    /// Id of the document that it is a part or a version of: the texts of one document count once. Equal ids in two lists are two
+    /// documents.
     pub document: Option<SampleId>,
 }
 
@@ -276,11 +277,14 @@ impl TrialText {
         }
     }
 
+    /// The text as a sample of its list. A document belongs to its list: equal names in two lists are two documents.
     fn sample(&self, label: Label) -> Sample {
+        let list = if label == Label::MEMBER { "suspects" } else { "held_out" };
         let (id, document) = match self {
             Self::Text(_) => (None, None),
-            Self::Named(NamedTrialText { id, document, .. }) => (id.clone(), document.clone()),
+            Self::Named(NamedTrialText { id, document, .. }) => (id.clone(), document.as_ref()),
         };
+        let document = document.map(|document| SampleId::Text(format!("{list}: {document}")));
         Sample { id, text: self.as_str().to_owned(), document, label: Some(label), ..Sample::default() }
     }
 }
@@ -329,7 +333,7 @@ mod tests {
         assert_eq!(scored(&texts), ["a", "b", "c"]);
         assert_eq!(samples.iter().map(Sample::is_member).collect::<Vec<_>>(), [Some(true), Some(true), Some(false)]);
         let named = (samples[1].id.clone(), samples[1].document.clone());
-        assert_eq!(named, (Some(SampleId::Integer(7)), Some(SampleId::Text("d".to_owned()))));
+        assert_eq!(named, (Some(SampleId::Integer(7)), Some(SampleId::Text("suspects: d".to_owned()))));
         assert_eq!((texts.committed(), texts.faults()), (vec![vec!["c"]], Vec::new()));
         for bad in [json!(["a", 1]), json!([{ "id": "a" }]), json!([{ "text": "a", "label": 1 }]), json!([["a"]])] {
             assert!(serde_json::from_value::<Vec<TrialText>>(bad.clone()).is_err(), "{bad}");
