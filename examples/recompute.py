@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Recomputes the numbers of an audit's report from the scores of its samples: `python3 examples/recompute.py REPORT.json SCORES.jsonl`.
 
-REPORT.json is the response of `/v1/audits/{id}` or what `pdr-audit audit --format json` prints, SCORES.jsonl the response of
-`/v1/audits/{id}/scores` or the file of `--scores`. Nothing is taken from the program that wrote them: the formulas are those of
+REPORT.json is the response of `/v1/audits/{id}`, SCORES.jsonl that of `/v1/audits/{id}/scores`. Nothing is taken from the program that wrote them: the formulas are those of
 docs/verdict.md, the random draws those of docs/draws.md. Prints how many numbers were recomputed and which were not, since they come from
 the texts or from token statistics; exits with 1 if one is off. Needs NumPy.
 """
