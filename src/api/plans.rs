@@ -3,12 +3,12 @@
 use super::audit_request::AuditBody;
 use super::client_state::ClientState;
 use super::extract::JsonBody;
-use super::problem::Problem;
+use super::problem::{Kind, Problem};
 use super::problems::SubmitProblems;
 use super::state::ApiState;
 use super::{job_request, score_calibration};
 use crate::audits::{AuditPlan, CalibrationSource, CitedPlan, NewAudit};
-use crate::store::PlanRow;
+use crate::store::{MAX_PLANS, PlanRow};
 use axum::Json;
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -65,6 +65,9 @@ pub async fn submit(
         score_calibration::named(&state, calibration).await?;
     }
     let row = state.audits.store().add_plan(state.audits.client(), &id, &content).await?;
+    let full =
+        || Problem::new(Kind::Conflict, format!("there are {MAX_PLANS} plans of this client, the most that are kept"));
+    let row = row.ok_or_else(full)?;
     Ok((StatusCode::CREATED, Json(PlanView::new(id, row))))
 }
 

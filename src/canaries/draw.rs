@@ -42,7 +42,9 @@ pub fn draw(options: &DrawOptions, below: &mut impl FnMut(usize) -> usize) -> Re
         let template = &options.templates[number];
         let mut texts = Vec::new();
         for _ in 0..=options.twins {
-            let new = (0..TRIES).map(|_| template.fill(below)).find(|text| known.insert(text.clone()));
+            let new = (0..TRIES)
+                .map(|_| template.fill(below))
+                .find(|text| !text.trim().is_empty() && known.insert(text.clone()));
             let too_few = || DrawError { template: number + 1, texts: template.texts(), twins: options.twins };
             texts.push(new.ok_or_else(too_few)?);
         }

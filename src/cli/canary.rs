@@ -2,7 +2,7 @@
 
 use super::trial::{self, CommonArgs};
 use super::trial_input::TrialInput;
-use crate::audits::commitment_fault;
+use crate::audits::{MAX_SAMPLES, commitment_fault};
 use crate::canaries::{DrawOptions, PrivatePart, Template, draw};
 use crate::new_file::NewFile;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -50,7 +50,7 @@ struct MakeArgs {
     /// Sentences with slots, one a line, which the canaries are made from in turn: `{word}`, `{number}`, `{red|green|blue}`.
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
-    /// The method that decides when they are opened: a name, or a JSON object as in a request.
+    /// The method that decides when they are opened, which needs no other model: a name, or a JSON object as in a request.
     #[arg(long, value_name = "METHOD", default_value = "min_k_plus_plus")]
     method: String,
     /// Directory for the three files, created if need be.
@@ -78,7 +78,9 @@ fn make(args: &MakeArgs) -> Result<()> {
         true => serde_json::from_str(&args.method).context("--method is no JSON object")?,
         false => Value::String(args.method.clone()),
     };
-    let label = label(&method).context("--method")?;
+    let label = label(&method).context("--method: canaries take a method that needs no other model")?;
+    let texts = usize::from(args.count) * (usize::from(args.twins) + 1);
+    ensure!(texts <= MAX_SAMPLES, "--count, --twins: {texts} texts, and a test takes {MAX_SAMPLES} at most");
     let templates = args.template.as_deref().map_or_else(|| Ok(vec![Template::words(args.words.into())]), templates)?;
     for name in [PUBLISH, PRIVATE, COMMITMENT] {
         let path = args.out.join(name);
@@ -100,7 +102,14 @@ fn make(args: &MakeArgs) -> Result<()> {
     let write = |name: &str, content: &str| {
         let path = args.out.join(name);
         NewFile::create(&path)
-            .and_then(|file| file.write(content.as_bytes()))
+            .and_then(|file| {
+                #[cfg(unix)]
+                if name == PRIVATE {
+                    use std::os::unix::fs::PermissionsExt;
+                    file.file().set_permissions(std::fs::Permissions::from_mode(0o600))?;
+                }
+                file.write(content.as_bytes())
+            })
             .with_context(|| format!("cannot write {}", path.display()))
     };
     // What nobody can make again comes first.

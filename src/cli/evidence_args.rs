@@ -15,6 +15,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use mia::statistics::{CalibrationScores, Procedure};
+use mia::texts::sha256_address;
+use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use std::str::FromStr;
 use strum::VariantNames;
@@ -70,7 +72,12 @@ impl EvidenceArgs {
     /// What the flags say of the verdict, and the settings with the control model that they name.
     pub fn options(&self, (settings, named): NamedSettings) -> Result<(NamedSettings, EvidenceOptions)> {
         let (settings, control) = named_control(settings, self.control.as_deref())?;
-        let file = self.calibration.as_ref().map(|file| CalibrationSource::Stored(file.display().to_string()));
+        // By its content, so that a plan fixes it.
+        let digest = |file: &PathBuf| -> Result<CalibrationSource> {
+            let content = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+            Ok(CalibrationSource::Stored(sha256_address(Sha256::new_with_prefix(content))))
+        };
+        let file = self.calibration.as_ref().map(digest).transpose()?;
         let share = |share| CalibrationSource::Share(CalibrationShare { share, seed: 0 });
         let decides = self.fdr.is_some() || self.procedure.is_some();
         let decisions = DecisionOptions { method: None, fdr: self.fdr, procedure: self.procedure };

@@ -34,5 +34,5 @@ pub use jobs::{IdempotencyKey, JobFilter, JobRow, NewJob, Submitted};
 pub use open::Store;
 pub use outcomes::{JobEnd, JobOutput, ScoreBlock};
 pub use owner::Owner;
-pub use plans::PlanRow;
+pub use plans::{MAX_PLANS, PlanRow};
 pub use status::JobStatus;

@@ -3,10 +3,13 @@
 use super::error::StoreError;
 use super::open::Store;
 use super::owner::Owner;
-use super::rows::time;
+use super::rows::{count, time};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 use time::OffsetDateTime;
+
+/// Maximum number of plans of an owner.
+pub const MAX_PLANS: usize = 10_000;
 
 /// A plan as it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,21 +19,28 @@ pub struct PlanRow {
 }
 
 impl Store {
-    /// Keeps a plan of an owner; one that is known keeps the time at which it was made first.
-    pub async fn add_plan(&self, owner: &Owner, id: &str, content: &str) -> Result<PlanRow, StoreError> {
+    /// Keeps a plan of an owner; one that is known keeps the time at which it was made first. None where the owner has as many as
+    /// one may have.
+    pub async fn add_plan(&self, owner: &Owner, id: &str, content: &str) -> Result<Option<PlanRow>, StoreError> {
+        let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS plans FROM plans WHERE owner = $1 AND plan <> $2";
+        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_one(&self.pool).await?;
+        if count(&row, "plans")? >= MAX_PLANS {
+            return Ok(None);
+        }
         let statement =
             "INSERT INTO plans (owner, plan, content, created_at) VALUES ($1, $2, $3, {now}) ON CONFLICT DO NOTHING";
         sqlx::query(self.dialect.sql(statement)).bind(owner.name()).bind(id).bind(content).execute(&self.pool).await?;
-        let statement = "SELECT * FROM plans WHERE owner = $1 AND plan = $2";
-        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_one(&self.pool).await?;
-        plan_row(&row)
+        self.plan(owner, id).await
     }
 
-    /// The plan of an id that this client sees.
-    pub async fn plan(&self, client: &Owner, id: &str) -> Result<Option<PlanRow>, StoreError> {
-        let statement =
-            "SELECT * FROM plans WHERE plan = $1 AND ($2 IS NULL OR owner = $2) ORDER BY created_at LIMIT 1";
-        let row = sqlx::query(statement).bind(id).bind(client.restriction()).fetch_optional(&self.pool).await?;
+    /// The plan of an id that this owner has made.
+    pub async fn plan(&self, owner: &Owner, id: &str) -> Result<Option<PlanRow>, StoreError> {
+        // PostgreSQL has no texts with such a character.
+        if id.contains('\0') {
+            return Ok(None);
+        }
+        let statement = "SELECT * FROM plans WHERE owner = $1 AND plan = $2";
+        let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_optional(&self.pool).await?;
         row.as_ref().map(plan_row).transpose()
     }
 }

@@ -34,6 +34,12 @@ fn canaries_are_opened_as_they_were_made() {
             .zip(private["canaries"].as_array().unwrap())
             .all(|(line, canary)| { line["text"] == canary["text"] && canary["twins"].as_array().unwrap().len() == 4 })
     );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(directory.path().join("c/private.json")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
     assert!(refused(&run(&["make", "--out", "c"])).contains("exists, and a new draw would make it worthless"));
 
     let opened = run(&["open", "c/private.json", "--format", "json"]);
@@ -82,7 +88,9 @@ fn templates_and_methods_are_checked_before_anything_is_written() {
         let said = refused(&run(&["make", "--template", "t.txt", "--out", "c"]));
         assert!(said.contains(words), "{said}");
     }
-    assert!(refused(&run(&["make", "--method", "ref", "--out", "c"])).contains("no reference model"));
+    assert!(refused(&run(&["make", "--method", "ref", "--out", "c"])).contains("needs no other model"));
+    let many = refused(&run(&["make", "--count", "10000", "--twins", "999", "--out", "c"]));
+    assert!(many.contains("a test takes 588235 at most"), "{many}");
     assert!(refused(&run(&["make", "--method", "{", "--out", "c"])).contains("--method is no JSON object"));
     assert!(!directory.path().join("c").exists());
 

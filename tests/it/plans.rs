@@ -68,6 +68,7 @@ async fn an_audit_keeps_to_its_plan() {
         assert!(answer.text().contains(&format!("`{differs}` differs")), "{}", answer.text());
     }
     assert_eq!(app.audit(&changed("plan", json!("sha256:0"))).await.pointers(), ["/plan"]);
+    assert_eq!(app.audit(&changed("plan", json!("\0"))).await.pointers(), ["/plan"]);
     assert_eq!(app.audit(&changed("plan", json!(7))).await.pointers(), ["/plan"]);
     assert_eq!(app.post("/v1/plans", &cite(body.clone(), &plan["id"])).await.pointers(), ["/plan"]);
 }

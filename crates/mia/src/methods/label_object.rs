@@ -2,9 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
+/// Maximum number of bytes of a label that is read, well above those of any label that is printed.
+const MAX_BYTES: usize = 1024;
+
+/// How deep methods are within methods, as in `fsd(split=0.3,seeds=42,score=min_k(k=0.2))`.
+const MAX_DEPTH: usize = 2;
+
 /// The object that a label such as `min_k(k=0.2,truncate=0.5)+linear(alpha=1,normalize)` stands for, so that a label that
 /// was printed can be asked for. `None` for a text of another form, such as a name alone.
 pub(super) fn label_object(label: &str) -> Option<Value> {
+    if label.len() > MAX_BYTES { None } else { object_within(label, MAX_DEPTH) }
+}
+
+fn object_within(label: &str, depth: usize) -> Option<Value> {
+    let depth = depth.checked_sub(1)?;
     let (method, pdr) = match split_outside(label, '+').as_slice() {
         [method] => (*method, None),
         [method, pdr] => (*method, Some(*pdr)),
@@ -17,7 +28,7 @@ pub(super) fn label_object(label: &str) -> Option<Value> {
     let mut object = Map::from_iter([("name".to_owned(), json!(name))]);
     for argument in arguments {
         let (parameter, value) = argument.split_once('=')?;
-        object.insert(parameter.to_owned(), literal(value));
+        object.insert(parameter.to_owned(), literal(value, depth));
     }
     if let Some(pdr) = pdr {
         let (decay, arguments) = call(pdr)?;
@@ -26,7 +37,7 @@ pub(super) fn label_object(label: &str) -> Option<Value> {
             let (field, value) = match argument {
                 "normalize" => ("normalize", json!(true)),
                 "before" => ("select", json!("before")),
-                argument => argument.split_once('=').map(|(field, value)| (field, literal(value)))?,
+                argument => argument.split_once('=').map(|(field, value)| (field, literal(value, depth)))?,
             };
             weights.insert(field.to_owned(), value);
         }
@@ -54,8 +65,8 @@ fn call(text: &str) -> Option<(&str, Vec<&str>)> {
 }
 
 /// A number, a truth value, a method with parameters, or a text.
-fn literal(value: &str) -> Value {
-    if let Some(method) = label_object(value) {
+fn literal(value: &str, depth: usize) -> Value {
+    if let Some(method) = object_within(value, depth) {
         return method;
     }
     serde_json::from_str::<Value>(value)
@@ -101,6 +112,15 @@ mod tests {
         let labels: Vec<String> =
             resolve(&list, &scope()).unwrap().iter().map(|method| method.label.to_string()).collect();
         assert_eq!(labels, ["loss", "min_k(k=0.1,truncate=0.5)", "min_k(k=0.2)+linear(alpha=1,normalize)"]);
+    }
+
+    #[test]
+    fn a_label_is_read_to_a_depth_and_a_length() {
+        let nested = |depth: usize| format!("{}1{}", "a(b=".repeat(depth), ")".repeat(depth));
+        assert_eq!(label_object(&nested(2)), Some(json!({ "name": "a", "b": { "name": "a", "b": 1 } })));
+        assert_eq!(label_object(&nested(3)), Some(json!({ "name": "a", "b": { "name": "a", "b": "a(b=1)" } })));
+        assert_eq!(label_object(&nested(100_000)), None);
+        assert_eq!(label_object(&format!("a(b={})", "c".repeat(MAX_BYTES))), None);
     }
 
     #[test]
