@@ -26,7 +26,7 @@ fn findings(audit: &Value) -> Value {
     assert_eq!(audit["status"], "succeeded", "{audit}");
     let mut results = audit["results"].clone();
     let parts = results.as_object_mut().unwrap();
-    parts.remove("usage");
+    ["usage", "plan"].into_iter().for_each(|field| drop(parts.remove(field)));
     results
 }
 
