@@ -5,5 +5,6 @@ mod datasets;
 mod jobs;
 mod owners;
 mod places;
+mod plans;
 
 use places::TestStore;
