@@ -221,15 +221,12 @@ def tpr_at(points, fpr, m, n):
 
 def clopper_pearson(successes, trials, confidence):
     """By bisection of the binomial distribution function."""
-    def tail(p):  # P(X >= successes)
-        logs = [math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1) + k * math.log(p) + (trials - k) * math.log1p(-p)
-                for k in range(successes, trials + 1)]
+    def probability(p, counts):
+        logs = (math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1) + k * math.log(p) + (trials - k) * math.log1p(-p)
+                for k in counts)
         return math.fsum(map(math.exp, logs))
 
-    def above(p):  # P(X <= successes)
-        logs = [math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1) + k * math.log(p) + (trials - k) * math.log1p(-p)
-                for k in range(successes + 1)]
-        return math.fsum(map(math.exp, logs))
+    tail, above = (lambda p: probability(p, range(successes, trials + 1))), (lambda p: probability(p, range(successes + 1)))
 
     def solve(function, rising):
         low, high = 1e-300, 1 - 1e-16

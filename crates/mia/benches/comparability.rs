@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Texts of so many words, drawn from 100,000 as often as words are in a language.
+/// `texts` texts of `words` words from a vocabulary of 100,000 with Zipf frequencies.
 fn corpus(texts: usize, words: usize) -> Vec<String> {
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let mut word = || format!("w{}", 100_000_f64.powf(random.next_u32() as f64 / 2_f64.powi(32)) as usize);

@@ -59,7 +59,7 @@ fn resampling(c: &mut Criterion) {
     });
 }
 
-/// Texts of so many words, drawn from 100,000 as often as words are in a language, where every fifth repeats most of the one before.
+/// `texts` texts of `words` words from a vocabulary of 100,000 with Zipf frequencies; every fifth text repeats most of the one before.
 fn corpus(texts: usize, words: usize) -> Vec<String> {
     let mut random = noise(texts * words);
     let mut drawn: Vec<Vec<usize>> = Vec::new();

@@ -12,7 +12,7 @@ pub fn stream(seed: u64, purpose: &str) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(hash.finalize().into())
 }
 
-/// A stream of random numbers that nobody can repeat without its 256 bits, which come from the operating system.
+/// A stream of random numbers from a key of 256 bits, such as one from the operating system.
 pub fn seeded(bits: [u8; 32]) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(bits)
 }

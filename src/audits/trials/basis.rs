@@ -2,7 +2,7 @@
 
 use super::commitment::Commitment;
 use super::kind::TrialKind;
-use crate::audits::evidence::{ControlFindings, Effect};
+use crate::audits::evidence::{ControlFindings, Effect, VerdictModel};
 use mia::statistics::Comparability;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -27,7 +27,8 @@ pub enum TrialReason {
     CommitmentMismatch,
     /// AUROC is above what the lists' differences could explain, and so is the difference to the control above chance.
     AboveControl,
-    /// The control, which has not seen the texts, finds the same: it comes from the texts.
+    /// The p-value of the same test under the control is at most 0.01 as well: if the control was not trained on the texts, they
+    /// explain it.
     UnderControlAsWell,
     /// AUROC is above what the lists' differences could explain; there is no control.
     AboveDifferences,
@@ -45,6 +46,7 @@ pub enum TrialReason {
 #[derive(Clone, Debug)]
 pub struct TrialBasis<'a> {
     pub kind: TrialKind,
+    pub model: &'a VerdictModel,
     /// Label of the primary method.
     pub primary: &'a Arc<str>,
     /// Clusters, documents, canaries or shards that are compared.

@@ -115,8 +115,8 @@ pub struct BeyondControl {
     /// Absent where there is nothing to compare, such as for a method that the control cannot compute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_value: Option<f64>,
-    /// The p-value of the same test under the control alone, of `ref` that of `loss`: at most 0.01 where the control, which has not seen
-    /// the texts, tells them apart as well.
+    /// The p-value of the same test under the control alone, of `ref` that of `loss`: at most 0.01 where the control tells
+    /// the texts apart as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_p_value: Option<f64>,
     #[serde(flatten)]

@@ -11,7 +11,7 @@ use super::verdict::{TrialVerdict, trial_verdict};
 use crate::audits::cluster_ids::dense;
 use crate::audits::clustered_rows::clustered;
 use crate::audits::error::AuditFailure;
-use crate::audits::evidence::{Effect, controls_itself};
+use crate::audits::evidence::{Effect, VerdictModel, controls_itself};
 use crate::audits::exclusions::{self, MAX_NAMED, label_and_code, listed_errors};
 use crate::audits::report::{Evidence, cautions_of_evidence, provenance};
 use crate::audits::request::AuditRequest;
@@ -19,6 +19,7 @@ use crate::audits::result_evidence::add_blind_findings;
 use crate::audits::results::{AuditResults, SampleScores};
 use crate::audits::row_error::RowError;
 use crate::audits::sample_scoring::ScoredSamples;
+use crate::pool::ModelInfo;
 use mia::methods::LabelledMethod;
 use mia::statistics::{AuditSample, ClusteredTexts, HypothesisError, Warning, WarningCode, holm, warnings};
 use std::collections::HashSet;
@@ -200,8 +201,11 @@ impl TestedSamples<'_> {
             controlled: self.results.control.is_some(),
             control: method.control.as_ref(),
         };
+        let ModelInfo { id, digest, adapter, .. } = self.results.model.clone();
+        let model = VerdictModel { id, digest, adapter_digest: adapter };
         Some(trial_verdict(&TrialBasis {
             kind,
+            model: &model,
             primary,
             tested: method.tested,
             p_value: method.p_value,

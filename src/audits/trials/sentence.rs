@@ -2,7 +2,7 @@
 
 use super::basis::{TrialBasis, TrialReason};
 use super::kind::TrialKind;
-use crate::audits::evidence::{LEVEL, VerdictState};
+use crate::audits::evidence::{LEVEL, VerdictModel, VerdictState};
 
 /// What the verdict is, and why.
 pub fn sentence(basis: &TrialBasis, state: VerdictState, reasons: &[TrialReason]) -> String {
@@ -14,7 +14,8 @@ pub fn sentence(basis: &TrialBasis, state: VerdictState, reasons: &[TrialReason]
         VerdictState::NoAssociation => "No association",
         VerdictState::Inconclusive => "Inconclusive",
     };
-    format!("{begin}: {}.", explanation(basis, reason))
+    let VerdictModel { id, digest, .. } = basis.model;
+    format!("{begin}: under the model `{id}` ({digest}), {}.", explanation(basis, reason))
 }
 
 fn explanation(basis: &TrialBasis, reason: TrialReason) -> String {
@@ -63,7 +64,7 @@ fn explanation(basis: &TrialBasis, reason: TrialReason) -> String {
             let under =
                 basis.under_control.map_or_else(|| "no p-value".to_owned(), |p_value| format!("p = {p_value:.2e}"));
             format!(
-                "{result}, but so it is under the control ({under}), which has not seen the texts: it comes from them"
+                "{result}, but so it is under the control ({under}): if that model was not trained on the texts, the texts explain it"
             )
         }
         TrialReason::NotAboveControl => {

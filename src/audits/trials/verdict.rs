@@ -3,7 +3,7 @@
 use super::basis::{TextControls, TrialBasis, TrialReason};
 use super::kind::TrialKind;
 use super::sentence::sentence;
-use crate::audits::evidence::{Design, LEVEL, VerdictState};
+use crate::audits::evidence::{Design, LEVEL, VerdictModel, VerdictState};
 use mia::statistics::ComparabilityState;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -15,6 +15,12 @@ use utoipa::ToSchema;
 pub struct TrialVerdict {
     pub state: VerdictState,
     pub design: Design,
+    pub model: VerdictModel,
+    /// The p-value of the primary method is compared with it.
+    pub level: f64,
+    /// That of the primary method; absent where there is nothing to compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
     /// Label of the method that it is about.
     #[schema(value_type = String)]
     pub primary: Arc<str>,
@@ -29,6 +35,9 @@ pub fn trial_verdict(basis: &TrialBasis) -> TrialVerdict {
     TrialVerdict {
         state,
         design: design(basis.kind),
+        model: basis.model.clone(),
+        level: LEVEL,
+        p_value: basis.p_value,
         primary: Arc::clone(basis.primary),
         sentence: sentence(basis, state, &reasons),
         reasons,
@@ -109,6 +118,10 @@ mod tests {
     use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
     use mia::statistics::Comparability;
 
+    fn model() -> VerdictModel {
+        VerdictModel { id: "m".to_owned(), digest: "sha256:0".to_owned(), adapter_digest: None }
+    }
+
     fn judged(basis: &TrialBasis) -> (VerdictState, Why) {
         let TrialVerdict { state, reasons, sentence, .. } = trial_verdict(basis);
         let begins = match state {
@@ -118,6 +131,7 @@ mod tests {
             NoAssociation => "No association: ",
             Inconclusive => "Inconclusive: ",
         };
+        assert!(sentence.contains("under the model `m` (sha256:0)"), "{sentence}");
         assert!(sentence.starts_with(begins) && sentence.ends_with('.') && !sentence.contains("  "), "{sentence}");
         (state, *reasons.last().unwrap())
     }
@@ -125,8 +139,10 @@ mod tests {
     #[test]
     fn a_low_p_value_is_evidence_where_chance_was_the_owners_own() {
         let primary: Arc<str> = "loss".into();
+        let model = model();
         let basis = |kind, p_value, smallest_p_value| TrialBasis {
             kind,
+            model: &model,
             primary: &primary,
             tested: 12,
             p_value,
@@ -183,6 +199,7 @@ mod tests {
                 Effect { auroc: 0.7, standard_error: 0.04, interval: [0.6, 0.8], lower_bound: 0.61, p_value: 0.001 };
             judged(&TrialBasis {
                 kind: TrialKind::Dataset,
+                model: &model(),
                 primary: &primary,
                 tested: 50,
                 p_value: Some(0.001),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 /// Maximum number of bytes of a label that is read, well above those of any label that is printed.
 const MAX_BYTES: usize = 1024;
 
-/// How deep methods are within methods, as in `fsd(split=0.3,seeds=42,score=min_k(k=0.2))`.
+/// Maximum depth of methods within methods, as in `fsd(split=0.3,seeds=42,score=min_k(k=0.2))`.
 const MAX_DEPTH: usize = 2;
 
 /// The object that a label such as `min_k(k=0.2,truncate=0.5)+linear(alpha=1,normalize)` stands for, so that a label that

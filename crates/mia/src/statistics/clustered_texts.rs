@@ -1,4 +1,4 @@
-//! Texts that come in clusters, each of which counts once.
+//! Clusters of texts, which are the units of comparisons between two lists.
 
 use super::folds::LabelledClusters;
 use crate::texts::TextDigest;
@@ -77,7 +77,7 @@ impl ClusteredTexts {
         self.scores_over(usize::MAX, score)
     }
 
-    /// As [`ClusteredTexts::scores`], over so many texts of each cluster at most: over one where they are compared with
+    /// As [`ClusteredTexts::scores`], over at most `most` texts of each cluster: over one where clusters are compared with
     /// single texts.
     pub fn scores_over<const N: usize>(
         &self,

@@ -22,7 +22,7 @@ const CHARACTER_BITS: u32 = 21;
 /// The maximum number of distinct n-grams of all texts; those that appear later are ignored.
 const MAX_NGRAMS: usize = 1 << 20;
 
-/// How often the runs of one, two and three characters occur in texts, to which texts are added one by one.
+/// Counts of character 1- to 3-grams by text. Texts are added one by one.
 ///
 /// Characters count as they are: upper and lower case, punctuation and every white space character differ. Of each text
 /// the first 4,000 characters count, or as many as 40 million divided by the number of texts, at least 100. A text is
@@ -36,7 +36,7 @@ pub struct CharacterTable {
     ngrams: Vec<u64>,
     /// The n-grams of all texts, one text after the other.
     text_ngrams: Vec<u32>,
-    /// How often each of them occurs there, at most 255.
+    /// The count of each n-gram in its text, at most 255.
     counts: Vec<u8>,
     /// Where each text ends.
     ends: Vec<usize>,
@@ -47,7 +47,7 @@ pub struct CharacterTable {
 pub struct CharacterCounts(Vec<(u64, u8)>);
 
 impl CharacterTable {
-    /// An empty table for so many texts, on which depends how many characters of each are read.
+    /// An empty table for `texts` texts; the more there are, the fewer characters of each are read.
     #[must_use]
     pub fn new(texts: usize) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl CharacterTable {
         self.text_ngrams[places.clone()].iter().zip(&self.counts[places]).map(|(&id, &count)| (id as usize, count))
     }
 
-    /// The n-grams of which the two lists differ most.
+    /// The n-grams whose frequencies differ most between the two lists.
     pub(super) fn separating(&self, labels: &[bool]) -> Vec<SeparatingNgram> {
         let ids = |text: usize| self.row(text).map(|(id, _)| id);
         separating(labels, self.ngrams.len(), ids, |id| Some(unpacked(self.ngrams[id])))
@@ -129,7 +129,7 @@ pub(super) struct CharacterRows<'a> {
     table: &'a CharacterTable,
     /// The square root of each count.
     roots: Vec<f64>,
-    /// What each row is divided by.
+    /// The Euclidean length of each row, by which it is divided.
     lengths: Vec<f64>,
 }
 

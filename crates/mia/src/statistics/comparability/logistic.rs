@@ -13,11 +13,11 @@ const MAX_STEPS: usize = 30;
 const MAX_INNER_STEPS: usize = 200;
 const MAX_HALVINGS: usize = 20;
 
-/// Rows of features, of which only inner products and sums are needed.
+/// Rows of features, sparse or dense.
 pub(super) trait FeatureRows: Sync {
     /// The number of features.
     fn width(&self) -> usize;
-    /// The inner product of a row with so many weights.
+    /// The inner product of a row with `weights`, which has an entry for each feature.
     fn dot(&self, row: usize, weights: &[f64]) -> f64;
     /// Adds a multiple of a row to sums.
     fn add_to(&self, row: usize, factor: f64, sums: &mut [f64]);
