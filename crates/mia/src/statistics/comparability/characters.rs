@@ -104,6 +104,20 @@ impl CharacterTable {
         self.text_ngrams[places.clone()].iter().zip(&self.counts[places]).map(|(&id, &count)| (id as usize, count))
     }
 
+    /// The share of each text's distinct 3-grams that no other text has; `None` for a text without 3-grams. Misread letters
+    /// make such 3-grams.
+    pub(super) fn unique_shares(&self) -> impl Iterator<Item = Option<f64>> {
+        let mut texts = vec![0_u32; self.ngrams.len()];
+        self.text_ngrams.iter().for_each(|&id| texts[id as usize] += 1);
+        let is_longest = |id: usize| self.ngrams[id] >> (CHARACTER_BITS * (LONGEST as u32 - 1)) > 0;
+        (0..self.texts()).map(move |text| {
+            let counted = self.row(text).filter(|(id, _)| is_longest(*id));
+            let (unique, all) =
+                counted.fold((0, 0), |(unique, all), (id, _)| (unique + usize::from(texts[id] == 1), all + 1));
+            (all > 0).then(|| unique as f64 / all as f64)
+        })
+    }
+
     /// The n-grams whose frequencies differ most between the two lists.
     pub(super) fn separating(&self, labels: &[bool]) -> Vec<SeparatingNgram> {
         let ids = |text: usize| self.row(text).map(|(id, _)| id);
@@ -203,6 +217,13 @@ mod tests {
         let listed = table(&texts).separating(&labels);
         assert_eq!(listed[0], SeparatingNgram { ngram: "  ".to_owned(), members: 1.0, non_members: 0.0 });
         assert_eq!(listed.len(), 1);
+    }
+
+    #[test]
+    fn a_3_gram_of_one_text_is_unique() {
+        let shares: Vec<Option<f64>> = table(&["abcd", "bcde", "ab", "bcdbcd"]).unique_shares().collect();
+        // abc of abc and bcd; cde of bcd and cde; cdb and dbc of bcd, cdb and dbc.
+        assert_eq!(shares, [Some(0.5), Some(0.5), None, Some(2.0 / 3.0)]);
     }
 
     #[test]

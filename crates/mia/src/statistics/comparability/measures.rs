@@ -1,5 +1,6 @@
 //! What can be measured of a text without the model that is asked about.
 
+use super::characters::CharacterTable;
 use super::logistic::FeatureRows;
 use super::word_pairs::WordPairTable;
 use crate::statistics::words::WordTable;
@@ -27,8 +28,11 @@ pub enum Measure {
     BytesPerZlibByte,
     /// The share of the text's distinct words that no other text has.
     UniqueWords,
-    /// How usual the order of the text's words is among the other texts: the mean over its pairs of adjacent words of the
-    /// log-ratio of texts with the pair to texts with the same two words the other way round.
+    /// The share of the text's distinct character 3-grams that no other text has.
+    UniqueCharacters,
+    /// How usual the order of the text's words is among the other texts, in [-1, 1]: the log-ratios of texts with a pair of
+    /// adjacent words to texts with the same two words the other way round, summed and divided by the sum of their
+    /// absolute values.
     WordOrder,
     /// `loss` under the control model.
     ControlLoss,
@@ -63,6 +67,7 @@ pub(super) fn measures(
     word_odds: &[f64],
     character_odds: &[f64],
     words: &WordTable,
+    characters: &CharacterTable,
     word_pairs: &WordPairTable,
     facts: &[TextFacts],
 ) -> Vec<(Measure, Vec<Option<f64>>)> {
@@ -77,6 +82,7 @@ pub(super) fn measures(
         (Measure::BytesPerToken, of_facts(&|facts| ratio(facts.bytes, facts.scored_tokens))),
         (Measure::BytesPerZlibByte, of_facts(&|facts| ratio(facts.bytes, facts.zlib_bytes))),
         (Measure::UniqueWords, words.unique_shares().collect()),
+        (Measure::UniqueCharacters, characters.unique_shares().collect()),
         (Measure::WordOrder, word_pairs.orders().collect()),
     ];
     all.extend(

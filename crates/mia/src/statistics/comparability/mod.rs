@@ -126,7 +126,7 @@ impl ComparabilityFit {
         if !keep_going() {
             return None;
         }
-        let measures = measures(&word_odds, &character_odds, words, word_pairs, facts);
+        let measures = measures(&word_odds, &character_odds, words, characters, word_pairs, facts);
         let log_odds = out_of_fold(&folds, |training, scored| {
             log_odds(&DenseRows::new(&measures, training, strata), labels, training, scored)
         });

@@ -17,8 +17,9 @@ const MAX_TEXT_PAIRS: usize = 1000;
 
 /// In how many texts each pair of adjacent words (lower case, `\w+`) occurs, of texts that are added one by one.
 ///
-/// Of each text at most 16 million divided by the number of texts count, at most 1,000 and at least 16. A pair is known by its place among up to 2^27, so that of 10 million pairs one in 14 is taken for another one,
-/// and 255 texts count as many as more do. Takes 4 bytes for each pair of each text, and up to 128 MiB.
+/// Of each text at most 16 million divided by the number of texts count, at most 1,000 and at least 16. A pair is known
+/// by its place among up to 2^27, so that of 10 million pairs one in 14 is taken for another one, and 255 texts count as
+/// many as more do. Takes 4 bytes for each pair of each text, and up to 128 MiB.
 #[derive(Clone, Debug)]
 pub struct WordPairTable {
     max_text_pairs: usize,
@@ -88,9 +89,11 @@ impl WordPairTable {
         self.ends.len()
     }
 
-    /// How usual the order of each text's words is: the mean over its distinct pairs of the logarithm of (1 + the number of
-    /// other texts with the pair) / (1 + the number of other texts with the two words the other way round). About 0 for
-    /// words in random order; `None` for a text without pairs.
+    /// How usual the order of each text's words is, in [-1, 1]. A pair's log-ratio is the logarithm of (1 + the number of
+    /// other texts with the pair) / (1 + the number of other texts with the two words the other way round); the order is
+    /// the sum of these over the text's distinct pairs, divided by the sum of their absolute values. So it does not
+    /// depend on how many of the pairs are in other texts at all. About 0 for words in random order, and 0 where no pair
+    /// has a preferred order; `None` for a text without pairs.
     pub(super) fn orders(&self) -> impl Iterator<Item = Option<f64>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| self.order(&self.places[start..end]))
@@ -103,7 +106,9 @@ impl WordPairTable {
             let in_this = f64::from(u8::from(places.binary_search(&reversed).is_ok()));
             (texts(place) / (texts(reversed) - in_this + 1.0)).ln()
         };
-        (!places.is_empty()).then(|| places.iter().map(log_ratio).sum::<f64>() / places.len() as f64)
+        let (sum, absolute) = (places.iter().map(log_ratio))
+            .fold((0.0, 0.0), |(sum, absolute), ratio: f64| (sum + ratio, absolute + ratio.abs()));
+        (!places.is_empty()).then_some(if absolute > 0.0 { sum / absolute } else { 0.0 })
     }
 }
 
@@ -122,12 +127,12 @@ mod tests {
         // one.
         let (two, one, reversed) = (3.0_f64.ln(), 2.0_f64.ln(), 0.5_f64.ln());
         let expected = [
-            Some((two + one + reversed) / 4.0),
+            Some((two + one + reversed) / (two + one - reversed)),
             // "the end", "end of"; "of it" and "it the" are in no other text in either order.
-            Some((two + one) / 4.0),
+            Some(1.0),
             None,
             // "the end"; "world the", which one has reversed; "of world".
-            Some((two + reversed) / 3.0),
+            Some((two + reversed) / (two - reversed)),
         ];
         for (order, expected) in orders.iter().zip(expected) {
             assert_eq!(order.is_some(), expected.is_some());
