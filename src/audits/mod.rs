@@ -89,8 +89,8 @@ pub use stored_scores::{ScoreHeader, StoredScores};
 pub use subject::AuditSubject;
 pub use trials::{
     BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTrialText, NewTrial, OrderTexts, PairedDocument,
-    TrialExclusion, TrialJob, TrialKind, TrialLayout, TrialMethod, TrialOptions, TrialReason, TrialReport,
-    TrialRequest, TrialSamples, TrialStatistics, TrialSubject, TrialText, TrialTexts, TrialVerdict, Trials, commitment,
+    TrialExclusion, TrialJob, TrialKind, TrialLayout, TrialMethod, TrialOptions, TrialReport, TrialRequest,
+    TrialSamples, TrialStatistics, TrialSubject, TrialText, TrialTexts, TrialVerdict, Trials, UnitVerdict, commitment,
     commitment_fault, run_trial, trial_method_faults,
 };
 pub use tuned_splits::split_faults;

@@ -96,20 +96,16 @@ fn decisions(decisions: &Decisions) -> String {
     out
 }
 
-fn verdict(verdict: &Verdict) -> String {
-    let mut out = verdict.comparability.as_ref().map_or_else(String::new, comparability);
-    let _ = write!(
-        out,
-        "\nverdict: {} ({}, {})\n{}",
-        verdict.state,
-        verdict.reason,
-        verdict.design,
-        wrapped(&verdict.sentence)
-    );
-    for assumption in &verdict.assumptions {
-        out.push_str(&wrapped(&format!("assumes: {assumption}")));
-    }
-    out
+pub fn verdict(verdict: &Verdict) -> String {
+    let texts_alone = verdict.comparability.as_ref().map_or_else(String::new, comparability);
+    let state = format!("{} ({}, {})", verdict.state, verdict.reason, verdict.design);
+    texts_alone + &stated(&state, &verdict.sentence, &verdict.assumptions)
+}
+
+/// The state of a verdict, its sentence and what it takes for granted.
+pub fn stated(state: &str, sentence: &str, assumptions: &[String]) -> String {
+    let assumes = assumptions.iter().map(|assumption| wrapped(&format!("assumes: {assumption}")));
+    format!("\nverdict: {state}\n{}{}", wrapped(sentence), assumes.collect::<String>())
 }
 
 /// What tells the lists apart without the model: the measures, and the n-grams that separate.

@@ -1,7 +1,7 @@
 //! The report of a test for people.
 
-use super::evidence::wrapped;
-use crate::audits::{TrialMethod, TrialReport};
+use super::evidence::{stated, verdict};
+use crate::audits::{TrialMethod, TrialReport, TrialVerdict};
 use std::fmt::Write;
 
 /// One line a method, then what was left out, the controls, the verdict and the warnings.
@@ -44,9 +44,13 @@ pub fn render(report: &TrialReport) -> String {
     if let Some(commitment) = &report.commitment {
         let _ = writeln!(out, "commitment: {}", if commitment.matches { "matches" } else { "does not match" });
     }
-    let reasons: Vec<String> = report.verdict.reasons.iter().map(ToString::to_string).collect();
-    let _ = writeln!(out, "\nverdict: {} ({})", report.verdict.state, reasons.join(", "));
-    out.push_str(&wrapped(&report.verdict.sentence));
+    out.push_str(&match &report.verdict {
+        TrialVerdict::Lists(lists) => verdict(lists),
+        TrialVerdict::Units(units) => {
+            let state = format!("{} ({}, {})", units.state, units.reason, units.design);
+            stated(&state, &units.sentence, &units.assumptions)
+        }
+    });
     for warning in &report.warnings {
         let _ = writeln!(out, "\nwarning: {}", warning.detail);
     }

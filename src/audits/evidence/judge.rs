@@ -1,15 +1,12 @@
 //! The rules by which two lists of texts show something (`docs/verdict.md`). Pure.
 
-use super::LEVEL;
 use super::comparison::{ControlFindings, Effect};
 use super::sentence::sentence;
 use super::verdict::{Design, FEWEST_CLUSTERS, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState};
+use super::{LEVEL, POWER};
 use crate::pool::ModelInfo;
 use mia::statistics::{Comparability, ComparabilityState, detectable_auroc};
 use std::sync::Arc;
-
-/// The power of [`Verdict::could_have_found`].
-const POWER: f64 = 0.8;
 
 /// What a verdict on two lists is based on.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +23,8 @@ pub struct VerdictBasis<'a> {
     /// The control model, where there is one, with what the method finds beside it.
     pub control: Option<(&'a ModelInfo, Option<&'a ControlFindings>)>,
     pub comparability: Option<&'a Comparability>,
+    /// Whether the test is the one that was committed to; none without a commitment.
+    pub committed: Option<bool>,
 }
 
 const HYPOTHESIS: &str = "given everything that can be seen of a text without the model, the list that the text is in does \
@@ -64,6 +63,7 @@ pub fn verdict(basis: &VerdictBasis) -> Verdict {
         texts_per_cluster: basis.texts_per_cluster,
         p_value: basis.effect.map(|effect| difference.map_or(effect.p_value, |p_value| p_value.max(effect.p_value))),
         effect: basis.effect,
+        committed: basis.committed,
         assumptions: assumptions(basis.lists, control.is_some()),
         control,
         comparability: basis.comparability.cloned(),
@@ -116,6 +116,9 @@ fn judge(basis: &VerdictBasis) -> (VerdictState, VerdictReason) {
             Some(_) => {}
         }
     }
+    if basis.committed == Some(false) {
+        return (Inconclusive, Why::CommitmentMismatch);
+    }
     if effect.lower_bound <= comparability.upper_bound {
         return (Inconclusive, Why::NotAboveDifferences);
     }
@@ -136,6 +139,7 @@ mod tests {
         texts: Option<(ComparabilityState, f64)>,
         /// The p-value of the difference to the control; none inside without one.
         control: Option<Option<f64>>,
+        committed: Option<bool>,
     }
 
     const FOUND: Case = Case {
@@ -144,6 +148,7 @@ mod tests {
         p_value: 0.0001,
         texts: Some((ComparabilityState::Comparable, 0.6)),
         control: Some(Some(0.001)),
+        committed: None,
     };
 
     /// The effect has a standard error of 0.03.
@@ -191,6 +196,7 @@ mod tests {
             effect: Some(effect).filter(|effect| effect.auroc > 0.0),
             control: case.control.map(|_| (&small, Some(&findings))),
             comparability: comparability.as_ref(),
+            committed: case.committed,
         })
     }
 
@@ -218,6 +224,8 @@ mod tests {
             (Case { control: Some(Some(0.011)), ..FOUND }, (NoAssociation, Why::NotAboveControl)),
             (Case { control: Some(None), ..FOUND }, (Inconclusive, Why::NotScored)),
             (Case { auroc: 0.7, texts: near, ..FOUND }, (Inconclusive, Why::NotAboveDifferences)),
+            (Case { committed: Some(true), ..FOUND }, (Association, Why::AboveControl)),
+            (Case { committed: Some(false), ..FOUND }, (Inconclusive, Why::CommitmentMismatch)),
         ] {
             assert_eq!(judged(case), expected);
         }
@@ -263,6 +271,7 @@ mod tests {
                 Case { clusters: [7, 100], ..FOUND },
                 vec!["7 clusters of members and 100 of non-members", "takes 20 of each"],
             ),
+            (Case { committed: Some(false), ..FOUND }, [measured, &["not the one that was committed to"]].concat()),
             (Case { auroc: 0.0, ..FOUND }, vec!["no scores that can be compared"]),
         ] {
             let Verdict { sentence, .. } = verdict_of(&case);

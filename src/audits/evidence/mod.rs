@@ -26,11 +26,14 @@ pub use options::{DecisionOptions, EvidenceOptions, SampleFacts};
 pub use posterior::posteriors;
 pub use primary::with_default_primary;
 pub use request::{CitedPlan, EvidenceRequest, StratifyBy};
+pub use sentence::{first_words, stated_p_value};
 pub use verdict::{Design, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState};
 
 /// Of intervals that describe.
 pub const CONFIDENCE: f64 = 0.95;
 /// The level of every test that decides, one-sided.
 pub const LEVEL: f64 = 0.01;
+/// The power of what a test could have found.
+pub const POWER: f64 = 0.8;
 /// The same audit has the same p-values.
 pub const PERMUTATION_SEED: u64 = 0;

@@ -6,13 +6,7 @@ use super::verdict::{FEWEST_CLUSTERS, Verdict, VerdictReason, VerdictState};
 pub fn sentence(verdict: &Verdict) -> String {
     let Verdict { primary, level, lists: [first, second], clusters: [m, n], .. } = verdict;
     let model = format!("`{}` ({})", verdict.model.id, verdict.model.digest);
-    let state = match verdict.state {
-        VerdictState::Evidence => "Evidence",
-        VerdictState::NoEvidence => "No evidence",
-        VerdictState::Association => "Association",
-        VerdictState::NoAssociation => "No association",
-        VerdictState::Inconclusive => "Inconclusive",
-    };
+    let state = first_words(verdict.state);
     let effect = verdict.effect.map_or_else(
         || "no AUROC".to_owned(),
         |effect| {
@@ -20,12 +14,12 @@ pub fn sentence(verdict: &Verdict) -> String {
             format!(
                 "AUROC {:.3}, 99 % interval {low:.3} to {high:.3}, p = {} over {m} + {n} clusters",
                 effect.auroc,
-                p_value(effect.p_value)
+                stated_p_value(effect.p_value)
             )
         },
     );
     let control = verdict.control.as_ref().map_or_else(String::new, |control| {
-        let p_value = control.p_value.map_or_else(|| "none".to_owned(), p_value);
+        let p_value = control.p_value.map_or_else(|| "none".to_owned(), stated_p_value);
         format!(
             "; under the control `{}` AUROC is {:.3}, a difference of {:.3} with p = {p_value}",
             control.model, control.auroc, control.difference
@@ -75,6 +69,10 @@ pub fn sentence(verdict: &Verdict) -> String {
             "under the model {model}, `{primary}` ranks {first} above {second} ({result}), but not by more than the lists' \
              differences could explain: {texts_alone}"
         ),
+        VerdictReason::CommitmentMismatch => format!(
+            "under the model {model}, `{primary}` ranks {first} above {second} ({result}), but the test is not the one that was \
+             committed to"
+        ),
         VerdictReason::ListsDiffer => format!(
             "{first} and {second} differ in what can be computed without the model {model}, most of all in {measures}: \
              {texts_alone}, so that nothing follows from `{primary}` ({result})"
@@ -99,7 +97,18 @@ pub fn sentence(verdict: &Verdict) -> String {
     format!("{state}: {rest}.")
 }
 
-/// With three digits, or one significant digit where it is smaller.
-fn p_value(p_value: f64) -> String {
+/// The words that a sentence begins with.
+pub fn first_words(state: VerdictState) -> &'static str {
+    match state {
+        VerdictState::Evidence => "Evidence",
+        VerdictState::NoEvidence => "No evidence",
+        VerdictState::Association => "Association",
+        VerdictState::NoAssociation => "No association",
+        VerdictState::Inconclusive => "Inconclusive",
+    }
+}
+
+/// With three digits, or two significant digits where it is smaller.
+pub fn stated_p_value(p_value: f64) -> String {
     if p_value < 0.001 { format!("{p_value:.1e}") } else { format!("{p_value:.3}") }
 }

@@ -24,7 +24,8 @@ pub struct Verdict {
     #[schema(value_type = String)]
     pub primary: Arc<str>,
     pub model: VerdictModel,
-    /// What the lists are called: `members` and `non-members`, or `texts` and `known non-members`.
+    /// What the lists are called: `members` and `non-members`, `texts` and `known non-members`, or `suspects` and
+    /// `held-out texts`.
     pub lists: [String; 2],
     /// Clusters of each list that are compared.
     pub clusters: [usize; 2],
@@ -46,6 +47,9 @@ pub struct Verdict {
     /// The smallest AUROC that so many clusters would have shown at this level with a power of 0.8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub could_have_found: Option<f64>,
+    /// Whether the test is the one that was committed to; absent without a commitment.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub committed: Option<bool>,
     /// What the test takes for granted.
     pub assumptions: Vec<String>,
     pub sentence: String,
@@ -95,6 +99,8 @@ pub enum VerdictReason {
     MembersScoreLower,
     /// AUROC is above chance, but not above what the lists' differences could explain.
     NotAboveDifferences,
+    /// The test is not the one that the client committed to.
+    CommitmentMismatch,
     /// The lists differ in what can be computed without the model.
     ListsDiffer,
     /// The lists are too short to show that they are comparable.

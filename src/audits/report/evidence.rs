@@ -138,6 +138,7 @@ impl<'a> Evidence<'a> {
             effect: Effect::new(&scores, 0, &self.clustered, method.p_value.unwrap_or(1.0)),
             control: self.results.control.as_ref().map(|control| (control, findings)),
             comparability: self.results.comparability.as_ref(),
+            committed: None,
         }))
     }
 }
@@ -155,5 +156,6 @@ pub fn unlabelled_verdict(request: &AuditRequest, results: &AuditResults) -> Opt
         effect: calibrated.effect,
         control: None,
         comparability: results.comparability.as_ref(),
+        committed: None,
     }))
 }

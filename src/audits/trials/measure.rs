@@ -1,9 +1,15 @@
 //! What one method measures in a test.
 
 use super::document::TrialStatistics;
+use mia::statistics::mean_estimate;
+use serde::{Deserialize, Serialize};
+use strum::Display;
+use utoipa::ToSchema;
 
 /// The smallest p-value of a test that draws 9,999 permutations.
 pub const LEAST_P_VALUE_DRAWN: f64 = 1e-4;
+
+const EFFECT_CONFIDENCE: f64 = 0.99;
 
 /// What one method measures in a test.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,4 +22,58 @@ pub struct Measured {
     pub p_value: Option<f64>,
     /// The smallest p-value that so many can give; none where there is no bound.
     pub smallest_p_value: Option<f64>,
+    /// Not of `dataset`.
+    pub effect: Option<UnitEffect>,
+    /// The smallest effect that so many show at level 0.01 with a power of 0.8; not of `dataset`.
+    pub could_have_found: Option<f64>,
+}
+
+/// How far the published texts score above the others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = TestEffect)]
+pub struct UnitEffect {
+    pub measure: EffectMeasure,
+    pub value: f64,
+    /// The expected value under the null hypothesis.
+    pub null_value: f64,
+    /// Absent where documents, canaries or shards do not vary, or there is one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standard_error: Option<f64>,
+    /// By Student's distribution, two-sided, at a confidence of 0.99; absent without a standard error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+    /// Of an effect that is no larger than under the null hypothesis, one-sided.
+    pub p_value: f64,
+}
+
+/// What the effect of a test measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[schema(as = TestEffectMeasure)]
+pub enum EffectMeasure {
+    /// The mean over documents or shards of the published text's score less the mean score of the others.
+    MeanDifference,
+    /// The mean over canaries of the share of their twins that they score above.
+    ShareOfTwins,
+}
+
+impl UnitEffect {
+    /// The mean of `values`, one for each document, canary or shard.
+    pub fn new(measure: EffectMeasure, values: &[f64], p_value: f64) -> Self {
+        let (null_value, bounds) = match measure {
+            EffectMeasure::MeanDifference => (0.0, [f64::NEG_INFINITY, f64::INFINITY]),
+            EffectMeasure::ShareOfTwins => (0.5, [0.0, 1.0]),
+        };
+        let estimate = mean_estimate(values, EFFECT_CONFIDENCE);
+        let clamped = |bound: f64| bound.clamp(bounds[0], bounds[1]);
+        Self {
+            measure,
+            value: values.iter().sum::<f64>() / values.len() as f64,
+            null_value,
+            standard_error: estimate.map(|estimate| estimate.standard_error),
+            interval: estimate.map(|estimate| estimate.interval.map(clamped)),
+            p_value,
+        }
+    }
 }

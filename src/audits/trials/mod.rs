@@ -22,7 +22,6 @@ mod texts;
 mod units;
 mod verdict;
 
-pub use basis::TrialReason;
 pub use commitment::{Commitment, commitment, commitment_fault};
 pub use document::{BeyondControl, TrialExclusion, TrialMethod, TrialReport, TrialSamples, TrialStatistics};
 pub use jobs::{NewTrial, TrialJob, Trials};
@@ -33,4 +32,4 @@ pub use request::TrialRequest;
 pub use run::run_trial;
 pub use subject::TrialSubject;
 pub use texts::{Canary, MAX_SHUFFLES, NamedTrialText, OrderTexts, PairedDocument, TrialText, TrialTexts};
-pub use verdict::TrialVerdict;
+pub use verdict::{TrialVerdict, UnitVerdict};

@@ -1,17 +1,17 @@
 //! From the scores of a test to its report. Pure.
 
-use super::basis::{TextControls, TrialBasis};
+use super::basis::{TrialBasis, UnitControl};
 use super::dataset::{cluster_scores, mixed_clusters, test_dataset};
 use super::document::{BeyondControl, TrialExclusion, TrialMethod, TrialReport, TrialSamples};
 use super::kind::TrialKind;
 use super::measure::Measured;
 use super::request::TrialRequest;
 use super::units::{distinct_units, test_units, unit_scores};
-use super::verdict::{TrialVerdict, trial_verdict};
+use super::verdict::{TrialVerdict, unit_verdict};
 use crate::audits::cluster_ids::dense;
 use crate::audits::clustered_rows::clustered;
 use crate::audits::error::AuditFailure;
-use crate::audits::evidence::{Effect, VerdictModel, controls_itself};
+use crate::audits::evidence::{Effect, Verdict, VerdictBasis, VerdictModel, controls_itself, verdict};
 use crate::audits::exclusions::{self, MAX_NAMED, label_and_code, listed_errors};
 use crate::audits::report::{Evidence, cautions_of_evidence, provenance};
 use crate::audits::request::AuditRequest;
@@ -54,7 +54,7 @@ pub fn trial_report(
     let tested =
         TestedSamples { request, results: &results, units: distinct_units(units, &results.rows), mixed, clusters };
     let methods = tested.methods(wanted);
-    let verdict = tested.verdict(&methods).ok_or(AuditFailure::ForeignResults)?;
+    let verdict = tested.verdict(&methods, wanted).ok_or(AuditFailure::ForeignResults)?;
     Ok(TrialReport {
         kind,
         samples: TrialSamples {
@@ -99,7 +99,7 @@ impl TestedSamples<'_> {
                 Ok(measured) => (measured, None),
                 Err(error) => (Measured::default(), Some(error.to_string())),
             };
-            let Measured { statistics, tested, left_out, p_value, smallest_p_value } = measured;
+            let Measured { statistics, tested, left_out, p_value, smallest_p_value, .. } = measured;
             let tests = tests.get(methods.len()).copied().unwrap_or_default();
             let control = evidence.as_ref().and_then(|evidence| evidence.control(place, &column.method, tests));
             methods.push(TrialMethod {
@@ -171,13 +171,6 @@ impl TestedSamples<'_> {
         self.mixed.contains(&self.clusters[row])
     }
 
-    /// How far suspects score above held-out texts.
-    fn effect(&self, place: usize, p_value: f64) -> Option<Effect> {
-        let clustered = self.clustered().ok()?;
-        let scores = cluster_scores(&self.results.rows, &clustered, |row| self.is_mixed(row), place);
-        Effect::new(&scores, 0, &clustered, p_value)
-    }
-
     /// What is left out of a test that could not be made.
     fn unscored(&self, place: usize) -> usize {
         let rows = &self.results.rows;
@@ -190,30 +183,52 @@ impl TestedSamples<'_> {
     }
 
     /// The verdict on the primary method; none where it is not among the methods.
-    fn verdict(&self, methods: &[TrialMethod]) -> Option<TrialVerdict> {
+    fn verdict(&self, methods: &[TrialMethod], wanted: &dyn Fn() -> bool) -> Option<TrialVerdict> {
         let primary = self.request.scoring.evidence.primary.as_ref()?;
         let (place, _) = self.results.listed().find(|(_, column)| column.method.label == *primary)?;
         let method = methods.iter().find(|method| method.method.label == *primary)?;
         let kind = self.request.layout.kind();
-        let texts = TextControls {
-            comparability: self.results.comparability.as_ref(),
-            effect: method.p_value.and_then(|p_value| self.effect(place, p_value)),
-            controlled: self.results.control.is_some(),
-            control: method.control.as_ref(),
-        };
+        let committed = self.request.commitment.as_ref().map(|commitment| commitment.matches);
+        if kind == TrialKind::Dataset {
+            return Some(TrialVerdict::Lists(Box::new(self.list_verdict(primary, place, method, committed)?)));
+        }
         let ModelInfo { id, digest, adapter, .. } = self.results.model.clone();
-        let model = VerdictModel { id, digest, adapter_digest: adapter };
-        Some(trial_verdict(&TrialBasis {
+        let control = self.results.control.as_ref().map(|control| UnitControl {
+            model: control.id.clone(),
+            digest: control.digest.clone(),
+            p_value_beyond: method.beyond_control.as_ref().and_then(|beyond| beyond.p_value),
+            p_value_alone: method.beyond_control.as_ref().and_then(|beyond| beyond.control_p_value),
+        });
+        Some(TrialVerdict::Units(Box::new(unit_verdict(TrialBasis {
             kind,
-            model: &model,
+            model: VerdictModel { id, digest, adapter_digest: adapter },
             primary,
-            tested: method.tested,
-            p_value: method.p_value,
-            smallest_p_value: method.smallest_p_value,
-            commitment: self.request.commitment.as_ref(),
-            beyond_control: method.beyond_control.as_ref().map(|beyond| beyond.p_value),
-            under_control: method.beyond_control.as_ref().and_then(|beyond| beyond.control_p_value),
-            texts: (kind == TrialKind::Dataset).then_some(texts),
+            measured: &self.measure(place, wanted).unwrap_or_default(),
+            committed,
+            control,
+        }))))
+    }
+
+    /// The verdict on suspects and held-out texts.
+    fn list_verdict(
+        &self,
+        primary: &Arc<str>,
+        place: usize,
+        method: &TrialMethod,
+        committed: Option<bool>,
+    ) -> Option<Verdict> {
+        let clustered = self.clustered().ok()?;
+        let scores = cluster_scores(&self.results.rows, &clustered, |row| self.is_mixed(row), place);
+        Some(verdict(&VerdictBasis {
+            primary,
+            model: &self.results.model,
+            lists: ["suspects", "held-out texts"],
+            clusters: scores.counts(&clustered),
+            texts_per_cluster: scores.texts,
+            effect: method.p_value.and_then(|p_value| Effect::new(&scores, 0, &clustered, p_value)),
+            control: self.results.control.as_ref().map(|control| (control, method.control.as_ref())),
+            comparability: self.results.comparability.as_ref(),
+            committed,
         }))
     }
 

@@ -1,10 +1,12 @@
 //! The tests that compare a text with others of its unit: of a document, a canary or a shard. Pure.
 
 use super::kind::TrialKind;
-use super::measure::{LEAST_P_VALUE_DRAWN, Measured};
-use crate::audits::evidence::PERMUTATION_SEED;
+use super::measure::{EffectMeasure, LEAST_P_VALUE_DRAWN, Measured, UnitEffect};
+use crate::audits::evidence::{LEVEL, PERMUTATION_SEED, POWER};
 use crate::audits::results::SampleScores;
-use mia::statistics::{CanaryRank, HypothesisError, ShardOrder, canary_rank, order, sign_flip};
+use mia::statistics::{
+    CanaryRank, HypothesisError, ShardOrder, canary_rank, detectable_mean, detectable_share, order, sign_flip,
+};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -56,14 +58,12 @@ fn paired(
     mut measured: Measured,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Measured, HypothesisError> {
-    let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
-    let differences: Vec<f64> = units.iter().map(|(public, private)| public - mean(private)).collect();
+    let differences = differences(units);
     let test = sign_flip(&differences, PERMUTATION_SEED, wanted)?;
     let least = 0.5_f64.powi(i32::try_from(units.len()).unwrap_or(i32::MAX).min(MOST_ENUMERATED));
     measured.smallest_p_value = Some(if test.exact { least } else { LEAST_P_VALUE_DRAWN });
-    measured.p_value = Some(test.p_value);
     measured.statistics.sign_flip = Some(test);
-    Ok(measured)
+    Ok(measured.with_difference(&differences, Some(test.p_value)))
 }
 
 fn rank(units: &[UnitScores], mut measured: Measured) -> Result<Measured, HypothesisError> {
@@ -73,10 +73,15 @@ fn rank(units: &[UnitScores], mut measured: Measured) -> Result<Measured, Hypoth
     measured.smallest_p_value = Some(ranks.iter().map(|rank| 1.0 / (rank.twins as f64 + 1.0)).product());
     measured.p_value = Some(test.p_value);
     measured.statistics.canary_rank = Some(test);
+    let shares: Vec<f64> = ranks.iter().filter_map(CanaryRank::share_above).collect();
+    measured.effect =
+        Some(UnitEffect::new(EffectMeasure::ShareOfTwins, &shares, test.p_value)).filter(|_| !shares.is_empty());
+    measured.could_have_found = detectable_share(&ranks);
     Ok(measured)
 }
 
 fn orders(units: Vec<UnitScores>, mut measured: Measured) -> Result<Measured, HypothesisError> {
+    let differences = differences(&units);
     let shards: Vec<ShardOrder> =
         units.into_iter().map(|(canonical, shuffles)| ShardOrder { canonical, shuffles }).collect();
     let test = order(&shards)?;
@@ -84,9 +89,24 @@ fn orders(units: Vec<UnitScores>, mut measured: Measured) -> Result<Measured, Hy
         [shard] => Some(1.0 / (shard.shuffles.len() as f64 + 1.0)),
         _ => None,
     };
-    measured.p_value = test.p_value();
     measured.statistics.order = Some(test);
-    Ok(measured)
+    Ok(measured.with_difference(&differences, test.p_value()))
+}
+
+/// Of each unit the score of its first text less the mean score of the others.
+fn differences(units: &[UnitScores]) -> Vec<f64> {
+    let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
+    units.iter().map(|(first, others)| first - mean(others)).collect()
+}
+
+impl Measured {
+    fn with_difference(mut self, differences: &[f64], p_value: Option<f64>) -> Self {
+        self.p_value = p_value;
+        self.effect = p_value.map(|p_value| UnitEffect::new(EffectMeasure::MeanDifference, differences, p_value));
+        let standard_error = self.effect.and_then(|effect| effect.standard_error);
+        self.could_have_found = standard_error.map(|error| detectable_mean(error, LEVEL, POWER));
+        self
+    }
 }
 
 #[cfg(test)]

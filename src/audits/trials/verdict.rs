@@ -1,47 +1,95 @@
-//! From the p-value of the primary method and the controls to a verdict. Pure.
+//! The verdict of a test. Pure.
 
-use super::basis::{TextControls, TrialBasis, TrialReason};
+use super::basis::{TrialBasis, TrialReason, UnitControl};
 use super::kind::TrialKind;
+use super::measure::UnitEffect;
 use super::sentence::sentence;
-use crate::audits::evidence::{Design, LEVEL, VerdictModel, VerdictState};
-use mia::statistics::ComparabilityState;
-use serde::{Deserialize, Serialize};
+use crate::audits::evidence::{Design, LEVEL, Verdict, VerdictModel, VerdictState};
+use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// What a test shows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
 #[schema(as = TestVerdict)]
-pub struct TrialVerdict {
+pub enum TrialVerdict {
+    /// Of `dataset`: what two lists of texts show.
+    Lists(Box<Verdict>),
+    /// Of the other kinds.
+    Units(Box<UnitVerdict>),
+}
+
+/// What documents, canaries or shards show. The sentence is made of the other fields alone.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = TestUnitVerdict)]
+pub struct UnitVerdict {
     pub state: VerdictState,
+    pub reason: TrialReason,
     pub design: Design,
-    pub model: VerdictModel,
-    /// The p-value of the primary method is compared with it.
+    pub kind: TrialKind,
+    /// The null hypothesis.
+    pub hypothesis: String,
+    /// The significance level of the one-sided tests.
     pub level: f64,
-    /// That of the primary method; absent where there is nothing to compare.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub p_value: Option<f64>,
-    /// Label of the method that it is about.
+    /// Label of the method that was tested.
     #[schema(value_type = String)]
     pub primary: Arc<str>,
-    pub reasons: Vec<TrialReason>,
-    /// The same in words.
+    pub model: VerdictModel,
+    /// Documents, canaries or shards that are compared.
+    pub tested: usize,
+    /// That of the effect or, where there is a control, the larger of that and of the one beyond it: both must be at most
+    /// `level`. Absent where nothing was tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
+    /// The smallest p-value that so many can give; absent where there is no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smallest_p_value: Option<f64>,
+    /// Absent where nothing was tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<UnitEffect>,
+    /// Absent without a control model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<UnitControl>,
+    /// Whether the test is the one that was committed to; absent without a commitment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub committed: Option<bool>,
+    /// The smallest effect that so many show at this level with a power of 0.8, by the normal approximation: with the variance
+    /// of chance for shares of twins, else with the variance observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub could_have_found: Option<f64>,
+    /// What the test takes for granted.
+    pub assumptions: Vec<String>,
     pub sentence: String,
 }
 
+/// The verdict on documents, canaries or shards.
 #[must_use]
-pub fn trial_verdict(basis: &TrialBasis) -> TrialVerdict {
-    let (state, reasons) = judge(basis);
-    TrialVerdict {
+pub fn unit_verdict(basis: TrialBasis) -> UnitVerdict {
+    let (state, reason) = judge(&basis);
+    let TrialBasis { kind, model, primary, measured, committed, control } = basis;
+    let beyond = control.as_ref().and_then(|control| control.p_value_beyond);
+    let mut verdict = UnitVerdict {
         state,
-        design: design(basis.kind),
-        model: basis.model.clone(),
+        reason,
+        design: design(kind),
+        kind,
+        hypothesis: hypothesis(kind).to_owned(),
         level: LEVEL,
-        p_value: basis.p_value,
-        primary: Arc::clone(basis.primary),
-        sentence: sentence(basis, state, &reasons),
-        reasons,
-    }
+        primary: Arc::clone(primary),
+        model,
+        tested: measured.tested,
+        p_value: measured.p_value.map(|p_value| beyond.map_or(p_value, |beyond| beyond.max(p_value))),
+        smallest_p_value: measured.smallest_p_value,
+        effect: measured.effect,
+        assumptions: assumptions(kind, control.is_some(), committed.is_some()),
+        control,
+        committed,
+        could_have_found: measured.could_have_found,
+        sentence: String::new(),
+    };
+    verdict.sentence = sentence(&verdict);
+    verdict
 }
 
 /// What is known of how a text came to be where it is. The order of items is the owner's draw only where chance made it, which
@@ -53,175 +101,199 @@ fn design(kind: TrialKind) -> Design {
     }
 }
 
-fn judge(basis: &TrialBasis) -> (VerdictState, Vec<TrialReason>) {
-    let is_randomised = design(basis.kind) == Design::Randomised;
-    let positive = if is_randomised { VerdictState::Evidence } else { VerdictState::Association };
-    let negative = if is_randomised { VerdictState::NoEvidence } else { VerdictState::NoAssociation };
-    let inconclusive = VerdictState::Inconclusive;
-    let Some(p_value) = basis.p_value else { return (inconclusive, vec![TrialReason::NotScored]) };
-    if basis.smallest_p_value.is_some_and(|smallest| smallest > LEVEL) {
-        return (inconclusive, vec![TrialReason::NoPower]);
-    }
-    if p_value > LEVEL {
-        return (negative, vec![TrialReason::HighPValue]);
-    }
-    let low = TrialReason::LowPValue;
-    if basis.commitment.is_some_and(|commitment| !commitment.matches) {
-        return (inconclusive, vec![low, TrialReason::CommitmentMismatch]);
-    }
-    if basis.beyond_control.is_some_and(|p_value| p_value.is_none_or(|p_value| p_value > LEVEL)) {
-        return (negative, vec![low, TrialReason::NotAboveControl]);
-    }
-    if basis.under_control.is_some_and(|p_value| p_value <= LEVEL) {
-        return (inconclusive, vec![low, TrialReason::UnderControlAsWell]);
-    }
-    match &basis.texts {
-        None if basis.beyond_control.is_some() => (positive, vec![low, TrialReason::AboveControl]),
-        None => (positive, vec![low]),
-        Some(texts) => {
-            let (state, reason) = texts.judge();
-            (state, vec![low, reason])
+fn hypothesis(kind: TrialKind) -> &'static str {
+    match kind {
+        TrialKind::Dataset => "the list that a text is in does not depend on its score",
+        TrialKind::Paired => {
+            "the published text of a document is as any of its private rewrites, so that a difference is as likely to have the \
+             opposite sign"
         }
+        TrialKind::Rank => "a canary is as any of its twins, so that each rank among them is as likely",
+        TrialKind::Order => "the published order of a shard's items is as any random order of them",
     }
 }
 
-impl TextControls<'_> {
-    /// What a low p-value shows, beside the texts.
-    fn judge(&self) -> (VerdictState, TrialReason) {
-        use VerdictState::{Association, Inconclusive, NoAssociation};
-        let (Some(texts), Some(effect)) = (self.comparability, self.effect) else {
-            return (Inconclusive, TrialReason::TooFewToCompare);
-        };
-        match texts.state {
-            ComparabilityState::ListsDiffer => return (Inconclusive, TrialReason::ListsDiffer),
-            ComparabilityState::TooFew => return (Inconclusive, TrialReason::TooFewToCompare),
-            ComparabilityState::Comparable => {}
+fn assumptions(kind: TrialKind, controlled: bool, committed: bool) -> Vec<String> {
+    let of_kind: &[&str] = match kind {
+        TrialKind::Dataset => &[],
+        TrialKind::Paired => &[
+            "which text of a document was published was drawn by chance",
+            "its private rewrites were made alike and were in no training data",
+            "documents are independent of each other",
+        ],
+        TrialKind::Rank => &[
+            "which text of a generator became the canary was drawn by chance",
+            "the twins were in no training data",
+            "canaries are independent of each other",
+        ],
+        TrialKind::Order => {
+            &["nothing but chance made the published order of the items", "shards are independent of each other"]
         }
-        let is_above_control = self.control.and_then(|control| control.p_value).is_some_and(|p_value| p_value <= LEVEL);
-        if self.controlled && !is_above_control {
-            return (NoAssociation, TrialReason::NotAboveControl);
-        }
-        if effect.lower_bound <= texts.upper_bound {
-            return (Inconclusive, TrialReason::NotAboveDifferences);
-        }
-        let reason = if self.controlled { TrialReason::AboveControl } else { TrialReason::AboveDifferences };
-        (Association, reason)
+    };
+    let control = "the control was not trained on these texts; if it was, this test finds less or nothing";
+    let commitment = "the commitment was deposited before the texts were published";
+    let others = [controlled.then_some(control), committed.then_some(commitment)];
+    of_kind.iter().copied().chain(others.into_iter().flatten()).map(str::to_owned).collect()
+}
+
+fn judge(basis: &TrialBasis) -> (VerdictState, TrialReason) {
+    use TrialReason as Why;
+    use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
+    let is_randomised = design(basis.kind) == Design::Randomised;
+    let (positive, negative) = if is_randomised { (Evidence, NoEvidence) } else { (Association, NoAssociation) };
+    let is_low = |p_value: Option<f64>| p_value.is_some_and(|p_value| p_value <= LEVEL);
+    let measured = basis.measured;
+    if measured.p_value.is_none() {
+        return (Inconclusive, Why::NotScored);
+    }
+    if measured.smallest_p_value.is_some_and(|smallest| smallest > LEVEL) {
+        return (Inconclusive, Why::NoPower);
+    }
+    if !is_low(measured.p_value) {
+        return (negative, Why::HighPValue);
+    }
+    if basis.committed == Some(false) {
+        return (Inconclusive, Why::CommitmentMismatch);
+    }
+    match &basis.control {
+        None => (positive, Why::LowPValue),
+        Some(control) if !is_low(control.p_value_beyond) => (negative, Why::NotAboveControl),
+        Some(control) if is_low(control.p_value_alone) => (Inconclusive, Why::UnderControlAsWell),
+        Some(_) => (positive, Why::AboveControl),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::measure::{EffectMeasure, Measured};
     use super::*;
-    use crate::audits::evidence::{ControlFindings, Effect};
-    use crate::audits::trials::commitment::Commitment;
     use TrialReason as Why;
     use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
-    use mia::statistics::Comparability;
 
-    fn model() -> VerdictModel {
-        VerdictModel { id: "m".to_owned(), digest: "sha256:0".to_owned(), adapter_digest: None }
+    struct Case {
+        kind: TrialKind,
+        p_value: Option<f64>,
+        smallest_p_value: Option<f64>,
+        committed: Option<bool>,
+        /// The p-values beyond the control and under it alone.
+        control: Option<(Option<f64>, Option<f64>)>,
     }
 
-    fn judged(basis: &TrialBasis) -> (VerdictState, Why) {
-        let TrialVerdict { state, reasons, sentence, .. } = trial_verdict(basis);
-        let begins = match state {
-            Evidence => "Evidence: ",
-            NoEvidence => "No evidence: ",
-            Association => "Association: ",
-            NoAssociation => "No association: ",
-            Inconclusive => "Inconclusive: ",
+    const FOUND: Case =
+        Case { kind: TrialKind::Rank, p_value: Some(0.001), smallest_p_value: None, committed: None, control: None };
+
+    fn verdict_of(case: &Case) -> UnitVerdict {
+        let measure =
+            if case.kind == TrialKind::Rank { EffectMeasure::ShareOfTwins } else { EffectMeasure::MeanDifference };
+        let measured = Measured {
+            tested: 12,
+            p_value: case.p_value,
+            smallest_p_value: case.smallest_p_value,
+            effect: case.p_value.map(|p_value| UnitEffect {
+                measure,
+                value: 0.9,
+                null_value: 0.5,
+                standard_error: Some(0.05),
+                interval: Some([0.75, 1.0]),
+                p_value,
+            }),
+            could_have_found: Some(0.7),
+            ..Measured::default()
         };
-        assert!(sentence.contains("under the model `m` (sha256:0)"), "{sentence}");
-        assert!(sentence.starts_with(begins) && sentence.ends_with('.') && !sentence.contains("  "), "{sentence}");
-        (state, *reasons.last().unwrap())
+        unit_verdict(TrialBasis {
+            kind: case.kind,
+            model: VerdictModel { id: "m".to_owned(), digest: "sha256:0".to_owned(), adapter_digest: None },
+            primary: &"loss".into(),
+            measured: &measured,
+            committed: case.committed,
+            control: case.control.map(|(p_value_beyond, p_value_alone)| UnitControl {
+                model: "small".to_owned(),
+                digest: "sha256:1".to_owned(),
+                p_value_beyond,
+                p_value_alone,
+            }),
+        })
     }
 
     #[test]
     fn a_low_p_value_is_evidence_where_chance_was_the_owners_own() {
-        let primary: Arc<str> = "loss".into();
-        let model = model();
-        let basis = |kind, p_value, smallest_p_value| TrialBasis {
-            kind,
-            model: &model,
-            primary: &primary,
-            tested: 12,
-            p_value,
-            smallest_p_value,
-            commitment: None,
-            beyond_control: None,
-            under_control: None,
-            texts: None,
-        };
-        let paired = |p_value, smallest| judged(&basis(TrialKind::Paired, p_value, smallest));
-        assert_eq!(paired(Some(0.01), Some(0.001)), (Evidence, Why::LowPValue));
-        assert_eq!(paired(Some(0.0101), None), (NoEvidence, Why::HighPValue));
-        assert_eq!(paired(Some(0.0625), Some(0.0625)), (Inconclusive, Why::NoPower));
-        assert_eq!(paired(None, None), (Inconclusive, Why::NotScored));
-        assert_eq!(judged(&basis(TrialKind::Order, Some(0.001), None)), (Association, Why::LowPValue));
-        assert_eq!(judged(&basis(TrialKind::Order, Some(0.1), None)), (NoAssociation, Why::HighPValue));
-        for (p_value, expected) in [
-            (Some(0.01), (Association, Why::AboveControl)),
-            (Some(0.011), (NoAssociation, Why::NotAboveControl)),
-            (None, (NoAssociation, Why::NotAboveControl)),
+        let order = TrialKind::Order;
+        for (case, expected) in [
+            (FOUND, (Evidence, Why::LowPValue)),
+            (Case { kind: TrialKind::Paired, p_value: Some(0.01), ..FOUND }, (Evidence, Why::LowPValue)),
+            (Case { p_value: Some(0.0101), ..FOUND }, (NoEvidence, Why::HighPValue)),
+            (Case { p_value: Some(0.0625), smallest_p_value: Some(0.0625), ..FOUND }, (Inconclusive, Why::NoPower)),
+            (Case { p_value: None, ..FOUND }, (Inconclusive, Why::NotScored)),
+            (Case { kind: order, ..FOUND }, (Association, Why::LowPValue)),
+            (Case { kind: order, p_value: Some(0.1), ..FOUND }, (NoAssociation, Why::HighPValue)),
+            (Case { control: Some((Some(0.01), Some(0.02))), ..FOUND }, (Evidence, Why::AboveControl)),
+            (Case { control: Some((Some(0.01), None)), kind: order, ..FOUND }, (Association, Why::AboveControl)),
+            (Case { control: Some((Some(0.011), None)), ..FOUND }, (NoEvidence, Why::NotAboveControl)),
+            (Case { control: Some((None, None)), kind: order, ..FOUND }, (NoAssociation, Why::NotAboveControl)),
+            (Case { control: Some((Some(0.001), Some(0.01))), ..FOUND }, (Inconclusive, Why::UnderControlAsWell)),
+            (Case { committed: Some(false), ..FOUND }, (Inconclusive, Why::CommitmentMismatch)),
+            (Case { committed: Some(true), ..FOUND }, (Evidence, Why::LowPValue)),
         ] {
-            let basis = TrialBasis { beyond_control: Some(p_value), ..basis(TrialKind::Order, Some(0.001), None) };
-            assert_eq!(judged(&basis), expected);
-            let natural = TrialBasis { beyond_control: Some(Some(0.001)), under_control: Some(0.01), ..basis };
-            assert_eq!(judged(&natural), (Inconclusive, Why::UnderControlAsWell));
-        }
-        for (given, expected) in [("b", (Inconclusive, Why::CommitmentMismatch)), ("a", (Evidence, Why::LowPValue))] {
-            let (given, computed) = (given.to_owned(), "a".to_owned());
-            let commitment = Commitment { matches: given == computed, given, computed };
-            for kind in [TrialKind::Paired, TrialKind::Rank] {
-                let basis = TrialBasis { commitment: Some(&commitment), ..basis(kind, Some(0.001), None) };
-                assert_eq!(judged(&basis), expected);
-            }
+            let verdict = verdict_of(&case);
+            assert_eq!((verdict.state, verdict.reason), expected);
         }
     }
 
     #[test]
-    fn two_collected_lists_are_an_association_at_most() {
-        let primary: Arc<str> = "loss".into();
-        let against = |state, upper_bound, controlled, p_value: Option<f64>| {
-            let (auroc, standard_error, margin) = (0.5, 0.04, 0.15);
-            let texts = Comparability { state, auroc, standard_error, upper_bound, margin, measures: Vec::new() };
-            let control = ControlFindings {
-                model: "c".to_owned(),
-                auroc: 0.5,
-                difference: 0.1,
-                standard_error: 0.05,
-                interval: None,
-                p_value,
-                p_value_adjusted: None,
-                negative_controls: Vec::new(),
-            };
-            let effect =
-                Effect { auroc: 0.7, standard_error: 0.04, interval: [0.6, 0.8], lower_bound: 0.61, p_value: 0.001 };
-            judged(&TrialBasis {
-                kind: TrialKind::Dataset,
-                model: &model(),
-                primary: &primary,
-                tested: 50,
-                p_value: Some(0.001),
-                smallest_p_value: Some(1e-9),
-                commitment: None,
-                beyond_control: None,
-                under_control: None,
-                texts: Some(TextControls {
-                    comparability: Some(&texts),
-                    effect: Some(effect),
-                    controlled,
-                    control: Some(&control),
-                }),
-            })
-        };
-        use ComparabilityState::{Comparable, ListsDiffer, TooFew};
-        assert_eq!(against(Comparable, 0.6, true, Some(0.01)), (Association, Why::AboveControl));
-        assert_eq!(against(Comparable, 0.6, true, Some(0.02)), (NoAssociation, Why::NotAboveControl));
-        assert_eq!(against(Comparable, 0.6, true, None), (NoAssociation, Why::NotAboveControl));
-        assert_eq!(against(Comparable, 0.6, false, None), (Association, Why::AboveDifferences));
-        assert_eq!(against(Comparable, 0.62, false, None), (Inconclusive, Why::NotAboveDifferences));
-        assert_eq!(against(ListsDiffer, 0.7, false, None), (Inconclusive, Why::ListsDiffer));
-        assert_eq!(against(TooFew, 0.7, false, None), (Inconclusive, Why::TooFewToCompare));
+    fn the_larger_p_value_counts() {
+        assert_eq!(verdict_of(&FOUND).p_value, Some(0.001));
+        assert_eq!(verdict_of(&Case { control: Some((Some(0.004), None)), ..FOUND }).p_value, Some(0.004));
+    }
+
+    /// Each sentence has the numbers of the fields that it is made of, and none claims more.
+    #[test]
+    fn sentences_are_made_of_the_fields() {
+        let measured: &[&str] =
+            &["`loss`", "0.900 where chance gives 0.5, 99 % interval 0.750 to 1.000", "over 12 canaries"];
+        let null = hypothesis(TrialKind::Rank);
+        for (case, parts) in [
+            (FOUND, [measured, &[null, "level 0.01", "share of their twins", "p = 0.001"]].concat()),
+            (
+                Case { control: Some((Some(0.002), Some(0.4))), ..FOUND },
+                [measured, &["beyond the control `small` p = 0.002, under it alone p = 0.400", null]].concat(),
+            ),
+            (
+                Case { p_value: Some(0.2), ..FOUND },
+                [measured, &["p = 0.200", "level 0.01", "0.700 with a power of 80 %"]].concat(),
+            ),
+            (
+                Case { smallest_p_value: Some(0.25), ..FOUND },
+                vec!["12 canaries", "p-value below 0.250", "at most 0.01"],
+            ),
+            (Case { p_value: None, ..FOUND }, vec!["no scores of `loss` that can be compared"]),
+            (
+                Case { control: Some((Some(0.2), None)), ..FOUND },
+                [measured, &["by more than under the control", "beyond the control `small` p = 0.200"]].concat(),
+            ),
+            (
+                Case { control: Some((Some(0.002), Some(0.003))), ..FOUND },
+                [measured, &["under it alone p = 0.003", "the texts may be the reason"]].concat(),
+            ),
+            (Case { committed: Some(false), ..FOUND }, [measured, &["not the one that was committed to"]].concat()),
+            (
+                Case { kind: TrialKind::Paired, ..FOUND },
+                vec!["mean difference", "over 12 documents", hypothesis(TrialKind::Paired)],
+            ),
+            (
+                Case { kind: TrialKind::Order, ..FOUND },
+                vec!["mean difference", "over 12 shards", hypothesis(TrialKind::Order)],
+            ),
+        ] {
+            let UnitVerdict { sentence, state, .. } = verdict_of(&case);
+            for part in parts.iter().chain(&["under the model `m` (sha256:0)"]) {
+                assert!(sentence.contains(part), "{part} in: {sentence}");
+            }
+            let is_evidence = matches!(state, Evidence | NoEvidence);
+            assert_eq!(sentence.to_lowercase().contains("evidence"), is_evidence, "{sentence}");
+            assert!(sentence.ends_with('.') && !sentence.contains("  "), "{sentence}");
+            for claim in ["do not explain", "explains it", "explain it", "has not seen"] {
+                assert!(!sentence.contains(claim), "{claim} in: {sentence}");
+            }
+        }
     }
 }

@@ -60,6 +60,20 @@ impl CanaryRank {
         let above = twins.iter().filter(|twin| **twin >= canary).count();
         Ok(CanaryRank { rank: 1 + above, twins: twins.len() })
     }
+
+    /// The share of its twins that the canary scores above, in [0, 1]; 1/2 on average by chance. `None` without twins.
+    pub fn share_above(&self) -> Option<f64> {
+        (self.twins > 0).then(|| 1.0 - (self.rank as f64 - 1.0) / self.twins as f64)
+    }
+}
+
+/// The smallest mean of [`CanaryRank::share_above`] that so many canaries show at a level of 0.01 with a power of 80 %, by
+/// the normal approximation with the variance of chance, (twins + 2) / (12 twins); at most 1. `None` if no canary has twins.
+pub fn detectable_share(canaries: &[CanaryRank]) -> Option<f64> {
+    let twins = || canaries.iter().filter(|canary| canary.twins > 0).map(|canary| canary.twins as f64);
+    let number = twins().count() as f64;
+    let deviation = twins().map(|twins| (twins + 2.0) / (12.0 * twins)).sum::<f64>().sqrt() / number;
+    (number > 0.0).then(|| (0.5 + (Z_LEVEL + Z_POWER) * deviation).min(1.0))
 }
 
 /// The number n with (1/2 - mean) sqrt(n) = z_.99 deviation under the null hypothesis + z_.80 deviation as observed, at least 1.
@@ -147,6 +161,17 @@ mod tests {
     use super::super::null_draws::{assert_level_is_kept, normals};
     use super::*;
     use proptest::prelude::*;
+
+    /// Expected: `0.5 + (norm.ppf(0.99) + norm.ppf(0.8)) * sqrt(12 * 11 / 108 + 4 * 7 / 60) / 16` by SciPy.
+    #[test]
+    fn a_share_that_could_have_been_found() {
+        let of = |twins: usize| CanaryRank { rank: 1, twins };
+        let canaries = [vec![of(9); 12], vec![of(5); 4], vec![of(0); 3]].concat();
+        assert!((detectable_share(&canaries).unwrap() - 0.757_312_861_521_827_1).abs() < 1e-12);
+        assert_eq!((detectable_share(&[of(0)]), detectable_share(&[of(9)])), (None, Some(1.0)));
+        let shares = [CanaryRank { rank: 2, twins: 4 }, of(0)].map(|canary| canary.share_above());
+        assert_eq!(shares, [Some(0.75), None]);
+    }
 
     /// By hand: ranks 1, 2 and 4 among 9 twins are shares 0, 1/9 and 1/3, with the mean 4/27 and the variance 14/729; chance has
     /// 11/108. ((2.32635 * 0.319142 + 0.841621 * 0.138578) / 0.351852)^2 = 5.96.

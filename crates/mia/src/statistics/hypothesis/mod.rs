@@ -15,13 +15,13 @@ mod sign_flip;
 mod student;
 mod welch;
 
-pub use canary_rank::{CanaryRank, CanaryRankTest, canary_rank};
+pub use canary_rank::{CanaryRank, CanaryRankTest, canary_rank, detectable_share};
 pub use kolmogorov_smirnov::{KolmogorovSmirnov, kolmogorov_smirnov};
 pub use mann_whitney::{MannWhitney, mann_whitney};
 pub use order::{OrderTest, ShardOrder, order};
 pub use prior_test::{PriorTest, PriorTestSums};
 pub use sign_flip::{SignFlip, sign_flip};
-pub use student::{TTest, one_sample_t};
+pub use student::{MeanEstimate, TTest, mean_estimate, one_sample_t};
 pub use welch::welch;
 
 use thiserror::Error;

@@ -36,6 +36,44 @@ pub fn one_sample_t(values: &[f64]) -> Option<TTest> {
     TTest::new(mean / (positive / count).sqrt(), count - 1.0)
 }
 
+/// The mean of values, and how well it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanEstimate {
+    pub mean: f64,
+    pub standard_error: f64,
+    /// The two-sided confidence interval of the mean of the population, by Student's distribution.
+    pub interval: [f64; 2],
+}
+
+/// Estimates the mean of the population of `values`, with an interval at `confidence` in (0, 1). O(n).
+///
+/// `None` for fewer than two values, if all are equal (up to 1e-12 of the largest magnitude), or if a number is not
+/// finite.
+pub fn mean_estimate(values: &[f64], confidence: f64) -> Option<MeanEstimate> {
+    let Moments { count, mean, variance } = Moments::new(values)?;
+    let standard_error = (variance / count).sqrt();
+    let half = upper_quantile((1.0 - confidence) / 2.0, count - 1.0)? * standard_error;
+    let interval = [mean - half, mean + half];
+    let is_known = standard_error > 0.0 && interval.iter().all(|bound| bound.is_finite());
+    is_known.then_some(MeanEstimate { mean, standard_error, interval })
+}
+
+/// The statistic that Student's distribution exceeds with `probability` in (0, 1/2], by bisection to about 1e-15 of it.
+fn upper_quantile(probability: f64, freedom: f64) -> Option<f64> {
+    if !(probability > 0.0 && probability <= 0.5) {
+        return None;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    while upper_tail(high, freedom)? > probability {
+        (low, high) = (high, 2.0 * high);
+    }
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if upper_tail(middle, freedom)? > probability { low = middle } else { high = middle }
+    }
+    Some(high)
+}
+
 /// The mean and the sample variance of at least two values.
 pub(super) struct Moments {
     pub count: f64,
@@ -85,6 +123,26 @@ fn upper_tail(statistic: f64, freedom: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Expected: `scipy.stats.sem` and `scipy.stats.t.interval(0.99, n - 1, mean, sem)`.
+    #[test]
+    fn means_as_scipy() {
+        let differences = [0.12, -0.03, 0.20, 0.05, 0.11, -0.01, 0.07, 0.16];
+        let many: Vec<f64> = (0..500).map(|i| f64::from(i * 7 % 10) - 4.0).collect();
+        for (values, expected) in [
+            (&differences[..], [0.08375, 0.0281537551415691, -0.014773595875616621, 0.1822735958756166]),
+            (&many[..], [0.5, 0.12858097111262043, 0.16752590928241573, 0.8324740907175843]),
+        ] {
+            let MeanEstimate { mean, standard_error, interval: [low, high] } = mean_estimate(values, 0.99).unwrap();
+            for (actual, expected) in [mean, standard_error, low, high].into_iter().zip(expected) {
+                assert!((actual - expected).abs() < 1e-10, "{actual} is not {expected}");
+            }
+        }
+        assert!((upper_quantile(0.005, 1.0).unwrap() - 63.656741162871526).abs() < 1e-8);
+        for values in [&[1.0][..], &[0.5; 9], &[1.0, f64::NAN], &[1e300, -1e300]] {
+            assert_eq!(mean_estimate(values, 0.99), None);
+        }
+    }
 
     /// Expected: `scipy.stats.ttest_1samp(values, 0, alternative="greater")`.
     #[test]
