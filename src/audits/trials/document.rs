@@ -2,6 +2,7 @@
 
 use super::commitment::Commitment;
 use super::kind::TrialKind;
+use super::measure::TrialStatistics;
 use super::verdict::TrialVerdict;
 use crate::audits::evidence::{BlindFindings, ControlFindings};
 use crate::audits::exclusions::ExclusionCount;
@@ -9,7 +10,7 @@ use crate::audits::report::Provenance;
 use crate::datasets::SampleId;
 use crate::scorer::Usage;
 use mia::methods::LabelledMethod;
-use mia::statistics::{CanaryRankTest, Comparability, MannWhitney, OrderTest, SignFlip, TTest, Warning};
+use mia::statistics::{Comparability, Warning};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -121,31 +122,4 @@ pub struct BeyondControl {
     pub control_p_value: Option<f64>,
     #[serde(flatten)]
     pub statistics: TrialStatistics,
-}
-
-/// The statistics of the kind of test.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
-#[schema(as = TestStatistics)]
-pub struct TrialStatistics {
-    /// Of `dataset`: clusters of suspects that are compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub suspects: Option<usize>,
-    /// Of `dataset`: clusters of held-out texts that are compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub held_out: Option<usize>,
-    /// Of `dataset`: whether suspects score higher.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mann_whitney: Option<MannWhitney>,
-    /// Of `dataset`: the same by the means; absent where a side has fewer than two clusters, or nothing varies.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub welch: Option<TTest>,
-    /// Of `paired`: whether the public texts score higher than the mean of their private ones.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sign_flip: Option<SignFlip>,
-    /// Of `rank`: whether canaries rank higher among their twins than by chance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub canary_rank: Option<CanaryRankTest>,
-    /// Of `order`: whether published orders score higher than random ones, in the unit of the method's score.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub order: Option<OrderTest>,
 }

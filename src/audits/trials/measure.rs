@@ -1,7 +1,6 @@
 //! What one method measures in a test.
 
-use super::document::TrialStatistics;
-use mia::statistics::mean_estimate;
+use mia::statistics::{CanaryRankTest, MannWhitney, OrderTest, SignFlip, TTest, mean_estimate};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 use utoipa::ToSchema;
@@ -26,6 +25,33 @@ pub struct Measured {
     pub effect: Option<UnitEffect>,
     /// The smallest effect that so many show at level 0.01 with a power of 0.8; not of `dataset`.
     pub could_have_found: Option<f64>,
+}
+
+/// The statistics of the kind of test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[schema(as = TestStatistics)]
+pub struct TrialStatistics {
+    /// Of `dataset`: clusters of suspects that are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspects: Option<usize>,
+    /// Of `dataset`: clusters of held-out texts that are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<usize>,
+    /// Of `dataset`: whether suspects score higher.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mann_whitney: Option<MannWhitney>,
+    /// Of `dataset`: the same by the means; absent where a side has fewer than two clusters, or nothing varies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub welch: Option<TTest>,
+    /// Of `paired`: whether the public texts score higher than the mean of their private ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sign_flip: Option<SignFlip>,
+    /// Of `rank`: whether canaries rank higher among their twins than by chance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary_rank: Option<CanaryRankTest>,
+    /// Of `order`: whether published orders score higher than random ones, in the unit of the method's score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<OrderTest>,
 }
 
 /// How far the published texts score above the others.

@@ -3,11 +3,12 @@
 use super::basis::{TrialBasis, UnitControl};
 use super::dataset::{cluster_scores, mixed_clusters, test_dataset};
 use super::document::{BeyondControl, TrialExclusion, TrialMethod, TrialReport, TrialSamples};
+use super::judge::unit_verdict;
 use super::kind::TrialKind;
 use super::measure::Measured;
 use super::request::TrialRequest;
 use super::units::{distinct_units, test_units, unit_scores};
-use super::verdict::{TrialVerdict, unit_verdict};
+use super::verdict::TrialVerdict;
 use crate::audits::cluster_ids::dense;
 use crate::audits::clustered_rows::clustered;
 use crate::audits::error::AuditFailure;

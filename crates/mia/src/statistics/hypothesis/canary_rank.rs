@@ -165,11 +165,11 @@ mod tests {
     /// Expected: `0.5 + (norm.ppf(0.99) + norm.ppf(0.8)) * sqrt(12 * 11 / 108 + 4 * 7 / 60) / 16` by SciPy.
     #[test]
     fn a_share_that_could_have_been_found() {
-        let of = |twins: usize| CanaryRank { rank: 1, twins };
-        let canaries = [vec![of(9); 12], vec![of(5); 4], vec![of(0); 3]].concat();
+        let first = |twins: usize| CanaryRank { rank: 1, twins };
+        let canaries = [vec![first(9); 12], vec![first(5); 4], vec![first(0); 3]].concat();
         assert!((detectable_share(&canaries).unwrap() - 0.757_312_861_521_827_1).abs() < 1e-12);
-        assert_eq!((detectable_share(&[of(0)]), detectable_share(&[of(9)])), (None, Some(1.0)));
-        let shares = [CanaryRank { rank: 2, twins: 4 }, of(0)].map(|canary| canary.share_above());
+        assert_eq!((detectable_share(&[first(0)]), detectable_share(&[first(9)])), (None, Some(1.0)));
+        let shares = [CanaryRank { rank: 2, twins: 4 }, first(0)].map(|canary| canary.share_above());
         assert_eq!(shares, [Some(0.75), None]);
     }
 

@@ -1,0 +1,245 @@
+//! The rules by which documents, canaries or shards show something (`docs/api.md`). Pure.
+
+use super::basis::{TrialBasis, TrialReason};
+use super::kind::TrialKind;
+use super::sentence::sentence;
+use super::verdict::UnitVerdict;
+use crate::audits::evidence::{Design, LEVEL, VerdictState};
+use std::sync::Arc;
+
+/// The verdict on documents, canaries or shards.
+#[must_use]
+pub fn unit_verdict(basis: TrialBasis) -> UnitVerdict {
+    let (state, reason) = judge(&basis);
+    let TrialBasis { kind, model, primary, measured, committed, control } = basis;
+    let beyond = control.as_ref().and_then(|control| control.p_value_beyond);
+    let mut verdict = UnitVerdict {
+        state,
+        reason,
+        design: design(kind),
+        kind,
+        hypothesis: hypothesis(kind).to_owned(),
+        level: LEVEL,
+        primary: Arc::clone(primary),
+        model,
+        tested: measured.tested,
+        p_value: measured.p_value.map(|p_value| beyond.map_or(p_value, |beyond| beyond.max(p_value))),
+        smallest_p_value: measured.smallest_p_value,
+        effect: measured.effect,
+        assumptions: assumptions(kind, control.is_some(), committed.is_some()),
+        control,
+        committed,
+        could_have_found: measured.could_have_found,
+        sentence: String::new(),
+    };
+    verdict.sentence = sentence(&verdict);
+    verdict
+}
+
+/// What is known of how a text came to be where it is. The order of items is the owner's draw only where chance made it, which
+/// nobody says here.
+fn design(kind: TrialKind) -> Design {
+    match kind {
+        TrialKind::Paired | TrialKind::Rank => Design::Randomised,
+        TrialKind::Dataset | TrialKind::Order => Design::Observational,
+    }
+}
+
+fn hypothesis(kind: TrialKind) -> &'static str {
+    match kind {
+        TrialKind::Dataset => "the list that a text is in does not depend on its score",
+        TrialKind::Paired => {
+            "the published text of a document is as any of its private rewrites, so that a difference is as likely to have the \
+             opposite sign"
+        }
+        TrialKind::Rank => "a canary is as any of its twins, so that each rank among them is as likely",
+        TrialKind::Order => "the published order of a shard's items is as any random order of them",
+    }
+}
+
+fn assumptions(kind: TrialKind, controlled: bool, committed: bool) -> Vec<String> {
+    let of_kind: &[&str] = match kind {
+        TrialKind::Dataset => &[],
+        TrialKind::Paired => &[
+            "which text of a document was published was drawn by chance",
+            "its private rewrites were made alike and were in no training data",
+            "documents are independent of each other",
+        ],
+        TrialKind::Rank => &[
+            "which text of a generator became the canary was drawn by chance",
+            "the twins were in no training data",
+            "canaries are independent of each other",
+        ],
+        TrialKind::Order => {
+            &["nothing but chance made the published order of the items", "shards are independent of each other"]
+        }
+    };
+    let control = "the control was not trained on these texts; if it was, this test finds less or nothing";
+    let commitment = "the commitment was deposited before the texts were published";
+    let others = [controlled.then_some(control), committed.then_some(commitment)];
+    of_kind.iter().copied().chain(others.into_iter().flatten()).map(str::to_owned).collect()
+}
+
+fn judge(basis: &TrialBasis) -> (VerdictState, TrialReason) {
+    use TrialReason as Why;
+    use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
+    let is_randomised = design(basis.kind) == Design::Randomised;
+    let (positive, negative) = if is_randomised { (Evidence, NoEvidence) } else { (Association, NoAssociation) };
+    let is_low = |p_value: Option<f64>| p_value.is_some_and(|p_value| p_value <= LEVEL);
+    let measured = basis.measured;
+    if measured.p_value.is_none() {
+        return (Inconclusive, Why::NotScored);
+    }
+    if measured.smallest_p_value.is_some_and(|smallest| smallest > LEVEL) {
+        return (Inconclusive, Why::NoPower);
+    }
+    if !is_low(measured.p_value) {
+        return (negative, Why::HighPValue);
+    }
+    if basis.committed == Some(false) {
+        return (Inconclusive, Why::CommitmentMismatch);
+    }
+    match &basis.control {
+        None => (positive, Why::LowPValue),
+        Some(control) if !is_low(control.p_value_beyond) => (negative, Why::NotAboveControl),
+        Some(control) if is_low(control.p_value_alone) => (Inconclusive, Why::UnderControlAsWell),
+        Some(_) => (positive, Why::AboveControl),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::basis::UnitControl;
+    use super::super::measure::{EffectMeasure, Measured, UnitEffect};
+    use super::*;
+    use crate::audits::evidence::VerdictModel;
+    use TrialReason as Why;
+    use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
+
+    struct Case {
+        kind: TrialKind,
+        p_value: Option<f64>,
+        smallest_p_value: Option<f64>,
+        committed: Option<bool>,
+        /// The p-values beyond the control and under it alone.
+        control: Option<(Option<f64>, Option<f64>)>,
+    }
+
+    const FOUND: Case =
+        Case { kind: TrialKind::Rank, p_value: Some(0.001), smallest_p_value: None, committed: None, control: None };
+
+    fn verdict_of(case: &Case) -> UnitVerdict {
+        let measure =
+            if case.kind == TrialKind::Rank { EffectMeasure::ShareOfTwins } else { EffectMeasure::MeanDifference };
+        let measured = Measured {
+            tested: 12,
+            p_value: case.p_value,
+            smallest_p_value: case.smallest_p_value,
+            effect: case.p_value.map(|p_value| UnitEffect {
+                measure,
+                value: 0.9,
+                null_value: 0.5,
+                standard_error: Some(0.05),
+                interval: Some([0.75, 1.0]),
+                p_value,
+            }),
+            could_have_found: Some(0.7),
+            ..Measured::default()
+        };
+        unit_verdict(TrialBasis {
+            kind: case.kind,
+            model: VerdictModel { id: "m".to_owned(), digest: "sha256:0".to_owned(), adapter_digest: None },
+            primary: &"loss".into(),
+            measured: &measured,
+            committed: case.committed,
+            control: case.control.map(|(p_value_beyond, p_value_alone)| UnitControl {
+                model: "small".to_owned(),
+                digest: "sha256:1".to_owned(),
+                p_value_beyond,
+                p_value_alone,
+            }),
+        })
+    }
+
+    #[test]
+    fn a_low_p_value_is_evidence_where_chance_was_the_owners_own() {
+        let order = TrialKind::Order;
+        for (case, expected) in [
+            (FOUND, (Evidence, Why::LowPValue)),
+            (Case { kind: TrialKind::Paired, p_value: Some(0.01), ..FOUND }, (Evidence, Why::LowPValue)),
+            (Case { p_value: Some(0.0101), ..FOUND }, (NoEvidence, Why::HighPValue)),
+            (Case { p_value: Some(0.0625), smallest_p_value: Some(0.0625), ..FOUND }, (Inconclusive, Why::NoPower)),
+            (Case { p_value: None, ..FOUND }, (Inconclusive, Why::NotScored)),
+            (Case { kind: order, ..FOUND }, (Association, Why::LowPValue)),
+            (Case { kind: order, p_value: Some(0.1), ..FOUND }, (NoAssociation, Why::HighPValue)),
+            (Case { control: Some((Some(0.01), Some(0.02))), ..FOUND }, (Evidence, Why::AboveControl)),
+            (Case { control: Some((Some(0.01), None)), kind: order, ..FOUND }, (Association, Why::AboveControl)),
+            (Case { control: Some((Some(0.011), None)), ..FOUND }, (NoEvidence, Why::NotAboveControl)),
+            (Case { control: Some((None, None)), kind: order, ..FOUND }, (NoAssociation, Why::NotAboveControl)),
+            (Case { control: Some((Some(0.001), Some(0.01))), ..FOUND }, (Inconclusive, Why::UnderControlAsWell)),
+            (Case { committed: Some(false), ..FOUND }, (Inconclusive, Why::CommitmentMismatch)),
+            (Case { committed: Some(true), ..FOUND }, (Evidence, Why::LowPValue)),
+        ] {
+            let verdict = verdict_of(&case);
+            assert_eq!((verdict.state, verdict.reason), expected);
+        }
+    }
+
+    #[test]
+    fn the_larger_p_value_counts() {
+        assert_eq!(verdict_of(&FOUND).p_value, Some(0.001));
+        assert_eq!(verdict_of(&Case { control: Some((Some(0.004), None)), ..FOUND }).p_value, Some(0.004));
+    }
+
+    /// Each sentence has the numbers of the fields that it is made of, and none claims more.
+    #[test]
+    fn sentences_are_made_of_the_fields() {
+        let measured: &[&str] =
+            &["`loss`", "0.900 where chance gives 0.5, 99 % interval 0.750 to 1.000", "over 12 canaries"];
+        let null = hypothesis(TrialKind::Rank);
+        for (case, parts) in [
+            (FOUND, [measured, &[null, "level 0.01", "share of their twins", "p = 0.001"]].concat()),
+            (
+                Case { control: Some((Some(0.002), Some(0.4))), ..FOUND },
+                [measured, &["beyond the control `small` p = 0.002, under it alone p = 0.400", null]].concat(),
+            ),
+            (
+                Case { p_value: Some(0.2), ..FOUND },
+                [measured, &["p = 0.200", "level 0.01", "0.700 with a power of 80 %"]].concat(),
+            ),
+            (
+                Case { smallest_p_value: Some(0.25), ..FOUND },
+                vec!["12 canaries", "p-value below 0.250", "at most 0.01"],
+            ),
+            (Case { p_value: None, ..FOUND }, vec!["no scores of `loss` that can be compared"]),
+            (
+                Case { control: Some((Some(0.2), None)), ..FOUND },
+                [measured, &["by more than under the control", "beyond the control `small` p = 0.200"]].concat(),
+            ),
+            (
+                Case { control: Some((Some(0.002), Some(0.003))), ..FOUND },
+                [measured, &["under it alone p = 0.003", "the texts may be the reason"]].concat(),
+            ),
+            (Case { committed: Some(false), ..FOUND }, [measured, &["not the one that was committed to"]].concat()),
+            (
+                Case { kind: TrialKind::Paired, ..FOUND },
+                vec!["mean difference", "over 12 documents", hypothesis(TrialKind::Paired)],
+            ),
+            (
+                Case { kind: TrialKind::Order, ..FOUND },
+                vec!["mean difference", "over 12 shards", hypothesis(TrialKind::Order)],
+            ),
+        ] {
+            let UnitVerdict { sentence, state, .. } = verdict_of(&case);
+            for part in parts.iter().chain(&["under the model `m` (sha256:0)"]) {
+                assert!(sentence.contains(part), "{part} in: {sentence}");
+            }
+            let is_evidence = matches!(state, Evidence | NoEvidence);
+            assert_eq!(sentence.to_lowercase().contains("evidence"), is_evidence, "{sentence}");
+            assert!(sentence.ends_with('.') && !sentence.contains("  "), "{sentence}");
+            for claim in ["do not explain", "explains it", "explain it", "has not seen"] {
+                assert!(!sentence.contains(claim), "{claim} in: {sentence}");
+            }
+        }
+    }
+}
