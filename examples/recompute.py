@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
-"""Recomputes the numbers of an audit's report from the scores of its samples: `python3 examples/recompute.py REPORT.json SCORES.jsonl`.
+"""Recomputes the numbers of an audit's report from the scores of its samples:
 
-REPORT.json is the response of `/v1/audits/{id}`, SCORES.jsonl that of `/v1/audits/{id}/scores`. Nothing is taken from the program that wrote them: the formulas are those of
-docs/verdict.md, the random draws those of docs/draws.md. Prints how many numbers were recomputed and which were not, since they come from
-the texts or from token statistics; exits with 1 if one is off. Needs NumPy.
+    python3 examples/recompute.py REPORT.json SCORES.jsonl [TEXTS.jsonl]
+
+REPORT.json is the response of `/v1/audits/{id}`, SCORES.jsonl that of `/v1/audits/{id}/scores`; `pdr-audit audit --format json --scores` writes
+both as well. With TEXTS.jsonl, the samples that were audited, what the report says of the texts alone is recomputed too, with the log-odds by
+which the lists were compared. Nothing is taken from the program that wrote them: the formulas are those of docs/verdict.md, the random draws
+those of docs/draws.md. Prints how many numbers were recomputed and which were not, since they come from token statistics; exits with 1 if one
+is off. Needs NumPy.
 """
 import hashlib, json, math, struct, sys
 from statistics import NormalDist
 
 import numpy as np
+
+from texts import Texts, folds, naive_bayes
 
 LEVEL, MARGIN, FEWEST, PERMUTATIONS, BLOCK = 0.01, 0.15, 20, 9_999, 16
 quantile = NormalDist().inv_cdf
@@ -66,6 +72,15 @@ class Words:
             product = self.u32() * bound
             if product & 0xFFFFFFFF >= (1 << 32) % bound:
                 return product >> 32
+
+
+def shuffle(words, items):
+    for last in range(len(items) - 1, 0, -1):
+        fair = (1 << 64) - 1 - ((1 << 64) - 1) % (last + 1)
+        while (drawn := words.u64()) >= fair:
+            pass
+        items[last], items[drawn % (last + 1)] = items[drawn % (last + 1)], items[last]
+    return items
 
 
 def subsets(words, size, count):
@@ -263,11 +278,14 @@ class Report:
             for place, value in enumerate(expected):
                 self.check([*path, place], value, tolerance)
             return
-        self.done.add("/".join(map(str, path)))
+        self.compare("/".join(map(str, path)), found, expected, tolerance)
+
+    def compare(self, path, found, expected, tolerance):
+        self.done.add(path)
         same = found == expected if not isinstance(expected, (float, np.floating)) or found is None else math.isclose(
             found, expected, rel_tol=tolerance, abs_tol=tolerance)
         if not same:
-            self.off.append(("/".join(map(str, path)), found, expected))
+            self.off.append((path, found, expected))
 
     def column(self, field, name):
         return np.array([row.get(field, {}).get(name, np.nan) if name else row.get(field, np.nan) for row in self.rows], dtype=float)
@@ -492,6 +510,50 @@ class Report:
                 self.check([*path, "measures", place, "auroc"], 0.5 + self.area(np.zeros(len(values)), values)[0])
         return state, upper
 
+    def texts_alone(self, samples):
+        """Words, lengths and the classifier, from the texts."""
+        names = {"control_loss": "loss", "control_min_k_plus_plus": "min_k_plus_plus_20", "control_min_k_5": "min_k_5", "control_min_k_20": "min_k_20"}
+        tokens = np.array([row["scored_tokens"] for row in self.rows], dtype=float)
+        control = {name: self.column("control_measures", of_row) for name, of_row in names.items()}
+        texts = [sample["text"] for sample in samples]
+        for row, text in zip(self.rows, texts):
+            if hashlib.sha256(text.encode()).hexdigest()[:32] != row["text_digest"]:
+                sys.exit(f"sample {row['index']} of the texts is not the one that was scored")
+        known = Texts(texts, self.members, self.clusters, self.strata, tokens, control)
+        # The program ends its fit where the gradient is 1e-8 of that at the start.
+        for row, log_odds in zip(self.rows, known.log_odds):
+            self.compare(f"log_odds of sample {row['index']}", row["log_odds"], log_odds, 1e-6)
+        area = lambda values: 0.5 + self.area(np.zeros(len(values)), values)[0]
+        verdict = self.report.get("verdict", {}).get("comparability", {})
+        differences = {}
+        for name, values in known.measures.items():
+            if not np.all(np.isnan(values)):
+                differences[name] = area(self.of_clusters(values)[0][0])
+        largest = sorted(differences, key=lambda name: -abs(differences[name] - 0.5))[:3]
+        path = ["verdict", "comparability", "measures"]
+        for place, measure in enumerate(verdict.get("measures", [])):
+            self.check([*path, place, "measure"], largest[place])
+            self.check([*path, place, "auroc"], differences[measure["measure"]])
+            have = {"words": known.words, "characters": known.ngrams}.get(measure["measure"])
+            for at, separating in enumerate(measure.get("separating", [])):
+                has = np.array([separating["ngram"] in items for items in have])
+                self.check([*path, place, "separating", at, "members"], has[self.members].mean())
+                self.check([*path, place, "separating", at, "non_members"], has[~self.members].mean())
+        self.check(["blind", "lengths", "bytes_per_zlib_byte"], auroc(known.measures["bytes_per_zlib_byte"], self.members))
+        if "words" not in self.report["blind"]:
+            return
+        odds = known.measures["words"]
+        observed, error = auroc(odds, self.members), math.sqrt(variance(twice_components(odds, self.members), self.members, self.clusters))
+        z = quantile(0.975) * error
+        reached = 0
+        for permutation in range(199):
+            words = Words(chacha8(key(0, f"words permutation {permutation}".encode()), [0], 4 * len(self.cluster_members) + 64)[0])
+            members = np.array(shuffle(words, list(self.cluster_members)))[self.clusters]
+            permuted = naive_bayes(known.word_rows, members, folds(members.astype(int), self.clusters))
+            reached += auroc(permuted, members) >= observed - 1e-12
+        for field, value in (("auroc", observed), ("standard_error", error), ("interval", [observed - z, observed + z]), ("p_value", (1 + reached) / 200)):
+            self.check(["blind", "words", field], value)
+
     def verdict(self, effect, comparability):
         delta, error = self.area(np.zeros(len(effect["scores"])), effect["scores"])
         auroc, p_value = 0.5 + delta, effect["p_value"]
@@ -554,6 +616,8 @@ def main():
     rows = [json.loads(line) for line in open(sys.argv[2])]
     checked = Report(report, rows)
     checked.run()
+    if len(sys.argv) > 3:
+        checked.texts_alone([json.loads(line) for line in open(sys.argv[3])])
     # What the request says is no result.
     others = [path for path in numbers(report) if path not in checked.done and not path.startswith("provenance")]
     by_field = {}
@@ -563,7 +627,7 @@ def main():
     print(f"{len(checked.done)} values recomputed, {len(checked.off)} off")
     for path, found, expected in checked.off[:50]:
         print(f"OFF {path}: {found} in the report, {expected} recomputed")
-    print("not recomputed, since it takes the texts, token statistics or a calibration:")
+    print(f"not recomputed, since it takes {'' if len(sys.argv) > 3 else 'the texts, '}token statistics or a calibration:")
     for field, count in by_field.items():
         print(f"  {count:6} {field}")
     sys.exit(bool(checked.off))

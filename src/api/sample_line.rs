@@ -3,7 +3,6 @@
 use crate::audits::{ScoreHeader, ScoredRow};
 use crate::datasets::{ExtraColumns, SampleId};
 use crate::scorer::TextError;
-use mia::statistics::CONTROL_MEASURES;
 use mia::texts::hexadecimal;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
@@ -24,9 +23,6 @@ pub const TRAILING: [&str; 10] = [
     "log_odds",
     "text_digest",
 ];
-
-/// The measures of the control model, in their order.
-const CONTROL_MEASURE_NAMES: [&str; CONTROL_MEASURES] = ["loss", "min_k_plus_plus_20", "min_k_5", "min_k_20"];
 
 /// One sample.
 #[derive(Serialize, ToSchema)]
@@ -121,11 +117,7 @@ impl<'a> SampleLine<'a> {
                 .listed()
                 .filter_map(|(place, column)| Some((&*column.method.label, (*row.control.get(place)?)?)))
                 .collect(),
-            control_measures: CONTROL_MEASURE_NAMES
-                .into_iter()
-                .zip(row.control_measures.unwrap_or_default())
-                .filter_map(|(name, measure)| Some((name, measure?)))
-                .collect(),
+            control_measures: row.named_control_measures().collect(),
             log_odds: row.log_odds,
             text_digest: hexadecimal(row.text.as_bytes()),
             columns,

@@ -138,7 +138,16 @@ impl AuditResults {
     }
 }
 
+/// The names of the measures of the control model, in the order of `TextFacts::control`.
+const CONTROL_MEASURE_NAMES: [&str; CONTROL_MEASURES] = ["loss", "min_k_plus_plus_20", "min_k_5", "min_k_20"];
+
 impl SampleScores {
+    /// What the control model alone says of the text, by name.
+    pub fn named_control_measures(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let measures = self.control_measures.unwrap_or_default();
+        CONTROL_MEASURE_NAMES.into_iter().zip(measures).filter_map(|(name, measure)| Some((name, measure?)))
+    }
+
     /// The row of a sample before it is scored, with a place for each of so many columns.
     pub fn unknown(sample: &Sample, columns: usize) -> Self {
         Self {

@@ -5,6 +5,7 @@ use crate::audits::{AuditReport, AuditResults, SampleScores};
 use crate::samples::Fields;
 use crate::table::ResultRow;
 use anyhow::Result;
+use mia::texts::hexadecimal;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -30,6 +31,7 @@ fn row(
     fields.extend(others.clone());
     // The label as it was understood, whatever it was called.
     fields.extend(row.member.map(|member| ("label".to_owned(), u8::from(member).into())));
+    fields.extend(row.cluster.map(|cluster| ("cluster".to_owned(), cluster.into())));
     fields.insert("scored_tokens".to_owned(), row.scored_tokens.into());
     fields.insert("truncated".to_owned(), row.truncated.into());
     fields.extend(row.windows.map(|windows| ("windows".to_owned(), windows.into())));
@@ -44,6 +46,17 @@ fn row(
     fields.extend(row.p_value_adjusted.map(|p_value| ("p_value_adjusted".to_owned(), p_value.into())));
     fields.extend(row.flagged.map(|flagged| ("flagged".to_owned(), flagged.into())));
     fields.extend(row.posterior.map(|posterior| ("posterior".to_owned(), posterior.into())));
+    let control = results.listed().filter_map(|(place, column)| {
+        Some((column.method.label.to_string(), Value::from((*row.control.get(place)?)?)))
+    });
+    let measures = row.named_control_measures().map(|(name, measure)| (name.to_owned(), Value::from(measure)));
+    let of_control: [(&str, Map<String, Value>); 2] =
+        [("control_scores", control.collect()), ("control_measures", measures.collect())];
+    for (name, values) in of_control.into_iter().filter(|(_, values)| !values.is_empty()) {
+        fields.insert(name.to_owned(), Value::Object(values));
+    }
+    fields.extend(row.log_odds.map(|log_odds| ("log_odds".to_owned(), log_odds.into())));
+    fields.insert("text_digest".to_owned(), hexadecimal(row.text.as_bytes()).into());
     fields.insert("errors".to_owned(), serde_json::to_value(results.errors(row).collect::<Vec<_>>())?);
     fields.insert("scores".to_owned(), Value::Object(scores));
     if !thresholds.is_empty() {
