@@ -9,6 +9,9 @@ const TOLERANCE: f64 = 1e-8;
 /// The share of the gradient that conjugate gradients leave over in a step.
 const STEP_TOLERANCE: f64 = 0.1;
 
+/// The share of the loss that a step may seem to add by rounding.
+const ROUNDING: f64 = 1e-13;
+
 const MAX_STEPS: usize = 30;
 const MAX_INNER_STEPS: usize = 200;
 const MAX_HALVINGS: usize = 20;
@@ -57,7 +60,8 @@ impl<R: FeatureRows> Fit<'_, R> {
             let improved = (0..MAX_HALVINGS).find_map(|_| {
                 let tried: Vec<f64> = weights.iter().zip(&step).map(|(weight, step)| weight + scale * step).collect();
                 let tried_loss = self.loss(&tried);
-                let is_lower = tried_loss <= loss + 1e-4 * scale * slope;
+                // Near the minimum the loss falls by less than it is rounded by.
+                let is_lower = tried_loss <= loss + 1e-4 * scale * slope + ROUNDING * loss;
                 scale /= 2.0;
                 is_lower.then_some((tried, tried_loss))
             });
