@@ -21,7 +21,7 @@ use axum::{Extension, Json};
 ///
 /// Scores all texts behind interactive work and tells how improbable the scores would be had the model not been trained on them.
 /// `dataset` compares suspects with held-out texts of the same source (Mann and Whitney), `paired` published texts with private
-/// rewrites (sign flips), `rank` canaries with their twins (the exact distribution of the sum of ranks), and `order` the published order
+/// rewrites (permutations of which text was published), `rank` canaries with their twins (the exact distribution of the sum of ranks), and `order` the published order
 /// of the items of shards with random orders (Student's t).
 #[utoipa::path(
     post,

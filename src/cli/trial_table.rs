@@ -66,7 +66,7 @@ fn statistic(method: &TrialMethod) -> String {
         parts.push(format!("AUROC {:.3}, {suspects} suspects against {held_out}", test.auroc));
     }
     parts.extend(statistics.welch.map(|test| format!("Welch's t {:.2} (p = {:.2e})", test.statistic, test.p_value)));
-    parts.extend(statistics.sign_flip.map(|test| format!("mean difference {:+.4}", test.mean)));
+    parts.extend(statistics.permutation.map(|test| format!("mean difference {:+.4}", test.mean)));
     parts.extend(statistics.canary_rank.map(|test| {
         let suffices =
             test.would_suffice.map_or(String::new(), |count| format!("; about {count} such canaries would suffice"));

@@ -9,8 +9,8 @@
 
 use anyhow::{Context, Result, ensure};
 use mia::statistics::{
-    CalibrationScores, CanaryRank, Procedure, RankColumn, canary_rank, discover, kolmogorov_smirnov, mann_whitney,
-    max_t, sign_flip, welch,
+    CalibrationScores, CanaryRank, DocumentScores, Procedure, RankColumn, canary_rank, discover, kolmogorov_smirnov,
+    mann_whitney, max_t, publication_test, welch,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -176,7 +176,9 @@ fn p_values(
     seed: u64,
 ) -> Vec<(&'static str, f64)> {
     let side = first.len();
-    let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| a - b).collect();
+    let pairs: Vec<DocumentScores> = (first.iter().zip(second))
+        .map(|(&published, &private)| DocumentScores { published, private: vec![private] })
+        .collect();
     // A canary among four twins, as far as the second list has them.
     let canaries: Vec<CanaryRank> = first
         .iter()
@@ -196,7 +198,7 @@ fn p_values(
         ("difference", permuted[1].map_or(1.0, |test| test.p_value)),
         ("dataset", mann_whitney(first, second).map_or(1.0, |test| test.p_value)),
         ("welch", welch(first, second).map_or(1.0, |test| test.p_value)),
-        ("paired", sign_flip(&differences, seed, &|| true).map_or(1.0, |test| test.p_value)),
+        ("paired", publication_test(&pairs, seed, &|| true).map_or(1.0, |test| test.p_value)),
         ("rank", canary_rank(&canaries).map_or(1.0, |test| test.p_value)),
         ("text", known.map_or(1.0, |known| known.p_value(first[0]))),
         ("lengths", kolmogorov_smirnov(first, second).map_or(1.0, |test| test.p_value)),

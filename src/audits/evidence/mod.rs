@@ -20,7 +20,7 @@ pub use blind::{BlindFindings, LengthFindings, blind_findings};
 pub use comparison::{ControlFindings, Effect};
 pub use control_methods::{control_measures, controls_itself, is_controllable};
 pub use decision_request::{CalibrationShare, CalibrationSource, DecisionRequest};
-pub use judge::{VerdictBasis, verdict};
+pub use judge::{COMMITTED_BEFORE, VerdictBasis, verdict};
 pub use negative_controls::{NegativeControl, NegativeControlSample, negative_controls};
 pub use options::{DecisionOptions, EvidenceOptions, SampleFacts};
 pub use posterior::posteriors;

@@ -60,7 +60,7 @@ pub fn sentence(verdict: &Verdict) -> String {
         ),
         VerdictReason::NotAboveControl => format!(
             "under the model {model}, `{primary}` does not rank {first} above {second} by more than under the control at level \
-             {level} ({result}){power}"
+             {level} ({result})"
         ),
         VerdictReason::MembersScoreLower => format!(
             "under the model {model}, `{primary}` ranks {first} below {second} ({result}): are the labels the right way round?"

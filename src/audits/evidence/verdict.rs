@@ -75,10 +75,11 @@ pub enum Design {
 pub enum VerdictState {
     Evidence,
     NoEvidence,
-    /// The lists differ in the score by more than chance and by more than the differences of the texts could explain.
+    /// The first list scores higher by more than chance and by more than the differences of the texts could explain; of
+    /// `order`, the published order scores higher than random ones.
     Association,
     NoAssociation,
-    /// The lists cannot be compared, or differ too much otherwise.
+    /// The test shows nothing in either direction, for the reason given.
     Inconclusive,
 }
 

@@ -3,13 +3,13 @@
 use super::kind::TrialKind;
 use super::measure::Measured;
 use crate::audits::evidence::VerdictModel;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::sync::Arc;
 use strum::Display;
 use utoipa::ToSchema;
 
 /// Why the verdict of a test of documents, canaries or shards is what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schema(as = TestReason)]
@@ -20,16 +20,15 @@ pub enum TrialReason {
     HighPValue,
     /// So few documents, canaries or shards cannot give a p-value of at most the level.
     NoPower,
-    /// There is no p-value: there are no scores to compare.
+    /// A p-value is missing, of the test or beside the control: there are no scores to compare, or too many canaries.
     NotScored,
     /// The test is not the one that the client committed to.
     CommitmentMismatch,
     /// The p-value is at most the level, and so is that of the same test beyond the control.
     AboveControl,
-    /// The p-value of the same test under the control is at most the level as well: if the control was not trained on the
-    /// texts, they explain it.
+    /// The p-value of the same test under the control is at most the level as well, so that the texts may be the reason.
     UnderControlAsWell,
-    /// The p-value of the test beyond the control is above the level, or there is none.
+    /// The p-value of the test beyond the control is above the level.
     NotAboveControl,
 }
 
@@ -47,7 +46,7 @@ pub struct TrialBasis<'a> {
 }
 
 /// The same test beside the control model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = TestControl)]
 pub struct UnitControl {
     pub model: String,

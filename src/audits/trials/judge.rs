@@ -4,7 +4,7 @@ use super::basis::{TrialBasis, TrialReason};
 use super::kind::TrialKind;
 use super::sentence::sentence;
 use super::verdict::UnitVerdict;
-use crate::audits::evidence::{Design, LEVEL, VerdictState};
+use crate::audits::evidence::{COMMITTED_BEFORE, Design, LEVEL, VerdictState};
 use std::sync::Arc;
 
 /// The verdict on documents, canaries or shards.
@@ -12,7 +12,10 @@ use std::sync::Arc;
 pub fn unit_verdict(basis: TrialBasis) -> UnitVerdict {
     let (state, reason) = judge(&basis);
     let TrialBasis { kind, model, primary, measured, committed, control } = basis;
-    let beyond = control.as_ref().and_then(|control| control.p_value_beyond);
+    let p_value = match (&control, measured.p_value) {
+        (Some(control), Some(p_value)) => control.p_value_beyond.map(|beyond| beyond.max(p_value)),
+        (_, p_value) => p_value,
+    };
     let mut verdict = UnitVerdict {
         state,
         reason,
@@ -23,10 +26,10 @@ pub fn unit_verdict(basis: TrialBasis) -> UnitVerdict {
         primary: Arc::clone(primary),
         model,
         tested: measured.tested,
-        p_value: measured.p_value.map(|p_value| beyond.map_or(p_value, |beyond| beyond.max(p_value))),
+        p_value,
         smallest_p_value: measured.smallest_p_value,
         effect: measured.effect,
-        assumptions: assumptions(kind, control.is_some(), committed.is_some()),
+        assumptions: assumptions(kind, control.is_some(), committed == Some(true)),
         control,
         committed,
         could_have_found: measured.could_have_found,
@@ -48,12 +51,9 @@ fn design(kind: TrialKind) -> Design {
 fn hypothesis(kind: TrialKind) -> &'static str {
     match kind {
         TrialKind::Dataset => "the list that a text is in does not depend on its score",
-        TrialKind::Paired => {
-            "the published text of a document is as any of its private rewrites, so that a difference is as likely to have the \
-             opposite sign"
-        }
-        TrialKind::Rank => "a canary is as any of its twins, so that each rank among them is as likely",
-        TrialKind::Order => "the published order of a shard's items is as any random order of them",
+        TrialKind::Paired => "the published text of a document is exchangeable with its private rewrites",
+        TrialKind::Rank => "a canary is exchangeable with its twins, so that every rank among them is equally likely",
+        TrialKind::Order => "the published order of a shard's items is exchangeable with random orders of them",
     }
 }
 
@@ -75,8 +75,7 @@ fn assumptions(kind: TrialKind, controlled: bool, committed: bool) -> Vec<String
         }
     };
     let control = "the control was not trained on these texts; if it was, this test finds less or nothing";
-    let commitment = "the commitment was deposited before the texts were published";
-    let others = [controlled.then_some(control), committed.then_some(commitment)];
+    let others = [controlled.then_some(control), committed.then_some(COMMITTED_BEFORE)];
     of_kind.iter().copied().chain(others.into_iter().flatten()).map(str::to_owned).collect()
 }
 
@@ -101,6 +100,9 @@ fn judge(basis: &TrialBasis) -> (VerdictState, TrialReason) {
     }
     match &basis.control {
         None => (positive, Why::LowPValue),
+        Some(control) if control.p_value_beyond.is_none() || control.p_value_alone.is_none() => {
+            (Inconclusive, Why::NotScored)
+        }
         Some(control) if !is_low(control.p_value_beyond) => (negative, Why::NotAboveControl),
         Some(control) if is_low(control.p_value_alone) => (Inconclusive, Why::UnderControlAsWell),
         Some(_) => (positive, Why::AboveControl),
@@ -131,16 +133,17 @@ mod tests {
     fn verdict_of(case: &Case) -> UnitVerdict {
         let measure =
             if case.kind == TrialKind::Rank { EffectMeasure::ShareOfTwins } else { EffectMeasure::MeanDifference };
+        let scale = if case.kind == TrialKind::Rank { 1.0 } else { 1e-3 };
         let measured = Measured {
             tested: 12,
             p_value: case.p_value,
             smallest_p_value: case.smallest_p_value,
             effect: case.p_value.map(|p_value| UnitEffect {
                 measure,
-                value: 0.9,
-                null_value: 0.5,
-                standard_error: Some(0.05),
-                interval: Some([0.75, 1.0]),
+                value: 0.9 * scale,
+                null_value: if case.kind == TrialKind::Rank { 0.5 } else { 0.0 },
+                standard_error: Some(0.05 * scale),
+                interval: Some([0.75 * scale, scale]),
                 p_value,
             }),
             could_have_found: Some(0.7),
@@ -173,9 +176,14 @@ mod tests {
             (Case { kind: order, ..FOUND }, (Association, Why::LowPValue)),
             (Case { kind: order, p_value: Some(0.1), ..FOUND }, (NoAssociation, Why::HighPValue)),
             (Case { control: Some((Some(0.01), Some(0.02))), ..FOUND }, (Evidence, Why::AboveControl)),
-            (Case { control: Some((Some(0.01), None)), kind: order, ..FOUND }, (Association, Why::AboveControl)),
-            (Case { control: Some((Some(0.011), None)), ..FOUND }, (NoEvidence, Why::NotAboveControl)),
-            (Case { control: Some((None, None)), kind: order, ..FOUND }, (NoAssociation, Why::NotAboveControl)),
+            (Case { control: Some((Some(0.01), Some(0.5))), kind: order, ..FOUND }, (Association, Why::AboveControl)),
+            (Case { control: Some((Some(0.011), Some(0.5))), ..FOUND }, (NoEvidence, Why::NotAboveControl)),
+            (
+                Case { control: Some((Some(0.011), Some(0.5))), kind: order, ..FOUND },
+                (NoAssociation, Why::NotAboveControl),
+            ),
+            (Case { control: Some((None, Some(0.5))), kind: order, ..FOUND }, (Inconclusive, Why::NotScored)),
+            (Case { control: Some((Some(0.001), None)), ..FOUND }, (Inconclusive, Why::NotScored)),
             (Case { control: Some((Some(0.001), Some(0.01))), ..FOUND }, (Inconclusive, Why::UnderControlAsWell)),
             (Case { committed: Some(false), ..FOUND }, (Inconclusive, Why::CommitmentMismatch)),
             (Case { committed: Some(true), ..FOUND }, (Evidence, Why::LowPValue)),
@@ -189,6 +197,7 @@ mod tests {
     fn the_larger_p_value_counts() {
         assert_eq!(verdict_of(&FOUND).p_value, Some(0.001));
         assert_eq!(verdict_of(&Case { control: Some((Some(0.004), None)), ..FOUND }).p_value, Some(0.004));
+        assert_eq!(verdict_of(&Case { control: Some((None, None)), ..FOUND }).p_value, None);
     }
 
     /// Each sentence has the numbers of the fields that it is made of, and none claims more.
@@ -211,9 +220,9 @@ mod tests {
                 Case { smallest_p_value: Some(0.25), ..FOUND },
                 vec!["12 canaries", "p-value below 0.250", "at most 0.01"],
             ),
-            (Case { p_value: None, ..FOUND }, vec!["no scores of `loss` that can be compared"]),
+            (Case { p_value: None, ..FOUND }, vec!["`loss` gives no p-value"]),
             (
-                Case { control: Some((Some(0.2), None)), ..FOUND },
+                Case { control: Some((Some(0.2), Some(0.5))), ..FOUND },
                 [measured, &["by more than under the control", "beyond the control `small` p = 0.200"]].concat(),
             ),
             (
@@ -223,7 +232,11 @@ mod tests {
             (Case { committed: Some(false), ..FOUND }, [measured, &["not the one that was committed to"]].concat()),
             (
                 Case { kind: TrialKind::Paired, ..FOUND },
-                vec!["mean difference", "over 12 documents", hypothesis(TrialKind::Paired)],
+                vec![
+                    "mean difference 0.000900 where chance gives 0,",
+                    "over 12 documents",
+                    hypothesis(TrialKind::Paired),
+                ],
             ),
             (
                 Case { kind: TrialKind::Order, ..FOUND },

@@ -1,14 +1,14 @@
 //! What one method measures in a test.
 
-use mia::statistics::{CanaryRankTest, MannWhitney, OrderTest, SignFlip, TTest, mean_estimate};
-use serde::{Deserialize, Serialize};
-use strum::Display;
+use mia::statistics::{CanaryRankTest, MannWhitney, OrderTest, PublicationTest, TTest, mean_estimate};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 /// The smallest p-value of a test that draws 9,999 permutations.
 pub const LEAST_P_VALUE_DRAWN: f64 = 1e-4;
 
-const EFFECT_CONFIDENCE: f64 = 0.99;
+/// The confidence of the interval of an effect.
+pub const EFFECT_CONFIDENCE: f64 = 0.99;
 
 /// What one method measures in a test.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,9 +21,10 @@ pub struct Measured {
     pub p_value: Option<f64>,
     /// The smallest p-value that so many can give; none where there is no bound.
     pub smallest_p_value: Option<f64>,
-    /// Not of `dataset`.
+    /// How far the published texts score above the others; none of `dataset`.
     pub effect: Option<UnitEffect>,
-    /// The smallest effect that so many show at level 0.01 with a power of 0.8; not of `dataset`.
+    /// The smallest effect that this many show at level 0.01 with a power of 0.8; none of `dataset`, and where no effect
+    /// could be shown.
     pub could_have_found: Option<f64>,
 }
 
@@ -45,7 +46,7 @@ pub struct TrialStatistics {
     pub welch: Option<TTest>,
     /// Of `paired`: whether the public texts score higher than the mean of their private ones.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sign_flip: Option<SignFlip>,
+    pub permutation: Option<PublicationTest>,
     /// Of `rank`: whether canaries rank higher among their twins than by chance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary_rank: Option<CanaryRankTest>,
@@ -55,7 +56,7 @@ pub struct TrialStatistics {
 }
 
 /// How far the published texts score above the others.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = TestEffect)]
 pub struct UnitEffect {
     pub measure: EffectMeasure,
@@ -73,9 +74,8 @@ pub struct UnitEffect {
 }
 
 /// What the effect of a test measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
 #[schema(as = TestEffectMeasure)]
 pub enum EffectMeasure {
     /// The mean over documents or shards of the published text's score less the mean score of the others.

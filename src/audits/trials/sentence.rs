@@ -20,9 +20,9 @@ pub fn sentence(verdict: &UnitVerdict) -> String {
             };
             let interval = effect
                 .interval
-                .map_or_else(String::new, |[low, high]| format!(", 99 % interval {low:.3} to {high:.3}"));
-            let (value, null, p_value) = (effect.value, effect.null_value, stated_p_value(effect.p_value));
-            format!("{measure} {value:.3} where chance gives {null}{interval}, p = {p_value} over {tested} {units}")
+                .map_or_else(String::new, |[low, high]| format!(", 99 % interval {} to {}", number(low), number(high)));
+            let (value, null, p_value) = (number(effect.value), effect.null_value, stated_p_value(effect.p_value));
+            format!("{measure} {value} where chance gives {null}{interval}, p = {p_value} over {tested} {units}")
         },
     );
     let stated = |p_value: Option<f64>| p_value.map_or_else(|| "none".to_owned(), stated_p_value);
@@ -32,7 +32,7 @@ pub fn sentence(verdict: &UnitVerdict) -> String {
     });
     let result = format!("{effect}{control}");
     let power = verdict.could_have_found.map_or_else(String::new, |effect| {
-        format!("; so many {units} show an effect from {effect:.3} with a power of 80 %")
+        format!("; this many {units} show an effect from {} with a power of 80 %", number(effect))
     });
     let rest = match verdict.reason {
         TrialReason::LowPValue | TrialReason::AboveControl => format!(
@@ -46,19 +46,29 @@ pub fn sentence(verdict: &UnitVerdict) -> String {
             "{tested} {units} with scores of `{primary}` cannot give a p-value below {}, and a verdict takes one of at most {level}",
             stated(verdict.smallest_p_value)
         ),
-        TrialReason::NotScored => format!("there are no scores of `{primary}` that can be compared"),
+        TrialReason::NotScored => {
+            format!(
+                "`{primary}` gives no p-value here or beside the control: there are no scores to compare, or too many"
+            )
+        }
         TrialReason::CommitmentMismatch => {
             format!("by `{primary}` {claim} ({result}), but the test is not the one that was committed to")
         }
         TrialReason::UnderControlAsWell => format!(
-            "by `{primary}` {claim} ({result}), but at level {level} so they do under the control: the texts may be the reason"
+            "by `{primary}` {claim} ({result}), but at level {level} they do so under the control as well: the texts may be the reason"
         ),
         TrialReason::NotAboveControl => format!(
             "by `{primary}` {claim}, but it is not shown at level {level} that they do so by more than under the control \
-             ({result}){power}"
+             ({result})"
         ),
     };
     format!("{}: under the model {model}, {rest}.", first_words(verdict.state))
+}
+
+/// With three decimals, or three significant digits where it is small.
+fn number(value: f64) -> String {
+    let decimals = if value == 0.0 { 3 } else { (2.0 - value.abs().log10().floor()).clamp(3.0, 12.0) as usize };
+    format!("{value:.decimals$}")
 }
 
 /// What a low p-value says.

@@ -1,17 +1,15 @@
 //! The tests that compare a text with others of its unit: of a document, a canary or a shard. Pure.
 
 use super::kind::TrialKind;
-use super::measure::{EffectMeasure, LEAST_P_VALUE_DRAWN, Measured, UnitEffect};
+use super::measure::{EFFECT_CONFIDENCE, EffectMeasure, LEAST_P_VALUE_DRAWN, Measured, UnitEffect};
 use crate::audits::evidence::{LEVEL, PERMUTATION_SEED, POWER};
 use crate::audits::results::SampleScores;
 use mia::statistics::{
-    CanaryRank, HypothesisError, ShardOrder, canary_rank, detectable_mean, detectable_share, order, sign_flip,
+    CanaryRank, DocumentScores, HypothesisError, ShardOrder, canary_rank, detectable_share, mean_estimate, order,
+    publication_test,
 };
 use std::collections::HashSet;
 use std::ops::Range;
-
-/// Up to this many documents, the signs of a sign-flip test are enumerated.
-const MOST_ENUMERATED: i32 = 16;
 
 /// The score of a unit's first text and those of the others.
 pub type UnitScores = (f64, Vec<f64>);
@@ -58,30 +56,32 @@ fn paired(
     mut measured: Measured,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Measured, HypothesisError> {
-    let differences = differences(units);
-    let test = sign_flip(&differences, PERMUTATION_SEED, wanted)?;
-    let least = 0.5_f64.powi(i32::try_from(units.len()).unwrap_or(i32::MAX).min(MOST_ENUMERATED));
-    measured.smallest_p_value = Some(if test.exact { least } else { LEAST_P_VALUE_DRAWN });
-    measured.statistics.sign_flip = Some(test);
-    Ok(measured.with_difference(&differences, Some(test.p_value)))
+    let document =
+        |(published, private): &UnitScores| DocumentScores { published: *published, private: private.clone() };
+    let documents: Vec<DocumentScores> = units.iter().map(document).collect();
+    let test = publication_test(&documents, PERMUTATION_SEED, wanted)?;
+    let least = if test.exact { 1.0 / test.permutations as f64 } else { LEAST_P_VALUE_DRAWN };
+    measured.smallest_p_value = Some(least);
+    measured.statistics.permutation = Some(test);
+    let differences: Vec<f64> = documents.iter().map(DocumentScores::difference).collect();
+    Ok(measured.with_differences(&differences, Some(test.p_value)))
 }
 
 fn rank(units: &[UnitScores], mut measured: Measured) -> Result<Measured, HypothesisError> {
     let ranks = units.iter().map(|(canary, twins)| CanaryRank::new(*canary, twins));
     let ranks: Vec<CanaryRank> = ranks.collect::<Result<_, _>>()?;
     let test = canary_rank(&ranks)?;
-    measured.smallest_p_value = Some(ranks.iter().map(|rank| 1.0 / (rank.twins as f64 + 1.0)).product());
+    let smallest = ranks.iter().map(|rank| 1.0 / (rank.twins as f64 + 1.0)).product();
+    measured.smallest_p_value = Some(smallest);
     measured.p_value = Some(test.p_value);
     measured.statistics.canary_rank = Some(test);
     let shares: Vec<f64> = ranks.iter().filter_map(CanaryRank::share_above).collect();
-    measured.effect =
-        Some(UnitEffect::new(EffectMeasure::ShareOfTwins, &shares, test.p_value)).filter(|_| !shares.is_empty());
-    measured.could_have_found = detectable_share(&ranks);
+    measured.effect = (!shares.is_empty()).then(|| UnitEffect::new(EffectMeasure::ShareOfTwins, &shares, test.p_value));
+    measured.could_have_found = detectable_share(&ranks).filter(|_| smallest <= LEVEL);
     Ok(measured)
 }
 
 fn orders(units: Vec<UnitScores>, mut measured: Measured) -> Result<Measured, HypothesisError> {
-    let differences = differences(&units);
     let shards: Vec<ShardOrder> =
         units.into_iter().map(|(canonical, shuffles)| ShardOrder { canonical, shuffles }).collect();
     let test = order(&shards)?;
@@ -90,21 +90,19 @@ fn orders(units: Vec<UnitScores>, mut measured: Measured) -> Result<Measured, Hy
         _ => None,
     };
     measured.statistics.order = Some(test);
-    Ok(measured.with_difference(&differences, test.p_value()))
-}
-
-/// Of each unit the score of its first text less the mean score of the others.
-fn differences(units: &[UnitScores]) -> Vec<f64> {
     let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
-    units.iter().map(|(first, others)| first - mean(others)).collect()
+    let differences: Vec<f64> = shards.iter().map(|shard| shard.canonical - mean(&shard.shuffles)).collect();
+    Ok(measured.with_differences(&differences, test.p_value()))
 }
 
 impl Measured {
-    fn with_difference(mut self, differences: &[f64], p_value: Option<f64>) -> Self {
+    /// Adds the effect that is the mean of differences, one for each document or shard.
+    fn with_differences(mut self, differences: &[f64], p_value: Option<f64>) -> Self {
         self.p_value = p_value;
         self.effect = p_value.map(|p_value| UnitEffect::new(EffectMeasure::MeanDifference, differences, p_value));
-        let standard_error = self.effect.and_then(|effect| effect.standard_error);
-        self.could_have_found = standard_error.map(|error| detectable_mean(error, LEVEL, POWER));
+        self.could_have_found = mean_estimate(differences, EFFECT_CONFIDENCE)
+            .filter(|_| self.smallest_p_value.is_none_or(|smallest| smallest <= LEVEL))
+            .and_then(|estimate| estimate.detectable(LEVEL, POWER));
         self
     }
 }
@@ -146,17 +144,27 @@ mod tests {
         assert_eq!(distinct_units(vec![0..1, 1..2], &[row("a"), equal]), vec![0..1]);
     }
 
-    /// Differences of 1, 2 and 3: one of 8 combinations of signs reaches their sum.
+    /// Differences of 1, 2 and 3, each the largest of its document: one of 3 * 2 * 4 choices reaches their sum.
     #[test]
     fn documents_are_compared_with_the_mean_of_their_private_texts() {
         let units: [(f64, &[f64]); 3] = [(2.0, &[0.5, 1.5]), (2.0, &[0.0]), (5.0, &[1.0, 2.0, 3.0])];
         let measured = tested(TrialKind::Paired, &units);
-        assert_eq!((measured.p_value, measured.smallest_p_value, measured.tested), (Some(0.125), Some(0.125), 3));
-        assert_eq!(measured.statistics.sign_flip.map(|test| (test.mean, test.documents)), Some((2.0, 3)));
+        assert_eq!(
+            (measured.p_value, measured.smallest_p_value, measured.tested),
+            (Some(1.0 / 24.0), Some(1.0 / 24.0), 3)
+        );
+        // Such a test shows nothing at level 0.01.
+        assert_eq!(measured.could_have_found, None);
+        let effect = measured.effect.unwrap();
+        assert_eq!((effect.value, effect.null_value, effect.p_value), (2.0, 0.0, 1.0 / 24.0));
+        assert!(effect.interval.unwrap()[0] < 0.0, "{effect:?}");
+        assert_eq!(measured.statistics.permutation.map(|test| (test.mean, test.documents)), Some((2.0, 3)));
         let many: Vec<UnitScores> = (0..20).map(|_| (1.0, vec![0.0])).collect();
         let measured = test_units(TrialKind::Paired, many, 0, &|| true).unwrap();
         assert_eq!(measured.smallest_p_value, Some(1e-4));
         assert!(measured.p_value.unwrap() < 0.001);
+        // Equal differences have no interval.
+        assert_eq!((measured.effect.unwrap().interval, measured.could_have_found), (None, None));
     }
 
     #[test]
@@ -165,6 +173,9 @@ mod tests {
         assert_eq!(first.statistics.canary_rank.map(|test| (test.rank_sum, test.first)), Some((0, 2)));
         let (p_value, smallest) = (first.p_value.unwrap(), first.smallest_p_value.unwrap());
         assert!((p_value - 1.0 / 12.0).abs() < 1e-15 && (smallest - 1.0 / 12.0).abs() < 1e-15, "{first:?}");
+        let share = first.effect.unwrap();
+        assert_eq!((share.measure, share.value, share.interval), (EffectMeasure::ShareOfTwins, 1.0, None));
+        assert_eq!(first.could_have_found, None);
         let second = tested(TrialKind::Rank, &[(1.0, &[2.0, 0.0])]);
         assert!((second.p_value.unwrap() - 2.0 / 3.0).abs() < 1e-15);
     }

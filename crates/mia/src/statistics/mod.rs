@@ -42,14 +42,14 @@ pub use comparability::{
 };
 pub use conformal::{CalibratedThreshold, CalibrationError, CalibrationScores};
 pub use delong::{PairedDeLong, PairedScore, delong, normal_quantile};
-pub use detectable::{detectable_auroc, detectable_mean};
+pub use detectable::detectable_auroc;
 pub use discovery::{Discoveries, Procedure, discover, minimum_discoveries};
 pub use folds::folds;
 pub use holm::holm;
 pub use hypothesis::{
-    CanaryRank, CanaryRankTest, HypothesisError, KolmogorovSmirnov, MannWhitney, MeanEstimate, OrderTest, PriorTest,
-    PriorTestSums, ShardOrder, SignFlip, TTest, canary_rank, detectable_share, kolmogorov_smirnov, mann_whitney,
-    mean_estimate, one_sample_t, order, sign_flip, welch,
+    CanaryRank, CanaryRankTest, DocumentScores, HypothesisError, KolmogorovSmirnov, MannWhitney, MeanEstimate,
+    OrderTest, PriorTest, PriorTestSums, PublicationTest, ShardOrder, TTest, canary_rank, detectable_share,
+    kolmogorov_smirnov, mann_whitney, mean_estimate, one_sample_t, order, publication_test, welch,
 };
 pub use isotonic::{IsotonicBlock, isotonic, out_of_fold_posteriors, posterior};
 pub use max_t::{PermutationTest, RankColumn, max_t};

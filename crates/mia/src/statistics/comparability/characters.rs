@@ -104,8 +104,9 @@ impl CharacterTable {
         self.text_ngrams[places.clone()].iter().zip(&self.counts[places]).map(|(&id, &count)| (id as usize, count))
     }
 
-    /// The share of each text's distinct 3-grams that no other text has; `None` for a text without 3-grams. Misread letters
-    /// make such 3-grams.
+    /// The share of each text's distinct 3-grams that no other text has, which is higher where characters were misread or
+    /// mistyped. `None` for a text without 3-grams, and for all texts where there are more distinct n-grams than are
+    /// kept: the shares would then depend on the order of the texts.
     pub(super) fn unique_shares(&self) -> impl Iterator<Item = Option<f64>> {
         let mut texts = vec![0_u32; self.ngrams.len()];
         self.text_ngrams.iter().for_each(|&id| texts[id as usize] += 1);
@@ -114,7 +115,7 @@ impl CharacterTable {
             let counted = self.row(text).filter(|(id, _)| is_longest(*id));
             let (unique, all) =
                 counted.fold((0, 0), |(unique, all), (id, _)| (unique + usize::from(texts[id] == 1), all + 1));
-            (all > 0).then(|| unique as f64 / all as f64)
+            (all > 0 && self.ngrams.len() < MAX_NGRAMS).then(|| unique as f64 / all as f64)
         })
     }
 
@@ -224,6 +225,13 @@ mod tests {
         let shares: Vec<Option<f64>> = table(&["abcd", "bcde", "ab", "bcdbcd"]).unique_shares().collect();
         // abc of abc and bcd; cde of bcd and cde; cdb and dbc of bcd, cdb and dbc.
         assert_eq!(shares, [Some(0.5), Some(0.5), None, Some(2.0 / 3.0)]);
+    }
+
+    #[test]
+    fn shares_that_depend_on_the_order_of_texts_are_not_given() {
+        let mut full = table(&["abcd", "bcde"]);
+        full.ngrams.resize(MAX_NGRAMS, packed(&['x']));
+        assert_eq!(full.unique_shares().collect::<Vec<_>>(), [None, None]);
     }
 
     #[test]

@@ -91,9 +91,9 @@ impl WordPairTable {
 
     /// How usual the order of each text's words is, in [-1, 1]. A pair's log-ratio is the logarithm of (1 + the number of
     /// other texts with the pair) / (1 + the number of other texts with the two words the other way round); the order is
-    /// the sum of these over the text's distinct pairs, divided by the sum of their absolute values. So it does not
-    /// depend on how many of the pairs are in other texts at all. About 0 for words in random order, and 0 where no pair
-    /// has a preferred order; `None` for a text without pairs.
+    /// the sum of these over the text's distinct pairs, divided by the sum of their absolute values. It is about 0 for
+    /// words in random order. `None` for a text none of whose pairs other texts have in one order more often than in the
+    /// other.
     pub(super) fn orders(&self) -> impl Iterator<Item = Option<f64>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| self.order(&self.places[start..end]))
@@ -108,7 +108,7 @@ impl WordPairTable {
         };
         let (sum, absolute) = (places.iter().map(log_ratio))
             .fold((0.0, 0.0), |(sum, absolute), ratio: f64| (sum + ratio, absolute + ratio.abs()));
-        (!places.is_empty()).then_some(if absolute > 0.0 { sum / absolute } else { 0.0 })
+        (absolute > 0.0).then_some(sum / absolute)
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     fn a_text_with_both_orders_counts_neither_for_itself() {
         let mut table = WordPairTable::new(1);
         table.add("to be to");
-        assert_eq!(table.orders().collect::<Vec<_>>(), [Some(0.0)]);
+        assert_eq!(table.orders().collect::<Vec<_>>(), [None]);
     }
 
     #[test]

@@ -68,12 +68,12 @@ impl CanaryRank {
 }
 
 /// The smallest mean of [`CanaryRank::share_above`] that so many canaries show at a level of 0.01 with a power of 80 %, by
-/// the normal approximation with the variance of chance, (twins + 2) / (12 twins); at most 1. `None` if no canary has twins.
+/// the normal approximation with the variance of chance, (twins + 2) / (12 twins). `None` where that would be above 1.
 pub fn detectable_share(canaries: &[CanaryRank]) -> Option<f64> {
     let twins = || canaries.iter().filter(|canary| canary.twins > 0).map(|canary| canary.twins as f64);
     let number = twins().count() as f64;
     let deviation = twins().map(|twins| (twins + 2.0) / (12.0 * twins)).sum::<f64>().sqrt() / number;
-    (number > 0.0).then(|| (0.5 + (Z_LEVEL + Z_POWER) * deviation).min(1.0))
+    Some(0.5 + (Z_LEVEL + Z_POWER) * deviation).filter(|share| *share <= 1.0)
 }
 
 /// The number n with (1/2 - mean) sqrt(n) = z_.99 deviation under the null hypothesis + z_.80 deviation as observed, at least 1.
@@ -168,7 +168,7 @@ mod tests {
         let first = |twins: usize| CanaryRank { rank: 1, twins };
         let canaries = [vec![first(9); 12], vec![first(5); 4], vec![first(0); 3]].concat();
         assert!((detectable_share(&canaries).unwrap() - 0.757_312_861_521_827_1).abs() < 1e-12);
-        assert_eq!((detectable_share(&[first(0)]), detectable_share(&[first(9)])), (None, Some(1.0)));
+        assert_eq!((detectable_share(&[first(0)]), detectable_share(&[first(9)])), (None, None));
         let shares = [CanaryRank { rank: 2, twins: 4 }, first(0)].map(|canary| canary.share_above());
         assert_eq!(shares, [Some(0.75), None]);
     }

@@ -11,7 +11,7 @@ mod mann_whitney;
 mod null_draws;
 mod order;
 mod prior_test;
-mod sign_flip;
+mod publication;
 mod student;
 mod welch;
 
@@ -20,7 +20,7 @@ pub use kolmogorov_smirnov::{KolmogorovSmirnov, kolmogorov_smirnov};
 pub use mann_whitney::{MannWhitney, mann_whitney};
 pub use order::{OrderTest, ShardOrder, order};
 pub use prior_test::{PriorTest, PriorTestSums};
-pub use sign_flip::{SignFlip, sign_flip};
+pub use publication::{DocumentScores, PublicationTest, publication_test};
 pub use student::{MeanEstimate, TTest, mean_estimate, one_sample_t};
 pub use welch::welch;
 

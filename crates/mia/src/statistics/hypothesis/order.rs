@@ -1,7 +1,7 @@
 //! Whether a model prefers the order in which a dataset was published.
 
 use super::HypothesisError;
-use super::sign_flip::permutation_p_value;
+use super::publication::permutation_p_value;
 use super::student::{TTest, one_sample_t};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,6 +1,6 @@
 //! Whether the signal of membership is stronger at the start of texts, as positional decay assumes.
 
-use super::sign_flip::{permutation_p_value, reached_from};
+use super::publication::{permutation_p_value, reached_from};
 use crate::TokenStats;
 use crate::random::{shuffle, stream};
 use serde::{Deserialize, Serialize};

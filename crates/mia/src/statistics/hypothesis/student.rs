@@ -43,6 +43,17 @@ pub struct MeanEstimate {
     pub standard_error: f64,
     /// The two-sided confidence interval of the mean of the population, by Student's distribution.
     pub interval: [f64; 2],
+    /// Degrees of freedom of Student's distribution.
+    degrees_of_freedom: f64,
+}
+
+impl MeanEstimate {
+    /// The smallest mean above 0 that a one-sided t-test of values that vary as these do finds at `level` with probability
+    /// `power` of at least 1/2: `(t_(1 - level) + t_power) standard_error`, which is above the exact value.
+    pub fn detectable(&self, level: f64, power: f64) -> Option<f64> {
+        let quantile = |probability: f64| upper_quantile(probability, self.degrees_of_freedom);
+        Some((quantile(level)? + quantile(1.0 - power)?) * self.standard_error)
+    }
 }
 
 /// Estimates the mean of the population of `values`, with an interval at `confidence` in (0, 1). O(n).
@@ -55,7 +66,7 @@ pub fn mean_estimate(values: &[f64], confidence: f64) -> Option<MeanEstimate> {
     let half = upper_quantile((1.0 - confidence) / 2.0, count - 1.0)? * standard_error;
     let interval = [mean - half, mean + half];
     let is_known = standard_error > 0.0 && interval.iter().all(|bound| bound.is_finite());
-    is_known.then_some(MeanEstimate { mean, standard_error, interval })
+    is_known.then_some(MeanEstimate { mean, standard_error, interval, degrees_of_freedom: count - 1.0 })
 }
 
 /// The statistic that Student's distribution exceeds with `probability` in (0, 1/2], by bisection to about 1e-15 of it.
@@ -133,11 +144,14 @@ mod tests {
             (&differences[..], [0.08375, 0.0281537551415691, -0.014773595875616621, 0.1822735958756166]),
             (&many[..], [0.5, 0.12858097111262043, 0.16752590928241573, 0.8324740907175843]),
         ] {
-            let MeanEstimate { mean, standard_error, interval: [low, high] } = mean_estimate(values, 0.99).unwrap();
+            let MeanEstimate { mean, standard_error, interval: [low, high], .. } = mean_estimate(values, 0.99).unwrap();
             for (actual, expected) in [mean, standard_error, low, high].into_iter().zip(expected) {
                 assert!((actual - expected).abs() < 1e-10, "{actual} is not {expected}");
             }
         }
+        // `(scipy.stats.t.ppf(0.99, 7) + scipy.stats.t.ppf(0.8, 7)) * sem`.
+        let detectable = mean_estimate(&differences, 0.99).unwrap().detectable(0.01, 0.8).unwrap();
+        assert!((detectable - 0.10963019354549695).abs() < 1e-10, "{detectable}");
         assert!((upper_quantile(0.005, 1.0).unwrap() - 63.656741162871526).abs() < 1e-8);
         for values in [&[1.0][..], &[0.5; 9], &[1.0, f64::NAN], &[1e300, -1e300]] {
             assert_eq!(mean_estimate(values, 0.99), None);
