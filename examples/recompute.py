@@ -496,7 +496,7 @@ class Report:
         path = ["verdict", "comparability"]
         if "comparability" not in self.report.get("verdict", {}):
             return None
-        (odds,), _ = self.of_clusters(self.column("log_odds", None))
+        (odds,), _ = self.of_clusters(self.compared(self.column("log_odds", None)))
         delta, error = self.area(np.zeros(len(odds)), odds)
         auroc, z = 0.5 + delta, quantile(0.95)
         upper = min(1.0, auroc + z * error)
@@ -506,9 +506,14 @@ class Report:
         names = {"control_loss": "loss", "control_min_k_plus_plus": "min_k_plus_plus_20", "control_min_k_5": "min_k_5", "control_min_k_20": "min_k_20"}
         for place, measure in enumerate(self.report["verdict"]["comparability"]["measures"]):
             if measure["measure"] in names:
-                (values,), _ = self.of_clusters(self.column("control_measures", names[measure["measure"]]))
+                (values,), _ = self.of_clusters(self.compared(self.column("control_measures", names[measure["measure"]])))
                 self.check([*path, "measures", place, "auroc"], 0.5 + self.area(np.zeros(len(values)), values)[0])
         return state, upper
+
+    def compared(self, column):
+        """The values of the texts that the primary method scores."""
+        primary = self.report["provenance"]["request"].get("primary")
+        return column if primary is None else np.where(np.isnan(self.column("scores", primary)), np.nan, column)
 
     def texts_alone(self, samples):
         """Words, lengths and the classifier, from the texts."""
@@ -516,19 +521,22 @@ class Report:
         tokens = np.array([row["scored_tokens"] for row in self.rows], dtype=float)
         control = {name: self.column("control_measures", of_row) for name, of_row in names.items()}
         texts = [sample["text"] for sample in samples]
+        if len(texts) != len(self.rows):
+            sys.exit(f"there are {len(texts)} texts, and {len(self.rows)} were scored")
         for row, text in zip(self.rows, texts):
             if hashlib.sha256(text.encode()).hexdigest()[:32] != row["text_digest"]:
                 sys.exit(f"sample {row['index']} of the texts is not the one that was scored")
         known = Texts(texts, self.members, self.clusters, self.strata, tokens, control)
         # The program ends its fit where the gradient is 1e-8 of that at the start.
         for row, log_odds in zip(self.rows, known.log_odds):
-            self.compare(f"log_odds of sample {row['index']}", row["log_odds"], log_odds, 1e-6)
+            if "log_odds" in row:
+                self.compare(f"log_odds of sample {row['index']}", row["log_odds"], log_odds, 1e-6)
         area = lambda values: 0.5 + self.area(np.zeros(len(values)), values)[0]
         verdict = self.report.get("verdict", {}).get("comparability", {})
         differences = {}
         for name, values in known.measures.items():
             if not np.all(np.isnan(values)):
-                differences[name] = area(self.of_clusters(values)[0][0])
+                differences[name] = area(self.of_clusters(self.compared(values))[0][0])
         largest = sorted(differences, key=lambda name: -abs(differences[name] - 0.5))[:3]
         path = ["verdict", "comparability", "measures"]
         for place, measure in enumerate(verdict.get("measures", [])):
@@ -539,19 +547,22 @@ class Report:
                 has = np.array([separating["ngram"] in items for items in have])
                 self.check([*path, place, "separating", at, "members"], has[self.members].mean())
                 self.check([*path, place, "separating", at, "non_members"], has[~self.members].mean())
+        if "blind" not in self.report:
+            return
         self.check(["blind", "lengths", "bytes_per_zlib_byte"], auroc(known.measures["bytes_per_zlib_byte"], self.members))
         if "words" not in self.report["blind"]:
             return
         odds = known.measures["words"]
         observed, error = auroc(odds, self.members), math.sqrt(variance(twice_components(odds, self.members), self.members, self.clusters))
         z = quantile(0.975) * error
+        interval = [max(0.0, observed - z), min(1.0, observed + z)] if error > 0 else None
         reached = 0
         for permutation in range(199):
             words = Words(chacha8(key(0, f"words permutation {permutation}".encode()), [0], 4 * len(self.cluster_members) + 64)[0])
             members = np.array(shuffle(words, list(self.cluster_members)))[self.clusters]
             permuted = naive_bayes(known.word_rows, members, folds(members.astype(int), self.clusters))
             reached += auroc(permuted, members) >= observed - 1e-12
-        for field, value in (("auroc", observed), ("standard_error", error), ("interval", [observed - z, observed + z]), ("p_value", (1 + reached) / 200)):
+        for field, value in (("auroc", observed), ("standard_error", error), ("interval", interval), ("p_value", (1 + reached) / 200)):
             self.check(["blind", "words", field], value)
 
     def verdict(self, effect, comparability):

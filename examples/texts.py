@@ -58,9 +58,9 @@ def ridge(kernel, members, training, scored):
         solved = np.linalg.solve(system, np.append(odds + (truth - share) / curvature, 0))
         change = max(np.abs(solved[:-1] - weights).max(), abs(solved[-1] - intercept))
         weights, intercept = solved[:-1], solved[-1]
-        if change < 1e-13:
-            break
-    return kernel[np.ix_(scored, training)] @ weights + intercept
+        if change < 1e-11 * max(1, np.abs(weights).max()):
+            return kernel[np.ix_(scored, training)] @ weights + intercept
+    raise ArithmeticError("the regression does not converge")
 
 
 def out_of_fold(fold, fit):
@@ -143,7 +143,7 @@ class Texts:
         for own in map(set, places):
             ratios = np.array([math.log(min(255, counts[p]) / (min(255, counts[p ^ 1]) - (p ^ 1 in own) + 1)) for p in own])
             total = np.abs(ratios).sum()
-            orders.append(ratios.sum() / total if total else 0.0 if len(own) else np.nan)
+            orders.append(ratios.sum() / total if total else np.nan)
         return np.array(orders)
 
     def classifier(self):
@@ -153,6 +153,9 @@ class Texts:
             features = []
             for column in columns:
                 known = training[~np.isnan(column[training])]
+                if not len(known):
+                    features += [np.zeros(len(column))] * 2
+                    continue
                 overall, by_group = column[known].mean(), {}
                 for stratum in np.unique(self.strata[known]):
                     by_group[stratum] = column[known[self.strata[known] == stratum]].mean()

@@ -46,8 +46,9 @@ pub struct ReaderArgs {
 }
 
 /// The fields of results; those of the input that are called so get another name.
-const RESULT_FIELDS: [&str; 14] = [
+const RESULT_FIELDS: [&str; 19] = [
     "index",
+    "cluster",
     "scored_tokens",
     "bos_prepended",
     "truncated",
@@ -61,6 +62,10 @@ const RESULT_FIELDS: [&str; 14] = [
     "p_values",
     "p_value_adjusted",
     "flagged",
+    "control_scores",
+    "control_measures",
+    "log_odds",
+    "text_digest",
 ];
 
 /// The fields that come along with a result, beside which those of the result have their names.
