@@ -115,7 +115,8 @@ def audits(service, samples, shifted):
         many, few = round(150 * share), 150 - round(150 * share)
         differences, blind = [], []
         for _ in range(10):
-            chosen = [sample for label, counts in ((1, (many, few)), (0, (few, many)))
+            # Without the groups, within which lists of two sources have no pair.
+            chosen = [{"text": sample["text"], "label": label} for label, counts in ((1, (many, few)), (0, (few, many)))
                       for source, count in zip(("wikipedia", "pubmed"), counts)
                       for sample in generator.sample(of[label, source], count)]
             audit = service.audit(chosen, methods=["loss"], primary="loss")

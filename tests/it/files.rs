@@ -132,15 +132,18 @@ fn an_audit_writes_its_scores_with_their_thresholds() {
     let header = scores.lines().next().unwrap();
     assert_eq!(
         header,
-        "index,doc,seen,label,scored_tokens,truncated,errors,loss,zlib,loss threshold at FPR 0.5,loss above at FPR 0.5,\
-         zlib threshold at FPR 0.5,zlib above at FPR 0.5"
+        "index,doc,seen,label,cluster,scored_tokens,truncated,control_scores,control_measures,log_odds,text_digest,errors,\
+         loss,zlib,loss threshold at FPR 0.5,loss above at FPR 0.5,zlib threshold at FPR 0.5,zlib above at FPR 0.5"
     );
+    let place = |name: &str| header.split(',').position(|column| column == name).unwrap();
+    let (loss, threshold) = (place("loss"), place("loss threshold at FPR 0.5"));
     // At one half, one of the two non-members may be at or above the threshold.
     let mut rows = csv::Reader::from_reader(scores.as_bytes());
     let above = rows.records().filter(|row| {
         let row = row.as_ref().unwrap();
-        assert_eq!(row[8 - 1].parse::<f64>().unwrap() >= row[9].parse::<f64>().unwrap(), &row[10] == "true");
-        &row[3] == "0" && &row[10] == "true"
+        let is_above = &row[threshold + 1] == "true";
+        assert_eq!(row[loss].parse::<f64>().unwrap() >= row[threshold].parse::<f64>().unwrap(), is_above);
+        &row[3] == "0" && is_above
     });
     assert!(above.count() <= 1, "{scores}");
 

@@ -1,6 +1,6 @@
 //! What the verdict on documents, canaries or shards is made of.
 
-use super::kind::TrialKind;
+use super::kind::UnitKind;
 use super::measure::Measured;
 use crate::audits::evidence::VerdictModel;
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub enum TrialReason {
 /// What a verdict is based on.
 #[derive(Clone, Debug)]
 pub struct TrialBasis<'a> {
-    pub kind: TrialKind,
+    pub kind: UnitKind,
     pub model: VerdictModel,
     /// Label of the primary method.
     pub primary: &'a Arc<str>,

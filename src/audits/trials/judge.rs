@@ -1,7 +1,7 @@
 //! The rules by which documents, canaries or shards show something (`docs/api.md`). Pure.
 
 use super::basis::{TrialBasis, TrialReason};
-use super::kind::TrialKind;
+use super::kind::UnitKind;
 use super::sentence::sentence;
 use super::verdict::UnitVerdict;
 use crate::audits::evidence::{COMMITTED_BEFORE, Design, LEVEL, VerdictState};
@@ -41,36 +41,34 @@ pub fn unit_verdict(basis: TrialBasis) -> UnitVerdict {
 
 /// What is known of how a text came to be where it is. The order of items is the owner's draw only where chance made it, which
 /// nobody says here.
-fn design(kind: TrialKind) -> Design {
+fn design(kind: UnitKind) -> Design {
     match kind {
-        TrialKind::Paired | TrialKind::Rank => Design::Randomised,
-        TrialKind::Dataset | TrialKind::Order => Design::Observational,
+        UnitKind::Paired | UnitKind::Rank => Design::Randomised,
+        UnitKind::Order => Design::Observational,
     }
 }
 
-fn hypothesis(kind: TrialKind) -> &'static str {
+fn hypothesis(kind: UnitKind) -> &'static str {
     match kind {
-        TrialKind::Dataset => "the list that a text is in does not depend on its score",
-        TrialKind::Paired => "the published text of a document is exchangeable with its private rewrites",
-        TrialKind::Rank => "a canary is exchangeable with its twins, so that every rank among them is equally likely",
-        TrialKind::Order => "the published order of a shard's items is exchangeable with random orders of them",
+        UnitKind::Paired => "the published text of a document is exchangeable with its private rewrites",
+        UnitKind::Rank => "a canary is exchangeable with its twins, so that every rank among them is equally likely",
+        UnitKind::Order => "the published order of a shard's items is exchangeable with random orders of them",
     }
 }
 
-fn assumptions(kind: TrialKind, controlled: bool, committed: bool) -> Vec<String> {
+fn assumptions(kind: UnitKind, controlled: bool, committed: bool) -> Vec<String> {
     let of_kind: &[&str] = match kind {
-        TrialKind::Dataset => &[],
-        TrialKind::Paired => &[
+        UnitKind::Paired => &[
             "which text of a document was published was drawn by chance",
             "its private rewrites were made alike and were in no training data",
             "documents are independent of each other",
         ],
-        TrialKind::Rank => &[
+        UnitKind::Rank => &[
             "which text of a generator became the canary was drawn by chance",
             "the twins were in no training data",
             "canaries are independent of each other",
         ],
-        TrialKind::Order => {
+        UnitKind::Order => {
             &["nothing but chance made the published order of the items", "shards are independent of each other"]
         }
     };
@@ -119,7 +117,7 @@ mod tests {
     use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
 
     struct Case {
-        kind: TrialKind,
+        kind: UnitKind,
         p_value: Option<f64>,
         smallest_p_value: Option<f64>,
         committed: Option<bool>,
@@ -128,12 +126,12 @@ mod tests {
     }
 
     const FOUND: Case =
-        Case { kind: TrialKind::Rank, p_value: Some(0.001), smallest_p_value: None, committed: None, control: None };
+        Case { kind: UnitKind::Rank, p_value: Some(0.001), smallest_p_value: None, committed: None, control: None };
 
     fn verdict_of(case: &Case) -> UnitVerdict {
         let measure =
-            if case.kind == TrialKind::Rank { EffectMeasure::ShareOfTwins } else { EffectMeasure::MeanDifference };
-        let scale = if case.kind == TrialKind::Rank { 1.0 } else { 1e-3 };
+            if case.kind == UnitKind::Rank { EffectMeasure::ShareOfTwins } else { EffectMeasure::MeanDifference };
+        let scale = if case.kind == UnitKind::Rank { 1.0 } else { 1e-3 };
         let measured = Measured {
             tested: 12,
             p_value: case.p_value,
@@ -141,7 +139,7 @@ mod tests {
             effect: case.p_value.map(|p_value| UnitEffect {
                 measure,
                 value: 0.9 * scale,
-                null_value: if case.kind == TrialKind::Rank { 0.5 } else { 0.0 },
+                null_value: if case.kind == UnitKind::Rank { 0.5 } else { 0.0 },
                 standard_error: Some(0.05 * scale),
                 interval: Some([0.75 * scale, scale]),
                 p_value,
@@ -166,10 +164,10 @@ mod tests {
 
     #[test]
     fn a_low_p_value_is_evidence_where_chance_was_the_owners_own() {
-        let order = TrialKind::Order;
+        let order = UnitKind::Order;
         for (case, expected) in [
             (FOUND, (Evidence, Why::LowPValue)),
-            (Case { kind: TrialKind::Paired, p_value: Some(0.01), ..FOUND }, (Evidence, Why::LowPValue)),
+            (Case { kind: UnitKind::Paired, p_value: Some(0.01), ..FOUND }, (Evidence, Why::LowPValue)),
             (Case { p_value: Some(0.0101), ..FOUND }, (NoEvidence, Why::HighPValue)),
             (Case { p_value: Some(0.0625), smallest_p_value: Some(0.0625), ..FOUND }, (Inconclusive, Why::NoPower)),
             (Case { p_value: None, ..FOUND }, (Inconclusive, Why::NotScored)),
@@ -205,7 +203,7 @@ mod tests {
     fn sentences_are_made_of_the_fields() {
         let measured: &[&str] =
             &["`loss`", "0.900 where chance gives 0.5, 99 % interval 0.750 to 1.000", "over 12 canaries"];
-        let null = hypothesis(TrialKind::Rank);
+        let null = hypothesis(UnitKind::Rank);
         for (case, parts) in [
             (FOUND, [measured, &[null, "level 0.01", "share of their twins", "p = 0.001"]].concat()),
             (
@@ -231,16 +229,16 @@ mod tests {
             ),
             (Case { committed: Some(false), ..FOUND }, [measured, &["not the one that was committed to"]].concat()),
             (
-                Case { kind: TrialKind::Paired, ..FOUND },
+                Case { kind: UnitKind::Paired, ..FOUND },
                 vec![
                     "mean difference 0.000900 where chance gives 0,",
                     "over 12 documents",
-                    hypothesis(TrialKind::Paired),
+                    hypothesis(UnitKind::Paired),
                 ],
             ),
             (
-                Case { kind: TrialKind::Order, ..FOUND },
-                vec!["mean difference", "over 12 shards", hypothesis(TrialKind::Order)],
+                Case { kind: UnitKind::Order, ..FOUND },
+                vec!["mean difference", "over 12 shards", hypothesis(UnitKind::Order)],
             ),
         ] {
             let UnitVerdict { sentence, state, .. } = verdict_of(&case);

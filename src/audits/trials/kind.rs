@@ -24,6 +24,32 @@ pub enum TrialKind {
     Order,
 }
 
+/// The kinds of tests that count documents, canaries or shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = TestUnitKind)]
+pub enum UnitKind {
+    /// Documents: a published text with private rewrites.
+    Paired,
+    /// Canaries with their twins.
+    Rank,
+    /// Shards in their published order and in random orders.
+    Order,
+}
+
+impl TrialKind {
+    /// None for `dataset`, which counts clusters of texts.
+    #[must_use]
+    pub fn units(self) -> Option<UnitKind> {
+        match self {
+            Self::Dataset => None,
+            Self::Paired => Some(UnitKind::Paired),
+            Self::Rank => Some(UnitKind::Rank),
+            Self::Order => Some(UnitKind::Order),
+        }
+    }
+}
+
 impl TryFrom<String> for TrialKind {
     type Error = String;
 

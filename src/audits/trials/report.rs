@@ -4,7 +4,7 @@ use super::basis::{TrialBasis, UnitControl};
 use super::dataset::{cluster_scores, mixed_clusters, test_dataset};
 use super::document::{BeyondControl, TrialExclusion, TrialMethod, TrialReport, TrialSamples};
 use super::judge::unit_verdict;
-use super::kind::TrialKind;
+use super::kind::{TrialKind, UnitKind};
 use super::measure::Measured;
 use super::request::TrialRequest;
 use super::units::{distinct_units, test_units, unit_scores};
@@ -112,7 +112,7 @@ impl TestedSamples<'_> {
                 smallest_p_value,
                 statistics,
                 control,
-                beyond_control: if is_dataset { None } else { self.beyond_control(place, &column.method, wanted) },
+                beyond_control: self.beyond_control(place, &column.method, wanted),
                 error,
             });
         }
@@ -121,17 +121,15 @@ impl TestedSamples<'_> {
     }
 
     fn measure(&self, place: usize, wanted: &dyn Fn() -> bool) -> Result<Measured, HypothesisError> {
-        match self.request.layout.kind() {
-            TrialKind::Dataset => test_dataset(&self.results.rows, &self.clustered()?, |row| self.is_mixed(row), place),
-            kind @ (TrialKind::Paired | TrialKind::Rank | TrialKind::Order) => {
-                self.measure_units(kind, |row| row.scores[place], wanted)
-            }
+        match self.request.layout.kind().units() {
+            None => test_dataset(&self.results.rows, &self.clustered()?, |row| self.is_mixed(row), place),
+            Some(kind) => self.measure_units(kind, |row| row.scores[place], wanted),
         }
     }
 
     fn measure_units(
         &self,
-        kind: TrialKind,
+        kind: UnitKind,
         score: impl Fn(&SampleScores) -> Option<f64>,
         wanted: &dyn Fn() -> bool,
     ) -> Result<Measured, HypothesisError> {
@@ -147,7 +145,7 @@ impl TestedSamples<'_> {
         method: &LabelledMethod,
         wanted: &dyn Fn() -> bool,
     ) -> Option<BeyondControl> {
-        let (model, kind) = (self.results.control.as_ref()?.id.clone(), self.request.layout.kind());
+        let (model, kind) = (self.results.control.as_ref()?.id.clone(), self.request.layout.kind().units()?);
         let control = |row: &SampleScores| match controls_itself(method) {
             true => row.control_measures.and_then(|[loss, ..]| loss),
             false => *row.control.get(place)?,
@@ -175,11 +173,9 @@ impl TestedSamples<'_> {
     /// What is left out of a test that could not be made.
     fn unscored(&self, place: usize) -> usize {
         let rows = &self.results.rows;
-        match self.request.layout.kind() {
-            TrialKind::Dataset => rows.iter().filter(|row| row.scores[place].is_none()).count(),
-            TrialKind::Paired | TrialKind::Rank | TrialKind::Order => {
-                self.units.len() - unit_scores(&self.units, rows, |row| row.scores[place]).len()
-            }
+        match self.request.layout.kind().units() {
+            None => rows.iter().filter(|row| row.scores[place].is_none()).count(),
+            Some(_) => self.units.len() - unit_scores(&self.units, rows, |row| row.scores[place]).len(),
         }
     }
 
@@ -188,11 +184,10 @@ impl TestedSamples<'_> {
         let primary = self.request.scoring.evidence.primary.as_ref()?;
         let (place, _) = self.results.listed().find(|(_, column)| column.method.label == *primary)?;
         let method = methods.iter().find(|method| method.method.label == *primary)?;
-        let kind = self.request.layout.kind();
         let committed = self.request.commitment.as_ref().map(|commitment| commitment.matches);
-        if kind == TrialKind::Dataset {
+        let Some(kind) = self.request.layout.kind().units() else {
             return Some(TrialVerdict::Lists(Box::new(self.list_verdict(primary, place, method, committed)?)));
-        }
+        };
         let ModelInfo { id, digest, adapter, .. } = self.results.model.clone();
         let control = self.results.control.as_ref().map(|control| UnitControl {
             model: control.id.clone(),

@@ -1,7 +1,7 @@
 //! The verdict of a test in a sentence that can be read aloud, made of its fields alone.
 
 use super::basis::TrialReason;
-use super::kind::TrialKind;
+use super::kind::UnitKind;
 use super::measure::EffectMeasure;
 use super::verdict::UnitVerdict;
 use crate::audits::evidence::{first_words, stated_p_value};
@@ -72,25 +72,22 @@ fn number(value: f64) -> String {
 }
 
 /// What a low p-value says.
-fn claim(kind: TrialKind) -> &'static str {
+fn claim(kind: UnitKind) -> &'static str {
     match kind {
-        TrialKind::Dataset => "suspects score higher than held-out texts",
-        TrialKind::Paired => "published texts score higher than their private rewrites",
-        TrialKind::Rank => "canaries score higher among their twins than by chance",
-        TrialKind::Order => "shards in their published order score higher than in random orders",
+        UnitKind::Paired => "published texts score higher than their private rewrites",
+        UnitKind::Rank => "canaries score higher among their twins than by chance",
+        UnitKind::Order => "shards in their published order score higher than in random orders",
     }
 }
 
 /// What is counted.
-fn units(kind: TrialKind, count: usize) -> &'static str {
+fn units(kind: UnitKind, count: usize) -> &'static str {
     match (kind, count) {
-        (TrialKind::Dataset, 1) => "cluster",
-        (TrialKind::Dataset, _) => "clusters",
-        (TrialKind::Paired, 1) => "document",
-        (TrialKind::Paired, _) => "documents",
-        (TrialKind::Rank, 1) => "canary",
-        (TrialKind::Rank, _) => "canaries",
-        (TrialKind::Order, 1) => "shard",
-        (TrialKind::Order, _) => "shards",
+        (UnitKind::Paired, 1) => "document",
+        (UnitKind::Paired, _) => "documents",
+        (UnitKind::Rank, 1) => "canary",
+        (UnitKind::Rank, _) => "canaries",
+        (UnitKind::Order, 1) => "shard",
+        (UnitKind::Order, _) => "shards",
     }
 }

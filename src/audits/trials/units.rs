@@ -1,6 +1,6 @@
 //! The tests that compare a text with others of its unit: of a document, a canary or a shard. Pure.
 
-use super::kind::TrialKind;
+use super::kind::UnitKind;
 use super::measure::{EFFECT_CONFIDENCE, EffectMeasure, LEAST_P_VALUE_DRAWN, Measured, UnitEffect};
 use crate::audits::evidence::{LEVEL, PERMUTATION_SEED, POWER};
 use crate::audits::results::SampleScores;
@@ -37,17 +37,16 @@ pub fn distinct_units(units: Vec<Range<usize>>, rows: &[SampleScores]) -> Vec<Ra
 
 /// Tests the units; `left_out` is how many more there are.
 pub fn test_units(
-    kind: TrialKind,
+    kind: UnitKind,
     units: Vec<UnitScores>,
     left_out: usize,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Measured, HypothesisError> {
     let measured = Measured { tested: units.len(), left_out, ..Measured::default() };
     match kind {
-        TrialKind::Dataset => Err(HypothesisError::NoValues),
-        TrialKind::Paired => paired(&units, measured, wanted),
-        TrialKind::Rank => rank(&units, measured),
-        TrialKind::Order => orders(units, measured),
+        UnitKind::Paired => paired(&units, measured, wanted),
+        UnitKind::Rank => rank(&units, measured),
+        UnitKind::Order => orders(units, measured),
     }
 }
 
@@ -120,7 +119,7 @@ mod tests {
         scores.iter().map(row).collect()
     }
 
-    fn tested(kind: TrialKind, units: &[(f64, &[f64])]) -> Measured {
+    fn tested(kind: UnitKind, units: &[(f64, &[f64])]) -> Measured {
         let units = units.iter().map(|(first, others)| (*first, others.to_vec())).collect();
         test_units(kind, units, 0, &|| true).unwrap()
     }
@@ -148,7 +147,7 @@ mod tests {
     #[test]
     fn documents_are_compared_with_the_mean_of_their_private_texts() {
         let units: [(f64, &[f64]); 3] = [(2.0, &[0.5, 1.5]), (2.0, &[0.0]), (5.0, &[1.0, 2.0, 3.0])];
-        let measured = tested(TrialKind::Paired, &units);
+        let measured = tested(UnitKind::Paired, &units);
         assert_eq!(
             (measured.p_value, measured.smallest_p_value, measured.tested),
             (Some(1.0 / 24.0), Some(1.0 / 24.0), 3)
@@ -160,7 +159,7 @@ mod tests {
         assert!(effect.interval.unwrap()[0] < 0.0, "{effect:?}");
         assert_eq!(measured.statistics.permutation.map(|test| (test.mean, test.documents)), Some((2.0, 3)));
         let many: Vec<UnitScores> = (0..20).map(|_| (1.0, vec![0.0])).collect();
-        let measured = test_units(TrialKind::Paired, many, 0, &|| true).unwrap();
+        let measured = test_units(UnitKind::Paired, many, 0, &|| true).unwrap();
         assert_eq!(measured.smallest_p_value, Some(1e-4));
         assert!(measured.p_value.unwrap() < 0.001);
         // Equal differences have no interval.
@@ -169,31 +168,31 @@ mod tests {
 
     #[test]
     fn canaries_are_ranked_among_their_twins() {
-        let first = tested(TrialKind::Rank, &[(1.0, &[0.0, 0.5]), (3.0, &[1.0, 2.0, 2.5])]);
+        let first = tested(UnitKind::Rank, &[(1.0, &[0.0, 0.5]), (3.0, &[1.0, 2.0, 2.5])]);
         assert_eq!(first.statistics.canary_rank.map(|test| (test.rank_sum, test.first)), Some((0, 2)));
         let (p_value, smallest) = (first.p_value.unwrap(), first.smallest_p_value.unwrap());
         assert!((p_value - 1.0 / 12.0).abs() < 1e-15 && (smallest - 1.0 / 12.0).abs() < 1e-15, "{first:?}");
         let share = first.effect.unwrap();
         assert_eq!((share.measure, share.value, share.interval), (EffectMeasure::ShareOfTwins, 1.0, None));
         assert_eq!(first.could_have_found, None);
-        let second = tested(TrialKind::Rank, &[(1.0, &[2.0, 0.0])]);
+        let second = tested(UnitKind::Rank, &[(1.0, &[2.0, 0.0])]);
         assert!((second.p_value.unwrap() - 2.0 / 3.0).abs() < 1e-15);
     }
 
     #[test]
     fn a_single_shard_has_the_rank_of_its_order_and_several_a_t() {
-        let one = tested(TrialKind::Order, &[(1.0, &[0.0, 0.0, 2.0])]);
+        let one = tested(UnitKind::Order, &[(1.0, &[0.0, 0.0, 2.0])]);
         assert_eq!((one.p_value, one.smallest_p_value), (Some(0.5), Some(0.25)));
-        let two = tested(TrialKind::Order, &[(1.0, &[0.0]), (2.0, &[0.0])]);
+        let two = tested(UnitKind::Order, &[(1.0, &[0.0]), (2.0, &[0.0])]);
         assert_eq!((two.smallest_p_value, two.p_value), (None, two.statistics.order.unwrap().t.map(|t| t.p_value)));
         assert!(two.p_value.unwrap() < 0.2);
-        assert_eq!(tested(TrialKind::Order, &[(1.0, &[0.0]), (1.0, &[0.0])]).p_value, None);
+        assert_eq!(tested(UnitKind::Order, &[(1.0, &[0.0]), (1.0, &[0.0])]).p_value, None);
     }
 
     #[test]
     fn nothing_is_no_test() {
-        for kind in [TrialKind::Dataset, TrialKind::Paired, TrialKind::Rank, TrialKind::Order] {
-            assert!(test_units(kind, Vec::new(), 3, &|| true).is_err(), "{kind}");
+        for kind in [UnitKind::Paired, UnitKind::Rank, UnitKind::Order] {
+            assert!(test_units(kind, Vec::new(), 3, &|| true).is_err(), "{kind:?}");
         }
     }
 }

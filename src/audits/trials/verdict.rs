@@ -1,7 +1,7 @@
 //! What a test shows, as data.
 
 use super::basis::{TrialReason, UnitControl};
-use super::kind::TrialKind;
+use super::kind::UnitKind;
 use super::measure::UnitEffect;
 use crate::audits::evidence::{Design, Verdict, VerdictModel, VerdictState};
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct UnitVerdict {
     pub state: VerdictState,
     pub reason: TrialReason,
     pub design: Design,
-    pub kind: TrialKind,
+    pub kind: UnitKind,
     /// The null hypothesis.
     pub hypothesis: String,
     /// The significance level of the one-sided tests.
