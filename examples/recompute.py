@@ -17,6 +17,8 @@ import numpy as np
 from texts import Texts, folds, naive_bayes
 
 LEVEL, MARGIN, FEWEST, PERMUTATIONS, BLOCK = 0.01, 0.15, 20, 9_999, 16
+# By the name of a measure of the classifier, its name in a row of scores.
+CONTROL_MEASURES = {"control_loss": "loss", "control_min_k_plus_plus": "min_k_plus_plus_20", "control_min_k_5": "min_k_5", "control_min_k_20": "min_k_20"}
 quantile = NormalDist().inv_cdf
 
 
@@ -503,10 +505,9 @@ class Report:
         state = "comparable" if upper <= 0.5 + MARGIN else "too_few" if auroc - z * error <= 0.5 else "lists_differ"
         for field, value in (("auroc", auroc), ("standard_error", error), ("upper_bound", upper), ("margin", MARGIN), ("state", state)):
             self.check([*path, field], value)
-        names = {"control_loss": "loss", "control_min_k_plus_plus": "min_k_plus_plus_20", "control_min_k_5": "min_k_5", "control_min_k_20": "min_k_20"}
         for place, measure in enumerate(self.report["verdict"]["comparability"]["measures"]):
-            if measure["measure"] in names:
-                (values,), _ = self.of_clusters(self.compared(self.column("control_measures", names[measure["measure"]])))
+            if measure["measure"] in CONTROL_MEASURES:
+                (values,), _ = self.of_clusters(self.compared(self.column("control_measures", CONTROL_MEASURES[measure["measure"]])))
                 self.check([*path, "measures", place, "auroc"], 0.5 + self.area(np.zeros(len(values)), values)[0])
         return state, upper
 
@@ -517,9 +518,8 @@ class Report:
 
     def texts_alone(self, samples):
         """Words, lengths and the classifier, from the texts."""
-        names = {"control_loss": "loss", "control_min_k_plus_plus": "min_k_plus_plus_20", "control_min_k_5": "min_k_5", "control_min_k_20": "min_k_20"}
         tokens = np.array([row["scored_tokens"] for row in self.rows], dtype=float)
-        control = {name: self.column("control_measures", of_row) for name, of_row in names.items()}
+        control = {name: self.column("control_measures", of_row) for name, of_row in CONTROL_MEASURES.items()}
         texts = [sample["text"] for sample in samples]
         if len(texts) != len(self.rows):
             sys.exit(f"there are {len(texts)} texts, and {len(self.rows)} were scored")

@@ -23,7 +23,7 @@ pub struct VerdictBasis<'a> {
     /// The control model, where there is one, with what the method finds beside it.
     pub control: Option<(&'a ModelInfo, Option<&'a ControlFindings>)>,
     pub comparability: Option<&'a Comparability>,
-    /// Whether the test is the one that was committed to; none without a commitment.
+    /// True if the test is the one that was committed to; none without a commitment.
     pub committed: Option<bool>,
 }
 

@@ -108,7 +108,11 @@ pub fn first_words(state: VerdictState) -> &'static str {
     }
 }
 
-/// With three digits, or two significant digits where it is smaller.
+/// A p-value with three decimals, with four below 0.1, and with two significant digits below 0.001.
 pub fn stated_p_value(p_value: f64) -> String {
-    if p_value < 0.001 { format!("{p_value:.1e}") } else { format!("{p_value:.3}") }
+    match p_value {
+        ..0.001 => format!("{p_value:.1e}"),
+        ..0.1 => format!("{p_value:.4}"),
+        _ => format!("{p_value:.3}"),
+    }
 }

@@ -47,7 +47,7 @@ pub struct Verdict {
     /// The smallest AUROC that so many clusters would have shown at this level with a power of 0.8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub could_have_found: Option<f64>,
-    /// Whether the test is the one that was committed to; absent without a commitment.
+    /// True if the test is the one that was committed to; absent without a commitment.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub committed: Option<bool>,
     /// What the test takes for granted.

@@ -1,4 +1,4 @@
-//! What the verdict on documents, canaries or shards is made of.
+//! The basis of a verdict on documents, canaries or shards.
 
 use super::kind::UnitKind;
 use super::measure::Measured;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use strum::Display;
 use utoipa::ToSchema;
 
-/// Why the verdict of a test of documents, canaries or shards is what it is.
+/// The reason for the verdict on documents, canaries or shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -20,7 +20,8 @@ pub enum TrialReason {
     HighPValue,
     /// So few documents, canaries or shards cannot give a p-value of at most the level.
     NoPower,
-    /// A p-value is missing, of the test or beside the control: there are no scores to compare, or too many canaries.
+    /// A p-value is missing, of the test or beside the control: scores are missing, or canaries have more twins than an
+    /// exact p-value is computed for.
     NotScored,
     /// The test is not the one that the client committed to.
     CommitmentMismatch,
@@ -32,7 +33,7 @@ pub enum TrialReason {
     NotAboveControl,
 }
 
-/// What a verdict is based on.
+/// The measurements that a verdict is based on.
 #[derive(Clone, Debug)]
 pub struct TrialBasis<'a> {
     pub kind: UnitKind,
@@ -40,7 +41,7 @@ pub struct TrialBasis<'a> {
     /// Label of the primary method.
     pub primary: &'a Arc<str>,
     pub measured: &'a Measured,
-    /// Whether the test is the one that was committed to; none without a commitment.
+    /// True if the test is the one that was committed to; none without a commitment.
     pub committed: Option<bool>,
     pub control: Option<UnitControl>,
 }

@@ -1,6 +1,6 @@
 //! The rules by which documents, canaries or shards show something (`docs/api.md`). Pure.
 
-use super::basis::{TrialBasis, TrialReason};
+use super::basis::{TrialBasis, TrialReason, UnitControl};
 use super::kind::UnitKind;
 use super::sentence::sentence;
 use super::verdict::UnitVerdict;
@@ -39,8 +39,7 @@ pub fn unit_verdict(basis: TrialBasis) -> UnitVerdict {
     verdict
 }
 
-/// What is known of how a text came to be where it is. The order of items is the owner's draw only where chance made it, which
-/// nobody says here.
+/// The design of a test. `order` is observational, since no client states that chance made the published order.
 fn design(kind: UnitKind) -> Design {
     match kind {
         UnitKind::Paired | UnitKind::Rank => Design::Randomised,
@@ -84,7 +83,8 @@ fn judge(basis: &TrialBasis) -> (VerdictState, TrialReason) {
     let (positive, negative) = if is_randomised { (Evidence, NoEvidence) } else { (Association, NoAssociation) };
     let is_low = |p_value: Option<f64>| p_value.is_some_and(|p_value| p_value <= LEVEL);
     let measured = basis.measured;
-    if measured.p_value.is_none() {
+    let is_controlled = |control: &UnitControl| control.p_value_beyond.is_some() && control.p_value_alone.is_some();
+    if measured.p_value.is_none() || !basis.control.as_ref().is_none_or(is_controlled) {
         return (Inconclusive, Why::NotScored);
     }
     if measured.smallest_p_value.is_some_and(|smallest| smallest > LEVEL) {
@@ -98,9 +98,6 @@ fn judge(basis: &TrialBasis) -> (VerdictState, TrialReason) {
     }
     match &basis.control {
         None => (positive, Why::LowPValue),
-        Some(control) if control.p_value_beyond.is_none() || control.p_value_alone.is_none() => {
-            (Inconclusive, Why::NotScored)
-        }
         Some(control) if !is_low(control.p_value_beyond) => (negative, Why::NotAboveControl),
         Some(control) if is_low(control.p_value_alone) => (Inconclusive, Why::UnderControlAsWell),
         Some(_) => (positive, Why::AboveControl),
@@ -109,7 +106,6 @@ fn judge(basis: &TrialBasis) -> (VerdictState, TrialReason) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::basis::UnitControl;
     use super::super::measure::{EffectMeasure, Measured, UnitEffect};
     use super::*;
     use crate::audits::evidence::VerdictModel;
@@ -182,6 +178,7 @@ mod tests {
             ),
             (Case { control: Some((None, Some(0.5))), kind: order, ..FOUND }, (Inconclusive, Why::NotScored)),
             (Case { control: Some((Some(0.001), None)), ..FOUND }, (Inconclusive, Why::NotScored)),
+            (Case { p_value: Some(0.2), control: Some((None, None)), ..FOUND }, (Inconclusive, Why::NotScored)),
             (Case { control: Some((Some(0.001), Some(0.01))), ..FOUND }, (Inconclusive, Why::UnderControlAsWell)),
             (Case { committed: Some(false), ..FOUND }, (Inconclusive, Why::CommitmentMismatch)),
             (Case { committed: Some(true), ..FOUND }, (Evidence, Why::LowPValue)),
@@ -208,7 +205,7 @@ mod tests {
             (FOUND, [measured, &[null, "level 0.01", "share of their twins", "p = 0.001"]].concat()),
             (
                 Case { control: Some((Some(0.002), Some(0.4))), ..FOUND },
-                [measured, &["beyond the control `small` p = 0.002, under it alone p = 0.400", null]].concat(),
+                [measured, &["beyond the control `small` p = 0.0020, under it alone p = 0.400", null]].concat(),
             ),
             (
                 Case { p_value: Some(0.2), ..FOUND },
@@ -225,7 +222,7 @@ mod tests {
             ),
             (
                 Case { control: Some((Some(0.002), Some(0.003))), ..FOUND },
-                [measured, &["under it alone p = 0.003", "the texts may be the reason"]].concat(),
+                [measured, &["under it alone p = 0.0030", "the texts may be the reason"]].concat(),
             ),
             (Case { committed: Some(false), ..FOUND }, [measured, &["not the one that was committed to"]].concat()),
             (

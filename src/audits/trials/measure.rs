@@ -1,4 +1,4 @@
-//! What one method measures in a test.
+//! The measurements of one method in a test.
 
 use mia::statistics::{CanaryRankTest, MannWhitney, OrderTest, PublicationTest, TTest, mean_estimate};
 use serde::Serialize;
@@ -10,7 +10,7 @@ pub const LEAST_P_VALUE_DRAWN: f64 = 1e-4;
 /// The confidence of the interval of an effect.
 pub const EFFECT_CONFIDENCE: f64 = 0.99;
 
-/// What one method measures in a test.
+/// The measurements of one method in a test.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     pub statistics: TrialStatistics,
@@ -55,7 +55,7 @@ pub struct TrialStatistics {
     pub order: Option<OrderTest>,
 }
 
-/// How far the published texts score above the others.
+/// The effect that a test estimates: how far published texts score above the others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = TestEffect)]
 pub struct UnitEffect {
@@ -73,7 +73,7 @@ pub struct UnitEffect {
     pub p_value: f64,
 }
 
-/// What the effect of a test measures.
+/// The measure of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = TestEffectMeasure)]

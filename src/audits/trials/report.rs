@@ -54,8 +54,9 @@ pub fn trial_report(
     let unit_count = units.len();
     let tested =
         TestedSamples { request, results: &results, units: distinct_units(units, &results.rows), mixed, clusters };
-    let methods = tested.methods(wanted);
-    let verdict = tested.verdict(&methods, wanted).ok_or(AuditFailure::ForeignResults)?;
+    let measured = tested.measured(wanted);
+    let methods = tested.methods(&measured, wanted);
+    let verdict = tested.verdict(&measured, &methods).ok_or(AuditFailure::ForeignResults)?;
     Ok(TrialReport {
         kind,
         samples: TrialSamples {
@@ -88,18 +89,21 @@ struct TestedSamples<'a> {
 }
 
 impl TestedSamples<'_> {
-    fn methods(&self, wanted: &dyn Fn() -> bool) -> Vec<TrialMethod> {
+    /// The measurement of each listed method.
+    fn measured(&self, wanted: &dyn Fn() -> bool) -> Vec<Result<Measured, HypothesisError>> {
+        self.results.listed().map(|(place, _)| self.measure(place, wanted)).collect()
+    }
+
+    fn methods(&self, measured: &[Result<Measured, HypothesisError>], wanted: &dyn Fn() -> bool) -> Vec<TrialMethod> {
         let is_dataset = self.request.layout.kind() == TrialKind::Dataset;
         let evidence = is_dataset.then(|| Evidence::new(&self.request.scoring, self.results)).flatten();
         let mixed = (0..self.results.rows.len()).filter(|&row| self.is_mixed(row)).collect();
         let evidence = evidence.map(|evidence| evidence.without(mixed));
         let tests = evidence.as_ref().map_or(Vec::new(), |evidence| evidence.permutation_tests(wanted));
         let mut methods = Vec::new();
-        for (place, column) in self.results.listed() {
-            let (measured, error) = match self.measure(place, wanted) {
-                Ok(measured) => (measured, None),
-                Err(error) => (Measured::default(), Some(error.to_string())),
-            };
+        for ((place, column), measured) in self.results.listed().zip(measured) {
+            let error = measured.as_ref().err().map(ToString::to_string);
+            let measured = measured.clone().unwrap_or_default();
             let Measured { statistics, tested, left_out, p_value, smallest_p_value, .. } = measured;
             let tests = tests.get(methods.len()).copied().unwrap_or_default();
             let control = evidence.as_ref().and_then(|evidence| evidence.control(place, &column.method, tests));
@@ -179,11 +183,12 @@ impl TestedSamples<'_> {
         }
     }
 
-    /// The verdict on the primary method; none where it is not among the methods.
-    fn verdict(&self, methods: &[TrialMethod], wanted: &dyn Fn() -> bool) -> Option<TrialVerdict> {
+    /// The verdict on the primary method; none where the request names none or the results lack it.
+    fn verdict(&self, measured: &[Result<Measured, HypothesisError>], methods: &[TrialMethod]) -> Option<TrialVerdict> {
         let primary = self.request.scoring.evidence.primary.as_ref()?;
-        let (place, _) = self.results.listed().find(|(_, column)| column.method.label == *primary)?;
-        let method = methods.iter().find(|method| method.method.label == *primary)?;
+        let is_primary = |method: &TrialMethod| method.method.label == *primary;
+        let number = methods.iter().position(is_primary)?;
+        let (method, (place, _)) = (&methods[number], self.results.listed().nth(number)?);
         let committed = self.request.commitment.as_ref().map(|commitment| commitment.matches);
         let Some(kind) = self.request.layout.kind().units() else {
             return Some(TrialVerdict::Lists(Box::new(self.list_verdict(primary, place, method, committed)?)));
@@ -199,7 +204,7 @@ impl TestedSamples<'_> {
             kind,
             model: VerdictModel { id, digest, adapter_digest: adapter },
             primary,
-            measured: &self.measure(place, wanted).unwrap_or_default(),
+            measured: &measured[number].clone().unwrap_or_default(),
             committed,
             control,
         }))))

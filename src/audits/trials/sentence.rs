@@ -48,7 +48,8 @@ pub fn sentence(verdict: &UnitVerdict) -> String {
         ),
         TrialReason::NotScored => {
             format!(
-                "`{primary}` gives no p-value here or beside the control: there are no scores to compare, or too many"
+                "`{primary}` gives no p-value, of the test or beside the control: scores are missing, or canaries have more twins \
+                 than an exact p-value is computed for"
             )
         }
         TrialReason::CommitmentMismatch => {

@@ -1,4 +1,4 @@
-//! What a test shows, as data.
+//! The verdict of a test, as data.
 
 use super::basis::{TrialReason, UnitControl};
 use super::kind::UnitKind;
@@ -8,18 +8,18 @@ use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What a test shows.
+/// The verdict of a test.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = TestVerdict)]
 pub enum TrialVerdict {
-    /// Of `dataset`: what two lists of texts show.
+    /// On two lists of texts, of `dataset`.
     Lists(Box<Verdict>),
-    /// Of the other kinds.
+    /// On documents, canaries or shards.
     Units(Box<UnitVerdict>),
 }
 
-/// What documents, canaries or shards show. The sentence is made of the other fields alone.
+/// A verdict on documents, canaries or shards. The sentence is made of the other fields alone.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = TestUnitVerdict)]
 pub struct UnitVerdict {
@@ -37,11 +37,11 @@ pub struct UnitVerdict {
     pub model: VerdictModel,
     /// Documents, canaries or shards that are compared.
     pub tested: usize,
-    /// That of the effect or, where there is a control, the larger of that and of the one beyond it: both must be at most
-    /// `level`. Absent where nothing was tested.
+    /// The p-value of the effect or, where there is a control, the larger of that and of the one beyond the control: both
+    /// must be at most `level`. Absent where one of them is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_value: Option<f64>,
-    /// The smallest p-value that so many can give; absent where there is no bound.
+    /// The smallest p-value that this many can give; absent where there is no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest_p_value: Option<f64>,
     /// Absent where nothing was tested.
@@ -50,11 +50,12 @@ pub struct UnitVerdict {
     /// Absent without a control model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<UnitControl>,
-    /// Whether the test is the one that was committed to; absent without a commitment.
+    /// True if the test is the one that was committed to; absent without a commitment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub committed: Option<bool>,
-    /// The smallest effect that so many show at this level with a power of 0.8, by the normal approximation: with the variance
-    /// of chance for shares of twins, else with the variance observed.
+    /// The smallest effect that this many would show at this level with a power of 0.8: for shares of twins by the normal
+    /// approximation with the variance under the null hypothesis, else by Student's distribution with the observed variance.
+    /// Absent where no effect could be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub could_have_found: Option<f64>,
     /// What the test takes for granted.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::rig::{Latch, Rig, Script, Settings, audit, client, eventually, ids, latched, memory, settings, work};
+use super::rig::{Latch, Rig, RigSettings, Script, audit, client, eventually, ids, latched, memory, settings, work};
 use crate::engine::{Class, EngineError, Refusal};
 use crate::pool::{Ended, LoadError, ModelState, Retry, UnloadError};
 use lm::models::ModelError;
@@ -103,7 +103,7 @@ async fn a_failed_load_is_tried_again_by_hand_at_once_and_by_requests_after_the_
 async fn an_unload_finishes_what_is_queued_and_returns_the_memory() {
     let (script, latch) = latched("m");
     let script = script.takes(40, 0);
-    let rig = Rig::new(vec![script.model(true)], Settings { cache_bytes: 1 << 20, ..memory(100) });
+    let rig = Rig::new(vec![script.model(true)], RigSettings { cache_bytes: 1 << 20, ..memory(100) });
     let tickets: Vec<_> = (1..=3).map(|n| rig.engine.submit(client(vec![ids(n, 100)])).unwrap()).collect();
     latch.reached().await;
     let engine = rig.engine.clone();
@@ -241,7 +241,7 @@ async fn a_load_that_fails_while_its_model_drains_ends_both() {
 async fn whatever_races_ends_in_a_settled_state() {
     let scripts = ["m", "n", "o"].map(|id| Script::new(id).takes(40, 0));
     let models = [&scripts[0], &scripts[1], &scripts[2]].map(|script| script.model(false).on(&[0, 1]));
-    let rig = Arc::new(Rig::new(models.into(), Settings { memory: vec![100, 50], ..settings() }));
+    let rig = Arc::new(Rig::new(models.into(), RigSettings { memory: vec![100, 50], ..settings() }));
     let tasks = (0..60_u32).map(|task| {
         let rig = Arc::clone(&rig);
         tokio::spawn(async move {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use super::rig::{
-    Latch, Rig, Script, Settings, client, eventually, fake_stats, ids, latched, settings, stats, two_devices, work,
+    Latch, Rig, RigSettings, Script, client, eventually, fake_stats, ids, latched, settings, stats, two_devices, work,
 };
 use crate::engine::{Class, EngineError, Refusal};
 use crate::pool::{Ended, LoadError, ModelState};
@@ -85,7 +85,7 @@ async fn replicas_lose_and_mix_nothing() {
     let script = Script::new("m");
     let other = Script::new("n");
     let models = vec![script.model(true).on(&[0, 1, 2]), other.model(false).on(&[1, 2])];
-    let rig = Arc::new(Rig::new(models, Settings { memory: vec![u64::MAX; 3], ..settings() }));
+    let rig = Arc::new(Rig::new(models, RigSettings { memory: vec![u64::MAX; 3], ..settings() }));
     let clients = (0..100_u32).map(|client| {
         let rig = Arc::clone(&rig);
         tokio::spawn(async move {
@@ -253,7 +253,7 @@ async fn a_device_beside_does_not_count_as_a_wait() {
     };
     let (m, n) = (slow("m"), slow("n"));
     let models = vec![m.model(true), n.model(true).on(&[1])];
-    let rig = Rig::new(models, Settings { max_queue_tokens: 100_000, ..two_devices() });
+    let rig = Rig::new(models, RigSettings { max_queue_tokens: 100_000, ..two_devices() });
     // As many as it takes until a speed is relied on.
     for (model, first) in ["m", "n"].into_iter().flat_map(|model| (1..=3).map(move |first| (model, first))) {
         let full = work(model, Class::Interactive, vec![ids(first, 100)]);

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::rig::{Rig, Script, Settings, audit, client, fake_stats, ids, settings, stats};
+use super::rig::{Rig, RigSettings, Script, audit, client, fake_stats, ids, settings, stats};
 use crate::engine::DiskCache;
 
-fn kept_in(directory: &Path, cache_bytes: u64) -> Settings {
+fn kept_in(directory: &Path, cache_bytes: u64) -> RigSettings {
     let disk_cache = Some(DiskCache { directory: directory.to_owned(), limit: 64 << 20 });
-    Settings { cache_bytes, disk_cache, ..settings() }
+    RigSettings { cache_bytes, disk_cache, ..settings() }
 }
 
 #[tokio::test]

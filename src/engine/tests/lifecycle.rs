@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::rig::{Latch, Rig, Script, Settings, audit, client, eventually, ids, latched, settings};
+use super::rig::{Latch, Rig, RigSettings, Script, audit, client, eventually, ids, latched, settings};
 use crate::engine::{EngineError, Refusal};
 use crate::pool::ModelState;
 use lm::models::ModelError;
@@ -40,7 +40,7 @@ async fn models_compute_on_threads_of_their_own() {
         seen.store(rayon::current_num_threads(), Ordering::Relaxed);
         Ok(())
     });
-    let rig = Rig::new(vec![script.model(true)], Settings { threads: 3, ..settings() });
+    let rig = Rig::new(vec![script.model(true)], RigSettings { threads: 3, ..settings() });
     rig.engine.submit(client(vec![ids(1, 10)])).unwrap().wait().await.unwrap();
     assert_eq!(threads.load(Ordering::Relaxed), 3);
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::engine::device::{Resident, eviction_order, evictions, largest_batch};
 
 /// A model with so many bytes of weights and of activations per token.
-struct Model {
+struct HeldModel {
     weights: u64,
     activation: Box<dyn Fn(usize) -> u64>,
     pinned: bool,
@@ -18,20 +18,20 @@ struct Model {
     last_used: u64,
 }
 
-impl fmt::Debug for Model {
+impl fmt::Debug for HeldModel {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of_100 = (self.activation)(100);
         write!(formatter, "{} + {of_100}, {} {} {}", self.weights, self.pinned, self.in_use, self.last_used)
     }
 }
 
-fn model(weights: u64, per_token: u64) -> Model {
+fn model(weights: u64, per_token: u64) -> HeldModel {
     let activation = Box::new(move |tokens: usize| per_token * tokens as u64);
-    Model { weights, activation, pinned: false, in_use: false, last_used: 0 }
+    HeldModel { weights, activation, pinned: false, in_use: false, last_used: 0 }
 }
 
 /// The residents, with their positions as index and id.
-fn on_device(models: &[Model]) -> Vec<Resident<'_>> {
+fn on_device(models: &[HeldModel]) -> Vec<Resident<'_>> {
     static START: OnceLock<Instant> = OnceLock::new();
     const IDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let start = *START.get_or_init(Instant::now);
@@ -48,14 +48,14 @@ fn on_device(models: &[Model]) -> Vec<Resident<'_>> {
 }
 
 /// What `newcomer` evicts of `models`; batches have up to 100 tokens.
-fn evicted(newcomer: Model, models: &[Model], memory: u64) -> Result<Vec<usize>, String> {
+fn evicted(newcomer: HeldModel, models: &[HeldModel], memory: u64) -> Result<Vec<usize>, String> {
     let newcomer = [newcomer];
     evictions(&Resident { id: "new", model: 99, ..on_device(&newcomer).remove(0) }, &on_device(models), memory, 100)
 }
 
 #[test]
 fn who_goes_first() {
-    let used = |last_used, in_use| Model { last_used, in_use, ..model(1, 0) };
+    let used = |last_used, in_use| HeldModel { last_used, in_use, ..model(1, 0) };
     let mut models = [used(3, false), used(1, true), used(2, false), used(2, false), used(0, true), used(0, false)];
     models[5].pinned = true;
     assert_eq!(eviction_order(&on_device(&models)), [2, 3, 0, 4, 1], "idle before busy, old before new, pinned never");
@@ -63,7 +63,7 @@ fn who_goes_first() {
 
 #[test]
 fn no_more_go_than_must() {
-    let used = |last_used| Model { last_used, ..model(30, 0) };
+    let used = |last_used| HeldModel { last_used, ..model(30, 0) };
     let models = [used(2), used(1), used(3)];
     assert_eq!(evicted(model(10, 0), &models, 100), Ok(vec![]));
     assert_eq!(evicted(model(11, 0), &models, 100), Ok(vec![1]));
@@ -76,10 +76,10 @@ fn no_more_go_than_must() {
 #[test]
 fn one_batch_at_a_time_needs_room_beside_the_weights() {
     // The weights of all, 70, and the largest activations, 4,000 for 100 tokens, whoever's they are.
-    let residents = [Model { pinned: true, ..model(10, 40) }, model(30, 2)];
+    let residents = [HeldModel { pinned: true, ..model(10, 40) }, model(30, 2)];
     assert_eq!(evicted(model(30, 1), &residents, 4070), Ok(vec![]));
     assert_eq!(evicted(model(30, 1), &residents, 4069), Ok(vec![1]));
-    let residents = [Model { pinned: true, ..model(10, 1) }, model(30, 2)];
+    let residents = [HeldModel { pinned: true, ..model(10, 1) }, model(30, 2)];
     assert_eq!(evicted(model(30, 40), &residents, 4070), Ok(vec![]));
     assert_eq!(evicted(model(30, 40), &residents, 4069), Ok(vec![1]));
 }
@@ -98,7 +98,7 @@ fn smaller_batches_will_do_before_a_model_is_refused() {
 #[test]
 fn a_refusal_gives_the_numbers() {
     const GIB: u64 = 1 << 30;
-    let pinned = |weights| Model { pinned: true, ..model(weights, 1 << 20) };
+    let pinned = |weights| HeldModel { pinned: true, ..model(weights, 1 << 20) };
     let models = [pinned(3 * GIB), model(GIB, 0), pinned(GIB / 2)];
     assert_eq!(
         evicted(model(5 * GIB, 3 << 20), &models, 8 * GIB).unwrap_err(),
@@ -113,13 +113,13 @@ fn a_refusal_gives_the_numbers() {
 
 #[test]
 fn absurd_numbers_are_refused_and_not_added_up() {
-    let models = [Model { pinned: true, ..model(u64::MAX, 0) }];
+    let models = [HeldModel { pinned: true, ..model(u64::MAX, 0) }];
     assert!(evicted(model(u64::MAX, 0), &models, u64::MAX - 1).is_err());
 }
 
-fn models() -> impl Strategy<Value = Vec<Model>> {
+fn models() -> impl Strategy<Value = Vec<HeldModel>> {
     let model = (0..60_u64, 0..3_u64, any::<bool>(), any::<bool>(), 0..4_u64).prop_map(
-        |(weights, per_token, pinned, in_use, last_used)| Model {
+        |(weights, per_token, pinned, in_use, last_used)| HeldModel {
             pinned,
             in_use,
             last_used,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::rig::{Rig, Script, audit, client, fake_stats, ids, latched, settings, stats, work};
 use crate::engine::Class;
 
-fn cached_settings() -> super::rig::Settings {
-    super::rig::Settings { cache_bytes: 1 << 20, ..settings() }
+fn cached_settings() -> super::rig::RigSettings {
+    super::rig::RigSettings { cache_bytes: 1 << 20, ..settings() }
 }
 
 #[test]
@@ -110,7 +110,7 @@ async fn cached_answers_need_no_room_and_no_device() {
 #[tokio::test]
 async fn the_cache_is_bounded_in_bytes() {
     let script = Script::new("m");
-    let small = super::rig::Settings { cache_bytes: 20_000, ..settings() };
+    let small = super::rig::RigSettings { cache_bytes: 20_000, ..settings() };
     let rig = Rig::new(vec![script.model(true)], small);
     for _ in 0..2 {
         for n in 0..100 {

@@ -18,13 +18,13 @@ pub struct Rig {
     registry: Registry,
     /// Whether the first model is a masked one.
     masked: bool,
-    settings: Settings,
+    settings: RigSettings,
     trims: Vec<Arc<AtomicUsize>>,
 }
 
-/// How a rig is built; all its devices have the same threads and budget of tokens.
+/// The settings of a rig; all its devices have the same threads and budget of tokens.
 #[derive(Clone)]
-pub struct Settings {
+pub struct RigSettings {
     pub threads: usize,
     pub max_batch_tokens: usize,
     pub max_queue_tokens: usize,
@@ -36,8 +36,8 @@ pub struct Settings {
     pub one_server: bool,
 }
 
-pub fn settings() -> Settings {
-    Settings {
+pub fn settings() -> RigSettings {
+    RigSettings {
         threads: 1,
         max_batch_tokens: 100,
         max_queue_tokens: 1000,
@@ -49,17 +49,17 @@ pub fn settings() -> Settings {
 }
 
 /// One device with so much memory.
-pub fn memory(bytes: u64) -> Settings {
-    Settings { memory: vec![bytes], ..settings() }
+pub fn memory(bytes: u64) -> RigSettings {
+    RigSettings { memory: vec![bytes], ..settings() }
 }
 
 /// Two devices.
-pub fn two_devices() -> Settings {
-    Settings { memory: vec![u64::MAX; 2], ..settings() }
+pub fn two_devices() -> RigSettings {
+    RigSettings { memory: vec![u64::MAX; 2], ..settings() }
 }
 
 impl Rig {
-    pub fn new(models: Vec<Declared>, settings: Settings) -> Self {
+    pub fn new(models: Vec<Declared>, settings: RigSettings) -> Self {
         let registry = Registry::default();
         let trims: Vec<Arc<AtomicUsize>> = settings.memory.iter().map(|_| Arc::default()).collect();
         let one: Arc<Circuit> = Arc::default();

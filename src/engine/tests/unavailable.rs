@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::rig::{
-    Latch, Rig, Script, Settings, audit, client, eventually, fake_stats, ids, settings, stats, two_devices,
+    Latch, Rig, RigSettings, Script, audit, client, eventually, fake_stats, ids, settings, stats, two_devices,
 };
 use crate::engine::{EngineError, Refusal};
 use lm::models::ModelError;
@@ -83,7 +83,7 @@ async fn a_server_that_fails_on_one_connection_is_not_asked_on_another() {
     let failure = move || ModelError::Unavailable { reason: "nobody there".to_owned(), had_batch: true, retry_after };
     let answers = move |on: &AtomicBool| if on.load(Ordering::SeqCst) { Ok(()) } else { Err(failure()) };
     let script = Script::new("m").on_forward(move |_| answers(&forward)).on_probe(move |_| answers(&probe));
-    let connections = Settings { memory: vec![u64::MAX; 6], one_server: true, ..settings() };
+    let connections = RigSettings { memory: vec![u64::MAX; 6], one_server: true, ..settings() };
     let rig = Rig::new(vec![script.clone().model(true).on(&[0, 1, 2, 3, 4, 5])], connections);
     let waiting = rig.engine.submit(audit(vec![ids(1, 10)])).unwrap();
     let pauses = |device: usize| rig.metric(&format!("device_unavailable{{device=fake:{device}}}")) == 1.0;
@@ -201,7 +201,7 @@ async fn devices_that_could_not_be_reached_cost_no_sequence() {
         0..12 => Err(unreached()),
         _ => Ok(()),
     });
-    let six = Settings { memory: vec![u64::MAX; 6], ..settings() };
+    let six = RigSettings { memory: vec![u64::MAX; 6], ..settings() };
     let rig = Rig::new(vec![script.model(true).on(&[0, 1, 2, 3, 4, 5])], six);
     rig.ask("m").await.unwrap();
     assert_eq!(attempts.load(Ordering::SeqCst), 13);

@@ -77,8 +77,8 @@ impl ClusteredTexts {
         self.scores_over(usize::MAX, score)
     }
 
-    /// As [`ClusteredTexts::scores`], over at most `most` texts of each cluster: over one where clusters are compared with
-    /// single texts.
+    /// The mean scores of [`ClusteredTexts::scores`] over at most `most` texts of each cluster. Comparisons of clusters with
+    /// single texts use 1.
     pub fn scores_over<const N: usize>(
         &self,
         most: usize,

@@ -14,7 +14,7 @@ pub fn detectable_auroc(members: usize, non_members: usize, level: f64, power: f
     (members > 0 && non_members > 0).then_some(auroc.min(1.0))
 }
 
-/// What the normal distribution exceeds with `probability`.
+/// The value that a standard normal variable exceeds with `probability`.
 fn upper_quantile(probability: f64) -> f64 {
     SQRT_2 * erfc_inv(2.0 * probability)
 }

@@ -30,9 +30,8 @@ pub enum Measure {
     UniqueWords,
     /// The share of the text's distinct character 3-grams that no other text has.
     UniqueCharacters,
-    /// How usual the order of the text's words is among the other texts, in [-1, 1]: the log-ratios of texts with a pair of
-    /// adjacent words to texts with the same two words the other way round, summed and divided by the sum of their
-    /// absolute values.
+    /// The agreement of the text's word order with that of the other texts, in [-1, 1]: the log-ratios of texts with a pair
+    /// of adjacent words to texts with the same two words reversed, summed and divided by the sum of their absolute values.
     WordOrder,
     /// `loss` under the control model.
     ControlLoss,

@@ -17,9 +17,9 @@ const MAX_TEXT_PAIRS: usize = 1000;
 
 /// In how many texts each pair of adjacent words (lower case, `\w+`) occurs, of texts that are added one by one.
 ///
-/// Of each text at most 16 million divided by the number of texts count, at most 1,000 and at least 16. A pair is known
-/// by its place among up to 2^27, so that of 10 million pairs one in 14 is taken for another one, and 255 texts count as
-/// many as more do. Takes 4 bytes for each pair of each text, and up to 128 MiB.
+/// The number of pairs that are kept of a text is 16 million divided by the number of texts, at least 16 and at most
+/// 1,000. A pair is identified by one of up to 2^27 hash slots: of 10 million pairs, one in 14 collides with another.
+/// Counts saturate at 255 texts. Takes 4 bytes for each pair of each text, and up to 128 MiB.
 #[derive(Clone, Debug)]
 pub struct WordPairTable {
     max_text_pairs: usize,
@@ -89,11 +89,10 @@ impl WordPairTable {
         self.ends.len()
     }
 
-    /// How usual the order of each text's words is, in [-1, 1]. A pair's log-ratio is the logarithm of (1 + the number of
-    /// other texts with the pair) / (1 + the number of other texts with the two words the other way round); the order is
-    /// the sum of these over the text's distinct pairs, divided by the sum of their absolute values. It is about 0 for
-    /// words in random order. `None` for a text none of whose pairs other texts have in one order more often than in the
-    /// other.
+    /// The agreement of each text's word order with that of the other texts, in [-1, 1]. A pair's log-ratio is the
+    /// logarithm of (1 + the number of other texts with the pair) / (1 + the number of other texts with the two words
+    /// reversed); the agreement is the sum of these over the text's distinct pairs, divided by the sum of their absolute
+    /// values. It is about 0 for words in random order, and `None` where all log-ratios are 0.
     pub(super) fn orders(&self) -> impl Iterator<Item = Option<f64>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| self.order(&self.places[start..end]))

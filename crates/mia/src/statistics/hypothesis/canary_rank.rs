@@ -67,7 +67,7 @@ impl CanaryRank {
     }
 }
 
-/// The smallest mean of [`CanaryRank::share_above`] that so many canaries show at a level of 0.01 with a power of 80 %, by
+/// The smallest mean of [`CanaryRank::share_above`] that a test of `canaries` detects at level 0.01 with a power of 80 %, by
 /// the normal approximation with the variance of chance, (twins + 2) / (12 twins). `None` where that would be above 1.
 pub fn detectable_share(canaries: &[CanaryRank]) -> Option<f64> {
     let twins = || canaries.iter().filter(|canary| canary.twins > 0).map(|canary| canary.twins as f64);

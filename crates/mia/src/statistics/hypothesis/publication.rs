@@ -19,7 +19,7 @@ pub struct DocumentScores {
     pub private: Vec<f64>,
 }
 
-/// Whether published texts tend to score above their private rewrites.
+/// The result of a permutation test that published texts score above their private rewrites.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PublicationTest {
     pub documents: usize,
@@ -27,7 +27,7 @@ pub struct PublicationTest {
     pub mean: f64,
     /// One-sided: the share of the choices of one text per document whose mean is at least the observed one.
     pub p_value: f64,
-    /// Whether all choices were enumerated; otherwise a sample of them was drawn.
+    /// True if all choices were enumerated; otherwise a sample of them was drawn.
     pub exact: bool,
     /// The number of choices, without the observed one if they were drawn.
     pub permutations: usize,
@@ -42,7 +42,7 @@ impl DocumentScores {
         self.published - self.private.iter().sum::<f64>() / self.private.len() as f64
     }
 
-    /// What the difference would be with each of the texts as the published one, beginning with the observed difference.
+    /// The difference for each choice of the published text, the observed one first.
     fn differences(&self) -> Vec<f64> {
         let sum = self.published + self.private.iter().sum::<f64>();
         let others = self.private.len() as f64;
@@ -89,7 +89,8 @@ pub fn publication_test(
     Ok(PublicationTest { documents: documents.len(), mean, p_value, exact, permutations, t: one_sample_t(&observed) })
 }
 
-/// Of all choices, how many have a sum of at least `threshold`, and how many there are.
+/// Enumerates all choices of one text per document. Returns the number of choices whose sum is at least `threshold`, and
+/// the number of all choices.
 fn enumerate(choices: &[Vec<f64>], threshold: f64) -> (usize, usize) {
     let mut sums = vec![0.0];
     for differences in choices {
@@ -98,7 +99,8 @@ fn enumerate(choices: &[Vec<f64>], threshold: f64) -> (usize, usize) {
     (sums.iter().filter(|sum| **sum >= threshold).count(), sums.len())
 }
 
-/// Of the choices drawn from `seed`, how many have a sum of at least `threshold`, and how many there are.
+/// Draws choices of one text per document from `seed`. Returns the number of choices whose sum is at least `threshold`,
+/// and the number of choices drawn.
 fn draw(choices: &[Vec<f64>], threshold: f64, seed: u64, keep_going: &dyn Fn() -> bool) -> (usize, usize) {
     let mut random = stream(seed, "published texts");
     let mut drawn = |differences: &Vec<f64>| differences[index_below(&mut random, differences.len() as u32) as usize];
@@ -196,7 +198,7 @@ mod tests {
         assert_eq!(p_values(&[0.1; 16]), 1.0 / 65_536.0);
         assert_eq!(p_values(&[0.1; 50]), 1.0 / 10_000.0);
         assert_eq!(test(&[0.1; 5], 0).t, None);
-        // As a decimal number, 0.1 + 0.2 - 0.3 is 0, and half of the sums tie with it or exceed it: 5 of 8.
+        // The exact sum 0.1 + 0.2 - 0.3 is 0, which rounding misses; 5 of the 8 sums are at least 0.
         assert_eq!(p_values(&[0.1, 0.2, -0.3]), 0.625);
     }
 
