@@ -65,7 +65,7 @@ pub struct TrialBody {
     #[serde(default, deserialize_with = "given")]
     control: Option<Shaped<Option<String>>>,
     /// Of `paired`: published texts with their private rewrites.
-    #[schema(min_items = 2, value_type = Option<Vec<PairedDocument>>)]
+    #[schema(min_items = 1, value_type = Option<Vec<PairedDocument>>)]
     documents: Option<TextList<Object<PairedDocument>>>,
     /// Of `rank`: canaries with their twins.
     #[schema(min_items = 1, value_type = Option<Vec<Canary>>)]

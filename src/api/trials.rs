@@ -19,10 +19,10 @@ use axum::{Extension, Json};
 
 /// Submit a test that needs no threshold.
 ///
-/// Scores all texts behind interactive work and tells how improbable the scores would be had the model not been trained on them.
+/// Scores all texts behind interactive work and computes the p-value of the result under the null hypothesis of the test.
 /// `dataset` compares suspects with held-out texts of the same source (Mann and Whitney), `paired` published texts with private
-/// rewrites (permutations of which text was published), `rank` canaries with their twins (the exact distribution of the sum of ranks), and `order` the published order
-/// of the items of shards with random orders (Student's t).
+/// rewrites (permutations of which text was published), `rank` canaries with their twins (the exact distribution of the sum of
+/// ranks), and `order` the published order of the items of shards with random orders (Student's t).
 #[utoipa::path(
     post,
     path = "/v1/tests",

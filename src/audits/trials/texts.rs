@@ -156,11 +156,11 @@ impl TrialTexts {
                 [("/suspects", suspects.len()), ("/held_out", held_out.len())].into_iter().filter_map(empty).collect()
             }
             Self::Paired(documents) => {
-                let too_few = (documents.len() < 2).then(|| too_few_documents(documents.len()));
                 let without = |(place, document): (usize, &PairedDocument)| {
                     empty((&format!("/documents/{place}/private"), document.private.len()))
                 };
-                too_few.into_iter().chain(documents.iter().enumerate().filter_map(without)).collect()
+                let all = empty(("/documents", documents.len())).into_iter();
+                all.chain(documents.iter().enumerate().filter_map(without)).collect()
             }
             Self::Rank(canaries) => {
                 let without = |(place, canary): (usize, &Canary)| {
@@ -258,12 +258,6 @@ fn unit<'a>(first: &'a str, others: &'a [String]) -> Vec<&'a str> {
 
 fn empty((pointer, length): (&str, usize)) -> Option<Fault> {
     (length == 0).then(|| Fault::new(pointer, "the list is empty: it takes at least one element"))
-}
-
-fn too_few_documents(count: usize) -> Fault {
-    let detail =
-        format!("there are {count} documents; it takes at least 2, since the p-value of one is never below 0.5");
-    Fault::new("/documents", detail)
 }
 
 fn private_texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
@@ -378,9 +372,9 @@ mod tests {
     fn all_faults_are_named_at_once() {
         let nothing = TrialTexts::Dataset { suspects: Vec::new(), held_out: Vec::new() };
         assert_eq!(pointers(&nothing), ["/suspects", "/held_out"]);
-        assert_eq!(pointers(&documents(&[0])), ["/documents", "/documents/0/private"]);
-        assert!(documents(&[1]).faults()[0].detail.contains("never below 0.5"));
-        assert!(documents(&[1, 1]).faults().is_empty());
+        assert_eq!(pointers(&documents(&[])), ["/documents"]);
+        assert_eq!(pointers(&documents(&[1, 0])), ["/documents/1/private"]);
+        assert!(documents(&[1]).faults().is_empty());
         let canary = |twins: &[&str]| Canary { text: "c".to_owned(), twins: strings(twins) };
         assert_eq!(pointers(&TrialTexts::Rank(vec![canary(&["t"]), canary(&[])])), ["/canaries/1/twins"]);
         assert_eq!(pointers(&TrialTexts::Rank(Vec::new())), ["/canaries"]);
