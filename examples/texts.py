@@ -96,13 +96,13 @@ class Texts:
         self.words = [list(dict.fromkeys(words))[:min(1000, max(16, 16_000_000 // len(texts)))] for words in listed]
         self.word_rows = presence(self.words)
         length = min(4000, max(100, 40_000_000 // len(texts)))
-        self.ngrams = [Counter(text[:length][at:at + n] for n in (1, 2, 3) for at in range(len(text[:length]) - n + 1)) for text in texts]
+        self.ngrams = [list({text[:length][at:at + n] for n in (1, 2, 3) for at in range(len(text[:length]) - n + 1)}) for text in texts]
         self.bytes = np.array([len(text.encode()) for text in texts], dtype=float)
         self.zlib = np.array([len(zlib.compress(text.encode())) for text in texts], dtype=float)
         tokens = np.where(tokens > 0, tokens, np.nan)
         self.measures = {
             "words": naive_bayes(self.word_rows, members, self.fold),
-            "characters": self.character_odds(),
+            "characters": naive_bayes(presence(self.ngrams), members, self.fold),
             "tokens": np.log(tokens),
             "bytes_per_token": self.bytes / tokens,
             "bytes_per_zlib_byte": self.bytes / self.zlib,
@@ -112,18 +112,6 @@ class Texts:
             **control,
         }
         self.log_odds = self.classifier()
-
-    def character_odds(self):
-        numbers = {}
-        for ngrams in self.ngrams:
-            for ngram in ngrams:
-                numbers.setdefault(ngram, len(numbers))
-        rows = np.zeros((len(self.ngrams), len(numbers)))
-        for row, ngrams in zip(rows, self.ngrams):
-            row[[numbers[ngram] for ngram in ngrams]] = np.sqrt(np.minimum(255, list(ngrams.values())))
-        rows /= np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
-        kernel = rows @ rows.T
-        return out_of_fold(self.fold, lambda training, scored: ridge(kernel, self.members, training, scored))
 
     @staticmethod
     def unique(sets):

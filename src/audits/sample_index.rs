@@ -9,7 +9,7 @@ use crate::scorer::Workers;
 use crate::store::StoreError;
 use futures::StreamExt;
 use mia::methods::zlib_bytes;
-use mia::statistics::{CharacterCounts, CharacterTable, WordPairTable, WordTable};
+use mia::statistics::{CharacterNgrams, CharacterTable, WordPairTable, WordTable};
 use mia::texts::{NearDuplicateSearch, Shingles, TextDigest, TextSketch};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -58,9 +58,9 @@ impl SampleTexts {
 
     /// Adds the next texts.
     pub fn extend(&mut self, texts: &[&str]) {
-        let counts: Vec<(CharacterCounts, usize)> =
-            texts.par_iter().map(|text| (self.characters.count(text), zlib_bytes(text))).collect();
-        for (text, (characters, zlib_bytes)) in texts.iter().zip(counts) {
+        let read: Vec<(CharacterNgrams, usize)> =
+            texts.par_iter().map(|text| (self.characters.ngrams(text), zlib_bytes(text))).collect();
+        for (text, (characters, zlib_bytes)) in texts.iter().zip(read) {
             self.words.add(text);
             self.word_pairs.add(text);
             self.characters.add(&characters);

@@ -30,11 +30,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut word_pairs = WordPairTable::new(texts.len());
     let mut facts = Vec::new();
     for chunk in texts.chunks(512) {
-        let counts: Vec<_> = chunk.par_iter().map(|text| (characters.count(text), zlib_bytes(text))).collect();
-        for (text, (counts, zlib_bytes)) in chunk.iter().zip(counts) {
+        let ngrams: Vec<_> = chunk.par_iter().map(|text| (characters.ngrams(text), zlib_bytes(text))).collect();
+        for (text, (ngrams, zlib_bytes)) in chunk.iter().zip(ngrams) {
             words.add(text);
             word_pairs.add(text);
-            characters.add(&counts);
+            characters.add(&ngrams);
             let scored_tokens = text.len() / 4;
             facts.push(TextFacts {
                 bytes: text.len(),

@@ -18,6 +18,7 @@ mod holm;
 mod hypothesis;
 mod isotonic;
 mod max_t;
+mod naive_bayes;
 mod operating_point;
 mod profile;
 mod realised;
@@ -37,7 +38,7 @@ pub use bootstrap::{
 };
 pub use clustered_texts::{ClusterScores, ClusteredTexts};
 pub use comparability::{
-    CONTROL_MEASURES, CharacterCounts, CharacterTable, Comparability, ComparabilityFit, ComparabilityState,
+    CONTROL_MEASURES, CharacterNgrams, CharacterTable, Comparability, ComparabilityFit, ComparabilityState,
     ComparedTexts, Measure, MeasureDifference, TextFacts, WordPairTable,
 };
 pub use conformal::{CalibratedThreshold, CalibrationError, CalibrationScores};

@@ -22,20 +22,20 @@ pub struct SeparatingNgram {
 /// Up to ten n-grams of which the lists differ most in the share of texts that have them, by the statistic of two
 /// proportions; those in fewer than three texts are left out. Equal differences are in the order of the n-grams.
 ///
-/// `ids` has the distinct n-grams of a text, as numbers below `vocabulary`; `spell` is `None` for one that cannot be
+/// `sets` has the distinct n-grams of each text, as numbers below `vocabulary`; `spell` is `None` for one that cannot be
 /// listed.
-pub(super) fn separating<I: Iterator<Item = usize>>(
+pub(super) fn separating<'a>(
     labels: &[bool],
     vocabulary: usize,
-    ids: impl Fn(usize) -> I,
-    spell: impl Fn(usize) -> Option<String>,
+    sets: impl Iterator<Item = &'a [u32]>,
+    spell: impl Fn(u32) -> Option<String>,
 ) -> Vec<SeparatingNgram> {
     let mut counts = vec![[0_u32; 2]; vocabulary];
     let mut totals = [0_u32; 2];
-    for (text, member) in labels.iter().enumerate() {
+    for (set, member) in sets.zip(labels) {
         let class = usize::from(!member);
         totals[class] += 1;
-        ids(text).for_each(|id| counts[id][class] += 1);
+        set.iter().for_each(|&ngram| counts[ngram as usize][class] += 1);
     }
     let [members, non_members] = totals.map(f64::from);
     let shares = |[a, b]: [u32; 2]| [f64::from(a) / members, f64::from(b) / non_members];
@@ -44,15 +44,16 @@ pub(super) fn separating<I: Iterator<Item = usize>>(
         let pooled = f64::from(count[0] + count[1]) / (members + non_members);
         (a - b).abs() / (pooled * (1.0 - pooled)).sqrt()
     };
-    let mut differing: Vec<(f64, usize)> = (counts.iter().enumerate())
-        .filter(|(_, count)| count[0] + count[1] >= MIN_TEXTS)
-        .map(|(id, count)| (distance(*count), id))
+    let mut differing: Vec<(f64, u32)> = (0..)
+        .zip(&counts)
+        .filter(|(_, count): &(u32, &[u32; 2])| count[0] + count[1] >= MIN_TEXTS)
+        .map(|(ngram, count)| (distance(*count), ngram))
         .filter(|(distance, _)| *distance > 0.0)
         .collect();
     differing.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let listed = |(_, id): (f64, usize)| {
-        let [members, non_members] = shares(counts[id]);
-        Some(SeparatingNgram { ngram: spell(id)?, members, non_members })
+    let listed = |(_, ngram): (f64, u32)| {
+        let [members, non_members] = shares(counts[ngram as usize]);
+        Some(SeparatingNgram { ngram: spell(ngram)?, members, non_members })
     };
     differing.into_iter().filter_map(listed).take(MAX_LISTED).collect()
 }

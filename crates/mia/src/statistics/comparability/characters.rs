@@ -1,6 +1,6 @@
-//! Counts of the character n-grams of texts.
+//! The character n-grams of texts.
 
-use super::logistic::FeatureRows;
+use crate::statistics::naive_bayes::{NgramColumns, NgramSets};
 use crate::statistics::separating::{SeparatingNgram, separating};
 use std::collections::HashMap;
 
@@ -22,29 +22,23 @@ const CHARACTER_BITS: u32 = 21;
 /// The maximum number of distinct n-grams of all texts; those that appear later are ignored.
 const MAX_NGRAMS: usize = 1 << 20;
 
-/// Counts of character 1- to 3-grams by text. Texts are added one by one.
+/// The sets of character 1- to 3-grams of texts, which are added one by one.
 ///
 /// Characters count as they are: upper and lower case, punctuation and every white space character differ. Of each text
-/// the first 4,000 characters count, or as many as 40 million divided by the number of texts, at least 100. A text is
-/// the vector of the square roots of its counts, scaled to length 1. The first 2^20 distinct n-grams count. Takes 5
-/// bytes for each distinct n-gram of each text, and about 30 for each distinct one of all texts.
+/// the first 4,000 characters count, or as many as 40 million divided by the number of texts, at least 100. The first 2^20
+/// distinct n-grams count. Takes 4 bytes for each n-gram of each text, and about 30 for each distinct one of all texts.
 #[derive(Clone, Debug)]
 pub struct CharacterTable {
     max_characters: usize,
     ids: HashMap<u64, u32>,
     /// By n-gram, as [`packed`] has it.
     ngrams: Vec<u64>,
-    /// The n-grams of all texts, one text after the other.
-    text_ngrams: Vec<u32>,
-    /// The count of each n-gram in its text, at most 255.
-    counts: Vec<u8>,
-    /// Where each text ends.
-    ends: Vec<usize>,
+    sets: NgramSets,
 }
 
-/// The n-grams of a text with their counts, in ascending order.
+/// The distinct n-grams of a text in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CharacterCounts(Vec<(u64, u8)>);
+pub struct CharacterNgrams(Vec<u64>);
 
 impl CharacterTable {
     /// An empty table for `texts` texts; the more there are, the fewer characters of each are read.
@@ -54,30 +48,28 @@ impl CharacterTable {
             max_characters: (MAX_CHARACTERS / texts.max(1)).clamp(MIN_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS),
             ids: HashMap::new(),
             ngrams: Vec::new(),
-            text_ngrams: Vec::new(),
-            counts: Vec::new(),
-            ends: Vec::new(),
+            sets: NgramSets::default(),
         }
     }
 
-    /// Counts the n-grams of a text. O(n log n) in its length.
+    /// The n-grams of a text. O(n log n) in its length.
     #[must_use]
-    pub fn count(&self, text: &str) -> CharacterCounts {
+    pub fn ngrams(&self, text: &str) -> CharacterNgrams {
         let characters: Vec<char> = text.chars().take(self.max_characters).collect();
         let mut ngrams: Vec<u64> = (1..=LONGEST).flat_map(|length| characters.windows(length).map(packed)).collect();
         ngrams.sort_unstable();
-        let count = |same: &[u64]| (same[0], u8::try_from(same.len()).unwrap_or(u8::MAX));
-        CharacterCounts(ngrams.chunk_by(|a, b| a == b).map(count).collect())
+        ngrams.dedup();
+        CharacterNgrams(ngrams)
     }
 
-    /// Adds the counts of the next text.
-    pub fn add(&mut self, counts: &CharacterCounts) {
-        for &(ngram, count) in &counts.0 {
-            let Some(id) = self.id(ngram) else { continue };
-            self.text_ngrams.push(id);
-            self.counts.push(count);
+    /// Adds the n-grams of the next text.
+    pub fn add(&mut self, ngrams: &CharacterNgrams) {
+        for &ngram in &ngrams.0 {
+            if let Some(id) = self.id(ngram) {
+                self.sets.add(id);
+            }
         }
-        self.ends.push(self.text_ngrams.len());
+        self.sets.finish();
     }
 
     fn id(&mut self, ngram: u64) -> Option<u32> {
@@ -95,34 +87,26 @@ impl CharacterTable {
     /// The number of texts.
     #[must_use]
     pub fn texts(&self) -> usize {
-        self.ends.len()
+        self.sets.texts()
     }
 
-    fn row(&self, text: usize) -> impl Iterator<Item = (usize, u8)> {
-        let start = if text == 0 { 0 } else { self.ends[text - 1] };
-        let places = start..self.ends[text];
-        self.text_ngrams[places.clone()].iter().zip(&self.counts[places]).map(|(&id, &count)| (id as usize, count))
+    /// The texts of each n-gram.
+    pub(super) fn columns(&self) -> NgramColumns {
+        self.sets.columns(self.ngrams.len())
     }
 
     /// The share of each text's distinct 3-grams that no other text has, which is higher where characters were misread or
     /// mistyped. `None` for a text without 3-grams, and for all texts where there are more distinct n-grams than are
     /// kept: the shares would then depend on the order of the texts.
     pub(super) fn unique_shares(&self) -> impl Iterator<Item = Option<f64>> {
-        let mut texts = vec![0_u32; self.ngrams.len()];
-        self.text_ngrams.iter().for_each(|&id| texts[id as usize] += 1);
-        let is_longest = |id: usize| self.ngrams[id] >> (CHARACTER_BITS * (LONGEST as u32 - 1)) > 0;
-        (0..self.texts()).map(move |text| {
-            let counted = self.row(text).filter(|(id, _)| is_longest(*id));
-            let (unique, all) =
-                counted.fold((0, 0), |(unique, all), (id, _)| (unique + usize::from(texts[id] == 1), all + 1));
-            (all > 0 && self.ngrams.len() < MAX_NGRAMS).then(|| unique as f64 / all as f64)
-        })
+        let is_longest = |id: u32| self.ngrams[id as usize] >> (CHARACTER_BITS * (LONGEST as u32 - 1)) > 0;
+        let shares = self.sets.unique_shares(self.ngrams.len(), is_longest);
+        shares.map(|share| share.filter(|_| self.ngrams.len() < MAX_NGRAMS))
     }
 
     /// The n-grams whose frequencies differ most between the two lists.
     pub(super) fn separating(&self, labels: &[bool]) -> Vec<SeparatingNgram> {
-        let ids = |text: usize| self.row(text).map(|(id, _)| id);
-        separating(labels, self.ngrams.len(), ids, |id| Some(unpacked(self.ngrams[id])))
+        separating(labels, self.ngrams.len(), self.sets.iter(), |id| Some(unpacked(self.ngrams[id as usize])))
     }
 }
 
@@ -139,42 +123,6 @@ fn unpacked(ngram: u64) -> String {
     (0..LONGEST).rev().filter_map(character).collect()
 }
 
-/// The texts as rows of a regression.
-pub(super) struct CharacterRows<'a> {
-    table: &'a CharacterTable,
-    /// The square root of each count.
-    roots: Vec<f64>,
-    /// The Euclidean length of each row, by which it is divided.
-    lengths: Vec<f64>,
-}
-
-impl<'a> CharacterRows<'a> {
-    pub fn new(table: &'a CharacterTable) -> Self {
-        let length = |text: usize| table.row(text).map(|(_, count)| f64::from(count)).sum::<f64>().sqrt().max(1.0);
-        Self {
-            roots: (0..=u8::MAX).map(|count| f64::from(count).sqrt()).collect(),
-            lengths: (0..table.texts()).map(length).collect(),
-            table,
-        }
-    }
-}
-
-impl FeatureRows for CharacterRows<'_> {
-    fn width(&self) -> usize {
-        self.table.ngrams.len()
-    }
-
-    fn dot(&self, row: usize, weights: &[f64]) -> f64 {
-        let sum: f64 = self.table.row(row).map(|(id, count)| self.roots[usize::from(count)] * weights[id]).sum();
-        sum / self.lengths[row]
-    }
-
-    fn add_to(&self, row: usize, factor: f64, sums: &mut [f64]) {
-        let factor = factor / self.lengths[row];
-        self.table.row(row).for_each(|(id, count)| sums[id] += factor * self.roots[usize::from(count)]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,8 +130,8 @@ mod tests {
     fn table(texts: &[&str]) -> CharacterTable {
         let mut table = CharacterTable::new(texts.len());
         for text in texts {
-            let counts = table.count(text);
-            table.add(&counts);
+            let ngrams = table.ngrams(text);
+            table.add(&ngrams);
         }
         table
     }
@@ -198,17 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_a_vector_of_length_one() {
-        let table = table(&["aab", "", "A  b"]);
-        let rows = CharacterRows::new(&table);
-        for (row, expected) in [(0, 1.0), (1, 0.0), (2, 1.0)] {
-            let mut sums = vec![0.0; rows.width()];
-            rows.add_to(row, 1.0, &mut sums);
-            assert!((rows.dot(row, &sums) - expected).abs() < 1e-12);
-        }
-        // a twice, b, aa, ab, aab.
-        let counts = table.count("aab").0;
-        assert_eq!(counts.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [2, 1, 1, 1, 1]);
+    fn a_text_is_a_set_of_ngrams() {
+        let ngrams = CharacterTable::new(1).ngrams("aab");
+        assert_eq!(ngrams.0.iter().map(|&ngram| unpacked(ngram)).collect::<Vec<_>>(), ["a", "b", "aa", "ab", "aab"]);
     }
 
     #[test]
@@ -236,11 +176,9 @@ mod tests {
 
     #[test]
     fn long_texts_are_read_in_part() {
-        let table = CharacterTable::new(1_000_000);
-        assert_eq!(
-            table.count(&"x".repeat(500)),
-            CharacterCounts(vec![(packed(&['x']), 100), (packed(&['x'; 2]), 99), (packed(&['x'; 3]), 98)])
-        );
-        assert_eq!(CharacterTable::new(2).count(&"x".repeat(5000)).0[0].1, 255);
+        let text: String = ('a'..).take(5000).collect();
+        for (texts, characters) in [(1_000_000, 100), (2, 4000)] {
+            assert_eq!(CharacterTable::new(texts).ngrams(&text).0.len(), 3 * characters - 3);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Logistic regression with a ridge penalty.
 
+use super::measures::StandardisedRows;
+
 /// The ridge penalty: half of it times the sum of the squared weights is added to the loss. The intercept is free.
 const RIDGE: f64 = 1.0;
 
@@ -16,33 +18,23 @@ const MAX_STEPS: usize = 30;
 const MAX_INNER_STEPS: usize = 200;
 const MAX_HALVINGS: usize = 20;
 
-/// Rows of features, sparse or dense.
-pub(super) trait FeatureRows: Sync {
-    /// The number of features.
-    fn width(&self) -> usize;
-    /// The inner product of a row with `weights`, which has an entry for each feature.
-    fn dot(&self, row: usize, weights: &[f64]) -> f64;
-    /// Adds a multiple of a row to sums.
-    fn add_to(&self, row: usize, factor: f64, sums: &mut [f64]);
-}
-
 /// The log-odds of each of `scored` rows being positive, by the regression that is fitted on `training` rows.
 ///
 /// Minimises `sum ln(1 + exp(-y f(x))) + |w|^2 / 2` with `f(x) = w x + b` and y of 1 or -1, by Newton's method with
 /// conjugate gradients. The minimum is unique where both labels occur. The same result on any number of threads.
-pub(super) fn log_odds<R: FeatureRows>(rows: &R, labels: &[bool], training: &[usize], scored: &[usize]) -> Vec<f64> {
+pub(super) fn log_odds(rows: &StandardisedRows, labels: &[bool], training: &[usize], scored: &[usize]) -> Vec<f64> {
     let fit = Fit { rows, labels, training };
     let weights = fit.minimum();
     scored.iter().map(|&row| fit.log_odds(row, &weights)).collect()
 }
 
-struct Fit<'a, R> {
-    rows: &'a R,
+struct Fit<'a> {
+    rows: &'a StandardisedRows,
     labels: &'a [bool],
     training: &'a [usize],
 }
 
-impl<R: FeatureRows> Fit<'_, R> {
+impl Fit<'_> {
     /// The weights, and the intercept after them.
     fn minimum(&self) -> Vec<f64> {
         let mut weights = vec![0.0; self.rows.width() + 1];
@@ -74,7 +66,7 @@ impl<R: FeatureRows> Fit<'_, R> {
 
     fn log_odds(&self, row: usize, weights: &[f64]) -> f64 {
         let (intercept, weights) = split(weights);
-        self.rows.dot(row, weights) + intercept
+        dot(self.rows.row(row), weights) + intercept
     }
 
     fn loss(&self, weights: &[f64]) -> f64 {
@@ -97,7 +89,7 @@ impl<R: FeatureRows> Fit<'_, R> {
         for &row in self.training {
             let probability = 1.0 / (1.0 + (-self.log_odds(row, weights)).exp());
             let error = probability - f64::from(u8::from(self.labels[row]));
-            self.rows.add_to(row, error, &mut gradient[..width]);
+            add(&mut gradient[..width], error, self.rows.row(row));
             gradient[width] += error;
             curvatures.push(probability * (1.0 - probability));
         }
@@ -137,7 +129,7 @@ impl<R: FeatureRows> Fit<'_, R> {
         curved[width] = 0.0;
         for (&row, curvature) in self.training.iter().zip(curvatures) {
             let factor = curvature * self.log_odds(row, direction);
-            self.rows.add_to(row, factor, &mut curved[..width]);
+            add(&mut curved[..width], factor, self.rows.row(row));
             curved[width] += factor;
         }
         curved

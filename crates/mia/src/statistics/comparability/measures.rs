@@ -1,7 +1,6 @@
 //! What can be measured of a text without the model that is asked about.
 
 use super::characters::CharacterTable;
-use super::logistic::FeatureRows;
 use super::word_pairs::WordPairTable;
 use crate::statistics::words::WordTable;
 use serde::{Deserialize, Serialize};
@@ -93,12 +92,12 @@ pub(super) fn measures(
 
 /// The measures as rows of a regression: standardised on the texts that it is fitted on, within groups, and their
 /// squares. What is missing is the mean.
-pub(super) struct DenseRows {
+pub(super) struct StandardisedRows {
     values: Vec<f64>,
     width: usize,
 }
 
-impl DenseRows {
+impl StandardisedRows {
     pub fn new(measures: &[(Measure, Vec<Option<f64>>)], training: &[usize], strata: &[usize]) -> Self {
         let width = 2 * measures.len();
         let mut values = vec![0.0; width * strata.len()];
@@ -111,7 +110,12 @@ impl DenseRows {
         Self { values, width }
     }
 
-    fn row(&self, row: usize) -> &[f64] {
+    /// The number of features: two for each measure.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    pub fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.width..][..self.width]
     }
 }
@@ -136,18 +140,4 @@ fn standardised(column: &[Option<f64>], training: &[usize], strata: &[usize]) ->
         value.filter(|_| varies).map_or(0.0, |value| (value - mean(stratum)) / deviation)
     };
     column.iter().zip(strata).map(value).collect()
-}
-
-impl FeatureRows for DenseRows {
-    fn width(&self) -> usize {
-        self.width
-    }
-
-    fn dot(&self, row: usize, weights: &[f64]) -> f64 {
-        self.row(row).iter().zip(weights).map(|(value, weight)| value * weight).sum()
-    }
-
-    fn add_to(&self, row: usize, factor: f64, sums: &mut [f64]) {
-        sums.iter_mut().zip(self.row(row)).for_each(|(sum, value)| *sum += factor * value);
-    }
 }

@@ -8,19 +8,18 @@ mod logistic;
 mod measures;
 mod word_pairs;
 
-pub use characters::{CharacterCounts, CharacterTable};
+pub use characters::{CharacterNgrams, CharacterTable};
 pub use measures::{CONTROL_MEASURES, Measure, TextFacts};
 pub use word_pairs::WordPairTable;
 
 use super::clustered_texts::ClusteredTexts;
 use super::delong::PairedScore;
 use super::folds::{FOLDS, folds};
+use super::naive_bayes::log_odds;
 use super::separating::SeparatingNgram;
 use super::stratified::{StratifiedDifference, stratified_delong};
-use super::words::{WordTable, word_log_odds};
-use characters::CharacterRows;
-use logistic::log_odds;
-use measures::{DenseRows, measures};
+use super::words::WordTable;
+use measures::{StandardisedRows, measures};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use strum::Display;
@@ -102,9 +101,8 @@ pub struct ComparabilityFit {
 
 impl ComparabilityFit {
     /// Fits the classifier: a logistic regression with a ridge penalty on the standardised measures and their squares,
-    /// over the folds of [`super::folds`]. `words` and `characters` are log-odds of classifiers of their own on the same
-    /// folds: naive Bayes over the set of a text's words, and a logistic regression with a ridge penalty over the counts
-    /// of its character n-grams. Means are subtracted within each group.
+    /// over the folds of [`super::folds`]. `words` and `characters` are log-odds of naive Bayes on the same folds, over the
+    /// set of a text's words and over that of its character n-grams. Means are subtracted within each group.
     ///
     /// `None` if a label has fewer than two clusters, if the lists differ in length, or once `keep_going` returns false.
     /// Runs on rayon's pool, with the same result on any number of threads.
@@ -116,19 +114,14 @@ impl ComparabilityFit {
         if lengths.iter().any(|length| *length != labels.len()) {
             return None;
         }
-        let word_odds = word_log_odds(words, labels, clusters)?;
-        let folds = folds(labels, clusters);
-        let rows = CharacterRows::new(characters);
-        if !keep_going() {
-            return None;
-        }
-        let character_odds = out_of_fold(&folds, |training, scored| log_odds(&rows, labels, training, scored));
+        let word_odds = log_odds(&words.columns(), labels, clusters)?;
+        let character_odds = log_odds(&characters.columns(), labels, clusters)?;
         if !keep_going() {
             return None;
         }
         let measures = measures(&word_odds, &character_odds, words, characters, word_pairs, facts);
-        let log_odds = out_of_fold(&folds, |training, scored| {
-            log_odds(&DenseRows::new(&measures, training, strata), labels, training, scored)
+        let log_odds = out_of_fold(&folds(labels, clusters), |training, scored| {
+            logistic::log_odds(&StandardisedRows::new(&measures, training, strata), labels, training, scored)
         });
         Some(Self { log_odds, measures })
     }

@@ -3,8 +3,6 @@
 //! If they do, the classes differ in what they are about or where they are from, and a score that separates them may
 //! respond to that instead of to the training.
 
-mod columns;
-mod naive_bayes;
 mod table;
 mod top;
 
@@ -16,10 +14,9 @@ pub use top::TopWords;
 
 use super::auroc::{auroc, auroc_standard_error_by_cluster};
 use super::folds::LabelledClusters;
+use super::naive_bayes::{NgramColumns, log_odds, out_of_fold};
 use super::roc::LabelledScore;
 use crate::random::{shuffle, stream};
-use columns::WordColumns;
-use naive_bayes::out_of_fold;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use strum::Display;
@@ -105,14 +102,9 @@ pub fn words_baseline(
     seed: u64,
     keep_going: &dyn Fn() -> bool,
 ) -> Option<WordsBaseline> {
-    let same_length = table.texts() == labels.len() && labels.len() == clusters.len();
+    let columns = table.columns();
+    let log_odds = log_odds(&columns, labels, clusters)?;
     let clusters = LabelledClusters::new(labels, clusters);
-    let members = clusters.labels.iter().filter(|member| **member).count();
-    if !same_length || members < 2 || clusters.labels.len() - members < 2 || table.vocabulary() == 0 {
-        return None;
-    }
-    let columns = WordColumns::new(table);
-    let log_odds = out_of_fold(&columns, labels, &clusters.numbers, &clusters.labels);
     let (auroc, standard_error) = area(&log_odds, labels, &clusters.numbers)?;
     let p_value = p_value(&columns, &clusters, auroc, seed, keep_going)?;
     let interval = [auroc - NORMAL_QUANTILE * standard_error, auroc + NORMAL_QUANTILE * standard_error];
@@ -127,17 +119,6 @@ pub fn words_baseline(
     })
 }
 
-/// The log-odds, out of fold, that each text is a member, as [`words_baseline`] has them; `None` where it has none.
-pub(super) fn word_log_odds(table: &WordTable, labels: &[bool], clusters: &[usize]) -> Option<Vec<f64>> {
-    let clusters = LabelledClusters::new(labels, clusters);
-    let members = clusters.labels.iter().filter(|member| **member).count();
-    let same_length = table.texts() == labels.len() && labels.len() == clusters.numbers.len();
-    if !same_length || members < 2 || clusters.labels.len() - members < 2 || table.vocabulary() == 0 {
-        return None;
-    }
-    Some(out_of_fold(&WordColumns::new(table), labels, &clusters.numbers, &clusters.labels))
-}
-
 /// The AUROC and its standard error, by cluster.
 fn area(log_odds: &[f64], labels: &[bool], clusters: &[usize]) -> Option<(f64, f64)> {
     let samples = labelled(log_odds, labels.iter().copied());
@@ -149,7 +130,7 @@ fn labelled(log_odds: &[f64], labels: impl Iterator<Item = bool>) -> Vec<Labelle
 }
 
 fn p_value(
-    columns: &WordColumns,
+    columns: &NgramColumns,
     clusters: &LabelledClusters,
     observed: f64,
     seed: u64,

@@ -1,5 +1,6 @@
 //! The words of many texts.
 
+use crate::statistics::naive_bayes::{NgramColumns, NgramSets};
 use crate::statistics::separating::{SeparatingNgram, separating};
 use crate::texts::{hash_bytes, words};
 use std::collections::HashMap;
@@ -33,10 +34,8 @@ pub struct WordTable {
     words: Vec<Word>,
     /// Of words in [`SPELLED_TEXTS`] texts or more.
     spellings: HashMap<u32, Box<str>>,
-    /// The words of all texts, one text after the other, in order of appearance.
-    text_words: Vec<u32>,
-    /// Where each text ends in `text_words`.
-    ends: Vec<usize>,
+    /// The words of each text in order of appearance.
+    sets: NgramSets,
     truncated_texts: usize,
 }
 
@@ -57,30 +56,28 @@ impl WordTable {
             ids: HashMap::new(),
             words: Vec::new(),
             spellings: HashMap::new(),
-            text_words: Vec::new(),
-            ends: Vec::new(),
+            sets: NgramSets::default(),
             truncated_texts: 0,
         }
     }
 
     /// Adds the next text. O(n) in its length.
     pub fn add(&mut self, text: &str) {
-        let start = self.text_words.len();
         let mut lowercase = String::new();
         for word in words(text) {
             lower(word, &mut lowercase);
-            let room = self.text_words.len() - start < self.most_text_words;
+            let room = self.sets.unfinished() < self.most_text_words;
             if !self.add_word(&lowercase, room) {
                 self.truncated_texts += 1;
                 break;
             }
         }
-        self.ends.push(self.text_words.len());
+        self.sets.finish();
     }
 
     /// Adds a word to the set of the next text; false if the word is new there, and there is no room for it.
     fn add_word(&mut self, word: &str, room: bool) -> bool {
-        let text = self.ends.len() + 1;
+        let text = self.texts() + 1;
         let hash = hash_bytes(word.as_bytes());
         let known = self.ids.get(&hash).copied().filter(|&id| self.words[id as usize].seen == text);
         if known.is_some() || !room {
@@ -96,14 +93,14 @@ impl WordTable {
         if entry.texts == SPELLED_TEXTS {
             self.spellings.insert(id, word.chars().take(MOST_CHARACTERS).collect());
         }
-        self.text_words.push(id);
+        self.sets.add(id);
         true
     }
 
     /// The number of texts.
     #[must_use]
     pub fn texts(&self) -> usize {
-        self.ends.len()
+        self.sets.texts()
     }
 
     /// The number of distinct words in all texts.
@@ -118,31 +115,19 @@ impl WordTable {
         self.truncated_texts
     }
 
-    /// The number of texts that have each word.
-    pub(super) fn text_counts(&self) -> impl Iterator<Item = u32> {
-        self.words.iter().map(|word| word.texts)
+    /// The texts of each word.
+    pub(crate) fn columns(&self) -> NgramColumns {
+        self.sets.columns(self.vocabulary())
     }
 
     /// The share of each text's distinct words that no other text has; `None` for a text without words.
     pub(crate) fn unique_shares(&self) -> impl Iterator<Item = Option<f64>> {
-        let share = |row: &[u32]| {
-            let unique = row.iter().filter(|&&word| self.words[word as usize].texts == 1).count();
-            (!row.is_empty()).then(|| unique as f64 / row.len() as f64)
-        };
-        self.rows().map(share)
+        self.sets.unique_shares(self.vocabulary(), |_| true)
     }
 
     /// The words of which the two lists differ most, among those in three texts or more.
     pub(crate) fn separating(&self, labels: &[bool]) -> Vec<SeparatingNgram> {
-        let rows: Vec<&[u32]> = self.rows().collect();
-        let ids = |text: usize| rows[text].iter().map(|&word| word as usize);
-        separating(labels, self.vocabulary(), ids, |word| self.spelling(word as u32).map(str::to_owned))
-    }
-
-    /// The words of each text.
-    pub(super) fn rows(&self) -> impl Iterator<Item = &[u32]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| &self.text_words[start..end])
+        separating(labels, self.vocabulary(), self.sets.iter(), |word| self.spelling(word).map(str::to_owned))
     }
 
     /// How a word is spelled, if it is in three texts or more.
@@ -178,9 +163,9 @@ mod tests {
             4,
             &["The the THE trial", "", "a trial \u{c9}t\u{e9}", "\u{e9}t\u{c9}, Trial; \u{3a3}\u{391}\u{3a3}"],
         );
-        assert_eq!(table.rows().collect::<Vec<_>>(), [&[0_u32, 1][..], &[], &[2, 1, 3], &[3, 1, 4]]);
+        assert_eq!(table.sets.iter().collect::<Vec<_>>(), [&[0_u32, 1][..], &[], &[2, 1, 3], &[3, 1, 4]]);
         assert_eq!((table.texts(), table.vocabulary(), table.truncated_texts()), (4, 5, 0));
-        assert_eq!(table.text_counts().collect::<Vec<_>>(), [1, 3, 1, 2, 1]);
+        assert_eq!(table.words.iter().map(|word| word.texts).collect::<Vec<_>>(), [1, 3, 1, 2, 1]);
         assert_eq!([0, 1, 2, 3, 4, 5].map(|word| table.spelling(word)), [None, Some("trial"), None, None, None, None]);
     }
 
@@ -189,7 +174,7 @@ mod tests {
         let words = |from: usize, to: usize| (from..to).map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ");
         let (fits, long) = (words(0, 16) + " w3", words(0, 17));
         let table = table(10_000_000, &[&fits, &long, &words(16, 20)]);
-        assert_eq!(table.rows().map(<[u32]>::len).collect::<Vec<_>>(), [16, 16, 4]);
+        assert_eq!(table.sets.iter().map(<[u32]>::len).collect::<Vec<_>>(), [16, 16, 4]);
         assert_eq!((table.truncated_texts(), table.vocabulary()), (1, 20));
         for (samples, most) in [(0, 1000), (800, 1000), (100_000, 160), (588_000, 27), (usize::MAX, 16)] {
             assert_eq!(WordTable::new(samples).most_text_words, most);

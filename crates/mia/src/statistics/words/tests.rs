@@ -17,7 +17,7 @@ struct Fit {
 fn fit(texts: &[String], labels: &[bool], clusters: &[usize]) -> Option<Fit> {
     let table = table(texts);
     let baseline = words_baseline(&table, labels, clusters, 7, &|| true);
-    let log_odds = word_log_odds(&table, labels, clusters);
+    let log_odds = log_odds(&table.columns(), labels, clusters);
     assert_eq!(baseline.is_some(), log_odds.is_some());
     Some(Fit { baseline: baseline?, log_odds: log_odds? })
 }

@@ -1,7 +1,7 @@
 //! The words that differ most between members and non-members.
 
-use super::columns::WordColumns;
 use super::table::{SPELLED_TEXTS, WordTable};
+use crate::statistics::naive_bayes::NgramColumns;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use utoipa::ToSchema;
@@ -23,7 +23,7 @@ pub struct TopWords {
 }
 
 impl TopWords {
-    pub(super) fn new(table: &WordTable, columns: &WordColumns, labels: &[bool], clusters: &[usize]) -> Self {
+    pub(super) fn new(table: &WordTable, columns: &NgramColumns, labels: &[bool], clusters: &[usize]) -> Self {
         let totals = ClassCounts::totals(columns, labels);
         let mut words: Vec<(ClassCounts, &str)> = columns
             .iter()
@@ -55,7 +55,7 @@ impl ClassCounts {
     }
 
     /// The number of words of each class and the vocabulary.
-    fn totals(columns: &WordColumns, labels: &[bool]) -> Self {
+    fn totals(columns: &NgramColumns, labels: &[bool]) -> Self {
         let words = |class: bool| -> u64 {
             let lengths = columns.lengths.iter().zip(labels).filter(|(_, label)| **label == class);
             lengths.map(|(length, _)| u64::from(*length)).sum::<u64>() + columns.vocabulary as u64
