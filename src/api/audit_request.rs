@@ -2,14 +2,15 @@
 
 use super::check::{self, MethodRequests, RequestFaults};
 use super::job_request::{self, SampleList};
+use super::job_resource::JobBody;
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::audits::{
-    AuditMetrics, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, EvidenceRequest, NewAudit,
-    SampleFacts, StratifyBy, split_faults, with_default_primary,
+    AuditMetrics, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, EvidenceRequest, SampleFacts,
+    StratifyBy, split_faults, with_default_primary,
 };
 use crate::datasets::{Sample, SubmittedSamples};
-use crate::jobs::JobError;
+use crate::jobs::{JobError, Submission};
 use crate::scorer::Overflow;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
@@ -87,20 +88,20 @@ pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) ->
 }
 
 impl AuditBody {
-    pub fn dataset(&self) -> Option<&str> {
-        job_request::named(self.dataset.as_ref())
-    }
-
     /// The plan that it names.
     pub fn plan(&self) -> Option<&str> {
         job_request::named(self.plan.as_ref())
     }
+}
 
-    /// The audit, or everything that is wrong with the request; with the dataset that it names.
-    ///
-    /// # Errors
-    /// An unknown model, or all other faults.
-    pub fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<NewAudit, Problem> {
+impl JobBody for AuditBody {
+    type Request = AuditRequest;
+
+    fn dataset(&self) -> Option<&str> {
+        job_request::named(self.dataset.as_ref())
+    }
+
+    fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<AuditRequest>, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let name = check::job_name(self.name, &mut faults);
@@ -158,7 +159,7 @@ impl AuditBody {
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         let (model, methods) = (model.id.clone(), methods.to_vec());
         let request = AuditRequest { model, methods, overflow, metrics, evidence };
-        Ok(NewAudit { request, name, samples, idempotency_key: None, timeout })
+        Ok(Submission { request, name, samples, idempotency_key: None, timeout })
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::check::{self, MethodRequests, RequestFaults};
 use super::job_request::{self, SampleList};
+use super::job_resource::JobBody;
 use super::problem::Problem;
 use super::state::ApiState;
-use crate::audits::{AuditMetrics, AuditRequest, EvidenceRequest, NewCalibration};
+use crate::audits::{AuditMetrics, AuditRequest, EvidenceRequest};
 use crate::datasets::{Sample, SampleTotals, SubmittedSamples};
-use crate::jobs::JobError;
+use crate::jobs::{JobError, Submission};
 use crate::scorer::Overflow;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
@@ -44,16 +45,14 @@ pub struct CalibrationBody {
     timeout_seconds: Option<Shaped<u64>>,
 }
 
-impl CalibrationBody {
-    pub fn dataset(&self) -> Option<&str> {
+impl JobBody for CalibrationBody {
+    type Request = AuditRequest;
+
+    fn dataset(&self) -> Option<&str> {
         job_request::named(self.dataset.as_ref())
     }
 
-    /// The calibration, or everything that is wrong with the request; with the dataset that it names.
-    ///
-    /// # Errors
-    /// An unknown model, or all other faults.
-    pub fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<NewCalibration, Problem> {
+    fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<AuditRequest>, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let name = check::job_name(self.name, &mut faults);
@@ -92,7 +91,7 @@ impl CalibrationBody {
             metrics: AuditMetrics { bootstrap: None, ..AuditMetrics::default() },
             evidence: EvidenceRequest::default(),
         };
-        Ok(NewCalibration { request, name, samples, idempotency_key: None, timeout })
+        Ok(Submission { request, name, samples, idempotency_key: None, timeout })
     }
 }
 

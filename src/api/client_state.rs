@@ -33,11 +33,7 @@ impl ApiState {
         let owner = Owner::new(client.name(), client.may(KeyScope::Admin));
         Self {
             scorer: self.scorer.called_by(client.name()),
-            audits: self.audits.seen_by(owner.clone()),
-            calibrations: self.calibrations.seen_by(owner.clone()),
-            trials: self.trials.seen_by(owner.clone()),
-            finetunes: self.finetunes.seen_by(owner.clone()),
-            memorizations: self.memorizations.seen_by(owner),
+            jobs: self.jobs.seen_by(&owner),
             client: Arc::clone(client),
             ..self.clone()
         }

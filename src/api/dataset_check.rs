@@ -18,7 +18,7 @@ pub async fn methods_fit(state: &ApiState, dataset: &DatasetRow, methods: &[Labe
     if !methods.iter().any(asks) {
         return Ok(());
     }
-    let Some(samples) = SampleBlocks::stored(state.audits.store(), dataset) else { return Ok(()) };
+    let Some(samples) = SampleBlocks::stored(state.jobs.store(), dataset) else { return Ok(()) };
     let checked = tokio::time::timeout(state.request_timeout, check_samples(&samples, methods));
     checked.await.map_err(|_| Problem::deadline())?
 }

@@ -130,9 +130,9 @@ pub async fn upload(
     let encoded = store_body(&state, body, options).await?;
     drop(upload);
     state.note.update(|work| work.dataset = Some(encoded.id.clone()));
-    let row = state.audits.store().dataset(state.audits.client(), &encoded.id).await?;
+    let row = state.jobs.store().dataset(state.jobs.client(), &encoded.id).await?;
     let row = row.ok_or_else(|| Problem::internal("a dataset that was stored is not there"))?;
-    let dataset = Dataset::new(row, state.audits.client())?;
+    let dataset = Dataset::new(row, state.jobs.client())?;
     let location = format!("/v1/datasets/{}", dataset.id);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(dataset)).into_response())
 }
@@ -151,11 +151,11 @@ pub async fn upload(
 )]
 pub async fn list(ClientState(state): ClientState, uri: Uri) -> Result<Json<DatasetList>, Problem> {
     let PageQuery { after, limit } = PageQuery::read(&uri)?;
-    let rows = state.audits.store().datasets(state.audits.client(), after, limit + 1).await?;
+    let rows = state.jobs.store().datasets(state.jobs.client(), after, limit + 1).await?;
     let has_more = rows.len() > limit;
     let rows: Vec<DatasetRow> = rows.into_iter().take(limit).collect();
     let next = rows.last().map(|row| row.key.to_string()).filter(|_| has_more);
-    let datasets = rows.into_iter().map(|row| Dataset::new(row, state.audits.client())).collect::<Result<_, _>>()?;
+    let datasets = rows.into_iter().map(|row| Dataset::new(row, state.jobs.client())).collect::<Result<_, _>>()?;
     Ok(Json(DatasetList { datasets, next }))
 }
 
@@ -169,8 +169,8 @@ pub async fn list(ClientState(state): ClientState, uri: Uri) -> Result<Json<Data
     responses((status = 200, description = "The dataset", body = Dataset), LookProblems)
 )]
 pub async fn get(ClientState(state): ClientState, PathNames(id): PathNames<String>) -> Result<Json<Dataset>, Problem> {
-    let client = state.audits.client();
-    let row = state.audits.store().dataset(client, &id).await?.ok_or(DatasetError::Unknown)?;
+    let client = state.jobs.client();
+    let row = state.jobs.store().dataset(client, &id).await?.ok_or(DatasetError::Unknown)?;
     Ok(Json(Dataset::new(row, client)?))
 }
 
@@ -188,11 +188,11 @@ pub async fn get(ClientState(state): ClientState, PathNames(id): PathNames<Strin
 pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<String>) -> Result<StatusCode, Problem> {
     state.note.update(|work| work.dataset = Some(id.clone()));
     // Its own: another's of the same content stays, also where the request comes twice.
-    let owner = state.audits.client().alone();
-    let dataset = state.audits.store().dataset(&owner, &id).await?.ok_or(DatasetError::Unknown)?;
+    let owner = state.jobs.client().alone();
+    let dataset = state.jobs.store().dataset(&owner, &id).await?.ok_or(DatasetError::Unknown)?;
     // In a task of its own: a client that goes away must not leave one half done.
     let deleting = tokio::spawn(async move {
-        if !state.audits.store().delete_dataset(dataset.key).await? {
+        if !state.jobs.store().delete_dataset(dataset.key).await? {
             return Err(DatasetError::InUse.into());
         }
         state.scorer.forget().await.map_err(Problem::internal)

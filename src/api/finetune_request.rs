@@ -2,12 +2,13 @@
 
 use super::check::{self, RequestFaults};
 use super::job_request::{self, SampleList};
+use super::job_resource::JobBody;
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::config::{ID_RULE, is_id};
 use crate::datasets::Sample;
-use crate::finetunes::{DEFAULT_SEED, FinetuneRequest, NewFinetune, tuning_texts_fault};
-use crate::jobs::JobError;
+use crate::finetunes::{DEFAULT_SEED, FinetuneRequest, tuning_texts_fault};
+use crate::jobs::{JobError, Submission};
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
 use lm::models::ModelError;
@@ -48,16 +49,14 @@ pub struct FinetuneBody {
     timeout_seconds: Option<Shaped<u64>>,
 }
 
-impl FinetuneBody {
-    pub fn dataset(&self) -> Option<&str> {
+impl JobBody for FinetuneBody {
+    type Request = FinetuneRequest;
+
+    fn dataset(&self) -> Option<&str> {
         job_request::named(self.dataset.as_ref())
     }
 
-    /// The fine-tune, or everything that is wrong with the request; with the dataset that it names.
-    ///
-    /// # Errors
-    /// An unknown model, or all other faults.
-    pub fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<NewFinetune, Problem> {
+    fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<FinetuneRequest>, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let (pointer, samples) = job_request::submitted(self.samples, self.dataset, dataset, &mut faults)?;
@@ -88,6 +87,6 @@ impl FinetuneBody {
             faults.push(pointer, fault);
         }
         faults.finish()?;
-        Ok(NewFinetune { request, samples, idempotency_key: None, timeout })
+        Ok(Submission { request, name: None, samples, idempotency_key: None, timeout })
     }
 }

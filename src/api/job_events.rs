@@ -88,8 +88,8 @@ fn new_events<S: JobSubject>(job: &JobSnapshot<S>, known: Option<&JobSnapshot<S>
     events.into_iter().filter(|(is_new, event)| *is_new && event.id > seen).map(|(_, event)| event).collect()
 }
 
-/// How far a job is, with what its run says beside that.
-fn progress<S: JobSubject>(job: &JobSnapshot<S>) -> Value {
+/// The progress of a job, with what its run notes beside it.
+pub fn progress<S: JobSubject>(job: &JobSnapshot<S>) -> Value {
     let note = job.note.as_deref().and_then(|note| serde_json::from_str::<Map<String, Value>>(note).ok());
     let mut progress =
         Map::from_iter([("done".to_owned(), json!(job.done)), ("total".to_owned(), json!(job.subject.total()))]);

@@ -10,10 +10,6 @@ use crate::store::StoreError;
 impl From<AuditError> for Problem {
     fn from(error: AuditError) -> Self {
         match error {
-            AuditError::TooManyScores { .. } | AuditError::TooManyDraws { .. } | AuditError::TooManyNumbers { .. } => {
-                Self::new(Kind::TooLarge, error.to_string())
-            }
-            AuditError::Job(error) => error.into(),
             AuditError::Store(error) => error.into(),
             AuditError::Internal(cause) => Self::internal(cause),
         }
@@ -33,6 +29,7 @@ impl From<JobError> for Problem {
             JobError::Finished(_) | JobError::Unfinished(_) | JobError::NameTaken { .. } => Kind::Conflict,
             JobError::Full(..) | JobError::Draining => Kind::Unavailable,
             JobError::OwnerFull(..) => Kind::QuotaExceeded,
+            JobError::TooLarge(_) => Kind::TooLarge,
             JobError::KeyReused => Kind::Invalid,
             JobError::Dataset(error) => return error.into(),
             JobError::Store(error) => return error.into(),

@@ -123,7 +123,7 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 /// # Errors
 /// [`JobError::Draining`]
 pub fn refuse_lost_work(state: &ApiState) -> Result<(), Problem> {
-    if state.draining.is_cancelled() && !state.audits.store().is_durable() {
+    if state.draining.is_cancelled() && !state.jobs.store().is_durable() {
         return Err(JobError::Draining.into());
     }
     Ok(())

@@ -2,12 +2,13 @@
 
 use super::check::{self, RequestFaults};
 use super::job_request;
+use super::job_resource::JobBody;
 use super::problem::{Kind, Problem};
 use super::state::ApiState;
 use crate::audits::MAX_SAMPLES;
 use crate::datasets::{Sample, SampleId, SubmittedSamples};
-use crate::jobs::JobError;
-use crate::memorization::{MemorizationRequest, NewMemorization, WindowShape, WorkText};
+use crate::jobs::{JobError, Submission};
+use crate::memorization::{MemorizationRequest, WindowShape, WorkText};
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
 use mia::json::{List, TooMany, counted};
@@ -112,16 +113,14 @@ fn works<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<List<WorkI
     counted::<_, _, MAX_SAMPLES>(deserializer).map(Some)
 }
 
-impl MemorizationBody {
-    pub fn dataset(&self) -> Option<&str> {
+impl JobBody for MemorizationBody {
+    type Request = MemorizationRequest;
+
+    fn dataset(&self) -> Option<&str> {
         job_request::named(self.dataset.as_ref())
     }
 
-    /// The job, or everything that is wrong with the request; with the dataset that it names.
-    ///
-    /// # Errors
-    /// An unknown model, too many texts, or all other faults.
-    pub fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<NewMemorization, Problem> {
+    fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<MemorizationRequest>, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?.map(|model| model.id.clone());
         let control = listed(self.control, "texts of the control")?;
@@ -134,7 +133,7 @@ impl MemorizationBody {
         let request = MemorizationRequest { model, windows, control };
         let samples = submitted(self.texts, self.dataset, dataset, &request, &mut faults)?;
         faults.finish()?;
-        Ok(NewMemorization { request, samples, idempotency_key: None, timeout })
+        Ok(Submission { request, name: None, samples, idempotency_key: None, timeout })
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //!
-//! - a route and its part of the OpenAPI document are the same line;
+//! - a route and its part of the OpenAPI document are the same line; those of jobs are made by `job_routes.rs` and
+//!   `job_operations.rs` for all kinds;
 //! - every failure is a problem (see `problem.rs`), and no other file knows its status;
 //! - no handler spawns work for `/v1/score`: when the client goes away, the handler's future is dropped and with it the
 //!   work;
@@ -16,13 +17,11 @@ mod audit_lines;
 mod audit_parquet;
 mod audit_request;
 mod audit_scores;
-mod audit_view;
 mod audits;
 mod authentication;
 mod body_budget;
 mod calibration_cache;
 mod calibration_request;
-mod calibration_view;
 mod calibrations;
 mod check;
 mod client_state;
@@ -31,19 +30,22 @@ mod datasets;
 mod docs;
 mod extract;
 mod finetune_request;
-mod finetune_view;
 mod finetunes;
 mod health;
 mod in_flight;
 mod inputs;
+mod job_document;
 mod job_events;
 mod job_id;
 mod job_list;
+mod job_operations;
 mod job_problems;
 mod job_request;
+mod job_resource;
+mod job_routes;
+mod job_view;
 mod memorization;
 mod memorization_request;
-mod memorization_view;
 mod methods;
 mod middleware;
 mod model_view;
@@ -60,6 +62,7 @@ mod problems;
 mod request_note;
 mod root;
 mod route_rules;
+mod routed_jobs;
 mod routes;
 mod sample_line;
 mod score;
@@ -73,9 +76,9 @@ mod token_stats_file;
 mod trace_context;
 mod trial_request;
 mod trial_texts;
-mod trial_view;
 mod trials;
 mod upload;
 
+pub use routed_jobs::RoutedJobs;
 pub use routes::{document, metrics_router, router};
-pub use state::{ApiState, RoutedJobs};
+pub use state::ApiState;

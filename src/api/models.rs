@@ -95,7 +95,7 @@ pub async fn remove_adapter(
     ClientState(state): ClientState,
     PathNames((id, name)): PathNames<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    state.finetunes.kind().shelf().remove(&id, &name).await?;
+    state.jobs.finetunes.kind().shelf().remove(&id, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

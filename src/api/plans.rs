@@ -3,11 +3,13 @@
 use super::audit_request::AuditBody;
 use super::client_state::ClientState;
 use super::extract::JsonBody;
+use super::job_resource::JobBody;
 use super::problem::{Kind, Problem};
 use super::problems::SubmitProblems;
 use super::state::ApiState;
 use super::{job_request, score_calibration};
-use crate::audits::{AuditPlan, CalibrationSource, CitedPlan, NewAudit};
+use crate::audits::{AuditPlan, AuditRequest, CalibrationSource, CitedPlan};
+use crate::jobs::Submission;
 use crate::store::{MAX_PLANS, PlanRow};
 use axum::Json;
 use axum::http::StatusCode;
@@ -56,7 +58,7 @@ pub async fn submit(
     if body.plan().is_some() {
         return Err(Problem::fault("/plan", "a plan cites no other"));
     }
-    let dataset = job_request::named_dataset(&state.audits, body.dataset(), None).await?;
+    let dataset = job_request::named_dataset(&state.jobs.audits, body.dataset(), None).await?;
     let checking = state.clone();
     let planning =
         move || body.check(&checking, dataset).and_then(|audit| Ok((planned(&audit)?, audit.request.evidence)));
@@ -64,7 +66,7 @@ pub async fn submit(
     if let Some(CalibrationSource::Stored(calibration)) = &evidence.calibration {
         score_calibration::named(&state, calibration).await?;
     }
-    let row = state.audits.store().add_plan(state.audits.client(), &id, &content).await?;
+    let row = state.jobs.store().add_plan(state.jobs.client(), &id, &content).await?;
     let full =
         || Problem::new(Kind::Conflict, format!("there are {MAX_PLANS} plans of this client, the most that are kept"));
     let row = row.ok_or_else(full)?;
@@ -78,7 +80,7 @@ impl PlanView {
 }
 
 /// The id and the content of the plan that an audit keeps to.
-fn planned(audit: &NewAudit) -> Result<(String, String), Problem> {
+fn planned(audit: &Submission<AuditRequest>) -> Result<(String, String), Problem> {
     let digest = audit.samples.digest().map_err(Problem::internal)?;
     let content = AuditPlan::new(&audit.request, digest).content().map_err(Problem::internal)?;
     Ok((AuditPlan::id(&content), content))
@@ -88,8 +90,12 @@ fn planned(audit: &NewAudit) -> Result<(String, String), Problem> {
 ///
 /// # Errors
 /// Where there is no such plan, or the audit differs from it.
-pub async fn cite(state: &ApiState, audit: NewAudit, id: &str) -> Result<NewAudit, Problem> {
-    let row = state.audits.store().plan(state.audits.client(), id).await?;
+pub async fn cite(
+    state: &ApiState,
+    audit: Submission<AuditRequest>,
+    id: &str,
+) -> Result<Submission<AuditRequest>, Problem> {
+    let row = state.jobs.store().plan(state.jobs.client(), id).await?;
     let row = row.ok_or_else(|| Problem::fault("/plan", format!("there is no plan `{id}`")))?;
     let planning = move || planned(&audit).map(|plan| (audit, plan));
     let (mut audit, (computed, content)) = state.scorer.workers().run(planning).await??;

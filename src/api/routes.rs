@@ -1,12 +1,16 @@
 //! The routes, and the OpenAPI document that they make.
 
 use super::client_state::RouterState;
+use super::job_routes::job_routes;
 use super::operations::operations;
 use super::state::ApiState;
 use super::{
-    audit_comparison, audits, calibrations, datasets, docs, finetunes, health, memorization, methods, middleware,
-    models, plain_schemas, plans, problems, root, route_rules, score, security, token_stats, trials,
+    audit_comparison, audits, datasets, docs, health, methods, middleware, models, plain_schemas, plans, problems,
+    root, route_rules, score, security, token_stats,
 };
+use crate::audits::{AuditKind, CalibrationKind, TrialJob};
+use crate::finetunes::FinetuneKind;
+use crate::memorization::MemorizationKind;
 use crate::telemetry;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
@@ -45,29 +49,14 @@ pub(super) fn routes() -> OpenApiRouter<RouterState> {
     OpenApiRouter::with_openapi(frame())
         .routes(routes!(score::score))
         .routes(routes!(token_stats::token_stats))
-        .routes(routes!(audits::submit, audits::list))
-        .routes(routes!(audits::get, audits::delete))
+        .merge(job_routes::<AuditKind>())
         .routes(routes!(audits::scores))
-        .routes(routes!(audits::cancel))
-        .routes(routes!(audits::events))
         .routes(routes!(audit_comparison::compare))
         .routes(routes!(plans::submit))
-        .routes(routes!(calibrations::submit, calibrations::list))
-        .routes(routes!(calibrations::get, calibrations::delete))
-        .routes(routes!(calibrations::cancel))
-        .routes(routes!(calibrations::events))
-        .routes(routes!(trials::submit, trials::list))
-        .routes(routes!(trials::get, trials::delete))
-        .routes(routes!(trials::cancel))
-        .routes(routes!(trials::events))
-        .routes(routes!(finetunes::submit, finetunes::list))
-        .routes(routes!(finetunes::get, finetunes::delete))
-        .routes(routes!(finetunes::cancel))
-        .routes(routes!(finetunes::events))
-        .routes(routes!(memorization::submit, memorization::list))
-        .routes(routes!(memorization::get, memorization::delete))
-        .routes(routes!(memorization::cancel))
-        .routes(routes!(memorization::events))
+        .merge(job_routes::<CalibrationKind>())
+        .merge(job_routes::<TrialJob>())
+        .merge(job_routes::<FinetuneKind>())
+        .merge(job_routes::<MemorizationKind>())
         .routes(routes!(datasets::upload, datasets::list))
         .routes(routes!(datasets::get, datasets::delete))
         .routes(routes!(models::models))

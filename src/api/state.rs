@@ -4,11 +4,9 @@ use super::accepted_origins::{AcceptedHosts, AcceptedOrigins};
 use super::body_budget::BodyBudget;
 use super::calibration_cache::CalibrationCache;
 use super::request_note::RequestNote;
+use super::routed_jobs::RoutedJobs;
 use crate::access::{AccessRecord, Client, Keyring};
-use crate::audits::{Audits, Calibrations, Trials};
 use crate::config::{LimitSettings, Settings};
-use crate::finetunes::Finetunes;
-use crate::memorization::Memorizations;
 use crate::scorer::Scorer;
 use crate::telemetry::MetricsExporter;
 use std::sync::Arc;
@@ -24,18 +22,10 @@ const MOST_UPLOADS: usize = 32;
 pub struct ApiState {
     /// Scores texts; leads to the models and the engine as well.
     pub scorer: Scorer,
-    /// The audits, over the same scorer.
-    pub audits: Audits,
-    /// The calibrations, over the same scorer.
-    pub calibrations: Calibrations,
-    /// Those that were used lately.
+    /// The jobs of every kind.
+    pub jobs: RoutedJobs,
+    /// The calibrations that were used lately.
     pub calibration_cache: CalibrationCache,
-    /// The tests that need no threshold, over the same scorer.
-    pub trials: Trials,
-    /// The fine-tunes of its models.
-    pub finetunes: Finetunes,
-    /// The looks at what its models have memorized.
-    pub memorizations: Memorizations,
     /// What one request may ask for. `limits.text` is kept by the scorer.
     pub limits: LimitSettings,
     /// The largest request body, in bytes: `server.body_limit`.
@@ -68,29 +58,14 @@ pub struct ApiState {
     pub uploads: Arc<Semaphore>,
 }
 
-/// The jobs of every kind, as routes submit them and look at them; cheap to clone.
-#[derive(Clone)]
-pub struct RoutedJobs {
-    pub audits: Audits,
-    pub calibrations: Calibrations,
-    pub trials: Trials,
-    pub finetunes: Finetunes,
-    pub memorizations: Memorizations,
-}
-
 impl ApiState {
     /// The parts under the limits of the settings.
     pub fn new(scorer: Scorer, jobs: RoutedJobs, metrics: MetricsExporter, settings: &Settings) -> Self {
         let Settings { server, limits, .. } = settings;
-        let RoutedJobs { audits, calibrations, trials, finetunes, memorizations } = jobs;
         Self {
             scorer,
-            audits,
-            calibrations,
+            jobs,
             calibration_cache: CalibrationCache::default(),
-            trials,
-            finetunes,
-            memorizations,
             limits: limits.clone(),
             body_limit: server.body_limit.as_u64(),
             bodies: BodyBudget::new(server.body_memory.map(|size| size.as_u64()), server.body_limit.as_u64()),

@@ -3,15 +3,16 @@
 use super::audit_request::given;
 use super::check::{self, MethodRequests, RequestFaults};
 use super::job_request;
+use super::job_resource::JobBody;
 use super::problem::Problem;
 use super::state::ApiState;
 use super::trial_texts::TextFields;
 use crate::audits::{
-    AuditMetrics, AuditRequest, Canary, Commitment, EvidenceRequest, MAX_SAMPLES, NewTrial, PairedDocument, TrialKind,
+    AuditMetrics, AuditRequest, Canary, Commitment, EvidenceRequest, MAX_SAMPLES, PairedDocument, TrialKind,
     TrialLayout, TrialOptions, TrialRequest, TrialText, TrialTexts, commitment_fault, trial_method_faults,
 };
 use crate::datasets::{SampleTotals, SubmittedSamples};
-use crate::jobs::JobError;
+use crate::jobs::{JobError, Submission};
 use crate::scorer::Overflow;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
@@ -96,16 +97,14 @@ pub struct TrialBody {
     timeout_seconds: Option<Shaped<u64>>,
 }
 
-impl TrialBody {
-    pub fn dataset(&self) -> Option<&str> {
+impl JobBody for TrialBody {
+    type Request = TrialRequest;
+
+    fn dataset(&self) -> Option<&str> {
         job_request::named(self.dataset.as_ref())
     }
 
-    /// The test, or everything that is wrong with the request; with the dataset that it names.
-    ///
-    /// # Errors
-    /// An unknown model, or all other faults.
-    pub fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<NewTrial, Problem> {
+    fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<TrialRequest>, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let name = check::job_name(self.name, &mut faults);
@@ -167,7 +166,7 @@ impl TrialBody {
             scoring,
             layout: texts.map_or(TrialLayout::Dataset { suspects: None }, |texts| texts.layout()),
         };
-        Ok(NewTrial { request, name, samples, idempotency_key: None, timeout })
+        Ok(Submission { request, name, samples, idempotency_key: None, timeout })
     }
 }
 

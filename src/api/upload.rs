@@ -35,7 +35,7 @@ pub async fn store_body(state: &ApiState, body: Body, options: UploadOptions) ->
         let input = open(ChunkReader { received, chunk: Bytes::new() }, &options.read, limit, noted)?;
         encode_dataset(input, &options.read, options.dataset, |block| blocks.blocking_send(block).is_ok())
     });
-    let (place, owner) = (state.audits.store().clone(), state.client.name().to_owned());
+    let (place, owner) = (state.jobs.store().clone(), state.client.name().to_owned());
     // It owns the blocks: where the store fails, nobody waits to hand it more.
     let store = async move {
         let mut writer = DatasetWriter::begin(&place, &owner, retain).await?;

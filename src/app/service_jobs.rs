@@ -31,7 +31,7 @@ impl ServiceJobs {
         let closing = CancellationToken::new();
         tokio::spawn(shelf.keep_up(closing.clone()));
         let routed = RoutedJobs {
-            audits: Jobs::start(store.clone(), settings.store.clone(), AuditKind::scored_by(scorer.clone())),
+            audits: Jobs::start(store.clone(), settings.store.clone(), AuditKind::new(scorer.clone())),
             calibrations: Jobs::start(store.clone(), settings.store.clone(), CalibrationKind::new(scorer.clone())),
             trials: Jobs::start(store.clone(), settings.store.clone(), TrialJob::new(scorer.clone())),
             finetunes: Jobs::start(store.clone(), settings.store.clone(), finetune),
@@ -43,13 +43,6 @@ impl ServiceJobs {
     /// Takes no more jobs, and waits until those that run here have stopped.
     pub async fn shutdown(&self) {
         self.closing.cancel();
-        let RoutedJobs { audits, calibrations, trials, finetunes, memorizations } = &self.routed;
-        tokio::join!(
-            audits.shutdown(),
-            calibrations.shutdown(),
-            trials.shutdown(),
-            finetunes.shutdown(),
-            memorizations.shutdown()
-        );
+        self.routed.shutdown().await;
     }
 }

@@ -2,30 +2,12 @@
 
 use super::calibration_mismatch::CalibrationMismatch;
 use crate::finetunes::FinetuneError;
-use crate::jobs::JobError;
 use crate::scorer::ScorerError;
 use crate::store::StoreError;
 
-/// Why an audit cannot be had, changed or made.
+/// Why the scores of an audit cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    #[error(
-        "the audit asks for {scores} scores, samples times methods (16 more for each sample; 8 for each rate, method and \
-         group, and for each position of a group's profile; 128 for each token listed); the limit is {limit}"
-    )]
-    TooManyScores { scores: usize, limit: usize },
-    #[error(
-        "the bootstrap would look at {draws} scores (replicates times samples times methods; a sample of a group counts \
-         twice, and each group as one more sample for each rate asked for, and 1); the limit is {limit}"
-    )]
-    TooManyDraws { draws: u64, limit: u64 },
-    #[error(
-        "the bootstrap would keep {numbers} numbers (replicates times methods times rates asked for, and 1); the limit is \
-         {limit}"
-    )]
-    TooManyNumbers { numbers: u64, limit: u64 },
-    #[error(transparent)]
-    Job(#[from] JobError),
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Our own fault.

@@ -1,44 +1,18 @@
-//! What jobs that score samples have in common: what they begin with, and what they say while they run.
+//! What jobs that score samples have in common.
 
-use super::request::AuditRequest;
 use super::run_event::RunEvent;
-use crate::datasets::SampleBlocks;
-use crate::jobs::{JobFailure, LocalRun};
-use crate::store::{ClaimedJob, Store, StoreError};
-use serde::de::DeserializeOwned;
+use crate::jobs::{JobRun, LocalRun};
+use mia::statistics::{Warning, WarningCode};
 use serde_json::json;
 use std::sync::Arc;
 
 /// Is told how far a job is.
 pub type TellProgress = Box<dyn Fn(RunEvent) + Send + Sync>;
 
-/// A job as it is stored, ready to run.
-pub struct BegunJob<R = AuditRequest> {
-    pub request: Arc<R>,
-    pub samples: SampleBlocks,
-    pub progress: TellProgress,
-}
-
-/// Reads a job.
-///
-/// # Errors
-/// Where its request or its samples cannot be read.
-pub async fn begin(store: &Store, job: &ClaimedJob, local: &Arc<LocalRun>, kind: &str) -> Result<BegunJob, JobFailure> {
-    begin_as(store, job, local, kind).await
-}
-
-/// Reads a job with another request.
-pub async fn begin_as<R: DeserializeOwned>(
-    store: &Store,
-    job: &ClaimedJob,
-    local: &Arc<LocalRun>,
-    kind: &str,
-) -> Result<BegunJob<R>, JobFailure> {
-    let request: R = serde_json::from_str(&job.request)
-        .map_err(|error| StoreError::Damaged(format!("the request of {kind} {}: {error}", job.id)))?;
-    let samples = SampleBlocks::of_job(store, job).await?.ok_or_else(JobFailure::dataset_gone)?;
+/// Notes how far a job is where clients see it.
+pub fn tell_progress(local: &Arc<LocalRun>) -> TellProgress {
     let noted = Arc::clone(local);
-    let progress = move |event: RunEvent| match event {
+    Box::new(move |event: RunEvent| match event {
         RunEvent::Read { samples } => noted.set_note(Some(json!({ "read": samples }).to_string())),
         RunEvent::Tuned(step) => noted.set_note(Some(json!({ "tuning": step }).to_string())),
         RunEvent::Bound { numerics } => {
@@ -47,15 +21,14 @@ pub async fn begin_as<R: DeserializeOwned>(
         }
         RunEvent::Scored { done } => noted.set_done(done),
         RunEvent::Testing => noted.set_note(Some(json!({ "testing": true }).to_string())),
-    };
-    Ok(BegunJob { request: Arc::new(request), samples, progress: Box::new(progress) })
+    })
 }
 
-/// Whether a job was begun anew, since its numbers come from something else than before.
-pub fn started_over(job: &ClaimedJob, local: &LocalRun) -> bool {
-    let over = job.numerics.as_ref().filter(|before| local.numerics().is_some_and(|now| now != **before));
-    if let Some(before) = over {
-        tracing::warn!(job = %job.id, before, "job begun anew: its numbers come from something else than before");
-    }
-    over.is_some()
+/// The warning of a job of a kind that was begun anew.
+pub fn started_over<R>(job: &JobRun<R>, kind: &str) -> Option<Warning> {
+    let detail = format!(
+        "the {kind} was interrupted, and begun anew, since the program, the processor, the device or the files of a model were others \
+         than before; all scores come from what provenance names"
+    );
+    job.is_started_over().then_some(Warning { code: WarningCode::StartedOver, detail })
 }

@@ -1,9 +1,9 @@
 //! What one audit may ask for, known before it is accepted.
 
 use super::columns::columns;
-use super::error::AuditError;
 use super::request::AuditRequest;
 use crate::datasets::SampleTotals;
+use crate::jobs::JobError;
 
 /// The most scores of one audit, samples times methods (and baselines): some 160 MB, and 80 MB more where all of them are errors.
 pub const MAX_SCORES: usize = 10_000_000;
@@ -25,8 +25,8 @@ const SCORES_OF_A_RATE: usize = 8;
 /// How much memory the audit's results take, counted in scores.
 ///
 /// # Errors
-/// [`AuditError::TooManyScores`], [`AuditError::TooManyDraws`] or [`AuditError::TooManyNumbers`].
-pub fn check_cost(request: &AuditRequest, totals: &SampleTotals) -> Result<usize, AuditError> {
+/// [`JobError::TooLarge`] where the scores, the draws of the bootstrap or the numbers that it keeps are too many.
+pub fn check_cost(request: &AuditRequest, totals: &SampleTotals) -> Result<usize, JobError> {
     let columns = columns(&request.methods).len();
     let SampleTotals { samples, groups, grouped, .. } = *totals;
     // The true-positive rates, and the AUROC.
@@ -37,18 +37,26 @@ pub fn check_cost(request: &AuditRequest, totals: &SampleTotals) -> Result<usize
     let scores = samples.saturating_mul(scored + SCORES_OF_A_SAMPLE).saturating_add(of_groups);
     let scores = scores.saturating_add(request.metrics.option_cost(groups));
     if scores > MAX_SCORES {
-        return Err(AuditError::TooManyScores { scores, limit: MAX_SCORES });
+        return Err(JobError::TooLarge(format!(
+            "the audit asks for {scores} scores, samples times methods (16 more for each sample; 8 for each rate, method and group, \
+             and for each position of a group's profile; 128 for each token listed); the limit is {MAX_SCORES}"
+        )));
     }
     let replicates = request.metrics.bootstrap.as_ref().map_or(0, |bootstrap| bootstrap.replicates as u64);
     let replicated = replicates.saturating_mul(columns as u64);
     let looked_at = samples.saturating_add(grouped).saturating_add(groups.saturating_mul(rates + DRAWS_OF_A_GROUP));
     let draws = replicated.saturating_mul(looked_at as u64);
     if draws > MAX_DRAWS {
-        return Err(AuditError::TooManyDraws { draws, limit: MAX_DRAWS });
+        return Err(JobError::TooLarge(format!(
+            "the bootstrap would look at {draws} scores (replicates times samples times methods; a sample of a group counts twice, and \
+             each group as one more sample for each rate asked for, and 1); the limit is {MAX_DRAWS}"
+        )));
     }
     let numbers = replicated.saturating_mul(rates as u64);
     if numbers > MAX_NUMBERS {
-        return Err(AuditError::TooManyNumbers { numbers, limit: MAX_NUMBERS });
+        return Err(JobError::TooLarge(format!(
+            "the bootstrap would keep {numbers} numbers (replicates times methods times rates asked for, and 1); the limit is {MAX_NUMBERS}"
+        )));
     }
     Ok(scores)
 }
@@ -63,7 +71,7 @@ mod tests {
     use mia::statistics::Bootstrap;
 
     /// The cost of so many samples in so many groups; 0 for none.
-    fn cost(samples: usize, groups: usize, replicates: usize) -> Result<usize, AuditError> {
+    fn cost(samples: usize, groups: usize, replicates: usize) -> Result<usize, JobError> {
         let bootstrap = Some(Bootstrap { replicates, ..Bootstrap::default() });
         let request = AuditRequest {
             model: "demo".to_owned(),
@@ -82,18 +90,17 @@ mod tests {
         assert_eq!(cost(1_000, 0, 1).unwrap(), 1_000 * (8 + 16));
         assert_eq!(cost(1_000, 10, 1).unwrap(), 1_000 * (8 + 16) + 10 * 8 * 4 * 8);
         // A hundred times the samples, so that the draws are over the limit before the numbers are.
-        let draws = |groups| match cost(100_000, groups, 100_000) {
-            Err(AuditError::TooManyDraws { draws, .. }) => draws,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(draws(0), 100_000 * 8 * 100_000);
-        assert_eq!(draws(10), 100_000 * 8 * (2 * 100_000 + 10 * (4 + 16)));
+        let message = |groups| cost(100_000, groups, 100_000).unwrap_err().to_string();
+        for (groups, draws) in [(0, 100_000_u64 * 8 * 100_000), (10, 100_000 * 8 * (2 * 100_000 + 10 * (4 + 16)))] {
+            let message = message(groups);
+            assert!(message.starts_with(&format!("the bootstrap would look at {draws} scores")), "{message}");
+        }
     }
 
     #[test]
     fn an_audit_within_the_bounds_is_over_them_with_groups() {
         // 8 methods, 40,000 replicates: 100,000 samples are at most 40e9 draws alone, and twice that in groups.
         assert!(cost(100_000, 0, 40_000).is_ok());
-        assert!(matches!(cost(100_000, 3, 40_000), Err(AuditError::TooManyDraws { .. })));
+        assert!(matches!(cost(100_000, 3, 40_000), Err(JobError::TooLarge(_))));
     }
 }

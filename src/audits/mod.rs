@@ -57,9 +57,7 @@ mod tuned_splits;
 pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
 pub use calibrated_results::{Decisions, MethodCalibration};
 pub use calibration_mismatch::CalibrationMismatch;
-pub use calibrations::{
-    CalibratedMethod, Calibration, CalibrationKind, CalibrationReport, Calibrations, NewCalibration, calibrate,
-};
+pub use calibrations::{CalibratedMethod, Calibration, CalibrationKind, CalibrationReport, Calibrations, calibrate};
 pub use columns::Column;
 pub use error::{AuditError, AuditFailure};
 pub use evidence::{
@@ -68,7 +66,7 @@ pub use evidence::{
     Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState, with_default_primary,
 };
 pub use exclusions::ExclusionCount;
-pub use jobs::{AuditKind, AuditSnapshot, Audits, NewAudit};
+pub use jobs::{AuditKind, AuditSnapshot, Audits};
 pub use limits::MAX_SAMPLES;
 pub use metric_options::{AverageOver, ProfileOptions};
 pub use paired_samples::{LoadedScores, PairedSamples};
@@ -88,9 +86,9 @@ pub use split_outcome::SplitOutcome;
 pub use stored_scores::{ScoreHeader, StoredScores};
 pub use subject::AuditSubject;
 pub use trials::{
-    BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTrialText, NewTrial, OrderTexts, PairedDocument,
-    TrialExclusion, TrialJob, TrialKind, TrialLayout, TrialMethod, TrialOptions, TrialReport, TrialRequest,
-    TrialSamples, TrialStatistics, TrialSubject, TrialText, TrialTexts, TrialVerdict, Trials, UnitVerdict, commitment,
+    BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTrialText, OrderTexts, PairedDocument, TrialExclusion,
+    TrialJob, TrialKind, TrialLayout, TrialMethod, TrialOptions, TrialReport, TrialRequest, TrialSamples,
+    TrialStatistics, TrialSubject, TrialText, TrialTexts, TrialVerdict, Trials, UnitVerdict, commitment,
     commitment_fault, run_trial, trial_method_faults,
 };
 pub use tuned_splits::split_faults;

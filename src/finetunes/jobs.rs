@@ -7,17 +7,16 @@ use super::shelf::AdapterShelf;
 use super::subject::FinetuneSubject;
 use super::texts::tuning_texts_fault;
 use super::tuning::TuningRun;
-use crate::datasets::{SampleBlocks, SubmittedSamples};
-use crate::jobs::{FailureKind, JobError, JobFailure, JobKind, JobSnapshot, Jobs, LocalRun, NewSubmission};
+use crate::datasets::SampleTotals;
+use crate::jobs::{FailureKind, JobError, JobFailure, JobKind, JobRun, JobSnapshot, Jobs, Submission, encoded};
 use crate::pool::{OpenError, Retry, adapted_id};
 use crate::scorer::Scorer;
-use crate::store::{AdapterFiles, AdapterName, AdapterRow, ClaimedJob, JobOutput, Store, StoreError};
+use crate::store::{AdapterFiles, AdapterName, AdapterRow, JobOutput};
 use crate::telemetry::names;
 use futures::TryStreamExt;
 use lm::models::tuning::StepReport;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Fine-tunes as a kind of job.
 pub struct FinetuneKind {
@@ -30,17 +29,6 @@ pub type Finetunes = Jobs<FinetuneKind>;
 
 /// A fine-tune as it stands.
 pub type FinetuneSnapshot = JobSnapshot<FinetuneSubject>;
-
-/// A fine-tune as it is submitted.
-#[derive(Clone, Debug)]
-pub struct NewFinetune {
-    pub request: FinetuneRequest,
-    pub samples: SubmittedSamples,
-    /// What the client calls this submission, so that it can send it again.
-    pub idempotency_key: Option<String>,
-    /// How long after its submission it must have ended.
-    pub timeout: Option<Duration>,
-}
 
 impl FinetuneKind {
     /// Fine-tunes of the models of this scorer, whose adapters go there.
@@ -63,17 +51,37 @@ impl JobKind for FinetuneKind {
     // Steps.
     const MOST_KEPT: usize = 1_000_000;
     const COUNTER: &'static str = names::FINETUNES;
+    type Request = FinetuneRequest;
     type Subject = FinetuneSubject;
 
-    async fn run(&self, store: &Store, job: &ClaimedJob, local: &Arc<LocalRun>) -> Result<JobOutput, JobFailure> {
-        let request: FinetuneRequest = serde_json::from_str(&job.request)
-            .map_err(|error| StoreError::Damaged(format!("the request of fine-tune {}: {error}", job.id)))?;
-        let samples = SampleBlocks::of_job(store, job).await?.ok_or_else(JobFailure::dataset_gone)?;
-        let texts = samples.samples().map_ok(|(_, sample)| sample.text).try_collect().await?;
+    fn subject(job: &Submission<FinetuneRequest>, totals: &SampleTotals) -> FinetuneSubject {
+        FinetuneSubject {
+            model: job.request.model.clone(),
+            name: job.request.name.clone(),
+            dataset: job.samples.dataset_id(),
+            texts: totals.samples,
+            steps: job.request.steps(totals.samples),
+        }
+    }
+
+    fn weight(request: &FinetuneRequest, totals: &SampleTotals) -> Result<usize, JobError> {
+        match tuning_texts_fault(totals, request) {
+            Some(fault) => Err(JobError::Internal(format!("unchecked texts: {fault}"))),
+            None => Ok(request.steps(totals.samples)),
+        }
+    }
+
+    fn adapter(request: &FinetuneRequest) -> Option<AdapterName> {
+        Some(AdapterName { model: request.model.clone(), name: request.name.clone() })
+    }
+
+    async fn run(&self, job: JobRun<'_, FinetuneRequest>) -> Result<JobOutput, JobFailure> {
+        let request = FinetuneRequest::clone(&job.request);
+        let texts = job.samples.samples().map_ok(|(_, sample)| sample.text).try_collect().await?;
         let opened = self.scorer.pool().open(&request.model, Retry::AfterPause).await;
         let model = opened.map_err(|error| unopened(&error))?;
         let base_digest = model.info.digest.clone();
-        let noted = Arc::clone(local);
+        let noted = Arc::clone(job.local);
         let on_step = move |step: &StepReport, _: usize| {
             noted.set_note(Some(json!({ "loss": step.loss }).to_string()));
             noted.set_done(step.step);
@@ -83,19 +91,17 @@ impl JobKind for FinetuneKind {
         let tuned = TuningRun { engine, model, request, texts }.run(on_step).await?;
         let report = report(&name, &base_digest, &tuned);
         // In the pool before it is said to be there.
-        let adapter = AdapterRow { id: job.id, name, base_digest: base_digest.clone() };
+        let adapter = AdapterRow { id: job.id(), name, base_digest: base_digest.clone() };
         if let Err(error) = self.shelf.add(&adapter) {
             // What is made is kept; it comes into the pool once the name is free there.
-            tracing::warn!(job = %job.id, %error, "the adapter is in the store, but not in use");
+            tracing::warn!(job = %job.id(), %error, "the adapter is in the store, but not in use");
         }
         let files = tuned.files.into_iter().map(|(name, content)| (name.to_owned(), content)).collect();
-        Ok(JobOutput {
-            tokens: report.tokens,
-            report: serde_json::to_string(&report)
-                .map_err(|error| JobFailure::kept_back(FailureKind::Internal, "service", &error))?,
-            adapter: Some(AdapterFiles { base_digest, files }),
-            ..JobOutput::default()
+        let (tokens, adapter) = (report.tokens, Some(AdapterFiles { base_digest, files }));
+        encoded(move || {
+            Ok(JobOutput { report: serde_json::to_string(&report)?, tokens, adapter, ..JobOutput::default() })
         })
+        .await
     }
 }
 
@@ -113,27 +119,5 @@ fn unopened(error: &OpenError) -> JobFailure {
     match error {
         OpenError::UnknownModel(_) => JobFailure::told(FailureKind::UnknownModel, error),
         _ => JobFailure::kept_back(FailureKind::ModelFailed, "model", error),
-    }
-}
-
-impl Finetunes {
-    /// Accepts a fine-tune, which runs as soon as it is its turn; or finds the one that was submitted under the same key. The
-    /// name of its adapter is taken from then on.
-    ///
-    /// # Errors
-    /// [`JobError`]; [`JobError::NameTaken`] where the model has an adapter of the name, or is to get one.
-    pub async fn submit(&self, finetune: NewFinetune) -> Result<FinetuneSnapshot, JobError> {
-        let NewFinetune { request, samples, idempotency_key, timeout } = finetune;
-        let totals = samples.totals()?;
-        if let Some(fault) = tuning_texts_fault(&totals, &request) {
-            return Err(JobError::Internal(format!("unchecked texts: {fault}")));
-        }
-        let (model, name) = (request.model.clone(), request.name.clone());
-        let steps = request.steps(totals.samples);
-        let subject = FinetuneSubject { model, name, dataset: samples.dataset_id(), texts: totals.samples, steps };
-        let adapter = AdapterName { model: subject.model.clone(), name: subject.name.clone() };
-        let adapter = Some(adapter);
-        self.enqueue(NewSubmission { subject, request, samples, weight: steps, adapter, idempotency_key, timeout })
-            .await
     }
 }

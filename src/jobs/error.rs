@@ -17,6 +17,9 @@ pub enum JobError {
     /// The second number is the part of all that one owner may have.
     #[error("{1} {0}s of this key are queued or running, which is the limit of a key")]
     OwnerFull(&'static str, usize),
+    /// The job needs more than one may.
+    #[error("{0}")]
+    TooLarge(String),
     #[error("the service is shutting down")]
     Draining,
     /// The client used the same `Idempotency-Key` for something else.

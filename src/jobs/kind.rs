@@ -1,12 +1,13 @@
 //! What tells one kind of job from another.
 
+use super::error::JobError;
 use super::failure::JobFailure;
-use super::local_run::LocalRun;
+use super::job_run::JobRun;
+use super::submission::Submission;
 use crate::datasets::SampleTotals;
-use crate::store::{ClaimedJob, JobOutput, Store};
+use crate::store::{AdapterName, JobOutput};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
 
 /// Jobs of one kind that may be unfinished at once in memory, where each holds its samples, and in a store that lasts.
 pub const MAX_UNFINISHED: [usize; 2] = [64, 1_000];
@@ -24,17 +25,28 @@ pub trait JobKind: Send + Sync + 'static {
     const MOST_KEPT: usize;
     /// The counter of jobs that have ended, by status.
     const COUNTER: &'static str;
+    /// What a job computes, as it is stored.
+    type Request: Serialize + DeserializeOwned + Send + Sync;
     /// What lists say of a job.
     type Subject: JobSubject;
 
+    /// What lists say of a job with samples of these totals.
+    fn subject(submission: &Submission<Self::Request>, totals: &SampleTotals) -> Self::Subject;
+
+    /// The size of a job's report, in the units of [`JobKind::MOST_KEPT`].
+    ///
+    /// # Errors
+    /// [`JobError::TooLarge`] where the job would need more than one may.
+    fn weight(request: &Self::Request, totals: &SampleTotals) -> Result<usize, JobError>;
+
+    /// The adapter that a job makes.
+    fn adapter(_request: &Self::Request) -> Option<AdapterName> {
+        None
+    }
+
     /// Runs a job as it is stored. Dropping the future stops it, and to run it again resumes it or begins it anew with the
     /// same result.
-    fn run(
-        &self,
-        store: &Store,
-        job: &ClaimedJob,
-        local: &Arc<LocalRun>,
-    ) -> impl Future<Output = Result<JobOutput, JobFailure>> + Send;
+    fn run(&self, job: JobRun<'_, Self::Request>) -> impl Future<Output = Result<JobOutput, JobFailure>> + Send;
 }
 
 /// What lists and the log say of a job.

@@ -6,6 +6,7 @@
 
 mod error;
 mod failure;
+mod job_run;
 mod kind;
 mod local_run;
 mod page;
@@ -16,11 +17,15 @@ mod submission;
 mod upkeep;
 mod work;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::JobError;
 pub use failure::{FailureKind, FailureRecord, JobFailure};
+pub use job_run::{JobRun, encoded};
 pub use kind::{JobKind, JobSubject, MAX_UNFINISHED};
 pub use local_run::LocalRun;
 pub use page::{JobPage, JobQuery};
 pub use runner::Jobs;
 pub use snapshot::JobSnapshot;
-pub use submission::NewSubmission;
+pub use submission::Submission;

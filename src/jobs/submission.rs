@@ -13,28 +13,28 @@ use uuid::Uuid;
 
 /// A job as it is submitted.
 #[derive(Clone, Debug)]
-pub struct NewSubmission<S, R> {
-    /// What lists say of it.
-    pub subject: S,
+pub struct Submission<R> {
     pub request: R,
+    /// Name of the job in lists.
+    pub name: Option<String>,
     pub samples: SubmittedSamples,
-    /// How much it leaves behind, in the units of [`JobKind::MOST_KEPT`].
-    pub weight: usize,
-    pub adapter: Option<AdapterName>,
-    /// What the client calls this submission, so that it can send it again.
+    /// Name of the submission, under which the client may send it again.
     pub idempotency_key: Option<String>,
-    /// How long after its submission it must have ended.
+    /// Time after its submission in which it must end.
     pub timeout: Option<Duration>,
 }
 
 impl<K: JobKind> Jobs<K> {
-    /// Accepts a job, which runs as soon as it is its turn; or finds the one that was submitted under the same key.
-    pub async fn enqueue<R: Serialize>(
-        &self,
-        job: NewSubmission<K::Subject, R>,
-    ) -> Result<JobSnapshot<K::Subject>, JobError> {
+    /// Queues a job, or returns the one that was submitted under the same key. The name of its adapter is taken from then on.
+    ///
+    /// # Errors
+    /// [`JobError`]; [`JobError::NameTaken`] where the model has an adapter of the name, or is to get one.
+    pub async fn submit(&self, job: Submission<K::Request>) -> Result<JobSnapshot<K::Subject>, JobError> {
         let store = self.store();
-        let key = idempotency_key(&job)?;
+        let totals = job.samples.totals()?;
+        let weight = K::weight(&job.request, &totals)?;
+        let subject = K::subject(&job, &totals);
+        let key = idempotency_key(&job, &subject)?;
         if let Some(key) = &key
             && let Some(known) = store.submitted_under(self.client().name(), &key.key).await?
         {
@@ -47,15 +47,15 @@ impl<K: JobKind> Jobs<K> {
             id,
             owner: self.client().name().to_owned(),
             kind: K::NAME,
-            model: job.subject.model().to_owned(),
-            summary: json(&job.subject)?,
+            model: subject.model().to_owned(),
+            summary: json(&subject)?,
             request: json(&job.request)?,
             dataset,
             texts,
-            weight: job.weight,
+            weight,
             key,
             timeout: job.timeout,
-            adapter: job.adapter,
+            adapter: K::adapter(&job.request),
         };
         let submitted = store.submit(&new).await;
         if matches!(job.samples, SubmittedSamples::Inline(_)) && !matches!(submitted, Ok(Submitted::Queued)) {
@@ -112,10 +112,13 @@ impl<K: JobKind> Jobs<K> {
 }
 
 /// The client's key, with a digest of all that is submitted.
-fn idempotency_key<S: JobSubject, R: Serialize>(job: &NewSubmission<S, R>) -> Result<Option<IdempotencyKey>, JobError> {
+fn idempotency_key<R: Serialize>(
+    job: &Submission<R>,
+    subject: &impl JobSubject,
+) -> Result<Option<IdempotencyKey>, JobError> {
     let Some(key) = &job.idempotency_key else { return Ok(None) };
     let samples = job.samples.fingerprint()?;
-    let name = job.subject.name().unwrap_or_default();
+    let name = subject.name().unwrap_or_default();
     let timeout = job.timeout.map(|timeout| timeout.as_secs().to_string());
     let request = json(&job.request)?;
     let digest = TextDigest::of_parts([&*request, name, &*samples].into_iter().chain(timeout.as_deref()));

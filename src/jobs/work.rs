@@ -1,6 +1,7 @@
 //! Jobs are claimed and run, one after another in each of a few places, and their ends are stored.
 
 use super::failure::JobFailure;
+use super::job_run::JobRun;
 use super::kind::{JobKind, JobSubject};
 use super::local_run::LocalRun;
 use super::runner::Jobs;
@@ -97,7 +98,8 @@ impl<K: JobKind> Jobs<K> {
 
     async fn run_claimed(&self, job: &ClaimedJob, local: &Arc<LocalRun>) -> RunEnd {
         // A panic is the end of this job alone.
-        let work = AssertUnwindSafe(self.kind().run(self.store(), job, local)).catch_unwind();
+        let work = async { self.kind().run(JobRun::read(K::NAME, self.store(), job, local).await?).await };
+        let work = AssertUnwindSafe(work).catch_unwind();
         tokio::select! {
             ended = work => {
                 let ended = ended.unwrap_or_else(|payload| Err(JobFailure::panicked(&*payload)));

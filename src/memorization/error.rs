@@ -28,9 +28,6 @@ pub enum MemorizationError {
     /// What is compared with itself shows nothing.
     #[error("text {control} of the control is also text {text} of those that it is to be compared with")]
     SameText { control: usize, text: usize },
-    /// Our own fault.
-    #[error("the report cannot be written: {0}")]
-    Unwritable(String),
 }
 
 impl MemorizationError {
@@ -42,8 +39,7 @@ impl MemorizationError {
             Self::ModelChanged(_)
             | Self::WindowTooLong { .. }
             | Self::TooManyWindows { .. }
-            | Self::SameText { .. }
-            | Self::Unwritable(_) => false,
+            | Self::SameText { .. } => false,
         }
     }
 }

@@ -12,7 +12,6 @@ impl From<MemorizationError> for JobFailure {
             MemorizationError::WindowTooLong { .. } => Self::told(FailureKind::UnfitSettings, &error),
             MemorizationError::SameText { .. } => Self::told(FailureKind::UnfitTexts, &error),
             MemorizationError::TooManyWindows { .. } => Self::told(FailureKind::TooLarge, &error),
-            MemorizationError::Unwritable(_) => Self::kept_back(FailureKind::Internal, "service", &error),
         }
     }
 }

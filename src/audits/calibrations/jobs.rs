@@ -3,20 +3,18 @@
 use super::calibration::Calibration;
 use super::load::load;
 use super::report::calibration_report;
-use crate::audits::error::{AuditError, AuditFailure};
-use crate::audits::job_run::{begin, started_over};
+use crate::audits::error::AuditError;
+use crate::audits::job_run::tell_progress;
 use crate::audits::limits::{MAX_SCORES, check_cost};
 use crate::audits::request::AuditRequest;
 use crate::audits::sample_scoring::{ScoredSamples, score_samples};
 use crate::audits::stored_scores::encode;
 use crate::audits::subject::AuditSubject;
-use crate::datasets::SubmittedSamples;
-use crate::jobs::{JobError, JobFailure, JobKind, JobSnapshot, Jobs, LocalRun, NewSubmission};
+use crate::datasets::SampleTotals;
+use crate::jobs::{JobError, JobFailure, JobKind, JobRun, Jobs, Submission, encoded};
 use crate::scorer::Scorer;
-use crate::store::{ClaimedJob, JobOutput, Store};
+use crate::store::JobOutput;
 use crate::telemetry::names;
-use std::sync::Arc;
-use std::time::Duration;
 use uuid::Uuid;
 
 /// Calibrations as a kind of job.
@@ -26,21 +24,6 @@ pub struct CalibrationKind {
 
 /// All calibrations; cheap to clone.
 pub type Calibrations = Jobs<CalibrationKind>;
-
-/// A calibration as it is submitted.
-#[derive(Clone, Debug)]
-pub struct NewCalibration {
-    /// What to compute; it asks for no statistics.
-    pub request: AuditRequest,
-    /// What the client calls it.
-    pub name: Option<String>,
-    /// Known non-members.
-    pub samples: SubmittedSamples,
-    /// What the client calls this submission, so that it can send it again.
-    pub idempotency_key: Option<String>,
-    /// How long after its submission it must have ended.
-    pub timeout: Option<Duration>,
-}
 
 impl CalibrationKind {
     /// Calibrations of the models of this scorer.
@@ -56,45 +39,33 @@ impl JobKind for CalibrationKind {
     // Scores.
     const MOST_KEPT: usize = MAX_SCORES;
     const COUNTER: &'static str = names::CALIBRATIONS;
+    /// It asks for no statistics.
+    type Request = AuditRequest;
     type Subject = AuditSubject;
 
-    async fn run(&self, store: &Store, job: &ClaimedJob, local: &Arc<LocalRun>) -> Result<JobOutput, JobFailure> {
-        let begun = begin(store, job, local, Self::NAME).await?;
-        let _hold = self.scorer.engine().hold_statistics(job.numerics.is_some());
-        let scored =
-            score_samples(&begun.request, &begun.samples, &self.scorer.called_by(&job.owner), &begun.progress).await?;
-        let ScoredSamples { results, .. } = scored;
-        started_over(job, local);
-        let encoding = tokio::task::spawn_blocking(move || {
+    fn subject(job: &Submission<AuditRequest>, totals: &SampleTotals) -> AuditSubject {
+        AuditSubject::new(&job.request, job.name.clone(), job.samples.dataset_id(), totals)
+    }
+
+    fn weight(request: &AuditRequest, totals: &SampleTotals) -> Result<usize, JobError> {
+        check_cost(request, totals)
+    }
+
+    async fn run(&self, job: JobRun<'_, AuditRequest>) -> Result<JobOutput, JobFailure> {
+        let _hold = self.scorer.engine().hold_statistics(job.is_resumed());
+        let (scorer, progress) = (self.scorer.called_by(job.owner()), tell_progress(job.local));
+        let ScoredSamples { results, .. } = score_samples(&job.request, &job.samples, &scorer, &progress).await?;
+        let _ = job.is_started_over();
+        encoded(move || {
             let report = serde_json::to_string(&calibration_report(&results))?;
             let (header, scores) = encode(&results)?;
-            Ok::<_, serde_json::Error>(JobOutput {
-                report,
-                header,
-                scores,
-                tokens: results.usage.tokens,
-                ..JobOutput::default()
-            })
-        });
-        let unwritable = |error: &dyn std::error::Error| AuditFailure::Unwritable(error.to_string());
-        Ok(encoding.await.map_err(|error| unwritable(&error))?.map_err(|error| unwritable(&error))?)
+            Ok(JobOutput { report, header, scores, tokens: results.usage.tokens, ..JobOutput::default() })
+        })
+        .await
     }
 }
 
 impl Calibrations {
-    /// Accepts a calibration, which runs as soon as it is its turn; or finds the one that was submitted under the same key.
-    ///
-    /// # Errors
-    /// Those of `check_cost`, or [`AuditError::Job`].
-    pub async fn submit(&self, calibration: NewCalibration) -> Result<JobSnapshot<AuditSubject>, AuditError> {
-        let NewCalibration { request, name, samples, idempotency_key, timeout } = calibration;
-        let totals = samples.totals().map_err(JobError::from)?;
-        let weight = check_cost(&request, &totals)?;
-        let subject = AuditSubject::new(&request, name, samples.dataset_id(), &totals);
-        let job = NewSubmission { subject, request, samples, weight, adapter: None, idempotency_key, timeout };
-        Ok(self.enqueue(job).await?)
-    }
-
     /// The scores of a calibration that has succeeded; none until then.
     ///
     /// # Errors

@@ -8,6 +8,6 @@ mod report;
 
 pub use calibrate::calibrate;
 pub use calibration::Calibration;
-pub use jobs::{CalibrationKind, Calibrations, NewCalibration};
+pub use jobs::{CalibrationKind, Calibrations};
 pub use load::load;
 pub use report::{CalibratedMethod, CalibrationReport};

@@ -1,60 +1,110 @@
-//! The queue of audits, with work that ends when it is told to.
+//! The queue of jobs of a kind that ends when it is told to.
 
 mod abort;
 
 use super::*;
-use crate::audits::RunEvent;
-use crate::audits::evidence::EvidenceRequest;
-use crate::audits::request::AuditMetrics;
 use crate::config::StoreSettings;
-use crate::datasets::{Sample, SubmittedSamples};
-use crate::jobs::{FailureKind, JobError, JobQuery, MAX_UNFINISHED};
-use crate::scorer::Overflow;
-use crate::store::JobStatus;
-use mia::methods::default_methods;
-use std::sync::Mutex;
+use crate::datasets::{Sample, SampleTotals, SubmittedSamples};
+use crate::store::{JobOutput, JobStatus, Store};
+use crate::telemetry::names;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
-const MAX_RUNNING: usize = AuditKind::MOST_RUNNING;
+const MAX_RUNNING: usize = 4;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Audits whose work notes the model of the request, waits for leave, and fails.
-struct TestAudits {
-    audits: Audits,
+/// A kind of job that fails in the end.
+enum TestKind {
+    /// Jobs note the model of the request and wait for leave.
+    Waiting { started: Arc<Mutex<Vec<String>>>, leave: Arc<Semaphore> },
+    /// Jobs do what a future says.
+    Running(fn(String) -> BoxFuture<'static, ()>),
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct TestSubject {
+    model: String,
+}
+
+impl JobSubject for TestSubject {
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn dataset(&self) -> Option<&str> {
+        None
+    }
+
+    fn samples(&self) -> SampleTotals {
+        SampleTotals::default()
+    }
+
+    fn total(&self) -> usize {
+        1
+    }
+}
+
+/// The failure that ends a job that is not broken.
+fn told(model: &str) -> JobFailure {
+    JobFailure::told(FailureKind::ModelChanged, &format!("model `{model}` changed"))
+}
+
+impl JobKind for TestKind {
+    const NAME: &'static str = "audit";
+    const MOST_RUNNING: usize = MAX_RUNNING;
+    const MOST_KEPT: usize = 1_000;
+    const COUNTER: &'static str = names::AUDITS;
+    /// The model.
+    type Request = String;
+    type Subject = TestSubject;
+
+    fn subject(job: &Submission<String>, _: &SampleTotals) -> TestSubject {
+        TestSubject { model: job.request.clone() }
+    }
+
+    fn weight(_: &String, _: &SampleTotals) -> Result<usize, JobError> {
+        Ok(1)
+    }
+
+    async fn run(&self, job: JobRun<'_, String>) -> Result<JobOutput, JobFailure> {
+        match self {
+            Self::Waiting { started, leave } => {
+                started.lock().unwrap().push(String::clone(&job.request));
+                assert!(*job.request != "broken", "this job is broken");
+                job.local.set_done(1);
+                leave.acquire().await.unwrap().forget();
+            }
+            Self::Running(work) => work(String::clone(&job.request)).await,
+        }
+        Err(told(&job.request))
+    }
+}
+
+struct TestJobs {
+    jobs: Jobs<TestKind>,
     started: Arc<Mutex<Vec<String>>>,
     leave: Arc<Semaphore>,
 }
 
-async fn test_audits() -> TestAudits {
+async fn test_jobs() -> TestJobs {
     let store = Store::open(None).await.unwrap();
     let (started, leave) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Semaphore::new(0)));
-    let (noted, waited_for) = (Arc::clone(&started), Arc::clone(&leave));
-    let kind = AuditKind::new(move |AuditWork { request, progress, .. }| {
-        let (noted, waited_for) = (Arc::clone(&noted), Arc::clone(&waited_for));
-        async move {
-            noted.lock().unwrap().push(request.model.clone());
-            assert!(request.model != "broken", "this audit is broken");
-            progress(RunEvent::Scored { done: 1 });
-            waited_for.acquire().await.unwrap().forget();
-            Err(AuditFailure::ModelChanged(request.model.clone()))
-        }
-        .boxed()
-    });
-    TestAudits { audits: Audits::start(store, StoreSettings::default(), kind), started, leave }
+    let kind = TestKind::Waiting { started: Arc::clone(&started), leave: Arc::clone(&leave) };
+    TestJobs { jobs: Jobs::start(store, StoreSettings::default(), kind), started, leave }
 }
 
-fn request(model: &str) -> NewAudit {
-    let request = AuditRequest {
-        model: model.to_owned(),
-        methods: default_methods(),
-        overflow: Overflow::Error,
-        metrics: AuditMetrics::default(),
-        evidence: EvidenceRequest::default(),
-    };
-    NewAudit {
-        request,
+fn request(model: &str) -> Submission<String> {
+    Submission {
+        request: model.to_owned(),
         name: None,
         samples: SubmittedSamples::Inline(vec![Sample::default()]),
         idempotency_key: None,
@@ -62,13 +112,13 @@ fn request(model: &str) -> NewAudit {
     }
 }
 
-async fn all(audits: &Audits) -> Vec<AuditSnapshot> {
-    audits.list(&JobQuery { status: None, model: None, after: None, limit: 1_000 }).await.unwrap().jobs
+async fn all(jobs: &Jobs<TestKind>) -> Vec<JobSnapshot<TestSubject>> {
+    jobs.list(&JobQuery { status: None, model: None, after: None, limit: 1_000 }).await.unwrap().jobs
 }
 
-impl TestAudits {
+impl TestJobs {
     async fn submit(&self, model: &str) -> Uuid {
-        self.audits.submit(request(model)).await.unwrap().id
+        self.jobs.submit(request(model)).await.unwrap().id
     }
 
     async fn submit_all(&self, count: usize) -> Vec<Uuid> {
@@ -80,7 +130,7 @@ impl TestAudits {
     }
 
     async fn status(&self, id: Uuid) -> JobStatus {
-        self.audits.get(id).await.unwrap().status
+        self.jobs.get(id).await.unwrap().status
     }
 
     async fn statuses(&self, ids: &[Uuid]) -> Vec<JobStatus> {
@@ -91,37 +141,37 @@ impl TestAudits {
         statuses
     }
 
-    async fn end(&self, id: Uuid) -> AuditSnapshot {
-        let ended = self.audits.wait(id, SOON).await.unwrap();
+    async fn end(&self, id: Uuid) -> JobSnapshot<TestSubject> {
+        let ended = self.jobs.wait(id, SOON).await.unwrap();
         assert!(ended.status.is_final(), "{ended:?}");
         ended
     }
 
-    /// The models of the audits that have started, once there are so many.
+    /// The models of the jobs that have started, once there are so many.
     async fn started(&self, count: usize) -> Vec<String> {
         let all_started = async {
             while self.started.lock().unwrap().len() < count {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        tokio::time::timeout(SOON, all_started).await.expect("the audits start");
+        tokio::time::timeout(SOON, all_started).await.expect("the jobs start");
         self.started.lock().unwrap().clone()
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_few_run_and_the_others_wait_in_order() {
-    let rig = test_audits().await;
+    let rig = test_jobs().await;
     let ids = rig.submit_all(MAX_RUNNING + 4).await;
     rig.started(MAX_RUNNING).await;
     let statuses = rig.statuses(&ids).await;
     assert!(statuses[..MAX_RUNNING].iter().all(|status| *status == JobStatus::Running), "{statuses:?}");
     assert!(statuses[MAX_RUNNING..].iter().all(|status| *status == JobStatus::Queued), "{statuses:?}");
 
-    let cancelled = rig.audits.cancel(ids[MAX_RUNNING + 1]).await.unwrap();
+    let cancelled = rig.jobs.cancel(ids[MAX_RUNNING + 1]).await.unwrap();
     assert_eq!((cancelled.status, cancelled.started_at, cancelled.done), (JobStatus::Cancelled, None, 0));
     assert!(cancelled.finished_at.is_some());
-    let again = rig.audits.cancel(ids[MAX_RUNNING + 1]).await.map(|snapshot| snapshot.status);
+    let again = rig.jobs.cancel(ids[MAX_RUNNING + 1]).await.map(|snapshot| snapshot.status);
     assert!(matches!(again, Err(JobError::Finished(_))), "{again:?}");
 
     for (ended, next) in [MAX_RUNNING, MAX_RUNNING + 2, MAX_RUNNING + 3].into_iter().enumerate() {
@@ -134,21 +184,21 @@ async fn a_few_run_and_the_others_wait_in_order() {
     rig.leave.add_permits(ids.len());
     let ended = rig.end(last).await;
     assert_eq!((ended.status, ended.done), (JobStatus::Failed, 1));
-    assert_eq!(ended.failure.unwrap().detail, "model `last` changed during the audit");
+    assert_eq!(ended.failure.unwrap().detail, "model `last` changed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_audit_makes_room_for_the_next() {
-    let rig = test_audits().await;
+async fn a_cancelled_job_makes_room_for_the_next() {
+    let rig = test_jobs().await;
     let ids = rig.submit_all(MAX_RUNNING + 1).await;
     rig.started(MAX_RUNNING).await;
-    assert_eq!(rig.audits.cancel(ids[0]).await.unwrap().status, JobStatus::Cancelled);
+    assert_eq!(rig.jobs.cancel(ids[0]).await.unwrap().status, JobStatus::Cancelled);
     assert_eq!(rig.started(MAX_RUNNING + 1).await.last(), Some(&MAX_RUNNING.to_string()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_fails_its_audit_alone() {
-    let rig = test_audits().await;
+async fn a_panic_fails_its_job_alone() {
+    let rig = test_jobs().await;
     let sound = rig.submit("sound").await;
     // More than run at once: each must give its place back.
     let mut broken = Vec::new();
@@ -166,45 +216,45 @@ async fn a_panic_fails_its_audit_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_cancels_what_runs_and_what_waits() {
-    let rig = test_audits().await;
+    let rig = test_jobs().await;
     let ids = rig.submit_all(2 * MAX_RUNNING).await;
     rig.started(MAX_RUNNING).await;
-    tokio::time::timeout(SOON, rig.audits.shutdown()).await.expect("all end");
+    tokio::time::timeout(SOON, rig.jobs.shutdown()).await.expect("all end");
     assert!(rig.statuses(&ids).await.iter().all(|status| *status == JobStatus::Cancelled));
     assert_eq!(rig.started.lock().unwrap().len(), MAX_RUNNING);
-    let late = rig.audits.submit(request("late")).await;
-    assert!(matches!(late, Err(AuditError::Job(JobError::Draining))), "{late:?}");
+    let late = rig.jobs.submit(request("late")).await;
+    assert!(matches!(late, Err(JobError::Draining)), "{late:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_unfinished_are_limited_and_only_the_finished_are_forgotten() {
-    let rig = test_audits().await;
+    let rig = test_jobs().await;
     let ids = rig.submit_all(MAX_UNFINISHED[0]).await;
-    let refused = rig.audits.submit(request("one more")).await;
-    assert!(matches!(refused, Err(AuditError::Job(JobError::Full(_, 64)))), "{refused:?}");
-    let unfinished = rig.audits.delete(ids[0]).await;
+    let refused = rig.jobs.submit(request("one more")).await;
+    assert!(matches!(refused, Err(JobError::Full(_, 64))), "{refused:?}");
+    let unfinished = rig.jobs.delete(ids[0]).await;
     assert!(matches!(unfinished, Err(JobError::Unfinished(_))), "{unfinished:?}");
     rig.leave.add_permits(MAX_UNFINISHED[0]);
     for &id in &ids {
         rig.end(id).await;
     }
-    assert!(rig.audits.delete(ids[0]).await.is_ok());
-    let again = rig.audits.delete(ids[0]).await;
+    assert!(rig.jobs.delete(ids[0]).await.is_ok());
+    let again = rig.jobs.delete(ids[0]).await;
     assert!(matches!(again, Err(JobError::NotFound(_))), "{again:?}");
-    let newest_first: Vec<Uuid> = all(&rig.audits).await.iter().map(|snapshot| snapshot.id).collect();
+    let newest_first: Vec<Uuid> = all(&rig.jobs).await.iter().map(|snapshot| snapshot.id).collect();
     assert!(newest_first.is_sorted_by(|a, b| a > b) && newest_first.len() == MAX_UNFINISHED[0] - 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_audit_fails_when_its_time_is_over_whether_it_runs_or_waits() {
-    let rig = test_audits().await;
-    let with_timeout = |model: &str, timeout| NewAudit { timeout: Some(timeout), ..request(model) };
-    let running = rig.audits.submit(with_timeout("running", Duration::from_secs(1))).await.unwrap().id;
+async fn a_job_fails_when_its_time_is_over_whether_it_runs_or_waits() {
+    let rig = test_jobs().await;
+    let with_timeout = |model: &str, timeout| Submission { timeout: Some(timeout), ..request(model) };
+    let running = rig.jobs.submit(with_timeout("running", Duration::from_secs(1))).await.unwrap().id;
     rig.submit_all(MAX_RUNNING - 1).await;
     rig.started(MAX_RUNNING).await;
-    let waiting = rig.audits.submit(with_timeout("waiting", Duration::from_millis(50))).await.unwrap().id;
+    let waiting = rig.jobs.submit(with_timeout("waiting", Duration::from_millis(50))).await.unwrap().id;
     // The one makes room for another, which is not the one that waited too long.
-    let patient = rig.audits.submit(with_timeout("patient", 2 * SOON)).await.unwrap();
+    let patient = rig.jobs.submit(with_timeout("patient", 2 * SOON)).await.unwrap();
     assert_eq!(patient.deadline.map(|deadline| deadline - patient.created_at), Some((2 * SOON).try_into().unwrap()));
     for id in [running, waiting] {
         let failure = rig.end(id).await.failure.unwrap();

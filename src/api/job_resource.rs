@@ -1,0 +1,74 @@
+//! A kind of job as clients submit and see it.
+
+use super::job_document::JobDocument;
+use super::problem::Problem;
+use super::state::ApiState;
+use crate::jobs::{JobKind, Jobs, Submission};
+use crate::store::DatasetRow;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use utoipa::ToSchema;
+
+/// A kind of job with routes under `/v1`.
+pub trait JobResource: JobKind + Sized {
+    /// Its part of the OpenAPI document, which has its paths.
+    const DOCUMENT: JobDocument;
+    /// The body of a submission.
+    type Body: JobBody<Request = Self::Request>;
+    /// What clients see of a job beside what all jobs have.
+    type Details: Serialize + ToSchema + Send + 'static;
+    /// Progress of a job: `done`, `total`, and what its run notes beside them.
+    type Progress: DeserializeOwned + Serialize + ToSchema + Send + 'static;
+    /// The report of a job that has succeeded, as stored. `()` where it is a part of the details.
+    type Report: ToSchema;
+
+    /// The jobs of this kind, as the client sees them.
+    fn jobs(state: &ApiState) -> &Jobs<Self>;
+
+    /// Checks a submission, with the dataset and the `Idempotency-Key` that it names.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the request.
+    fn prepare(
+        state: &ApiState,
+        body: Self::Body,
+        dataset: Option<DatasetRow>,
+        _idempotency_key: Option<&str>,
+    ) -> impl Future<Output = Result<Submission<Self::Request>, Problem>> + Send {
+        check(state, body, dataset)
+    }
+
+    /// The details of a job, with its report where there is one and it is asked for.
+    ///
+    /// # Errors
+    /// Where the report cannot be read.
+    fn details(subject: Self::Subject, report: Option<&str>) -> Result<Self::Details, Problem>;
+}
+
+/// The body of a submission.
+pub trait JobBody: DeserializeOwned + ToSchema + Send + 'static {
+    /// What is stored of it.
+    type Request: Send + 'static;
+
+    /// Id of the dataset that it names.
+    fn dataset(&self) -> Option<&str>;
+
+    /// The job, with the dataset that it names. Blocks, since it may look at all texts.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the request, as far as the service knows without models and store.
+    fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<Self::Request>, Problem>;
+}
+
+/// Checks a body on a thread where it may block.
+///
+/// # Errors
+/// Those of [`JobBody::check`].
+pub async fn check<B: JobBody>(
+    state: &ApiState,
+    body: B,
+    dataset: Option<DatasetRow>,
+) -> Result<Submission<B::Request>, Problem> {
+    let checking = state.clone();
+    state.scorer.workers().run(move || body.check(&checking, dataset)).await?
+}
