@@ -14,6 +14,7 @@ mod runner;
 mod scorer_failure;
 mod snapshot;
 mod submission;
+mod submit;
 mod upkeep;
 mod work;
 

@@ -1,0 +1,122 @@
+//! Jobs are submitted: once, whoever asks twice.
+
+use super::error::JobError;
+use super::kind::{JobKind, JobSubject, MAX_UNFINISHED, OWNER_SHARE};
+use super::runner::Jobs;
+use super::snapshot::JobSnapshot;
+use super::submission::Submission;
+use crate::datasets::SubmittedSamples;
+use crate::store::{AdapterName, IdempotencyKey, NewJob, Submitted};
+use mia::texts::TextDigest;
+use serde::Serialize;
+use uuid::Uuid;
+
+impl<K: JobKind> Jobs<K> {
+    /// Queues a job, or returns the one that was submitted under the same key. The name of its adapter is taken from then on.
+    ///
+    /// # Errors
+    /// [`JobError`]; [`JobError::NameTaken`] where the model has an adapter of the name, or is to get one.
+    pub async fn submit(&self, job: Submission<K::Request>) -> Result<JobSnapshot<K::Subject>, JobError> {
+        let store = self.store();
+        let totals = job.samples.totals()?;
+        let weight = K::weight(&job.request, &totals)?;
+        let subject = K::subject(&job, &totals);
+        let key = idempotency_key(&job, &subject)?;
+        if let Some(key) = &key
+            && let Some(known) = store.submitted_under(self.client().name(), &key.key).await?
+        {
+            return self.repeated(key, &known).await;
+        }
+        self.check_room().await?;
+        let id = Uuid::now_v7();
+        let (dataset, texts) = job.samples.stored(store, self.client().name()).await?;
+        let new = NewJob {
+            id,
+            owner: self.client().name().to_owned(),
+            kind: K::NAME,
+            model: subject.model().to_owned(),
+            summary: json(&subject)?,
+            request: json(&job.request)?,
+            dataset,
+            texts,
+            weight,
+            key,
+            timeout: job.timeout,
+            adapter: K::adapter(&job.request),
+        };
+        let submitted = store.submit(&new).await;
+        if matches!(job.samples, SubmittedSamples::Inline(_)) && !matches!(submitted, Ok(Submitted::Queued)) {
+            // Nobody uses them; what cannot be dropped now is dropped as abandoned.
+            let _ = store.drop_dataset(dataset).await;
+        }
+        match (submitted?, new.key, new.adapter) {
+            (known @ Submitted::Known { .. }, Some(key), _) => self.repeated(&key, &known).await,
+            (Submitted::NameTaken, _, Some(AdapterName { model, name })) => Err(JobError::NameTaken { model, name }),
+            _ => {
+                self.changed();
+                self.get(id).await
+            }
+        }
+    }
+
+    /// The job that was submitted under a client's key.
+    pub async fn submitted_under(&self, client_key: &str) -> Result<Option<JobSnapshot<K::Subject>>, JobError> {
+        match self.store().submitted_under(self.client().name(), &stored_key(client_key)?).await? {
+            Some(Submitted::Known { job, .. }) => Ok(Some(self.get(job).await.map_err(|error| match error {
+                // The key is that of a job of another kind.
+                JobError::NotFound(_) => JobError::KeyReused,
+                error => error,
+            })?)),
+            _ => Ok(None),
+        }
+    }
+
+    async fn check_room(&self) -> Result<(), JobError> {
+        if self.is_closing() {
+            return Err(JobError::Draining);
+        }
+        let limit = MAX_UNFINISHED[usize::from(self.store().is_durable())];
+        let owner = self.client().name();
+        let (unfinished, owned) = self.store().unfinished(K::NAME, owner).await?;
+        let share = limit / OWNER_SHARE;
+        if unfinished >= limit {
+            Err(JobError::Full(K::NAME, limit))
+        } else if !owner.is_empty() && owned >= share {
+            // Without names all are those of one client, which may have all.
+            Err(JobError::OwnerFull(K::NAME, share))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The job that was submitted under the key before.
+    async fn repeated(&self, key: &IdempotencyKey, known: &Submitted) -> Result<JobSnapshot<K::Subject>, JobError> {
+        match known {
+            Submitted::Known { job, digest } if *digest == key.digest => self.get(*job).await,
+            _ => Err(JobError::KeyReused),
+        }
+    }
+}
+
+/// The client's key, with a digest of all that is submitted.
+fn idempotency_key<R: Serialize>(
+    job: &Submission<R>,
+    subject: &impl JobSubject,
+) -> Result<Option<IdempotencyKey>, JobError> {
+    let Some(key) = &job.idempotency_key else { return Ok(None) };
+    let samples = job.samples.fingerprint()?;
+    let name = subject.name().unwrap_or_default();
+    let timeout = job.timeout.map(|timeout| timeout.as_secs().to_string());
+    let request = json(&job.request)?;
+    let digest = TextDigest::of_parts([&*request, name, &*samples].into_iter().chain(timeout.as_deref()));
+    Ok(Some(IdempotencyKey { key: stored_key(key)?, digest: json(&digest)? }))
+}
+
+/// The client's key as it is stored.
+fn stored_key(key: &str) -> Result<String, JobError> {
+    json(&TextDigest::new(key))
+}
+
+fn json(value: &impl Serialize) -> Result<String, JobError> {
+    serde_json::to_string(value).map_err(|error| JobError::Internal(error.to_string()))
+}
