@@ -19,7 +19,7 @@ use uuid::Uuid;
 /// Comparisons at once; each has all scores of two audits in memory.
 static COMPARISONS: Semaphore = Semaphore::const_new(2);
 
-/// How two audits, a and b, differ.
+/// Differences between two audits, a and b.
 #[derive(Serialize, ToSchema)]
 pub struct AuditComparison {
     a: ComparedAudit,
@@ -38,7 +38,7 @@ pub struct ComparedAudit {
     model: ModelInfo,
 }
 
-/// How many samples two audits have in common.
+/// Number of samples that two audits have in common.
 #[derive(Serialize, ToSchema)]
 pub struct PairedCounts {
     /// Samples of the same text and label in both.
@@ -59,7 +59,7 @@ pub struct PairedCounts {
     operation_id = "compare_audits",
     tag = "audits",
     params(("id" = String, Path, description = "Id of audit a"), ("other" = String, Path, description = "Id of audit b")),
-    responses((status = 200, description = "How b differs from a", body = AuditComparison), StateProblems)
+    responses((status = 200, description = "Differences of b from a", body = AuditComparison), StateProblems)
 )]
 pub async fn compare(
     ClientState(state): ClientState,

@@ -28,7 +28,7 @@ const MAX_FPR_TARGETS: usize = 32;
 #[serde(deny_unknown_fields, expecting = "an object with `samples` or `dataset`")]
 #[schema(as = AuditRequest)]
 pub struct AuditBody {
-    /// What to call the audit in lists; the report does not depend on it.
+    /// Name of the audit in lists; the report does not depend on it.
     #[schema(examples("books of 2019"), max_length = 200)]
     #[schema(value_type = Option<String>)]
     name: Option<Shaped<String>>,
@@ -42,13 +42,13 @@ pub struct AuditBody {
     /// Id of a dataset that was uploaded, in place of `samples`.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
     dataset: Option<Shaped<String>>,
-    /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
+    /// Methods to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
     #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
     methods: Option<MethodRequests>,
-    /// What to do with a text that is longer than the model's context: `error` if left out.
+    /// Treatment of a text that is longer than the model's context: `error` if left out.
     #[schema(value_type = Option<Overflow>)]
     overflow: Option<Shaped<Overflow>>,
-    /// Which statistics to report.
+    /// Statistics to report.
     #[schema(value_type = Option<AuditMetrics>)]
     metrics: Option<Shaped<Object<AuditMetrics>>>,
     /// Label of the method that the verdict is about, or its name where that is enough; if left out `ref`, else
@@ -77,7 +77,7 @@ pub struct AuditBody {
     /// Id of the plan that the audit keeps to.
     #[schema(value_type = Option<String>, examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"))]
     plan: Option<Shaped<String>>,
-    /// How many seconds after its submission the audit must have ended; it fails otherwise. For as long as it takes if left out.
+    /// Maximum time from submission to the end, in seconds; the audit fails after it. No limit if left out.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
     timeout_seconds: Option<Shaped<u64>>,
 }

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields, expecting = "an object with `samples` or `dataset`")]
 #[schema(as = CalibrationRequest)]
 pub struct CalibrationBody {
-    /// What to call the calibration in lists.
+    /// Name of the calibration in lists.
     #[schema(max_length = 200, value_type = Option<String>)]
     name: Option<Shaped<String>>,
     /// Id of a configured model; may be left out where there is a default.
@@ -34,13 +34,13 @@ pub struct CalibrationBody {
     /// Id of a dataset that was uploaded, in place of `samples`.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
     dataset: Option<Shaped<String>>,
-    /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
+    /// Methods to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
     #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
     methods: Option<MethodRequests>,
-    /// What to do with a text that is longer than the model's context: `error` if left out.
+    /// Treatment of a text that is longer than the model's context: `error` if left out.
     #[schema(value_type = Option<Overflow>)]
     overflow: Option<Shaped<Overflow>>,
-    /// How many seconds after its submission it must have ended; it fails otherwise. For as long as it takes if left out.
+    /// Maximum time from submission to the end, in seconds; the job fails after it. No limit if left out.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
     timeout_seconds: Option<Shaped<u64>>,
 }

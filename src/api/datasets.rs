@@ -43,13 +43,13 @@ pub struct Dataset {
     samples: usize,
     members: usize,
     non_members: usize,
-    /// How many different groups its samples name.
+    /// Number of different groups of its samples.
     groups: usize,
     /// Bytes of the texts, as UTF-8.
     bytes: u64,
-    /// Whether the texts are kept after an audit has used them.
+    /// True if the texts are kept after an audit has used them.
     retain: bool,
-    /// Whether the texts are there.
+    /// True if the texts are stored.
     texts: bool,
     /// The names of the other columns, which come back with the scores of an audit.
     columns: Vec<String>,
@@ -67,7 +67,7 @@ pub struct DatasetFile(Vec<u8>);
 #[derive(Serialize, ToSchema)]
 pub struct DatasetList {
     datasets: Vec<Dataset>,
-    /// Where there are more: the value of `after` for the next page.
+    /// The value of `after` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -95,12 +95,12 @@ impl Dataset {
     operation_id = "upload_dataset",
     tag = "datasets",
     params(
-        ("retain" = Option<bool>, Query, description = "Whether the texts are kept after an audit has used them; true if left out"),
+        ("retain" = Option<bool>, Query, description = "If true, the texts are kept after an audit has used them; true if left out"),
         ("text_column" = Option<String>, Query, description = "Column or field of the texts; `text` or else `input` if left out"),
         ("label_column" = Option<String>, Query, description = "Column or field of the labels; `label` if left out"),
         ("id_column" = Option<String>, Query, description = "Column or field of the ids; `id` if left out"),
-        ("keep_columns" = Option<bool>, Query, description = "Whether other columns are kept; true if left out"),
-        ("words" = Option<usize>, Query, minimum = 1, description = "Cut each text after so many words"),
+        ("keep_columns" = Option<bool>, Query, description = "If true, other columns are kept; true if left out"),
+        ("words" = Option<usize>, Query, minimum = 1, description = "Maximum number of words of a text; the rest is cut off"),
         ("Content-Encoding" = Option<String>, Header, description = "`gzip` or `zstd`", example = "gzip")
     ),
     request_body(
@@ -144,7 +144,7 @@ pub async fn upload(
     operation_id = "list_datasets",
     tag = "datasets",
     params(
-        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500, description = "The most datasets of a page; 500 if left out"),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500, description = "Maximum number of datasets in a page; 500 if left out"),
         ("after" = Option<String>, Query, description = "The `next` of the page before")
     ),
     responses((status = 200, description = "The datasets, newest first", body = DatasetList), ListProblems)
@@ -159,7 +159,7 @@ pub async fn list(ClientState(state): ClientState, uri: Uri) -> Result<Json<Data
     Ok(Json(DatasetList { datasets, next }))
 }
 
-/// Look at a dataset.
+/// Get a dataset.
 #[utoipa::path(
     get,
     path = "/v1/datasets/{id}",

@@ -38,13 +38,13 @@ pub struct FinetuneBody {
     /// The shape of the adapter.
     #[schema(value_type = Option<LoraSettings>)]
     lora: Option<Shaped<Object<LoraSettings>>>,
-    /// How it is tuned.
+    /// Settings of the optimizer.
     #[schema(value_type = Option<OptimizerSettings>)]
     optimizer: Option<Shaped<Object<OptimizerSettings>>>,
     /// Seed of the order of the texts, the initial values and the dropped inputs; 42 if left out.
     #[schema(value_type = Option<u64>)]
     seed: Option<Shaped<u64>>,
-    /// How many seconds after its submission it must have ended; it fails otherwise. For as long as it takes if left out.
+    /// Maximum time from submission to the end, in seconds; the job fails after it. No limit if left out.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
     timeout_seconds: Option<Shaped<u64>>,
 }

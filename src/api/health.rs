@@ -26,20 +26,20 @@ pub struct Liveness {
 /// The facts that readiness follows from.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Readiness {
-    /// Whether requests are served as configured.
+    /// True if requests are served as configured.
     ready: bool,
-    /// Whether the service is shutting down.
+    /// True if the service is shutting down.
     draining: bool,
     device: DeviceFacts,
     models: Vec<ModelFact>,
 }
 
-/// What is known of the device.
+/// State of the device.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeviceFacts {
-    /// Whether its thread runs.
+    /// True if its thread runs.
     alive: bool,
-    /// Whether it failed for good.
+    /// True if it failed permanently.
     lost: bool,
     /// Seconds that the forward pass in flight has taken so far; null while the device is idle.
     busy_seconds: Option<f64>,
@@ -47,12 +47,12 @@ pub struct DeviceFacts {
     last_success_seconds: Option<f64>,
 }
 
-/// Where one model stands.
+/// State of one model.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ModelFact {
     id: String,
     state: StateName,
-    /// Whether readiness waits for it.
+    /// True if readiness waits for it.
     eager: bool,
 }
 
@@ -63,7 +63,7 @@ impl From<&ModelStatus> for ModelFact {
     }
 }
 
-/// Whether the process runs.
+/// Reports liveness.
 ///
 /// A forward pass that takes longer than `engine.forward_timeout` hangs: nothing but another process helps then.
 #[utoipa::path(
@@ -84,7 +84,7 @@ pub async fn livez(ClientState(state): ClientState) -> Result<Json<Liveness>, Pr
     }
 }
 
-/// Whether requests are served.
+/// Reports readiness.
 ///
 /// Ready while the device works, every eager model is loaded, a server answers for each model that is served elsewhere,
 /// and the service does not shut down. The problem holds the same facts as the member `readiness`.

@@ -37,16 +37,16 @@ pub struct MemorizationBody {
     #[schema(min_items = 1, value_type = Option<Vec<WorkInput>>)]
     #[serde(default, deserialize_with = "works")]
     control: Option<List<WorkInput>>,
-    /// How many tokens of a window the model is given; 50 if left out.
+    /// Tokens of a window that the model is given; 50 if left out.
     #[schema(value_type = Option<usize>, minimum = 1)]
     prefix: Option<Shaped<usize>>,
-    /// How many tokens it is to continue with; 50 if left out.
+    /// Tokens of the continuation; 50 if left out.
     #[schema(value_type = Option<usize>, minimum = 1)]
     suffix: Option<Shaped<usize>>,
-    /// How many tokens after a window the next one begins; 10 if left out.
+    /// Tokens from the start of a window to that of the next; 10 if left out.
     #[schema(value_type = Option<usize>, minimum = 1)]
     stride: Option<Shaped<usize>>,
-    /// How many seconds after its submission it must have ended; it fails otherwise. For as long as it takes if left out.
+    /// Maximum time from submission to the end, in seconds; the job fails after it. No limit if left out.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
     timeout_seconds: Option<Shaped<u64>>,
 }

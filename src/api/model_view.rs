@@ -22,7 +22,7 @@ pub struct ModelList {
 pub struct DeviceEntry {
     #[schema(examples("cpu"))]
     name: String,
-    /// What the models on it may take, weights and the activations of one batch.
+    /// Maximum bytes of the models on it: weights and the activations of one batch.
     memory_budget_bytes: u64,
     /// The weights on it.
     memory_used_bytes: u64,
@@ -34,20 +34,20 @@ pub struct DeviceEntry {
 /// One model. What its files say is null until they are open.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ModelEntry {
-    /// What requests call it.
+    /// Name in requests.
     id: String,
     state: StateName,
     /// Why the last attempt to open or load it failed, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// How far its download is, while there is one.
+    /// Progress of its download, while there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     download: Option<Download>,
-    /// Whether it serves requests that name no model.
+    /// True if it serves requests that name no model.
     default: bool,
     /// When it is loaded.
     load: LoadName,
-    /// Whether it stays in memory when others need room: eager models and those that the configuration pins.
+    /// True if it stays in memory when others need room: eager models and those that the configuration pins.
     pinned: bool,
     /// The directory or repository that its files come from, or the name that it is served under elsewhere; null where they are
     /// part of the program.
@@ -71,7 +71,7 @@ pub struct ModelEntry {
 /// A LoRA adapter of a model. What its files say is absent until they are open.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AdapterEntry {
-    /// What requests call the model under it.
+    /// Id of the model under it in requests.
     #[schema(examples("demo:tuned"))]
     id: String,
     /// Its name among the adapters of the model.
@@ -85,7 +85,7 @@ pub struct AdapterEntry {
     /// Its changes are scaled by `alpha / rank`, or by `alpha / sqrt(rank)` where `rank_stabilized` is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     alpha: Option<f64>,
-    /// Whether it is a rank-stabilized one (rsLoRA).
+    /// True if it is rank-stabilized (rsLoRA).
     #[serde(skip_serializing_if = "Option::is_none")]
     rank_stabilized: Option<bool>,
     /// The modules that it changes.
@@ -117,7 +117,7 @@ impl AdapterEntry {
     }
 }
 
-/// What the files of a model say.
+/// Properties of a model, from its files.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct OpenedEntry {
     /// `causal` models score texts; `masked` ones serve to make neighbours.
@@ -126,7 +126,7 @@ pub struct OpenedEntry {
     /// Value of `model_type` in its configuration.
     #[schema(examples("gpt_neox"))]
     architecture: Option<&'static str>,
-    /// The most tokens of a text; null where there is no limit.
+    /// Maximum number of tokens of a text; null if there is no limit.
     context: Option<usize>,
     /// Outputs of its head.
     vocab_size: Option<usize>,
@@ -136,7 +136,7 @@ pub struct OpenedEntry {
     /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     rounding: Option<Rounding>,
-    /// Where it runs; several devices are separated by commas.
+    /// Device that runs it; several devices are separated by commas.
     #[schema(examples("cpu"))]
     device: Option<String>,
     /// SHA-256 over configuration and weights.
@@ -148,12 +148,12 @@ pub struct OpenedEntry {
     /// The commit of a model from the Hub.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
-    /// What runs it, where it is served elsewhere.
+    /// Server that runs it, if it is served elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     backend: Option<BackendInfo>,
 }
 
-/// How far a download is.
+/// Progress of a download.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Download {
     /// Bytes that are there.
@@ -162,7 +162,7 @@ pub struct Download {
     total_bytes: u64,
 }
 
-/// Where a model stands.
+/// State of a model.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StateName {

@@ -48,7 +48,7 @@ impl PointedFault {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemBody {
-    /// What kind of problem it is; stable.
+    /// Kind of problem; stable.
     #[serde(rename = "type")]
     #[schema(examples("urn:pdr-audit:problem:invalid-request"))]
     pub uri: String,
@@ -58,7 +58,7 @@ pub struct ProblemBody {
     /// The HTTP status.
     #[schema(examples(422))]
     pub status: u16,
-    /// What is wrong here.
+    /// Fault.
     #[schema(examples("/methods/1/k: k is 1.5, outside (0, 1]"))]
     pub detail: String,
     /// Path of the request, or of the audit that failed.

@@ -4,7 +4,7 @@ use axum::Json;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What this is, and where to go.
+/// Name and paths of the service.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ServiceLinks {
     /// Always `pdr-audit`.
@@ -24,17 +24,17 @@ pub struct ServiceLinks {
     /// The methods and their parameters.
     #[schema(examples("/v1/methods"))]
     methods: &'static str,
-    /// Whether requests are served.
+    /// Reports readiness.
     #[schema(examples("/readyz"))]
     ready: &'static str,
 }
 
-/// Where to go.
+/// Paths of the service.
 #[utoipa::path(
     get,
     path = "/",
     tag = "operation",
-    responses((status = 200, description = "What this is, and the paths of its parts", body = ServiceLinks))
+    responses((status = 200, description = "Name and paths of the service", body = ServiceLinks))
 )]
 pub async fn root() -> Json<ServiceLinks> {
     Json(ServiceLinks {

@@ -87,9 +87,9 @@ fn frame() -> OpenApi {
             (name = "calibrations", description = "Known non-members in, p-values of other texts out"),
             (name = "tests", description = "Texts and comparable ones that the model cannot have seen in, a p-value out"),
             (name = "finetunes", description = "Texts that a model has not seen in, an adapter out"),
-            (name = "memorization", description = "How much of texts a model completes word by word"),
+            (name = "memorization", description = "Shares of texts that a model completes word by word"),
             (name = "datasets", description = "Samples that several audits can use"),
-            (name = "service", description = "What is served"),
+            (name = "service", description = "Models and methods that are served"),
             (name = "operation", description = "Health, metrics and this document")
         )
     )]

@@ -59,7 +59,7 @@ pub struct SampleLine<'a> {
     /// The probability that the text is a member, by its score of the primary method and the prior that the audit states.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub posterior: Option<f64>,
-    /// What could not be computed, and why.
+    /// Faults of what could not be computed.
     pub errors: Vec<TextError>,
     /// By label of a method: the p-value of the text's cluster against known non-members, where the audit has a calibration.
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
@@ -68,7 +68,7 @@ pub struct SampleLine<'a> {
     /// That of the method that decides, adjusted for the number of texts tested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_value_adjusted: Option<f64>,
-    /// Whether the text is on the list.
+    /// True if the text is on the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flagged: Option<bool>,
     /// Score under the control model by label of the method, where the audit has a control.
@@ -84,7 +84,7 @@ pub struct SampleLine<'a> {
     pub log_odds: Option<f64>,
     /// The first 16 bytes of the SHA-256 of the text, in hexadecimal digits: the texts of a cluster count in this order.
     pub text_digest: String,
-    /// What came along with the sample, as long as the samples are kept.
+    /// Other columns of the sample, as long as the samples are kept.
     #[serde(skip_serializing_if = "ExtraColumns::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, required = false)]
     pub columns: &'a ExtraColumns,

@@ -40,10 +40,10 @@ pub struct ScoreRequest {
     /// The texts.
     #[schema(value_type = Inputs)]
     pub(super) inputs: Result<Inputs, TooMany>,
-    /// What to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
+    /// Methods to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
     #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
     pub(super) methods: Option<MethodRequests>,
-    /// What to do with a text that is longer than the model's context: `error` if left out.
+    /// Treatment of a text that is longer than the model's context: `error` if left out.
     #[schema(value_type = Option<Overflow>)]
     pub(super) overflow: Option<Shaped<Overflow>>,
     /// `tokens` lists every token with what it adds to the scores.

@@ -26,7 +26,7 @@ pub struct CalibrationEcho {
     methods: Vec<CalibrationSize>,
 }
 
-/// How fine the p-values of a method are.
+/// Resolution of the p-values of a method.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CalibrationSize {
     label: String,

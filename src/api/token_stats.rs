@@ -67,7 +67,7 @@ pub struct ServedModel {
     /// The version of this program.
     #[schema(examples("0.1.0"))]
     version: &'static str,
-    /// The most ids of a sequence; null where there is no limit.
+    /// Maximum number of ids of a sequence; null if there is no limit.
     context: Option<usize>,
     /// Every id below is one of its tokens.
     vocab_size: usize,

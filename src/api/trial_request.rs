@@ -32,23 +32,23 @@ type TextList<T> = Shaped<BoundedList<T, MAX_SAMPLES>>;
 #[serde(deny_unknown_fields, expecting = "an object with `kind` and the texts of that kind")]
 #[schema(as = TestRequest)]
 pub struct TrialBody {
-    /// What is compared with what.
+    /// Kind of comparison.
     #[schema(value_type = TrialKind)]
     kind: Shaped<TrialKind>,
-    /// What to call the test in lists.
+    /// Name of the test in lists.
     #[schema(max_length = 200, value_type = Option<String>)]
     name: Option<Shaped<String>>,
     /// Id of a configured model; may be left out where there is a default.
     #[schema(examples("demo"))]
     model: Option<String>,
-    /// What to compute; if left out the primary method alone.
+    /// Methods to compute; the primary method alone if left out.
     #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
     methods: Option<MethodRequests>,
     /// Label of the method that the verdict is about, or its name where that is enough; if left out `ref`, else
     /// `min_k_plus_plus(k=0.2)`, else the first method; of `order` without `methods` it is `loss`.
     #[schema(value_type = Option<String>, examples("min_k_plus_plus(k=0.2)"))]
     primary: Option<Shaped<String>>,
-    /// What to do with a text that is longer than the model's context: `error` if left out.
+    /// Treatment of a text that is longer than the model's context: `error` if left out.
     #[schema(value_type = Option<Overflow>)]
     overflow: Option<Shaped<Overflow>>,
     /// Of `dataset`: texts that may have been trained on.
@@ -89,10 +89,10 @@ pub struct TrialBody {
     /// `private`), a canary (`text`, then `twins`), the items of a shard, or all held-out texts.
     #[schema(value_type = Option<String>, min_length = 64, max_length = 64)]
     commitment: Option<Shaped<String>>,
-    /// What the commitment covers beside the texts, so that nobody can guess them; the empty string if left out.
+    /// Secret that the commitment covers beside the texts, so that nobody can guess them; the empty string if left out.
     #[schema(value_type = Option<String>, max_length = 200)]
     nonce: Option<Shaped<String>>,
-    /// How many seconds after its submission it must have ended; it fails otherwise. For as long as it takes if left out.
+    /// Maximum time from submission to the end, in seconds; the job fails after it. No limit if left out.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
     timeout_seconds: Option<Shaped<u64>>,
 }

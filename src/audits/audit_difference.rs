@@ -18,7 +18,7 @@ pub struct PairedMethod {
     pub b: Vec<Option<f64>>,
 }
 
-/// How the scores of one method differ between two audits, a and b, on the samples that both score.
+/// Differences of one method between two audits, a and b, on the samples that both score.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct MethodDifference {
     #[schema(value_type = String)]
@@ -33,7 +33,7 @@ pub struct MethodDifference {
     pub mean_difference: Option<f64>,
 }
 
-/// How the separation of members from non-members differs.
+/// Difference in the separation of members from non-members.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct SeparationDifference {
     /// Area under the ROC curve in audit a.

@@ -31,7 +31,7 @@ pub struct CalibratedResults {
     pub texts_per_cluster: usize,
 }
 
-/// How fine the p-values of a method are, and what thresholds guarantee.
+/// Resolution of the p-values of a method, and the guarantees of thresholds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MethodCalibration {
     /// Clusters of known non-members that have a score.

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// The most samples without a score that a report names one by one; all of them are counted.
 pub const MAX_NAMED: usize = 1_000;
 
-/// How many samples a method (or, without a label, every method) could not score for one reason.
+/// Number of samples that a method (every method, without a label) could not score for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ExclusionCount {
     /// Label of the method; absent where no method could run.

@@ -17,11 +17,11 @@ pub enum AverageOver {
     Group,
 }
 
-/// Which texts and positions the position profile covers.
+/// Texts and positions of the position profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProfileOptions {
-    /// Whether each group has a profile as well.
+    /// If true, each group has a profile as well.
     pub by_group: bool,
     /// The positions from 1 to this one, over the texts that have at least so many scored tokens, so that every position
     /// is a mean over the same texts. Null for every position, each over the texts that reach it.

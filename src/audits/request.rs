@@ -18,9 +18,9 @@ pub struct AuditRequest {
     pub model: String,
     /// What to compute, every parameter included.
     pub methods: Vec<LabelledMethod>,
-    /// What to do with a text that is longer than the model's context.
+    /// Treatment of a text that is longer than the model's context.
     pub overflow: Overflow,
-    /// Which statistics to report.
+    /// Statistics to report.
     pub metrics: AuditMetrics,
     /// What the verdict rests on.
     #[serde(default)]
@@ -36,26 +36,26 @@ impl AuditRequest {
     }
 }
 
-/// Which statistics to report.
+/// Statistics to report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = Metrics)]
 pub struct AuditMetrics {
     /// False-positive rates at which to report the true-positive rate, each in [0, 1].
     pub fpr_targets: Vec<f64>,
-    /// Whether to list the points of the ROC curve.
+    /// If true, the points of the ROC curve are listed.
     pub roc: bool,
-    /// How to draw the samples anew, so that it shows how the numbers vary; null for not at all.
+    /// Bootstrap of the samples; null for none.
     #[serde(deserialize_with = "object_or_null")]
     pub bootstrap: Option<Bootstrap>,
     /// Over what each method's numbers are averaged: `["group"]` gives the unweighted means over the groups.
     #[schema(max_items = 1)]
     pub average: Vec<AverageOver>,
-    /// Which texts and positions the position profile covers.
+    /// Texts and positions of the position profile.
     #[serde(deserialize_with = "profile_options")]
     #[schema(value_type = Option<ProfileOptions>)]
     pub position_profile: ProfileOptions,
-    /// How many tokens to list, by class, of those that `min_k` and `min_k_plus_plus` select most often; null for none.
+    /// Number of tokens to list, by class, of those that `min_k` and `min_k_plus_plus` select most often; null for none.
     #[schema(minimum = 1, maximum = 1000)]
     pub selected_tokens: Option<usize>,
 }

@@ -115,7 +115,7 @@ pub struct SampleScores {
     /// That of the method that decides, adjusted for the number of texts tested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_value_adjusted: Option<f64>,
-    /// Whether the text is on the list.
+    /// True if the text is on the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flagged: Option<bool>,
 }

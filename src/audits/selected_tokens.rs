@@ -23,10 +23,10 @@ pub struct SelectedTokens {
     pub all: Option<ClassTokens>,
 }
 
-/// What is selected of the texts of one class.
+/// Tokens that are selected of the texts of one class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ClassTokens {
-    /// How many tokens are selected in all, those that are not listed included.
+    /// Number of tokens selected, including those that are not listed.
     pub selected: u64,
     /// The tokens selected most often, by falling count and then by id.
     pub tokens: Vec<SelectedToken>,
@@ -38,9 +38,9 @@ pub struct SelectedToken {
     pub id: u32,
     /// The decoded piece; U+FFFD where its bytes are not valid UTF-8 alone.
     pub text: String,
-    /// How often it is selected.
+    /// Number of times that it is selected.
     pub count: u64,
-    /// How often it is a scored token of these texts, selected or not.
+    /// Number of times that it is a scored token of these texts, selected or not.
     pub occurrences: u64,
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What became of the tuning on one share of an audit's texts.
+/// Result of the tuning on one share of an audit's texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SplitOutcome {
     /// Id of the model that was tuned: the one asked about, or the control.

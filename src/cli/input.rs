@@ -40,7 +40,7 @@ pub struct ReaderArgs {
     /// Column or field of the ids; by default `id`.
     #[arg(long, value_name = "NAME")]
     id_column: Option<String>,
-    /// Cut each text after so many words. Shorter texts stay as they are.
+    /// Maximum number of words of a text; the rest is cut off. Shorter texts stay as they are.
     #[arg(long, value_name = "NUMBER")]
     words: Option<NonZeroUsize>,
 }

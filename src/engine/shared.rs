@@ -282,7 +282,7 @@ impl Shared {
         Some(QueueSpeed { rate, width: places.len(), queues })
     }
 
-    /// Whether requests are served as configured.
+    /// True if requests are served as configured.
     pub(super) fn is_ready(&self) -> bool {
         let models = self.pool.lock();
         let facts = self.facts();

@@ -32,7 +32,7 @@ pub struct DeviceStatus {
     pub memory_budget: u64,
     /// Bytes of the weights on it, and of what is tuned there, by the books.
     pub memory_used: u64,
-    /// Whether its thread runs.
+    /// True if its thread runs.
     pub alive: bool,
     /// Why it is lost, where it is.
     pub lost: Option<String>,

@@ -4,7 +4,7 @@ use lm::models::tuning::StepReport;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a fine-tune found.
+/// Report of a fine-tune.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FinetuneReport {
     /// The id of the model under the adapter, `<model>:<adapter>`.
@@ -16,11 +16,11 @@ pub struct FinetuneReport {
     pub base_digest: String,
     /// Tokens that ran, in all steps together.
     pub tokens: usize,
-    /// What became of every step.
+    /// Result of every step.
     pub steps: Vec<FinetuneStep>,
 }
 
-/// What became of a step.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FinetuneStep {
     /// Counted from 1.

@@ -23,7 +23,7 @@ pub struct FinetuneRequest {
     /// The shape of the adapter.
     #[serde(default)]
     pub lora: LoraSettings,
-    /// How it is tuned.
+    /// Settings of the optimizer.
     #[serde(default)]
     pub optimizer: OptimizerSettings,
     /// Seed of the order of the texts, the initial values and the dropped inputs.

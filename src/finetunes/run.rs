@@ -27,7 +27,7 @@ pub struct Finetuned {
     pub files: Vec<(&'static str, Vec<u8>)>,
     /// SHA-256 over the files that PEFT reads.
     pub digest: String,
-    /// What became of every step.
+    /// Result of every step.
     pub steps: Vec<StepReport>,
 }
 

@@ -17,17 +17,17 @@ const MOST_TRIES: f64 = 9_007_199_254_740_992.0;
 /// A window of a text: a prefix, and how likely the model is to continue it with the suffix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExtractionWindow {
-    /// Where the window, which is prefix and suffix, begins, in Unicode code points of the text.
+    /// Start of the window, prefix and suffix, in Unicode code points of the text.
     pub start: usize,
-    /// Where the suffix begins.
+    /// Start of the suffix.
     pub suffix_start: usize,
-    /// Where the window ends; the character there is not part of it.
+    /// End of the window, exclusive.
     pub end: usize,
     /// The log-probability of the suffix given the prefix, in nats: that with which sampling at temperature 1 gives it.
     pub log_p: f64,
-    /// Whether every token of the suffix is the most probable one, or as probable as that.
+    /// True if every token of the suffix is the most probable one, or as probable.
     pub greedy: bool,
-    /// How many samples give the suffix at least once with probability one half; absent above 2^53.
+    /// Number of samples after which the suffix has occurred with probability one half; absent above 2^53.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tries_for_half: Option<u64>,
 }

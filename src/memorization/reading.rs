@@ -4,7 +4,7 @@ use super::extraction::LEAST_PROBABILITY;
 use super::request::WindowShape;
 use super::summary::ExtractionSummary;
 
-/// What these numbers show, and what they do not.
+/// Reading of these numbers: what they show, and what they do not.
 pub fn reading(texts: &ExtractionSummary, control: Option<&ExtractionSummary>, shape: WindowShape) -> String {
     let (Some(shown), WindowShape { prefix, suffix, .. }) = (shown(texts), shape) else {
         return "No text has a window, so nothing is known of them.".to_owned();

@@ -9,12 +9,12 @@ use crate::pool::ModelInfo;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What was found.
+/// Report of a memorization job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MemorizationReport {
     /// The model that was asked.
     pub model: ModelInfo,
-    /// How the texts were cut.
+    /// Windows of the texts.
     pub windows: WindowShape,
     /// The probability from which a window counts in `coverage`.
     pub least_probability: f64,
@@ -35,7 +35,7 @@ pub struct ExtractionSummaries {
     /// All texts of the control together; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ExtractionSummary>,
-    /// What these numbers show, and what they do not.
+    /// Reading of these numbers: what they show, and what they do not.
     pub reading: String,
 }
 

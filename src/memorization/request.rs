@@ -26,11 +26,11 @@ pub struct MemorizationRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WindowShape {
-    /// How many tokens the model is given.
+    /// Tokens of a window that the model is given.
     pub prefix: usize,
-    /// How many tokens it is to continue with.
+    /// Tokens of the continuation.
     pub suffix: usize,
-    /// How many tokens after a window the next one begins.
+    /// Tokens from the start of a window to that of the next.
     pub stride: usize,
 }
 

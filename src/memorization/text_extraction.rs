@@ -8,7 +8,7 @@ use mia::TokenStats;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What was found of a text.
+/// Result of a text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TextExtraction {
     /// Its place, from 0.
@@ -21,7 +21,7 @@ pub struct TextExtraction {
     /// Tokens, without special ones; absent where it could not be tokenized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
-    /// How many of its windows are greedy.
+    /// Number of its windows that are greedy.
     pub greedy_windows: usize,
     /// The share of its characters that are in a window, prefix or suffix, whose suffix is at least as probable as
     /// `least_probability`; absent without windows.

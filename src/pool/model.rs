@@ -45,12 +45,12 @@ pub struct ModelInfo {
     /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
-    /// Where it runs: `cpu`, `cuda:0` or, with replicas, all of them; `served` where that is elsewhere.
+    /// Device that runs it: `cpu`, `cuda:0` or, with replicas, all of them; `served` if a server does.
     pub device: String,
     /// The commit of a model from the Hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// What runs it, where it is served elsewhere.
+    /// Server that runs it, if it is served elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendInfo>,
     /// SHA-256 over the files of the adapter, where there is one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::model::Model;
 use lm::hub::DownloadProgress;
 
-/// Where a model stands.
+/// State of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelState {
     /// Its files have not been opened.

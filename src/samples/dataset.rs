@@ -36,7 +36,7 @@ pub enum DatasetFault {
 /// What becomes of the samples of a file.
 #[derive(Clone, Debug)]
 pub struct DatasetOptions {
-    /// Cut each text after so many words.
+    /// Maximum number of words of a text; the rest is cut off.
     pub words: Option<NonZeroUsize>,
     /// Whether columns that are not those of a sample come along with it.
     pub keep_columns: bool,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;
 
-/// What to do with a text that is longer than the model's context.
+/// Treatment of a text that is longer than the model's context.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames, Serialize, Deserialize, ToSchema,
 )]

@@ -23,7 +23,7 @@ pub struct TextResult {
     /// The id that came with the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// How many tokens have a log-probability.
+    /// Number of tokens with a log-probability.
     pub scored_tokens: usize,
     /// The tokenizer put a special token before the text, so the first real token is scored.
     pub bos_prepended: bool,
@@ -44,7 +44,7 @@ pub struct TextResult {
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
     pub p_values: Scores,
-    /// What could not be computed, and why.
+    /// Faults of what could not be computed.
     pub errors: Vec<TextError>,
     /// Every token in order, where asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,13 +82,13 @@ pub struct TokenDetail {
     #[serde(serialize_with = "as_map")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     pub weights: Scores,
-    /// What the token adds to each score.
+    /// Contribution of the token to each score.
     #[serde(serialize_with = "as_map")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
     pub contributions: Scores,
 }
 
-/// What a request cost.
+/// Cost of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// Tokens scored.

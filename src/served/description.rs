@@ -20,7 +20,7 @@ pub struct BackendInfo {
     pub version: String,
     /// The name that it serves the model under.
     pub served_name: String,
-    /// How many servers the settings name.
+    /// Number of servers in the settings.
     pub urls: usize,
     /// Whether the digest of the model is that of its weights.
     pub weights: WeightsAttested,
@@ -37,7 +37,7 @@ pub struct ServedRounding {
     pub measured: f64,
 }
 
-/// Who vouches for the weights.
+/// Party that vouches for the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WeightsAttested {

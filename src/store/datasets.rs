@@ -34,7 +34,7 @@ pub struct DatasetRow {
     pub id: Option<String>,
     /// What is said of it, as JSON.
     pub description: String,
-    /// Whether the texts are kept after an audit has used them.
+    /// True if the texts are kept after an audit has used them.
     pub retain: bool,
     pub has_texts: bool,
     pub created_at: OffsetDateTime,

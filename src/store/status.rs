@@ -5,7 +5,7 @@ use serde::Serialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 use utoipa::ToSchema;
 
-/// Where a job stands. Queued goes to running or cancelled; running goes to succeeded, failed or cancelled, and back to queued
+/// Status of a job. Queued goes to running or cancelled; running goes to succeeded, failed or cancelled, and back to queued
 /// where the process that runs it ends. Nothing leaves a final state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

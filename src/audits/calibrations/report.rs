@@ -20,7 +20,7 @@ pub struct CalibrationReport {
     pub cached_passes: usize,
 }
 
-/// How fine the p-values of a method are.
+/// Resolution of the p-values of a method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CalibratedMethod {
     pub label: String,

@@ -6,7 +6,7 @@ use serde_untagged::UntaggedEnumVisitor;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// Where the scores of known non-members come from.
+/// Source of the scores of known non-members.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum CalibrationSource {

@@ -30,7 +30,7 @@ pub struct DecisionOptions {
     /// The expected share of non-members among the texts listed; 0.1 if left out.
     #[schema(exclusive_minimum = 0.0, maximum = 0.5)]
     pub fdr: Option<f64>,
-    /// How the list is made: `bh` (Benjamini and Hochberg) if left out.
+    /// Procedure that makes the list; `bh` (Benjamini and Hochberg) if left out.
     pub procedure: Option<Procedure>,
 }
 

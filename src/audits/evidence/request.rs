@@ -22,7 +22,7 @@ pub struct EvidenceRequest {
     /// The share of members among texts like these, as the client states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prior: Option<f64>,
-    /// Where the scores of known non-members come from.
+    /// Source of the scores of known non-members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationSource>,
     /// A list of texts at a false discovery rate.

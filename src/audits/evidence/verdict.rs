@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 /// The fewest clusters of each list that a verdict is based on.
 pub const FEWEST_CLUSTERS: usize = 20;
 
-/// What two lists of texts show. The sentence is made of the other fields alone.
+/// Verdict about two lists of texts. The sentence is made of the other fields alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Verdict {
     pub state: VerdictState,
@@ -24,7 +24,7 @@ pub struct Verdict {
     #[schema(value_type = String)]
     pub primary: Arc<str>,
     pub model: VerdictModel,
-    /// What the lists are called: `members` and `non-members`, `texts` and `known non-members`, or `suspects` and
+    /// Names of the lists: `members` and `non-members`, `texts` and `known non-members`, or `suspects` and
     /// `held-out texts`.
     pub lists: [String; 2],
     /// Clusters of each list that are compared.
@@ -41,21 +41,21 @@ pub struct Verdict {
     /// The method under the control model; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<VerdictControl>,
-    /// Whether the lists are alike in what can be computed without the model; absent where it could not be found out.
+    /// Comparison of the lists by what can be computed without the model; absent if it could not be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparability: Option<Comparability>,
-    /// The smallest AUROC that so many clusters would have shown at this level with a power of 0.8.
+    /// Smallest AUROC that these numbers of clusters would have shown at this level with a power of 0.8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub could_have_found: Option<f64>,
     /// True if the test is the one that was committed to; absent without a commitment.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub committed: Option<bool>,
-    /// What the test takes for granted.
+    /// Assumptions of the test.
     pub assumptions: Vec<String>,
     pub sentence: String,
 }
 
-/// What is known of how a text came to be in its list.
+/// Design of the study: how a text came to be in its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -68,7 +68,7 @@ pub enum Design {
     Observational,
 }
 
-/// What was found. `evidence` takes a randomised design or extraction.
+/// Conclusion. `evidence` takes a randomised design or extraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

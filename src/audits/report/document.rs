@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What an audit found.
+/// Report of an audit.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct AuditReport {
     pub samples: SampleCounts,
@@ -46,7 +46,7 @@ pub struct AuditReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub selected_tokens: Vec<SelectedTokens>,
-    /// How far the texts alone tell the classes apart; absent without labels.
+    /// How well the texts alone tell the classes apart; absent without labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blind: Option<BlindFindings>,
     /// Whether early positions tell the classes apart better than late ones, as positional decay supposes; absent without labels
@@ -59,7 +59,7 @@ pub struct AuditReport {
     /// Whether the texts tested score higher than those of the calibration, by the primary method; absent without a calibration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset_test: Option<MannWhitney>,
-    /// What the audit is evidence of; absent without labels and without a calibration.
+    /// Verdict of the audit; absent without labels and without a calibration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     pub warnings: Vec<Warning>,
@@ -82,7 +82,7 @@ pub struct PlanFindings {
     pub earlier_audits: Option<usize>,
 }
 
-/// How many samples there were, and which were left out.
+/// Number of samples, and those left out.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct SampleCounts {
     pub total: usize,
@@ -132,7 +132,7 @@ pub struct GroupReport {
     pub warnings: Vec<Warning>,
 }
 
-/// What one method found.
+/// Results of one method.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct MethodReport {
     #[serde(flatten)]
@@ -152,7 +152,7 @@ pub struct MethodReport {
     /// What it finds beyond the control model; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlFindings>,
-    /// How fine its p-values are; absent without a calibration, or where that has fewer than 19 scores of it.
+    /// Resolution of its p-values; absent without a calibration, or where that has fewer than 19 scores of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<MethodCalibration>,
     /// Means over groups, where they were asked for; absent without labels.
@@ -160,7 +160,7 @@ pub struct MethodReport {
     pub average: Option<Averages>,
 }
 
-/// What one method found in a group.
+/// Results of one method in a group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct GroupMethod {
     /// That of the method among those of the whole audit.

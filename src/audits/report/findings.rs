@@ -4,7 +4,7 @@ use mia::statistics::{BootstrapSummary, RocPoint, TprAtFpr};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What the scores of one method say.
+/// Statistics of the scores of one method.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct MethodFindings {
     /// Samples that have a score.
@@ -12,7 +12,7 @@ pub struct MethodFindings {
     /// Absent without labels.
     #[serde(flatten)]
     pub separation: Option<Separation>,
-    /// How the numbers vary over samples drawn anew; absent without labels, or where it was not asked for.
+    /// Variation over resampled samples; absent without labels, or if it was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bootstrap: Option<BootstrapSummary>,
     /// For a method with weights: against the same method without them.
@@ -23,7 +23,7 @@ pub struct MethodFindings {
     pub roc: Option<Vec<RocPoint>>,
 }
 
-/// How far apart the two classes are.
+/// Separation of the two classes.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Separation {
     /// Area under the ROC curve; null where a class has no scored sample.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What is needed to do the same again.
+/// Provenance: all that is needed to repeat the computation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Provenance {
     pub model: String,
@@ -27,7 +27,7 @@ pub struct Provenance {
     /// The commit of a model from the Hub.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// What runs it, where it is served elsewhere.
+    /// Server that runs it, if it is served elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendInfo>,
     /// SHA-256 over the files of the LoRA adapter that the model was under, where there was one.
@@ -58,7 +58,7 @@ pub struct OtherModel {
     /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
-    /// What runs it, where it is served elsewhere.
+    /// Server that runs it, if it is served elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendInfo>,
     /// SHA-256 over the files of the LoRA adapter that it was under, where there was one.

@@ -10,10 +10,10 @@ use utoipa::ToSchema;
 /// Hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
 
-/// Whether the test is the one that the client committed to.
+/// Comparison of the test with the client's commitment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Commitment {
-    /// What the client gave.
+    /// Commitment of the client.
     pub given: String,
     /// The SHA-256 of the test of the request.
     pub computed: String,

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What a test found.
+/// Report of a test.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = TestReport)]
 pub struct TrialReport {
@@ -30,7 +30,7 @@ pub struct TrialReport {
     /// Of `dataset`: whether the lists are alike in what can be computed without the model; absent where they are too short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparability: Option<Comparability>,
-    /// Whether the private texts are those that were committed to; absent without a commitment.
+    /// True if the private texts are those of the commitment; absent without a commitment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commitment: Option<Commitment>,
     pub verdict: TrialVerdict,
@@ -39,7 +39,7 @@ pub struct TrialReport {
     pub provenance: Provenance,
 }
 
-/// How many texts there were, and which were left out.
+/// Number of texts, and those left out.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = TestSamples)]
 pub struct TrialSamples {
@@ -73,7 +73,7 @@ pub struct TrialExclusion {
     pub code: Cow<'static, str>,
 }
 
-/// What one method found.
+/// Results of one method.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = TestMethod)]
 pub struct TrialMethod {
@@ -89,7 +89,7 @@ pub struct TrialMethod {
     /// Of the other methods: the same by Holm, for whoever picks the best of them; absent for the primary method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_value_adjusted: Option<f64>,
-    /// The smallest p-value that so many can give; absent where there is no bound.
+    /// Smallest possible p-value at this size; absent if there is no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest_p_value: Option<f64>,
     #[serde(flatten)]

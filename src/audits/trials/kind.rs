@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;
 
-/// What is compared with what.
+/// Kind of comparison.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames, Serialize, Deserialize, ToSchema,
 )]

@@ -58,7 +58,7 @@ pub struct UnitVerdict {
     /// Absent where no effect could be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub could_have_found: Option<f64>,
-    /// What the test takes for granted.
+    /// Assumptions of the test.
     pub assumptions: Vec<String>,
     pub sentence: String,
 }

@@ -65,6 +65,6 @@ pub struct Generator {
     /// Id of the masked model.
     #[schema(value_type = String)]
     pub model: Arc<str>,
-    /// The most neighbours of a text.
+    /// Maximum number of neighbours of a text.
     pub count: usize,
 }

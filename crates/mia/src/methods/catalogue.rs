@@ -26,26 +26,26 @@ pub struct Catalogue {
 /// One method.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct MethodEntry {
-    /// What requests call it.
+    /// Name in requests.
     pub name: MethodName,
-    /// What it measures.
+    /// Quantity that it measures.
     pub summary: &'static str,
-    /// How; higher means more likely a member. t = 1..n counts the scored tokens, logarithms are natural.
+    /// Formula; higher means more likely a member. t = 1..n counts the scored tokens, logarithms are natural.
     pub formula: &'static str,
-    /// What a request can set beside the name.
+    /// Parameters of a request.
     pub parameters: Vec<ParameterEntry>,
     /// The weightings that `pdr` accepts here.
     pub decays: Vec<String>,
-    /// Whether `pdr` on this method goes beyond the PDR paper; its results then say `extension: true`.
+    /// True if `pdr` on this method goes beyond the PDR paper; its results then say `extension: true`.
     pub pdr_is_extension: bool,
     /// Why `pdr` is refused, where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdr_refused: Option<&'static str>,
-    /// What the score is computed from.
+    /// Data that the score is computed from.
     pub needs: Vec<Access>,
     /// Sequences that run through a model for one text, beside the text itself.
     pub further_passes: &'static str,
-    /// Where the method was published.
+    /// Publication of the method.
     pub source: &'static str,
 }
 

@@ -20,7 +20,7 @@ pub struct DcPdd {
     /// Name of the token counts.
     #[schema(value_type = String)]
     pub counts: Arc<str>,
-    /// The most that a token contributes.
+    /// Maximum contribution of a token.
     pub a: f64,
 }
 

@@ -35,7 +35,7 @@ pub trait MethodDefinition: Sized {
         None
     }
 
-    /// What a reader of the scores must know.
+    /// Notes that a reader of the scores must know.
     fn note(&self) -> Option<&'static str> {
         None
     }
@@ -50,14 +50,14 @@ pub trait MethodDefinition: Sized {
 /// The words of a method.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodDescription {
-    /// What it measures.
+    /// Quantity that it measures.
     pub summary: &'static str,
     pub formula: &'static str,
-    /// What the score is computed from.
+    /// Data that the score is computed from.
     pub needs: &'static [Access],
     /// Sequences that run through a model for one text, beside the text itself.
     pub further_passes: &'static str,
-    /// Where it was published.
+    /// Publication.
     pub source: &'static str,
 }
 

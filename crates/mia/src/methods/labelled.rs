@@ -95,7 +95,7 @@ struct Echo<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     extension: bool,
-    /// What a reader of the scores must know.
+    /// Notes that a reader of the scores must know.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
 }

@@ -23,7 +23,7 @@ pub struct MethodObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(examples("min_k_plus_plus"))]
     pub name: Option<String>,
-    /// Look at this first share of the scored tokens only, in (0, 1].
+    /// Share of the scored tokens that count, from the first, in (0, 1].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncate: Option<Grid>,
     /// Weights by position or entropy.

@@ -21,7 +21,7 @@ pub const MAX_NEIGHBORS: usize = 200;
 /// Mean log-probability minus that of the text's neighbours.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Neighbor {
-    /// What makes the neighbours, if they do not come with the texts.
+    /// Generator of the neighbours, if they do not come with the texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generator: Option<Generator>,
 }

@@ -13,11 +13,11 @@ pub struct ParameterEntry {
     /// JSON type.
     #[serde(rename = "type")]
     pub kind: ParameterType,
-    /// Whether it must be given.
+    /// True if it is required.
     pub required: bool,
-    /// Whether it may be a list, which makes a method for each of its values.
+    /// True if it may be a list, which makes a method for each of its values.
     pub sweep: bool,
-    /// What holds if it is not given; absent where nothing is set then.
+    /// Default; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<serde_json::Value>,
     /// Values accepted, for a number.
@@ -26,7 +26,7 @@ pub struct ParameterEntry {
     /// Values accepted, for one of a few.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<serde_json::Value>>,
-    /// What it does.
+    /// Effect.
     pub description: String,
 }
 

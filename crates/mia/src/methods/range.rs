@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub struct Range {
     /// Lower end.
     pub minimum: f64,
-    /// Whether the lower end itself is outside.
+    /// True if the lower end is excluded.
     pub exclusive_minimum: bool,
     /// Upper end, always inside; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]

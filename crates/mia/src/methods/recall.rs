@@ -17,7 +17,7 @@ pub struct Recall {
     /// Non-members that are put before the text.
     #[schema(value_type = Vec<String>)]
     pub prefix: Texts,
-    /// Which tokens of the text count.
+    /// Tokens of the text that count.
     pub align: Align,
 }
 

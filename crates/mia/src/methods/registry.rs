@@ -95,7 +95,7 @@ macro_rules! registry {
                 }
             }
 
-            /// What a reader of the scores must know.
+            /// Notes that a reader of the scores must know.
             pub fn note(&self) -> Option<&'static str> {
                 match self {
                     $(BaseMethod::$Method(method) => method.note(),)*

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 /// err by 1e-15.
 const ROUNDING: f64 = 1e-12;
 
-/// How a list is chosen from p-values.
+/// Procedure that chooses a list from p-values.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames, Serialize, Deserialize, ToSchema,
 )]

@@ -22,7 +22,7 @@ pub struct TprAtFpr {
     /// A text counts as a member if its score is at least this: of the thresholds that reach this rate, the one with
     /// the fewest false positives. Absent if no threshold is within the bound.
     pub threshold: Option<f64>,
-    /// How many non-members may be classified as members; at 0 the point depends only on the highest non-member.
+    /// Number of non-members that may be classified as members; at 0 the point depends only on the highest non-member.
     pub false_positive_budget: usize,
     /// Clopper-Pearson interval of `tpr`, 95 % unless another confidence is requested, treating the threshold as given.
     pub interval: [f64; 2],

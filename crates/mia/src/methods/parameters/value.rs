@@ -94,7 +94,7 @@ pub struct TunedScoreRequest {
 pub struct GeneratorRequest {
     /// Id of the masked model.
     pub model: String,
-    /// The most neighbours of a text; 25 if left out.
+    /// Maximum number of neighbours of a text; 25 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
 }

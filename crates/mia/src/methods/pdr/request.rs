@@ -17,7 +17,7 @@ pub struct PdrRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(examples("linear"))]
     pub family: Option<String>,
-    /// How fast the weights fall; its range depends on the decay, and ablations by entropy or slope take none.
+    /// Rate at which the weights fall; its range depends on the decay, and ablations by entropy or slope take none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(examples(1.0))]
     pub alpha: Option<Grid>,

@@ -14,20 +14,20 @@ const PDR_PAPER: &str = "PDR, arXiv:2601.06827";
 /// One weighting: a positional decay, or an ablation that the paper compares it with.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct WeightingEntry {
-    /// What `pdr.decay` calls it.
+    /// Value of `pdr.decay`.
     #[schema(value_type = String)]
     pub name: String,
-    /// What its weights are.
+    /// Formula of its weights.
     pub summary: &'static str,
     /// The weight of position t of n; 1 where n = 1.
     pub formula: &'static str,
-    /// What else `pdr` holds.
+    /// Other fields of `pdr`.
     pub parameters: Vec<ParameterEntry>,
-    /// Whether it is an ablation and no decay.
+    /// True if it is an ablation and no decay.
     pub ablation: bool,
-    /// What its weights are computed from; nothing where they depend on position alone.
+    /// Data that its weights are computed from; absent if they depend on position alone.
     pub needs: Vec<Access>,
-    /// Where it was published.
+    /// Publication.
     pub source: &'static str,
 }
 

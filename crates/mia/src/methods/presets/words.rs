@@ -11,13 +11,13 @@ use utoipa::ToSchema;
 /// One preset.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct PresetEntry {
-    /// What `preset` calls it.
+    /// Value of `preset`.
     pub name: PresetName,
-    /// What it expands to.
+    /// Methods that it expands to.
     pub summary: &'static str,
-    /// What stands beside `preset`.
+    /// Fields beside `preset`.
     pub parameters: Vec<ParameterEntry>,
-    /// Whether it is for audits only, since its weights are made of all texts.
+    /// True if it is for audits only, since its weights are computed from all texts.
     pub audit_only: bool,
     /// Whose tables it redoes.
     pub source: &'static str,

@@ -5,11 +5,11 @@ use utoipa::ToSchema;
 
 const MOST_REPLICATES: usize = 100_000;
 
-/// How to resample the scores of an audit.
+/// Resampling of the scores of an audit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bootstrap {
-    /// How often to resample, 1 to 100,000.
+    /// Number of replicates, 1 to 100,000.
     #[schema(minimum = 1, maximum = 100_000)]
     pub replicates: usize,
     /// The same seed draws the same samples.

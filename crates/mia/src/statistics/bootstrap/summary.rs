@@ -22,7 +22,7 @@ pub struct ColumnBootstrap {
     pub versus_baseline: Option<PairedBootstrap>,
 }
 
-/// How a statistic varies over the replicates.
+/// Variation of a statistic over the replicates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Summary {
     pub mean: f64,
@@ -33,7 +33,7 @@ pub struct Summary {
     pub interval: [f64; 2],
 }
 
-/// How the true positive rate at one target varies over the replicates.
+/// Variation of the true positive rate at one target over the replicates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct TprSummary {
     /// The target of the false positive rate.

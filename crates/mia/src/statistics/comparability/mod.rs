@@ -50,7 +50,7 @@ pub struct Comparability {
     pub measures: Vec<MeasureDifference>,
 }
 
-/// What the classifier shows.
+/// Result of the comparison by the classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

@@ -19,7 +19,7 @@ pub struct MannWhitney {
     pub auroc: f64,
     /// One-sided, that scores of the first sample are stochastically larger.
     pub p_value: f64,
-    /// Whether the p-value is of the exact distribution; otherwise it is of the normal approximation.
+    /// True if the p-value is exact; otherwise it is that of the normal approximation.
     pub exact: bool,
 }
 

@@ -51,7 +51,7 @@ pub struct WordsBaseline {
     /// One-sided, by 199 seeded permutations of the clusters' labels: `(1 + r) / 200`, where r of them have an area at
     /// least as large.
     pub p_value: f64,
-    /// How far the words of the classes differ.
+    /// Difference between the words of the classes.
     pub shift: Shift,
     /// Texts of which only the first words count, for their length; absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -61,7 +61,7 @@ pub struct WordsBaseline {
     pub top_words: Option<TopWords>,
 }
 
-/// How far the words of members and non-members differ.
+/// Difference between the words of members and non-members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
