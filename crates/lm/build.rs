@@ -26,10 +26,10 @@ const LIBRARIES: &str = "../../Cargo.lock";
 /// Name the features of the libraries.
 const MANIFESTS: [&str; 3] = ["Cargo.toml", "../kernels/Cargo.toml", "../../Cargo.toml"];
 
-/// What cargo says about this build. A feature is a variable of its own.
+/// Variables in which cargo describes this build. A feature is a variable of its own.
 const VARIABLES: [&str; 4] = ["TARGET", "CARGO_CFG_TARGET_FEATURE", "OPT_LEVEL", "CARGO_ENCODED_RUSTFLAGS"];
 
-/// Every enabled feature is a variable that begins so.
+/// Prefix of the variable of every enabled feature.
 const FEATURE: &str = "CARGO_FEATURE_";
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -116,7 +116,7 @@ pub fn causal(
     });
 }
 
-/// What the tasks of one call share.
+/// Parameters shared by the tasks of one call.
 struct HeadTask<'a> {
     shape: AttentionShape,
     visibility: Visibility,

@@ -103,7 +103,7 @@ pub fn norm(kind: NormKind) -> Program {
 
 /// Threads per segment of `width` elements, and segments per block of a norm.
 pub fn norm_blocks(width: usize) -> (usize, usize) {
-    // Widths of no whole vectors are read element by element, of which a thread holds fewer.
+    // Widths that are not a multiple of `VECTOR` are read element by element; a thread holds fewer elements.
     let held = if width.is_multiple_of(VECTOR) { NORM_HELD } else { 8 };
     let lanes = match width.div_ceil(held) {
         few @ 0..=WARP => few.next_power_of_two().max(8),
@@ -157,7 +157,7 @@ pub fn rotation_threads(width: usize) -> usize {
     width.div_ceil(AT_ONCE).next_multiple_of(WARP).min(THREADS)
 }
 
-/// How attention is divided into blocks.
+/// Division of attention into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttentionTiling {
     pub head_dim: usize,
@@ -210,7 +210,7 @@ pub fn attention(tiling: &AttentionTiling) -> Program {
     }
 }
 
-/// How the scan is divided into blocks.
+/// Division of the scan into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanTiling {
     /// Threads per block.

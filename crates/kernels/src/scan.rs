@@ -26,7 +26,7 @@ pub struct ScanShape {
     /// The heads of a group share `b` and `c`.
     pub groups: usize,
     pub states: usize,
-    /// Whether time steps are per channel or per head.
+    /// Time steps per channel or per head.
     pub time_step: TimeStep,
 }
 

@@ -11,7 +11,7 @@ use strum::{FromRepr, IntoStaticStr, VariantArray};
 #[strum(serialize_all = "lowercase")]
 #[repr(u8)]
 pub enum Level {
-    /// What every processor of the architecture has: SSE2 on x86-64, otherwise the compiler's baseline.
+    /// Instructions of every processor of the architecture: SSE2 on x86-64, otherwise the compiler's baseline.
     Scalar,
     Avx2,
     /// AVX-512 with F, BW, DQ and VL.

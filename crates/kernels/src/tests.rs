@@ -29,7 +29,7 @@ const SPECIAL: [f32; 12] = [
     -1e30,
 ];
 
-/// Numbers in [-10, 10), of which one in `one_in` is a special value.
+/// Numbers in [-10, 10); one in `one_in` is a special value.
 fn numbers(count: usize, seed: u64, one_in: Option<u64>) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {

@@ -1,10 +1,10 @@
-//! Whether this process may use the tile registers of AMX.
+//! Availability of the tile registers of AMX to this process.
 
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 use std::sync::OnceLock;
 
-/// Whether the processor has AMX-BF16, with the vector instructions that conversion and results take, and the system lets
-/// this process use tile registers. Linux gives them to a process that asks for them, to all of its threads.
+/// Returns true if the processor has AMX-BF16, with the vector instructions that conversion and results take, and the system
+/// lets this process use tile registers. Linux gives them to a process that asks for them, to all of its threads.
 pub fn are_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(|| {

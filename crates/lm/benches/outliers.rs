@@ -1,4 +1,4 @@
-//! How exact products are where channels have outliers: log-probabilities of a GPT-NeoX, with outlier channels added so that
+//! Accuracy of products where channels have outliers: log-probabilities of a GPT-NeoX, with outlier channels added so that
 //! its function stays the same, in each kind of products beside those of the original in f32. Where every text has a
 //! `label`, also the AUROC of the default methods.
 //!
@@ -109,7 +109,7 @@ fn token_stats(directory: &Path, form: Form, lines: &[Line]) -> Result<Vec<Vec<T
     Ok(stats)
 }
 
-/// The AUROC of every default method; none where a text has no label.
+/// Computes the AUROC of every default method; empty if a text has no label.
 fn aurocs(lines: &[Line], stats: &[Vec<TokenStats>]) -> Result<Vec<f64>> {
     if lines.iter().any(|line| line.label.is_none()) {
         return Ok(Vec::new());

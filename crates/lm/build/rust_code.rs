@@ -32,13 +32,13 @@ fn stripped_inside(token: &TokenTree) -> TokenTree {
     inside.into()
 }
 
-/// What follows `#[doc = ".."]` or `#![doc = ".."]`, which are what documentation comments are read as.
+/// Returns the tokens after `#[doc = ".."]` or `#![doc = ".."]`, which documentation comments are parsed as.
 fn after_documentation(tokens: &[TokenTree]) -> Option<&[TokenTree]> {
     let (attribute, rest) = split_attribute(tokens)?;
     attribute.starts_with("doc =").then_some(rest)
 }
 
-/// What follows a module under `#[cfg(test)]`, whether it is written there or is a file of its own.
+/// Returns the tokens after a module under `#[cfg(test)]`, whether it is inline or a file of its own.
 fn after_tests(tokens: &[TokenTree]) -> Option<&[TokenTree]> {
     let (attribute, mut rest) = split_attribute(tokens)?;
     if attribute.replace(' ', "") != "cfg(test)" {

@@ -1,4 +1,4 @@
-//! What panics say.
+//! Messages of panics.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,8 +9,8 @@ pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// What a call of a library gives that panics on some of what others have written, where it should return an error; or the
-/// message of its panic. Nothing that the call was writing to may be used after a panic.
+/// Calls a library that panics on some of what others have written, where it should return an error; returns its result or
+/// the message of its panic. Nothing that the call was writing to may be used after a panic.
 ///
 /// # Errors
 /// The message of a panic.

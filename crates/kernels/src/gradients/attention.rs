@@ -12,7 +12,7 @@ use gemm::Parallelism;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// What the attention was, and the gradient of its result.
+/// The inputs of the attention, and the gradient of its result.
 pub struct AttentionGradient<'a> {
     /// `[tokens, qkv_width]`
     pub qkv: &'a [f32],

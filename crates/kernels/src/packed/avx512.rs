@@ -100,7 +100,7 @@ impl<'a, const R: usize, T: Copy> Strip<'a, R, T> {
     }
 }
 
-/// How weights are converted to f32.
+/// Conversion of weights to f32.
 trait Widen {
     /// Lines for two steps of k.
     const LINES: usize;

@@ -18,7 +18,7 @@ pub fn fused(x: f32, w: f32, sum: f32) -> f32 {
     if is_smallest(result) { smallest_or_zero(x, w, sum, result) } else { flushed(result) }
 }
 
-/// Whether a result is subnormal or the smallest normal number: of all others, [`fused`] is the fused multiply-add.
+/// Returns true if a result is subnormal or the smallest normal number: for all others, [`fused`] is the fused multiply-add.
 #[inline(always)]
 #[cfg(any(test, feature = "emulated-tiles"))]
 pub fn is_tiny(x: f32) -> bool {

@@ -5,7 +5,7 @@ use crate::simd::Level;
 use crate::tile_registers;
 use strum::VariantArray;
 
-/// How products are computed.
+/// Precision of products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum Products {
     /// As exact as sums in f32, with the weights unchanged.
@@ -46,12 +46,12 @@ impl Isa {
         [false, true].map(group).into_iter().filter(|isas: &Vec<Self>| !isas.is_empty()).collect()
     }
 
-    /// Whether products are taken of tiles of bf16 terms.
+    /// Returns true if products are computed from tiles of bf16 terms.
     pub fn is_tiled(self) -> bool {
         matches!(self, Self::Amx | Self::AmxEmulated)
     }
 
-    /// Whether this machine has the instructions.
+    /// Returns true if this machine has the instructions.
     pub fn runs(self, products: Products) -> bool {
         match (self, products) {
             (Self::AmxEmulated, _) => cfg!(any(test, feature = "emulated-tiles")),

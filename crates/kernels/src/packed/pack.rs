@@ -85,7 +85,7 @@ impl Packed {
         [self.n, self.k]
     }
 
-    /// Whether [`Packed::copy_row`] gives the weights back: terms of f32 weights stand for less than the weights.
+    /// Returns true if [`Packed::copy_row`] gives the weights back: terms of f32 weights represent less than the weights.
     pub fn keeps_weights(element: Element, isa: Isa) -> bool {
         !isa.is_tiled() || element != Element::F32
     }
@@ -123,7 +123,7 @@ impl Packed {
         (panels.start * width).min(self.n)..(panels.end * width).min(self.n)
     }
 
-    /// How weights and activations are split, where products are taken of tiles.
+    /// Terms of weights and activations, if products are computed from tiles.
     ///
     /// # Panics
     /// If they are not: an error of the caller, never of a request.

@@ -49,7 +49,7 @@ impl<'a> Rows<'a> {
         self.count
     }
 
-    /// Whether these rows were created for such weights.
+    /// Returns true if these rows have the form that the weights require.
     pub(super) fn fits(&self, weights: &Packed) -> bool {
         let fits = match self.values {
             Values::F32(_) => weights.layout == PackedLayout::Vectors && weights.products == Products::F32,
@@ -79,7 +79,7 @@ pub(super) fn rounded(x: f32) -> u32 {
     if x.is_nan() { bits >> 16 | 0x40 } else { bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16 }
 }
 
-/// At most [`ROWS`](super::matrix::ROWS) rows and one panel, of which the first `columns` results are computed.
+/// At most [`ROWS`](super::matrix::ROWS) rows and one panel; the first `columns` results are computed.
 pub(super) struct Tile<'a> {
     pub weights: &'a Packed,
     pub x: &'a Rows<'a>,

@@ -12,7 +12,7 @@ pub(super) struct Target<'a> {
     pub out: SharedMut,
     pub stride: usize,
     pub accumulate: bool,
-    /// What is added before the products, for each column that `out` has from its first on.
+    /// Values added before the products, one for each column of `out` from its first on; `None` for no bias.
     pub bias: Option<&'a [f32]>,
 }
 
@@ -65,7 +65,7 @@ impl Target<'_> {
         unsafe { _mm512_stream_ps(self.address(row, column), self.vector(row, column, sum, __mmask16::MAX)) };
     }
 
-    /// What [`Target::write`] would write, in the lanes of a mask.
+    /// Computes the values that [`Target::write`] would write, in the lanes of a mask.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx512f")]

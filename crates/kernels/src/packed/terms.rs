@@ -5,7 +5,7 @@ use super::matrix::Element;
 use half::bf16;
 use strum::VariantArray;
 
-/// How many bf16 terms an activation (X) and a weight (W) have, and which products of terms are summed.
+/// Numbers of bf16 terms of an activation (X) and of a weight (W), and the products of terms that are summed.
 ///
 /// A term is the nearest bf16 to what the terms before it leave, so that three have
 /// the 24 significant bits of f32. Left out are products of an order below that of the last term: they are smaller than what the split

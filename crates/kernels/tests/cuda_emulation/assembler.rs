@@ -14,7 +14,7 @@ const CAPABILITIES: [u32; 5] = [75, 80, 89, 90, 120];
 /// The first with the instructions of attention.
 const LEAST_OF_ATTENTION: u32 = 80;
 
-/// What of a program may be spilled on a generation, in bytes: nothing, but where ptxas has one register too few.
+/// Maximum number of bytes that a program may spill on a generation: 0, except where ptxas has one register too few.
 fn most_spilled(program: &Program, capability: u32) -> u32 {
     match (program.name.as_str(), capability) {
         ("attention_128", 120) => 4,

@@ -14,7 +14,7 @@ struct Case {
     element: Element,
     shape: AttentionShape,
     visibility: Visibility,
-    /// Whether copies happen as soon as they are queued, or as late as they may.
+    /// True if copies happen as soon as they are queued, false if as late as they may.
     early: bool,
 }
 

@@ -13,7 +13,7 @@ use std::time::Instant;
 /// Passes per measurement.
 const PASSES: usize = 3;
 
-/// Texts of a batch: how many of which length.
+/// Texts of a batch, as numbers and lengths.
 const BATCHES: [(&str, &[(usize, usize)]); 5] = [
     ("one of 128", &[(1, 128)]),
     ("2,048 tokens of 128", &[(16, 128)]),
@@ -22,7 +22,7 @@ const BATCHES: [(&str, &[(usize, usize)]); 5] = [
     ("16,384 tokens of both", &[(64, 128), (4, 2048)]),
 ];
 
-/// Measures passes of a model with so many layers, beside products of `rate` TFLOP/s.
+/// Measures passes of a model with `layers` layers, compared with products of `rate` TFLOP/s.
 pub fn run(gpu: &Device, layers: usize, dtype: DType, rate: f64, mut say: impl FnMut(Value)) -> Result<()> {
     let config = json!({
         "model_type": "gpt_neox", "vocab_size": 50_432, "hidden_size": 4096, "num_hidden_layers": layers,

@@ -1,4 +1,4 @@
-//! What a GPU does, and how near to its limits:
+//! Throughput of a GPU, and how near it is to its limits:
 //!
 //!     cargo bench --features cuda --bench cuda -- [--rows 16384] [--rounds 3] [--layers 32]
 //!         [--only copy,product,step,statistics,scan,forward]

@@ -17,7 +17,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long to wait before trying again to take a lock that another process holds.
+/// Interval between attempts to take a lock that another process holds.
 const LOCK_RETRY: Duration = Duration::from_millis(100);
 
 /// A repository in the cache, or a part of one.
@@ -43,7 +43,7 @@ impl CachedRepo {
         self.root.join("blobs").join(file.digest.hex())
     }
 
-    /// Whether the file is in the cache. A blob is verified before it gets its name, so comparing its size suffices.
+    /// Returns true if the file is in the cache. A blob is verified before it gets its name, so comparing its size suffices.
     pub fn has(&self, file: &RemoteFile) -> bool {
         is_complete(&self.blob(file), file)
     }

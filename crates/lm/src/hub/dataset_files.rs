@@ -14,7 +14,7 @@ use super::RepoId;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The most splits that a message lists.
+/// Maximum number of splits listed in a message.
 const MAX_LISTED: usize = 20;
 
 /// A split of a dataset of the Hub.

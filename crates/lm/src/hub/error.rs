@@ -18,7 +18,7 @@ pub enum HubError {
     /// The Hub has no such repository or revision, or it is private.
     #[error("the Hub has no {kind} `{repo}` at revision `{revision}`; if it is private, set HF_TOKEN")]
     NotFound {
-        /// What it contains.
+        /// The kind of the repository.
         kind: RepoKind,
         /// The repository.
         repo: String,
@@ -30,7 +30,7 @@ pub enum HubError {
         "the {kind} `{repo}` is gated: accept its licence on its page on the Hub and set HF_TOKEN to a token of that account"
     )]
     Gated {
-        /// What it contains.
+        /// The kind of the repository.
         kind: RepoKind,
         /// The repository.
         repo: String,
@@ -38,7 +38,7 @@ pub enum HubError {
     /// The Hub rejects the token, or requires one.
     #[error("the Hub refuses access to the {kind} `{repo}`: {reason}; check HF_TOKEN")]
     Unauthorized {
-        /// What it contains.
+        /// The kind of the repository.
         kind: RepoKind,
         /// The repository.
         repo: String,
@@ -48,7 +48,7 @@ pub enum HubError {
     /// The network is disabled and the cache does not contain all that is needed.
     #[error("the {kind} `{repo}` at revision `{revision}` is not completely in the cache, and HF_HUB_OFFLINE is set")]
     Offline {
-        /// What it contains.
+        /// The kind of the repository.
         kind: RepoKind,
         /// The repository.
         repo: String,
@@ -58,7 +58,7 @@ pub enum HubError {
     /// The repository lacks files that are needed.
     #[error("the {kind} `{repo}` has no {missing}")]
     NoSuchFiles {
-        /// What it contains.
+        /// The kind of the repository.
         kind: RepoKind,
         /// The repository.
         repo: String,
@@ -96,7 +96,7 @@ pub enum HubError {
     Protocol {
         /// The address of the request.
         url: String,
-        /// What is wrong with the response.
+        /// The problem with the response.
         reason: String,
     },
     /// [`DownloadProgress::cancel`](super::DownloadProgress::cancel) was called.

@@ -58,7 +58,7 @@ pub fn tokenizer(has: impl Fn(&str) -> bool) -> Vec<String> {
     TOKENIZER.into_iter().filter(|name| has(name)).map(str::to_owned).collect()
 }
 
-/// Whether one of the files contains a vocabulary.
+/// Returns true if one of the files contains a vocabulary.
 pub fn has_vocabulary(names: &[String]) -> bool {
     names.iter().any(|name| VOCABULARIES.contains(&name.as_str()))
 }

@@ -50,13 +50,13 @@ fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
-/// Whether the text is a plain file name: without directories, not hidden, and without characters that are special in a shell
-/// or a URL.
+/// Returns true if the text is a plain file name: without directories, not hidden, and without characters that are special
+/// in a shell or a URL.
 pub fn is_file_name(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.chars().all(is_name_char) && !text.starts_with('.')
 }
 
-/// Whether the text is a path of files and directories of git, none of them hidden, that does not leave its directory.
+/// Returns true if the text is a path of files and directories of git, none of them hidden, that does not leave its directory.
 pub fn is_file_path(text: &str) -> bool {
     let is_part = |part: &str| (1..=255).contains(&part.len()) && !part.starts_with('.');
     text.len() <= MAX_PATH_BYTES
@@ -64,7 +64,7 @@ pub fn is_file_path(text: &str) -> bool {
         && text.split('/').all(is_part)
 }
 
-/// Whether the text is a valid name of a branch or tag in git that, as a relative path, does not leave its directory.
+/// Returns true if the text is a valid name of a branch or tag in git that, as a relative path, does not leave its directory.
 pub fn is_revision(text: &str) -> bool {
     let forbidden = |c: char| c.is_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\');
     text.len() <= MAX_REVISION_BYTES
@@ -72,12 +72,12 @@ pub fn is_revision(text: &str) -> bool {
         && text.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && !part.contains(".."))
 }
 
-/// Whether the text is a full commit hash.
+/// Returns true if the text is a full commit hash.
 pub fn is_commit(text: &str) -> bool {
     is_hex(text, 40)
 }
 
-/// Whether the text is `length` lower-case hexadecimal digits.
+/// Returns true if the text consists of `length` lower-case hexadecimal digits.
 pub fn is_hex(text: &str, length: usize) -> bool {
     text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -83,7 +83,7 @@ fn a_listing_has_the_plain_files() {
     assert!(Listing::parse(negative.as_bytes(), RepoKind::Model).is_err());
 }
 
-/// What is chosen of files by name; only indexes have content.
+/// Selects model files by name; only indexes have content.
 fn chosen(files: &[(&str, &str)]) -> Result<Vec<String>, SelectionError<()>> {
     let files: BTreeMap<_, _> = files.iter().copied().collect();
     model_files::select(|name| files.contains_key(name), |name| Ok(files[name].as_bytes().to_vec()))

@@ -12,10 +12,10 @@ use std::path::Path;
 /// The maximum size of an index of shards, in bytes. The largest known indices have a few megabytes.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 
-/// How deep the directories of a dataset are searched in the cache.
+/// Maximum depth at which the directories of a dataset are searched in the cache.
 const MAX_DEPTH: usize = 8;
 
-/// What is needed of a repository.
+/// The required part of a repository.
 #[derive(Clone, Copy)]
 pub enum Wanted<'a> {
     Model,
@@ -31,7 +31,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// The names of the files in a snapshot in the cache; none where files are missing.
+    /// Returns the names of the files in a snapshot in the cache; `None` if files are missing.
     pub fn in_snapshot(self, directory: &Path) -> Option<Vec<String>> {
         match self {
             Self::Model => {

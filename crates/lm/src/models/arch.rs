@@ -42,11 +42,11 @@ pub struct Arch {
     pub norm: NormKind,
     pub norm_eps: f64,
     pub residual: Residual,
-    /// Whether there is a norm before the head.
+    /// True if there is a norm before the head.
     pub final_norm: bool,
     pub attention: Attention,
     pub activation: Activation,
-    /// Whether the MLP is gated: it multiplies the activated half of its first projection by the other half.
+    /// True if the MLP is gated: it multiplies the activated half of its first projection by the other half.
     pub gated: bool,
     pub biases: Biases,
     pub head: HeadArch,
@@ -94,7 +94,7 @@ impl Arch {
     }
 }
 
-/// How tokens are embedded.
+/// Embedding of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Embedding {
     /// Width of the embedding, if projections lead from it to the hidden size and back (OPT-350m).
@@ -103,7 +103,7 @@ pub struct Embedding {
     pub scale: Option<f64>,
 }
 
-/// How a token's position enters the model.
+/// Encoding of a token's position.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Positions {
     /// A learned vector per position is added to the embedding; position 0 is row `offset` of the table.
@@ -112,7 +112,7 @@ pub enum Positions {
     Rotary(Rotary),
 }
 
-/// How attention and MLP are added to the residual stream x, and where norms are applied.
+/// Addition of attention and MLP to the residual stream x, and placement of the norms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residual {
     /// `x += attention(norm(x)); x += mlp(norm(x))`
@@ -132,12 +132,12 @@ pub struct Attention {
     pub scale: f64,
     /// Scores s become `cap tanh(s / cap)` (Gemma 2).
     pub soft_cap: Option<f64>,
-    /// For each layer, how many keys a query attends to, its own included; `None` for all previous ones.
+    /// For each layer, the number of keys a query attends to, its own included; `None` for all previous ones.
     pub windows: Vec<Option<usize>>,
     pub query_key_norm: Option<QueryKeyNorm>,
 }
 
-/// What the RMS norm of queries and keys spans.
+/// Span of the RMS norm of queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryKeyNorm {
     /// Each head separately, all heads with the same weight (Qwen 3).
@@ -156,7 +156,7 @@ pub struct Biases {
 /// The projection to the vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeadArch {
-    /// Whether it uses the weights of the embedding.
+    /// True if it uses the weights of the embedding.
     pub tied: bool,
     /// Logits x become `cap tanh(x / cap)` (Gemma 2).
     pub soft_cap: Option<f64>,

@@ -57,7 +57,7 @@ impl Checkpoint {
         self.description.network.context()
     }
 
-    /// Whether this is a masked model, which predicts masked tokens of a text instead of the next token.
+    /// Returns true if this is a masked model, which predicts masked tokens of a text instead of the next token.
     pub fn is_masked(&self) -> bool {
         match self.description.network {
             Network::Masked(_) => true,
@@ -65,7 +65,7 @@ impl Checkpoint {
         }
     }
 
-    /// Whether the model can be loaded in f16 and bf16.
+    /// Returns true if the model can be loaded in f16 and bf16.
     pub fn has_half_precision(&self) -> bool {
         match self.description.network {
             Network::Decoder(..) => true,

@@ -25,7 +25,7 @@ pub enum ModelError {
     #[error("{reason}")]
     Unavailable {
         reason: String,
-        /// Whether the server had the batch, which may then be why.
+        /// True if the server had the batch, which may then be the cause.
         had_batch: bool,
         /// The pause that the server asks for.
         retry_after: Option<Duration>,

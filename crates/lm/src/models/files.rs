@@ -17,11 +17,11 @@ use std::sync::Arc;
 /// Bytes of a file that are hashed at a time.
 const BLOCK: usize = 1 << 20;
 
-/// What is said of a file that is another than when the files were opened, whether a service or a command reads it.
+/// Error for a file that has changed since the files were opened, whether a service or a command reads it.
 const CHANGED_SINCE: &str = "it has changed since the files were opened; a service opens them anew when the model is loaded by \
                              request or, if it is eager, at the next retry, and a command when it is run again";
 
-/// What is said of a file that is another after it was read than before.
+/// Error for a file that changed while it was read.
 const CHANGED: &str = "it changed while it was read, so nothing of it is used";
 
 /// The location of a model's files.
@@ -106,7 +106,7 @@ impl ModelFiles {
         self.error(name, format!("no such file{}", self.listing()))
     }
 
-    /// What is in the directory instead, in words.
+    /// Describes the content of the directory in words.
     fn listing(&self) -> String {
         const MOST: usize = 10;
         let Self::Directory(directory) = self else { return String::new() };
@@ -172,8 +172,8 @@ impl ModelFiles {
         }
     }
 
-    /// What `read` makes of the files, provided that they are those of the stamp before and after it: then each of its
-    /// parts comes from the same files.
+    /// Returns the result of `read`, provided that the files match the stamp before and after it: then each of its parts
+    /// comes from the same files.
     ///
     /// # Errors
     /// [`ModelError::File`] naming a file that has changed, whatever `read` gave; otherwise the error of `read`.

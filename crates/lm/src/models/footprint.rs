@@ -18,7 +18,7 @@ const BUFFERS_ON_CPU: f64 = 64.0 * MIB;
 const LOGITS_ON_GPU: f64 = 2048.0 * MIB;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// How a number of tokens is distributed over texts.
+/// Distribution of a number of tokens over texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// A batch of any texts, which the plain form pads.
@@ -83,7 +83,7 @@ pub fn weight_bytes(network: &Network, weights: &Weights, form: Form, dtype: DTy
     used().map(|name| bytes(name) as u64).fold(0, u64::saturating_add)
 }
 
-/// How matrices are packed.
+/// Parameters of packed matrices.
 #[derive(Clone, Copy)]
 struct PackedForm {
     element: Element,

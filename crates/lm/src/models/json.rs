@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// What Python's `json` writes for the numbers that JSON lacks; a token that contains another precedes it.
+/// Tokens that Python's `json` writes for the numbers that JSON lacks; a token that contains another precedes it.
 const TOKENS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 
 /// Replaces every bare `Infinity`, `-Infinity` and `NaN` by `{"__float__": "Infinity"}` and so on, which is how

@@ -17,7 +17,7 @@ pub struct MaskedPosition {
 pub struct Candidates {
     /// The id of the mask token, which replaces the token to be predicted.
     pub mask: u32,
-    /// Whether a token is a candidate, by id; ids beyond the end are not.
+    /// True for the ids of candidates; ids beyond the end are not candidates.
     pub allowed: Arc<[bool]>,
     /// The number of predictions to return.
     pub best: usize,

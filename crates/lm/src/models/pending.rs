@@ -27,7 +27,7 @@ impl<T: 'static> Pending<T> {
         }
     }
 
-    /// What a function makes of the result: now where it is there, and otherwise when it is waited for.
+    /// Applies a function to the result: now if it is ready, and otherwise when it is waited for.
     ///
     /// # Errors
     /// Those of the function, if it is called now.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, VariantNames};
 use utoipa::ToSchema;
 
-/// What models compute in.
+/// Type that models compute in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, EnumString, VariantNames)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]

@@ -16,7 +16,7 @@ pub struct Rotary {
     pub scaling: RotaryScaling,
 }
 
-/// How wavelengths are scaled for a longer context.
+/// Scaling of wavelengths for a longer context.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RotaryScaling {
     None,

@@ -10,17 +10,17 @@ use std::time::{Duration, SystemTime};
 /// Longer than the tick of the clock that file systems take times from: two changes within one tick have the same time.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Looks at files that are being written, a tick apart, before they are refused.
+/// Maximum number of reads of files that are being written, a tick apart, before they are refused.
 const MOST_LOOKS: usize = 20;
 
-/// When a look at the files began and ended.
+/// Start and end of a read of the files' metadata.
 type LookTimes = RangeInclusive<SystemTime>;
 
 /// The state of the files in a directory. Without a directory there are none, and nothing changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(BTreeMap<PathBuf, FileState>);
 
-/// What the file system says of one file.
+/// State of one file in the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileState {
     length: u64,
@@ -51,7 +51,7 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Looks until no file is fresh.
+    /// Calls `look` until no file is fresh.
     fn settle(mut look: impl FnMut() -> Result<(Self, LookTimes), ModelError>) -> Result<Self, ModelError> {
         let mut written = PathBuf::new();
         for _ in 0..MOST_LOOKS {

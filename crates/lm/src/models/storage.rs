@@ -1,4 +1,4 @@
-//! How a family stores its tensors: names, parts and order, as data.
+//! Storage of a family's tensors: names, parts and order, as data.
 
 use crate::models::arch::{Arch, Positions};
 
@@ -15,10 +15,10 @@ pub struct Storage {
     pub layout: Layout,
 }
 
-/// How a tensor on disk differs from the same tensor in canonical order.
+/// Difference of a tensor on disk from the same tensor in canonical order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// It does not.
+    /// No difference.
     Canonical,
     /// The projections of the layers are stored `[in, out]` (GPT-2).
     Transposed,
@@ -80,14 +80,14 @@ impl Storage {
         vec![rows / parts; parts]
     }
 
-    /// Whether a tensor is stored `[in, out]`.
+    /// Returns true if a tensor is stored `[in, out]`.
     pub fn is_transposed(&self, canonical: &str) -> bool {
         let name = Canonical::parse(canonical);
         let projections = ["layers.*.qkv", "layers.*.attention_out", "layers.*.mlp_up", "layers.*.mlp_down"];
         self.layout == Layout::Transposed && name.ending == "weight" && projections.contains(&name.pattern.as_str())
     }
 
-    /// Whether a tensor is a matrix used in products, or the embedding, which may be the head as well.
+    /// Returns true if a tensor is a matrix used in products, or the embedding, which may be the head as well.
     pub fn is_matrix(canonical: &str, shape: &[usize]) -> bool {
         let name = Canonical::parse(canonical);
         shape.len() == 2 && name.ending == "weight" && name.pattern != "positions"
@@ -112,7 +112,7 @@ impl Storage {
         }
     }
 
-    /// Whether a tensor on disk is not part of the model: a buffer, or a head in addition to a tied embedding.
+    /// Returns true if a tensor on disk is not part of the model: a buffer, or a head in addition to a tied embedding.
     pub fn ignores(&self, tied_head: bool, name: &str) -> bool {
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         BUFFERS.iter().any(|buffer| name.ends_with(buffer)) || tied_head && self.head.contains(&stem)

@@ -16,7 +16,7 @@ const CHUNK: usize = 1 << 16;
 /// The longest header that the format allows; what a longer one is read from is no header.
 const LONGEST_HEADER: usize = 100_000_000;
 
-/// What is said of a file that Git LFS has not fetched.
+/// Error for a file that Git LFS has not fetched.
 const POINTER: &str = "a pointer of Git LFS, not the weights; fetch them with `git lfs pull`";
 
 /// The formats of weights, in the order in which transformers looks for them: a single file, or the index of shards.
@@ -154,7 +154,7 @@ fn read_safetensors(file: &[u8]) -> Result<Vec<StoredTensor>, String> {
     Ok(metadata.tensors().into_iter().map(stored).collect())
 }
 
-/// What is said of a file of safetensors that was not downloaded to its end; none where that is not what is wrong with it.
+/// Describes a file of safetensors that was not downloaded to its end; `None` if that is not the problem.
 fn incomplete(file: &[u8]) -> Option<String> {
     if is_pointer(file) {
         return Some(POINTER.to_owned());
@@ -171,7 +171,7 @@ fn incomplete(file: &[u8]) -> Option<String> {
     cut_off(start.checked_add(usize::try_from(ends.max()?).ok()?)?)
 }
 
-/// Whether this is what Git checks out in place of a large file.
+/// Returns true if this is a Git LFS pointer, checked out in place of a large file.
 fn is_pointer(file: &[u8]) -> bool {
     file.starts_with(b"version https://git-lfs")
 }

@@ -1,8 +1,8 @@
-//! What a `precompiled_charsmap`, the normalizer of SentencePiece, may be.
+//! Checks of a `precompiled_charsmap`, the normalizer of SentencePiece.
 //!
-//! It is a trie of UTF-8 bytes (a double array of the Darts-clone library, 32 bits a unit) after its size in bytes, and then the
-//! texts that its leaves point to, each with a zero byte at its end. The `tokenizers` library believes the size and follows the
-//! trie wherever it leads, so a map is walked here before the library sees it.
+//! A map is a trie of UTF-8 bytes (a double array of the Darts-clone library, 32 bits a unit) after its size in bytes, and then
+//! the texts that its leaves point to, each with a zero byte at its end. The `tokenizers` library believes the size and follows
+//! the trie wherever it leads, so a map is walked here before the library sees it.
 
 use super::checked_normalizer::STEP_GROWTH;
 use super::error::TokenizerError;
@@ -21,7 +21,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Checks every map in the normalizer of a `tokenizer.json`. What else is wrong with the file is not said here.
+/// Checks every map in the normalizer of a `tokenizer.json`. Other faults of the file are not reported here.
 ///
 /// # Errors
 /// [`TokenizerError`] where a map is damaged or makes too much of a text, or there is more than one normalizer.
@@ -54,7 +54,7 @@ fn check_map(map: &str) -> Result<(), TokenizerError> {
     Err(TokenizerError(format!("`{KEY}` makes {growth} bytes of one; the limit is {STEP_GROWTH}")))
 }
 
-/// How many bytes a map makes of one at most; at least 1, since what it does not list stays as it is.
+/// Computes the maximum number of bytes that a map makes of one; at least 1, since what it does not list stays as it is.
 fn growth(map: &str) -> Result<usize, TokenizerError> {
     let damaged = |fault: &str| TokenizerError(format!("`{KEY}` is damaged: {fault}"));
     let bytes = BASE64.decode(map).map_err(|error| damaged(&error.to_string()))?;
@@ -79,7 +79,7 @@ struct Trie<'a> {
 }
 
 impl Trie<'_> {
-    /// The most bytes of a text for each byte of the shortest key that leads to it; none where some key leads nowhere.
+    /// Maximum number of bytes of a text per byte of the shortest key that leads to it; `None` if some key leads nowhere.
     fn growth(&self) -> Option<usize> {
         let (mut growth, mut seen) = (1, vec![false; self.units.len()]);
         let root = self.node(offset(*self.units.first()?))?;
@@ -122,7 +122,7 @@ const LABEL: u32 = 1 << 31 | 0xff;
 const HAS_LEAF: u32 = 1 << 8;
 const VALUE: u32 = (1 << 31) - 1;
 
-/// What takes a place to that of its children, by exclusive or.
+/// Offset that leads from a place to that of its children, by exclusive or.
 fn offset(unit: u32) -> usize {
     let shift = if unit & (1 << 9) != 0 { 8 } else { 0 };
     ((unit >> 10) as usize) << shift

@@ -15,8 +15,8 @@ use tokenizers::{NormalizedString, Normalizer};
 const GROWTH: usize = 32;
 /// Maximum output in bytes of a single step, for short texts.
 const ROOM: usize = 32 << 20;
-/// The most bytes that a step of the library makes of one. The longest decomposition of Unicode is that of U+FDFA, 33 bytes of 3;
-/// [`charsmap`](super::charsmap) refuses maps that make more.
+/// Maximum number of bytes that a step of the library makes of one. The longest decomposition of Unicode is that of U+FDFA,
+/// 33 bytes of 3; [`charsmap`](super::charsmap) refuses maps that make more.
 pub const STEP_GROWTH: usize = 11;
 
 /// A normalizer as it is declared, and the steps that it takes.

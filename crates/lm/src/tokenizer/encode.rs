@@ -35,7 +35,7 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// Whether there is a special token before the text.
+    /// Returns true if there is a special token before the text.
     pub fn bos_prepended(&self) -> bool {
         self.specials_before > 0
     }

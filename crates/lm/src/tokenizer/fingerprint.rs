@@ -43,7 +43,7 @@ impl Tokenizer {
         computed.as_deref().map_err(TokenizerError::clone)
     }
 
-    /// Whether both give the same ids to the same tokens by the same rules; see [`Tokenizer::fingerprint`].
+    /// Returns true if both give the same ids to the same tokens by the same rules; see [`Tokenizer::fingerprint`].
     pub fn same_tokens(&self, other: &Self) -> bool {
         matches!((self.fingerprint(), other.fingerprint()), (Ok(mine), Ok(theirs)) if mine == theirs)
     }

@@ -3,8 +3,8 @@
 use super::error::TokenizerError;
 use crate::panics::caught;
 
-/// What a call of the library returns. After a panic the tokenizer can still be used: the library only reads it, and gives up the
-/// caches that it was writing to.
+/// Returns the result of a call of the library. After a panic the tokenizer can still be used: the library only reads it, and
+/// gives up the caches that it was writing to.
 ///
 /// # Errors
 /// The message of a panic.

@@ -14,7 +14,7 @@ use tokenizers::{NormalizedString, PreTokenizedString, PreTokenizer, PreTokenize
 /// The expression of `ByteLevel`, which the library keeps to itself.
 const BYTE_LEVEL: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
-/// What the library calls the pieces of a text.
+/// Type of the pieces of a text in the library.
 type Pieces = tokenizers::Result<Vec<NormalizedString>>;
 
 /// A pre-tokenizer as it is declared, and the steps that it takes.
@@ -30,7 +30,7 @@ enum SplitStep {
     Expression {
         regex: Regex,
         behavior: SplitDelimiterBehavior,
-        /// Whether the pieces are what is between the matches.
+        /// True if the pieces are the text between the matches.
         invert: bool,
     },
     /// `ByteLevel` with its expression.

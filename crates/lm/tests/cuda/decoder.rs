@@ -100,7 +100,7 @@ fn bits(stats: &[Vec<TokenStats>]) -> Vec<[u64; 4]> {
     stats.iter().flatten().map(|s| [s.lp, s.mu, s.var, s.max_lp].map(f64::to_bits)).collect()
 }
 
-/// What was queued and freed is given back when the last model goes.
+/// Memory that was queued and freed is given back when the last model goes.
 #[test]
 fn memory_comes_back_when_a_model_goes() {
     let Some(gpu) = gpu() else { return };

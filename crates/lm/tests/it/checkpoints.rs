@@ -18,7 +18,7 @@ fn copy(name: &str) -> TempDir {
     copy
 }
 
-/// What opening and loading the directory says.
+/// Returns the error of opening or loading the directory.
 fn refusal(path: &Path) -> String {
     let files = ModelFiles::Directory(path.into());
     let loaded = Checkpoint::open(&files).and_then(|checkpoint| checkpoint.load(DType::F32, &Device::Cpu));

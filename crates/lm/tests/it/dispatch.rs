@@ -95,7 +95,7 @@ fn bits(stats: &[TokenStats]) -> Vec<[u64; 4]> {
     stats.iter().map(|s| [s.lp, s.mu, s.var, s.max_lp].map(f64::to_bits)).collect()
 }
 
-/// The statistics of each batch by so many threads.
+/// Computes the statistics of each batch with the given threads.
 fn run(checkpoint: &Checkpoint, form: Form, dtype: DType, threads: &ThreadPool, batches: &[&[&[u32]]]) -> Vec<Batch> {
     threads.install(|| {
         let model = checkpoint.load_in(form, dtype, &Device::Cpu).unwrap().causal().unwrap();

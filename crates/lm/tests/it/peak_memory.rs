@@ -1,5 +1,5 @@
-//! What a forward pass takes beside the weights does not grow with the vocabulary. It runs in a process of its own,
-//! since the size of the process is what is measured.
+//! The memory of a forward pass, beside the weights, does not grow with the vocabulary. The test runs in a process of its
+//! own, since it measures the size of the process.
 
 use crate::common::alone::alone;
 use crate::common::gpt2::Gpt2;
@@ -25,7 +25,7 @@ fn model(vocab: usize, form: Form) -> Box<dyn CausalLm> {
     Checkpoint::open(&files).unwrap().load_in(form, DType::F32, &Device::Cpu).unwrap().causal().unwrap()
 }
 
-/// The most that a batch takes beside what was there before it.
+/// Measures the peak memory of a batch beside what was there before it.
 fn peak_of_a_batch(model: &dyn CausalLm, vocab: usize) -> u64 {
     let texts: Vec<Vec<u32>> =
         (0..TEXTS).map(|t| (0..TOKENS / TEXTS).map(|i| ((t * 7919 + i * 31) % vocab) as u32).collect()).collect();

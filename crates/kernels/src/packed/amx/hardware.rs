@@ -14,7 +14,7 @@ use std::ops::Range;
 /// The tile registers of this thread: 0 to 3 are sums, 4 and 5 activations, 6 and 7 weights.
 pub struct Tiles(());
 
-/// What `ldtilecfg` reads.
+/// Operand of `ldtilecfg`.
 #[repr(C, align(64))]
 struct Configuration {
     palette: u8,

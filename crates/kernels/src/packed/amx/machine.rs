@@ -1,4 +1,4 @@
-//! What products of tiles run on.
+//! Interface of the tile registers that compute products of tiles.
 
 use crate::packed::matrix::PackedLine;
 use crate::packed::target::Target;
@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// Tile registers of this thread, from their configuration until they are dropped.
 pub trait TileMachine {
-    /// Configures the registers for strips of so many rows, at most 32.
+    /// Configures the registers for strips of `rows` rows, at most 32.
     ///
     /// # Safety
     /// The machine has the instructions.
@@ -48,11 +48,11 @@ pub struct StripProduct<'a> {
     /// At least one.
     pub steps: usize,
     pub rows: usize,
-    /// Whether the sums begin with zero instead of with what is there.
+    /// True if the sums begin with zero instead of with the existing values.
     pub first: bool,
     /// Where the sums will be stored next, if they are.
     pub results: Option<Target<'a>>,
-    /// What is fetched into the L2 cache meanwhile: so many lines at each step.
+    /// Lines to prefetch into the L2 cache meanwhile, `lines_ahead` at each step.
     pub ahead: *const PackedLine,
     pub lines_ahead: usize,
 }

@@ -20,7 +20,7 @@ const STREAMED: usize = 1 << 18;
 /// Lines of the sums of a strip.
 const SUMS: usize = STRIP * COLUMNS / LANES;
 
-/// Rows and panels to be multiplied, of which the rows begin a strip.
+/// Rows and panels to be multiplied; the rows begin a strip.
 pub struct TilePart<'a> {
     pub weights: &'a Packed,
     /// For all rows.
@@ -51,7 +51,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// At least so many lines.
+/// Returns a pointer to at least `count` lines.
 fn reserved(lines: &mut Vec<PackedLine>, count: usize) -> *mut PackedLine {
     if lines.len() < count {
         lines.resize(count, PackedLine([0; LANES]));
@@ -153,7 +153,7 @@ impl TilePart<'_> {
             Activations::Values(x) => {
                 let lines = reserved(scratch, lines_of_rows(self.rows.len(), piece.len(), terms.activation()));
                 let x = &x[self.rows.start * k..self.rows.end * k];
-                // SAFETY: so many lines are reserved; the machine has the instructions, as the caller guarantees.
+                // SAFETY: the lines are reserved above; the machine has the instructions, as the caller guarantees.
                 unsafe { M::convert(lines, x, k, piece.clone(), terms.activation()) };
                 StripView::new(lines, piece.len(), terms)
             }
@@ -202,7 +202,7 @@ impl TilePart<'_> {
         if self.strips() > 2 { lines_of_step(self.weights.terms()).div_ceil(self.strips()) } else { 0 }
     }
 
-    /// Whether results are written past the caches.
+    /// Returns true if results are written past the caches.
     fn is_streamed(&self) -> bool {
         let Target { out, stride, accumulate, .. } = self.target;
         !accumulate

@@ -101,7 +101,7 @@ fn in_each_split(w: &[f32], [n, k]: [usize; 2], check: impl Fn(&Packed, &[f32]))
     });
 }
 
-/// What products are added to, and what is done with the results.
+/// Operands that products are added to, and the activation of the results.
 #[derive(Clone, Copy, Default)]
 struct Around<'a> {
     accumulate: bool,

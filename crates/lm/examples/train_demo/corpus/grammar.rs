@@ -56,7 +56,7 @@ pub fn grouped(n: u32) -> String {
     if n < 1000 { n.to_string() } else { format!("{},{:03}", grouped(n / 1000), n % 1000) }
 }
 
-/// Whether "an" belongs before `word`.
+/// Returns true if "an" belongs before `word`.
 pub fn takes_an(word: &str) -> bool {
     let lower = word.trim_start_matches(QUOTES).to_ascii_lowercase();
     let starts_with_any = |list: &[&str]| list.iter().any(|start| lower.starts_with(start));

@@ -18,7 +18,7 @@ pub struct GpuSteps {
     mixing: Mixing,
 }
 
-/// How values are mixed once queries and keys are ready.
+/// Mixing of values once queries and keys are ready.
 enum Mixing {
     Kernel(FlashAttention, QueryBlocks),
     Padded(Groups),

@@ -10,9 +10,9 @@ use kernels::attention::{AttentionShape, Visibility};
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// The maximum number of attention scores that the plain form holds at once, 1 GiB of f32, of which several copies
-/// exist at a time. If there would be more, sequences are processed one after another, and the queries of one sequence
-/// block by block.
+/// The maximum number of attention scores that the plain form holds at once, 1 GiB of f32; several copies exist at a
+/// time. If there would be more, sequences are processed one after another, and the queries of one sequence block by
+/// block.
 pub const MOST_SCORES: usize = 1 << 28;
 
 /// Masks of sequences up to this length are shared between layers, at most about 64 MiB for each kind of layer; masks

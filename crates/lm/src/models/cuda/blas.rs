@@ -18,7 +18,7 @@ pub struct ProductShape {
 /// n]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlasArguments {
-    /// Whether `a` is `[k, m]` and to be transposed.
+    /// True if `a` is `[k, m]` and to be transposed.
     pub transposes_a: bool,
     pub m: i32,
     pub n: i32,
@@ -87,8 +87,8 @@ impl ProductShape {
 mod tests {
     use super::*;
 
-    /// What cuBLAS computes with the arguments, by its reference: `c[i + j ldc] = sum over l of op(a)[i, l] b[l + j
-    /// ldb]`.
+    /// Computes the product of cuBLAS as its reference defines it:
+    /// `c[i + j ldc] = sum over l of op(a)[i, l] b[l + j ldb]`.
     fn cublas(arguments: &BlasArguments, a: &[f64], b: &[f64], c: &mut [f64]) {
         let BlasArguments { m, n, k, lda, ldb, ldc, .. } = *arguments;
         let [m, n, k, lda, ldb, ldc] = [m, n, k, lda, ldb, ldc].map(|size| size as usize);

@@ -8,8 +8,8 @@ use crate::models::arch::{Activation, NormKind};
 use candle_core::{DType, Device, Result};
 use kernels::cuda;
 
-/// Whether the kernels of a decoder run on a device: those of norms, activations, rotation and, in a half type and with
-/// heads of a size that it has tiles for, attention.
+/// Returns true if the kernels of a decoder run on a device: those of norms, activations, rotation and, in a half type and
+/// with heads of a size that it has tiles for, attention.
 ///
 /// # Errors
 /// If the device fails.

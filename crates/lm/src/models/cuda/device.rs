@@ -37,7 +37,7 @@ pub fn free_memory(device: &Device) -> Result<u64, String> {
     Ok(free as u64)
 }
 
-/// Whether programs can be compiled, which takes NVRTC and no GPU.
+/// Returns true if programs can be compiled, which takes NVRTC and no GPU.
 pub fn has_compiler() -> bool {
     libraries::present().iter().any(|(name, present)| *present && name.contains("nvrtc"))
 }
@@ -97,7 +97,7 @@ fn context(device: &Device) -> Result<Arc<CudaContext>, String> {
     Ok(device.as_cuda_device().map_err(|e| e.to_string())?.cuda_stream().context().clone())
 }
 
-/// Whether the libraries of CUDA can be found.
+/// Detection of the libraries of CUDA.
 mod libraries {
     /// For a program that is linked with the libraries, which would not have started without them. Where cudarc loads
     /// them when they are first needed, each has a function of this name, which takes precedence; a missing library

@@ -1,7 +1,7 @@
-//! What an error of a GPU means for the service, by the name of its code. candle wraps the codes of the driver and of
+//! Meaning of a GPU error for the service, by the name of its code. candle wraps the codes of the driver and of
 //! cuBLAS in many ways, but every message has the name.
 
-/// What an error of a GPU means.
+/// Meaning of a GPU error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuFault {
     /// The context is broken: every later call fails as well.
@@ -80,7 +80,7 @@ impl GpuFault {
     }
 }
 
-/// Whether a message says that a program will never run on the device.
+/// Returns true if a message says that a program will never run on the device.
 #[cfg(any(feature = "cuda", test))]
 pub fn is_unusable_program(message: &str) -> bool {
     codes(message).any(|code| UNUSABLE_PROGRAM.contains(&code))

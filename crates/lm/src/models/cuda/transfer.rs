@@ -24,7 +24,7 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// At least so many words that no copy uses.
+    /// Returns a buffer of at least `words` words that no copy uses.
     fn take(device: &CudaDevice, words: usize) -> Result<Self> {
         let mut idle = idle();
         let buffers = idle.entry(device.id()).or_default();

@@ -123,7 +123,7 @@ fn arch(config: &mut ConfigReader, variant: LlamaVariant) -> Result<Arch, ModelE
     let sizes = sizes(config)?;
     let base = Arch::new(sizes);
     config.must_be("use_mrope", false)?;
-    // How the published weights were split for training; the products are the same.
+    // The number of slices of the published weights in training; the products are the same.
     config.count_or("pretraining_tp", 1)?;
     let by_key = variant.qkv_bias == Bias::Key && config.flag_or("attention_bias", false)?;
     Ok(Arch {

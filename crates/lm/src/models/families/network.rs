@@ -14,7 +14,7 @@ pub struct Family {
     pub kind: FamilyKind,
 }
 
-/// What a family is built from and how its architecture is read; every relevant key must be read.
+/// The network of a family and the function that reads its architecture; every relevant key must be read.
 pub enum FamilyKind {
     /// The configurable decoder.
     Decoder { arch: fn(&mut ConfigReader) -> Result<Arch, ModelError>, storage: Storage },
@@ -24,7 +24,7 @@ pub enum FamilyKind {
     Masked { blueprint: fn(&mut ConfigReader) -> Result<Blueprint, ModelError> },
 }
 
-/// What a configuration describes.
+/// The model that a configuration describes.
 pub struct ModelDescription {
     pub model_type: &'static str,
     pub network: Network,
@@ -62,12 +62,12 @@ impl Network {
         !is_masked && shape.len() == 2 && name.ends_with(".weight") && !self.holds("positions.weight", name)
     }
 
-    /// Whether a tensor on disk is the embedding of a causal model.
+    /// Returns true if a tensor on disk is the embedding of a causal model.
     pub fn is_embedding(&self, name: &str) -> bool {
         self.holds("embedding.weight", name)
     }
 
-    /// Whether a causal model's head has the weights of its embedding.
+    /// Returns true if a causal model's head has the weights of its embedding.
     pub fn has_tied_head(&self) -> bool {
         match self {
             Self::Decoder(arch, _) => arch.head.tied,
@@ -76,7 +76,7 @@ impl Network {
         }
     }
 
-    /// Whether a tensor on disk is a part of a tensor of a causal model.
+    /// Returns true if a tensor on disk is a part of a tensor of a causal model.
     fn holds(&self, canonical: &str, name: &str) -> bool {
         match self {
             Self::Decoder(_, storage) | Self::Mamba(_, storage) => {
@@ -86,7 +86,7 @@ impl Network {
         }
     }
 
-    /// Whether a tensor on disk is not part of the model.
+    /// Returns true if a tensor on disk is not part of the model.
     pub fn ignores(&self, name: &str) -> bool {
         match self {
             Self::Decoder(arch, storage) => storage.ignores(arch.head.tied, name),

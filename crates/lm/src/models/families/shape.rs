@@ -1,4 +1,4 @@
-//! What configurations of several families have in common.
+//! Common parts of the configurations of several families.
 
 use crate::models::arch::Activation;
 use crate::models::config_reader::ConfigReader;

@@ -83,7 +83,7 @@ fn both_forms_equal_the_definition_on_flat_and_spiky_rows() {
     }
 }
 
-/// Logits that consist of biases only, of which none, some or many are not finite or not normal.
+/// The logits consist of biases only; none, some or many are not finite or not normal.
 #[test]
 fn the_reduction_has_the_same_bits_at_every_level() {
     let device = Device::Cpu;

@@ -21,7 +21,7 @@ pub(super) const CONFIG: &str = "adapter_config.json";
 pub(super) const TENSORS: &str = "adapter_model.safetensors";
 /// The file of the texts that it was tuned on. PEFT knows no such file, and an adapter need not have one.
 pub const TUNED_ON: &str = "tuned_on.json";
-/// What PEFT puts before the name of every module.
+/// Prefix that PEFT adds to the name of every module.
 pub(super) const PREFIX: &str = "base_model.model.";
 
 /// A low-rank change of a base model, in main memory and in f32. It belongs to bases of one architecture.

@@ -20,7 +20,7 @@ const IGNORED: &[&str] = &[
     "task_type",
 ];
 
-/// What changes the numbers in a way that is not implemented: key and name.
+/// Unsupported options that change the numbers: key and name.
 const UNSUPPORTED: &[(&str, &str)] = &[
     ("use_dora", "DoRA"),
     ("use_qalora", "QALoRA"),
@@ -40,7 +40,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
 /// The ways of initialising that leave the base as it is.
 const INITIALISATIONS: &[&str] = &["gaussian", "eva", "orthogonal"];
 
-/// What an adapter is, beside its tensors.
+/// Description of an adapter, without its tensors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeftConfig {
     pub rank: usize,
@@ -49,13 +49,13 @@ pub struct PeftConfig {
     pub dropout: f64,
     /// Names of the modules that it changes, or the last parts of them; empty where a pattern names them.
     pub target_modules: Vec<String>,
-    /// Whether it changes these modules in every layer, so that no list chooses among the layers.
+    /// True if it changes these modules in every layer, so that no list chooses among the layers.
     pub has_all_layers: bool,
-    /// Whether changes are scaled by `alpha / sqrt(r)` (Kalajdzievski 2023, arXiv:2312.03732) instead of `alpha / r`.
+    /// True if changes are scaled by `alpha / sqrt(r)` (Kalajdzievski 2023, arXiv:2312.03732) instead of `alpha / r`.
     pub rank_stabilized: bool,
-    /// What the adapter was tuned on, as whoever saved it calls it.
+    /// The base that the adapter was tuned on, as named by whoever saved it; `None` if it is not named.
     pub base: Option<String>,
-    /// The commit, branch or tag of that, if it is a repository.
+    /// The commit, branch or tag of the base, if it is a repository.
     pub revision: Option<String>,
 }
 
@@ -168,7 +168,7 @@ fn refuse_unsupported(object: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// Whether a value switches a key off: null, false, or empty.
+/// Returns true if a value switches a key off: null, false, or empty.
 fn is_off(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

@@ -64,7 +64,7 @@ impl TargetModule {
         self.name().rsplit('.').next().unwrap_or_default()
     }
 
-    /// Whether a target names it as PEFT matches: its whole name, or the last parts of it.
+    /// Returns true if a target names it as PEFT matches: by its whole name, or the last parts of it.
     fn matches(&self, target: &str) -> bool {
         self.names
             .iter()
@@ -106,7 +106,7 @@ fn modules(
     storage.part_rows(arch, &canonical, rows, parts).into_iter().enumerate().map(module).collect()
 }
 
-/// What PEFT tunes in these families if nothing is named: the projection of queries, keys and values where it is one module,
+/// Modules that PEFT tunes in these families by default: the projection of queries, keys and values where it is one module,
 /// else those of queries and of values.
 pub fn default_targets(modules: &[TargetModule]) -> Vec<String> {
     let attention: Vec<&TargetModule> =

@@ -17,10 +17,10 @@ pub struct MambaArch {
     pub conv_kernel: usize,
     /// Epsilon of every RMS norm.
     pub norm_eps: f64,
-    /// Whether the projections into and out of the mixer have a bias.
+    /// True if the projections into and out of the mixer have a bias.
     pub projection_bias: bool,
     pub conv_bias: bool,
-    /// Whether the head uses the weights of the embedding.
+    /// True if the head uses the weights of the embedding.
     pub tied_head: bool,
     pub generation: Generation,
 }

@@ -140,7 +140,7 @@ fn agree(config: &mut ConfigReader, key: &'static str, expected: usize) -> Resul
     Ok(())
 }
 
-/// Two numbers, the second of which is usually infinite.
+/// Reads the minimum and maximum time step; the maximum is usually infinite.
 fn time_step_limit(config: &mut ConfigReader) -> Result<(f64, f64), ModelError> {
     let Some(value) = config.get("time_step_limit") else { return Ok((0.0, f64::INFINITY)) };
     let limits: Option<Vec<f64>> = value.as_array().and_then(|limits| limits.iter().map(number).collect());

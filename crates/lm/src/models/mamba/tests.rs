@@ -1,4 +1,4 @@
-//! How configurations are read, and which are refused.
+//! Reading and refusal of configurations.
 
 use super::arch::{Generation, MambaArch};
 use super::config;

@@ -36,7 +36,7 @@ impl Blueprint {
         self.shape.context
     }
 
-    /// Whether a tensor on disk is not part of the forward pass.
+    /// Returns true if a tensor on disk is not part of the forward pass.
     pub fn ignores(&self, name: &str) -> bool {
         (self.ignored)(name)
     }

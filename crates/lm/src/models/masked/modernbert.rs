@@ -25,8 +25,8 @@ const NEUTRAL: [&str; 12] = [
     "sep_token_id",
 ];
 
-/// The most elements of the table of rotations, positions times the size of a head: candle computes all of it when a model is
-/// loaded, whatever the weights are. 64 times what published models have.
+/// Maximum number of elements of the table of rotations, positions times the size of a head: candle computes all of it when
+/// a model is loaded, whatever the weights are. 64 times the number in published models.
 const MOST_ROTATIONS: usize = 1 << 25;
 
 impl MaskedNetwork for ModernBertForMaskedLM {

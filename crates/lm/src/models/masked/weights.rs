@@ -16,7 +16,7 @@ pub struct CheckpointSource<'a> {
     log: Mutex<ReadLog>,
 }
 
-/// What has been read, and why reading failed.
+/// The tensors that have been read, and the error if reading failed.
 #[derive(Default)]
 struct ReadLog {
     used: BTreeSet<String>,

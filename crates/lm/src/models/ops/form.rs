@@ -16,7 +16,7 @@ pub enum Form {
     Plain,
 }
 
-/// How the fused form multiplies by weights.
+/// Multiplication by weights in the fused form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multiply {
     /// In f32 with the `gemm` crate, which runs everywhere.
@@ -42,7 +42,7 @@ impl Form {
         }
     }
 
-    /// Whether the CPU kernels are used.
+    /// Returns true if the CPU kernels are used.
     pub fn is_fused(self) -> bool {
         matches!(self, Self::Fused(_))
     }

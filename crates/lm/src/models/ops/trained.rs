@@ -16,7 +16,7 @@ use kernels::rms_norm::rms_norm;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Whether x has a gradient, and the weights have none, in a form that these operations have.
+/// Returns true if x has a gradient, and the weights have none, in a form that these operations have.
 pub(super) fn is_tuned(x: &Tensor, weights: &[Option<&Tensor>]) -> bool {
     let is_f32 = |tensor: &Tensor| tensor.dtype() == DType::F32 && tensor.device().is_cpu();
     let is_frozen = |weight: &&Tensor| is_f32(weight) && !weight.track_op();

@@ -37,7 +37,7 @@ impl Weight {
         }
     }
 
-    /// Whether packing a tensor in a form keeps its weights, so that [`Weight::pick`] can give them back.
+    /// Returns true if packing a tensor in a form keeps its weights, so that [`Weight::pick`] can give them back.
     pub fn keeps_weights(tensor: &Tensor, form: Form) -> bool {
         match form {
             Form::Fused(Multiply::Packed(Products::Bf16, isa)) => Packed::keeps_weights(Element::Bf16, isa),

@@ -10,10 +10,10 @@ use zip::{CompressionMethod, ZipArchive};
 /// A state dict of 70 000 tensors needs less; since instructions take memory, there is a limit.
 const LARGEST_PICKLE: usize = 8 << 20;
 
-/// How a zip begins, and how the record that ends it does.
+/// Signatures of the beginning of a zip and of the record that ends it.
 const ZIP_START: &[u8] = b"PK\x03\x04";
 const ZIP_END: &[u8] = b"PK\x05\x06";
-/// The most bytes from the beginning of the last record to the end of the file: it may end with a comment.
+/// Maximum number of bytes from the beginning of the last record to the end of the file: it may end with a comment.
 const LONGEST_END: usize = 22 + 0xffff;
 
 /// The locations of the parts of the file.
@@ -66,7 +66,7 @@ fn entries(file: &[u8]) -> Result<BTreeMap<String, Range<usize>>, TorchBinError>
     (0..archive.len()).map(|index| entry(&mut archive, index, file.len())).collect()
 }
 
-/// Whether the file begins as a zip and does not end as one.
+/// Returns true if the file begins as a zip and does not end as one.
 fn is_cut_off(file: &[u8]) -> bool {
     let end = &file[file.len().saturating_sub(LONGEST_END)..];
     file.starts_with(ZIP_START) && !end.windows(ZIP_END.len()).any(|bytes| bytes == ZIP_END)

@@ -14,7 +14,7 @@ impl<'a> PickleReader<'a> {
         Self { bytes, position: 0 }
     }
 
-    /// Whether every byte was read.
+    /// Returns true if every byte was read.
     pub fn is_at_end(&self) -> bool {
         self.position == self.bytes.len()
     }

@@ -39,7 +39,7 @@ pub fn tuning_bytes(checkpoint: &Checkpoint, device: &Device, settings: &TuningS
     let results = (tokens * sizes.layers).saturating_mul(of_layer + scores);
     // Every change has at most twice the width of the widest projection, four times over.
     let adapter = 4 * settings.lora.rank * sizes.layers * 2 * (sizes.hidden + qkv + up + sizes.inner);
-    // What is let go again at once is on the CPU that of the kernels for inference, and elsewhere that of plain operations.
+    // Memory that is freed at once is that of the kernels for inference on the CPU, and of plain operations elsewhere.
     let form = if device.is_cpu() { Form::inference(device, DType::F32) } else { Form::Plain };
     let running = checkpoint.activation_bytes(form, DType::F32, Workload::Batch, 1)(tokens);
     let kept = 4 * results.saturating_add(adapter) as u64;

@@ -1,4 +1,4 @@
-//! What is tuned, and how: settings, and the learning rate of each step.
+//! Settings of tuning, and the learning rate of each step.
 
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
@@ -12,9 +12,9 @@ pub struct TuningSettings {
     pub optimizer: OptimizerSettings,
     /// Seed of the order of the texts, the initial values and the dropped inputs.
     pub seed: u64,
-    /// What the adapter is to say it was tuned on.
+    /// Base to be recorded in the adapter.
     pub base: String,
-    /// The commit, branch or tag of that.
+    /// The commit, branch or tag of the base.
     pub revision: Option<String>,
 }
 
@@ -79,8 +79,8 @@ pub struct OptimizerSettings {
     pub max_grad_norm: f64,
 }
 
-/// The learning rate of a step, counted from 0, of so many: linear from 0 over the warm-up, then half a cosine down to 0, as
-/// `get_cosine_schedule_with_warmup` of transformers has it.
+/// Computes the learning rate of a step, counted from 0: linear from 0 over the warm-up, then half a cosine down to 0 at
+/// `steps`, as in `get_cosine_schedule_with_warmup` of transformers.
 pub(super) fn learning_rate(settings: &OptimizerSettings, step: usize, steps: usize) -> f64 {
     let warmup = settings.warmup_steps;
     let share = if step < warmup {

@@ -35,14 +35,14 @@ impl TunedModule {
 }
 
 impl TunedModule {
-    /// Whether every element is a finite number.
+    /// Returns true if every element is a finite number.
     pub fn is_finite(&self) -> Result<bool> {
         let sums = [&self.down, &self.up].map(|matrix| matrix.as_tensor().sqr()?.sum_all()?.to_scalar::<f32>());
         Ok(sums.into_iter().collect::<Result<Vec<f32>>>()?.iter().all(|sum| sum.is_finite()))
     }
 }
 
-/// What the decoder computes with: the changes of all layers as functions of the variables.
+/// Builds the changes of all layers, with which the decoder computes, as functions of the variables.
 pub(super) fn adaptation(
     modules: &[TunedModule],
     arch: &Arch,

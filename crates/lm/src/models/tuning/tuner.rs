@@ -41,7 +41,7 @@ pub enum TuningError {
     Model(#[from] ModelError),
 }
 
-/// What became of one step.
+/// Outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReport {
     /// Counted from 1.
@@ -263,7 +263,7 @@ impl Gradients {
     }
 }
 
-/// What the adapter says of itself.
+/// Returns the configuration recorded in the adapter.
 fn config(settings: &TuningSettings, target_modules: Vec<String>) -> PeftConfig {
     PeftConfig {
         rank: settings.lora.rank,

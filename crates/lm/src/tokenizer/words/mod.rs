@@ -19,7 +19,7 @@ use tokenizers::{Decoder, ModelWrapper};
 /// The mask tokens of known tokenizers.
 const MASKS: [&str; 2] = ["[MASK]", "<mask>"];
 
-/// The most ids of a vocabulary whose words are listed; known ones have a few hundred thousand.
+/// Maximum number of ids of a vocabulary whose words are listed; known ones have a few hundred thousand.
 const MOST_IDS: usize = 1 << 24;
 
 /// The space of SentencePiece.
@@ -35,7 +35,7 @@ pub struct Words {
     allowed: Arc<[bool]>,
 }
 
-/// How a token combines with its neighbours. All false for special tokens and for white space.
+/// Combination of a token with its neighbours. All false for special tokens and for white space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TokenTraits {
     /// It may be a word of its own.
@@ -46,7 +46,7 @@ struct TokenTraits {
     continued: bool,
 }
 
-/// How a tokenizer marks the start of a word.
+/// Marking of the start of a word by a tokenizer.
 enum Convention {
     /// Tokens that continue a word have this prefix.
     Prefix(String),
@@ -95,7 +95,7 @@ impl Words {
         self.mask
     }
 
-    /// Whether a token may replace a word, by id: tokens that start a word and are neither special nor white space.
+    /// True for the ids of tokens that may replace a word: they start a word and are neither special nor white space.
     pub fn allowed(&self) -> &Arc<[bool]> {
         &self.allowed
     }
@@ -201,7 +201,7 @@ fn unknown(tokenizer: &HubTokenizer) -> Option<u32> {
     tokenizer.token_to_id(token?)
 }
 
-/// Whether a character can be part of a word: letters, digits, and their combining marks; or an incomplete character,
+/// Returns true if a character can be part of a word: letters, digits, and their combining marks; or an incomplete character,
 /// which might be one.
 fn is_word_character(c: char) -> bool {
     let is_mark = matches!(c,

@@ -1,4 +1,4 @@
-//! Tests that need a process of their own: they measure its memory, change a setting of the whole process or look at
+//! Tests that need a process of their own: they measure its memory, change a setting of the whole process or read
 //! counters that no other test may have touched.
 
 use std::any::type_name;

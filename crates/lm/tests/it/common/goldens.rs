@@ -27,7 +27,7 @@ pub const CAUSAL: [&str; 20] = [
     "mamba2",
 ];
 
-/// How far a statistic may be from the reference, absolutely and relatively: f32 itself strays up to 1.2e-5 from an f64
+/// Absolute and relative tolerance of a statistic against the reference: f32 itself strays up to 1.2e-5 from an f64
 /// forward of these models, and our sums have another order than the reference's.
 pub const STATS: (f64, f64) = (2e-4, 1e-5);
 

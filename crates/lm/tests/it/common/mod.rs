@@ -1,4 +1,4 @@
-//! What several test modules share. The tests of the service take some of these files by their paths.
+//! Helpers shared by several test modules. The tests of the service take some of these files by their paths.
 
 pub mod alone;
 mod columns;

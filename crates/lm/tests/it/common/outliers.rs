@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// One channel in so many has outliers.
+/// One channel in this many has outliers.
 const EVERY: usize = 16;
 
-/// How channels become outliers.
+/// Construction of outlier channels.
 #[derive(Clone, Copy, Debug)]
 pub enum Outliers {
     /// A norm multiplies them, and the weights that read them are divided by as much. The factor is a power of two, so that

@@ -1,4 +1,4 @@
-//! What this process holds in memory, as Linux tells it.
+//! Resident memory of this process, as reported by Linux.
 
 /// Bytes in memory now.
 pub fn now() -> u64 {

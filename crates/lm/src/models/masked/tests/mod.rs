@@ -79,7 +79,7 @@ fn everything(model: &BoxedModel, ids: &[u32], positions: &[usize], mask: u32) -
     fill(model, &masked_positions(ids, positions, mask, &[true; VOCABULARY], VOCABULARY))
 }
 
-/// Whether a token is a whole word, by id: neither special nor a piece of a word.
+/// True for the ids of whole words: neither special tokens nor pieces of words.
 fn words(name: &str) -> Vec<bool> {
     let tokenizer = json(name, "tokenizer.json");
     let special: Vec<&Value> = tokenizer["added_tokens"].as_array().unwrap().iter().map(|t| &t["id"]).collect();
