@@ -11,8 +11,10 @@ use super::problem::{Kind, Problem};
 use super::problems::StateProblems;
 use super::sample_line::SampleLine;
 use super::state::ApiState;
-use super::{dataset_check, plans, score_calibration};
-use crate::audits::{AuditKind, AuditReport, AuditRequest, AuditSubject, Audits, Calibration, CalibrationSource};
+use super::{dataset_check, job_events, plans, score_calibration};
+use crate::audits::{
+    AuditKind, AuditReport, AuditRequest, AuditSnapshot, AuditSubject, Audits, Calibration, CalibrationSource,
+};
 use crate::datasets::SubmittedSamples;
 use crate::jobs::Submission;
 use crate::scorer::{Plan, ScorerError};
@@ -20,6 +22,7 @@ use crate::store::DatasetRow;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Duration;
 use utoipa::ToSchema;
 
@@ -117,6 +120,12 @@ impl JobResource for AuditKind {
         }
     }
 
+    /// The notes of a run say nothing once it has ended.
+    fn progress(job: &AuditSnapshot) -> Value {
+        let note = job.note.clone().filter(|_| !job.status.is_final());
+        job_events::progress(&AuditSnapshot { note, ..job.clone() })
+    }
+
     fn details(subject: AuditSubject, _: Option<&str>) -> Result<AuditDetails, Problem> {
         let AuditSubject { name, methods, total, members, non_members, .. } = subject;
         Ok(AuditDetails { name, methods, samples: SampleTally { total, members, non_members } })
@@ -170,5 +179,35 @@ pub async fn scores(
             let detail = format!("the audit is {}; there are scores once it has succeeded", audit.status.name());
             Err(Problem::new(Kind::Conflict, detail))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::JobStatus;
+    use serde_json::json;
+    use time::OffsetDateTime;
+    use uuid::Uuid;
+
+    #[test]
+    fn an_audit_that_has_ended_has_no_notes() {
+        let snapshot = |status| AuditSnapshot {
+            id: Uuid::nil(),
+            owner: None,
+            subject: AuditSubject { total: 9, ..AuditSubject::default() },
+            status,
+            done: 9,
+            note: Some(r#"{"testing":true}"#.to_owned()),
+            revision: 1,
+            created_at: OffsetDateTime::UNIX_EPOCH,
+            started_at: None,
+            finished_at: None,
+            failure: None,
+            deadline: None,
+        };
+        let running = AuditKind::progress(&snapshot(JobStatus::Running));
+        assert_eq!(running, json!({ "done": 9, "total": 9, "testing": true }));
+        assert_eq!(AuditKind::progress(&snapshot(JobStatus::Cancelled)), json!({ "done": 9, "total": 9 }));
     }
 }

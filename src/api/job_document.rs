@@ -12,17 +12,17 @@ pub struct JobDocument {
     pub list: &'static str,
     /// Name of the schema of a job, which begins the names of the schemas of a summary and a list.
     pub schema: &'static str,
-    /// Whether a job has its report as `results`. Otherwise the details tell it, and a list shows jobs as they are shown alone.
+    /// True if a job has its report as `results`. Otherwise the report is part of the details, and lists and single jobs share a schema.
     pub has_results: bool,
-    /// What a job does, after the summary of the submission.
+    /// Description of the submission.
     pub description: &'static str,
     /// Body of a submission, as JSON.
     pub example: &'static str,
-    /// What `progress` counts.
+    /// Fields of a `progress` event, as in "`done` and `total` texts".
     pub progress: &'static str,
-    /// What happens when a job is cancelled, where it is more than for others.
+    /// Description of the cancellation, if it needs one.
     pub cancellation: Option<&'static str>,
-    /// What happens when a job is deleted, where it is more than for others.
+    /// Description of the deletion, if it needs one.
     pub deletion: Option<&'static str>,
 }
 

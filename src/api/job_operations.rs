@@ -123,7 +123,7 @@ fn events<K: JobResource>() -> Operation {
         .build()
 }
 
-/// An operation on a job, of which the path has the id.
+/// An operation on one job; its id is in the path.
 fn of_one<K: JobResource>(verb: &str, summary: String) -> OperationBuilder {
     let id = ParameterBuilder::new()
         .name("id")

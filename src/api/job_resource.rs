@@ -1,12 +1,14 @@
 //! A kind of job as clients submit and see it.
 
 use super::job_document::JobDocument;
+use super::job_events;
 use super::problem::Problem;
 use super::state::ApiState;
-use crate::jobs::{JobKind, Jobs, Submission};
+use crate::jobs::{JobKind, JobSnapshot, Jobs, Submission};
 use crate::store::DatasetRow;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 /// A kind of job with routes under `/v1`.
@@ -15,11 +17,11 @@ pub trait JobResource: JobKind + Sized {
     const DOCUMENT: JobDocument;
     /// The body of a submission.
     type Body: JobBody<Request = Self::Request>;
-    /// What clients see of a job beside what all jobs have.
+    /// Fields of a job beside those of all jobs.
     type Details: Serialize + ToSchema + Send + 'static;
-    /// Progress of a job: `done`, `total`, and what its run notes beside them.
+    /// Schema of the progress of a job: `done`, `total`, and the notes of its run.
     type Progress: DeserializeOwned + Serialize + ToSchema + Send + 'static;
-    /// The report of a job that has succeeded, as stored. `()` where it is a part of the details.
+    /// The report of a job that has succeeded, as it is stored.
     type Report: ToSchema;
 
     /// The jobs of this kind, as the client sees them.
@@ -38,7 +40,12 @@ pub trait JobResource: JobKind + Sized {
         check(state, body, dataset)
     }
 
-    /// The details of a job, with its report where there is one and it is asked for.
+    /// The progress of a job as JSON.
+    fn progress(job: &JobSnapshot<Self::Subject>) -> Value {
+        job_events::progress(job)
+    }
+
+    /// The details of a job; `report` is absent in lists and until the job has succeeded.
     ///
     /// # Errors
     /// Where the report cannot be read.
@@ -47,13 +54,13 @@ pub trait JobResource: JobKind + Sized {
 
 /// The body of a submission.
 pub trait JobBody: DeserializeOwned + ToSchema + Send + 'static {
-    /// What is stored of it.
+    /// The part of it that is stored.
     type Request: Send + 'static;
 
     /// Id of the dataset that it names.
     fn dataset(&self) -> Option<&str>;
 
-    /// The job, with the dataset that it names. Blocks, since it may look at all texts.
+    /// The job, with the dataset that it names. Blocks, since it may read all texts.
     ///
     /// # Errors
     /// Everything that is wrong with the request, as far as the service knows without models and store.

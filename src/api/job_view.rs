@@ -1,6 +1,5 @@
 //! How clients see a job.
 
-use super::job_events::progress;
 use super::job_resource::JobResource;
 use super::problem::{Problem, ProblemBody};
 use crate::jobs::{JobPage, JobSnapshot, JobSubject};
@@ -38,7 +37,7 @@ pub struct JobSummary<K: JobResource> {
     progress: K::Progress,
 }
 
-/// What clients see of every job.
+/// Fields of every job.
 #[derive(Serialize, ToSchema)]
 pub struct JobState {
     #[schema(examples("01994b5e-6f0a-7d1c-9d0b-3f2d1c0b9a87"))]
@@ -94,7 +93,7 @@ impl<K: JobResource> JobView<K> {
 impl<K: JobResource> JobSummary<K> {
     fn new(job: JobSnapshot<K::Subject>, report: Option<&str>, request_id: &str) -> Result<Self, Problem> {
         let location = K::DOCUMENT.location(job.id);
-        let progress = serde_json::from_value(progress(&job)).map_err(Problem::internal)?;
+        let progress = serde_json::from_value(K::progress(&job)).map_err(Problem::internal)?;
         let error = job.failure.as_ref().map(|failure| Problem::from(failure).body(&location, request_id));
         let state = JobState {
             id: job.id.to_string(),

@@ -49,22 +49,23 @@ impl<R> JobRun<'_, R> {
         &self.claimed.owner
     }
 
-    /// Whether an earlier run of the job may have scored samples.
+    /// True if an earlier run of the job may have scored samples.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         self.claimed.numerics.is_some()
     }
 
-    /// Whether the job begins anew, since its numbers come from something else than in an earlier run.
+    /// True if the job begins anew, since its numbers depend on something else than those of an earlier run: another program,
+    /// processor, device or model.
     #[must_use]
     pub fn is_started_over(&self) -> bool {
-        let earlier = self.claimed.numerics.as_ref();
-        let before = earlier.filter(|before| self.local.numerics().is_some_and(|now| now != **before));
-        if let Some(before) = before {
-            tracing::warn!(job = %self.id(), before, "job begun anew: its numbers come from something else than before");
-        }
-        before.is_some()
+        is_started_over(self.claimed, self.local)
     }
+}
+
+/// True if the numbers of a job depend on something else than those of its earlier run.
+pub(super) fn is_started_over(claimed: &ClaimedJob, local: &LocalRun) -> bool {
+    claimed.numerics.as_ref().is_some_and(|before| local.numerics().is_some_and(|now| now != *before))
 }
 
 /// Writes the output of a job on a thread of its own: megabytes of JSON would block the async runtime.

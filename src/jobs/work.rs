@@ -1,7 +1,7 @@
 //! Jobs are claimed and run, one after another in each of a few places, and their ends are stored.
 
 use super::failure::JobFailure;
-use super::job_run::JobRun;
+use super::job_run::{JobRun, is_started_over};
 use super::kind::{JobKind, JobSubject};
 use super::local_run::LocalRun;
 use super::runner::Jobs;
@@ -91,6 +91,10 @@ impl<K: JobKind> Jobs<K> {
             tracing::info!(job = %job.id, attempts = job.attempts, "{} taken up again", K::NAME);
         }
         let end = self.run_claimed(job, &local).await;
+        if is_started_over(job, &local) {
+            let before = job.numerics.as_deref();
+            tracing::warn!(job = %job.id, before, "{} begun anew: its numbers depend on something else than before", K::NAME);
+        }
         self.end(job, &local, end, started).await;
         self.running_here().remove(&job.id);
         self.changed();

@@ -55,7 +55,6 @@ impl JobKind for CalibrationKind {
         let _hold = self.scorer.engine().hold_statistics(job.is_resumed());
         let (scorer, progress) = (self.scorer.called_by(job.owner()), tell_progress(job.local));
         let ScoredSamples { results, .. } = score_samples(&job.request, &job.samples, &scorer, &progress).await?;
-        let _ = job.is_started_over();
         encoded(move || {
             let report = serde_json::to_string(&calibration_report(&results))?;
             let (header, scores) = encode(&results)?;

@@ -44,7 +44,7 @@ pub unsafe fn multiply<M: TileMachine>(weights: &Packed, target: Target, x: &[f3
     }
 }
 
-/// Multiplies some of the panels by some converted rows, the first of which begins a strip, on this thread.
+/// Multiplies a range of panels by a range of converted rows, which starts at a strip, on this thread.
 ///
 /// # Safety
 /// The target has the rows and the columns of the panels, and no other thread accesses them.

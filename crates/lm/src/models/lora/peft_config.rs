@@ -53,7 +53,7 @@ pub struct PeftConfig {
     pub has_all_layers: bool,
     /// True if changes are scaled by `alpha / sqrt(r)` (Kalajdzievski 2023, arXiv:2312.03732) instead of `alpha / r`.
     pub rank_stabilized: bool,
-    /// The base that the adapter was tuned on, as named by whoever saved it; `None` if it is not named.
+    /// Name of the base model in the file; `None` if there is none.
     pub base: Option<String>,
     /// The commit, branch or tag of the base, if it is a repository.
     pub revision: Option<String>,

@@ -18,7 +18,7 @@ pub struct NgramColumns {
 }
 
 impl NgramColumns {
-    /// The columns of texts, of which each has a set of n-grams as numbers below `vocabulary`. O(n-grams of all texts).
+    /// Inverts the sets of n-grams, one for each text, which are numbers below `vocabulary`. O(n-grams of all texts).
     pub fn new<'a>(vocabulary: usize, sets: impl Iterator<Item = &'a [u32]> + Clone) -> Self {
         let mut counts = vec![0_u32; vocabulary];
         sets.clone().flatten().for_each(|&ngram| counts[ngram as usize] += 1);

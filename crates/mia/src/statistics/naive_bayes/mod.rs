@@ -75,7 +75,7 @@ fn without_ngrams(columns: &NgramColumns, cells: &[u8]) -> Vec<f64> {
     cells.iter().zip(&columns.lengths).map(log_odds).collect()
 }
 
-/// What an n-gram adds to the log-odds of a text in each cell.
+/// The contribution of an n-gram to the log-odds of a text, by cell.
 fn weights(counts: &[u32; CELLS], logarithms: &[f64]) -> [f64; CELLS] {
     let counts = elsewhere(&counts.map(u64::from));
     let mut weights = [0.0; CELLS];

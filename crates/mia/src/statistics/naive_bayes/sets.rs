@@ -50,7 +50,7 @@ impl NgramSets {
         })
     }
 
-    /// The sets by n-gram, of which there are as many as `vocabulary`.
+    /// The sets by n-gram; n-grams are numbers below `vocabulary`.
     pub fn columns(&self, vocabulary: usize) -> NgramColumns {
         NgramColumns::new(vocabulary, self.iter())
     }
