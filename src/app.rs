@@ -79,7 +79,7 @@ pub fn make_scorer(settings: &Settings, hub: Result<Hub, HubError>) -> Result<Sc
     Ok(scorer.sharing_cache(settings.auth.share_cache))
 }
 
-/// How models are opened: files of the Hub are fetched first, if its settings can be used, and servers elsewhere are asked.
+/// Returns the opener of models: it first downloads files of the Hub, if its settings are valid, and queries remote servers.
 fn opener(devices: Arc<[ComputeDevice]>, hub: Result<Hub, HubError>) -> Opener {
     Arc::new(move |declaration, previous, progress| match &declaration.origin {
         Origin::Served(served) => {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-/// How long the first pause is; each one after it is twice as long.
+/// Duration of the first pause; each later one is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause: a model that comes back is seen within this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);

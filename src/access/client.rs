@@ -12,7 +12,7 @@ pub struct Client {
     /// Id of its key; none without keys.
     key_id: Option<Arc<str>>,
     scopes: Vec<KeyScope>,
-    /// How much it may ask for.
+    /// Limits of its key, and their usage.
     pub quota: Arc<Quota>,
 }
 
@@ -47,7 +47,7 @@ impl Client {
         self.key_id.as_deref()
     }
 
-    /// Whether its key allows this.
+    /// Returns true if its key has the scope.
     #[must_use]
     pub fn may(&self, scope: KeyScope) -> bool {
         self.scopes.contains(&scope)

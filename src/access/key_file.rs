@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
-/// What the file begins with.
+/// Header of the file.
 const HEADER: &str =
     "# Keys of pdr-audit, written by `pdr-audit key`. There are no secrets in it: `digest` is the SHA-256 of one.\n\n";
 
@@ -26,11 +26,11 @@ pub struct KeyFile {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyEntry {
-    /// What it is revoked by.
+    /// Id by which it is revoked.
     pub id: String,
     /// The name of the client that holds it.
     pub name: String,
-    /// What is kept of its secret.
+    /// Digest of its secret.
     pub digest: SecretDigest,
     pub scopes: Vec<KeyScope>,
     #[serde(with = "time::serde::rfc3339")]
@@ -46,17 +46,17 @@ pub struct KeyEntry {
     pub requests: Option<usize>,
 }
 
-/// How much a key allows.
+/// Limits of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLimits {
-    /// Tokens that its requests may score a minute; unlimited where there is none.
+    /// Tokens that its requests may score a minute; `None`: unlimited.
     pub tokens_per_minute: Option<u64>,
-    /// Requests at once; unlimited where there is none.
+    /// Requests at once; `None`: unlimited.
     pub requests: Option<usize>,
 }
 
 impl KeyEntry {
-    /// How much it allows.
+    /// Returns its limits.
     #[must_use]
     pub fn limits(&self) -> KeyLimits {
         KeyLimits { tokens_per_minute: self.tokens_per_minute, requests: self.requests }
@@ -117,7 +117,7 @@ impl KeyFile {
         written.map_err(|error| KeyFileError::File { path: path.to_owned(), error })
     }
 
-    /// What is wrong with the keys, in words.
+    /// Returns the fault of the keys, in words; `None` if there is none.
     fn fault(&self) -> Option<String> {
         let mut ids = HashSet::new();
         self.keys.iter().find_map(|key| {

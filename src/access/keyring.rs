@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(name(&alice.reveal()[1..], NOW), Err(RefusedKey::Unknown));
         let client = ring.authenticate(alice.reveal(), NOW).unwrap();
         assert!(client.may(KeyScope::Score) && !client.may(KeyScope::Admin));
-        // What is in flight stays in flight when the file is read again.
+        // Requests in flight stay in flight when the file is read again.
         let permit = client.quota.begin().unwrap();
         file.keys.pop();
         file.write(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Who may use the service: keys, what each of them allows, and how much.
+//! Access to the service: keys, with their scopes and limits.
 //!
 //! A key is a secret that its holder sends with every request; only the SHA-256 of it is kept, in a file that `pdr-audit key` writes
 //! and the service reads. A key has the name of a client: jobs and datasets belong to the name, so that a client may have two keys

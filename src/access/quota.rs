@@ -1,10 +1,10 @@
-//! How much a key allows: requests at once, and tokens a minute.
+//! Limits of a key: requests at once, and tokens a minute.
 
 use super::key_file::KeyLimits;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What of a key's limits is used.
+/// Usage of a key's limits.
 #[derive(Debug, Default)]
 pub struct Quota {
     usage: Mutex<QuotaUsage>,
@@ -157,7 +157,7 @@ mod tests {
         assert!((wait.as_secs_f64() - 10.1).abs() < 1e-9, "{wait:?}");
         assert!(quota.reserve(1, start + 10 * second).is_err());
         assert!(quota.reserve(1, start + wait).is_ok());
-        // What is refused is given back, and what its client does not wait for is not.
+        // Tokens of a refused request are given back; those of a request whose client does not wait are not.
         let later = start + 120 * second;
         quota.reserve(600, later).unwrap().give_back();
         drop(quota.reserve(599, later).unwrap());

@@ -17,7 +17,7 @@ use time::macros::format_description;
 const MOST_BYTES: u64 = 64 << 20;
 /// Lines that may wait for the disk.
 const MOST_WAITING: usize = 65_536;
-/// How long a line may wait until it is written.
+/// Maximum time until a line is written.
 const FLUSH: Duration = Duration::from_millis(200);
 
 /// A request.
@@ -42,7 +42,7 @@ pub struct AccessEntry {
     pub work: RecordedWork,
 }
 
-/// What a request was about.
+/// Subject of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RecordedWork {
     /// Id of the model.

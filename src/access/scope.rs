@@ -1,9 +1,9 @@
-//! What a key allows.
+//! Scopes of keys.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, VariantNames};
 
-/// What a key allows.
+/// A scope of a key: the requests that it allows.
 #[derive(
     Clone, Copy, Debug, Display, EnumString, VariantNames, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
 )]

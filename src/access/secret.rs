@@ -6,12 +6,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// What every secret begins with, so that a secret in a place where it does not belong is found.
+/// Prefix of every secret, so that a secret in a place where it does not belong is found.
 const PREFIX: &str = "pdr_";
-/// What a digest begins with.
+/// Prefix of a digest.
 const ALGORITHM: &str = "sha256:";
 
-/// What a client proves itself with: `pdr_` and 256 random bits in hexadecimal.
+/// Secret by which a client authenticates: `pdr_` and 256 random bits in hexadecimal.
 pub struct Secret(String);
 
 /// The SHA-256 of a secret, which is all that is kept of it. A secret has 256 random bits, so it needs no salt and no slow hash.
@@ -35,7 +35,7 @@ impl Secret {
         &self.0
     }
 
-    /// What is kept of it.
+    /// Computes the digest that is kept of it.
     #[must_use]
     pub fn digest(&self) -> SecretDigest {
         SecretDigest::new(&self.0)
@@ -49,7 +49,7 @@ impl SecretDigest {
         Self(Sha256::digest(secret).into())
     }
 
-    /// Whether they are equal, in a time that does not depend on where they differ.
+    /// Returns true if they are equal, in a time that does not depend on where they differ.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()

@@ -2,16 +2,16 @@
 
 use axum::http::{HeaderMap, header};
 
-/// How much a client wants a media type: its quality, and how closely a range of the header names it. The larger, the
-/// more it is wanted.
+/// Preference of a client for a media type: its quality, then how specific the matching range of the header is. Larger
+/// is preferred.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Preference {
     quality: f32,
     closeness: u8,
 }
 
-/// How much the client wants this media type, in lower case; none where it does not take it at all. Without the header it takes
-/// everything.
+/// Returns the client's preference for this media type, in lower case, or `None` if it is not acceptable. Without the
+/// header everything is.
 pub fn preference(headers: &HeaderMap, media: &str) -> Option<Preference> {
     let lines = headers.get_all(header::ACCEPT).into_iter().filter_map(|line| line.to_str().ok());
     let ranges: Vec<&str> = lines.flat_map(|line| line.split(',')).filter(|range| !range.trim().is_empty()).collect();
@@ -23,18 +23,18 @@ pub fn preference(headers: &HeaderMap, media: &str) -> Option<Preference> {
     (closest.quality > 0.0).then_some(closest)
 }
 
-/// Whether the client takes what is compressed by gzip, and would not rather have it as it is; it has to say so.
+/// True if the header accepts gzip explicitly and does not prefer `identity`.
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::ACCEPT_ENCODING).into_iter().filter_map(|line| line.to_str().ok());
     let codings: Vec<(String, f32)> = lines.flat_map(|line| line.split(',')).map(name_and_quality).collect();
     let quality =
         |names: &[&str]| codings.iter().find(|(name, _)| names.contains(&&**name)).map(|(_, quality)| *quality);
-    // What names gzip counts, whatever is said of all others.
+    // An element that names gzip takes precedence over `*`.
     let gzip = quality(&["gzip", "x-gzip"]).or_else(|| quality(&["*"])).unwrap_or(0.0);
     gzip > 0.0 && gzip >= quality(&["identity"]).unwrap_or(0.0)
 }
 
-/// What a range of the header says about a media type, where it includes it.
+/// Returns the preference that a range of the header gives a media type, or `None` if it does not include it.
 fn meet(range: &str, media: &str) -> Option<Preference> {
     let (range, quality) = name_and_quality(range);
     let closeness = match range.strip_suffix("/*") {

@@ -9,14 +9,14 @@ use std::net::IpAddr;
 pub struct AcceptedOrigins {
     /// `server.cors`: origins whose pages may use the service.
     pub pages: Vec<String>,
-    /// What `Host` may be beside `names`.
+    /// Accepted values of `Host` besides `names`.
     pub hosts: AcceptedHosts,
     /// `server.hosts`: names by which clients know the service.
     pub names: Vec<String>,
 }
 
-/// What `Host` may be. A page in a browser can have a name of its own lead to an address that only the browser reaches, so that a service
-/// that asks for no key must know its names.
+/// Accepted values of `Host`. A web page can point a name of its own at an address that only the browser reaches (DNS
+/// rebinding), so a service without keys must know its names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AcceptedHosts {
     /// Anything: there are keys, which such a page does not have.
@@ -67,18 +67,18 @@ impl AcceptedOrigins {
     }
 }
 
-/// What follows the scheme of an origin.
+/// Returns the part of an origin after its scheme.
 fn authority(origin: &str) -> Option<&str> {
     origin.split_once("://").map(|(_, authority)| authority)
 }
 
-/// Whether a name or an address is that of this machine.
+/// True if the name or address is that of this machine.
 fn is_local(name: &str) -> bool {
     let is_loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     is_loopback || name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost")
 }
 
-/// Whether it is an address or a name that nobody can register.
+/// True if it is an address or a name that nobody can register.
 fn is_private(name: &str) -> bool {
     is_local(name) || name.parse::<IpAddr>().is_ok() || (!name.is_empty() && !name.contains('.'))
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Writes some rows, of which the first has this index; `begin` says whether it is the beginning of the file.
+/// Writes some rows, the first at index `first`; `begin` is true at the beginning of the file.
 pub type WriteRows = fn(scores: &StoredScores, rows: &[ScoredRow], first: usize, begin: bool) -> io::Result<Vec<u8>>;
 
 /// A file that is being written.
@@ -24,7 +24,7 @@ struct LineFile {
     /// Rows so far.
     rows: usize,
     begun: bool,
-    /// None where the lines are sent as they are.
+    /// `None` if the lines are sent uncompressed.
     gzip: Option<GzEncoder<Vec<u8>>>,
 }
 
@@ -46,7 +46,7 @@ impl LineFile {
     fn add(mut self, block: Option<Vec<ScoredRow>>) -> io::Result<(Bytes, Option<Self>)> {
         let last = block.is_none();
         let rows = block.unwrap_or_default();
-        // What a file begins with is there even without rows.
+        // The beginning of the file is written even without rows.
         let lines = match last && self.begun {
             true => Vec::new(),
             false => (self.write)(self.reader.scores(), &rows, self.rows, !self.begun)?,
@@ -135,7 +135,7 @@ fn json_map(numbers: &[(&str, f64)]) -> serde_json::Result<String> {
     if object.is_empty() { Ok(String::new()) } else { serde_json::to_string(&object) }
 }
 
-/// What came along as a field of CSV; lists and objects are JSON.
+/// Formats the value of an extra column as a CSV field; lists and objects are JSON.
 fn csv_value(value: &Value) -> String {
     let text = text(value).unwrap_or_default();
     if value.is_string() { inert(&text).into_owned() } else { text.into_owned() }

@@ -12,7 +12,7 @@ use std::io;
 /// Blocks of rows that are held in memory and written at once.
 const GROUP_BLOCKS: usize = 8;
 
-/// What the columns before those of the methods hold; ids are texts, since each may be a string or an integer.
+/// Types of the columns before those of the methods; ids are text, since each may be a string or an integer.
 const KINDS: [ColumnKind; LEADING.len()] = [
     ColumnKind::Integer,
     ColumnKind::Text,
@@ -24,7 +24,7 @@ const KINDS: [ColumnKind; LEADING.len()] = [
     ColumnKind::Boolean,
     ColumnKind::Integer,
 ];
-/// What those after them hold.
+/// Types of the columns after those of the methods.
 const TRAILING_KINDS: [ColumnKind; TRAILING.len()] = [
     ColumnKind::Text,
     ColumnKind::Text,
@@ -46,7 +46,7 @@ struct ParquetScores {
     rows: usize,
 }
 
-/// The file. What came along with samples is read once before, to find out of which kind it is.
+/// Returns the file. The extra columns of the samples are read once beforehand to determine their types.
 ///
 /// # Errors
 /// Where the store cannot be read.

@@ -1,4 +1,4 @@
-//! What a client asks of an audit, and what is wrong with it.
+//! The body of an audit submission and its validation.
 
 use super::check::{self, MethodRequests, RequestFaults};
 use super::job_request::{self, SampleList};
@@ -20,7 +20,7 @@ use mia::statistics::Bootstrap;
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
-/// The most false-positive rates in a request.
+/// Maximum number of false-positive rates in a request.
 const MAX_FPR_TARGETS: usize = 32;
 
 /// Samples to audit, and how.

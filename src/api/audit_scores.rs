@@ -14,7 +14,7 @@ const CSV: &str = "text/csv";
 /// The media type of Parquet.
 pub const PARQUET: &str = "application/vnd.apache.parquet";
 
-/// How the lines are written.
+/// Output format of the scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScoresFormat {
     Ndjson,
@@ -46,7 +46,7 @@ pub async fn respond(scores: StoredScores, headers: &HeaderMap) -> Result<Respon
     Ok(response)
 }
 
-/// What the client wants most; of formats that it wants alike the first of lines of JSON, CSV and Parquet. None where it takes none.
+/// Returns the format that the client prefers, or `None` if it accepts none. Ties go to the first of NDJSON, CSV and Parquet.
 fn preferred(headers: &HeaderMap) -> Option<ScoresFormat> {
     let ndjson = NDJSON.map(|media| (media, ScoresFormat::Ndjson));
     let formats = ndjson.into_iter().chain([(CSV, ScoresFormat::Csv), (PARQUET, ScoresFormat::Parquet)]);

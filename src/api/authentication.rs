@@ -1,4 +1,4 @@
-//! Who sends a request, and whether it may: before anything of its body is read.
+//! Authentication and authorization of a request, before any of its body is read.
 
 use super::client_state::RouterState;
 use super::problem::{Kind, Problem};
@@ -12,7 +12,7 @@ use axum::response::Response;
 use std::sync::Arc;
 use time::OffsetDateTime;
 
-/// What comes before the secret in the header `Authorization`.
+/// Prefix of the secret in the header `Authorization`.
 const SCHEME: &str = "Bearer ";
 
 /// Notes the client on the request, and refuses it where its key is not known, does not allow the route, or has as many requests in

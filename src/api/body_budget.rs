@@ -1,16 +1,16 @@
-//! What the bodies of all requests that are being read may take together.
+//! Memory budget shared by all request bodies that are being read.
 
 use super::problem::{Kind, Problem};
 use crate::telemetry::names;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What is counted at once.
+/// Bytes per unit of the budget.
 const UNIT: u64 = 1 << 10;
 /// Bodies that may be read at once where the settings say `auto`, if all are as long as they may be.
 const AUTO_BODIES: u64 = 8;
 
-/// What the bodies of all requests that are being read may take together; cheap to clone.
+/// Memory budget shared by all request bodies that are being read; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct BodyBudget {
     units: Arc<Semaphore>,
@@ -24,7 +24,7 @@ pub struct BodyShare {
 }
 
 impl BodyBudget {
-    /// A budget of so many bytes, or of what suits bodies of at most `limit`; never less than one body.
+    /// Creates a budget of `bytes`, by default for `AUTO_BODIES` bodies of `limit` bytes; never less than one body.
     #[must_use]
     pub fn new(bytes: Option<u64>, limit: u64) -> Self {
         let bytes = bytes.unwrap_or_else(|| limit.saturating_mul(AUTO_BODIES)).max(limit);
@@ -32,7 +32,7 @@ impl BodyBudget {
         Self { units: Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))) }
     }
 
-    /// The part of a body of which nothing is read.
+    /// Returns the share of a body that has not been read yet.
     #[must_use]
     pub fn begin(&self) -> BodyShare {
         BodyShare { units: Arc::clone(&self.units), taken: None }
@@ -40,7 +40,7 @@ impl BodyBudget {
 }
 
 impl BodyShare {
-    /// Makes room for a body of so many bytes.
+    /// Grows the share to `bytes`.
     ///
     /// # Errors
     /// 503 where other bodies have the room.

@@ -5,7 +5,7 @@ use moka::sync::Cache;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The most scores of calibrations that are kept at hand; some 100 MB.
+/// Maximum number of scores in the cache of calibrations; about 100 MB.
 const MOST_SCORES: u64 = 4_000_000;
 
 /// Calibrations that were used lately; cheap to clone.

@@ -1,4 +1,4 @@
-//! What a client asks of a calibration, and what is wrong with it.
+//! The body of a calibration submission and its validation.
 
 use super::check::{self, MethodRequests, RequestFaults};
 use super::job_request::{self, SampleList};

@@ -1,4 +1,4 @@
-//! What scoring and audits ask of a request beyond its types. All faults are gathered; none hides another.
+//! Validation of requests for scoring and audits beyond their types. All faults are collected; none hides another.
 
 use super::problem::{PointedFault, Problem};
 use super::state::ApiState;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 /// The methods of a request as they are read: a fault of type in one hides none of the others.
 pub type MethodRequests = Shaped<BoundedList<Shaped<MethodRequest>, MAX_METHODS>>;
 
-/// The most characters of a job's name.
+/// Maximum number of characters in a job's name.
 const MAX_NAME: usize = 200;
 
-/// The most faults that are listed; the rest is counted.
+/// Maximum number of faults listed; the rest are only counted.
 const MAX_LISTED: usize = 100;
 
 /// The faults noted so far.
@@ -52,7 +52,7 @@ impl RequestFaults {
     }
 }
 
-/// The model of a request. That it names none where it must is a fault among others, and then there is no model.
+/// Returns the model of a request. Naming none where one is required is noted as a fault, and the result is `None`.
 ///
 /// # Errors
 /// Where there is no model of that name.
@@ -71,13 +71,13 @@ pub fn model(
     }
 }
 
-/// The value of a field at `at` in the body; none where it is left out, or where a fault of its type is noted.
+/// Returns the value of the field at `at` in the body, or `None` if it is absent or a fault of its type was noted.
 pub fn shaped<T>(at: &str, value: Option<Shaped<T>>, faults: &mut RequestFaults) -> Option<T> {
     let Shaped(value) = value?;
     value.map_err(|fault| faults.push(format!("{at}{}", fault.pointer), fault.detail)).ok()
 }
 
-/// What a client calls a job.
+/// Returns the client's name for a job.
 pub fn job_name(name: Option<Shaped<String>>, faults: &mut RequestFaults) -> Option<String> {
     let name = shaped("/name", name, faults);
     let characters = name.as_ref().map(|name| name.chars().count());
@@ -111,7 +111,7 @@ pub fn methods(requested: Option<MethodRequests>, scope: &Scope, faults: &mut Re
     resolved.into()
 }
 
-/// What is wrong with the texts, at `at` in the body, for these methods.
+/// Notes the faults of the texts, at `at` in the body, for these methods.
 pub fn texts<'a>(
     at: &str,
     texts: impl Iterator<Item = TextAndNeighbors<'a>>,

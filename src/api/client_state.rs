@@ -1,4 +1,4 @@
-//! What the routes work with, as the client of a request sees it.
+//! State of the routes, restricted to the client of a request.
 
 use super::problem::Problem;
 use super::request_note::RequestNote;
@@ -9,11 +9,11 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::sync::Arc;
 
-/// What the router is made with. No handler takes it: [`ClientState`] is what its client may see of it.
+/// State of the router. No handler takes it; [`ClientState`] is the part that its client may see.
 #[derive(Clone)]
 pub struct RouterState(pub(super) ApiState);
 
-/// What a route works with: jobs and datasets of others are not there, and the caches are those of the client.
+/// State of a route, with the jobs, datasets and caches of the client alone.
 pub struct ClientState(pub ApiState);
 
 impl FromRequestParts<RouterState> for ClientState {

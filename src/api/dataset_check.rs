@@ -1,4 +1,4 @@
-//! Whether methods suit the texts of a dataset.
+//! Checks methods against the texts of a dataset.
 
 use super::problem::Problem;
 use super::state::ApiState;

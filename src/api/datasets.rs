@@ -1,4 +1,4 @@
-//! `/v1/datasets`: uploaded, listed, looked at, deleted.
+//! `/v1/datasets`: upload, list, show and delete datasets.
 
 use super::client_state::ClientState;
 use super::extract::PathNames;
@@ -113,7 +113,7 @@ impl Dataset {
         )
     ),
     responses(
-        (status = 201, description = "The dataset", body = Dataset, headers(("Location" = String, description = "Where it is"))),
+        (status = 201, description = "The dataset", body = Dataset, headers(("Location" = String, description = "Path of the dataset"))),
         DatasetProblems
     )
 )]
@@ -201,7 +201,7 @@ pub async fn delete(ClientState(state): ClientState, PathNames(id): PathNames<St
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What the headers and the query say of the body.
+/// Reads the upload options from the headers and the query.
 fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<UploadOptions, Problem> {
     let (kind, delimiter) = media(headers)?;
     let columns = ColumnNames { labelled: true, ..ColumnNames::default() };

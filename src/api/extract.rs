@@ -24,7 +24,7 @@ use std::time::Instant;
 /// A JSON body as `T`.
 pub struct JsonBody<T>(pub T);
 
-/// What a path names, decoded. Bytes that are no text name nothing.
+/// Parameters of a path, decoded. Invalid UTF-8 is not found.
 pub struct PathNames<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathNames<T> {
@@ -36,7 +36,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathNam
     }
 }
 
-/// What a route reads out of a JSON body. Whatever serde can read by itself is read as an object.
+/// A type that a route reads from a JSON body. Types that implement `Deserialize` are read as an object.
 pub trait RequestBody: Sized {
     /// Reads the body within the limits.
     fn read<'de, D: Deserializer<'de>>(deserializer: D, limits: &LimitSettings) -> Result<Self, D::Error>;
@@ -77,7 +77,7 @@ async fn read(
         acceptable => acceptable,
     };
     let announced = content_length(&head.headers);
-    // Who announces more than would be read to the end is told so at once.
+    // A body announced as longer than would be read to the end is refused at once.
     if announced.is_some_and(|length| length > limit.saturating_mul(2)) {
         return Err(too_long(limit));
     }
@@ -89,7 +89,7 @@ async fn read(
     acceptable.and(collected)
 }
 
-/// What the headers tell before the body is read.
+/// Checks the headers before the body is read.
 fn check(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
     let unsupported = |detail: String| Err(Problem::new(Kind::UnsupportedMediaType, detail));
@@ -111,7 +111,7 @@ fn check(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
     }
 }
 
-/// How long the body is, where the headers say so.
+/// Returns the length of the body, if the headers give it.
 fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What a client asks of a fine-tune, and what is wrong with it.
+//! The body of a fine-tune submission and its validation.
 
 use super::check::{self, RequestFaults};
 use super::job_request::{self, SampleList};

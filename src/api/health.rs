@@ -111,7 +111,7 @@ pub async fn readyz(ClientState(state): ClientState) -> Result<Json<Readiness>, 
     Err(Problem::new(Kind::Unavailable, reason).with("readiness", facts))
 }
 
-/// Whether requests are served as configured, and clients may send more.
+/// True if requests are served as configured and clients may send more.
 fn is_ready(state: &ApiState) -> bool {
     state.scorer.engine().is_ready() && !state.draining.is_cancelled()
 }

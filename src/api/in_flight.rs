@@ -34,8 +34,9 @@ impl InFlight {
         Self { permit: None }
     }
 
-    /// The response, in flight until its body has been sent. A body of which the client takes nothing for so long breaks off and is
-    /// freed, whatever the protocol: HTTP/2 has windows of its own, in which a client may leave an answer while the connection is busy.
+    /// Keeps the response in flight until its body has been sent. If the client takes none of the body for `write_timeout`, it
+    /// breaks off and is freed, whatever the protocol: HTTP/2 has flow control per stream, so a client may leave one answer
+    /// unread while the connection is busy.
     #[must_use]
     pub fn until_sent(mut self, mut response: Response, write_timeout: Duration) -> Response {
         self.permit = response.extensions_mut().remove();
@@ -102,7 +103,7 @@ async fn hand_on(body: Body, parts: &mpsc::Sender<Part>, write_timeout: Duration
     }
 }
 
-/// Whether the part was taken in time.
+/// Sends a part; true if it was taken in time.
 async fn send(parts: &mpsc::Sender<Part>, part: Part, write_timeout: Duration) -> bool {
     match tokio::time::timeout(write_timeout, parts.send(part)).await {
         Ok(sent) => sent.is_ok(),

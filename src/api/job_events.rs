@@ -1,4 +1,4 @@
-//! How a job gets on, as server-sent events.
+//! Progress of a job as server-sent events.
 
 use super::problem::{Kind, Problem};
 use super::state::ApiState;
@@ -50,7 +50,7 @@ pub async fn follow<K: JobKind>(
     Ok(Sse::new(events.boxed()).keep_alive(KeepAlive::default()).into_response())
 }
 
-/// What a client is told of a job, and has been told.
+/// State of an event stream: the events still to send and the last known snapshot.
 struct Following<K: JobKind> {
     waiting: IntoIter<JobEvent>,
     known: JobSnapshot<K::Subject>,
@@ -58,7 +58,7 @@ struct Following<K: JobKind> {
 }
 
 impl<K: JobKind> Following<K> {
-    /// Waits for more events; none where there will be no more.
+    /// Waits for more events; returns `None` if there will be no more.
     async fn advance(&mut self) -> Option<()> {
         if self.known.status.is_final() {
             return None;
@@ -71,8 +71,8 @@ impl<K: JobKind> Following<K> {
     }
 }
 
-/// The events of a job as it stands, against what is known of it, with ids above `seen`. Each change of a job has two ids: of its
-/// progress, and of its status.
+/// Returns the events between the known snapshot and the current one, with ids above `seen`. Each change of a job has two
+/// ids: one for its progress and one for its status.
 fn new_events<S: JobSubject>(job: &JobSnapshot<S>, known: Option<&JobSnapshot<S>>, seen: i64) -> Vec<JobEvent> {
     let status = json!({ "status": job.status.name() }).to_string();
     let events = [

@@ -1,4 +1,4 @@
-//! What jobs, datasets and the store refuse or fail of, as problems.
+//! Conversions of the errors of jobs, datasets and the store into problems.
 
 use super::problem::{Kind, PointedFault, Problem};
 use crate::audits::{AuditError, CalibrationMismatch};

@@ -1,4 +1,4 @@
-//! What submissions of jobs have in common: their samples, their time, and the names that clients give them.
+//! Parts common to all job submissions: samples, timeout, and the names that clients give them.
 
 use super::check::{self, RequestFaults};
 use super::prefer;
@@ -17,9 +17,9 @@ use std::time::Duration;
 
 /// The header of the draft "The Idempotency-Key HTTP Header Field" of the IETF.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// The most characters of its value.
+/// Maximum length of its value.
 const MAX_KEY: usize = 255;
-/// The most seconds that a job can be given: a year.
+/// Maximum timeout of a job in seconds: a year.
 const MAX_TIMEOUT: u64 = 31_536_000;
 
 /// Samples that come along.
@@ -98,7 +98,7 @@ pub async fn named_dataset<K: JobKind>(
     gone.map(Some).map_err(Problem::internal)
 }
 
-/// How long after its submission a job must have ended.
+/// Returns the time within which a job must end, counted from its submission.
 pub fn timeout(seconds: Option<Shaped<u64>>, faults: &mut RequestFaults) -> Option<Duration> {
     let seconds = check::shaped("/timeout_seconds", seconds, faults);
     if let Some(seconds) = seconds.filter(|seconds| !(1..=MAX_TIMEOUT).contains(seconds)) {
@@ -107,7 +107,7 @@ pub fn timeout(seconds: Option<Shaped<u64>>, faults: &mut RequestFaults) -> Opti
     seconds.map(Duration::from_secs)
 }
 
-/// What the client calls this submission.
+/// Returns the idempotency key of the submission.
 ///
 /// # Errors
 /// Where the header has no value that is one.

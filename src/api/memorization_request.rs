@@ -1,4 +1,4 @@
-//! What a client asks of a memorization job, and what is wrong with it.
+//! The body of a memorization submission and its validation.
 
 use super::check::{self, RequestFaults};
 use super::job_request;

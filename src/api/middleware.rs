@@ -1,4 +1,4 @@
-//! What happens to every request: its id, its log line, its metrics, and the body of its problem.
+//! Middleware for every request: its id, its log line, its metrics, and the body of its problem.
 //!
 //! From the outside in: [`identify`] gives the id, finds the trace and writes problems, [`observe`] logs, counts and records, [`keep_to`] refuses
 //! foreign pages, [`authenticate`] finds out who asks, and a panic becomes a problem like any other.
@@ -40,13 +40,13 @@ pub const REQUEST_ID: &str = "x-request-id";
 /// The longest id that is taken over from a client.
 const MAX_ID_BYTES: usize = 128;
 
-/// The most characters of a path that are logged and sent back.
+/// Maximum number of characters of a path that are logged and sent back.
 const MAX_PATH_CHARS: usize = 500;
 
-/// What gzip would make no smaller.
+/// Media types that gzip would not shrink.
 const COMPRESSED_ALREADY: NotForContentType = NotForContentType::const_new(PARQUET);
 
-/// What Prometheus and Kubernetes ask for all the time.
+/// Paths that Prometheus and Kubernetes poll.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
 /// When a request came, under which id and path, and to which trace it belongs.
@@ -73,7 +73,7 @@ impl Arrival {
         extensions.get().cloned().unwrap_or_else(nameless)
     }
 
-    /// When the request is to be answered; none where the clock does not reach so far.
+    /// Returns the deadline of the request, or `None` if it is beyond the range of the clock.
     pub fn deadline(&self, timeout: Duration) -> Option<Instant> {
         self.at.checked_add(timeout)
     }
@@ -116,7 +116,7 @@ fn observed<S: Clone + Send + Sync + 'static>(routes: Router<S>, observation: Ob
     routes.layer(from_fn_with_state(observation, observe)).layer(from_fn(identify))
 }
 
-/// What pages of these origins may do: everything. Others may do nothing.
+/// CORS layer that allows pages of these origins everything, and others nothing.
 fn cors(pages: &[String]) -> CorsLayer {
     let pages = pages.iter().filter_map(|page| HeaderValue::from_str(page).ok());
     CorsLayer::new()
@@ -158,11 +158,11 @@ fn render(problem: &Problem, arrival: &Arrival, response: Response) -> Response 
     Response::from_parts(head, Body::from(json))
 }
 
-/// What observing requests takes.
+/// State of [`observe`].
 #[derive(Clone)]
 struct Observation {
     record: Option<AccessRecord>,
-    /// How long a client may take nothing of an answer.
+    /// Maximum time for which a client may read nothing of an answer.
     write_timeout: Duration,
 }
 

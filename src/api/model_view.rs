@@ -1,4 +1,4 @@
-//! What clients see of models and devices.
+//! JSON representation of models and devices.
 
 use crate::engine::DeviceStatus;
 use crate::pool::{AdapterStatus, Model, ModelInfo, ModelState, ModelStatus, Origin, adapted_id};
@@ -133,7 +133,7 @@ pub struct OpenedEntry {
     /// The type it computes in.
     #[schema(examples("f32"))]
     dtype: Option<String>,
-    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
+    /// Possible deviation of its numbers from those in f32, by checkpoints that were tested on the CPU; absent if they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     rounding: Option<Rounding>,
     /// Device that runs it; several devices are separated by commas.

@@ -54,9 +54,9 @@ pub async fn load(
 
 /// Unload a model.
 ///
-/// What is queued for it is finished, its memory is given back, and then it answers. Meanwhile requests for the model are
-/// refused with 503; after that the next one loads it again. Of a model under an adapter, the adapter alone is closed: at once,
-/// or not at all while requests run under it.
+/// Requests already queued for it are finished and its memory is freed before the answer is sent. Meanwhile new requests for
+/// the model are refused with 503; the next one after that loads it again. For a model under an adapter, only the adapter is
+/// closed: at once, or not at all while requests run under it.
 #[utoipa::path(
     post,
     path = "/v1/models/{id}/unload",

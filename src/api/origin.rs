@@ -1,4 +1,4 @@
-//! Requests that a web page makes for a visitor who does not know: they are refused before anything else is looked at.
+//! Cross-site requests that a web page makes without the visitor's knowledge: they are refused before any other check.
 
 use super::accepted_origins::fault;
 use super::client_state::RouterState;

@@ -5,7 +5,7 @@ use super::route_rules::read_parameters;
 use axum::http::Uri;
 use uuid::Uuid;
 
-/// The most entries of a page, and how many there are if the client does not say.
+/// Maximum and default number of entries in a page.
 const MAX_LIMIT: usize = 500;
 
 /// Which page of a list to show, newest first.
@@ -13,7 +13,7 @@ const MAX_LIMIT: usize = 500;
 pub struct PageQuery {
     /// Only what is older than this entry, which may be gone.
     pub after: Option<Uuid>,
-    /// The most entries.
+    /// Maximum number of entries.
     pub limit: usize,
 }
 
@@ -28,7 +28,7 @@ impl PageQuery {
         Ok(page)
     }
 
-    /// Takes over one parameter; those of other names have been refused before.
+    /// Sets one parameter; unknown names have been refused before.
     ///
     /// # Errors
     /// What is wrong with its value.

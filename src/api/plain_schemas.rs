@@ -1,7 +1,7 @@
 //! Schemas in the form that generators of clients understand.
 //!
-//! What serde's attributes become in the document is right, and the generators in use (openapi-python-client,
-//! datamodel-code-generator, openapi-typescript) still lose types over it. So
+//! The schemas derived from serde's attributes are correct, but the generators in use (openapi-python-client,
+//! datamodel-code-generator, openapi-typescript) lose types over them. So
 //!
 //! - an `allOf`, which a flattened field becomes, is one object with the properties of all its parts; those of a part
 //!   that may be null are not required;

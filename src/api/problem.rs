@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// What to do with texts that are too many for one answer.
+/// Advice for requests with too many texts for one answer.
 const AUDIT_INSTEAD: &str = "send fewer at once, or all of them to `POST /v1/audits`, which has no deadline";
 
 /// The kinds of problem, each with its status.
@@ -72,7 +72,7 @@ pub struct Problem {
     errors: Vec<PointedFault>,
     /// Seconds.
     retry_after: Option<u64>,
-    /// What went wrong inside the service: for the log alone.
+    /// Cause inside the service, for the log alone.
     cause: Option<String>,
     /// Members that RFC 9457 leaves to the service. Boxed because most problems have none and every `Result` holds one.
     extensions: Option<Box<Map<String, Value>>>,
@@ -91,7 +91,7 @@ impl Problem {
         Self { cause: Some(cause.to_string()), ..Self::new(Kind::Internal, detail) }
     }
 
-    /// A request with these faults, of which there is at least one; the list may be a part of all `total`.
+    /// A request with these faults, at least one; the list may be a part of all `total`.
     pub fn invalid(errors: Vec<PointedFault>, total: usize) -> Self {
         let first = errors.first().map_or(String::new(), |e| match (e.pointer.as_str(), &e.parameter) {
             ("", Some(parameter)) => format!("query parameter `{parameter}`: {}", e.detail),

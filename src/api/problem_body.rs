@@ -1,4 +1,4 @@
-//! What clients see of a problem.
+//! JSON representation of a problem.
 
 use crate::wire::quoted;
 use mia::methods::Fault;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use utoipa::ToSchema;
 
-/// The most characters of what is said of a request: it may repeat what the request has.
+/// Maximum number of characters in the detail of a problem, which may repeat parts of the request.
 const MOST_CHARS: usize = 2_000;
 
 /// A text of a problem, cut where it is too long.

@@ -1,18 +1,18 @@
-//! What is known of a request, for the log and the record.
+//! Facts about a request, for the log and the record.
 
 use crate::access::{Client, RecordedWork};
 use axum::http::Extensions;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is known of a request, noted as soon as it is known: a client may go away before the answer. Cheap to clone; clones are the
-/// same one.
+/// Facts about a request, noted as soon as they are known, since a client may disconnect before the answer. Cheap to clone;
+/// clones share the same note.
 #[derive(Clone, Debug, Default)]
 pub struct RequestNote(Arc<Mutex<NotedRequest>>);
 
-/// What was noted.
+/// The noted facts.
 #[derive(Clone, Debug, Default)]
 pub struct NotedRequest {
-    /// Who asks, once its key is known.
+    /// The client, once its key is known.
     pub client: Option<Arc<Client>>,
     pub work: RecordedWork,
 }
@@ -24,7 +24,7 @@ impl RequestNote {
         extensions.get().cloned().unwrap_or_default()
     }
 
-    /// Notes who asks.
+    /// Notes the client.
     pub fn set_client(&self, client: &Arc<Client>) {
         self.lock().client = Some(Arc::clone(client));
     }
@@ -33,7 +33,7 @@ impl RequestNote {
         change(&mut self.lock().work);
     }
 
-    /// What was noted so far.
+    /// Returns the facts noted so far.
     #[must_use]
     pub fn read(&self) -> NotedRequest {
         self.lock().clone()

@@ -1,5 +1,5 @@
-//! What every route demands of a request beside its body: no query parameter that the document does not list, and of
-//! routes that answer in JSON a client that takes JSON.
+//! Requirements of every route on a request besides its body: only query parameters that the document lists, and for routes
+//! that answer in JSON, a client that accepts JSON.
 
 use super::accept::preference;
 use super::check::RequestFaults;
@@ -20,7 +20,7 @@ const JSON: &str = "application/json";
 /// The rules of all routes, by method and path.
 pub type RouteRules = Arc<HashMap<(String, String), RouteRule>>;
 
-/// Who may use a route, where there are keys.
+/// Access to a route where keys are configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteAccess {
     /// Whoever comes.
@@ -34,11 +34,11 @@ pub enum RouteAccess {
 /// The rules of one route.
 #[derive(Debug)]
 pub struct RouteRule {
-    /// Who may use it.
+    /// Required access.
     pub access: RouteAccess,
     /// The names of its query parameters.
     parameters: Vec<String>,
-    /// Whether it answers in JSON and in nothing else.
+    /// True if it answers only in JSON.
     is_json: bool,
 }
 
@@ -51,7 +51,7 @@ pub fn rules(document: &OpenApi) -> RouteRules {
     Arc::new(rules.collect())
 }
 
-/// Who may use a route, by its tag in the document. A tag that is not known here is for administrators.
+/// Returns the access to a route, by its tag in the document. An unknown tag is for administrators.
 pub fn access(method: &str, operation: &Operation) -> RouteAccess {
     match operation.tags.iter().flatten().next().map(String::as_str) {
         Some("operation") => RouteAccess::Everybody,
@@ -62,7 +62,7 @@ pub fn access(method: &str, operation: &Operation) -> RouteAccess {
     }
 }
 
-/// The rule of the route that a request goes to; none where it leads nowhere.
+/// Returns the rule of the route that matches the request, or `None` if no route does.
 pub fn rule_of<'r>(rules: &'r RouteRules, request: &Request) -> Option<&'r RouteRule> {
     let method = if request.method() == "HEAD" { "GET" } else { request.method().as_str() };
     let path = request.extensions().get::<MatchedPath>()?.as_str();

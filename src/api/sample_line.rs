@@ -75,7 +75,7 @@ pub struct SampleLine<'a> {
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
     pub control_scores: Vec<(&'a str, f64)>,
-    /// What the control model alone says of the text, for the classifier that compares the lists.
+    /// Measures of the text under the control model alone, for the classifier that compares the lists.
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
     pub control_measures: Vec<(&'a str, f64)>,
@@ -91,7 +91,7 @@ pub struct SampleLine<'a> {
 }
 
 impl<'a> SampleLine<'a> {
-    /// The line of a row, of which there are `index` before it.
+    /// Creates the line of the row at `index`.
     pub fn new(header: &'a ScoreHeader, index: usize, ScoredRow { scores: row, columns }: &'a ScoredRow) -> Self {
         Self {
             index,

@@ -27,7 +27,7 @@ use utoipa::ToSchema;
 const TOKENS: &str = "tokens";
 /// About how many bytes a token has, before texts are tokenized.
 const BYTES_PER_TOKEN: usize = 4;
-/// The most details in a request; there are fewer kinds of them.
+/// Maximum number of details in a request; there are fewer kinds of them.
 const MAX_DETAILS: usize = 64;
 
 /// Texts to score, and how.
@@ -115,7 +115,7 @@ pub async fn score(
         None => work.await,
     };
     let (bound, mut scored, places) = match done {
-        // What was not admitted, or has a fault, cost nothing.
+        // A request that was not admitted or has a fault costs nothing.
         Err(problem) => {
             tokens.give_back();
             return Err(problem);

@@ -1,4 +1,4 @@
-//! What the document says of keys: which scope each route takes.
+//! Key security scheme in the OpenAPI document: the scope that each route requires.
 
 use super::route_rules::{RouteAccess, access};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};

@@ -1,4 +1,4 @@
-//! How long each stage of `POST /v1/score` takes, as metrics and in the span of the request.
+//! Durations of the stages of `POST /v1/score`, as metrics and in the span of the request.
 
 use crate::scorer::ScoringTimes;
 use crate::telemetry::names;

@@ -1,4 +1,4 @@
-//! What the routes work with.
+//! State shared by the routes.
 
 use super::accepted_origins::{AcceptedHosts, AcceptedOrigins};
 use super::body_budget::BodyBudget;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// Uploads that are read at once; each has a thread.
 const MOST_UPLOADS: usize = 32;
 
-/// What the routes work with; cheap to clone.
+/// State shared by the routes; cheap to clone.
 #[derive(Clone)]
 pub struct ApiState {
     /// Scores texts; leads to the models and the engine as well.
@@ -26,33 +26,33 @@ pub struct ApiState {
     pub jobs: RoutedJobs,
     /// The calibrations that were used lately.
     pub calibration_cache: CalibrationCache,
-    /// What one request may ask for. `limits.text` is kept by the scorer.
+    /// Limits of one request. The scorer enforces `limits.text`.
     pub limits: LimitSettings,
     /// The largest request body, in bytes: `server.body_limit`.
     pub body_limit: u64,
-    /// What the bodies that are being read may take together.
+    /// Memory budget of the bodies that are being read.
     pub bodies: BodyBudget,
-    /// How long a request may take, from its arrival: `server.request_timeout`.
+    /// Timeout of a request, from its arrival: `server.request_timeout`.
     pub request_timeout: Duration,
-    /// How long a client may take nothing of an answer: `server.write_timeout`.
+    /// Maximum time for which a client may read nothing of an answer: `server.write_timeout`.
     pub write_timeout: Duration,
-    /// How long a forward pass may take before the process counts as hung: `engine.forward_timeout`.
+    /// Maximum duration of a forward pass before the process counts as hung: `engine.forward_timeout`.
     pub forward_timeout: Duration,
-    /// What `/metrics` shows.
+    /// Exporter behind `/metrics`.
     pub metrics: MetricsExporter,
     /// Cancelled when the service is about to end: it is not ready from then on, though requests are served.
     pub draining: CancellationToken,
-    /// The keys that are accepted; none where no key is needed.
+    /// Accepted keys; `None` if no key is needed.
     pub keyring: Option<Keyring>,
     /// Pages and hosts that are accepted.
     pub origins: AcceptedOrigins,
-    /// Whether `/metrics` is served on an address of its own.
+    /// True if `/metrics` is served on an address of its own.
     pub metrics_apart: bool,
-    /// Where each request is written; none for no record.
+    /// Record of each request; `None` if none is kept.
     pub record: Option<AccessRecord>,
-    /// Who asks.
+    /// The client of the request.
     pub client: Arc<Client>,
-    /// What is known of the request.
+    /// Facts about the request.
     pub note: RequestNote,
     /// Uploads that may be read at once.
     pub uploads: Arc<Semaphore>,

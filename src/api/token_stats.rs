@@ -28,7 +28,7 @@ use utoipa::ToSchema;
 const JSON_BYTES_PER_TOKEN: usize = 100;
 const FILE_BYTES_PER_TOKEN: usize = 32;
 
-/// The most sequences of a request, whatever `limits.inputs` allows.
+/// Maximum number of sequences in a request, whatever `limits.inputs` allows.
 const MAX_SEQUENCES: usize = 1 << 16;
 
 /// Token ids, and the model that they are for.

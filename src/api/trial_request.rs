@@ -1,4 +1,4 @@
-//! What a client asks of a test, and what is wrong with it.
+//! The body of a test submission and its validation.
 
 use super::audit_request::given;
 use super::check::{self, MethodRequests, RequestFaults};
@@ -199,7 +199,7 @@ fn submitted(
     if let Some(texts) = texts {
         let layout = texts.layout();
         let (places, scored) = (layout.places(), samples.iter().map(|sample| (sample.text.as_str(), None)));
-        // What takes neighbours has its fault.
+        // Methods that take neighbours already have a fault.
         let others: Vec<LabelledMethod> = methods
             .iter()
             .filter(|method| trial_method_faults(std::slice::from_ref(method)).is_empty())

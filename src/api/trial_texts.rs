@@ -19,7 +19,7 @@ pub struct TextFields {
 }
 
 impl TextFields {
-    /// The texts of a test of this kind; none where a dataset has them, and where they have faults of type.
+    /// Reads the texts of a test of this kind. `None` if a dataset has them or their types have faults.
     pub fn read(self, kind: TrialKind, faults: &mut RequestFaults) -> Option<TrialTexts> {
         self.note_foreign(kind, faults);
         match kind {

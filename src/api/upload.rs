@@ -15,12 +15,12 @@ use tokio::sync::mpsc;
 /// Chunks of the body, and blocks of samples, that may wait for each other.
 const WAITING: usize = 8;
 
-/// How a body is read.
+/// Options for reading a body.
 #[derive(Clone, Debug)]
 pub struct UploadOptions {
     pub read: ReadOptions,
     pub dataset: DatasetOptions,
-    /// Whether the texts are kept after a job has used them.
+    /// True if the texts are kept after a job has used them.
     pub retain: bool,
 }
 
@@ -96,7 +96,8 @@ async fn drain(mut stream: axum::body::BodyDataStream, patience: Duration) {
     let _ = tokio::time::timeout(patience, reading).await;
 }
 
-/// The body as a file, of at most so many bytes once decompressed. Parquet is read at any place, so it goes to a temporary file.
+/// Opens the body as a file of at most `limit` decompressed bytes. Parquet needs random access, so it goes to a temporary
+/// file.
 fn open(
     body: ChunkReader,
     options: &ReadOptions,

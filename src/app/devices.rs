@@ -27,7 +27,7 @@ const SERVER_QUEUE: usize = 1 << 20;
 /// The part of a device's memory that the models may take where the settings say `auto`.
 const MEMORY_SHARE: f64 = 0.8;
 
-/// What the settings declare.
+/// Models and devices that the settings declare.
 pub struct DeclaredModels {
     /// The devices of this machine; the first ones of the engine.
     pub devices: Vec<ComputeDevice>,
@@ -179,7 +179,7 @@ pub fn device_slot(settings: &Settings, device: &ComputeDevice) -> DeviceSlot {
     }
 }
 
-/// How many tokens may be admitted and not yet answered where the settings say `auto`.
+/// Returns the maximum number of tokens admitted and not yet answered if the settings say `auto`.
 pub fn queue_tokens(devices: &[ComputeDevice], servers: &[ServerSlot]) -> usize {
     devices.iter().map(|device| budgets(device).queue).sum::<usize>() + servers.len() * SERVER_QUEUE
 }

@@ -1,10 +1,10 @@
-//! How the service ends on a signal: requests are served on for a pause, in which whoever sends them reads that the service is not
-//! ready; then the listener closes, and what is open is answered.
+//! Shutdown of the service on a signal: requests are still served for a pause, in which their senders read that the service is
+//! not ready; then the listener closes, and what is open is answered.
 
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What a signal asks for.
+/// Kind of shutdown that a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndSignal {
     /// SIGINT: by a person, who need not wait for clients to notice.
@@ -17,7 +17,7 @@ enum EndSignal {
 pub(super) struct Ending {
     /// Cancelled first: the service is not ready any more.
     pub(super) draining: CancellationToken,
-    /// How long requests are served on after SIGTERM.
+    /// Time for which requests are still served after SIGTERM.
     pub(super) delay: Duration,
     /// Cancelled when the listener closes.
     pub(super) closing: CancellationToken,

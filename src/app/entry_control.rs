@@ -1,4 +1,4 @@
-//! Who gets in, and what is recorded of it: keys, the certificate and the record of requests. Their files are read again on SIGHUP.
+//! Access control and its record: keys, the certificate and the record of requests. Their files are read again on SIGHUP.
 
 use crate::access::{AccessRecord, Keyring};
 use crate::api::ApiState;
@@ -6,7 +6,7 @@ use crate::config::Settings;
 use crate::server::Tls;
 use anyhow::{Context, Result};
 
-/// What decides who gets in; each part may be missing.
+/// The parts that decide who gets in; each may be missing.
 #[derive(Clone)]
 pub struct EntryControl {
     keyring: Option<Keyring>,

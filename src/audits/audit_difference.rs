@@ -1,4 +1,4 @@
-//! How the scores of two audits of the same samples differ, method by method: a pure function of paired scores.
+//! Differences between the scores of two audits of the same samples, method by method: a pure function of paired scores.
 
 use mia::statistics::{
     Bootstrap, BootstrapColumn, ColumnBootstrap, LabelledScore, PairedDeLong, PairedScore, auroc, bootstrap, delong,

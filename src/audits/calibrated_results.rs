@@ -1,4 +1,4 @@
-//! What a calibration says of an audit's texts.
+//! Results of an audit that a calibration adds.
 
 use super::evidence::Effect;
 use mia::statistics::{CalibratedThreshold, MannWhitney, Procedure};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What a calibration says of an audit's texts.
+/// Results of an audit that a calibration adds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CalibratedResults {
     /// Texts of the calibration.
@@ -15,12 +15,12 @@ pub struct CalibratedResults {
     pub overlap: usize,
     /// That the texts tested and those of the calibration have the same lengths, by Kolmogorov and Smirnov.
     pub length_p_value: Option<f64>,
-    /// Of each listed method; none where the calibration has too few scores of it.
+    /// One entry per listed method; `None` if the calibration has too few scores of it.
     pub methods: Vec<Option<MethodCalibration>>,
     pub decisions: Option<Decisions>,
-    /// Whether the texts tested score higher than those of the calibration, by the primary method.
+    /// Test of whether the texts tested score higher than those of the calibration, by the primary method.
     pub dataset_test: Option<MannWhitney>,
-    /// How far the texts tested score above those of the calibration, by the primary method.
+    /// Effect size of the texts tested over those of the calibration, by the primary method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
     /// Clusters of texts tested, and of known non-members, that the primary method scores.

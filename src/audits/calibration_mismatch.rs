@@ -3,7 +3,7 @@
 use mia::statistics::CalibrationError;
 use thiserror::Error;
 
-/// What differs between a calibration and what is to be compared with it.
+/// Reason why scores cannot be compared with a calibration.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CalibrationMismatch {
     #[error("the calibration is of other weights (model `{calibration}`) than model `{request}` has")]

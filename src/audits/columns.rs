@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
     pub method: LabelledMethod,
-    /// Whether the request lists it; the others are baselines that listed methods are compared with.
+    /// True if the request lists it; the others are baselines that listed methods are compared with.
     pub listed: bool,
     /// The column that its scores are compared with: the same method without PDR, or what `fsd` compares.
     pub baseline: Option<usize>,

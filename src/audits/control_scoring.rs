@@ -26,7 +26,7 @@ pub struct ControlScoring<'a> {
 }
 
 impl<'a> ControlScoring<'a> {
-    /// Opens the control model of an audit, and tunes it where `fsd` asks for that; none where the request has none.
+    /// Opens the control model of an audit, and tunes it if `fsd` asks for that. Returns `None` if the request names no control.
     pub async fn open(
         scorer: &'a Scorer,
         request: &AuditRequest,
@@ -77,17 +77,17 @@ impl<'a> ControlScoring<'a> {
         self.plan.round(self.methods.clone(), Arc::new([]))
     }
 
-    /// What the bits of its numbers depend on.
+    /// Everything that the bits of its numbers depend on.
     pub fn numerics(&self) -> String {
         self.plan.bound.numerics()
     }
 
-    /// What is said of the control model.
+    /// Description of the control model.
     pub fn model(&self) -> Option<ModelInfo> {
         self.plan.bound.infos().into_iter().next()
     }
 
-    /// What became of its tunings.
+    /// Outcomes of its tunings.
     pub fn splits(&self) -> Vec<SplitOutcome> {
         self.tuned.outcomes.clone()
     }
@@ -99,7 +99,7 @@ pub struct PairedRound<'a> {
     pub control: Option<Round<'a>>,
 }
 
-/// What became of a text under both models.
+/// Scores of a text under both models.
 pub struct PairedScored {
     pub target: Scored,
     /// The tokens that the target's round counts.

@@ -1,4 +1,4 @@
-//! What an audit is refused for, and what it fails of.
+//! Errors and failures of audits.
 
 use super::calibration_mismatch::CalibrationMismatch;
 use crate::finetunes::FinetuneError;
@@ -16,7 +16,7 @@ pub enum AuditError {
 }
 
 impl AuditError {
-    /// Whether the same may succeed later.
+    /// True if a retry may succeed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_retryable())
@@ -55,7 +55,7 @@ pub enum AuditFailure {
 }
 
 impl AuditFailure {
-    /// Whether the same may succeed later.
+    /// True if a retry may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Scorer(error) => error.is_retryable(),

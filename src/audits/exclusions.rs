@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// The most samples without a score that a report names one by one; all of them are counted.
+/// Maximum number of samples without a score that a report lists; all of them are counted.
 pub const MAX_NAMED: usize = 1_000;
 
 /// Number of samples that a method (every method, without a label) could not score for one reason.

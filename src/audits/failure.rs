@@ -1,4 +1,4 @@
-//! What clients are told of an audit that failed; the log has the rest.
+//! Failures shown to clients for an audit; the log has the rest.
 
 use super::error::AuditFailure;
 use crate::jobs::{FailureKind, JobFailure};

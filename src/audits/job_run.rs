@@ -1,4 +1,4 @@
-//! What jobs that score samples have in common.
+//! Parts common to jobs that score samples.
 
 use super::run_event::RunEvent;
 use crate::jobs::{JobRun, LocalRun};

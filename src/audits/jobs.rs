@@ -59,7 +59,7 @@ impl JobKind for AuditKind {
 
     async fn run(&self, job: JobRun<'_, AuditRequest>) -> Result<JobOutput, JobFailure> {
         let calibration = named_calibration(job.store, &job.request).await?;
-        // What is scored stays on disk until the audit has ended, so that to run it again costs no forward pass.
+        // Statistics stay on disk until the audit has ended, so that rerunning it costs no forward pass.
         let _hold = self.scorer.engine().hold_statistics(job.is_resumed());
         let (request, progress) = (Arc::clone(&job.request), tell_progress(job.local));
         let scorer = self.scorer.called_by(job.owner());
@@ -78,7 +78,7 @@ impl JobKind for AuditKind {
 }
 
 impl Audits {
-    /// The scores of an audit; none until it has succeeded.
+    /// Returns the scores of an audit, or `None` until it has succeeded.
     ///
     /// # Errors
     /// [`AuditError::Store`] or [`AuditError::Internal`].
@@ -87,7 +87,7 @@ impl Audits {
     }
 }
 
-/// The calibration that an audit names; none where it names none.
+/// Loads the calibration that an audit names; `None` if it names none.
 async fn named_calibration(store: &Store, request: &AuditRequest) -> Result<Option<Calibration>, JobFailure> {
     let Some(CalibrationSource::Stored(id)) = &request.evidence.calibration else { return Ok(None) };
     let gone = || AuditFailure::from(CalibrationMismatch::Gone(id.clone()));

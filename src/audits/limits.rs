@@ -1,28 +1,28 @@
-//! What one audit may ask for, known before it is accepted.
+//! Limits of one audit, checked before it is accepted.
 
 use super::columns::columns;
 use super::request::AuditRequest;
 use crate::datasets::SampleTotals;
 use crate::jobs::JobError;
 
-/// The most scores of one audit, samples times methods (and baselines): some 160 MB, and 80 MB more where all of them are errors.
+/// Maximum number of scores in one audit, samples times methods (and baselines): about 160 MB, and 80 MB more if all of them
+/// are errors.
 pub const MAX_SCORES: usize = 10_000_000;
-/// The most scores that the replicates of one audit look at: about half a minute on two cores.
+/// Maximum number of scores that the replicates of one audit read: about half a minute on two cores.
 const MAX_DRAWS: u64 = 40_000_000_000;
-/// The most numbers that the replicates of one bootstrap leave: half a GB. Groups are resampled one after the other, so they
-/// add nothing.
+/// Maximum number of numbers that the replicates of one bootstrap keep: half a GB. Groups are resampled one after the other, so
+/// they add nothing.
 const MAX_NUMBERS: u64 = 1 << 26;
-/// What a sample costs beside its scores, counted in scores: texts, ids and errors.
+/// Cost of a sample besides its scores, counted in scores: texts, ids and errors.
 const SCORES_OF_A_SAMPLE: usize = 16;
-/// The most samples of an audit; with any method, more would have more than `MAX_SCORES`.
+/// Maximum number of samples in an audit; with any method, more would exceed `MAX_SCORES`.
 pub const MAX_SAMPLES: usize = MAX_SCORES / (SCORES_OF_A_SAMPLE + 1);
-/// What a group costs a replicate for each method beside its samples, counted in scores looked at: 15 were measured.
+/// Cost of a group per replicate and method besides its samples, counted in scores read: 15 were measured.
 const DRAWS_OF_A_GROUP: usize = 16;
-/// What a group's results cost for each method and each rate reported, counted in scores: the rate, its interval and what the
-/// replicates say of it.
+/// Cost of a group's results per method and rate reported, counted in scores: the rate, its interval and its replicates.
 const SCORES_OF_A_RATE: usize = 8;
 
-/// How much memory the audit's results take, counted in scores.
+/// Computes the memory that the audit's results take, counted in scores.
 ///
 /// # Errors
 /// [`JobError::TooLarge`] where the scores, the draws of the bootstrap or the numbers that it keeps are too many.
@@ -70,7 +70,7 @@ mod tests {
     use mia::methods::default_methods;
     use mia::statistics::Bootstrap;
 
-    /// The cost of so many samples in so many groups; 0 for none.
+    /// The cost of `samples` samples in `groups` groups; 0 for none.
     fn cost(samples: usize, groups: usize, replicates: usize) -> Result<usize, JobError> {
         let bootstrap = Some(Bootstrap { replicates, ..Bootstrap::default() });
         let request = AuditRequest {

@@ -1,22 +1,22 @@
-//! What is wrong with the averages, the profile and the tokens that an audit is asked for, and what they cost.
+//! Validation and cost of the averages, the profile and the selected tokens of an audit request.
 
 use super::metric_options::{MOST_GROUP_POSITIONS, MOST_POSITIONS, ProfileOptions};
 use super::request::AuditMetrics;
 use super::token_selection::token_selections;
 use mia::methods::{Fault, LabelledMethod};
 
-/// The most tokens that are listed for a class.
+/// Maximum number of tokens listed for a class.
 const MOST_TOKENS: usize = 1000;
-/// The most distinct ways of selecting tokens that are counted: each counts the tokens of the vocabulary by class.
+/// Maximum number of distinct token selections: each counts the tokens of the vocabulary by class.
 const MOST_SELECTIONS: usize = 16;
-/// What a position of a profile takes in memory, counted in scores.
+/// Memory of a position of a profile, counted in scores.
 const SCORES_OF_A_POSITION: usize = 8;
-/// What a token that is listed takes in memory, counted in scores.
+/// Memory of a listed token, counted in scores.
 const SCORES_OF_A_TOKEN: usize = 4;
 
 impl AuditMetrics {
-    /// What is wrong with the averages, the profile and the tokens asked for, with pointers relative to the metrics.
-    /// `methods` are those of the request, and `grouped` says whether any sample names a group.
+    /// Returns the faults of the averages, the profile and the selected tokens, with pointers relative to the metrics.
+    /// `methods` are those of the request, and `grouped` is true if any sample names a group.
     pub fn option_faults(&self, methods: &[LabelledMethod], grouped: bool) -> Vec<Fault> {
         let mut faults = Vec::new();
         if self.average.len() > 1 {
@@ -39,7 +39,7 @@ impl AuditMetrics {
         faults
     }
 
-    /// How much memory these options take at most in a report on so many groups, counted in scores.
+    /// Maximum memory that these options take in a report on `groups` groups, counted in scores.
     pub fn option_cost(&self, groups: usize) -> usize {
         let ProfileOptions { by_group, positions } = self.position_profile;
         let positions = positions.unwrap_or(MOST_GROUP_POSITIONS).min(MOST_GROUP_POSITIONS);
@@ -53,7 +53,7 @@ fn tokens_fault(count: usize, methods: &[LabelledMethod]) -> Option<String> {
     if !(1..=MOST_TOKENS).contains(&count) {
         return Some(format!("selected_tokens is {count}, outside 1 to {MOST_TOKENS}"));
     }
-    // Where the methods themselves have faults, there are none to look at.
+    // If the methods themselves have faults, there are none to check.
     match token_selections(methods).len() {
         0 if !methods.is_empty() => Some("no method of the request is `min_k` or `min_k_plus_plus`".to_owned()),
         number if number > MOST_SELECTIONS => Some(format!(

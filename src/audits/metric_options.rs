@@ -1,4 +1,4 @@
-//! What an audit may report beside each method's own numbers.
+//! Options for reports besides each method's own numbers.
 
 use mia::json::object_or_null;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -23,8 +23,8 @@ pub enum AverageOver {
 pub struct ProfileOptions {
     /// If true, each group has a profile as well.
     pub by_group: bool,
-    /// The positions from 1 to this one, over the texts that have at least so many scored tokens, so that every position
-    /// is a mean over the same texts. Null for every position, each over the texts that reach it.
+    /// Last position, from 1. Only texts with at least this many scored tokens count, so that every position is a mean over the
+    /// same texts. Null for every position, each over the texts that reach it.
     #[schema(minimum = 1, maximum = 4096)]
     pub positions: Option<usize>,
 }

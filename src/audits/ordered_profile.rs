@@ -18,7 +18,7 @@ pub struct OrderedProfile {
     waiting: BTreeMap<usize, WaitingSample>,
 }
 
-/// What a profile takes of a sample.
+/// The parts of a sample that a profile needs.
 struct WaitingSample {
     member: Option<bool>,
     cluster: Option<usize>,
@@ -36,7 +36,7 @@ impl OrderedProfile {
         }
     }
 
-    /// Adds the statistics of the sample at this place, none where it could not be run.
+    /// Adds the statistics of the sample at this place; they are empty if it could not be run.
     pub fn add(&mut self, row: usize, sample: &SampleScores, stats: Stats) {
         let SampleScores { member, cluster, group, .. } = sample;
         let sample = WaitingSample { member: *member, cluster: *cluster, group: group.clone(), stats };

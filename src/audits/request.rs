@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What to do with samples, as plain data: methods are resolved, and models are named by id.
+/// Request of an audit, as plain data: methods are resolved, and models are named by id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditRequest {
     /// Id of the model whose training data is asked about.
     pub model: String,
-    /// What to compute, every parameter included.
+    /// Methods to compute, with every parameter.
     pub methods: Vec<LabelledMethod>,
     /// Treatment of a text that is longer than the model's context.
     pub overflow: Overflow,
     /// Statistics to report.
     pub metrics: AuditMetrics,
-    /// What the verdict rests on.
+    /// Basis of the verdict.
     #[serde(default)]
     pub evidence: EvidenceRequest,
 }

@@ -1,5 +1,5 @@
-//! What is added to the results of an audit once its samples are scored: p-values and the list where there is a calibration, and of
-//! labelled texts what they show without the model, whether early positions tell more than late ones, and probabilities where the
+//! Evidence added to the results of an audit once its samples are scored: p-values and the list if there is a calibration;
+//! for labelled texts, the findings without the model, the test of early against late positions, and probabilities if the
 //! request states a prior.
 
 use super::calibration_mismatch::CalibrationMismatch;

@@ -1,4 +1,4 @@
-//! What the run of an audit leaves behind: with the request, all that its report is made of.
+//! Results of the run of an audit, which with its request determine its report.
 
 use super::calibrated_results::CalibratedResults;
 use super::columns::Column;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The scores of an audit, as plain data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditResults {
-    /// What was computed; the listed columns come first.
+    /// Computed columns, the listed ones first.
     pub columns: Vec<Column>,
     /// One row a sample, in order.
     pub rows: Vec<SampleScores>,
@@ -37,27 +37,29 @@ pub struct AuditResults {
     pub usage: Usage,
     /// Sequences that ran a second time, since the cache did not hold their statistics any more.
     pub repeated_passes: usize,
-    /// What became of the tunings on shares of the samples.
+    /// Results of the tunings on shares of the samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<SplitOutcome>,
     /// The control model, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ModelInfo>,
-    /// How far the texts alone tell the classes apart; none without labels.
+    /// Separation of the classes by the texts alone; `None` without labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blind: Option<BlindFindings>,
-    /// Whether the classes are alike in what can be computed without the model; none without labels, and where they are too few.
+    /// Comparability of the classes in everything that can be computed without the model; `None` without labels, or if they are
+    /// too few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparability: Option<Comparability>,
-    /// Whether early positions tell the classes apart better than late ones; none without labels.
+    /// Test of whether early positions separate the classes better than late ones; `None` without labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prior_test: Option<PriorTest>,
-    /// What a calibration says of the texts, where there is one.
+    /// Results against the calibration, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibratedResults>,
-    /// What was done with texts that are longer than the model's context.
+    /// Treatment of texts longer than the model's context.
     pub overflow: Overflow,
-    /// What the bits of the scores depend on beside the request: an entry for the program and for each model, after "; ".
+    /// Everything besides the request that the bits of the scores depend on: an entry for the program and for each model,
+    /// separated by "; ".
     pub numerics: String,
     /// The model that is asked about.
     pub model: ModelInfo,
@@ -70,7 +72,7 @@ pub struct AuditResults {
 pub struct SampleScores {
     pub id: Option<SampleId>,
     pub text: TextDigest,
-    /// Whether the sample is a member, where that was said.
+    /// True if the sample is a member; `None` without a label.
     pub member: Option<bool>,
     pub scored_tokens: usize,
     pub truncated: bool,
@@ -87,7 +89,7 @@ pub struct SampleScores {
     /// One place for each column, under the control model; empty where there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<Option<f64>>,
-    /// The control model's own measures of the text, as `TextFacts::control` has them; none where there is no control.
+    /// The control model's own measures of the text, as `TextFacts::control` has them; `None` if there is no control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_measures: Option<[Option<f64>; CONTROL_MEASURES]>,
     /// The log-odds, by the texts of the other folds, that the text is a member, as far as it shows without the model.
@@ -131,7 +133,7 @@ impl AuditResults {
         row.errors(&self.columns, &self.error_reasons)
     }
 
-    /// Of each row whether it is a member; none unless all rows have labels.
+    /// Returns the label of each row, true for members; `None` unless all rows have labels.
     pub fn labels(&self) -> Option<Vec<bool>> {
         let labels: Option<Vec<bool>> = self.rows.iter().map(|row| row.member).collect();
         labels.filter(|labels| !labels.is_empty())
@@ -142,13 +144,13 @@ impl AuditResults {
 const CONTROL_MEASURE_NAMES: [&str; CONTROL_MEASURES] = ["loss", "min_k_plus_plus_20", "min_k_5", "min_k_20"];
 
 impl SampleScores {
-    /// What the control model alone says of the text, by name.
+    /// Measures of the text under the control model alone, by name.
     pub fn named_control_measures(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let measures = self.control_measures.unwrap_or_default();
         CONTROL_MEASURE_NAMES.into_iter().zip(measures).filter_map(|(name, measure)| Some((name, measure?)))
     }
 
-    /// The row of a sample before it is scored, with a place for each of so many columns.
+    /// Creates the row of a sample before it is scored, with `columns` places.
     pub fn unknown(sample: &Sample, columns: usize) -> Self {
         Self {
             id: sample.id.clone(),
@@ -215,7 +217,7 @@ impl SampleScores {
         in_words(columns, reasons, &self.errors).chain(earlier.cloned())
     }
 
-    /// Whether there is a place for each column, and the errors name columns and reasons that are there.
+    /// True if there is a place for each column and the errors name existing columns and reasons.
     pub fn fits(&self, columns: &[Column], reasons: &[ErrorReason]) -> bool {
         let control_fits = self.control.is_empty() || self.control.len() == columns.len();
         let errors_fit = self.errors.iter().all(|error| is_known(columns, reasons, error));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Why a score is missing, without saying of which method.
+/// Reason for a missing score, without its method.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ErrorReason {
     /// As in [`TextError`].
@@ -23,7 +23,7 @@ pub struct ErrorReason {
 /// An error of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RowError {
-    /// The place of the column that has no score; none where no method could run.
+    /// The place of the column that has no score; `None` if no method could run.
     pub column: Option<u16>,
     /// The place of the reason among those of all rows.
     pub reason: u32,
@@ -34,7 +34,7 @@ pub struct RowError {
 pub struct ErrorReasons(IndexSet<ErrorReason>);
 
 impl ErrorReasons {
-    /// What the errors of a text say of its row. Both errors and columns are in the order of the methods.
+    /// Converts the errors of a text into those of its row. Both errors and columns are in the order of the methods.
     ///
     /// # Errors
     /// [`AuditFailure::ForeignResults`] where an error is of a method that has no column.
@@ -78,7 +78,7 @@ pub fn listed_label(columns: &[Column], error: &RowError) -> Option<Option<Arc<s
     Some(Some(Arc::clone(&column.method.label)))
 }
 
-/// Whether the column and the reason that an error names are there.
+/// True if the column and the reason that an error names exist.
 pub fn is_known(columns: &[Column], reasons: &[ErrorReason], error: &RowError) -> bool {
     error.column.is_none_or(|place| usize::from(place) < columns.len()) && (error.reason as usize) < reasons.len()
 }

@@ -1,23 +1,23 @@
-//! What a run tells while it goes on.
+//! Progress events of a run.
 
 use serde::Serialize;
 
-/// What a run tells while it goes on.
+/// Progress event of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEvent {
-    /// So many samples are read, before any is scored; most are read twice.
+    /// Number of samples read, before any is scored; most are read twice.
     Read { samples: usize },
-    /// The models are open: what the bits of the numbers depend on.
+    /// The models are open; `numerics` is everything that the bits of the numbers depend on.
     Bound { numerics: String },
     /// A model is tuned on some of the samples.
     Tuned(TuningProgress),
-    /// So many samples are done.
+    /// Number of finished samples.
     Scored { done: usize },
     /// All samples are scored: what follows are permutations and the report.
     Testing,
 }
 
-/// How far the tuning of an audit is.
+/// Progress of the tuning of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TuningProgress {
     pub seed: u64,

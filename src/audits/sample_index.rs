@@ -1,5 +1,5 @@
-//! A look at all samples before they are scored: a row for each, which texts repeat or are nearly the same, the digest of the
-//! whole, and what the texts show without a model.
+//! Index of all samples before they are scored: a row for each, repeated and near-duplicate texts, the digest of the whole,
+//! and the features of the texts without a model.
 
 use super::error::AuditFailure;
 use super::results::SampleScores;
@@ -15,10 +15,10 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::pin::pin;
 
-/// Samples that are looked at together.
+/// Number of samples processed together.
 const CHUNK: usize = 512;
 
-/// What is known of samples before they are scored.
+/// Facts about samples before they are scored.
 pub struct SampleIndex {
     /// A row for each sample with its cluster, without scores.
     pub rows: Vec<SampleScores>,
@@ -33,9 +33,9 @@ pub struct SampleIndex {
     pub texts: SampleTexts,
 }
 
-/// What labelled texts show without a model; nothing of texts without labels.
+/// Features of labelled texts without a model; empty for texts without labels.
 pub struct SampleTexts {
-    /// Whether the texts may be quoted in a report.
+    /// True if the texts may be quoted in a report.
     pub retained: bool,
     pub words: WordTable,
     pub characters: CharacterTable,
@@ -45,7 +45,7 @@ pub struct SampleTexts {
 }
 
 impl SampleTexts {
-    /// For so many texts, none of which is added yet.
+    /// Creates an empty table for `texts` texts.
     pub fn new(texts: usize, retained: bool) -> Self {
         Self {
             retained,
@@ -70,8 +70,8 @@ impl SampleTexts {
 }
 
 impl SampleIndex {
-    /// Reads all samples, where they have labels or some are alike twice; their rows have a place for each of so many columns. What
-    /// takes long runs on the workers.
+    /// Reads all samples, twice if they have labels or some are alike; their rows have `columns` places. Long computations run on
+    /// the workers.
     ///
     /// # Errors
     /// [`AuditFailure`] where they cannot be read.
@@ -163,7 +163,7 @@ impl SecondPass {
         Self { index: SampleIndex { rows, is_copy, copies, digest, normalized, texts }, search, labelled, row: 0 }
     }
 
-    /// Whether the texts must be read again.
+    /// True if the texts must be read again.
     fn needs_texts(&self) -> bool {
         self.labelled || (0..self.index.rows.len()).any(|row| self.search.needs(row))
     }

@@ -69,8 +69,8 @@ pub async fn score_samples(
     let (profile, prior) = profile.finish();
     let mut repeated_passes = 0;
     if rounds == 2 {
-        // Now that the entropies of all texts are known. The baselines of these methods ran in the first round and look at the
-        // same sequences, so the cache has their statistics, as far as it reaches.
+        // Now the entropies of all texts are known. The baselines of these methods ran in the first round on the same sequences,
+        // so the cache has their statistics, as far as it reaches.
         let round =
             PairedRound { target: binding.round(later, dataset_weights(profile.mean_entropy()).into()), control: None };
         let samples = scores.rows.len();
@@ -106,13 +106,13 @@ pub async fn score_samples(
     Ok(ScoredSamples { results, texts, prior })
 }
 
-/// What the bits of all numbers depend on.
+/// Returns everything that the bits of all numbers depend on.
 fn numerics(target: &BoundPlan, control: Option<&ControlScoring>) -> String {
     let all = std::iter::once(target.bound.numerics()).chain(control.map(ControlScoring::numerics));
     all.collect::<Vec<_>>().join("; control ")
 }
 
-/// Whether the method weights tokens by what all texts of the audit have in common.
+/// True if the method weights tokens by entropies over all texts of the audit.
 fn needs_entropies(method: &LabelledMethod) -> bool {
     method.method.pdr.is_some_and(|pdr| pdr.weighting == Weighting::EntropyDataset)
 }
@@ -225,7 +225,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// What the control makes of a text, for all samples of it.
+    /// Stores the control's scores of a text in all samples of it.
     fn keep_control(&mut self, same: &[usize], control: Scored) {
         for result in control.results {
             for &row in same {

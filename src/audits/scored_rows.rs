@@ -1,7 +1,7 @@
-//! The scores of an audit row by row, each with what came along with its sample.
+//! The scores of an audit row by row, each with the extra columns of its sample.
 //!
-//! What came along stays with the samples and is read in step with the scores, so it takes no memory while an audit runs, and
-//! is gone when the samples are.
+//! Extra columns stay with the samples and are read in step with the scores, so they take no memory while an audit runs, and
+//! are deleted with the samples.
 
 use super::error::AuditError;
 use super::results::SampleScores;
@@ -11,7 +11,7 @@ use crate::store::{DatasetKey, Store};
 use serde::Deserialize;
 use std::collections::VecDeque;
 
-/// The scores of a sample, and what came along with it.
+/// The scores of a sample, and its extra columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoredRow {
     pub scores: SampleScores,
@@ -23,11 +23,11 @@ pub struct ScoredRow {
 pub struct ScoreReader {
     scores: StoredScores,
     block: usize,
-    /// None where nothing came along.
+    /// `None` if there are no extra columns.
     columns: Option<ColumnReader>,
 }
 
-/// Reads what came along with samples, in order.
+/// Reads the extra columns of samples, in order.
 #[derive(Debug)]
 struct ColumnReader {
     store: Store,
@@ -53,13 +53,13 @@ impl ScoreReader {
         Self { columns: scores.samples.map(reader), scores, block: 0 }
     }
 
-    /// What all rows have in common.
+    /// The stored scores, with the parts common to all rows.
     #[must_use]
     pub fn scores(&self) -> &StoredScores {
         &self.scores
     }
 
-    /// The next rows; none after the last.
+    /// Returns the next rows, or `None` after the last.
     pub async fn next_block(&mut self) -> Result<Option<Vec<ScoredRow>>, AuditError> {
         let Some(block) = self.scores.block(self.block).await? else { return Ok(None) };
         self.block += 1;
@@ -76,7 +76,7 @@ impl ScoreReader {
 }
 
 impl ColumnReader {
-    /// What came along with the next sample; nothing where the samples were deleted meanwhile.
+    /// Returns the extra columns of the next sample; none if the samples were deleted meanwhile.
     async fn next_columns(&mut self) -> Result<ExtraColumns, AuditError> {
         if self.pending.is_empty()
             && let Some(content) = self.store.sample_block(self.dataset, self.block).await?
@@ -90,7 +90,7 @@ impl ColumnReader {
     }
 }
 
-/// What came along with a sample, as it is stored.
+/// Parses the extra columns of a stored sample.
 fn columns_of(line: &str) -> Result<ExtraColumns, AuditError> {
     let sample: SampleColumns = serde_json::from_str(line)
         .map_err(|error| AuditError::Internal(format!("a sample as it is stored: {error}")))?;

@@ -65,7 +65,7 @@ impl Round<'_> {
         }
     }
 
-    /// As [`Round::score`], with the tokens of the text that this round counts: none where no selections are asked for.
+    /// As [`Round::score`], with the tokens of the text that this round counts: none if no selections are asked for.
     pub async fn score_and_select(&self, input: Input) -> Result<(Scored, TextTokens), AuditFailure> {
         let selections = Arc::clone(&self.plan.selections);
         if selections.is_empty() {
@@ -88,7 +88,7 @@ impl Round<'_> {
     }
 }
 
-/// Whether an error of [`Round::score`] concerns this text alone, as far as one text can tell.
+/// True if an error of [`Round::score`] concerns this text alone, as far as one text can tell.
 pub fn is_of_one_text(failure: &AuditFailure) -> bool {
     match failure {
         AuditFailure::Scorer(error) => failed_to_run(error),

@@ -54,7 +54,7 @@ pub struct TextTokens {
 }
 
 impl TextTokens {
-    /// The tokens of a text that one round of an audit counts. `ids` are those of the text, of which the first is never
+    /// The tokens of a text that one round of an audit counts. `ids` are those of the text, the first of which is never
     /// scored, and `tokens` the statistics of the others. `entropies` are the weights of `entropy_dataset`, empty in the
     /// first round: selections that depend on them are evaluated in the second one, and everything else in the first.
     pub fn new(

@@ -6,7 +6,7 @@ use mia::methods::Split;
 use mia::random::{shuffle, stream};
 use std::collections::HashSet;
 
-/// What of a sample decides where it goes.
+/// The parts of a sample that decide where it goes.
 #[derive(Clone, Debug)]
 pub struct SplitSample {
     pub cluster: Option<usize>,

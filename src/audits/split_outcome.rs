@@ -1,4 +1,4 @@
-//! What became of a tuning on a share of an audit's texts.
+//! Result of a tuning on a share of an audit's texts.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

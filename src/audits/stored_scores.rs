@@ -13,13 +13,13 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 const MAX_BLOCK_ROWS: usize = 500;
-/// The most scores of a block, which is read and written as a whole: with errors in place of all scores some 3 MB of text.
+/// Maximum number of scores in a block, which is read and written as a whole: about 3 MB of text if all of them are errors.
 const MAX_BLOCK_SCORES: usize = 20_000;
 
-/// What all rows have in common.
+/// Parts common to all rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScoreHeader {
-    /// What was computed; each row has a score or none for each.
+    /// Computed columns; each row has a score or none for each.
     pub columns: Vec<Column>,
     /// The model that is asked about.
     pub model: ModelInfo,
@@ -27,10 +27,10 @@ pub struct ScoreHeader {
     /// Why scores are missing; the errors of the rows name the places.
     #[serde(default)]
     pub error_reasons: Vec<ErrorReason>,
-    /// What was done with texts that are longer than the model's context; none in scores that an earlier version stored.
+    /// Treatment of texts longer than the model's context; `None` in scores that an earlier version stored.
     #[serde(default)]
     pub overflow: Option<Overflow>,
-    /// What the bits of the scores depend on, as in the results.
+    /// Everything that the bits of the scores depend on, as in the results.
     #[serde(default)]
     pub numerics: Option<String>,
 }
@@ -39,9 +39,9 @@ pub struct ScoreHeader {
 #[derive(Clone, Debug)]
 pub struct StoredScores {
     pub header: Arc<ScoreHeader>,
-    /// The names of what came along with the samples, as long as these are there.
+    /// Names of the extra columns, as long as the samples are kept.
     pub columns: Vec<String>,
-    /// Where the samples are, if anything came along with them.
+    /// Key of the samples, if they have extra columns.
     pub(super) samples: Option<DatasetKey>,
     pub(super) store: Store,
     audit: Uuid,
@@ -79,7 +79,7 @@ impl From<&AuditResults> for ScoreHeader {
 }
 
 impl StoredScores {
-    /// The scores of an audit; none until it has succeeded.
+    /// Opens the scores of an audit; returns `None` until it has succeeded.
     ///
     /// # Errors
     /// [`AuditError::Store`], or [`AuditError::Internal`] where they cannot be read.
@@ -94,7 +94,7 @@ impl StoredScores {
         Ok(Some(Self { header, columns, samples, store: store.clone(), audit }))
     }
 
-    /// One block of rows; none after the last.
+    /// Reads a block of rows; returns `None` after the last.
     pub async fn block(&self, block: usize) -> Result<Option<Vec<SampleScores>>, AuditError> {
         let Some(content) = self.store.score_block(self.audit, block).await? else { return Ok(None) };
         let header = Arc::clone(&self.header);

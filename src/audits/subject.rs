@@ -1,26 +1,26 @@
-//! What lists say of an audit.
+//! Summary of an audit in lists.
 
 use super::request::AuditRequest;
 use crate::datasets::SampleTotals;
 use crate::jobs::JobSubject;
 use serde::{Deserialize, Serialize};
 
-/// What an audit is about.
+/// Summary of an audit in lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditSubject {
-    /// What the client calls it; the report does not depend on it.
+    /// Name given by the client; the report does not depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Id of the model.
     pub model: String,
     /// The labels of the methods.
     pub methods: Vec<String>,
-    /// Id of the dataset; none for samples that came with the request.
+    /// Id of the dataset; `None` for samples that came with the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// How many samples there are.
+    /// Number of samples.
     pub total: usize,
-    /// How many of them are members, and how many are not; none of either without labels.
+    /// Numbers of members and of non-members; both 0 without labels.
     pub members: usize,
     pub non_members: usize,
 }

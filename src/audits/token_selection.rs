@@ -36,7 +36,7 @@ fn unweighted_selection(method: &Method) -> Method {
 }
 
 impl TokenSelection {
-    /// Whether it depends on the entropies of all texts of the audit.
+    /// True if it depends on the entropies of all texts of the audit.
     pub fn needs_entropies(&self) -> bool {
         self.method.pdr.is_some_and(|pdr| pdr.weighting == Weighting::EntropyDataset)
     }

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 /// Stands in no name that a client or the settings may give an adapter.
 const MARK: char = '~';
-/// How many characters of an adapter's digest its name has.
+/// Number of characters of an adapter's digest in its name.
 const NAME_DIGITS: usize = 12;
 
 /// The tuned models of an audit.
@@ -172,7 +172,8 @@ async fn tune_one(
     }
 }
 
-/// What is wrong with methods that tune on a share of the samples where these have no labels, with pointers relative to the methods.
+/// Returns the faults of methods that tune on a share of the samples if these have no labels, with pointers relative to the
+/// methods.
 #[must_use]
 pub fn split_faults(methods: &[LabelledMethod], labelled: bool) -> Vec<Fault> {
     let tuning = methods.iter().filter(|method| !labelled && method.method.split().is_some());

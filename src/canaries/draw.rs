@@ -5,10 +5,10 @@ use crate::audits::Canary;
 use std::collections::HashSet;
 use thiserror::Error;
 
-/// How often a text is drawn anew where an earlier one is equal.
+/// Maximum number of times that a text is drawn anew because an earlier one is equal.
 const TRIES: usize = 1000;
 
-/// How many canaries to draw, and from what.
+/// Number of canaries to draw, and what to draw them from.
 #[derive(Clone, Debug)]
 pub struct DrawOptions {
     pub count: usize,
@@ -71,7 +71,7 @@ mod tests {
         let texts: HashSet<&String> =
             canaries.iter().flat_map(|canary| std::iter::once(&canary.text).chain(&canary.twins)).collect();
         assert_eq!((canaries.len(), texts.len()), (1000, 5000));
-        // Whether the published text is the first in the alphabet of its five: binomial with 1/5, 4 standard deviations.
+        // Canaries whose published text is the first in the alphabet of its five: binomial with 1/5, 4 standard deviations.
         let first = canaries.iter().filter(|canary| canary.twins.iter().all(|twin| canary.text < *twin)).count();
         assert!((150..=250).contains(&first), "{first}");
     }

@@ -1,4 +1,4 @@
-//! What the owner of canaries keeps until a model is asked about them.
+//! Private part of canaries, which their owner keeps until a model is asked about them.
 
 use crate::audits::{Canary, TrialKind, TrialTexts, commitment};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What canaries are made from.
+//! Templates of canaries.
 
 use thiserror::Error;
 

@@ -36,7 +36,7 @@ pub struct AuditArgs {
     /// List the points of each ROC curve (JSON only).
     #[arg(long)]
     roc: bool,
-    /// How often the samples are drawn anew to show how the numbers vary; 0 for not at all.
+    /// Number of times to draw the samples anew to show how the numbers vary; 0 for not at all.
     #[arg(long, value_name = "NUMBER", default_value_t = Bootstrap::default().replicates)]
     replicates: usize,
     /// Seed of these draws.
@@ -53,18 +53,18 @@ pub struct AuditArgs {
     /// A plan that `plan` wrote, which the audit must keep to and the report cites.
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// How to print the report; by default a table on a terminal and JSON elsewhere.
+    /// Format of the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
-    /// Where to write the scores of each sample, with the threshold of each false-positive rate and whether the score reaches it:
-    /// as CSV or Parquet where the name ends so and else as NDJSON.
+    /// Write the scores of each sample to this file, with the threshold of each false-positive rate and whether the score reaches
+    /// it: as CSV or Parquet if the name ends so and else as NDJSON.
     #[arg(long, value_name = "FILE")]
     scores: Option<PathBuf>,
     #[command(flatten)]
     scoring: ScoringArgs,
 }
 
-/// How a report is printed.
+/// Format of a report.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 pub enum ReportFormat {
     Json,

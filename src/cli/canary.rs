@@ -40,7 +40,7 @@ struct MakeArgs {
     /// Number of canaries.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     count: u16,
-    /// Number of private twins of each: the canary is one of so many texts and one more, drawn at random.
+    /// Number of private twins of each canary, which is drawn at random from itself and its twins.
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=999))]
     twins: u16,
     /// Number of random words of each text.
@@ -112,7 +112,7 @@ fn make(args: &MakeArgs) -> Result<()> {
             })
             .with_context(|| format!("cannot write {}", path.display()))
     };
-    // What nobody can make again comes first.
+    // The file that nobody can make again comes first.
     write(PRIVATE, &format!("{}\n", serde_json::to_string_pretty(&private)?))?;
     write(COMMITMENT, &format!("{commitment}\n"))?;
     write(PUBLISH, &lines.collect::<String>())?;

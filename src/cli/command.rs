@@ -54,7 +54,7 @@ enum Command {
 
 #[derive(Args)]
 struct PlanArgs {
-    /// Where to write the plan.
+    /// Write the plan to this file.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::iter::from_fn;
 use std::path::Path;
 
-/// The most bytes of a piece of plain text. Four times as many take half as long again, in time and in memory.
+/// Maximum number of bytes of a piece of plain text. Pieces four times as large take half as long again, in time and in memory.
 const PIECE: usize = 16 << 10;
 
 /// Some editors begin a file with it.
@@ -21,7 +21,7 @@ const SAMPLES: [&str; 6] = ["jsonl", "ndjson", "json", "csv", "tsv", "parquet"];
 pub struct Text {
     /// Where it begins.
     pub place: RecordPlace,
-    /// How much of the file it took.
+    /// Number of bytes of the file that it took.
     pub bytes: u64,
     pub text: String,
 }

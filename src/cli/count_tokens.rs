@@ -33,7 +33,7 @@ pub struct CountTokensArgs {
     /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
     #[arg(long)]
     model: Option<String>,
-    /// Where to write the counts; by default to standard output.
+    /// Write the counts to this file; by default to standard output.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

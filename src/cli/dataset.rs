@@ -23,13 +23,13 @@ pub struct DatasetArgs {
     /// Put all samples into this group; by default each is in the group that its field `group` names.
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
-    /// Where to write the samples, as CSV or Parquet where the name ends so and else as NDJSON; by default NDJSON to standard
+    /// Write the samples to this file, as CSV or Parquet if the name ends so and else as NDJSON; by default NDJSON to standard
     /// output. The file is written as a whole or not at all.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// How many samples there are, and of which kind.
+/// Number of samples, in total and of each kind.
 #[derive(Clone, Copy, Default)]
 struct LabelCounts {
     all: usize,

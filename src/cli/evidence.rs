@@ -1,4 +1,4 @@
-//! What an audit is evidence of, for people: the controls and the verdict.
+//! Evidence of an audit, for people: the controls and the verdict.
 
 use crate::audits::{AuditReport, BlindFindings, ControlFindings, Decisions, MethodReport, Verdict};
 use mia::statistics::{Comparability, PriorTest};
@@ -108,7 +108,7 @@ pub fn stated(state: &str, sentence: &str, assumptions: &[String]) -> String {
     format!("\nverdict: {state}\n{}{}", wrapped(sentence), assumes.collect::<String>())
 }
 
-/// What tells the lists apart without the model: the measures, and the n-grams that separate.
+/// Describes what tells the lists apart without the model: the measures, and the n-grams that separate.
 fn comparability(texts: &Comparability) -> String {
     let mut out = format!(
         "\nthe texts alone: AUROC {:.3}, upper 95 % bound {:.3}, comparable up to {:.3}\n",

@@ -48,7 +48,7 @@ pub struct EvidenceArgs {
     /// The false discovery rate of the list that the calibration makes; by default 0.1.
     #[arg(long, value_name = "RATE")]
     fdr: Option<f64>,
-    /// How the list is made; by default bh.
+    /// Procedure that makes the list; by default bh.
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Procedure::VARIANTS).try_map(|name| Procedure::from_str(&name)))]
     procedure: Option<Procedure>,
 }
@@ -69,7 +69,7 @@ pub fn named_control(settings: Settings, control: Option<&str>) -> Result<(Setti
 }
 
 impl EvidenceArgs {
-    /// What the flags say of the verdict, and the settings with the control model that they name.
+    /// Returns the options of the verdict by the flags, and the settings with the control model that they name.
     pub fn options(&self, (settings, named): NamedSettings) -> Result<(NamedSettings, EvidenceOptions)> {
         let (settings, control) = named_control(settings, self.control.as_deref())?;
         // By its content, so that a plan fixes it.

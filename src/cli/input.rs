@@ -25,13 +25,13 @@ pub struct InputArgs {
     pub reader: ReaderArgs,
 }
 
-/// How files of texts are read.
+/// Options for reading files of texts.
 #[derive(Args, Clone, Default)]
 pub struct ReaderArgs {
-    /// What the file is, where its name and its content do not say.
+    /// Format of the file, if its name and its content do not show it.
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(FileKind::VARIANTS).try_map(|name| FileKind::from_str(&name)))]
     input_format: Option<FileKind>,
-    /// What separates the columns of CSV, one ASCII character; by default what the header shows.
+    /// Separator of the columns of CSV, one ASCII character; by default the one in the header.
     #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
     delimiter: Option<u8>,
     /// Column or field of the texts; by default `text` or else `input`.
@@ -88,14 +88,14 @@ impl InputArgs {
         SampleSource::open(&self.file).with_context(|| self.unreadable())
     }
 
-    /// What to say before the reason.
+    /// Returns the beginning of an error message, before the reason.
     pub fn unreadable(&self) -> String {
         format!("cannot read {}", self.file.display())
     }
 }
 
 impl ReaderArgs {
-    /// Whether the kind of file is given.
+    /// Returns true if the kind of file is given.
     pub fn has_format(&self) -> bool {
         self.input_format.is_some()
     }
@@ -111,8 +111,8 @@ impl ReaderArgs {
         given.into_iter().find_map(|(is_given, flag)| is_given.then_some(flag))
     }
 
-    /// How the file is read; `limit` is the most bytes of a record. Labels are read from `label`, or from the column that
-    /// `label_column` names.
+    /// Returns the options for reading the file; `limit` is the maximum number of bytes of a record. Labels are read from
+    /// `label`, or from the column that `label_column` names.
     pub fn options(&self, limit: Option<u64>, labelled: bool, label_column: Option<String>) -> ReadOptions {
         let (text, id) = (self.text_column.clone(), self.id_column.clone());
         let columns = ColumnNames { text, id, label: label_column, labelled };

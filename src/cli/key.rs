@@ -11,7 +11,7 @@ use std::str::FromStr;
 use strum::VariantNames;
 use time::{Duration, OffsetDateTime};
 
-/// What is said once the file has changed.
+/// Notice printed once the file has changed.
 const RELOAD: &str = "a service that runs reads the file again on SIGHUP";
 
 #[derive(Args)]
@@ -38,11 +38,11 @@ struct NewKeyArgs {
     /// The client that holds it; jobs and datasets belong to this name.
     #[arg(long)]
     name: String,
-    /// What it allows: `score`, `audit` (jobs and datasets), `admin` (models, fine-tunes, what all clients own).
+    /// Scopes of the key: `score`, `audit` (jobs and datasets), `admin` (models, fine-tunes, what all clients own).
     #[arg(long, value_delimiter = ',', default_value = "score,audit",
         value_parser = PossibleValuesParser::new(KeyScope::VARIANTS).try_map(|name| KeyScope::from_str(&name)))]
     scopes: Vec<KeyScope>,
-    /// How many days it is valid; without end by default.
+    /// Number of days that it is valid; without end by default.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..))]
     days: Option<u16>,
     /// Tokens that its requests may score a minute.

@@ -35,14 +35,14 @@ pub struct MemorizationArgs {
     /// Tokens from the beginning of a window to that of the next.
     #[arg(long, value_name = "NUMBER", default_value_t = WindowShape::default().stride)]
     stride: usize,
-    /// How to print the report; by default a table on a terminal and JSON elsewhere.
+    /// Format of the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
     format: Option<MemorizationFormat>,
     /// Model to ask: the id of a configured model, a directory, or a repository on the Hub as in
     /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
     #[arg(long)]
     model: Option<String>,
-    /// What the model computes in.
+    /// Data type that the model computes in.
     #[arg(long, value_name = "TYPE", value_parser = PossibleValuesParser::new(Dtype::VARIANTS).try_map(|name| Dtype::from_str(&name)))]
     dtype: Option<Dtype>,
     /// LoRA adapter of the model, as PEFT saves it: a directory, or a name and a directory. `--model MODEL:NAME` asks the model
@@ -57,7 +57,7 @@ enum MemorizationFormat {
     Table,
 }
 
-/// Looks at the texts of a file.
+/// Measures the texts of a file.
 pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     let windows = WindowShape { prefix: args.prefix, suffix: args.suffix, stride: args.stride };
     if let [fault, ..] = &*windows.faults() {

@@ -21,9 +21,9 @@ pub struct PartialResults {
     target: PathBuf,
     path: PathBuf,
     out: BufWriter<File>,
-    /// How many results an interrupted run has left.
+    /// Number of results that an interrupted run has left.
     rows: usize,
-    /// Whether there is nothing to keep: no result was there or was added.
+    /// True if there is nothing to keep: no result was there or was added.
     is_empty: bool,
 }
 
@@ -129,7 +129,7 @@ impl PartialResults {
 impl Drop for PartialResults {
     fn drop(&mut self) {
         if self.is_empty {
-            // What a run that failed at once has left would only be in the way of the next.
+            // The remains of a run that failed at once would only be in the way of the next.
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! How far the work is: a bar on a terminal, and elsewhere a line from time to time.
+//! Progress of the work: a bar on a terminal, and elsewhere a line from time to time.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -66,7 +66,7 @@ impl Progress {
     }
 }
 
-/// What a line says.
+/// Returns the text of a line.
 fn line(message: &str, position: u64, total: Option<u64>, elapsed: Duration) -> String {
     let share = match total {
         Some(total) if total > 0 => format!(", {} %", position.min(total) * 100 / total),

@@ -29,7 +29,7 @@ pub struct ScoreArgs {
     /// List every token with its statistics and its contributions to the scores.
     #[arg(long)]
     tokens: bool,
-    /// Where to write the results, as CSV or Parquet where the name ends so and else as NDJSON; by default NDJSON to standard
+    /// Write the results to this file, as CSV or Parquet if the name ends so and else as NDJSON; by default NDJSON to standard
     /// output. The file is written as a whole or not at all.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -43,11 +43,11 @@ pub struct ScoreArgs {
     scoring: ScoringArgs,
 }
 
-/// What the reading thread hands over: a text or its fault, and where it is.
+/// Item that the reading thread hands over: a text or its fault, and its place.
 struct ReadText {
     text: Result<FileSample, BadRecord>,
     place: RecordPlace,
-    /// How much of the file was read so far.
+    /// Amount of the file read so far.
     position: u64,
 }
 
@@ -59,7 +59,7 @@ pub async fn run(args: ScoreArgs, config: Option<&Path>) -> Result<()> {
     let size = source.size();
     ensure!(!args.resume || size.is_some(), "--resume needs a file: a pipe is read only once");
     let options = args.input.reader.options(Some(settings.0.server.body_limit.as_u64()), false, None);
-    // What is no file of texts is found before a model is loaded, and before anything is written.
+    // A file that has no texts is found before a model is loaded, and before anything is written.
     let reading = tokio::task::spawn_blocking({
         let (source, options) = (source.clone(), options.clone());
         move || source.records(&options)

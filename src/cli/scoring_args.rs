@@ -1,4 +1,4 @@
-//! What the commands that score have in common: which model, which methods, and what starts and ends the scorer.
+//! Options common to the commands that score: the model, the methods, and the start and the end of the scorer.
 
 use super::waiting;
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use strum::VariantNames;
 
-/// What goes with `--model`.
+/// Options that go with `--model`.
 #[derive(Args, Clone, Default)]
 pub struct VariantArgs {
     /// Reference model of the models named, of the same three kinds.
     #[arg(long, value_name = "MODEL")]
     pub reference: Option<String>,
-    /// What the models named compute in.
+    /// Data type that the models named compute in.
     #[arg(long, value_name = "TYPE", value_parser = PossibleValuesParser::new(Dtype::VARIANTS).try_map(|name| Dtype::from_str(&name)))]
     pub dtype: Option<Dtype>,
     /// LoRA adapter of the models named, as PEFT saves it: a directory, or a name and a directory. `--model MODEL:NAME` scores
@@ -40,7 +40,7 @@ impl VariantArgs {
     }
 }
 
-/// What `score` and `audit` have in common.
+/// Options common to `score` and `audit`.
 #[derive(Args)]
 pub struct ScoringArgs {
     /// Model to score with: the id of a configured model, a directory, or a repository on the Hub as in
@@ -53,7 +53,7 @@ pub struct ScoringArgs {
     /// min_k_plus_plus, plain and with linear PDR, and of `test` the method that its verdict is about.
     #[arg(long, value_name = "METHODS")]
     pub methods: Option<String>,
-    /// What to do with texts longer than the model's context.
+    /// Handling of texts longer than the model's context.
     #[arg(long, default_value_t, value_parser = PossibleValuesParser::new(Overflow::VARIANTS).try_map(|name| Overflow::from_str(&name)))]
     pub overflow: Overflow,
 }

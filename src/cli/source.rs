@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What the name of a split on the Hub begins with.
+/// Prefix of the name of a split on the Hub.
 const HUB: &str = "hub:";
 
 /// The files of samples that an argument names.
@@ -20,7 +20,7 @@ pub struct SampleSource {
 }
 
 impl SampleSource {
-    /// Whether a name is that of a dataset on the Hub.
+    /// Returns true if the name is that of a dataset on the Hub.
     pub fn is_on_hub(name: &Path) -> bool {
         name.to_str().is_some_and(|name| name.starts_with(HUB))
     }
@@ -52,7 +52,7 @@ impl SampleSource {
         Ok(Self { files, size })
     }
 
-    /// The bytes of all files, compressed or not; none where that is not known.
+    /// Returns the number of bytes of all files, compressed or not; `None` if it is not known.
     pub fn size(&self) -> Option<u64> {
         self.size
     }

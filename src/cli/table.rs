@@ -64,7 +64,7 @@ fn plan(report: &AuditReport) -> String {
     format!("{planned}\n")
 }
 
-/// How many scores are missing, by reason.
+/// Describes the number of missing scores, by reason.
 fn exclusions(report: &AuditReport) -> String {
     let mut reasons = IndexMap::<&str, usize>::new();
     for exclusion in &report.samples.exclusions {

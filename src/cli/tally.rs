@@ -1,4 +1,4 @@
-//! How many texts were scored, and what was wrong with the first that was not.
+//! Number of texts that were scored, and the fault of the first that was not.
 
 use crate::samples::RecordPlace;
 use crate::table::ResultRow;
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub struct ScoreTally {
     total: usize,
     failed: usize,
-    /// What is wrong with the first that failed.
+    /// Fault of the first that failed.
     first: Option<String>,
 }
 

@@ -64,20 +64,20 @@ struct OrderArgs {
     /// NDJSON, plain or compressed with gzip or zstd; `-` for standard input. Each line is a shard: an array of its items in the order in
     /// which they were published.
     file: PathBuf,
-    /// How many random orders each shard is compared with; by default 50.
+    /// Number of random orders that each shard is compared with; by default 50.
     #[arg(long, value_name = "NUMBER")]
     shuffles: Option<usize>,
     /// Seed of these orders; by default 0.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// What stands between two items; by default a line feed.
+    /// Separator between two items; by default a line feed.
     #[arg(long, value_name = "TEXT")]
     separator: Option<String>,
     #[command(flatten)]
     common: CommonArgs,
 }
 
-/// What all tests have in common.
+/// Options common to all tests.
 #[derive(Args)]
 pub struct CommonArgs {
     /// Label or name of the method that the verdict is about; by default ref, else min_k_plus_plus, else the first method.
@@ -91,10 +91,10 @@ pub struct CommonArgs {
     /// docs/api.md describes it.
     #[arg(long, value_name = "SHA256")]
     pub commitment: Option<String>,
-    /// What the commitment covers beside the texts.
+    /// Nonce that the commitment covers beside the texts.
     #[arg(long, value_name = "TEXT", requires = "commitment")]
     pub nonce: Option<String>,
-    /// How to print the report; by default a table on a terminal and JSON elsewhere.
+    /// Format of the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
     pub format: Option<ReportFormat>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What is shown while a command waits for its models.
+//! Display while a command waits for its models.
 
 use super::progress::Progress;
 use crate::pool::{ModelState, ModelStatus, Pool};
@@ -7,7 +7,7 @@ use lm::hub::DownloadProgress;
 use std::pin::pin;
 use std::time::Duration;
 
-/// Between two looks at how far the models are.
+/// Interval between two checks of the progress of the models.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Waits for `work`, and shows meanwhile which model is downloaded, opened or loaded.
@@ -30,7 +30,7 @@ pub async fn showing<T>(message: impl Fn() -> Option<String>, work: impl Future<
     }
 }
 
-/// How far the files of a model are.
+/// Describes the progress of the files of a model.
 pub fn opening(id: &str, progress: &DownloadProgress) -> String {
     let (done, total) = (progress.done(), progress.total());
     match done < total {
@@ -39,7 +39,7 @@ pub fn opening(id: &str, progress: &DownloadProgress) -> String {
     }
 }
 
-/// What happens to a model now.
+/// Describes what happens to a model now, if anything.
 fn step(status: &ModelStatus) -> Option<String> {
     let id = &status.declaration.id;
     match &status.progress {

@@ -1,4 +1,4 @@
-//! The texts of a file that is looked at for what a model has memorized: those of samples, or the whole of a plain text.
+//! The texts of a file to measure for what a model has memorized: those of samples, or the whole of a plain text.
 
 use super::input::InputArgs;
 use super::source::SampleSource;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// What serves a model that another process runs.
+/// Server of a model that another process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -23,7 +23,7 @@ pub enum LoadPolicy {
     Lazy,
 }
 
-/// How log lines are written.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {

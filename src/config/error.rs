@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration.
+//! Errors of a configuration.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub enum ConfigError {
     Syntax {
         /// The file.
         path: PathBuf,
-        /// What the parser says, with line and column.
+        /// Message of the parser, with line and column.
         problem: String,
     },
     /// Keys or values are invalid; these are all of them.
@@ -33,7 +33,7 @@ pub struct SettingFault {
     /// The key with its section, as in `server.port` or `models[0].id`.
     pub key: String,
     pub problem: String,
-    /// Where the value came from; none where there is no value.
+    /// Source of the value; `None` if there is no value.
     pub origin: Option<String>,
 }
 

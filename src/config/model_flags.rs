@@ -6,7 +6,7 @@ use super::rules;
 use super::sections::{AdapterSettings, DEMO, DEMO_REFERENCE, ModelSettings, ModelSource, Settings};
 use std::path::{Path, PathBuf};
 
-/// What flags say of models. A model is named by the id of a configured one, by a directory, or by a repository on the Hub, perhaps
+/// Flags about models. A model is named by the id of a configured one, by a directory, or by a repository on the Hub, perhaps
 /// with a revision: `EleutherAI/pythia-160m@step1000`. Behind a colon it may name an adapter of the model, as in `demo:tuned`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelFlags {

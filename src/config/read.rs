@@ -30,7 +30,7 @@ impl Settings {
     }
 
     /// As [`Settings::load`], but a function of its arguments alone: the file's path with its text, and the variables of
-    /// the environment, of which those without the prefix `PDR_AUDIT__` are passed over.
+    /// the environment; those without the prefix `PDR_AUDIT__` are ignored.
     pub fn from_sources(
         file: Option<(&Path, &str)>,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -99,7 +99,7 @@ fn dotted(path: &[String]) -> String {
     key
 }
 
-/// What is wrong, in the words of the file rather than of Rust's types.
+/// Describes the problem in the words of the file rather than of Rust's types.
 fn problem(kind: &Kind) -> String {
     match kind {
         Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {

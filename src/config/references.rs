@@ -1,4 +1,4 @@
-//! What must hold between settings: ids are unique, and models named elsewhere exist.
+//! Consistency between settings: ids are unique, and models named elsewhere exist.
 
 use super::choices::ServedKind;
 use super::error::SettingFault;
@@ -35,7 +35,7 @@ pub(super) fn errors(settings: &Settings, faults: &[SettingFault]) -> Vec<(Strin
     errors
 }
 
-/// What does not go together in a model that is served elsewhere or, where it is not, goes with those alone.
+/// Returns the settings that do not fit a model that is served elsewhere or, if it is not, that only fit such a model.
 fn served_faults(model: &ModelSettings) -> impl Iterator<Item = (&'static str, &'static str)> {
     let (is_served, has_tokenizer) = (model.served.is_some(), model.tokenizer.is_some());
     let of_the_server = "is up to the server of a model that is served elsewhere";

@@ -1,4 +1,4 @@
-//! What values must be that have the right type; what is said of a value ends with the value.
+//! Rules for values of the right type; each message about a value ends with the value.
 
 use super::DeviceChoice;
 use garde::{Error, Result};
@@ -40,7 +40,7 @@ pub(super) fn delay(delay: &Duration, (): &()) -> Result {
     expect(*delay <= LONGEST_TIMEOUT, "at most 24 hours", delay)
 }
 
-/// How long audits are kept.
+/// For the time that audits are kept.
 pub(super) fn retention(retention: &Duration, (): &()) -> Result {
     expect(*retention >= Duration::from_secs(60), "at least 60 seconds", retention)
 }
@@ -63,7 +63,7 @@ pub(super) fn id(id: &str, (): &()) -> Result {
     expect(is_id(id), ID_RULE, id)
 }
 
-/// Whether this may be the id of a model, or the name of an adapter.
+/// Returns true if this may be the id of a model, or the name of an adapter.
 pub fn is_id(id: &str) -> bool {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_legal) && id != "." && id != ".."
@@ -91,7 +91,7 @@ pub(super) fn server_urls(urls: &[String], (): &()) -> Result {
             let authority = rest.split('/').next().unwrap_or_default();
             !authority.is_empty() && rest.is_ascii() && !rest.contains(['?', '#', '@', '\\', ' '])
         };
-        // What is refused may hold a password, so it is not repeated.
+        // A refused URL may hold a password, so it is not repeated.
         if !host.is_some_and(is_host) {
             let what = "expected a URL as in \"http://engine-1:8080\", without a user, a query or a fragment";
             return Err(Error::new(format!("{what}, in place {}", index + 1)));
@@ -115,7 +115,7 @@ pub(super) fn revision(revision: &str, (): &()) -> Result {
 
 pub(super) fn log_filter(level: &str, (): &()) -> Result {
     let parsed = tracing_subscriber::EnvFilter::builder().parse(level);
-    // `EnvFilter` takes a word that is no level for the name of a module, of which it would log all.
+    // `EnvFilter` takes a word that is no level for the name of a module, and would log all of it.
     let is_directive = |part: &str| part.contains(['=', '[']) || part.trim().parse::<LevelFilter>().is_ok();
     let holds = parsed.is_ok() && !level.trim().is_empty() && level.split(',').all(is_directive);
     expect(holds, "a filter as in \"info\" or \"warn,pdr_audit=debug\"", level)

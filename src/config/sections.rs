@@ -47,7 +47,7 @@ pub struct Settings {
     pub named_adapters: Vec<(String, AdapterSettings)>,
 }
 
-/// How the service listens.
+/// Settings of the HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -64,35 +64,35 @@ pub struct ServerSettings {
     #[serde(deserialize_with = "values::size")]
     #[garde(custom(rules::at_least(ByteSize::b(1))))]
     pub body_limit: ByteSize,
-    /// How long a request may take.
+    /// Timeout of a request.
     #[default(Duration::from_secs(60))]
     #[serde(deserialize_with = "values::duration")]
     #[garde(custom(rules::timeout))]
     pub request_timeout: Duration,
-    /// How long requests are served after SIGTERM, while the service says that it is not ready.
+    /// Time for which requests are served after SIGTERM, while the service says that it is not ready.
     #[default(Duration::from_secs(5))]
     #[serde(deserialize_with = "values::duration")]
     #[garde(custom(rules::delay))]
     pub drain_delay: Duration,
-    /// How long the head of a request may take to arrive, and how long a connection may be idle.
+    /// Timeout for the head of a request to arrive, and for an idle connection.
     #[default(Duration::from_secs(15))]
     #[serde(deserialize_with = "values::duration")]
     #[garde(custom(rules::timeout))]
     pub header_timeout: Duration,
-    /// How long a client may take none of an answer before its connection is closed.
+    /// Time for which a client may take none of an answer before its connection is closed.
     #[default(Duration::from_secs(30))]
     #[serde(deserialize_with = "values::duration")]
     #[garde(custom(rules::timeout))]
     pub write_timeout: Duration,
-    /// Connections at once; none for four fifths of the files that the process may open.
+    /// Maximum number of connections; `None` for four fifths of the files that the process may open.
     #[serde(deserialize_with = "values::count_or_auto")]
     #[garde(inner(custom(rules::at_least(1))))]
     pub connections: Option<usize>,
-    /// What the bodies that are being read may take together; none for eight times the largest.
+    /// Maximum total size of the bodies that are being read; `None` for eight times the largest.
     #[serde(deserialize_with = "values::size_or_auto")]
     #[garde(inner(custom(rules::at_least(ByteSize::b(1)))))]
     pub body_memory: Option<ByteSize>,
-    /// Whether another host than loopback is served without keys.
+    /// True if a host other than loopback is served without keys.
     pub insecure_no_auth: bool,
     /// The address on which `/metrics` is served instead of beside the other routes.
     pub metrics: Option<SocketAddr>,
@@ -102,12 +102,12 @@ pub struct ServerSettings {
     /// Origins whose pages may use the service.
     #[garde(inner(custom(rules::origin)))]
     pub cors: Vec<String>,
-    /// The certificate and key of TLS; none for plain HTTP.
+    /// The certificate and key of TLS; `None` for plain HTTP.
     #[garde(dive)]
     pub tls: Option<TlsSettings>,
 }
 
-/// How connections are encrypted.
+/// Encryption of connections.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsSettings {
@@ -121,22 +121,22 @@ pub struct TlsSettings {
     pub key: PathBuf,
 }
 
-/// Who may use the service.
+/// Access to the service.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct AuthSettings {
-    /// The file of keys, as `pdr-audit key` writes it; none where no key is needed.
+    /// Path of the file of keys, as `pdr-audit key` writes it; `None` if no key is needed.
     #[serde(deserialize_with = "values::optional_path")]
     pub keys: Option<PathBuf>,
-    /// The file to which each request is written; none for no record.
+    /// The file to which each request is written; `None` for no record.
     #[serde(deserialize_with = "values::optional_path")]
     pub record: Option<PathBuf>,
-    /// Whether clients find in the caches what others have scored.
+    /// True if clients share cached scores.
     pub share_cache: bool,
 }
 
-/// How models run.
+/// Settings of the engine that runs models.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -144,18 +144,18 @@ pub struct EngineSettings {
     /// Where they run.
     #[default(DeviceChoice::Auto)]
     pub device: DeviceChoice,
-    /// What they compute in.
+    /// Data type of their computations.
     #[default(Dtype::Auto)]
     #[serde(deserialize_with = "values::name")]
     pub dtype: Dtype,
     /// Threads that compute; 0 for as many as the machine has. More than 1,024 would be a mistake.
     #[garde(custom(rules::within(0..=1_024)))]
     pub threads: usize,
-    /// The token budget of a batch; none for that of the device.
+    /// The token budget of a batch; `None` for that of the device.
     #[serde(deserialize_with = "values::count_or_auto")]
     #[garde(inner(custom(rules::at_least(1))))]
     pub max_batch_tokens: Option<usize>,
-    /// How many tokens may be admitted and not yet answered; none for a number that suits the device.
+    /// Maximum number of tokens admitted and not yet answered; `None` for a number that suits the device.
     #[serde(deserialize_with = "values::count_or_auto")]
     #[garde(inner(custom(rules::at_least(1))))]
     pub max_queue_tokens: Option<usize>,
@@ -163,21 +163,20 @@ pub struct EngineSettings {
     #[default(ByteSize::mib(256))]
     #[serde(deserialize_with = "values::size")]
     pub cache: ByteSize,
-    /// The directory that keeps token statistics on disk; none for none. A relative path from the file counts from the
+    /// The directory that keeps token statistics on disk; `None` for none. A relative path from the file counts from the
     /// file's directory.
     #[serde(deserialize_with = "values::optional_path")]
     pub disk_cache: Option<PathBuf>,
-    /// What that directory may hold. Less than 64 MiB would not keep long texts, of which one may take a 64th of it: 32,000
-    /// tokens.
+    /// Maximum size of that directory. Less than 64 MiB would not keep long texts: one may take a 64th of it, 32,000 tokens.
     #[default(ByteSize::gib(4))]
     #[serde(deserialize_with = "values::size")]
     #[garde(custom(rules::at_least(ByteSize::mib(64))))]
     pub disk_cache_limit: ByteSize,
-    /// What the models may take of each device; none for a part of what the device has.
+    /// Memory of each device that the models may take; `None` for a part of what the device has.
     #[serde(deserialize_with = "values::size_or_auto")]
     #[garde(inner(custom(rules::at_least(ByteSize::b(1)))))]
     pub memory: Option<ByteSize>,
-    /// How long a forward pass may take before the process counts as hung.
+    /// Timeout of a forward pass, after which the process counts as hung.
     #[default(Duration::from_secs(600))]
     #[serde(deserialize_with = "values::duration")]
     #[garde(custom(rules::timeout))]
@@ -186,11 +185,11 @@ pub struct EngineSettings {
     pub default_model: Option<String>,
 }
 
-/// What one request may ask for.
+/// Limits of one request.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitSettings {
-    /// The most texts in a request.
+    /// Maximum number of texts in a request.
     #[default = 10_000]
     #[garde(custom(rules::at_least(1)))]
     pub inputs: usize,
@@ -220,7 +219,7 @@ pub struct ModelSettings {
     /// The branch, tag or commit of a repository on the Hub.
     #[garde(inner(custom(rules::revision)))]
     pub revision: Option<String>,
-    /// Where another process runs it, which knows it by `source`; none where it runs here.
+    /// Settings of another process that runs it and knows it by `source`; `None` if it runs here.
     #[garde(dive)]
     pub served: Option<ServedSettings>,
     /// Where the files of its tokenizer come from, if it is served elsewhere.
@@ -230,7 +229,7 @@ pub struct ModelSettings {
     #[serde(deserialize_with = "values::devices")]
     #[garde(custom(rules::devices))]
     pub device: Vec<DeviceChoice>,
-    /// What it computes in; [`Dtype::Auto`]: in what the engine is set to.
+    /// Data type of its computations; [`Dtype::Auto`]: that of the engine.
     #[default(Dtype::Auto)]
     #[serde(deserialize_with = "values::name")]
     pub dtype: Dtype,
@@ -240,7 +239,7 @@ pub struct ModelSettings {
     #[default(LoadPolicy::Eager)]
     #[serde(deserialize_with = "values::name")]
     pub load: LoadPolicy,
-    /// Whether it stays once it is loaded, where a lazy one makes room for others.
+    /// True if it stays once it is loaded, where a lazy one makes room for others.
     pub pinned: bool,
     /// LoRA adapters of it.
     #[garde(dive)]
@@ -295,41 +294,41 @@ pub struct TokenCountsSettings {
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct StoreSettings {
-    /// The database; none for memory, which ends with the process.
+    /// The database; `None` for memory, which ends with the process.
     pub url: Option<StoreUrl>,
-    /// What it may take of the memory where it has no database.
+    /// Maximum memory of a store without a database.
     #[default(ByteSize::gib(1))]
     #[serde(deserialize_with = "values::size")]
     #[garde(custom(rules::at_least(ByteSize::mib(16))))]
     pub memory: ByteSize,
-    /// How long a finished audit is kept; none for as long as nobody deletes it.
+    /// Time for which a finished audit is kept; `None` to keep it until somebody deletes it.
     #[serde(deserialize_with = "values::optional_duration")]
     #[garde(inner(custom(rules::retention)))]
     pub retention: Option<Duration>,
-    /// How long an audit belongs to a process that is not heard from; after that another process runs it.
+    /// Time for which an audit belongs to a process that is not heard from; after that another process runs it.
     #[default(Duration::from_secs(30))]
     #[serde(deserialize_with = "values::duration")]
     #[garde(custom(rules::lease))]
     pub lease: Duration,
 }
 
-/// What is logged.
+/// Settings of the log.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct LogSettings {
-    /// How lines are written.
+    /// Format of log lines.
     #[default(LogFormat::Text)]
     #[serde(deserialize_with = "values::name")]
     pub format: LogFormat,
-    /// What is logged, in the syntax of tracing-subscriber's `EnvFilter`; the variable `RUST_LOG` wins over it.
+    /// Filter of log lines, in the syntax of tracing-subscriber's `EnvFilter`; the variable `RUST_LOG` wins over it.
     #[default = "info"]
     #[garde(custom(rules::log_filter))]
     pub level: String,
 }
 
 impl ServerSettings {
-    /// Whether only programs of this machine reach the service.
+    /// Returns true if only programs of this machine reach the service.
     #[must_use]
     pub fn is_local(&self) -> bool {
         let address = self.host.parse::<IpAddr>();

@@ -1,4 +1,4 @@
-//! The sources of the settings: layers of keys and values, of which the later wins and every value knows where it came from.
+//! The sources of the settings: layers of keys and values. The later layer wins, and every value knows where it came from.
 
 use super::error::{ConfigError, SettingFault};
 use figment::providers::{Format, Toml};
@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// What the names of variables begin with; two underscores also separate their parts.
+/// Prefix of the names of variables; two underscores also separate their parts.
 const PREFIX: &str = "PDR_AUDIT__";
 const SEPARATOR: &str = "__";
 
 /// The sections of the settings, as they are written in variables.
 const SECTIONS: [&str; 8] = ["SERVER", "ENGINE", "LIMITS", "MODELS", "TOKEN_COUNTS", "STORE", "AUTH", "LOG"];
 
-/// What the command line sets; it wins over all other sources.
+/// Settings of the command line; they win over all other sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     pub host: Option<String>,
@@ -23,11 +23,11 @@ pub struct Overrides {
     pub insecure_no_auth: bool,
 }
 
-/// All sources, the last of which wins. Arrays are replaced as a whole.
+/// All sources; the last one wins. Arrays are replaced as a whole.
 #[derive(Default)]
 pub(super) struct Sources {
     layers: Vec<SourceLayer>,
-    /// What is wrong with the sources themselves.
+    /// Faults of the sources themselves.
     pub(super) faults: Vec<SettingFault>,
 }
 
@@ -152,7 +152,7 @@ impl Provider for SourceLayer {
     }
 }
 
-/// Removes the value at `path`; an array of which an element is meant goes as a whole, since the others would move.
+/// Removes the value at `path`. If it is an element of an array, the whole array is removed, since the others would move.
 fn remove(values: &mut Dict, path: &[String]) -> bool {
     let Some((key, rest)) = path.split_first() else { return false };
     let removed = match (values.get_mut(key), rest) {

@@ -1,4 +1,4 @@
-//! How values are written that serde alone would read otherwise: sizes and durations with units, `auto`, paths, names.
+//! Reading of values that serde alone would read otherwise: sizes and durations with units, `auto`, paths, names.
 
 use super::DeviceChoice;
 use bytesize::ByteSize;
@@ -120,7 +120,8 @@ pub(super) fn optional_path<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
     path(deserializer).map(Some)
 }
 
-/// What bytesize reads, in space or not. It gives the largest number for all that are larger, and that is no size.
+/// Parses a size with bytesize, with or without space around it. It gives the largest number for all that are larger, and
+/// that is no size.
 fn parse_size(text: &str) -> Option<ByteSize> {
     text.trim().parse().ok().filter(|size: &ByteSize| size.as_u64() < u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What comes along with a sample, kept as text: a tree of small JSON values takes some 16 times the memory of its text.
+//! Other columns of a sample, kept as text: a tree of small JSON values takes some 16 times the memory of its text.
 
 use super::error::DatasetError;
 use crate::wire::CompactObject;
@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::string::FromUtf8Error;
 
-/// The most bytes, as JSON, of what comes along with a sample.
+/// Maximum size of the other columns of a sample, in bytes of JSON.
 const MAX_COLUMN_BYTES: usize = 64 << 10;
 
-/// What comes along with a sample, by name.
+/// Other columns of a sample, by name.
 pub type ExtraColumns = Map<String, Value>;
 
 /// [`ExtraColumns`] as compact JSON. An object that is longer than the limit is counted and not kept; the caller reports it.
@@ -22,7 +22,7 @@ pub type ExtraColumns = Map<String, Value>;
 pub struct ColumnText {
     /// The object; empty where nothing came along or too much.
     json: String,
-    /// How many bytes the object takes.
+    /// Size of the object in bytes.
     bytes: usize,
 }
 
@@ -37,13 +37,13 @@ impl ColumnText {
         text.finish().map_err(|error| DatasetError::Internal(error.to_string()))
     }
 
-    /// Whether nothing came along.
+    /// Returns true if there are no other columns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// What is wrong with it, in words.
+    /// Returns the fault, in words; `None` if there is none.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let bytes = self.bytes;
@@ -51,7 +51,7 @@ impl ColumnText {
             .then(|| format!("the other columns take {bytes} bytes as JSON; the limit is {MAX_COLUMN_BYTES}"))
     }
 
-    /// The names of the columns; none where they were too long.
+    /// Returns the names of the columns; empty if the columns were too long.
     ///
     /// # Errors
     /// [`DatasetError::Internal`] where the text is damaged.
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The columns `{"a":[0,0,..]}` of so many bytes, which are odd in number.
+    /// The columns `{"a":[0,0,..]}` of `bytes` bytes, an odd number.
     fn zeros(bytes: usize) -> String {
         format!("{{\"a\":[0{}]}}", ",0".repeat((bytes - 9) / 2))
     }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 use utoipa::ToSchema;
 
-/// What a label may be.
+/// Accepted values of a label.
 const LABELS: &str = "0 or 1, true or false, \"member\" or \"non-member\"";
 
 pub const MAX_GROUPS: usize = 256;
@@ -34,7 +34,7 @@ pub struct Sample {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u8>, minimum = 0, maximum = 1)]
     pub label: Option<Label>,
-    /// What it is counted with, beside being counted with all.
+    /// Group that it is counted with, beside being counted with all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Id of the document that it is a part or a version of. Texts of one document are one cluster: they are drawn, permuted and
@@ -78,7 +78,7 @@ impl Label {
         Self(number)
     }
 
-    /// Whether the label is that of a member; none where it is neither 0 nor 1.
+    /// Returns true if the label is that of a member; `None` if it is neither 0 nor 1.
     #[must_use]
     pub fn is_member(self) -> Option<bool> {
         match self {
@@ -90,13 +90,13 @@ impl Label {
 }
 
 impl Sample {
-    /// Whether the text is known to be in the training data; none where that is not known.
+    /// Returns true if the text is in the training data; `None` if that is not known.
     #[must_use]
     pub fn is_member(&self) -> Option<bool> {
         self.label.and_then(Label::is_member)
     }
 
-    /// What is wrong with the label, in words.
+    /// Returns the fault of the label, in words; `None` if there is none.
     #[must_use]
     pub fn label_error(&self) -> Option<String> {
         let label = self.label.filter(|label| label.is_member().is_none())?;

@@ -6,7 +6,7 @@ use crate::store::{ClaimedJob, DatasetKey, DatasetRow, Store, StoreError};
 use futures::stream::{self, Stream, TryStreamExt};
 use std::sync::Arc;
 
-/// The most samples of a block.
+/// Maximum number of samples of a block.
 const BLOCK_SAMPLES: usize = 500;
 /// A block ends with the sample that makes it longer than this.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -19,7 +19,7 @@ pub enum SampleBlocks {
     Stored {
         store: Store,
         dataset: DatasetKey,
-        /// Whether the texts stay when the job has ended.
+        /// True if the texts stay when the job has ended.
         retain: bool,
     },
 }
@@ -52,7 +52,7 @@ impl BlockWriter {
 }
 
 impl SampleBlocks {
-    /// The samples of a job; none where they were deleted.
+    /// Returns the samples of a job; `None` if they were deleted.
     ///
     /// # Errors
     /// [`StoreError`], where that would not pass.
@@ -62,14 +62,14 @@ impl SampleBlocks {
         Ok(dataset.and_then(|dataset| Self::stored(store, &dataset)))
     }
 
-    /// The samples of a dataset; none where its texts were deleted.
+    /// Returns the samples of a dataset; `None` if its texts were deleted.
     #[must_use]
     pub fn stored(store: &Store, dataset: &DatasetRow) -> Option<Self> {
         let &DatasetRow { key, retain, has_texts, .. } = dataset;
         has_texts.then(|| Self::Stored { store: store.clone(), dataset: key, retain })
     }
 
-    /// Whether the texts may be quoted in what is kept of the job.
+    /// Returns true if the texts may be quoted in what is kept of the job.
     #[must_use]
     pub fn are_retained(&self) -> bool {
         match self {

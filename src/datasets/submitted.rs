@@ -15,7 +15,7 @@ pub enum SubmittedSamples {
 }
 
 impl SubmittedSamples {
-    /// What there is to say of them as a whole.
+    /// Returns the totals of the samples.
     ///
     /// # Errors
     /// [`DatasetError::Internal`] where a dataset has another description, or a sample is damaged.
@@ -35,7 +35,7 @@ impl SubmittedSamples {
         }
     }
 
-    /// What tells these samples from others, as text.
+    /// Returns a text that identifies these samples.
     ///
     /// # Errors
     /// [`DatasetError::Internal`] where they cannot be written as JSON.

@@ -1,4 +1,4 @@
-//! What there is to say of samples as a whole, counted one after another.
+//! Totals of samples, counted one after another.
 
 use super::error::DatasetError;
 use super::sample::{MAX_GROUPS, Sample};
@@ -6,7 +6,7 @@ use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// The most different names of what comes along with samples.
+/// Maximum number of distinct names of other columns.
 const MAX_COLUMNS: usize = 256;
 
 /// Counts of the samples of a dataset or a job.
@@ -92,13 +92,13 @@ impl SampleTotals {
         Ok(counter.totals())
     }
 
-    /// Whether all samples bring neighbours along.
+    /// Returns true if all samples have neighbours.
     #[must_use]
     pub fn all_have_neighbors(&self) -> bool {
         self.with_neighbors == self.samples
     }
 
-    /// What is wrong with the samples for an audit, in words: what is wrong with them at all, or that one class is absent.
+    /// Returns the fault of the samples for an audit, in words: that of [`Self::fault`], or that one class is absent.
     #[must_use]
     pub fn audit_fault(&self, place: impl FnOnce(usize) -> String) -> Option<String> {
         let Self { members, non_members, .. } = self;
@@ -108,8 +108,8 @@ impl SampleTotals {
         self.fault(place).or_else(|| is_one_class.then(detail))
     }
 
-    /// What is wrong with the samples as a whole, in words; `place` says where the sample of a number, from 0, is. Non-members
-    /// alone are good for a fine-tune.
+    /// Returns the fault of the samples as a whole, in words; `place` describes the place of a sample by its index, from 0.
+    /// Non-members alone are good for a fine-tune.
     #[must_use]
     pub fn fault(&self, place: impl FnOnce(usize) -> String) -> Option<String> {
         let Self { samples, members, non_members, groups, first_unlabelled, columns, .. } = self;

@@ -63,13 +63,13 @@ impl DatasetEncoder {
         Ok(self.blocks.add(&json))
     }
 
-    /// How many bytes the samples take so far, as lines of JSON.
+    /// Size of the samples so far in bytes, as lines of JSON.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What is known once all samples are there.
+    /// Completes the dataset after the last sample.
     #[must_use]
     pub fn finish(self) -> EncodedDataset {
         EncodedDataset { id: self.digest.address(), totals: self.totals.totals(), rest: self.blocks.finish() }

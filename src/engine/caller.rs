@@ -1,13 +1,13 @@
-//! Who asks for forward passes.
+//! Callers that request forward passes.
 
 use std::sync::Arc;
 
-/// Who asks for forward passes: the queue is fair between callers, and each has its own part of the caches.
+/// A caller that requests forward passes: the queue is fair between callers, and each has its own part of the caches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// Empty for whoever needs no name; all of those are one caller.
     name: Arc<str>,
-    /// Whether its part of the caches is that of all callers who share.
+    /// True if its part of the caches is that of all callers who share.
     shares_cache: bool,
 }
 
@@ -23,7 +23,7 @@ impl Caller {
         &self.name
     }
 
-    /// Whether it is one of several callers, and not the only one.
+    /// Returns true if it is one of several callers, and not the only one.
     #[must_use]
     pub fn has_name(&self) -> bool {
         !self.name.is_empty()

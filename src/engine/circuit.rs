@@ -14,12 +14,12 @@ pub struct Circuit(Mutex<Failures>);
 
 #[derive(Debug, Default)]
 struct Failures {
-    /// How many in a row.
+    /// Number of failures in a row.
     count: u32,
     last: Option<DevicePause>,
 }
 
-/// How long a device runs nothing, and why.
+/// Pause of a device, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DevicePause {
     pub(super) until: Instant,

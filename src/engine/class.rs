@@ -1,8 +1,8 @@
-//! How urgent a request is.
+//! Urgency of requests.
 
 use strum::{EnumCount, IntoStaticStr, VariantArray};
 
-/// How urgent a request is, the more urgent first.
+/// Urgency of a request, the more urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, EnumCount, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Class {

@@ -19,7 +19,7 @@ pub enum Refusal {
     WrongKind {
         /// The model's id.
         model: String,
-        /// Whether it is a masked model.
+        /// True if it is a masked model.
         masked: bool,
     },
     /// The request could not be admitted even by an idle engine.
@@ -27,9 +27,9 @@ pub enum Refusal {
     TooLarge {
         /// The limit in words.
         limit: &'static str,
-        /// What the limit allows, in tokens.
+        /// Number of tokens that the limit allows.
         allowed: usize,
-        /// What was asked for, in tokens.
+        /// Number of tokens requested.
         requested: usize,
     },
     /// Even an idle engine would, at the speed last measured, not be done before the request's deadline.

@@ -14,7 +14,7 @@ pub(super) enum Failure {
     /// The device gave no answer: the same sequences may run later, or on another device.
     Unavailable {
         reason: String,
-        /// Whether it had the sequences, which may then be why.
+        /// True if it had the sequences, which may then be the cause.
         had_batch: bool,
         /// The pause that it asks for.
         retry_after: Option<Duration>,

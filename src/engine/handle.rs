@@ -60,8 +60,8 @@ impl Engine {
         self.shared().status()
     }
 
-    /// Whether requests are served as configured: all device threads run, every eager model is loaded or was unloaded
-    /// by hand, the engine does not shut down.
+    /// Returns true if requests are served as configured: all device threads run, every eager model is loaded or was unloaded by
+    /// hand, the engine does not shut down.
     pub fn is_ready(&self) -> bool {
         self.shared().is_ready()
     }
@@ -79,7 +79,7 @@ impl Engine {
         self.pool().signal().wait_for(|| self.is_ready().then_some(())).await
     }
 
-    /// Whether every eager model is loaded, or why that will not be; none while it is under way.
+    /// Returns `Ok` once every eager model is loaded, or why that will not happen; `None` while it is under way.
     fn loaded(&self) -> Option<Result<(), EngineError>> {
         let mut missing = false;
         for (id, model) in self.pool().lock().iter() {

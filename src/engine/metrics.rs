@@ -16,7 +16,6 @@ use super::request::Answer;
 use super::settings::DeviceSlot;
 use crate::telemetry::names;
 
-/// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumCount, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum RequestOutcome {
@@ -123,7 +122,7 @@ impl ModelMetrics {
         }
     }
 
-    /// Notes a forward pass of so many sequences and tokens.
+    /// Records a forward pass of `sequences` sequences and `tokens` tokens.
     pub(super) fn note_forward(
         &self,
         result: &Result<Vec<Answer>, Failure>,
@@ -153,7 +152,7 @@ impl ModelMetrics {
 /// The series of the cache on disk.
 #[derive(Debug, Clone)]
 pub(super) struct DiskMetrics {
-    /// What its files take of the disk.
+    /// Disk space of its files.
     pub(super) bytes: Gauge,
     /// Statistics that were not written.
     pub(super) dropped: Counter,
@@ -190,7 +189,7 @@ pub(super) struct EngineMetrics {
     pub(super) dropped_abandoned: Counter,
     /// The memory in use, by index of the device.
     pub(super) memory_used: Vec<Gauge>,
-    /// Whether it does not answer, by index of the device.
+    /// 1 if it does not answer, by index of the device.
     pub(super) unavailable: Vec<Gauge>,
 }
 

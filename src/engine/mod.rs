@@ -1,5 +1,5 @@
-//! What runs the models: requests for statistics of token sequences in, [`TokenStats`](mia::TokenStats) out;
-//! or, for a masked model, masked positions in and what could stand there out.
+//! The engine that runs the models: it takes requests for statistics of token sequences and returns
+//! [`TokenStats`](mia::TokenStats); or, for a masked model, it takes masked positions and returns what could stand there.
 //!
 //! One thread per device loads, runs and drops all models of that device; everything else only talks to them through a
 //! queue that they share. A request passes four rooms:

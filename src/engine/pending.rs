@@ -12,16 +12,16 @@ use super::metrics::{RequestGuard, RequestOutcome};
 use super::request::{Pass, Request};
 use super::shared::Shared;
 
-/// What an answered request cost, and its passes.
+/// Passes of an answered request, and their cost.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answered {
     /// The distinct passes of the request, each with its answer.
     pub passes: Vec<Arc<Pass>>,
-    /// How many of them were run through the model.
+    /// Number of passes run through the model.
     pub forward_passes: usize,
-    /// How many were answered from the cache, in memory or on disk.
+    /// Number of passes answered from the cache, in memory or on disk.
     pub cached_passes: usize,
-    /// When the first of them began to run; none where none had to.
+    /// Time when the first of them began to run; `None` if none had to.
     pub begun: Option<Instant>,
 }
 
@@ -42,9 +42,9 @@ pub struct PendingRequest {
 }
 
 impl PendingRequest {
-    /// A request of which so many passes are to run and so many were answered by the cache, and where their answers are
-    /// announced. The pending request holds no sender: when all queued passes are gone and answers are missing, it knows that
-    /// none will come.
+    /// Creates a request with `forward_passes` passes to run and `cached_passes` answered by the cache, and the place where their
+    /// answers are announced. The pending request holds no sender: when all queued passes are gone and answers are missing, it
+    /// knows that none will come.
     pub(super) fn new(
         request: Request,
         forward_passes: usize,
@@ -128,7 +128,7 @@ impl Drop for PendingRequest {
     }
 }
 
-/// Waits for the future, but not beyond the deadline: none where the deadline comes first.
+/// Waits for the future, but not beyond the deadline; returns `None` if the deadline comes first.
 pub(super) async fn before<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
     match deadline {
         Some(deadline) => timeout_at(deadline.into(), future).await.ok(),

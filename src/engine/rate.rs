@@ -1,4 +1,4 @@
-//! How fast a model is, and how long work takes at that speed.
+//! Speed of a model, and the time that work takes at that speed.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ const RATE_WEIGHT: f64 = 0.25;
 /// that it refuses cannot correct it.
 const RATE_LIFETIME: Duration = Duration::from_secs(300);
 
-/// How many batches are measured before the speed is relied on: something may hold up the first of them, and a speed that
-/// is far too low refuses the very requests that would correct it.
+/// Number of batches measured before the speed is relied on: something may hold up the first of them, and a speed that is far too
+/// low refuses the very requests that would correct it.
 const FIRST_BATCHES: u32 = 3;
 
 /// A model's speed: the best of its first batches, since nothing makes a batch faster than the model is, and then averaged
@@ -18,7 +18,7 @@ const FIRST_BATCHES: u32 = 3;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rate {
     value: f64,
-    /// How many batches were measured, counted up to [`FIRST_BATCHES`].
+    /// Number of batches measured, counted up to [`FIRST_BATCHES`].
     batches: u32,
     measured: Instant,
 }
@@ -62,7 +62,7 @@ impl Rate {
     }
 }
 
-/// The time `tokens` take at a speed; none where the speed is unknown.
+/// Returns the time `tokens` take at a speed; `None` if the speed is unknown.
 pub(super) fn time_for(tokens: usize, tokens_per_second: Option<f64>) -> Option<Duration> {
     Duration::try_from_secs_f64(tokens as f64 / tokens_per_second?).ok()
 }

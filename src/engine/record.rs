@@ -1,4 +1,4 @@
-//! What the engine knows of each model: its series, what is queued for it, how fast it is.
+//! The engine's record of each model: its series, what is queued for it, its speed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ pub(super) struct ModelRecord {
     facts: Mutex<ModelFacts>,
 }
 
-/// What the device threads learn of a model.
+/// Facts that the device threads learn of a model.
 #[derive(Debug, Default)]
 struct ModelFacts {
     rate: Option<Rate>,
@@ -36,7 +36,7 @@ impl ModelRecord {
         self.queued.iter().take(class as usize + 1).map(|tokens| tokens.load(Ordering::Relaxed)).sum()
     }
 
-    /// Its speed on one device in tokens per second; none where it was not measured lately.
+    /// Returns its speed on one device in tokens per second; `None` if it was not measured lately.
     pub(super) fn tokens_per_second(&self, now: Instant) -> Option<f64> {
         self.lock().rate?.tokens_per_second(now)
     }
@@ -51,7 +51,7 @@ impl ModelRecord {
         self.lock().last_used = Some(now);
     }
 
-    /// Notes a forward pass of so many tokens under this token budget.
+    /// Records a forward pass of `tokens` tokens under this token budget.
     pub(super) fn note_speed(&self, tokens: usize, budget: usize, took: Duration, now: Instant) {
         let mut facts = self.lock();
         facts.rate = Rate::observe(facts.rate, tokens, budget, took, now);

@@ -1,4 +1,4 @@
-//! What a caller asks of a model: passes, each with a place for its answer.
+//! Requests to a model: passes, each with a place for its answer.
 //!
 //! A pass is made once, by whoever makes the request, and shared from then on: it waits in the queue, is a part of a batch,
 //! and the device writes the answer into it. Nothing has to be put back into an order afterwards.
@@ -26,16 +26,16 @@ pub struct Pass {
     answer: OnceLock<Answer>,
 }
 
-/// What runs as one sequence of a batch.
+/// Input that runs as one sequence of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PassInput {
     /// The statistics of its tokens are wanted, of a causal model.
     Score(Arc<[u32]>),
-    /// What could stand in its masked position is wanted, of a masked model.
+    /// The candidates for its masked position are wanted, of a masked model.
     Fill(MaskedPosition),
 }
 
-/// What came of a pass, of the same kind as its input.
+/// Answer of a pass, of the same kind as its input.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Answer {
     Stats(Stats),
@@ -52,7 +52,7 @@ pub struct Request {
     pub(super) caller: Caller,
     /// The key of statistics in the caches, beside the ids: the identity, and the caller where it shares no cache.
     cache_key: Arc<str>,
-    /// How urgent it is.
+    /// Urgency of the request.
     pub class: Class,
     /// When its answer is of no use any more.
     pub deadline: Option<Instant>,
@@ -60,7 +60,7 @@ pub struct Request {
     pub(super) passes: Vec<Arc<Pass>>,
     /// Those that score, by sequence.
     by_sequence: HashMap<Arc<[u32]>, Arc<Pass>>,
-    /// How many were answered by the cache on disk; see [`Engine::recall`](super::Engine::recall).
+    /// Number of passes answered by the cache on disk; see [`Engine::recall`](super::Engine::recall).
     pub(super) recalled: usize,
 }
 
@@ -115,7 +115,7 @@ impl Request {
 }
 
 impl Pass {
-    /// The statistics of its tokens; none where it has no answer, or is no sequence to score.
+    /// Returns the statistics of its tokens; `None` if it has no answer, or is no sequence to score.
     pub fn stats(&self) -> Option<&Stats> {
         match self.answer.get()? {
             Answer::Stats(stats) => Some(stats),
@@ -123,7 +123,7 @@ impl Pass {
         }
     }
 
-    /// What could stand in its masked position; none where it has no answer, or has no such position.
+    /// Returns the candidates for its masked position; `None` if it has no answer, or has no such position.
     pub fn filled(&self) -> Option<&Filled> {
         match self.answer.get()? {
             Answer::Stats(_) => None,
@@ -144,7 +144,7 @@ impl Pass {
         self.answer.get().is_some()
     }
 
-    /// When its forward pass began; none where it did not run.
+    /// Returns the time when its forward pass began; `None` if it did not run.
     pub(super) fn begun(&self) -> Option<Instant> {
         self.begun.get().copied()
     }
@@ -188,7 +188,7 @@ impl PassInput {
 }
 
 impl Answer {
-    /// How many tokens it scores.
+    /// Returns the number of tokens it scores.
     pub(super) fn scored(&self) -> usize {
         match self {
             Self::Stats(stats) => stats.len(),

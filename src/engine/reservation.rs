@@ -29,14 +29,15 @@ pub struct MemoryShortage {
 }
 
 impl MemoryShortage {
-    /// Whether there is enough once others have given back theirs.
+    /// Returns true if there is enough once others have given back theirs.
     #[must_use]
     pub fn passes(&self) -> bool {
         self.reserved > 0 && self.needed <= self.budget.saturating_sub(self.models)
     }
 }
 
-/// A batch of so many tokens has room beside what is reserved: fewer would take longer to read the weights than to compute.
+/// Number of tokens of a batch that has room beside what is reserved: fewer would take longer to read the weights than to
+/// compute.
 const ROOM_OF_BATCH: usize = 512;
 
 impl Drop for MemoryReservation {
@@ -47,7 +48,7 @@ impl Drop for MemoryReservation {
 }
 
 impl Engine {
-    /// Takes so many bytes of a device's memory away from its models. Models that are there stay there.
+    /// Takes `needed` bytes of a device's memory away from its models. Models that are there stay there.
     ///
     /// # Errors
     /// Where the device has less beside what it holds.
@@ -67,7 +68,7 @@ impl Engine {
         Ok(MemoryReservation { shared, device, bytes: needed })
     }
 
-    /// Whether somebody waits for an answer to an interactive request.
+    /// Returns true if somebody waits for an answer to an interactive request.
     #[must_use]
     pub fn has_interactive_work(&self) -> bool {
         self.shared().gate.tokens(Class::Interactive) > 0

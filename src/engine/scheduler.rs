@@ -1,5 +1,5 @@
-//! What a device does next. Pure: the queue and the models in, a step out; both locks are held by whoever asks, and no
-//! longer than that.
+//! Choice of a device's next step. Pure: the queue and the models in, a step out; the caller holds both locks, and no longer than
+//! that.
 //!
 //! The rules by which a device chooses its next step, in order:
 //!
@@ -22,10 +22,10 @@ use super::queue::{Lead, Queue, QueuedPass, Turn};
 use super::status::MOST_SILENCE;
 use crate::pool::{Lifecycle, Model, Models};
 
-/// How long a device stays with the models that it holds after a load, in times of that load.
+/// Time that a device stays with the models that it holds after a load, in multiples of the time of that load.
 const STAY: u32 = 4;
 
-/// What a device thread does next.
+/// Next step of a device thread.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Run these passes of a model that it holds, all under the same adapter or none.
@@ -59,26 +59,26 @@ impl Seat {
     }
 }
 
-/// What a device knows of the models on it.
+/// A device's view of the models on it.
 pub(super) trait Holdings {
     /// The token budget of a batch of a model that the device holds.
     fn budget(&self, model: &str) -> usize;
 
-    /// Whether a model that it does not hold has room beside those that it does.
+    /// Returns true if a model that it does not hold has room beside those that it does.
     fn has_room_for(&self, model: &Model) -> bool;
 }
 
-/// What the device threads share beside the models: the queue, and whether it goes on.
+/// State that the device threads share beside the models: the queue, and whether it goes on.
 #[derive(Debug)]
 pub(super) struct Scheduler {
     queue: Queue<QueuedPass>,
-    /// Whether its thread runs, by device.
+    /// True if its thread runs, by device.
     running: Vec<bool>,
     /// Since when each device takes nothing, since it does not answer.
     paused: Vec<Option<Instant>>,
-    /// Whether threads without work end.
+    /// True if threads without work end.
     finishing: bool,
-    /// Whether all threads end after the step that each is at.
+    /// True if all threads end after their current step.
     stopped: bool,
 }
 
@@ -130,7 +130,7 @@ impl Scheduler {
         self.queue.extract(class, model, |pass| pass.request() == request)
     }
 
-    /// What the device does next, none where there is nothing to do.
+    /// Returns the next step of the device; `None` if there is nothing to do.
     pub(super) fn step(
         &mut self,
         models: &mut Models,
@@ -262,7 +262,7 @@ impl Scheduler {
         models.forget_waiters();
     }
 
-    /// Whether some thread has still to end by itself.
+    /// Returns true if some thread has still to end by itself.
     pub(super) fn is_busy(&self) -> bool {
         !self.stopped && self.running.contains(&true)
     }

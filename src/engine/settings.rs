@@ -1,4 +1,4 @@
-//! How an engine is built: its devices and its settings.
+//! Devices and settings of an engine.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use super::circuit::Circuit;
 
 /// A device that runs models, on a thread of its own.
 pub struct DeviceSlot {
-    /// What logs, metrics and status call it: `cpu`, `cuda:0` ...
+    /// Name in logs, metrics and status: `cpu`, `cuda:0` ...
     pub name: String,
-    /// How many bytes the models on it may take, by the books: weights and the activations of one batch.
+    /// Maximum number of bytes of the models on it, by the books: weights and the activations of one batch.
     pub memory: u64,
     /// The token budget of a batch. A longer sequence is legal and runs alone.
     pub max_batch_tokens: usize,
@@ -34,10 +34,10 @@ impl fmt::Debug for DeviceSlot {
     }
 }
 
-/// How the engine runs, whatever its devices.
+/// Settings of the engine that are independent of its devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// How many interactive tokens may be admitted and not yet answered.
+    /// Maximum number of interactive tokens admitted and not yet answered.
     pub max_queue_tokens: usize,
     /// The size of the cache in memory, in bytes; 0 turns it off.
     pub cache_bytes: u64,
@@ -50,6 +50,6 @@ pub struct EngineOptions {
 pub struct DiskCache {
     /// A directory of its own, made where it is missing.
     pub directory: PathBuf,
-    /// What its files may take of the disk, in bytes. A sequence whose statistics take more than 1/64 of it is not kept.
+    /// Maximum disk space of its files in bytes. A sequence whose statistics take more than 1/64 of it is not kept.
     pub limit: u64,
 }

@@ -1,4 +1,4 @@
-//! What the handles, the pending requests and the device threads all see.
+//! State shared by the handles, the pending requests and the device threads.
 //!
 //! Locks are taken in this order, and each is held for moments only: the scheduler, the pool's models, the facts.
 
@@ -30,7 +30,7 @@ pub(super) struct Shared {
     facts: Mutex<Facts>,
     /// Bytes of the devices' memory that models may not take.
     reserved: Vec<Arc<AtomicU64>>,
-    /// How many requests have been admitted.
+    /// Number of requests admitted.
     requests: AtomicU64,
 }
 
@@ -72,7 +72,7 @@ impl Shared {
         (name, *memory)
     }
 
-    /// Bytes of the weights on a device, and of a batch of so many tokens of whichever model takes most.
+    /// Returns the bytes of the weights on a device, and of a batch of `tokens` tokens of the model that takes most.
     pub(super) fn working_bytes(&self, device: usize, tokens: usize) -> u64 {
         let models = self.pool.lock();
         let resident = models.iter().filter(|(_, model)| model.is_resident(device));
@@ -83,12 +83,12 @@ impl Shared {
         weights.saturating_add(batch)
     }
 
-    /// What the engine knows of a model that may be on these devices.
+    /// Returns the record of a model that may be on these devices.
     pub(super) fn record(&self, id: &str, devices: &[usize]) -> Arc<ModelRecord> {
         self.records.get(id, devices)
     }
 
-    /// What the engine knows of a model that is in the pool.
+    /// Returns the record of a model that is in the pool.
     pub(super) fn record_of(&self, id: &str, model: &Lifecycle) -> Arc<ModelRecord> {
         self.records.get(id, &model.declaration().devices)
     }
@@ -132,7 +132,7 @@ impl Shared {
             let version = signal.version();
             let step = self.try_step(seat, holdings);
             if let Some(step) = step {
-                // What one thread takes up may be what another waits to see gone.
+                // Another thread may wait for what this one takes up to be gone.
                 signal.raise();
                 return step;
             }
@@ -219,7 +219,7 @@ impl Shared {
         self.pool.signal().raise();
     }
 
-    /// Why none of these devices has answered for longer than a request should wait for; none where one has, or may soon.
+    /// Returns why none of these devices has answered for longer than a request should wait; `None` if one has, or may soon.
     pub(super) fn why_unanswered(&self, devices: &[usize]) -> Option<String> {
         let facts = self.facts();
         let reason = |device: &usize| facts.silence(*device).map(|silence| silence.reason.clone());
@@ -265,7 +265,7 @@ impl Shared {
         }
     }
 
-    /// How fast requests for a model are served, as far as that is known; none where there is no such model.
+    /// Returns the speed at which requests for a model are served, as far as it is known; `None` if there is no such model.
     pub(super) fn speed_for(&self, id: &str, now: Instant) -> Option<QueueSpeed> {
         let models = self.pool.lock();
         let target = models.get(id)?;
@@ -334,15 +334,15 @@ impl Shared {
     }
 }
 
-/// How fast requests for a model are served.
+/// Speed at which requests for a model are served.
 pub(super) struct QueueSpeed {
     /// The model's own speed on one device, in tokens per second.
     pub(super) rate: Option<f64>,
-    /// How many devices work on the model's queue, or would.
+    /// Number of devices that work on the model's queue, or would.
     pub(super) width: usize,
-    /// All models' records, with the speed at which each queue moves as seen by one who waits for this model; none where it
-    /// is unknown, or does not stand in the way: only what can run nowhere else does, and all of the model's devices work on
-    /// it. So what is estimated from these is a lower bound of the wait.
+    /// All models' records, with the speed at which each queue moves as seen by one who waits for this model; `None` if it is
+    /// unknown, or does not stand in the way: only what can run nowhere else does, and all of the model's devices work on it. So
+    /// an estimate from these is a lower bound of the wait.
     pub(super) queues: Vec<(Arc<ModelRecord>, Option<f64>)>,
 }
 

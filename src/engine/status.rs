@@ -1,17 +1,17 @@
-//! What is known of the engine without asking it: facts that the device threads write as they happen.
+//! State of the engine that is known without asking it: facts that the device threads write as they happen.
 //!
 //! Health never goes through the queue, so a device that hangs or is lost shows as what it is, and a full queue
 //! does not look like a fault.
 
 use std::time::{Duration, Instant};
 
-/// What one model has done lately.
+/// Recent activity of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelActivity {
     pub id: String,
     /// When a load or a forward pass of it last ended.
     pub last_used: Option<Instant>,
-    /// Its speed on one device as last measured; none where it was not measured lately.
+    /// Its speed on one device as last measured; `None` if it was not measured lately.
     pub tokens_per_second: Option<f64>,
 }
 
@@ -28,7 +28,7 @@ pub struct Unanswered {
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceStatus {
     pub name: String,
-    /// How many bytes the models on it may take.
+    /// Maximum number of bytes of the models on it.
     pub memory_budget: u64,
     /// Bytes of the weights on it, and of what is tuned there, by the books.
     pub memory_used: u64,
@@ -59,15 +59,15 @@ pub struct EngineStatus {
     pub last_error: Option<(Instant, String)>,
     /// Since when the oldest forward pass in flight runs; none while no device runs one.
     pub busy_since: Option<Instant>,
-    /// Whether the threads of all devices run.
+    /// True if the threads of all devices run.
     pub device_alive: bool,
     /// Why a device is lost, where one is: the first reason.
     pub device_lost: Option<String>,
-    /// Whether the engine has stopped admitting.
+    /// True if the engine has stopped admitting.
     pub draining: bool,
 }
 
-/// What is known of one device.
+/// State of one device.
 #[derive(Debug)]
 pub(super) struct DeviceState {
     pub(super) alive: bool,
@@ -76,10 +76,10 @@ pub(super) struct DeviceState {
     pub(super) busy_since: Option<Instant>,
 }
 
-/// How long a device need not answer before that counts: it may be back at once.
+/// Maximum time without an answer of a device before that counts: it may be back at once.
 pub(super) const MOST_SILENCE: Duration = Duration::from_secs(2);
 
-/// What the device threads know.
+/// Facts that the device threads know.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) devices: Vec<DeviceState>,
@@ -96,12 +96,12 @@ impl Facts {
         Self { devices: (0..devices).map(device).collect(), last_ok: None, last_error: None, lost: None }
     }
 
-    /// Whether all device threads run.
+    /// Returns true if all device threads run.
     pub(super) fn alive(&self) -> bool {
         self.devices.iter().all(|device| device.alive)
     }
 
-    /// What is known of a device that has not answered for so long that it counts.
+    /// Returns the state of a device that has not answered for longer than `MOST_SILENCE`.
     pub(super) fn silence(&self, device: usize) -> Option<&Unanswered> {
         let unanswered = self.devices.get(device)?.unavailable.as_ref();
         unanswered.filter(|unanswered| unanswered.since.elapsed() > MOST_SILENCE)

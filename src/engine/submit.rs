@@ -24,7 +24,7 @@ struct Checked {
     record: Arc<ModelRecord>,
     /// The passes that have to run.
     open: Vec<Arc<Pass>>,
-    /// How many were answered from memory.
+    /// Number of passes answered from memory.
     cached: usize,
     /// None where nothing has to run.
     lease: Option<Lease>,
@@ -32,7 +32,7 @@ struct Checked {
 }
 
 impl Checked {
-    /// Who is admitted; none where nothing has to run.
+    /// Returns the holder to admit; `None` if nothing has to run.
     fn holder(&self) -> Option<Holder> {
         let lease = self.lease.clone()?;
         Some(Holder::new(Arc::clone(&self.record), lease, self.caller.clone()))
@@ -63,8 +63,9 @@ impl Engine {
         Ok(pending)
     }
 
-    /// Refuses what would be refused for lack of room or of time now, if it had so many tokens in so many sequences: then they need
-    /// not be made. What an interactive request is allowed at most is expected to fit. Nothing is taken of the queue.
+    /// Refuses `tokens` tokens in `sequences` sequences if a request with them would be refused for lack of room or of time now:
+    /// then they need not be made. Tokens beyond what an interactive request is allowed are not counted. Nothing is taken of the
+    /// queue.
     ///
     /// # Errors
     /// [`Refusal::Busy`]
@@ -75,7 +76,7 @@ impl Engine {
         match judged {
             Err(refusal @ Refusal::Busy { .. }) => Err(refusal),
             Ok(ahead) if !is_room => Err(busy(ahead)),
-            // What is wrong for good is said of the request itself.
+            // Permanent faults are reported by the request itself.
             Ok(_) | Err(_) => Ok(()),
         }
     }
@@ -163,7 +164,7 @@ fn check(shared: &Shared, request: &Request) -> Result<Checked, Refusal> {
     {
         return Err(Refusal::Unanswered(reason));
     }
-    // What is cached is answered whatever becomes of the model.
+    // Cached passes are answered whatever becomes of the model.
     let lease = if open.is_empty() { None } else { Some(lease?) };
     let record = shared.record(model.base_id(), &model.devices);
     let (lane, caller) = (request.model.as_str().into(), request.caller.clone());
@@ -192,8 +193,8 @@ fn admit(shared: &Shared, request: &Request, checked: &Checked) -> Result<Vec<Pe
     })
 }
 
-/// Whether so many tokens in so many sequences can be done in the time that the request has; the estimated time of what is queued
-/// before them.
+/// Checks that `tokens` tokens in `sequences` sequences can be done in the time of the request, and returns the estimated time of
+/// what is queued before them.
 fn judge_wait(shared: &Shared, request: &Request, tokens: usize, sequences: usize) -> Result<Duration, Refusal> {
     let now = Instant::now();
     let unknown = || Refusal::UnknownModel(request.model.clone());

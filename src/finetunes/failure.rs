@@ -1,4 +1,4 @@
-//! What clients are told of a fine-tune that failed; the log has the rest.
+//! Errors of failed fine-tunes as clients see them; the log has the rest.
 
 use super::error::FinetuneError;
 use crate::jobs::{FailureKind, JobFailure};

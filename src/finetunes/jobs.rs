@@ -93,7 +93,7 @@ impl JobKind for FinetuneKind {
         // In the pool before it is said to be there.
         let adapter = AdapterRow { id: job.id(), name, base_digest: base_digest.clone() };
         if let Err(error) = self.shelf.add(&adapter) {
-            // What is made is kept; it comes into the pool once the name is free there.
+            // The adapter is kept; it comes into the pool once the name is free there.
             tracing::warn!(job = %job.id(), %error, "the adapter is in the store, but not in use");
         }
         let files = tuned.files.into_iter().map(|(name, content)| (name.to_owned(), content)).collect();

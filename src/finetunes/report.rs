@@ -1,4 +1,4 @@
-//! What a fine-tune found.
+//! Report of a fine-tune.
 
 use lm::models::tuning::StepReport;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What is tuned, as data.
+//! Request for a fine-tune, as data.
 
 use crate::pool::Origin;
 use lm::models::tuning::{LoraSettings, OptimizerSettings, TuningSettings};
@@ -6,7 +6,7 @@ use mia::methods::Fault;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 
-/// The fewest texts that an adapter is tuned on: a batch of the default size.
+/// Minimum number of texts that an adapter is tuned on: a batch of the default size.
 pub const FEWEST_TEXTS: usize = 8;
 
 /// The seed if none is given.
@@ -41,18 +41,19 @@ impl FinetuneRequest {
         let FinetuneRequest { model, lora, optimizer, seed, .. } = self.clone();
         let (base, revision) = match origin {
             Origin::Configured { source, revision } => (source.text.clone(), revision.clone()),
-            // What is a part of the program is known by its id alone, and what is served elsewhere is not tuned.
+            // A model that is part of the program is known by its id alone, and one that is served elsewhere is not tuned.
             Origin::Files(_) | Origin::Served(_) => (model, None),
         };
         TuningSettings { lora, optimizer, seed, base, revision }
     }
 
-    /// How many steps it takes with so many texts: what does not fill the last batch of an epoch is left out of it.
+    /// Returns the number of steps it takes with `texts` texts: those that do not fill the last batch of an epoch are left out of
+    /// it.
     pub fn steps(&self, texts: usize) -> usize {
         texts / self.optimizer.batch_size.max(1) * self.optimizer.epochs
     }
 
-    /// What is wrong with its numbers.
+    /// Returns the faults of its numbers.
     pub fn faults(&self) -> Vec<Fault> {
         let (lora, optimizer) = (&self.lora, &self.optimizer);
         let mut faults = Vec::new();

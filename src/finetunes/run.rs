@@ -21,7 +21,7 @@ pub struct TuningBase {
     pub device: Device,
 }
 
-/// What a fine-tune leaves behind.
+/// Output of a fine-tune.
 pub struct Finetuned {
     /// Names and contents of the adapter's files: those that PEFT reads, and the digests of the texts.
     pub files: Vec<(&'static str, Vec<u8>)>,
@@ -31,14 +31,14 @@ pub struct Finetuned {
     pub steps: Vec<StepReport>,
 }
 
-/// Who follows a fine-tune, and may end it.
+/// Observer of a fine-tune, which may end it.
 pub trait TuningObserver {
     /// Is called before each part of a step, and may take its time.
     fn before_part(&mut self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 
-    /// Is called after each of so many steps.
+    /// Called after each of `steps` steps.
     fn after_step(&mut self, step: &StepReport, steps: usize);
 }
 

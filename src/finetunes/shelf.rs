@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// How often the store is asked which adapters there are: other processes make and delete them as well.
+/// Interval at which the store is asked which adapters there are: other processes make and delete them as well.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long the end of a job may take to be stored.
+/// Maximum time to store the end of a job.
 const LONGEST_END: Duration = Duration::from_secs(600);
 
 /// Adapters of the store that the pool knows; cheap to clone.
@@ -29,7 +29,7 @@ struct KnownAdapter {
     name: AdapterName,
     /// When it came there.
     since: Instant,
-    /// Whether it was seen in the store. One that was just made comes there with the end of its job.
+    /// True if it was seen in the store. One that was just made comes there with the end of its job.
     is_stored: bool,
 }
 

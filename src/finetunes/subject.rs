@@ -1,10 +1,10 @@
-//! What lists say of a fine-tune.
+//! Summary of a fine-tune in lists.
 
 use crate::datasets::SampleTotals;
 use crate::jobs::JobSubject;
 use serde::{Deserialize, Serialize};
 
-/// What a fine-tune is about.
+/// Subject of a fine-tune.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinetuneSubject {
     /// Id of the model.
@@ -14,9 +14,9 @@ pub struct FinetuneSubject {
     /// Id of the dataset; none for samples that came with the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// How many texts there are.
+    /// Number of texts.
     pub texts: usize,
-    /// How many steps there are.
+    /// Number of steps.
     pub steps: usize,
 }
 

@@ -3,9 +3,9 @@
 use super::request::{FEWEST_TEXTS, FinetuneRequest};
 use crate::datasets::SampleTotals;
 
-/// The most bytes of texts of one fine-tune: all of them are in memory.
+/// Maximum number of bytes of the texts of one fine-tune: all of them are in memory.
 pub const MOST_BYTES: u64 = 256 << 20;
-/// The most steps of one fine-tune: each is part of its result.
+/// Maximum number of steps of one fine-tune: each is part of its result.
 const MOST_STEPS: usize = 1_000_000;
 
 /// Why samples cannot be tuned on, as far as their number tells.

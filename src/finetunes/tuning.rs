@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How often a step that gives way looks whether it may go on.
+/// Interval at which a step that gives way checks whether it may go on.
 const LOOK: Duration = Duration::from_millis(5);
 /// The longest that a part of a step gives way. Interactive requests that never end must not stop a fine-tune for ever.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! What a job is refused for.
+//! Errors of jobs.
 
 use crate::datasets::DatasetError;
 use crate::store::StoreError;

@@ -17,7 +17,7 @@ pub struct FailureRecord {
     pub faults: Vec<Fault>,
 }
 
-/// What kind of thing went wrong.
+/// Kind of a job failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
@@ -63,7 +63,7 @@ impl FailureRecord {
         Self { kind, detail: failure.to_string(), faults: Vec::new() }
     }
 
-    /// A failure of which the client hears only what failed.
+    /// A failure that tells the client only what failed.
     #[must_use]
     pub fn kept_back(kind: FailureKind, what: &str) -> Self {
         Self { kind, detail: format!("the {what} failed; the service's log says why"), faults: Vec::new() }
@@ -73,11 +73,11 @@ impl FailureRecord {
 /// Why a job that was accepted leaves nothing behind.
 #[derive(Clone, Debug)]
 pub struct JobFailure {
-    /// What clients are told.
+    /// Failure shown to clients.
     pub record: FailureRecord,
-    /// What the log is told.
+    /// Message for the log.
     pub message: String,
-    /// Whether the process cannot go on, so that another one has to run the job.
+    /// True if the process cannot go on, so that another one has to run the job.
     pub ends_process: bool,
 }
 
@@ -87,7 +87,7 @@ impl JobFailure {
         Self::recorded(FailureRecord::told(kind, failure), failure)
     }
 
-    /// A failure of which the client hears only what failed; the log has the words.
+    /// A failure that tells the client only what failed; the log has the message.
     pub fn kept_back(kind: FailureKind, what: &str, failure: &impl Display) -> Self {
         Self::recorded(FailureRecord::kept_back(kind, what), failure)
     }

@@ -1,4 +1,4 @@
-//! What tells one kind of job from another.
+//! The trait of a kind of job.
 
 use super::error::JobError;
 use super::failure::JobFailure;
@@ -19,18 +19,18 @@ pub(super) const OWNER_SHARE: usize = 2;
 pub trait JobKind: Send + Sync + 'static {
     /// Its name, in the store, the log and messages.
     const NAME: &'static str;
-    /// How many a process runs at once.
+    /// Maximum number of jobs that a process runs at once.
     const MOST_RUNNING: usize;
-    /// How much the jobs that have ended may weigh together in memory; the oldest makes room.
+    /// Maximum total weight of finished jobs in memory; the oldest is evicted.
     const MOST_KEPT: usize;
     /// The counter of jobs that have ended, by status.
     const COUNTER: &'static str;
-    /// What a job computes, as it is stored.
+    /// Request of a job, as stored.
     type Request: Serialize + DeserializeOwned + Send + Sync;
-    /// What lists say of a job.
+    /// Summary of a job in lists.
     type Subject: JobSubject;
 
-    /// What lists say of a job with samples of these totals.
+    /// Returns the summary of a job with samples of these totals.
     fn subject(submission: &Submission<Self::Request>, totals: &SampleTotals) -> Self::Subject;
 
     /// The size of a job's report, in the units of [`JobKind::MOST_KEPT`].
@@ -49,16 +49,16 @@ pub trait JobKind: Send + Sync + 'static {
     fn run(&self, job: JobRun<'_, Self::Request>) -> impl Future<Output = Result<JobOutput, JobFailure>> + Send;
 }
 
-/// What lists and the log say of a job.
+/// Summary of a job in lists and the log.
 pub trait JobSubject: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// What the client calls it.
+    /// Name given by the client.
     fn name(&self) -> Option<&str>;
     /// Id of the model.
     fn model(&self) -> &str;
-    /// Id of the dataset; none where the samples came with the request.
+    /// Id of the dataset; `None` if the samples came with the request.
     fn dataset(&self) -> Option<&str>;
-    /// How many samples there are. What is not known of them any more is as the job was accepted with.
+    /// Totals of the samples. Those not known any more are as the job was accepted with.
     fn samples(&self) -> SampleTotals;
-    /// How many parts of the work there are.
+    /// Number of parts of the work.
     fn total(&self) -> usize;
 }

@@ -1,4 +1,4 @@
-//! How far a job is that this process runs.
+//! Progress of a job that this process runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,34 +14,34 @@ pub struct LocalRun {
 }
 
 impl LocalRun {
-    /// Notes how many parts of the work are done.
+    /// Sets the number of finished parts of the work.
     pub fn set_done(&self, done: usize) {
         self.done.store(done, Ordering::Relaxed);
     }
 
-    /// How many parts of the work are done.
+    /// Number of finished parts of the work.
     #[must_use]
     pub fn done(&self) -> usize {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Says something of the run beside how much is done, as JSON, or nothing any more.
+    /// Sets or clears the note on the run, as JSON.
     pub fn set_note(&self, note: Option<String>) {
         *self.note.lock().unwrap_or_else(PoisonError::into_inner) = note;
     }
 
-    /// What the run says of itself.
+    /// Note on the run.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         self.note.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes what the bits of its numbers depend on.
+    /// Sets everything that the bits of its numbers depend on.
     pub fn set_numerics(&self, numerics: String) {
         *self.numerics.lock().unwrap_or_else(PoisonError::into_inner) = Some(numerics);
     }
 
-    /// What the bits of its numbers depend on, once that is known.
+    /// Everything that the bits of its numbers depend on, once known.
     #[must_use]
     pub fn numerics(&self) -> Option<String> {
         self.numerics.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -7,13 +7,13 @@ use uuid::Uuid;
 /// Which jobs to list.
 #[derive(Clone, Debug)]
 pub struct JobQuery {
-    /// Only those that stand so.
+    /// Only jobs with this status.
     pub status: Option<JobStatus>,
     /// Only those of the model of this id.
     pub model: Option<String>,
     /// Only those older than this one, which may be gone.
     pub after: Option<Uuid>,
-    /// The most jobs of a page.
+    /// Maximum number of jobs in a page.
     pub limit: usize,
 }
 

@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-/// How often a wait looks whether another process has changed something.
+/// Interval at which a wait polls for changes by other processes.
 pub(super) const POLL: Duration = Duration::from_secs(1);
 
 /// All jobs of a kind; cheap to clone.
 pub struct Jobs<K: JobKind> {
     shared: Arc<RunnerState<K>>,
-    /// Who submits jobs through this handle, and sees its own alone unless it sees all.
+    /// Client that submits jobs through this handle, and sees only its own unless it sees all.
     client: Owner,
 }
 
@@ -73,7 +73,7 @@ impl<K: JobKind> Jobs<K> {
         Self { shared: Arc::clone(&self.shared), client }
     }
 
-    /// Who submits jobs through this handle.
+    /// Client that submits jobs through this handle.
     #[must_use]
     pub fn client(&self) -> &Owner {
         &self.client
@@ -84,7 +84,7 @@ impl<K: JobKind> Jobs<K> {
         &self.shared.store
     }
 
-    /// What runs them.
+    /// The kind of the jobs, which runs them.
     #[must_use]
     pub fn kind(&self) -> &K {
         &self.shared.kind
@@ -100,7 +100,7 @@ impl<K: JobKind> Jobs<K> {
         Ok(self.up_to_date(JobSnapshot::new(row, &self.client)?))
     }
 
-    /// What a job found, as JSON; none until it has succeeded.
+    /// Report of a job, as JSON; `None` until it has succeeded.
     ///
     /// # Errors
     /// [`JobError::Store`].

@@ -1,4 +1,4 @@
-//! What clients are told of a job whose scoring failed; the log has the rest.
+//! Failures shown to clients for a job whose scoring failed; the log has the rest.
 
 use super::failure::{FailureKind, FailureRecord, JobFailure};
 use crate::engine::{EngineError, Refusal};
@@ -11,7 +11,7 @@ impl From<ScorerError> for JobFailure {
     }
 }
 
-/// Whether the process cannot go on, so that another one has to run the job.
+/// True if the process cannot go on, so that another one has to run the job.
 fn ends_process(error: &ScorerError) -> bool {
     match error {
         ScorerError::Refused(refusal) => matches!(refusal, Refusal::DeviceLost(_) | Refusal::Draining),

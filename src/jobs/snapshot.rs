@@ -1,4 +1,4 @@
-//! Where a job stands.
+//! Snapshots of jobs.
 
 use super::error::JobError;
 use super::failure::FailureRecord;
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// What is known of a job at one moment.
+/// State of a job at one moment.
 #[derive(Clone, Debug)]
 pub struct JobSnapshot<S> {
     pub id: Uuid,
@@ -17,7 +17,7 @@ pub struct JobSnapshot<S> {
     pub status: JobStatus,
     /// Parts of the work that are done.
     pub done: usize,
-    /// What its run says of itself beside that, as JSON.
+    /// Note of its run besides that, as JSON.
     pub note: Option<String>,
     /// Grows with each change.
     pub revision: i64,
@@ -30,7 +30,7 @@ pub struct JobSnapshot<S> {
 }
 
 impl<S: DeserializeOwned> JobSnapshot<S> {
-    /// What a client sees of a job that is stored.
+    /// Snapshot of a stored job as a client sees it.
     ///
     /// # Errors
     /// [`JobError::Internal`] where it cannot be read.

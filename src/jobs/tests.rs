@@ -147,7 +147,7 @@ impl TestJobs {
         ended
     }
 
-    /// The models of the jobs that have started, once there are so many.
+    /// Returns the models of the jobs that have started, once there are `count`.
     async fn started(&self, count: usize) -> Vec<String> {
         let all_started = async {
             while self.started.lock().unwrap().len() < count {

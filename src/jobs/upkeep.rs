@@ -1,5 +1,5 @@
-//! What is ended by itself: jobs whose time is over. What is deleted by itself: jobs past their retention, the oldest where memory
-//! is all there is, and what was never completed.
+//! Background upkeep: ends jobs past their deadline, and deletes jobs past their retention, the oldest jobs in an in-memory
+//! store, and whatever was never completed.
 
 use super::failure::JobFailure;
 use super::kind::JobKind;
@@ -12,9 +12,9 @@ use uuid::Uuid;
 
 /// Jobs of a kind that have ended and are kept in memory; the oldest makes room.
 const MAX_FINISHED: usize = 256;
-/// How long an upload may stand still.
+/// Maximum idle time of an upload.
 const IDLE: Duration = Duration::from_secs(3_600);
-/// The longest pause between two looks at what may be deleted.
+/// Longest pause between two deletion passes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 impl<K: JobKind> Jobs<K> {
@@ -85,9 +85,8 @@ impl<K: JobKind> Jobs<K> {
 /// A job that has ended: its id, its owner and its weight.
 type EndedJob = (Uuid, String, usize);
 
-/// Which of the jobs that have ended (the first to end first, with owners and weights) are to be deleted, so that no more than so many are left
-/// and these weigh no more than that: of the owner whose jobs weigh the most, the oldest; where several weigh
-/// as much, the oldest of all.
+/// Returns the finished jobs to delete, given in order of their end, so that at most `most` are left and these weigh at most
+/// `most_weight`: the oldest of the owner whose jobs weigh the most; if several weigh as much, the oldest of all.
 fn surplus(ended: &[EndedJob], most: usize, most_weight: usize) -> Vec<Uuid> {
     // A job that weighs nothing takes a place.
     let weight = |job: &EndedJob| job.2.max(1);

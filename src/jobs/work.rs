@@ -15,14 +15,14 @@ use tokio::sync::Semaphore;
 
 /// Claims of a job: one that ends every process that runs it must not end all of them, one after another, for ever.
 const MAX_ATTEMPTS: usize = 3;
-/// How often the store is told how much is done.
+/// Interval at which progress is written to the store.
 const PROGRESS: Duration = Duration::from_millis(500);
-/// The longest pause between two looks for jobs that another process gave up.
+/// Longest pause between two polls for jobs that another process gave up.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
-/// A lease is renewed so many times before it ends.
+/// Number of renewals of a lease before it would expire.
 const RENEWALS: u32 = 3;
 
-/// How the run of a job by this process came to its end.
+/// Outcome of the run of a job by this process.
 enum RunEnd {
     /// By itself.
     Done(Box<Result<JobOutput, JobFailure>>),
@@ -65,7 +65,7 @@ impl<K: JobKind> Jobs<K> {
     /// Claims the next job, after ending those that nobody should run any more.
     async fn next_job(&self) -> Result<Option<ClaimedJob>, StoreError> {
         let (store, lease) = (self.store(), self.settings().lease);
-        // What this process runs it must not take from itself, however late a renewal is.
+        // This process must not take its own jobs from itself, however late a renewal is.
         let here: Vec<(ClaimedJob, Arc<LocalRun>)> = self.running_here().values().cloned().collect();
         for (job, local) in here {
             // A claim that is lost is seen by its heartbeat.
@@ -230,7 +230,7 @@ fn failed<K: JobKind>(job: &ClaimedJob, failure: &JobFailure) -> JobEnd {
     JobEnd::Failed(failure.json())
 }
 
-/// What the job is about, for the log.
+/// Summary of the job, for the log.
 fn subject<K: JobKind>(job: &ClaimedJob) -> K::Subject {
     serde_json::from_str(&job.summary).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! How much of a text is in windows that a model is likely to complete.
+//! Coverage of a text by windows that a model is likely to complete.
 
 use super::extraction::ExtractionWindow;
 
-/// How many characters are in at least one window, prefix or suffix, that counts. The windows begin one after another.
+/// Counts the characters in at least one window, prefix or suffix, that counts. The windows begin one after another.
 pub fn covered_characters(windows: &[ExtractionWindow]) -> usize {
     let (mut covered, mut reached) = (0, 0);
     for window in windows.iter().filter(|window| window.is_covered()) {

@@ -3,7 +3,7 @@
 use crate::scorer::ScorerError;
 use crate::store::StoreError;
 
-/// Why texts that were to be looked at have no report.
+/// Reason why texts have no report.
 #[derive(Debug, thiserror::Error)]
 pub enum MemorizationError {
     /// The model or the service failed.
@@ -19,19 +19,19 @@ pub enum MemorizationError {
     WindowTooLong {
         prefix: usize,
         suffix: usize,
-        /// How many tokens that is, and how many there may be.
+        /// The number of tokens, and the maximum.
         fault: String,
     },
     /// The report would be too long.
     #[error("the texts have {windows} windows; the limit of a job is {limit}; a larger `stride` makes fewer")]
     TooManyWindows { windows: usize, limit: usize },
-    /// What is compared with itself shows nothing.
+    /// A text compared with itself shows nothing.
     #[error("text {control} of the control is also text {text} of those that it is to be compared with")]
     SameText { control: usize, text: usize },
 }
 
 impl MemorizationError {
-    /// Whether the same may succeed later.
+    /// Returns true if a retry may succeed later.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Scorer(error) => error.is_retryable(),

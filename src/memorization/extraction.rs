@@ -1,4 +1,4 @@
-//! What is computed of a window.
+//! Numbers computed for a window.
 //!
 //! A window is extractable where the model, given the prefix, writes the suffix: always, if it is what greedy decoding gives
 //! (Carlini et al. 2021 and 2023), or with the probability `p` that sampling gives it (Hayes et al. 2025), so that n tries give
@@ -41,7 +41,7 @@ pub struct WindowPlace {
 }
 
 impl ExtractionWindow {
-    /// The window there, whose suffix has these statistics; none where they are no finite numbers.
+    /// Creates the window at `place`, whose suffix has these statistics; `None` if they are no finite numbers.
     pub fn new(place: WindowPlace, suffix: &[TokenStats]) -> Option<Self> {
         let WindowPlace { start, suffix_start, end } = place;
         let log_p: f64 = suffix.iter().map(|token| token.lp).sum();
@@ -50,7 +50,7 @@ impl ExtractionWindow {
         log_p.is_finite().then_some(Self { start, suffix_start, end, log_p, greedy, tries_for_half })
     }
 
-    /// Whether the suffix is probable enough for the window to count in the coverage.
+    /// Returns true if the suffix is probable enough for the window to count in the coverage.
     pub fn is_covered(&self) -> bool {
         self.log_p >= LEAST_PROBABILITY.ln()
     }

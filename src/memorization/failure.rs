@@ -1,4 +1,4 @@
-//! What clients are told of a memorization job that failed; the log has the rest.
+//! Errors of failed memorization jobs as clients see them; the log has the rest.
 
 use super::error::MemorizationError;
 use crate::jobs::{FailureKind, JobFailure};

@@ -1,4 +1,4 @@
-//! Looks at texts as jobs.
+//! Memorization measurements as jobs.
 
 use super::request::{MOST_WINDOWS, MemorizationRequest};
 use super::run::{MemorizationProgress, run};
@@ -11,7 +11,7 @@ use crate::store::JobOutput;
 use crate::telemetry::names;
 use serde_json::json;
 
-/// Looks at texts as a kind of job.
+/// Memorization measurements as a kind of job.
 pub struct MemorizationKind {
     scorer: Scorer,
 }
@@ -58,7 +58,7 @@ impl JobKind for MemorizationKind {
     }
 
     async fn run(&self, job: JobRun<'_, MemorizationRequest>) -> Result<JobOutput, JobFailure> {
-        // What is scored stays on disk until the job has ended, so that to run it again costs no forward pass.
+        // Scored statistics stay on disk until the job has ended, so that running it again costs no forward pass.
         let _hold = self.scorer.engine().hold_statistics(job.is_resumed());
         let scorer = self.scorer.called_by(job.owner());
         let target = WindowScorer::open(&scorer, &job.request.model).await?;

@@ -1,7 +1,7 @@
 //! Extraction evidence: how likely a model is to complete windows of a text word by word, beside a text that it cannot have seen.
 //!
-//! [`run`] looks at texts; the command line calls it. [`Memorizations`] are those of a service, which are jobs. What is computed
-//! of a window is in `extraction.rs`, and how much of a text the windows cover in `coverage.rs`.
+//! [`run`] measures texts; the command line calls it. [`Memorizations`] are those of a service, which are jobs. The numbers of a
+//! window are computed in `extraction.rs`, and the coverage of a text by the windows in `coverage.rs`.
 
 mod coverage;
 mod error;

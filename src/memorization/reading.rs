@@ -1,4 +1,4 @@
-//! What the numbers show, in words.
+//! Reading of the numbers, in words.
 
 use super::extraction::LEAST_PROBABILITY;
 use super::request::WindowShape;
@@ -28,7 +28,7 @@ pub fn reading(texts: &ExtractionSummary, control: Option<&ExtractionSummary>, s
     format!("{begin} {compared} {absence}")
 }
 
-/// How much is completed; none without windows.
+/// Describes how much is completed; `None` without windows.
 fn shown(summary: &ExtractionSummary) -> Option<String> {
     let ExtractionSummary { windows, greedy_windows, coverage, .. } = summary;
     let coverage = coverage.filter(|_| *windows > 0)? * 100.0;

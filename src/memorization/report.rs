@@ -1,4 +1,4 @@
-//! What was found.
+//! Report of a memorization job.
 
 use super::extraction::LEAST_PROBABILITY;
 use super::reading::reading;

@@ -1,13 +1,13 @@
-//! What is looked at, as data.
+//! Request for a memorization job, as data.
 
 use crate::datasets::SampleId;
 use mia::methods::Fault;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The most texts of a job: each has its place in the report.
+/// Maximum number of texts of a job: each has its place in the report.
 pub const MOST_TEXTS: usize = 1_000_000;
-/// The most windows of a job: each is a part of the report, of some hundred bytes.
+/// Maximum number of windows of a job: each is a part of the report, of some hundred bytes.
 pub const MOST_WINDOWS: usize = 1_000_000;
 
 /// A look at texts: the same request on the same texts and model gives the same report.
@@ -34,11 +34,11 @@ pub struct WindowShape {
     pub stride: usize,
 }
 
-/// A text that is looked at.
+/// A text to measure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkText {
-    /// What the client calls it.
+    /// The client's name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<SampleId>,
     pub text: String,
@@ -51,7 +51,7 @@ impl Default for WindowShape {
 }
 
 impl WindowShape {
-    /// What is wrong with its numbers, with pointers to them.
+    /// Returns the faults of its numbers, with pointers to them.
     #[must_use]
     pub fn faults(&self) -> Vec<Fault> {
         let numbers = [("/prefix", self.prefix), ("/suffix", self.suffix), ("/stride", self.stride)];
@@ -61,7 +61,7 @@ impl WindowShape {
 }
 
 impl MemorizationRequest {
-    /// What is wrong with how many texts there are, without those of the control.
+    /// Describes what is wrong with the number of texts, without those of the control.
     #[must_use]
     pub fn texts_fault(&self, texts: usize) -> Option<String> {
         let all = texts.saturating_add(self.control.len());

@@ -1,4 +1,4 @@
-//! Looks at texts: every window through the model, then the report. The service and the command line share it.
+//! Measurement of texts: every window through the model, then the report. The service and the command line share it.
 
 use super::error::MemorizationError;
 use super::extraction::WindowPlace;
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 
 const TOKENIZED_AT_ONCE: usize = 16;
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemorizationProgress {
     /// Texts that are done, those of the control too.
@@ -29,8 +29,8 @@ pub struct MemorizationProgress {
     pub total_windows: usize,
 }
 
-/// Looks at these texts and those of the control, and tells `progress` how far it is. Dropping the future ends it at once, and to
-/// run the request again gives the same report: what was scored before comes from the cache of statistics.
+/// Measures these texts and those of the control, and tells `progress` how far it is. Dropping the future ends it at once, and
+/// running the request again gives the same report: what was scored before comes from the cache of statistics.
 ///
 /// # Errors
 /// [`MemorizationError`]; what is wrong with one text is part of the report.

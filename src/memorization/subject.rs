@@ -1,10 +1,10 @@
-//! What lists say of a memorization job.
+//! Summary of a memorization job in lists.
 
 use crate::datasets::SampleTotals;
 use crate::jobs::JobSubject;
 use serde::{Deserialize, Serialize};
 
-/// What a memorization job is about.
+/// Subject of a memorization job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorizationSubject {
     /// Id of the model.
@@ -12,9 +12,9 @@ pub struct MemorizationSubject {
     /// Id of the dataset; none for texts that came with the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// How many texts there are.
+    /// Number of texts.
     pub texts: usize,
-    /// How many texts the control has.
+    /// Number of texts of the control.
     pub control: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What was found of one text.
+//! Result for one text.
 
 use super::coverage::{covered_characters, share};
 use super::extraction::{ExtractionWindow, WindowPlace};

@@ -9,7 +9,7 @@ impl WindowShape {
         self.prefix.saturating_add(self.suffix)
     }
 
-    /// How many windows fit into so many tokens: as many as end within them.
+    /// Returns the number of windows that fit into `tokens` tokens: as many as end within them.
     #[must_use]
     pub fn count(&self, tokens: usize) -> usize {
         tokens.checked_sub(self.tokens()).map_or(0, |room| room / self.stride.max(1) + 1)

@@ -1,4 +1,4 @@
-//! A text that is looked at: its windows in token ids, and where they are in it.
+//! A text to measure: its windows in token ids, and where they are in it.
 
 use super::extraction::WindowPlace;
 use super::request::{WindowShape, WorkText};
@@ -19,7 +19,7 @@ pub enum WorkStep {
 /// A window that is to be scored.
 pub struct WorkWindow {
     pub place: WindowPlace,
-    /// What runs: what the tokenizer puts before a text, the prefix and the suffix.
+    /// Ids that run: those that the tokenizer puts before a text, the prefix and the suffix.
     pub ids: Arc<[u32]>,
 }
 

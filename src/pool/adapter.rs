@@ -45,11 +45,11 @@ impl fmt::Debug for AdapterSource {
     }
 }
 
-/// What is said of an adapter.
+/// Status of an adapter.
 #[derive(Clone, Debug)]
 pub struct AdapterStatus {
     pub declaration: Arc<AdapterDeclaration>,
-    /// What its files say, once they are open.
+    /// Content of its files; `None` until they are open.
     pub adapter: Option<Arc<Adapter>>,
 }
 

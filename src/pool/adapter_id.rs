@@ -1,6 +1,6 @@
 //! The ids of models under adapters: `<model>:<adapter>`.
 
-/// What stands between the id of a model and the name of its adapter.
+/// Separator between the id of a model and the name of its adapter.
 const SEPARATOR: char = ':';
 
 /// The id of the model, without the adapter that may follow it.

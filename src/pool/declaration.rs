@@ -1,4 +1,4 @@
-//! What is known of a model before its files are opened.
+//! Declaration of a model: what is known before its files are opened.
 
 use super::origin::Origin;
 use crate::config::Dtype;
@@ -14,17 +14,17 @@ pub struct Declaration {
     pub dtype: Dtype,
     /// The id of its default reference model.
     pub reference: Option<String>,
-    /// Whether it is loaded as soon as its files are open, and readiness waits for it; otherwise the first request loads
-    /// it. An eager model is never evicted.
+    /// True if it is loaded as soon as its files are open, and readiness waits for it; otherwise the first request loads it. An
+    /// eager model is never evicted.
     pub eager: bool,
-    /// Whether it is never evicted once it is loaded.
+    /// True if it is never evicted once it is loaded.
     pub pinned: bool,
     /// The devices that may hold it, as indexes into those of the engine. Several hold replicas that share one queue.
     pub devices: Vec<usize>,
 }
 
 impl Declaration {
-    /// Whether it stays in memory when another model needs room.
+    /// Returns true if it stays in memory when another model needs room.
     pub fn stays(&self) -> bool {
         self.eager || self.pinned
     }

@@ -15,7 +15,7 @@ pub enum FindError {
     /// No model has this id.
     #[error("model `{id}` is not configured; configured: {known}")]
     Unknown {
-        /// What the request named.
+        /// Id that the request named.
         id: String,
         /// The ids that exist, separated by commas.
         known: String,
@@ -39,9 +39,9 @@ pub enum AddError {
     Devices {
         /// The model's id.
         id: String,
-        /// What it names.
+        /// Devices that it names.
         devices: Vec<usize>,
-        /// How many devices there are.
+        /// Number of devices.
         count: usize,
     },
     #[error(transparent)]
@@ -59,7 +59,7 @@ pub enum AdapterError {
     Unknown {
         /// The id of the model.
         base: String,
-        /// What was named.
+        /// Name in the request.
         name: String,
         /// The names that exist, separated by commas.
         known: String,
@@ -75,7 +75,7 @@ pub enum AdapterError {
     Files {
         /// The id of the adapted model.
         id: String,
-        /// What is wrong with them.
+        /// Description of the fault.
         reason: String,
     },
     /// The code that opens adapters panicked.
@@ -100,7 +100,7 @@ pub enum OpenError {
     NoRevision {
         /// The source as the settings spell it.
         source_text: String,
-        /// What they ask for.
+        /// Revision that they ask for.
         revision: String,
     },
     /// The key that servers elsewhere ask for is not there.
@@ -111,7 +111,7 @@ pub enum OpenError {
     Hub {
         /// The repository.
         repository: RepoId,
-        /// What the Hub, or the way to it, said.
+        /// Error of the Hub, or of the way to it.
         error: HubError,
     },
     /// The files are not a model that can be served.
@@ -131,7 +131,7 @@ pub enum LeaseError {
     /// No model of this id is declared.
     #[error(transparent)]
     UnknownModel(#[from] UnknownModel),
-    /// Its files are not open, or were opened anew since the request looked at them.
+    /// Its files are not open, or were opened anew since the request read them.
     #[error("model `{0}` is not opened, or was opened anew")]
     NotOpened(String),
 }

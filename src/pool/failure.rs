@@ -21,11 +21,11 @@ pub(super) struct ModelFailure {
     paused_until: Option<Instant>,
 }
 
-/// When an eager model that failed is tried again by itself. Attempts of requests in between neither count nor put it off: they load
-/// what is open, and only this one looks at the files again.
+/// Time at which an eager model that failed is tried again by itself. Attempts of requests in between neither count nor put it
+/// off: they load what is open, and only this one reads the files again.
 #[derive(Debug, Default)]
 pub(super) struct RetrySchedule {
-    /// How many attempts in a row have failed.
+    /// Number of failed attempts in a row.
     failures: u32,
     due: Option<Instant>,
 }
@@ -45,7 +45,6 @@ impl RetrySchedule {
     }
 }
 
-/// What failed.
 #[derive(Debug)]
 pub(super) enum FailureCause {
     /// Its files could not be opened.
@@ -87,14 +86,14 @@ impl ModelFailure {
         }
     }
 
-    /// Whether requests do not try again yet.
+    /// Returns true if requests do not try again yet.
     pub(super) fn is_paused(&self, now: Instant) -> bool {
         self.paused_until.is_some_and(|until| now < until)
     }
 }
 
-/// How long a model that failed `count` times in a row is left alone: at least as long as the last attempt took, so that at
-/// most half of the time goes into attempts.
+/// Returns the pause of a model that failed `count` times in a row: at least as long as the last attempt took, so that at most
+/// half of the time goes into attempts.
 fn retry_pause(count: u32, took: Duration) -> Duration {
     let doubled = 2_u32.checked_pow(count.saturating_sub(1)).and_then(|times| FIRST_RETRY.checked_mul(times));
     doubled.unwrap_or(LONGEST_RETRY).min(LONGEST_RETRY).max(took)

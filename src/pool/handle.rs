@@ -39,20 +39,20 @@ struct PoolInner {
 pub struct ModelStatus {
     pub declaration: Arc<Declaration>,
     pub state: ModelState,
-    /// How far its download is, while its files are being opened.
+    /// Progress of its download; `None` unless its files are being opened.
     pub progress: Option<Arc<DownloadProgress>>,
-    /// What its files say, once they are open.
+    /// Content of its files; `None` until they are open.
     pub model: Option<Arc<Model>>,
     /// The devices that hold it, as indexes into those of the engine.
     pub resident: Vec<usize>,
-    /// When it was last loaded; none where no device holds it.
+    /// Time when it was last loaded; `None` if no device holds it.
     pub loaded_at: Option<Instant>,
     pub adapters: Vec<AdapterStatus>,
 }
 
 impl Pool {
-    /// An empty pool for an engine with so many devices. `default` is the id that serves requests which name no model; where
-    /// there is none and the pool has one model, that one does.
+    /// Creates an empty pool for an engine with `devices` devices. `default` is the id that serves requests which name no model;
+    /// without it, the only model of a pool of one does.
     pub fn new(devices: usize, default: Option<String>, opener: Opener) -> Self {
         let signal = Arc::new(Signal::default());
         let models = Mutex::new(Models::new(devices, Arc::clone(&signal)));
@@ -76,7 +76,7 @@ impl Pool {
         match split(id) {
             (_, None) => Ok(Arc::clone(declaration)),
             _ if !ids(&models).any(|known| *known == *id) => Err(unknown()),
-            // What a fine-tune is compared with is its base.
+            // A fine-tune is compared with its base.
             (base, Some(_)) => {
                 let reference = Some(base.to_owned());
                 Ok(Arc::new(Declaration { id: id.to_owned(), reference, ..Declaration::clone(declaration) }))
@@ -106,7 +106,7 @@ impl Pool {
         self.lock().iter().map(|(_, lifecycle)| ModelStatus::from(lifecycle)).collect()
     }
 
-    /// One model at a glance; none where there is no such model.
+    /// Returns the status of one model; `None` if there is no such model.
     pub fn status_of(&self, id: &str) -> Option<ModelStatus> {
         self.lock().get(id).map(ModelStatus::from)
     }
@@ -129,7 +129,7 @@ impl Pool {
         self.lock().ended().cloned()
     }
 
-    /// What announces every change.
+    /// Returns the signal that announces every change.
     pub(crate) fn signal(&self) -> &Signal {
         &self.0.signal
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::signal::Signal;
 
-/// How many leases of a model there are.
+/// Number of leases of a model.
 #[derive(Debug)]
 pub(super) struct LeaseCount {
     leases: AtomicUsize,
@@ -17,7 +17,7 @@ impl LeaseCount {
         Self { leases: AtomicUsize::new(0), signal }
     }
 
-    /// Whether some request has work for the model. Under the pool's lock no first lease can come meanwhile.
+    /// Returns true if some request has work for the model. Under the pool's lock no first lease can come meanwhile.
     pub(super) fn is_in_use(&self) -> bool {
         self.leases.load(Ordering::Acquire) > 0
     }

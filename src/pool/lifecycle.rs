@@ -36,10 +36,10 @@ use super::signal::Signal;
 use super::state::{Fetch, FilesState, ModelState, Replica, Retry};
 use lm::hub::DownloadProgress;
 
-/// Who waits for the end of a load.
+/// Sender that reports the end of a load.
 pub(super) type LoadWaiter = oneshot::Sender<Result<(), LoadError>>;
 
-/// Who waits for the end of an unload.
+/// Sender that reports the end of an unload.
 pub(super) type UnloadWaiter = oneshot::Sender<()>;
 
 /// The lifecycle of one model.
@@ -52,10 +52,10 @@ pub(crate) struct Lifecycle {
     failure: Option<ModelFailure>,
     /// When it is tried again by itself; begins anew when it is loaded or unloaded.
     schedule: RetrySchedule,
-    /// Whether readiness waits for it: it is eager, and nobody has unloaded it by hand.
+    /// True if readiness waits for it: it is eager, and nobody has unloaded it by hand.
     awaited: bool,
     draining: bool,
-    /// Whether it goes for good once it is drained.
+    /// True if it is removed for good once it is drained.
     removed: bool,
     usage: Arc<LeaseCount>,
     pub(super) adapters: Adapters,
@@ -83,7 +83,7 @@ impl Lifecycle {
         }
     }
 
-    // What is asked.
+    // Queries.
 
     /// The state to publish. A model with one replica loaded is ready, whatever the others do.
     pub(crate) fn state(&self) -> ModelState {
@@ -116,7 +116,7 @@ impl Lifecycle {
         }
     }
 
-    /// How far its download is, while its files are being opened.
+    /// Returns the progress of its download; `None` unless its files are being opened.
     pub(super) fn progress(&self) -> Option<&Arc<DownloadProgress>> {
         match &self.files {
             FilesState::Fetching(fetch) => Some(&fetch.progress),
@@ -129,7 +129,7 @@ impl Lifecycle {
         self.failure.as_ref().and_then(ModelFailure::open_error)
     }
 
-    /// Whether readiness waits for it still.
+    /// Returns true if readiness still waits for it.
     pub(crate) fn is_missing(&self) -> bool {
         self.awaited && self.state() != ModelState::Ready
     }
@@ -157,17 +157,17 @@ impl Lifecycle {
         self.removed
     }
 
-    /// Whether some request has work for it.
+    /// Returns true if some request has work for it.
     pub(crate) fn is_in_use(&self) -> bool {
         self.usage.is_in_use()
     }
 
-    /// Whether no device holds it, and none is to.
+    /// Returns true if no device holds it, and none is to.
     pub(crate) fn is_absent(&self) -> bool {
         self.replicas.iter().all(|(_, replica)| *replica == Replica::Absent)
     }
 
-    /// Whether the device may serve its queue: it holds the model, or may hold it and nobody else does.
+    /// Returns true if the device may serve its queue: it holds the model, or may hold it and no other device does.
     pub(crate) fn may_run_on(&self, device: usize) -> bool {
         self.is_resident(device) || (self.replica(device).is_some() && self.is_absent() && self.model().is_some())
     }
@@ -177,7 +177,7 @@ impl Lifecycle {
         self.replicas.iter().map(|(device, _)| *device)
     }
 
-    /// Whether an order waits for the device.
+    /// Returns true if an order waits for the device.
     pub(crate) fn is_ordered(&self, device: usize) -> bool {
         self.replica(device) == Some(Replica::Ordered)
     }
@@ -360,7 +360,7 @@ impl Lifecycle {
     pub(super) fn finish_drain(&mut self) {
         self.draining = false;
         (self.failure, self.schedule) = (None, RetrySchedule::default());
-        // Who does not listen any more need not know.
+        // Waiters that no longer listen need not know.
         self.unload_waiters.drain(..).for_each(|waiter| _ = waiter.send(()));
     }
 
@@ -405,7 +405,7 @@ impl Lifecycle {
         }
     }
 
-    /// Whether some replica is ordered or loading.
+    /// Returns true if some replica is ordered or loading.
     fn is_coming(&self) -> bool {
         self.any(Replica::Ordered) || self.any(Replica::Loading)
     }

@@ -27,7 +27,7 @@ use lm::tokenizer::{self, Tokenizer, Words};
 /// Loads a model to the device of this index. Called on that device's thread, again for every attempt.
 pub type Loader = Arc<dyn Fn(usize) -> Result<LoadedModel, ModelError> + Send + Sync>;
 
-/// Estimates the bytes that a batch of so many tokens takes beside the weights. Never less for more tokens.
+/// Estimates the bytes that a batch of the given number of tokens takes beside the weights. Never less for more tokens.
 pub type ActivationBytes = Arc<dyn Fn(usize) -> u64 + Send + Sync>;
 
 /// The model that scored, and how: what answers, audits and reports say of it.
@@ -42,7 +42,8 @@ pub struct ModelInfo {
     pub tokenizer_digest: String,
     /// The type it computes in.
     pub dtype: String,
-    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
+    /// Possible deviation of its numbers from those in f32, by checkpoints that were tested on the CPU; absent if they are f32's
+    /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
     /// Device that runs it: `cpu`, `cuda:0` or, with replicas, all of them; `served` if a server does.
@@ -66,7 +67,7 @@ pub struct Adapted {
     pub base: Arc<str>,
 }
 
-/// What is on this machine of a model that runs here.
+/// The local part of a model that runs here.
 #[derive(Clone)]
 pub struct LocalModel {
     /// The first of its devices.
@@ -85,28 +86,28 @@ pub struct Model {
     pub tokenizer: Tokenizer,
     /// SHA-256 of the tokenizer, shared.
     pub tokenizer_digest: Arc<str>,
-    /// The most tokens of a text; none where there is no limit.
+    /// Maximum number of tokens of a text; `None` if there is no limit.
     pub context: Option<usize>,
-    /// The most tokens of a text that can run: its context, or less where the device has no memory for more.
+    /// Maximum number of tokens of a text that can run: its context, or less if the device has no memory for more.
     pub longest: usize,
     /// Outputs of the head; every id below is one of its tokens.
     pub vocab_size: usize,
-    /// Whether it is a masked model, which makes neighbours, instead of a causal one, which scores texts.
+    /// True if it is a masked model, which makes neighbours, instead of a causal one, which scores texts.
     pub masked: bool,
-    /// What the tokenizer of a masked model says about words.
+    /// Word information from the tokenizer of a masked model.
     pub words: Option<Arc<Words>>,
-    /// Value of `model_type` in the configuration; none where it is served elsewhere.
+    /// Value of `model_type` in the configuration; `None` if it is served elsewhere.
     pub architecture: Option<&'static str>,
     /// Bytes of the weights once loaded.
     pub weight_bytes: u64,
-    /// What a batch takes beside them.
+    /// Estimate of what a batch takes beside them.
     pub activation_bytes: ActivationBytes,
     pub load: Loader,
     /// The devices that may hold it, as indexes into those of the engine.
     pub devices: Vec<usize>,
-    /// What its server says of it, where it is served elsewhere.
+    /// Description by its server, if it is served elsewhere.
     pub served: Option<Arc<ServedDescription>>,
-    /// What is here of it; none where it is served elsewhere.
+    /// Its local part; `None` if it is served elsewhere.
     pub local: Option<LocalModel>,
     /// The adapter that it is under.
     pub adapted: Option<Adapted>,
@@ -134,7 +135,7 @@ impl Model {
         base_id(self.id())
     }
 
-    /// What is here of it.
+    /// Returns its local part.
     ///
     /// # Errors
     /// [`ModelError::NoWeights`] where it is served elsewhere.
@@ -235,7 +236,7 @@ fn no_place() -> ModelError {
     ModelError::Device("the model has no device".to_owned())
 }
 
-/// What of the machine the numbers depend on: statistics on disk may have come from another one.
+/// Returns the hardware that the numbers depend on: statistics on disk may have come from another machine.
 fn hardware(device: &ComputeDevice) -> String {
     if device.device.is_cpu() { instructions().to_owned() } else { device.hardware() }
 }
@@ -243,8 +244,8 @@ fn hardware(device: &ComputeDevice) -> String {
 /// More tokens than any text has that a request may hold.
 pub(super) const MOST_TOKENS: usize = 1 << 32;
 
-/// The most tokens of a text within a context and, by estimate, within the room beside the weights. A model that has no room
-/// at all has no such limit: its loading says what it lacks.
+/// Returns the maximum number of tokens of a text within a context and, by estimate, within the room beside the weights. A model
+/// that has no room at all has no such limit: its loading says what it lacks.
 fn longest(context: Option<usize>, room: u64, activation_bytes: &dyn Fn(usize) -> u64) -> usize {
     let context = context.unwrap_or(MOST_TOKENS);
     if activation_bytes(1) > room {
@@ -280,7 +281,7 @@ fn loader(files: ModelFiles, stamp: Stamp, dtype: DType, devices: Arc<[ComputeDe
         let device = devices.get(place).ok_or_else(|| ModelError::Device(format!("there is no device {place}")))?;
         let load = || Checkpoint::open(&files)?.load(dtype, &device.device);
         let loaded = files.read_unchanged(&stamp, load)?;
-        // What loading took for a while, to widen and to reorder.
+        // Frees what loading took for a while, to widen and to reorder.
         device.trim();
         Ok(loaded)
     })

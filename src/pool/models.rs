@@ -18,7 +18,7 @@ use super::state::{Fetch, Retry};
 #[derive(Debug)]
 pub(crate) struct Models {
     entries: IndexMap<Arc<str>, Lifecycle>,
-    /// How many devices there are.
+    /// Number of devices.
     devices: usize,
     /// Why no more work is taken, once that is so.
     ended: Option<Ended>,

@@ -55,7 +55,7 @@ impl Pool {
         self.signal().wait_for(attempt).await
     }
 
-    /// How an attempt to open the model ended; none while it is under way.
+    /// Returns the result of an attempt to open the model; `None` while it is under way.
     fn opened(&self, id: &str) -> Option<Result<Arc<Model>, OpenError>> {
         let models = self.lock();
         let Some(lifecycle) = models.get(id) else { return Some(Err(UnknownModel(id.to_owned()).into())) };

@@ -37,7 +37,7 @@ pub struct LocatedFiles {
 }
 
 impl Origin {
-    /// Where the files of a model come from by the settings; none where they have no such model.
+    /// Returns the origin of a model's files by the settings; `None` if they have no such model.
     pub fn from_settings(settings: &Settings, id: &str) -> Result<Option<Self>, OpenError> {
         Ok(match id {
             config::DEMO if settings.models.is_empty() => Some(Self::Files(DEMO)),
@@ -68,12 +68,12 @@ impl Origin {
         Ok(tokenizer::from_files(|name| files.find(name).map_err(OpenError::Model))?.0)
     }
 
-    /// Whether the model gives its whole distribution at each token.
+    /// Returns true if the model gives its whole distribution at each token.
     pub fn gives_logits(&self) -> bool {
         !matches!(self, Self::Served(served) if !served.source.gives_moments)
     }
 
-    /// Whether the weights are here once it is loaded.
+    /// Returns true if the weights are here once it is loaded.
     pub fn gives_weights(&self) -> bool {
         !matches!(self, Self::Served(_))
     }

@@ -35,7 +35,7 @@ impl Model {
         let mut identity = description.cache_identity();
         if let Some(previous) = previous {
             let is_same = previous.served.as_ref().is_some_and(|opened| opened.is_same(&description));
-            // What the probe tells apart no cache may take for the same.
+            // No cache may confuse models that the probe tells apart.
             if *previous.identity == identity && !is_same {
                 identity = description.exact_identity();
             }

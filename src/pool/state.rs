@@ -1,4 +1,4 @@
-//! What the state of a model is made of.
+//! Parts of the state of a model.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub enum ModelState {
     Failed(String),
 }
 
-/// Whether a failure of a moment ago is tried again.
+/// Policy on retrying a recent failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// Not before its pause is over.
@@ -56,8 +56,8 @@ pub(super) enum FilesState {
 /// One attempt to open the files of a model.
 #[derive(Debug, Clone)]
 pub(super) struct Fetch {
-    /// How far the download is; also the identity of the attempt.
+    /// Progress of the download; also the identity of the attempt.
     pub(super) progress: Arc<DownloadProgress>,
-    /// What was open before: it stays where its files have not changed.
+    /// The model that was open before: it stays if its files have not changed.
     pub(super) previous: Option<Arc<Model>>,
 }

@@ -20,7 +20,7 @@ pub struct ColumnNames {
     pub label: Option<String>,
     /// The field of the id; by default `id`.
     pub id: Option<String>,
-    /// Whether labels and groups are read; otherwise they come along like any other field.
+    /// True if labels and groups are read; otherwise they come along like any other field.
     pub labelled: bool,
 }
 
@@ -103,7 +103,7 @@ impl ColumnNames {
         fields
     }
 
-    /// What comes along with a sample: its other fields without those that it was read from.
+    /// Returns the fields that come along with a sample: `others` without those that it was read from.
     pub fn extra(&self, mut others: Fields) -> Fields {
         let named = [&self.id, &self.label].into_iter().flatten().map(String::as_str);
         for name in ["id", "label", "group", "document", "neighbors"].into_iter().chain(named) {
@@ -112,7 +112,7 @@ impl ColumnNames {
         others
     }
 
-    /// Whether the texts are in a column of members and one of non-members; see `paired.rs`.
+    /// Returns true if the texts are in a column of members and one of non-members; see `paired.rs`.
     pub fn are_paired(&self, known: impl Fn(&str) -> bool) -> bool {
         self.text.is_none()
             && [MEMBER, NON_MEMBER].into_iter().all(&known)
@@ -123,7 +123,7 @@ impl ColumnNames {
         self.are_paired(&known) || self.text_among(known, std::iter::empty).is_ok()
     }
 
-    /// Whether the columns of a table are those of samples; `found` lists them.
+    /// Checks that the columns of a table are those of samples; `found` lists them.
     ///
     /// # Errors
     /// Names what is missing.
@@ -162,7 +162,7 @@ impl ColumnNames {
         }
     }
 
-    /// Whether the fields of the id and the label are there, where they are named.
+    /// Checks that the fields of the id and the label exist, if they are named.
     ///
     /// # Errors
     /// Names the one that is not there.

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::iter::from_fn;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What may separate columns where nothing is said.
+/// Delimiters to detect if none is given.
 const DELIMITERS: [u8; 4] = *b",\t;|";
 
 /// The records, each of at most `limit` bytes. An empty field is the empty text or else null.
@@ -68,7 +68,7 @@ fn fields(record: &StringRecord, names: &[String], text: Option<&str>) -> Fields
     fields
 }
 
-/// What separates the columns of a file that begins so: what makes the text's name a column, or else most columns.
+/// Detects the delimiter from the head of a file: one that makes the text's name a column, or else the most columns.
 fn delimiter(head: &[u8], options: &ReadOptions) -> u8 {
     let count = |delimiter: u8| {
         let header = header(head, delimiter);
@@ -86,23 +86,24 @@ pub fn header(head: &[u8], delimiter: u8) -> Vec<String> {
     first.iter().map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned()).collect()
 }
 
-/// Whether the file that begins so is a table with the column of texts.
+/// Returns true if a file with this head is a table with the column of texts.
 pub fn is_table(head: &[u8], options: &ReadOptions) -> bool {
     let delimiter = options.delimiter.unwrap_or_else(|| delimiter(head, options));
     let header = header(head, delimiter);
     options.columns.have_texts(|name| header.iter().any(|known| known == name))
 }
 
-/// The bytes of the file as they are parsed, so many for a record: a quotation mark that is never closed would make one record of all
-/// that follows. Those of the record are kept, since the parser counts the line ends before it only as it passes them.
+/// The bytes of the file as they are parsed, at most `limit` for a record: a quotation mark that is never closed would make one
+/// record of all that follows. Those of the record are kept, since the parser counts the line ends before it only as it passes
+/// them.
 struct RecordBytes {
     reader: InputFile,
     limit: u64,
-    /// How much more may be read.
+    /// Number of bytes that may still be read.
     left: u64,
-    /// What was read from the end of the last record on.
+    /// Bytes read since the end of the last record.
     ahead: Vec<u8>,
-    /// Where in the file that is.
+    /// Offset of `ahead` in the file.
     start: u64,
 }
 
@@ -118,7 +119,7 @@ impl RecordBytes {
         (self.start, self.left) = (end_of_last, self.limit);
     }
 
-    /// How many line ends there are between the last record and this one.
+    /// Counts the line ends between the last record and this one.
     fn line_ends_before(&self) -> u64 {
         let before = self.ahead.iter().take_while(|byte| b"\r\n".contains(byte));
         before.filter(|byte| **byte == b'\n').count() as u64

@@ -33,14 +33,14 @@ pub enum DatasetFault {
     Internal(#[from] DatasetError),
 }
 
-/// What becomes of the samples of a file.
+/// Options for making a dataset of the samples of a file.
 #[derive(Clone, Debug)]
 pub struct DatasetOptions {
     /// Maximum number of words of a text; the rest is cut off.
     pub words: Option<NonZeroUsize>,
-    /// Whether columns that are not those of a sample come along with it.
+    /// True if columns that are not those of a sample come along with it.
     pub keep_columns: bool,
-    /// The most bytes of all samples, as lines of JSON.
+    /// Maximum size of all samples in bytes, as lines of JSON.
     pub limit: u64,
 }
 

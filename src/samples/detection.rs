@@ -1,4 +1,4 @@
-//! What kind of file an input is.
+//! Detection of the kind of an input file.
 
 use super::csv_file;
 use super::error::ReadError;

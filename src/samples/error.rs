@@ -15,7 +15,7 @@ pub enum ReadError {
     Broken {
         /// The record.
         place: RecordPlace,
-        /// What is wrong with it.
+        /// Description of the fault.
         fault: String,
     },
 }

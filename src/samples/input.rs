@@ -20,7 +20,7 @@ pub struct InputFile {
     size: Option<u64>,
     extension: String,
     compressed: bool,
-    /// The file; none for other readers.
+    /// The file; `None` for other readers.
     file: Option<PathBuf>,
     /// Deleted when this is dropped.
     _temporary: Option<NamedTempFile>,
@@ -76,7 +76,7 @@ impl InputFile {
         Self { reader: PeekReader::new(Box::new(reader)), ..self }
     }
 
-    /// The bytes of the file, compressed or not; none where that is not known.
+    /// Returns the size of the file in bytes, as stored, compressed or not; `None` if it is not known.
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         self.size
@@ -99,7 +99,7 @@ impl InputFile {
         self.file.as_deref().filter(|_| !self.compressed)
     }
 
-    /// What comes next, without taking it: at least `least` bytes where there are so many.
+    /// Returns the next bytes without consuming them: at least `least`, unless the input ends before.
     pub(super) fn peek(&mut self, least: usize) -> Result<&[u8]> {
         self.reader.peek(least)
     }
@@ -121,7 +121,7 @@ impl BufRead for InputFile {
     }
 }
 
-/// At most so many bytes.
+/// A reader that fails after `left` bytes.
 struct Limited<R> {
     reader: R,
     left: u64,

@@ -62,7 +62,7 @@ struct Lines<R> {
     reader: R,
     /// Of the last line, from 1.
     number: u64,
-    /// The most bytes of a line.
+    /// Maximum length of a line in bytes.
     limit: u64,
 }
 

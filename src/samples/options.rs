@@ -1,17 +1,17 @@
-//! How a file is read.
+//! Options for reading a file.
 
 use super::columns::ColumnNames;
 use super::kind::FileKind;
 
-/// How a file is read.
+/// Options for reading a file.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
-    /// What kind of file it is; none to find out.
+    /// Kind of the file; `None` to detect it.
     pub kind: Option<FileKind>,
-    /// What separates the columns of CSV; none to find out.
+    /// Delimiter of CSV; `None` to detect it.
     pub delimiter: Option<u8>,
     /// Which fields are what.
     pub columns: ColumnNames,
-    /// The most bytes of a record of NDJSON, of a JSON array or of CSV; none for any number.
+    /// Maximum size of a record of NDJSON, of a JSON array or of CSV, in bytes; `None` for no limit.
     pub limit: Option<u64>,
 }

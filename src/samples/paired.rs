@@ -19,7 +19,7 @@ const KINDS: [(&str, &str, u8); 2] = [(MEMBER, "member_neighbors", 1), (NON_MEMB
 pub enum SplitRecord {
     /// A record of one text; none once it was taken.
     Whole(Option<Record>),
-    /// What the texts of a record have in common, and the texts that are left.
+    /// The fields that the texts of a record have in common, and the texts that are left.
     Pair { common: Record, texts: IntoIter<LabelledText> },
 }
 

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What a file begins with.
+/// Magic number at the start of a file.
 pub const MAGIC: &[u8] = b"PAR1";
 
 /// The rows of a table. What cannot be read at any place, a compressed file or standard input, is held in memory.

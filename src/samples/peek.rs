@@ -1,4 +1,4 @@
-//! A buffered reader whose next bytes can be looked at.
+//! A buffered reader whose next bytes can be peeked at.
 
 use std::io::{BufRead, Read, Result};
 use std::sync::Arc;
@@ -25,7 +25,8 @@ impl<R: Read> PeekReader<R> {
         Arc::clone(&self.taken)
     }
 
-    /// What comes next: at least `least` bytes where there are so many, of a buffer's size at most.
+    /// Returns the next bytes without consuming them: at least `least`, or the buffer's size if that is smaller, unless the
+    /// input ends before.
     pub fn peek(&mut self, least: usize) -> Result<&[u8]> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);

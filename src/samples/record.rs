@@ -15,7 +15,7 @@ pub type FileRecords = Box<dyn Iterator<Item = Result<Record, ReadError>> + Send
 pub struct Record {
     /// Where it begins.
     pub place: RecordPlace,
-    /// How much of the file was read with it and all before it, in the units of [`Input::size`](super::InputFile::size).
+    /// Amount of the file read up to the end of it, in the units of [`Input::size`](super::InputFile::size).
     pub position: u64,
     /// Its fields, or why it has none.
     pub fields: Result<Fields, String>,

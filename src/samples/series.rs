@@ -22,7 +22,7 @@ struct Series {
     next: IntoIter<PathBuf>,
 }
 
-/// The records of files of tables, of which there is at least one.
+/// Returns the records of files of tables; there must be at least one file.
 pub fn records_of_files(files: Vec<PathBuf>, options: &ReadOptions) -> Result<FileRecords, ReadError> {
     let mut next = files.into_iter();
     let first = next.next().ok_or_else(|| ReadError::Unfit("there is no file".to_owned()))?;

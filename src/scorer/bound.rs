@@ -13,14 +13,14 @@ use mia::texts::TextDigest;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// How texts are to be scored.
+/// Settings for scoring texts.
 #[derive(Clone)]
 pub struct Plan {
     /// Id of the model whose training data is asked about.
     pub model: String,
     pub methods: Arc<[LabelledMethod]>,
     pub overflow: Overflow,
-    /// Whether each result lists its tokens.
+    /// True if each result lists its tokens.
     pub tokens: bool,
     /// The target tuned on shares of an audit's texts, for the methods that name such shares.
     pub splits: Arc<[TunedSplit]>,
@@ -54,14 +54,14 @@ pub struct Bound {
     pub tokens: bool,
     /// The target tuned on shares of an audit's texts.
     pub(super) splits: Arc<[TunedSplit]>,
-    /// What `entropy_dataset` weights positions by; empty before the texts of the audit are known.
+    /// Weights of the positions for `entropy_dataset`; empty before the texts of the audit are known.
     pub dataset_weights: Arc<[f64]>,
     pub(super) encodings: Encodings,
     pub(super) text_limit: u64,
 }
 
 impl Bound {
-    /// What is said of every model that takes part: the one asked about, the reference models, and those that make
+    /// Returns the description of every model that takes part: the one asked about, the reference models, and those that make
     /// neighbours.
     pub fn infos(&self) -> Vec<ModelInfo> {
         self.models.iter().chain(&self.generators).map(|model| model.info.clone()).collect()
@@ -114,7 +114,7 @@ impl Bound {
     }
 }
 
-/// How many tokens there are, and how many there may be.
+/// Describes how many tokens there are, and how many there may be.
 pub(super) fn too_long(tokens: usize, model: &Model) -> String {
     match model.context.filter(|context| *context == model.longest) {
         Some(context) => format!("{tokens} tokens; the context of model `{}` is {context}", model.id()),
@@ -122,7 +122,7 @@ pub(super) fn too_long(tokens: usize, model: &Model) -> String {
     }
 }
 
-/// How many bytes there are, and how many there may be, where there are too many.
+/// Describes how many bytes there are, and how many there may be; `None` if there are not too many.
 pub(super) fn too_large(text: &str, limit: u64) -> Option<String> {
     let bytes = text.len();
     (bytes as u64 > limit).then(|| format!("{bytes} bytes; the limit `limits.text` is {limit}"))
@@ -275,7 +275,7 @@ impl Scorer {
         Ok(())
     }
 
-    /// Whether an id means the same token to both.
+    /// Returns true if an id means the same token to both.
     ///
     /// # Errors
     /// [`ScorerError::Internal`]
@@ -315,7 +315,7 @@ fn refuse_empty(methods: &[LabelledMethod], prefixes: &[Prefix]) -> Result<(), S
     if faults.is_empty() { Ok(()) } else { Err(ScorerError::Unfit(faults)) }
 }
 
-/// What the methods name, as far as they were looked at.
+/// Names in the methods, as far as they were resolved.
 struct Binding {
     models: Vec<Arc<Model>>,
     generators: Vec<Arc<Model>>,

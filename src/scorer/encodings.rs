@@ -43,7 +43,7 @@ impl Encodings {
         }
     }
 
-    /// Whether the text was tokenized for the model lately.
+    /// Returns true if the text was tokenized for the model lately.
     pub fn knows(&self, model: &Model, text: &str) -> bool {
         self.cache.as_ref().is_some_and(|cache| cache.contains_key(&self.key(model, text)))
     }

@@ -35,7 +35,7 @@ pub enum ScorerError {
 }
 
 impl ScorerError {
-    /// Whether the same may succeed a moment later, without anybody's doing: there is no room now, or the model is being
+    /// Returns true if a retry may succeed a moment later, without anybody's doing: there is no room now, or the model is being
     /// unloaded or opened anew, or its server elsewhere does not answer.
     pub fn is_retryable(&self) -> bool {
         match self {

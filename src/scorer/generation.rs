@@ -138,7 +138,7 @@ fn distinct(texts: Vec<Arc<str>>) -> (Vec<Arc<str>>, Vec<usize>) {
     (distinct, places)
 }
 
-/// What was found for each text, in every place of that text; what it cost is in the first alone.
+/// Returns the result of each text in every place of that text; its cost is in the first alone.
 fn repeated(distinct: Vec<Result<Generated, TextError>>, places: &[usize]) -> Vec<Result<Generated, TextError>> {
     let mut seen = vec![false; distinct.len()];
     let in_place = |&place: &usize| {

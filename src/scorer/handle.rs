@@ -1,4 +1,4 @@
-//! What texts are scored with.
+//! The scorer of texts.
 
 use super::encodings::Encodings;
 use super::limits::MOST_BATCH_KIB;
@@ -19,13 +19,12 @@ pub struct Scorer {
     pub(super) encodings: Encodings,
     /// Swaps that were found before.
     pub(super) substitutions: SubstitutionCache,
-    /// The most bytes of a text, `limits.text`.
+    /// Maximum number of bytes of a text, `limits.text`.
     pub(super) text_limit: u64,
     /// Room for the texts of audits and files, in KiB.
     pub(super) batch_texts: Arc<Semaphore>,
-    /// Whether callers find in the caches what others have asked.
+    /// True if callers find in the caches what others have asked.
     shares_cache: bool,
-    /// Who asks.
     pub(super) caller: Caller,
 }
 

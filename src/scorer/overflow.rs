@@ -1,4 +1,4 @@
-//! What happens to a text that is longer than the context of the model.
+//! Handling of a text that is longer than the context of the model.
 
 use mia::json::by_name;
 use serde::{Deserialize, Serialize};

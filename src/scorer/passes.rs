@@ -38,7 +38,7 @@ impl RequestedSequence {
         Self(sequence.into_iter().map(requested).collect())
     }
 
-    /// How many passes it takes.
+    /// Returns the number of passes it takes.
     pub fn passes(&self) -> usize {
         self.0.len()
     }

@@ -116,7 +116,7 @@ fn as_map<S: Serializer>(scores: &Scores, serializer: S) -> Result<S::Ok, S::Err
 pub struct AnsweredText {
     pub index: usize,
     pub text: Prepared,
-    /// Of its own tokens; none where it could not be run.
+    /// Statistics of its own tokens; empty if it could not be run.
     pub stats: Stats,
     /// Forward passes over the text itself.
     pub passes: usize,

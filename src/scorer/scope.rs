@@ -1,4 +1,4 @@
-//! What methods may refer to in a request.
+//! Names that methods may refer to in a request.
 
 use super::handle::Scorer;
 use super::token_counts::Counts;
@@ -7,7 +7,7 @@ use mia::methods::Scope;
 use std::sync::Arc;
 
 impl Scorer {
-    /// What methods may refer to in a request for a model; `models` are the ids of all that there are.
+    /// Returns the names that methods may refer to in a request for a model; `models` are the ids of all models.
     pub fn scope<'a>(
         &'a self,
         models: &'a [Arc<str>],

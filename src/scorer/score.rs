@@ -247,7 +247,7 @@ impl RequestedText {
     }
 }
 
-/// Refuses what would take too long an answer, of so many texts with so many tokens altogether, before anything is computed.
+/// Refuses an answer that would be too long, of `texts` texts with `tokens` tokens altogether, before anything is computed.
 fn check_answer(bound: &Bound, texts: usize, tokens: usize) -> Result<(), ScorerError> {
     let labels: Vec<usize> = bound.methods.iter().map(|method| json_bytes(&method.label)).collect();
     // Of each method a score, or an error with its words.

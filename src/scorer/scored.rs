@@ -8,15 +8,15 @@ use std::time::Duration;
 /// The results of a request, in the order of its inputs.
 pub struct Scored {
     pub results: Vec<TextResult>,
-    /// The statistics of each text's own tokens; none where it could not be run.
+    /// Statistics of each text's own tokens; empty if it could not be run.
     pub stats: Vec<Stats>,
-    /// The ids of each text, of which the first is never scored; none where it was not tokenized.
+    /// Ids of each text, the first of which is never scored; empty if it was not tokenized.
     pub ids: Vec<Arc<[u32]>>,
     pub usage: Usage,
     pub times: ScoringTimes,
 }
 
-/// How long the stages of a request took.
+/// Durations of the stages of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScoringTimes {
     /// Until it was tokenized, and neighbours were made where a method wants some.
@@ -25,6 +25,6 @@ pub struct ScoringTimes {
     pub queue: Duration,
     /// From then until the last one ended; nothing where all was in the cache.
     pub forward: Duration,
-    /// What the methods took.
+    /// Time of the methods.
     pub methods: Duration,
 }

@@ -88,14 +88,14 @@ impl Prepared {
     }
 }
 
-/// What auxiliary passes are made of.
+/// Inputs of the auxiliary passes.
 struct PassPlanner<'a> {
     input: &'a Input,
     /// The ids that are scored.
     ids: &'a Arc<[u32]>,
-    /// How many of them stand before the text.
+    /// Number of them before the text.
     specials: usize,
-    /// Whether the text was cut, so that what is made of it may be cut as well.
+    /// True if the text was cut, so that what is made of it may be cut as well.
     truncated: bool,
     generated: &'a [GeneratedNeighbors],
     bound: &'a Bound,

@@ -23,7 +23,7 @@ pub struct CountsFile {
     pub tokenizer: String,
     /// The id of the model whose tokenizer that was.
     pub model: String,
-    /// How many texts were tokenized.
+    /// Number of texts tokenized.
     pub texts: u64,
     /// The sum of the counts.
     pub tokens: u64,
@@ -49,7 +49,7 @@ pub struct CountsError {
     pub fault: CountsFault,
 }
 
-/// What is wrong with a file of token counts.
+/// Fault in a file of token counts.
 #[derive(Debug, thiserror::Error)]
 pub enum CountsFault {
     /// The file cannot be read.
@@ -100,7 +100,7 @@ impl Counts {
         Ok(Self { id: id.to_owned(), fingerprint: tokenizer, table: Arc::new(table) })
     }
 
-    /// Whether the counts are of this tokenizer's tokens.
+    /// Returns true if the counts are of this tokenizer's tokens.
     pub fn fit(&self, tokenizer: &Tokenizer) -> bool {
         tokenizer.fingerprint().is_ok_and(|fingerprint| fingerprint == self.fingerprint)
     }
@@ -161,7 +161,7 @@ mod tests {
             let said = fault(file.to_string());
             assert!(said.contains(words), "{said}");
         }
-        // As text, since a tree of so many numbers takes seconds.
+        // As text, since a tree of that many numbers takes seconds.
         let many =
             with("counts", json!(["many"])).to_string().replace("\"many\"", &format!("{}0", "0,".repeat(MOST_IDS)));
         assert!(fault(many).contains("`counts` has 16777217 entries"));

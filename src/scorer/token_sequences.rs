@@ -36,7 +36,7 @@ impl Scorer {
 }
 
 impl Bound {
-    /// What is wrong with so many tokens for the first model, in words, where they are too many.
+    /// Describes the fault if `tokens` tokens are too many for the first model; `None` otherwise.
     #[must_use]
     pub fn length_fault(&self, tokens: usize) -> Option<String> {
         (tokens > self.models[0].longest).then(|| too_long(tokens, &self.models[0]))

@@ -1,4 +1,4 @@
-//! How a text longer than a model's context is read: in windows that overlap by half.
+//! Reading of a text longer than a model's context: in windows that overlap by half.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     pub ids: Range<usize>,
-    /// How many of its statistics, from the first, an earlier window has with more context.
+    /// Number of its statistics, from the first, that an earlier window has with more context.
     pub known: usize,
 }
 

@@ -7,22 +7,22 @@ use rayon::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The most bytes of texts and their neighbours in a request that counts as small.
+/// Maximum number of bytes of texts and their neighbours in a request that counts as small.
 const SMALL_REQUEST_BYTES: usize = 256 << 10;
 
-/// Who waits for work on texts, which decides whom it may hold up.
+/// Origin of work on texts, which decides whom it may hold up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextWork {
     /// A client, for a few texts.
     Small,
-    /// A client, for so many that they may take seconds to tokenize.
+    /// A client, for enough texts to take seconds to tokenize.
     Large,
     /// A job or a file.
     Batch,
 }
 
 impl TextWork {
-    /// That of a request of this class with so many bytes of text.
+    /// Returns the kind of work of a request of this class with `bytes` bytes of text.
     #[must_use]
     pub fn new(class: Class, bytes: usize) -> Self {
         match class {
@@ -104,7 +104,7 @@ impl Workers {
         Self::spawn(&self.behind, move |wanted| wanted().then(|| f(&|| wanted()))).await
     }
 
-    /// `f` may ask whether its result is still wanted, and gives none where it is not.
+    /// `f` may ask whether its result is still wanted, and returns `None` if it is not.
     async fn spawn<R>(
         pool: &rayon::ThreadPool,
         f: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Option<R> + Send + 'static,

@@ -1,11 +1,11 @@
-//! What a server of any kind does.
+//! Interface of a server of any kind.
 
 use super::description::ServedDescription;
 use lm::models::{BatchStats, ModelError};
 
 /// A server that runs a model.
 pub trait Backend: Send + Sync {
-    /// What it says of the model.
+    /// Returns its description of the model.
     ///
     /// # Errors
     /// [`ModelError::Unavailable`]
@@ -17,7 +17,7 @@ pub trait Backend: Send + Sync {
     /// [`ModelError::Unavailable`] if it does not, or does not answer.
     fn check(&self, opened: &ServedDescription) -> Result<(), ModelError>;
 
-    /// Whether its answers say which model they are from. Otherwise it is checked before it gets a batch.
+    /// Returns true if its answers say which model they are from. Otherwise it is checked before it gets a batch.
     fn names_its_model(&self) -> bool;
 
     /// The statistics of sequences that it computes as the model of this identity, by sequence.

@@ -1,4 +1,4 @@
-//! What a server says of the model that it runs.
+//! Description that a server gives of the model that it runs.
 
 use super::server::{excerpt, unreached};
 #[cfg(test)]
@@ -9,7 +9,7 @@ use lm::models::precision::Rounding;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What runs a model that is served elsewhere: what answers, audits and reports say of it.
+/// The server of a model that is served elsewhere, as answers, audits and reports describe it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BackendInfo {
     /// `pdr-audit` or `vllm`.
@@ -22,14 +22,14 @@ pub struct BackendInfo {
     pub served_name: String,
     /// Number of servers in the settings.
     pub urls: usize,
-    /// Whether the digest of the model is that of its weights.
+    /// Tells whether the digest of the model is that of its weights.
     pub weights: WeightsAttested,
-    /// How much its numbers depend on what else it runs, where that was measured.
+    /// Dependence of its numbers on what else it runs; absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounding: Option<ServedRounding>,
 }
 
-/// How far the numbers of a server are apart that depend on the batch.
+/// Difference between numbers of a server that depend on the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServedRounding {
     /// The largest difference of a log-probability between a text alone and in a batch of 8, when the model was opened.
@@ -60,11 +60,11 @@ pub struct ServedDescription {
     pub tokenizer_digest: Option<String>,
     /// The type it computes in.
     pub dtype: String,
-    /// How far its numbers may be from those in f32, where the server says so.
+    /// Possible deviation of its numbers from those in f32, if the server reports it.
     pub rounding: Option<Rounding>,
-    /// The most ids of a sequence; none where there is no limit.
+    /// Maximum number of ids of a sequence; `None` if there is no limit.
     pub context: Option<usize>,
-    /// Every id below is one of its tokens; none where the server does not say so.
+    /// Every id below is one of its tokens; `None` if the server does not say so.
     pub vocab_size: Option<usize>,
     pub backend: BackendInfo,
 }
@@ -76,7 +76,7 @@ const STEADY: f64 = 1e-4;
 /// Of how many numbers the mean is taken where they do.
 const GROUP: usize = 16;
 
-/// The most bytes of a version.
+/// Maximum number of bytes of a version.
 const MAX_VERSION: usize = 100;
 
 impl ServedDescription {
@@ -99,7 +99,7 @@ impl ServedDescription {
         format!("{} exact {}", self.cache_identity(), digest(&bits))
     }
 
-    /// Whether a later description is that of the same model.
+    /// Returns true if a later description is that of the same model.
     pub fn is_same(&self, later: &Self) -> bool {
         self.check(&later.identity, &later.probe).is_ok()
     }
@@ -145,7 +145,7 @@ fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> f64 {
     numbers.sum::<f64>() / count
 }
 
-/// How far log-probabilities are apart, one by one; two of minus infinity are equal.
+/// Returns the differences between log-probabilities, one by one; two of minus infinity are equal.
 pub fn differences(ones: &[f64], others: &[f64]) -> impl ExactSizeIterator<Item = f64> {
     ones.iter().zip(others).map(|(one, other)| if one == other { 0.0 } else { (one - other).abs() })
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// How long a check counts: a server may be started again with another model at any time.
+/// Time for which a check counts: a server may be started again with another model at any time.
 const CHECKED_FOR: Duration = Duration::from_secs(10);
 
 /// The model that a server runs, as it was described when it was opened.
@@ -24,7 +24,7 @@ struct RemoteModel {
     checked: Arc<LastCheck>,
 }
 
-/// When a server was last known to run the model that was opened; none where that is not known.
+/// Time when a server was last known to run the model that was opened; `None` if that is not known.
 #[derive(Default)]
 struct LastCheck(Mutex<Option<Instant>>);
 
@@ -38,7 +38,7 @@ impl LastCheck {
     }
 }
 
-/// What is wrong with a server that did not have the batch yet: it says nothing of the sequences.
+/// Returns the error of a server that did not have the batch yet: it says nothing of the sequences.
 fn before_batch(error: ModelError) -> ModelError {
     match error {
         ModelError::Unavailable { reason, retry_after, .. } => {

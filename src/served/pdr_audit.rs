@@ -16,7 +16,7 @@ const MEDIA: &str = "application/octet-stream";
 /// The numbers of a token in an answer, and their bytes.
 const NUMBERS: usize = 4;
 const BYTES: usize = NUMBERS * size_of::<f64>();
-/// What an answer takes beside the statistics, at most: what is said of the model, and a number a sequence.
+/// Maximum number of bytes of an answer beside the statistics: the description of the model, and a number per sequence.
 const REST: usize = 64 << 10;
 const BYTES_PER_LENGTH: usize = size_of::<u32>();
 
@@ -24,7 +24,7 @@ const BYTES_PER_LENGTH: usize = size_of::<u32>();
 pub struct AuditServer {
     pub server: ModelServer,
     pub name: String,
-    /// How many of its like there are.
+    /// Number of URLs of the model.
     pub urls: usize,
 }
 
@@ -36,7 +36,7 @@ struct Question<'a> {
     identity: Option<&'a str>,
 }
 
-/// What an answer says beside the statistics.
+/// Part of an answer beside the statistics.
 #[derive(Deserialize)]
 struct AnswerMetadata {
     model: AnsweringModel,
@@ -52,7 +52,7 @@ struct AnsweringModel {
     tokenizer_digest: String,
     dtype: String,
     rounding: Option<Rounding>,
-    /// What runs it, where that is not the server itself.
+    /// The backend that runs it, if that is not the server itself.
     backend: Option<IgnoredAny>,
     /// The digest of the adapter that it is under.
     adapter: Option<String>,

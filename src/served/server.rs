@@ -8,11 +8,11 @@ use std::time::Duration;
 use ureq::http::Response;
 use ureq::{Agent, Body, Timeout};
 
-/// How long resolving a name may take, and then connecting.
+/// Maximum time to resolve a name, and then to connect.
 const CONNECT: Duration = Duration::from_secs(5);
-/// The most bytes that are read of an answer that is no success.
+/// Maximum number of bytes read of an answer that is no success.
 const MAX_PROBLEM_BYTES: u64 = 64 << 10;
-/// The most characters that are quoted of it.
+/// Maximum number of characters quoted of it.
 const MAX_QUOTED: usize = 300;
 
 /// A server at a URL.
@@ -35,7 +35,7 @@ pub enum Patience {
     Description,
 }
 
-/// What servers say in an answer that is no success: `application/problem+json`, or an object as OpenAI's servers write it.
+/// Content of an answer that is no success: `application/problem+json`, or an object as OpenAI's servers write it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Said {
@@ -50,7 +50,7 @@ struct SaidError {
 }
 
 impl ModelServer {
-    /// A server, of which nothing is asked yet.
+    /// Creates a server without asking it anything yet.
     pub fn new(url: &str, key: Option<&str>, settings: &ServedSettings) -> Self {
         Self {
             agent: agent(settings.timeout),
@@ -60,7 +60,7 @@ impl ModelServer {
         }
     }
 
-    /// Asks for what is at a path, of which at most `limit` bytes are read.
+    /// Gets the content of a path, and reads at most `limit` bytes of it.
     pub fn get(&self, path: &str, limit: u64) -> Result<Vec<u8>, ModelError> {
         let mut request = self.asking.get(format!("{}{path}", self.url));
         if let Some(authorization) = self.authorization() {
@@ -69,7 +69,7 @@ impl ModelServer {
         self.body(request.call(), limit)
     }
 
-    /// Posts JSON, and gives the answer of the wanted type, of which at most `limit` bytes are read.
+    /// Posts JSON, and returns the answer of the wanted type, reading at most `limit` bytes.
     pub fn post(
         &self,
         path: &str,
@@ -106,7 +106,7 @@ impl ModelServer {
         Err(refusal(status, seconds.map(Duration::from_secs), &self.quoted(&said)))
     }
 
-    /// What the server says of a failure, as the end of a sentence and without the key; empty where it says nothing.
+    /// Returns what the server says of a failure, as the end of a sentence and without the key; empty if it says nothing.
     fn quoted(&self, said: &[u8]) -> String {
         let said: Said = serde_json::from_slice(said).unwrap_or_default();
         let said = said.detail.or(said.error.message);
@@ -125,7 +125,7 @@ impl ModelServer {
         serde_json::from_slice(json).map_err(|error| self.unreadable(&error.to_string()))
     }
 
-    /// The error of an answer that cannot be read, of which the reason may quote a part.
+    /// Returns the error of an answer that cannot be read; `reason` may quote a part of the answer.
     pub fn unreadable(&self, reason: &str) -> ModelError {
         unavailable(format!("its answer cannot be read: {}", excerpt(&self.without_key(reason))))
     }
@@ -194,13 +194,13 @@ fn io_failure(error: &std::io::Error) -> ModelError {
     }
 }
 
-/// What a status means that is no success.
+/// Returns the error for a status that is no success.
 fn refusal(status: u16, retry_after: Option<Duration>, quoted: &str) -> ModelError {
     let reason = |what: &str| format!("{what} (status {status}){quoted}");
     match status {
         413 => ModelError::OutOfMemory(reason("the batch is too large for the server")),
         400 | 422 => ModelError::Forward(reason("the server refuses the sequences")),
-        // What is said of a key may have a part of it.
+        // An answer about a key may contain a part of it.
         401 | 403 => unreached(format!("the server refuses the key (status {status})")),
         404 | 409 => unreached(reason("the server does not have the model that was opened")),
         300..400 => unreached(reason("the server redirects, which is not followed")),

@@ -13,17 +13,17 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// How long servers with an earlier URL are waited for once one has said what it runs.
+/// Time to wait for servers with an earlier URL once one has said what it runs.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A model that is served elsewhere: its servers, by the index of their URL.
 #[derive(Clone)]
 pub struct ServedSource {
     kind: ServedKind,
-    /// Whether its answers have the moments of the distribution.
+    /// True if its answers have the moments of the distribution.
     pub gives_moments: bool,
     pub name: String,
-    /// How many batches each runs at once.
+    /// Number of batches that each runs at once.
     connections: usize,
     servers: Arc<[Arc<dyn Backend>]>,
 }
@@ -61,17 +61,17 @@ impl ServedSource {
         })
     }
 
-    /// The server of one of the model's places, of which each has as many as it runs batches at once.
+    /// Returns the server of one of the model's places; each server has one place per batch that it runs at once.
     pub fn server(&self, place: usize) -> Option<&Arc<dyn Backend>> {
         self.servers.get(place / self.connections.max(1))
     }
 }
 
-/// What a server says of the model.
+/// A server's description of the model, or its error.
 type DescribeResult = Result<ServedDescription, ModelError>;
 
-/// What the first server by its URL that answers says of the model. All are asked at once, and once one has answered the others
-/// have two seconds.
+/// Returns the description of the model by the first server by its URL that answers. All are asked at once, and once one has
+/// answered the others have two seconds.
 ///
 /// # Errors
 /// [`ModelError::Unavailable`] with what is wrong with each where none answers.
@@ -100,7 +100,7 @@ pub fn describe(source: &ServedSource) -> Result<ServedDescription, ModelError> 
     Err(unreached(reasons.join("; ")))
 }
 
-/// What each server says of the model, with the index of its URL, as it comes.
+/// Asks all servers for their descriptions of the model, which come with the index of the URL as they are ready.
 fn ask_all(source: &ServedSource) -> Result<Receiver<(usize, DescribeResult)>, ModelError> {
     let (sender, said) = channel();
     for (url, server) in source.servers.iter().enumerate() {

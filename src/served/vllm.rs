@@ -16,12 +16,12 @@ use serde::Serialize;
 
 const COMPLETIONS: &str = "/v1/completions";
 const MEDIA: &str = "application/json";
-/// What an answer takes a token, at most: up to four entries, each with an id, names, and the token as text.
+/// Maximum number of bytes of an answer per token: up to four entries, each with an id, names, and the token as text.
 const BYTES_PER_TOKEN: usize = 1 << 10;
-/// What an answer takes beside that, at most: for each sequence a token that is generated, and for all what is said of the server.
+/// Maximum number of bytes beside that: per sequence a token that is generated, and for all the description of the server.
 const BYTES_PER_SEQUENCE: usize = 4 << 10;
 const REST: usize = 64 << 10;
-/// The most bytes of what is said of the models, or of the version.
+/// Maximum number of bytes of the description of the models, or of the version.
 const MAX_SAID: u64 = 1 << 20;
 /// The ids of the probe, and how often it is in a batch.
 const PROBE_IDS: usize = 64;
@@ -31,20 +31,20 @@ const PROBE_COPIES: usize = 8;
 pub struct VllmServer {
     pub server: ModelServer,
     pub name: String,
-    /// How many of its like there are.
+    /// Number of URLs of the model.
     pub urls: usize,
-    /// Whether the plugin adds the moments.
+    /// True if the plugin adds the moments.
     pub moments: bool,
 }
 
-/// What a vLLM says of itself.
+/// Identity that a vLLM reports.
 struct VllmIdentity {
     /// All of it in one line, and what is asked for.
     text: String,
     /// SHA-256 of what it says.
     digest: String,
     version: String,
-    /// The most ids of a sequence.
+    /// Maximum number of ids of a sequence.
     context: usize,
 }
 
@@ -55,7 +55,7 @@ struct CompletionRequest<'a> {
     /// Fewer are refused.
     max_tokens: usize,
     temperature: f64,
-    /// How many of the most probable tokens are told beside the one that came.
+    /// Number of the most probable tokens reported beside the one that came.
     prompt_logprobs: usize,
     return_token_ids: bool,
 }
@@ -86,7 +86,7 @@ impl VllmServer {
         Ok(self.complete(&vec![ids; copies], patience)?.iter().map(column).collect())
     }
 
-    /// What it says of itself.
+    /// Returns the identity that it reports.
     fn identify(&self) -> Result<VllmIdentity, ModelError> {
         let (version, card) = (self.version()?, self.card()?);
         let root = card.root.unwrap_or_default();
@@ -95,7 +95,7 @@ impl VllmServer {
         let context = length.saturating_sub(1);
         let text = format!("vllm {version} {} {root} {length}", self.name);
         let digest = digest(text.as_bytes());
-        // What is kept without moments is not enough for who has them.
+        // Entries kept without moments are not enough for a server that has them.
         let text = if self.moments { format!("{text} moments") } else { text };
         Ok(VllmIdentity { text, digest, version, context })
     }
@@ -154,7 +154,7 @@ impl Backend for VllmServer {
     }
 
     fn token_stats(&self, sequences: &[Vec<u32>], _: &str) -> Result<BatchStats, ModelError> {
-        // What has no id that follows another has no statistics, and an empty prompt is refused.
+        // A sequence without an id that follows another has no statistics, and an empty prompt is refused.
         let is_scored = |ids: &&Vec<u32>| ids.len() > 1;
         let prompts: Vec<Vec<u32>> = sequences.iter().filter(is_scored).cloned().collect();
         let mut stats =

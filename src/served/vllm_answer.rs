@@ -1,4 +1,4 @@
-//! What vLLM answers, and what of it counts.
+//! Answers of vLLM, and the parts of them that count.
 
 use mia::TokenStats;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// The number that stands for minus infinity, which JSON does not have.
 const MINUS_INFINITY: f64 = -9999.0;
 
-/// How many log-probabilities beside that of the token are asked for where the plugin adds moments. It gives them the ranks that the
+/// Number of log-probabilities requested beside that of the token if the plugin adds moments. It gives them the ranks that the
 /// second and the third choice have otherwise: the mean, and minus the variance.
 pub const WITH_MOMENTS: usize = 3;
 const MEAN_RANK: u64 = 2;
@@ -15,13 +15,13 @@ const VARIANCE_RANK: u64 = 3;
 /// The plugin gives moments the ids of tokens below this; both would be among a model's first choices everywhere only by it.
 const MOMENT_IDS: u32 = 4;
 
-/// The answer of `POST /v1/completions`, as far as it is looked at.
+/// The answer of `POST /v1/completions`, as far as it is read.
 #[derive(Deserialize)]
 pub struct Completion {
     choices: Vec<CompletionChoice>,
 }
 
-/// What is said of one prompt.
+/// Answer to one prompt.
 #[derive(Deserialize)]
 struct CompletionChoice {
     index: usize,
@@ -43,13 +43,13 @@ pub struct ModelCards {
     pub data: Vec<ModelCard>,
 }
 
-/// What is said of one model.
+/// Description of one model.
 #[derive(Deserialize)]
 pub struct ModelCard {
     pub id: String,
     /// Where its files come from.
     pub root: Option<String>,
-    /// The most tokens of a prompt and of what is generated.
+    /// Maximum number of tokens of a prompt and of what is generated.
     pub max_model_len: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What connections may take.
+//! Limits on connections.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ const MOST_CONNECTIONS: usize = 10_000;
 /// Files that are assumed where the operating system does not say how many there may be.
 const UNKNOWN_FILES: u64 = 1_024;
 
-/// What connections may take.
+/// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// How long the head of a request may take, and how long a connection may be idle.
+    /// Maximum time for the head of a request, and for an idle connection.
     pub header_timeout: Duration,
-    /// How long a client may take nothing of an answer.
+    /// Maximum time in which a client takes nothing of an answer.
     pub write_timeout: Duration,
     /// Connections at once.
     pub connections: usize,
@@ -33,7 +33,7 @@ pub fn connection_limit(wanted: Option<usize>) -> usize {
 fn raised_limit() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    // What cannot be raised stays as it is.
+    // A limit that cannot be raised stays as it is.
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     if raised.is_ok() { maximum.or(current) } else { current }
 }

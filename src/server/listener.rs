@@ -17,15 +17,15 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The most bytes of the head of a request.
+/// Maximum number of bytes of the head of a request.
 const MOST_HEAD_BYTES: usize = 64 << 10;
 /// Requests of one connection at once, in HTTP/2.
 const MOST_STREAMS: u32 = 128;
-/// How often a client of HTTP/2 is asked whether it is there.
+/// Interval at which a client of HTTP/2 is asked whether it is there.
 const PING: Duration = Duration::from_secs(20);
-/// How long nothing is accepted where the process has no room for a connection.
+/// Pause in accepting when the process has no room for a connection.
 const PAUSE: Duration = Duration::from_millis(100);
-/// What a client is told where there are too many connections.
+/// Response to a client if there are too many connections.
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
@@ -80,7 +80,7 @@ impl Listener {
                 Connection { limits: self.limits, router: router.clone(), _open: OpenConnection::new(permit) };
             let (watcher, tls) = (graceful.watcher(), self.tls.clone());
             tokio::spawn(async move {
-                // What fails on a connection concerns its client alone.
+                // A failure on a connection concerns its client alone.
                 if let Err(error) = connection.serve(stream, tls, watcher).await {
                     tracing::debug!(%error, %peer, "connection ended");
                 }
@@ -100,7 +100,7 @@ impl Listener {
     }
 }
 
-/// Whether an error of accepting is one of the client that came, not of the process.
+/// Returns true if an error of accepting is one of the client that came, not of the process.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

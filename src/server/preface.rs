@@ -1,9 +1,9 @@
-//! Whether a connection speaks HTTP/1 or HTTP/2, which its first bytes tell.
+//! Detection of HTTP/1 or HTTP/2 from the first bytes of a connection.
 
-/// What HTTP/2 begins with (RFC 9113, section 3.4).
+/// Preface of HTTP/2 (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How much of the preface of HTTP/2 was read.
+/// Progress in reading the preface of HTTP/2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefaceProgress {
     read: usize,
@@ -22,7 +22,7 @@ impl PrefaceProgress {
         self.read += compared;
     }
 
-    /// Whether the version is known.
+    /// Returns true if the version is known.
     #[must_use]
     pub fn is_decided(self) -> bool {
         self.decided

@@ -34,7 +34,7 @@ impl<S> TimedStream<S> {
         }
     }
 
-    /// What came of a write, or that it waits for too long.
+    /// Returns the result of a write, or an error if it waits for too long.
     fn timed<T>(&mut self, context: &mut Context<'_>, write: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if write.is_ready() {
             self.writing = None;

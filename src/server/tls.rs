@@ -47,7 +47,7 @@ impl Tls {
         Ok(())
     }
 
-    /// What encrypts a connection.
+    /// Returns the acceptor that encrypts a connection.
     #[must_use]
     pub fn acceptor(&self) -> TlsAcceptor {
         self.acceptor.read().unwrap_or_else(PoisonError::into_inner).clone()

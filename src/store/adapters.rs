@@ -7,7 +7,7 @@ use super::rows::uuid;
 use sqlx::{Any, Row, Transaction};
 use uuid::Uuid;
 
-/// The most bytes of a block.
+/// Maximum number of bytes of a block.
 const BLOCK: usize = 1 << 20;
 
 /// The name of an adapter among those of its model.
@@ -28,7 +28,7 @@ pub struct AdapterRow {
     pub base_digest: String,
 }
 
-/// What an adapter consists of.
+/// Content of an adapter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdapterFiles {
     /// The digest of the model that it was tuned on.
@@ -49,7 +49,7 @@ impl Store {
         rows.iter().map(adapter).collect()
     }
 
-    /// The files of an adapter, with their names; none where it is gone.
+    /// Returns the files of an adapter, with their names; empty if it is gone.
     pub async fn adapter_files(&self, id: Uuid) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         let statement = "SELECT file, content FROM adapter_blocks WHERE adapter = $1 ORDER BY file, block";
         let rows = sqlx::query(statement).bind(id.to_string()).fetch_all(&self.pool).await?;
@@ -64,7 +64,7 @@ impl Store {
         Ok(files)
     }
 
-    /// Whether an unfinished job names the model of this id, or its request does.
+    /// Returns true if an unfinished job names the model of this id, or its request does.
     pub async fn is_named(&self, model: &str) -> Result<bool, StoreError> {
         let statement = "SELECT id FROM jobs WHERE status IN ('queued', 'running') \
                          AND (model = $1 OR {position}(request, $2) > 0) LIMIT 1";

@@ -17,17 +17,17 @@ pub struct ClaimedJob {
     pub claim: ClaimId,
     /// The name of its owner.
     pub owner: String,
-    /// What lists say of it, as JSON.
+    /// Its summary in lists, as JSON.
     pub summary: String,
-    /// What is run, as JSON.
+    /// The request to run, as JSON.
     pub request: String,
-    /// Its samples; none where they were deleted.
+    /// Its samples; `None` if they were deleted.
     pub dataset: Option<Uuid>,
-    /// How many claims there were, this one included.
+    /// Number of claims, this one included.
     pub attempts: usize,
-    /// How much is left of its time; none where there is no limit.
+    /// Remaining time; `None` if there is no limit.
     pub time_left: Option<Duration>,
-    /// What the numbers of an earlier claim came from.
+    /// Source of the numbers of an earlier claim.
     pub numerics: Option<String>,
 }
 
@@ -37,8 +37,8 @@ pub struct ClaimedJob {
 pub struct LostClaim;
 
 impl Store {
-    /// Claims a job of a kind that is queued, or whose lease is over, and was not claimed so often yet: of the owner that has the
-    /// fewest running, and of those the one whose turn is the longest ago, the oldest.
+    /// Claims a job of a kind that is queued, or whose lease is over, and that has not reached the limit of claims: of the owner
+    /// with the fewest running jobs, and of those the one whose turn is the longest ago, the oldest.
     pub async fn claim(
         &self,
         kind: &str,

@@ -10,10 +10,10 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// What a dataset is filed under; its id, the address of its content, is known only once it is complete.
+/// Key under which a dataset is stored; its id, the address of its content, is known only once it is complete.
 pub type DatasetKey = Uuid;
 
-/// What a dataset is.
+/// State of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatasetState {
     /// Not complete.
@@ -32,7 +32,7 @@ pub struct DatasetRow {
     pub owner: String,
     /// The address of its content; none for the samples of a job.
     pub id: Option<String>,
-    /// What is said of it, as JSON.
+    /// Its description, as JSON.
     pub description: String,
     /// True if the texts are kept after an audit has used them.
     pub retain: bool,
@@ -41,7 +41,7 @@ pub struct DatasetRow {
 }
 
 impl DatasetRow {
-    /// What stands in for a dataset that is gone, with what is known of it.
+    /// Creates the placeholder of a dataset that is gone, with what is known of it.
     ///
     /// # Errors
     /// Where the description has no form as JSON.

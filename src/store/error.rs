@@ -32,7 +32,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same may succeed later.
+    /// Returns true if a retry may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -72,8 +72,8 @@ impl From<MigrateError> for StoreError {
     }
 }
 
-/// What the codes of SQLite (a number, whose low byte is the primary code) and of PostgreSQL (five characters, the first two of
-/// which are the class) say.
+/// Returns the error for the codes of SQLite (a number, whose low byte is the primary code) and of PostgreSQL (five characters,
+/// the first two of which are the class).
 fn coded(code: &str, message: &str) -> Option<StoreError> {
     let message = message.to_owned();
     if code.len() == 5 {

@@ -1,4 +1,4 @@
-//! Jobs as they are submitted, looked at and deleted.
+//! Submission, queries and deletion of jobs.
 
 use super::adapters::{AdapterName, claim_name};
 use super::datasets::DatasetKey;
@@ -19,23 +19,23 @@ pub struct NewJob {
     pub id: Uuid,
     /// The name of its owner.
     pub owner: String,
-    /// What runs it.
+    /// Kind of job, which runs it.
     pub kind: &'static str,
     /// Id of the model.
     pub model: String,
-    /// What lists say of it, as JSON.
+    /// Its summary in lists, as JSON.
     pub summary: String,
-    /// What is run, as JSON.
+    /// The request to run, as JSON.
     pub request: String,
     /// Its samples.
     pub dataset: DatasetKey,
     /// The address of their content.
     pub texts: String,
-    /// How much it leaves behind, in the units of the layer above.
+    /// Amount that it leaves behind, in the units of the layer above.
     pub weight: usize,
-    /// What the client calls this submission.
+    /// The client's name for this submission.
     pub key: Option<IdempotencyKey>,
-    /// How long after its submission it must have ended.
+    /// Time after its submission by which it must have ended.
     pub timeout: Option<Duration>,
     /// The adapter that it makes, whose name is taken from now on.
     pub adapter: Option<AdapterName>,
@@ -50,7 +50,7 @@ pub struct IdempotencyKey {
     pub digest: String,
 }
 
-/// What came of a submission.
+/// Result of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submitted {
     Queued,
@@ -70,10 +70,10 @@ pub struct JobRow {
     /// The name of its owner.
     pub owner: String,
     pub status: JobStatus,
-    /// What lists say of it, as JSON.
+    /// Its summary in lists, as JSON.
     pub summary: String,
     pub done: usize,
-    /// What its run says of itself beside that, as JSON.
+    /// Note of its run on itself beside that, as JSON.
     pub note: Option<String>,
     /// Grows with each change.
     pub revision: i64,
@@ -92,7 +92,7 @@ pub struct JobFilter {
     pub kind: &'static str,
     /// Only those that this client sees.
     pub owner: Owner,
-    /// Only those that stand so.
+    /// Only those with this status.
     pub status: Option<JobStatus>,
     /// Only those of the model of this id.
     pub model: Option<String>,
@@ -176,7 +176,7 @@ impl Store {
         rows.iter().map(job_row).collect()
     }
 
-    /// How many jobs of the kind, owner, model and texts of this job had succeeded before it was submitted.
+    /// Counts the jobs of the kind, owner, model and texts of this job that had succeeded before it was submitted.
     pub async fn earlier_jobs(&self, id: Uuid) -> Result<usize, StoreError> {
         let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS jobs FROM jobs AS earlier, jobs AS this WHERE this.id = $1 \
                          AND earlier.kind = this.kind AND earlier.owner = this.owner AND earlier.model = this.model \
@@ -184,7 +184,7 @@ impl Store {
         count(&sqlx::query(statement).bind(id.to_string()).fetch_one(&self.pool).await?, "jobs")
     }
 
-    /// How many jobs of a kind have not ended: all, and those of an owner.
+    /// Counts the jobs of a kind that have not ended: all, and those of an owner.
     pub async fn unfinished(&self, kind: &str, owner: &str) -> Result<(usize, usize), StoreError> {
         let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS jobs, CAST(COUNT(CASE WHEN owner = $2 THEN 1 END) AS BIGINT) AS owned \
                          FROM jobs WHERE kind = $1 AND status IN ('queued', 'running')";

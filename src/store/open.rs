@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Connections to PostgreSQL; more queries than that wait for each other.
 const POSTGRES_CONNECTIONS: u32 = 8;
-/// How long a query waits for a connection, and SQLite for a lock.
+/// Maximum time that a query waits for a connection, and SQLite for a lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A database that ends with its only connection.
@@ -29,7 +29,7 @@ const SQLITE_SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = F
 pub struct Store {
     pub(super) pool: AnyPool,
     pub(super) dialect: Dialect,
-    /// Whether it outlives the process.
+    /// True if it outlives the process.
     durable: bool,
     /// Held as long as this process uses the file.
     _lock: Option<Arc<File>>,
@@ -71,7 +71,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether what it holds outlives the process.
+    /// Returns true if its content outlives the process.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         self.durable
@@ -146,7 +146,7 @@ fn create(path: &Path) -> Result<(), StoreError> {
     private_file().open(path).map(|_| ()).map_err(|error| file_error(path, &error))
 }
 
-/// How a file is created that its owner alone may read.
+/// Returns the options to create a file that its owner alone may read.
 fn private_file() -> OpenOptions {
     let mut options = File::options();
     options.write(true).create(true).truncate(false);

@@ -1,4 +1,4 @@
-//! What jobs leave behind.
+//! Outcomes of jobs.
 
 use super::adapters::{AdapterFiles, write_adapter};
 use super::claims::{ClaimId, LostClaim};
@@ -12,12 +12,12 @@ use uuid::Uuid;
 /// Scores of some samples, as text.
 pub type ScoreBlock = String;
 
-/// What a job that succeeds leaves behind.
+/// Output of a job that succeeds.
 #[derive(Clone, Debug, Default)]
 pub struct JobOutput {
-    /// What it found, as JSON.
+    /// Its report, as JSON.
     pub report: String,
-    /// What its scores have in common, as JSON.
+    /// Header common to its scores, as JSON.
     pub header: String,
     pub scores: Vec<ScoreBlock>,
     /// The adapter that it made, under the name that it was submitted with.
@@ -26,7 +26,7 @@ pub struct JobOutput {
     pub tokens: usize,
 }
 
-/// How a job ends.
+/// End of a job.
 #[derive(Clone, Debug)]
 pub enum JobEnd {
     Succeeded(JobOutput),
@@ -36,7 +36,7 @@ pub enum JobEnd {
 }
 
 impl JobEnd {
-    /// What the job is from then on.
+    /// Returns the status of the job from then on.
     #[must_use]
     pub fn status(&self) -> JobStatus {
         match self {
@@ -108,7 +108,7 @@ impl Store {
         self.result(id, "report").await
     }
 
-    /// What the scores of a job have in common, as JSON; none until it has succeeded.
+    /// Returns the header common to the scores of a job, as JSON; `None` until it has succeeded.
     pub async fn score_header(&self, id: Uuid) -> Result<Option<String>, StoreError> {
         self.result(id, "header").await
     }

@@ -36,7 +36,7 @@ impl Owner {
         Self { sees_all: false, ..self.clone() }
     }
 
-    /// Whether it sees what the client of this name owns.
+    /// Returns true if it sees what the client of this name owns.
     #[must_use]
     pub fn sees(&self, name: &str) -> bool {
         self.sees_all || *self.name == *name
@@ -48,7 +48,7 @@ impl Owner {
         Some(owner).filter(|name| self.sees_all && !name.is_empty())
     }
 
-    /// The only name whose jobs and datasets it sees; none where it sees all.
+    /// Returns the only name whose jobs and datasets it sees; `None` if it sees all.
     pub(super) fn restriction(&self) -> Option<&str> {
         (!self.sees_all).then_some(&self.name)
     }

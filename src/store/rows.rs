@@ -22,7 +22,7 @@ pub(super) fn microseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// A duration of so many microseconds; one of less than none is over.
+/// Returns a duration of `microseconds` microseconds; a negative one is over.
 pub(super) fn duration(microseconds: i64) -> Duration {
     Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
 }

@@ -20,7 +20,7 @@ pub enum JobStatus {
 }
 
 impl JobStatus {
-    /// Whether nothing will change any more.
+    /// Returns true if nothing will change any more.
     #[must_use]
     pub fn is_final(self) -> bool {
         match self {

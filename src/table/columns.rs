@@ -7,7 +7,7 @@ use std::borrow::Cow;
 /// One result.
 pub type ResultRow = Map<String, Value>;
 
-/// What the values of a column are; of two kinds the later holds both.
+/// Kind of the values of a column; of two kinds the later holds both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ColumnKind {
     /// It has no values yet.
@@ -114,7 +114,7 @@ fn joined(one: ColumnKind, other: ColumnKind) -> ColumnKind {
     }
 }
 
-/// The value as text: a string as it is, a list or an object as JSON; none where there is none.
+/// Returns the value as text: a string as it is, a list or an object as JSON; `None` for null and the empty list.
 #[must_use]
 pub fn text(value: &Value) -> Option<Cow<'_, str>> {
     match value {

@@ -53,7 +53,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         Ok(())
     }
 
-    /// What the file is written to, with all that was written so far.
+    /// Flushes all rows written so far, and returns the underlying writer.
     pub fn flushed(&mut self) -> Result<&mut W, TableError> {
         self.writer.flush().map_err(ParquetError::from)?;
         Ok(self.writer.inner_mut())

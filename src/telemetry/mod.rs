@@ -25,7 +25,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use names::MetricKind;
 
-/// How often the samples of histograms are moved into their buckets when `/metrics` is not scraped.
+/// Interval at which the samples of histograms are moved into their buckets when `/metrics` is not scraped.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// The outcomes of a text: all methods scored it, some did, or none did.
@@ -48,7 +48,7 @@ pub enum TelemetryError {
     Filter {
         /// The setting or variable that contains the filter.
         origin: &'static str,
-        /// What is wrong with the filter.
+        /// Description of the fault.
         problem: String,
     },
     /// Logging has been set up before in this process.

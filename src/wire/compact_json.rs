@@ -8,7 +8,7 @@ use std::io::Write;
 /// Copies one value to the writer. Of names that an object repeats all are copied.
 #[derive(Debug)]
 pub struct CompactJson<'w, W> {
-    /// What is written before the value.
+    /// Text written before the value.
     before: &'static str,
     writer: &'w mut W,
 }

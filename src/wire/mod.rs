@@ -1,4 +1,4 @@
-//! How values from clients are read beside [`mia::json`], and how values are written that other programs might take for more
+//! Reading of values from clients beside [`mia::json`], and writing of values that other programs might take for more
 //! than they are.
 
 mod compact_json;

@@ -1,8 +1,8 @@
-//! What clients send, as it is sent back: in part, where it is long.
+//! Quotation of input from clients, in part if it is long.
 
 use std::borrow::Cow;
 
-/// A text, cut after so many characters.
+/// Returns the text, cut after `most` characters.
 #[must_use]
 pub fn quoted(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {

@@ -14,7 +14,7 @@ pub struct Shaped<T>(pub Result<T, ShapeFault>);
 pub struct ShapeFault {
     /// JSON pointer (RFC 6901) into the value.
     pub pointer: String,
-    /// What was given and what is accepted.
+    /// The value given and the values accepted.
     pub detail: String,
 }
 

@@ -1,4 +1,4 @@
-//! Who gets in, what is recorded of it, and how much a key allows.
+//! Authentication, the access record, and the quota of a key.
 
 use crate::common::client::{Client, send};
 use crate::common::keys::{Keys, SCORING, clients};
@@ -39,7 +39,7 @@ async fn a_key_is_needed_and_must_be_right() {
     }
     let lower = app.request(Method::GET, "/v1/models").header("authorization", format!("bearer {secret}"));
     assert_eq!(send(lower).await.status, 200);
-    // What needs no key.
+    // Paths that need no key.
     for path in ["/livez", "/readyz", "/openapi.json", "/docs", "/docs/", "/"] {
         assert_eq!(app.get(path).await.status, 200, "{path}");
     }
@@ -203,7 +203,7 @@ async fn requests_are_recorded_without_their_texts() {
         (&submitted["job"], &submitted["model"], &submitted["texts"]),
         (&audit["id"], &audit["model"], &json!(8))
     );
-    // Who is refused, and who goes away, has a name as well.
+    // Refused and disconnected clients are named as well.
     send(alice.request(Method::POST, "/v1/models/tiny/unload")).await.problem(403);
     let gone = alice.request(Method::POST, "/v1/audits").header("prefer", "wait=60");
     let long: Vec<Value> =

@@ -40,7 +40,7 @@ async fn audited(app: &App, dataset: &Value) -> Value {
     app.audit(&json!({ "dataset": dataset["id"], "methods": ["loss", { "name": "min_k", "label": "=k" }] })).await.ok()
 }
 
-/// Samples of which some bring other columns along, also ones that are called like those of results.
+/// Samples, some with extra columns, also ones named like those of results.
 fn samples(count: usize) -> String {
     let sample = |number: usize| {
         let mut sample =

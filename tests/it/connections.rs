@@ -24,7 +24,7 @@ async fn app(change: impl FnOnce(&mut Settings)) -> App {
     .await
 }
 
-/// What the service sends until it closes the connection.
+/// Returns what the service sends until it closes the connection.
 async fn ended(stream: &mut TcpStream) -> Vec<u8> {
     let mut answer = Vec::new();
     let reading = stream.read_to_end(&mut answer);
@@ -233,7 +233,7 @@ async fn foreign_pages_and_foreign_hosts_are_refused() {
     // A name that leads to this machine, as a page may have: nothing is read, either.
     let foreign = app.request(Method::GET, "/v1/audits").header("host", "evil.example");
     send(foreign).await.problem(403);
-    // What a page of the list may read, and one that is not in it.
+    // Preflight requests of a listed page and of one that is not listed.
     let asks = |origin: &'static str| {
         app.request(Method::OPTIONS, "/v1/score")
             .header("origin", origin)
@@ -283,7 +283,7 @@ fn certify(directory: &Path) -> CertificateDer<'static> {
     made.cert.der().clone()
 }
 
-/// What `/livez` answers over TLS to a client that trusts this certificate alone.
+/// Returns the answer of `/livez` over TLS to a client that trusts only this certificate.
 async fn over_tls(app: &App, trusted: &CertificateDer<'static>) -> std::io::Result<Vec<u8>> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();
@@ -315,7 +315,7 @@ async fn certificates_are_renewed_while_the_service_runs() {
     std::fs::write(certificate, "nonsense").unwrap();
     app.entry.reload();
     assert!(over_tls(&app, &second).await.unwrap().starts_with(b"HTTP/1.1 200"));
-    // Who does not speak TLS gets no answer.
+    // A client that does not speak TLS gets no answer.
     let mut plain = TcpStream::connect(app.address).await.unwrap();
     plain.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     assert!(!ended(&mut plain).await.starts_with(b"HTTP"));

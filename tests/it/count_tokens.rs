@@ -20,7 +20,7 @@ fn demo() -> Tokenizer {
     Tokenizer::from_json(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// What the command should write for these texts, each tokenized as a whole.
+/// Expected output of the command for these texts, each tokenized as a whole.
 fn expected(texts: &[&str]) -> Value {
     let tokenizer = demo();
     let mut counts = vec![0u64; tokenizer.id_bound()];

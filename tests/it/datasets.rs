@@ -154,7 +154,7 @@ async fn faults_of_uploads_have_a_place_and_nothing_is_kept() {
         let problem = upload(&app, query, media, body).await.problem(422);
         assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
     }
-    // What is small as it comes and large as it is.
+    // A body that is small compressed and large decompressed, and one that is large as sent.
     let bomb = zstd::encode_all(lines(20_000).as_bytes(), 3).unwrap();
     assert!(bomb.len() < 150_000);
     for body in [bomb, lines(2_000).into_bytes()] {
@@ -255,7 +255,7 @@ async fn a_deleted_dataset_leaves_no_trace_in_the_files() {
     assert_eq!(app.score(&details).await["usage"]["cached_passes"], 0);
 }
 
-/// Whether these bytes are in a file of the directory or below it.
+/// True if these bytes are in a file of the directory or below it.
 fn holds(directory: &Path, bytes: &[u8]) -> bool {
     std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
         if path.is_dir() {

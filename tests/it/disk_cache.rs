@@ -53,7 +53,7 @@ fn texts(count: usize) -> Vec<String> {
     (0..count).map(text).collect()
 }
 
-/// What a run that succeeded says on stderr, but for how far it is after each ten seconds.
+/// Returns the stderr of a successful run without the progress lines of every ten seconds.
 fn stderr(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");

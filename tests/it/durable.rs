@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// An audit of so many short texts, of which one in ten comes twice.
+/// An audit of `samples` short texts, one in ten of which comes twice.
 fn request(samples: usize) -> Value {
     let sample = |number: usize| {
         let text = format!("Sample {} stands on the shelf beside the brass clock.", number - number % 10 / 9);
@@ -21,7 +21,7 @@ fn request(samples: usize) -> Value {
     json!({ "samples": samples, "methods": ["loss", "min_k", by_entropy], "control": null, "metrics": { "bootstrap": { "replicates": 20 } } })
 }
 
-/// What must not depend on interruptions.
+/// The parts of an audit that must not depend on interruptions.
 fn findings(audit: &Value) -> Value {
     assert_eq!(audit["status"], "succeeded", "{audit}");
     let mut results = audit["results"].clone();
@@ -134,7 +134,7 @@ async fn an_audit_under_other_numerics_is_begun_anew_and_says_so() {
         assert!(begun.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // What the numbers depend on is noted with the progress.
+    // The numerics are stored with the progress.
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(service.audit(&audit).await["status"], "running", "else nothing is interrupted");
     service.kill();

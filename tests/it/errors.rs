@@ -23,7 +23,7 @@ async fn raw(app: &Client, bytes: &[u8]) -> String {
         stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         stream.write_all(&bytes).unwrap();
         let mut answer = Vec::new();
-        // Silence is an end as good as any: the answer is looked at next.
+        // A timeout is an end as good as any: the answer is checked next.
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8(answer).unwrap()
     };

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What a failure says that is the operator's business.
+/// Part of an error message that only the operator may see.
 const SECRET: &str = "sesame";
 
 const METHODS: [&str; 4] = ["loss", "zlib", "min_k", "min_k_plus_plus"];
@@ -249,7 +249,7 @@ async fn a_model_that_hangs_shows_and_holds_up_no_other_device() {
     assert!(app.get("/readyz").await.ok()["device"]["busy_seconds"].is_f64());
     let free = json!({ "model": "free", "inputs": texts(3), "methods": METHODS });
     assert_eq!(app.score(&free).await["usage"]["forward_passes"], 3);
-    // What is cached needs no device.
+    // Cached texts need no device.
     let again = app.score(&request(&texts(1))).await;
     assert_eq!((&again["results"], &again["usage"]["cached_passes"]), (&known["results"], &json!(1)));
     app.get("/v1/models").await.ok();

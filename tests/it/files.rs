@@ -69,7 +69,7 @@ fn a_text_has_one_score_whatever_file_it_comes_from() {
     assert_eq!(scores(&["a.csv", "--text-column", "content"]), expected);
     assert_eq!(scores(&["a.json"]), expected);
 
-    // What is written as a table can be read again, with what came along.
+    // A written table can be read again, with its extra columns.
     let table = |name: &str| {
         let arguments = ["score", "a.csv", "--text-column", "content", "--id-column", "doc", "--methods", "loss"];
         succeeded(&run(directory.path(), &[&arguments[..], &["--output", name]].concat()));

@@ -194,7 +194,7 @@ async fn what_cannot_be_tuned_is_refused_by_name() {
     }
     app.post("/v1/finetunes", &with(json!({ "model": "absent" }))).await.problem(404);
     app.post("/v1/finetunes", &with(json!({ "name": "tuned" }))).await.problem(409);
-    // What only the model can tell fails the job, and leaves no adapter.
+    // Faults that only the model can detect fail the job, and leave no adapter.
     let failed = async |changes: Value| {
         let done = submit(&app, &with(changes), None).await.ok();
         assert_eq!((&done["status"], &done["results"]), (&json!("failed"), &Value::Null), "{done}");
@@ -333,7 +333,7 @@ async fn a_split_that_cannot_be_tuned_on_is_refused_by_name() {
     }
     let unlabelled: Vec<Value> = texts(80).iter().map(|text| json!({ "text": text })).collect();
     refusal("/v1/audits", audit(unlabelled, split.clone()), "/methods/0/split", "without labels").await;
-    // How many there are is known once the texts are looked at.
+    // Their number is known once the texts are read.
     let done = app.audit(&audit(labelled(20), split)).await.ok();
     assert_eq!(done["status"], "failed");
     let detail = done["error"]["errors"][0]["detail"].as_str().unwrap();

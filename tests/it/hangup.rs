@@ -1,4 +1,4 @@
-//! What the program reads again on SIGHUP, while it runs: the file of keys, and the file of its record.
+//! Files that the running program reopens on SIGHUP: the keys, and its record.
 
 use crate::common::client::{Client, send};
 use crate::common::keys::{Keys, SCORING};

@@ -9,7 +9,7 @@ use std::io::Read;
 
 const FORMATS: [&str; 3] = ["application/x-ndjson", "text/csv", "application/vnd.apache.parquet"];
 
-/// Samples of which every one is longer than the model's context.
+/// Samples that are all longer than the model's context.
 fn too_long(count: usize) -> Vec<Value> {
     let text = |number: usize| format!("Number {number} {}", "has more words than the context ".repeat(30));
     (0..count)
@@ -17,7 +17,7 @@ fn too_long(count: usize) -> Vec<Value> {
         .collect()
 }
 
-/// Samples of which every one has a score.
+/// Samples that all have a score.
 fn short(count: usize) -> Vec<Value> {
     (0..count)
         .map(|number| json!({ "id": number, "text": format!("Sample {number} of an audit."), "label": number % 2 }))

@@ -1,4 +1,4 @@
-//! What a request may cost is bounded, and the answer names the bound.
+//! The cost of a request is bounded, and the answer names the bound.
 
 use crate::common::app::App;
 use pdr_audit::config::ByteSize;

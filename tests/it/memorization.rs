@@ -1,4 +1,4 @@
-//! How much of texts a model completes, over HTTP: numbers, the control, refusals, and a life as a job.
+//! Memorization jobs over HTTP: numbers, the control, refusals, and their life as a job.
 
 use crate::common::app::{App, TINY, golden};
 use crate::common::client::{Answer, send};
@@ -218,7 +218,7 @@ async fn what_cannot_be_looked_at_is_refused_by_name() {
     assert_eq!(pointers, ["/suffix", "/prefix", "/stride", "/texts"]);
     app.post("/v1/memorization", &json!({ "model": "absent", "texts": [text] })).await.problem(404);
     app.post("/v1/memorization", &json!({ "dataset": "sha256:00" })).await.problem(404);
-    // What the texts tell fails the job.
+    // Faults found in the texts fail the job.
     let same = submit(&app, &json!({ "texts": ["A.", text], "control": ["B.", "C.", text] }), None).await.ok();
     let detail = same["error"]["errors"][0]["detail"].as_str().unwrap();
     assert_eq!(detail, "text 2 of the control is also text 1 of those that it is to be compared with");

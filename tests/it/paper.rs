@@ -1,4 +1,4 @@
-//! What the tables and figures of the PDR paper need of an audit, beside each method's own numbers.
+//! Parts of an audit that the tables and figures of the PDR paper need, besides each method's own numbers.
 
 use crate::common::app::App;
 use serde_json::{Value, json};

@@ -26,7 +26,7 @@ fn lazy(model: ModelSettings) -> ModelSettings {
     ModelSettings { load: LoadPolicy::Lazy, ..model }
 }
 
-/// Bytes that so many tokens take beside the weights, by the estimate that the service goes by.
+/// Bytes that `tokens` tokens take besides the weights, by the service's own estimate.
 fn activations(name: &str, tokens: usize) -> u64 {
     let checkpoint = Checkpoint::open(&ModelFiles::Directory(directory(name))).unwrap();
     let form = Form::inference(&candle_core::Device::Cpu, DType::F32);

@@ -42,7 +42,7 @@ async fn an_upload_that_is_cut_off_leaves_nothing() {
     let file = directory.path().join("store.db");
     let app = app_in(&file).await;
     let mut store = connect(&file).await;
-    // Some blocks' worth, of which the end never comes: once by its length, once in the middle of a chunk.
+    // A few blocks' worth whose end never comes: once by its length, once in the middle of a chunk.
     let body: String = (0..3_000).map(|number| format!("{{\"text\": \"Sample {number} of some words.\"}}\n")).collect();
     let heads = [
         format!("content-length: {}\r\n\r\n", body.len() + 1_000),
@@ -95,7 +95,7 @@ async fn a_locked_database_is_waited_for_and_then_named() {
     assert_eq!(app.audit(&audit).await.ok()["status"], "succeeded");
 }
 
-/// What the program says that cannot start with this store, as a user who may not write to what others own.
+/// Returns the error of the program, which cannot start with this store as a user without write access to files of others.
 fn refused(program: &Path, store: &Path) -> String {
     let mut command = Command::new(program);
     command

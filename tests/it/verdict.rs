@@ -1,4 +1,4 @@
-//! What an audit shows.
+//! Verdicts of audits.
 
 use crate::common::app::{App, REFERENCE, golden};
 use serde::Deserialize;
@@ -105,7 +105,7 @@ async fn lists_of_other_kinds_decide_nothing() {
     assert_eq!(alike["verdict"]["reason"], "above_chance", "{}", alike["verdict"]);
     assert!(alike["methods"][0].get("control").is_none() && alike["provenance"].get("control").is_none());
     assert!(!codes(&alike).contains(&"distribution_shift"));
-    // Members of another source, of which every text says so.
+    // Members of another source, each of which says so.
     let marked: Vec<String> = members.iter().map(|text| format!("Archive of Fallowfield. {text}")).collect();
     let apart = results(&app, &samples(&marked, &others), options.clone()).await;
     let words = &apart["blind"]["words"];

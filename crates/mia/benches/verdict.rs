@@ -94,7 +94,7 @@ fn summary(values: &[f64]) -> [f64; 2] {
     [mean, (squares / (count - 1.0) / count).sqrt()]
 }
 
-/// What a draw is for: each purpose has random numbers of its own.
+/// Purpose of a draw; each has its own stream of random numbers.
 #[derive(Clone, Copy)]
 enum Purpose {
     Calibration,
@@ -129,7 +129,7 @@ fn list(method: &Method, procedure: Procedure, seed: u64, draw: u64) -> Result<[
     Ok([false_alarms / (hits + false_alarms).max(1.0), hits / method.members.len() as f64])
 }
 
-/// The share of draws of so many members and non-members in which the dataset test has p below 0.01.
+/// Share of draws of `side` members and `side` non-members in which the dataset test has p below 0.01.
 fn power(method: &Method, side: usize, seed: u64, draws: u64) -> f64 {
     let rejects = |draw: &u64| {
         let members = shuffled(&method.members, seed, Purpose::Members, *draw);

@@ -107,7 +107,7 @@ impl Calibration {
         }))
     }
 
-    /// How many scores there are.
+    /// Number of scores.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.rows.len() * self.header.columns.len().max(1)

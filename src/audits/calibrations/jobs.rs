@@ -65,7 +65,7 @@ impl JobKind for CalibrationKind {
 }
 
 impl Calibrations {
-    /// The scores of a calibration that has succeeded; none until then.
+    /// Returns the scores of a calibration, or `None` until it has succeeded.
     ///
     /// # Errors
     /// [`AuditError::Store`] or [`AuditError::Internal`].

@@ -7,7 +7,7 @@ use crate::datasets::SampleBlocks;
 use crate::store::Store;
 use uuid::Uuid;
 
-/// Reads the calibration of this id; none where there is none that has succeeded.
+/// Reads the calibration of this id; returns `None` if there is none that has succeeded.
 ///
 /// # Errors
 /// [`AuditError::Store`] or [`AuditError::Internal`].

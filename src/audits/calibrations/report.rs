@@ -1,4 +1,4 @@
-//! What a calibration has.
+//! Report of a calibration.
 
 use crate::audits::results::AuditResults;
 use mia::statistics::CalibrationScores;
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::calibration::single_scores;
 use crate::audits::cluster_ids::dense;
 
-/// What a calibration has.
+/// Report of a calibration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CalibrationReport {
     /// One entry per method, in the order of the request.
@@ -36,7 +36,7 @@ pub struct CalibratedMethod {
 }
 
 impl CalibratedMethod {
-    /// A method of which nothing is known but its label.
+    /// A method known only by its label.
     #[must_use]
     pub fn unknown(label: String) -> Self {
         Self { label, size: None, clusters: None, resolution: None }

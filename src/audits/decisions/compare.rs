@@ -1,4 +1,4 @@
-//! Whether the texts of an audit are like those of its calibration.
+//! Comparability of the texts of an audit with those of its calibration.
 
 use crate::audits::calibrations::Calibration;
 use crate::audits::cluster_ids::dense;
@@ -16,8 +16,8 @@ use std::pin::pin;
 /// Texts that are measured together.
 const CHUNK: usize = 512;
 
-/// What a classifier shows that knows the texts alone; none where the texts of the calibration are not at hand, or are too few.
-/// Texts of the calibration that are tested as well are left out.
+/// Compares the texts by a classifier that knows only the texts. Returns `None` if those of the calibration are unavailable or
+/// too few. Texts of the calibration that are tested as well are left out.
 ///
 /// # Errors
 /// [`AuditFailure`] where samples cannot be read.

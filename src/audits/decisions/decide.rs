@@ -14,7 +14,7 @@ pub struct TestedCluster {
     /// Its highest score.
     pub score: f64,
     pub p_value: f64,
-    /// Whether it holds non-members alone, where labels say so.
+    /// True if it holds only non-members; `None` without labels.
     pub non_member: Option<bool>,
 }
 
@@ -30,7 +30,7 @@ pub fn decide(
         || clusters.iter().zip(&discoveries.rejected).filter(|(_, rejected)| **rejected).map(|(cluster, _)| cluster);
     let threshold = listed().map(|cluster| cluster.score).reduce(f64::min);
     let size = known.size();
-    // How many of the known non-members and one more are at or above the threshold.
+    // Number of known non-members at or above the threshold, plus one.
     let rank =
         listed().map(|cluster| cluster.p_value).reduce(f64::max).map(|p| (p * (size + 1) as f64).round() as usize);
     let non_members = || listed().filter(|cluster| cluster.non_member == Some(true)).count();

@@ -25,7 +25,7 @@ pub struct KnownNonMembers {
 
 /// A text of either list.
 pub struct ListedText {
-    /// The row of the audit; none for a text of a calibration.
+    /// The row of the audit; `None` for a text of a calibration.
     pub row: Option<usize>,
     /// Among all clusters of both lists.
     pub cluster: usize,

@@ -1,11 +1,11 @@
-//! How far the texts alone tell the classes apart, without any model.
+//! Separation of the classes by the texts alone, without any model.
 
 use super::PERMUTATION_SEED;
 use mia::statistics::{LabelledScore, WordTable, WordsBaseline, auroc, words_baseline};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What tells the classes apart without a model.
+/// Separation of the classes by the texts alone, without any model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BlindFindings {
     /// By the words of the texts; absent where a class has too few texts.
@@ -25,14 +25,14 @@ pub struct LengthFindings {
     pub bytes_per_zlib_byte: Option<f64>,
 }
 
-/// AUROC of a feature of the texts; none where a class is missing.
+/// Computes the AUROC of a feature of the texts; `None` if a class is missing.
 fn feature_auroc(labels: &[bool], feature: impl Iterator<Item = f64>) -> Option<f64> {
     let samples: Vec<LabelledScore> =
         labels.iter().zip(feature).map(|(&member, score)| LabelledScore { score, member }).collect();
     auroc(&samples).ok()
 }
 
-/// What the texts of these rows show. `bytes` has the bytes of each text and those that zlib makes of them.
+/// Computes the findings on the texts of these rows. `bytes` has the sizes of each text, plain and compressed by zlib.
 #[must_use]
 pub fn blind_findings(
     labels: &[bool],

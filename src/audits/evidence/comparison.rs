@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// The confidence of the interval of an effect; its one-sided bound has the same.
 const EFFECT_CONFIDENCE: f64 = 0.99;
 
-/// How far the first list scores above the second one.
+/// Effect size: how far the first list scores above the second one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Effect {
     /// Over clusters, within groups where samples name some.
@@ -26,7 +26,7 @@ pub struct Effect {
     pub p_value: f64,
 }
 
-/// What the method finds beyond what it finds under the control model in the same texts.
+/// Separation by the method beyond its separation of the same texts under the control model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ControlFindings {
     /// Id of the control model.
@@ -54,7 +54,7 @@ pub struct ControlFindings {
 }
 
 impl Effect {
-    /// The effect of one of several scores of clusters, of which the p-value is known; `None` where there is no pair.
+    /// Computes the effect of one of several scores of clusters, given its p-value; `None` if there is no pair.
     #[must_use]
     pub fn new<const N: usize>(
         scores: &ClusterScores<N>,

@@ -1,11 +1,11 @@
-//! What is computed under the control model.
+//! Methods computed under the control model.
 
 use mia::methods::{AuxiliaryPass, LabelledMethod, Method, MethodName, Weighting, control_measures as measures};
 use mia::statistics::CONTROL_MEASURES;
 
-/// Whether the control model can compute the method as the target does. `ref` cannot, since it compares with a model itself, nor
-/// can what belongs to the target: an adapter, and the entropies of all texts under it. With another tokenization
-/// positions are others, and so are counts of tokens.
+/// True if the control model can compute the method as the target does. It cannot for `ref`, which compares with a model
+/// itself, nor for methods tied to the target: by an adapter, or by the entropies of all texts under it. Under another
+/// tokenization, positions and counts of tokens differ.
 #[must_use]
 pub fn is_controllable(method: &LabelledMethod, same_tokenization: bool) -> bool {
     let Method { base, pdr, .. } = &method.method;
@@ -28,7 +28,7 @@ pub fn control_measures() -> [LabelledMethod; CONTROL_MEASURES] {
     measures().map(|method| LabelledMethod { label: format!("{}\u{0}control", method.label).into(), ..method })
 }
 
-/// Whether the method compares with a model that did not see the text. Its score under the control is that model's `loss`.
+/// True if the method compares with a model that did not see the text. Its score under the control is that model's `loss`.
 #[must_use]
 pub fn controls_itself(method: &LabelledMethod) -> bool {
     method.method.base.name() == MethodName::Ref

@@ -1,4 +1,4 @@
-//! What a client asks of p-values and of the list.
+//! Request options for p-values and for the list of texts.
 
 use mia::statistics::Procedure;
 use serde::{Deserialize, Deserializer, Serialize};

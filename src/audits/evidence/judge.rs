@@ -8,13 +8,13 @@ use crate::pool::ModelInfo;
 use mia::statistics::{Comparability, ComparabilityState, detectable_auroc};
 use std::sync::Arc;
 
-/// What a verdict on two lists is based on.
+/// Basis of a verdict on two lists.
 #[derive(Clone, Copy, Debug)]
 pub struct VerdictBasis<'a> {
     /// Label of the primary method.
     pub primary: &'a Arc<str>,
     pub model: &'a ModelInfo,
-    /// What the lists are called.
+    /// Names of the lists.
     pub lists: [&'static str; 2],
     /// Clusters of each list that have a score.
     pub clusters: [usize; 2],
@@ -23,7 +23,7 @@ pub struct VerdictBasis<'a> {
     /// The control model, where there is one, with what the method finds beside it.
     pub control: Option<(&'a ModelInfo, Option<&'a ControlFindings>)>,
     pub comparability: Option<&'a Comparability>,
-    /// True if the test is the one that was committed to; none without a commitment.
+    /// True if the test is the one that was committed to; `None` without a commitment.
     pub committed: Option<bool>,
 }
 
@@ -139,9 +139,9 @@ mod tests {
         clusters: [usize; 2],
         auroc: f64,
         p_value: f64,
-        /// The state and upper bound of the classifier; none where the lists are not compared.
+        /// The state and upper bound of the classifier; `None` if the lists are not compared.
         texts: Option<(ComparabilityState, f64)>,
-        /// The p-value of the difference to the control; none inside without one.
+        /// The p-value of the difference to the control; `Some(None)` without a p-value.
         control: Option<Option<f64>>,
         committed: Option<bool>,
     }

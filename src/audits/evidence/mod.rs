@@ -1,4 +1,4 @@
-//! What an audit's scores show: the verdict, and the comparisons that it rests on (`docs/verdict.md`).
+//! Evidence from an audit's scores: the verdict, and the comparisons that it rests on (`docs/verdict.md`).
 //!
 //! A score may tell members from others because the model was trained on them, or because the texts differ. A classifier that
 //! knows the texts alone, and a control model, tell one from the other.

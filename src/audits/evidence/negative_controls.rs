@@ -1,13 +1,13 @@
-//! Comparisons that must come out as nothing: between groups of texts of which none was trained on.
+//! Comparisons that must find nothing: between groups of texts that were not trained on.
 
 use super::CONFIDENCE;
 use mia::statistics::{PairedScore, delong};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The fewest non-members of a group that is compared.
+/// Minimum number of non-members in a group that is compared.
 const FEWEST: usize = 50;
-/// The most groups that are compared with each other, the largest ones: 28 pairs.
+/// Maximum number of groups that are compared with each other, the largest ones: 28 pairs.
 const MOST_GROUPS: usize = 8;
 /// The difference to the control where there is nothing to find: two groups of non-members in place of the two classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -21,7 +21,7 @@ pub struct NegativeControl {
 }
 
 impl NegativeControl {
-    /// Whether the interval holds 0. Without an interval only a difference of 0 does.
+    /// True if the interval contains 0; without an interval, if the difference is 0.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.interval.map_or(self.difference == 0.0, |[low, high]| low <= 0.0 && 0.0 <= high)

@@ -1,4 +1,4 @@
-//! What a client says of the verdict, and what it comes to.
+//! Client options for the verdict, and their resolution.
 
 use super::decision_request::{CalibrationShare, CalibrationSource, DecisionRequest};
 use super::primary::primary;
@@ -8,7 +8,7 @@ use mia::statistics::{CalibrationScores, Procedure};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-/// What a client says of the verdict; nothing by default.
+/// Client options for the verdict; none are set by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvidenceOptions {
     /// Label of a method, or its name.
@@ -40,25 +40,25 @@ const DEFAULT_FDR: f64 = 0.1;
 /// Of a list at a higher rate, most texts may be non-members.
 const MAX_FDR: f64 = 0.5;
 
-/// What is known of the samples.
+/// Facts about the samples.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleFacts {
     pub labelled: bool,
-    /// Whether any of them names a group.
+    /// True if any of them names a group.
     pub grouped: bool,
     /// Those that are known to be non-members.
     pub non_members: usize,
 }
 
 impl EvidenceOptions {
-    /// Id of the control model of labelled samples; none for samples without labels, where there is nothing to control.
+    /// Id of the control model of labelled samples; `None` for samples without labels, where there is nothing to control.
     #[must_use]
     pub fn control_model(&self, scope: &Scope, facts: SampleFacts) -> Option<String> {
         let reference = || scope.reference.filter(|reference| Some(*reference) != scope.model).map(str::to_owned);
         facts.labelled.then(|| self.control.clone().unwrap_or_else(reference)).flatten()
     }
 
-    /// What the verdict rests on.
+    /// Resolves the options into the basis of the verdict.
     ///
     /// # Errors
     /// What is wrong, with pointers into the request.

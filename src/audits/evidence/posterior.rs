@@ -2,8 +2,8 @@
 
 use mia::statistics::{LabelledScore, folds, out_of_fold_posteriors};
 
-/// The probability that each text is a member, by its score and the share `prior` of members among texts like these; none for a
-/// text without a score, and none at all where the other folds lack a class.
+/// Computes the probability that each text is a member, by its score and the share `prior` of members among texts like these.
+/// `None` for a text without a score, and for all if the other folds lack a class.
 #[must_use]
 pub fn posteriors(labels: &[bool], clusters: &[usize], scores: &[Option<f64>], prior: f64) -> Vec<Option<f64>> {
     let places: Vec<usize> = (0..labels.len()).filter(|&place| scores[place].is_some()).collect();

@@ -1,4 +1,4 @@
-//! What a client asks of the verdict.
+//! The basis of the verdict of an audit.
 
 use super::decision_request::{CalibrationSource, DecisionRequest};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;
 
-/// What the verdict of an audit rests on, settled before anything is scored.
+/// Basis of the verdict of an audit, settled before anything is scored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceRequest {

@@ -2,7 +2,7 @@
 
 use super::verdict::{FEWEST_CLUSTERS, Verdict, VerdictReason, VerdictState};
 
-/// What the verdict is, and why.
+/// States the verdict and its reason.
 pub fn sentence(verdict: &Verdict) -> String {
     let Verdict { primary, level, lists: [first, second], clusters: [m, n], .. } = verdict;
     let model = format!("`{}` ({})", verdict.model.id, verdict.model.digest);

@@ -1,4 +1,4 @@
-//! What two lists of texts show, as data (`docs/verdict.md`).
+//! The verdict on two lists of texts, as data (`docs/verdict.md`).
 
 use super::comparison::Effect;
 use mia::statistics::Comparability;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use strum::Display;
 use utoipa::ToSchema;
 
-/// The fewest clusters of each list that a verdict is based on.
+/// Minimum number of clusters of each list for a verdict.
 pub const FEWEST_CLUSTERS: usize = 20;
 
 /// Verdict about two lists of texts. The sentence is made of the other fields alone.

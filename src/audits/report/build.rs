@@ -119,7 +119,7 @@ fn cluster_sizes(results: &AuditResults) -> HashMap<usize, usize> {
     sizes
 }
 
-/// Whether each row fits the columns, and there is a column for each baseline.
+/// True if each row fits the columns and there is a column for each baseline.
 fn fit(results: &AuditResults) -> bool {
     let columns = results.columns.len();
     results.rows.iter().all(|row| row.fits(&results.columns, &results.error_reasons))

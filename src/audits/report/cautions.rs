@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// The p-value below which lengths count as different.
 const LENGTH_LEVEL: f64 = 0.01;
 
-/// What to be cautious about in some of the samples.
+/// Warnings about some of the samples.
 pub fn cautions(request: &AuditRequest, results: &AuditResults, rows: &[usize]) -> Vec<Warning> {
     let (scores, targets) = (&results.rows, &request.metrics.fpr_targets);
     let sample = |&row: &usize| AuditSample {
@@ -31,7 +31,7 @@ pub fn cautions(request: &AuditRequest, results: &AuditResults, rows: &[usize]) 
     all
 }
 
-/// What to know of the run itself.
+/// Warning about the run itself.
 pub fn cautions_of_run(results: &AuditResults) -> Option<Warning> {
     let repeated = results.repeated_passes;
     (repeated > 0).then(|| Warning {
@@ -122,7 +122,7 @@ fn control_tokenization(request: &AuditRequest, results: &AuditResults) -> Optio
     })
 }
 
-/// What to be cautious about in the p-values.
+/// Warnings about the p-values.
 pub fn cautions_of_calibration(request: &AuditRequest, results: &AuditResults) -> Vec<Warning> {
     let Some(calibrated) = &results.calibration else { return Vec::new() };
     let warning = |code, detail| Some(Warning { code, detail });

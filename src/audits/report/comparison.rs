@@ -1,4 +1,4 @@
-//! What the scores of some samples say of each method.
+//! Findings on each method from the scores of some samples.
 
 use super::findings::{MethodFindings, Separation, VersusBaseline};
 use crate::audits::cluster_ids::dense;

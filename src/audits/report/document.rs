@@ -28,7 +28,7 @@ pub struct AuditReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub seeds: Vec<SeedSummary>,
-    /// What became of the tunings that `fsd` asked for with `split`; absent where there are none.
+    /// Results of the tunings for `fsd` with `split`; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub splits: Vec<SplitOutcome>,
@@ -46,17 +46,18 @@ pub struct AuditReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub selected_tokens: Vec<SelectedTokens>,
-    /// How well the texts alone tell the classes apart; absent without labels.
+    /// Separation of the classes by the texts alone; absent without labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blind: Option<BlindFindings>,
-    /// Whether early positions tell the classes apart better than late ones, as positional decay supposes; absent without labels
-    /// and where a text has a single scored token.
+    /// Test of whether early positions separate the classes better than late ones, as positional decay assumes; absent without
+    /// labels and if a text has a single scored token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prior_test: Option<PriorTest>,
     /// The list of texts at a false discovery rate; absent without a calibration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decisions: Option<Decisions>,
-    /// Whether the texts tested score higher than those of the calibration, by the primary method; absent without a calibration.
+    /// Test of whether the texts tested score higher than those of the calibration, by the primary method; absent without a
+    /// calibration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset_test: Option<MannWhitney>,
     /// Verdict of the audit; absent without labels and without a calibration.
@@ -64,12 +65,12 @@ pub struct AuditReport {
     pub verdict: Option<Verdict>,
     pub warnings: Vec<Warning>,
     pub usage: Usage,
-    /// Whether it was planned, and how often these texts were audited before.
+    /// Plan of the audit, and number of earlier audits of these texts.
     pub plan: PlanFindings,
     pub provenance: Provenance,
 }
 
-/// Whether everything that decides the report was fixed before anything was scored.
+/// States whether everything that decides the report was fixed before anything was scored.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct PlanFindings {
     /// False where the audit names no plan: methods, primary, control and grouping may have been chosen by their results.
@@ -149,7 +150,7 @@ pub struct MethodReport {
     /// AUROC over the pairs of a member and a non-member of the same group, where `stratify` asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auroc_stratified: Option<f64>,
-    /// What it finds beyond the control model; absent without one.
+    /// Separation beyond that under the control model; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlFindings>,
     /// Resolution of its p-values; absent without a calibration, or where that has fewer than 19 scores of it.

@@ -1,4 +1,4 @@
-//! What the scores of an audit's methods show, from its rows.
+//! Evidence from the rows of an audit.
 
 use super::document::MethodReport;
 use crate::audits::cluster_ids::dense;
@@ -31,9 +31,9 @@ pub struct Evidence<'a> {
 /// The permutation tests of a method.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MethodTests {
-    /// Whether members score higher than by chance.
+    /// Test of whether members score higher than by chance.
     pub auroc: Option<PermutationTest>,
-    /// Whether they do so by more than under the control.
+    /// Test of whether they do so by more than under the control.
     pub difference: Option<PermutationTest>,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// The verdict on the primary method; none in audits of earlier versions, which name none.
+    /// The verdict on the primary method; `None` in audits of earlier versions, which name none.
     pub fn verdict(&self, methods: &[MethodReport]) -> Option<Verdict> {
         let primary = self.request.evidence.primary.as_ref()?;
         let (place, _) = self.results.listed().find(|(_, column)| column.method.label == *primary)?;
@@ -143,7 +143,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The verdict on texts without labels; none without a calibration.
+/// The verdict on texts without labels; `None` without a calibration.
 pub fn unlabelled_verdict(request: &AuditRequest, results: &AuditResults) -> Option<Verdict> {
     let primary = request.evidence.primary.as_ref()?;
     let calibrated = results.calibration.as_ref()?;

@@ -1,4 +1,4 @@
-//! What the scores of one method say.
+//! Findings from the scores of one method.
 
 use mia::statistics::{BootstrapSummary, RocPoint, TprAtFpr};
 use serde::Serialize;

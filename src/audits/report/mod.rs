@@ -1,4 +1,4 @@
-//! What an audit reports: a pure function of its request and its results.
+//! Report of an audit: a pure function of its request and its results.
 
 mod average;
 mod build;

@@ -20,7 +20,7 @@ pub struct Provenance {
     pub model_digest: String,
     pub tokenizer_digest: String,
     pub dtype: String,
-    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
+    /// Possible deviation of its numbers from those in f32, by checkpoints that were tested on the CPU; absent if they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
     pub device: String,
@@ -55,7 +55,7 @@ pub struct OtherModel {
     pub model_digest: String,
     pub tokenizer_digest: String,
     pub dtype: String,
-    /// How far its numbers may be from those in f32, by checkpoints that were tested on the CPU; absent where they are f32's own.
+    /// Possible deviation of its numbers from those in f32, by checkpoints that were tested on the CPU; absent if they are f32's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounding: Option<Rounding>,
     /// Server that runs it, if it is served elsewhere.

@@ -4,7 +4,7 @@ use super::document::MethodReport;
 use super::seed_summary::{SeedSpread, SeedSummary};
 use std::sync::Arc;
 
-/// The methods of which the request asks for several seeds, and of which every one has an AUROC.
+/// Summarizes the methods that the request asks for with several seeds, if each seed has an AUROC.
 #[must_use]
 pub fn seed_summaries(methods: &[MethodReport]) -> Vec<SeedSummary> {
     let mut families: Vec<Vec<&MethodReport>> = Vec::new();

@@ -1,4 +1,4 @@
-//! What the same method with several seeds found.
+//! Summary of one method over several seeds.
 
 use serde::Serialize;
 use std::sync::Arc;

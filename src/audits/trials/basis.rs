@@ -41,7 +41,7 @@ pub struct TrialBasis<'a> {
     /// Label of the primary method.
     pub primary: &'a Arc<str>,
     pub measured: &'a Measured,
-    /// True if the test is the one that was committed to; none without a commitment.
+    /// True if the test is the one that was committed to; `None` without a commitment.
     pub committed: Option<bool>,
     pub control: Option<UnitControl>,
 }

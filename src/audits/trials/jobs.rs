@@ -48,7 +48,7 @@ impl JobKind for TrialJob {
     }
 
     async fn run(&self, job: JobRun<'_, TrialRequest>) -> Result<JobOutput, JobFailure> {
-        // What is scored stays on disk until the test has ended, so that to run it again costs no forward pass.
+        // Statistics stay on disk until the test has ended, so that rerunning it costs no forward pass.
         let _hold = self.scorer.engine().hold_statistics(job.is_resumed());
         let (request, progress) = (Arc::clone(&job.request), tell_progress(job.local));
         let mut report = run_trial(request, &job.samples, &self.scorer.called_by(job.owner()), progress).await?;

@@ -8,14 +8,14 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TrialLayout {
-    /// Suspects are labelled members. So many of them come first, then the held-out texts; without a number they are the samples of
-    /// a dataset in its order.
+    /// Suspects are labelled members. `suspects` of them come first, then the held-out texts; if it is `None`, they are the
+    /// samples of a dataset in its order.
     Dataset { suspects: Option<usize> },
-    /// Of each document its public text, then so many private ones.
+    /// Of each document, its public text, then its private ones (their number per document).
     Paired { private: Vec<usize> },
-    /// Of each canary its text, then so many twins.
+    /// Of each canary, its text, then its twins (their number per canary).
     Rank { twins: Vec<usize> },
-    /// Of each shard its published order, then so many random ones.
+    /// Of each shard, its published order, then `shuffles` random ones.
     Order { shards: usize, shuffles: usize, seed: u64, separator: String },
 }
 

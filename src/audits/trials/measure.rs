@@ -19,11 +19,11 @@ pub struct Measured {
     /// Documents, canaries or shards without a score of one of their texts; of `dataset`, texts without one.
     pub left_out: usize,
     pub p_value: Option<f64>,
-    /// The smallest p-value that so many can give; none where there is no bound.
+    /// The smallest p-value that this many can give; `None` if there is no bound.
     pub smallest_p_value: Option<f64>,
-    /// How far the published texts score above the others; none of `dataset`.
+    /// Effect size of the published texts over the others; `None` for `dataset`.
     pub effect: Option<UnitEffect>,
-    /// The smallest effect that this many show at level 0.01 with a power of 0.8; none of `dataset`, and where no effect
+    /// The smallest effect that this many show at level 0.01 with a power of 0.8; `None` for `dataset`, and if no effect
     /// could be shown.
     pub could_have_found: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What a client says of the methods of a test, and what it comes to.
+//! Client options for the methods of a test, and their resolution.
 
 use super::kind::TrialKind;
 use crate::audits::evidence::{EvidenceOptions, EvidenceRequest, SampleFacts, with_default_primary};
@@ -7,7 +7,7 @@ use mia::methods::{AuxiliaryPass, Fault, LabelledMethod, MethodName, Scope, defa
 /// A test compares texts of two sorts, as an audit of labelled samples does.
 const FACTS: SampleFacts = SampleFacts { labelled: true, grouped: false, non_members: 0 };
 
-/// What a client says of the methods of a test.
+/// Client options for the methods of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialOptions {
     pub kind: TrialKind,
@@ -38,7 +38,7 @@ impl TrialOptions {
         }
     }
 
-    /// What the verdict rests on.
+    /// Resolves the options into the basis of the verdict.
     ///
     /// # Errors
     /// What is wrong, with pointers into the request.

@@ -174,7 +174,7 @@ impl TestedSamples<'_> {
         self.mixed.contains(&self.clusters[row])
     }
 
-    /// What is left out of a test that could not be made.
+    /// Returns the number of units left out of a test that could not be made.
     fn unscored(&self, place: usize) -> usize {
         let rows = &self.results.rows;
         match self.request.layout.kind().units() {
@@ -183,7 +183,7 @@ impl TestedSamples<'_> {
         }
     }
 
-    /// The verdict on the primary method; none where the request names none or the results lack it.
+    /// The verdict on the primary method; `None` if the request names none or the results lack it.
     fn verdict(&self, measured: &[Result<Measured, HypothesisError>], methods: &[TrialMethod]) -> Option<TrialVerdict> {
         let primary = self.request.scoring.evidence.primary.as_ref()?;
         let is_primary = |method: &TrialMethod| method.method.label == *primary;
@@ -233,7 +233,7 @@ impl TestedSamples<'_> {
         }))
     }
 
-    /// What has no score, by row and error. The orders of a shard, which follow each other, are one.
+    /// Returns the rows without a score, with their errors. The orders of a shard, which follow each other, count as one.
     fn excluded(&self) -> impl Iterator<Item = (usize, RowError)> {
         let places = self.request.layout.places();
         let (mut last, mut pointer, mut known) = (None, String::new(), HashSet::new());
@@ -272,7 +272,7 @@ fn adjust(methods: &mut [TrialMethod], primary: Option<&Arc<str>>) {
     }
 }
 
-/// What to be cautious about. Texts that are compared with rewrites of themselves are nearly equal and of one length by design.
+/// Warnings of a test. Texts compared with rewrites of themselves are nearly equal and of one length by design.
 fn cautions_of_trial(request: &AuditRequest, kind: TrialKind, results: &AuditResults) -> Vec<Warning> {
     let samples: Vec<AuditSample> = (results.rows.iter())
         .map(|row| AuditSample {

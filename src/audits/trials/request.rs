@@ -5,15 +5,15 @@ use super::layout::TrialLayout;
 use crate::audits::request::AuditRequest;
 use serde::{Deserialize, Serialize};
 
-/// What to do with samples, as plain data.
+/// Request of a test, as plain data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialRequest {
-    /// How the samples are scored; its evidence names the primary method and the control.
+    /// Scoring of the samples; its evidence names the primary method and the control.
     pub scoring: AuditRequest,
     /// Which sample is what.
     pub layout: TrialLayout,
-    /// What the client committed to, where it did.
+    /// Commitment of the client, if it made one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commitment: Option<Commitment>,
 }

@@ -6,7 +6,7 @@ use super::measure::EffectMeasure;
 use super::verdict::UnitVerdict;
 use crate::audits::evidence::{first_words, stated_p_value};
 
-/// What the verdict is, and why.
+/// States the verdict and its reason.
 pub fn sentence(verdict: &UnitVerdict) -> String {
     let UnitVerdict { primary, level, kind, tested, .. } = verdict;
     let model = format!("`{}` ({})", verdict.model.id, verdict.model.digest);
@@ -72,7 +72,7 @@ fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// What a low p-value says.
+/// Claim that a low p-value supports.
 fn claim(kind: UnitKind) -> &'static str {
     match kind {
         UnitKind::Paired => "published texts score higher than their private rewrites",
@@ -81,7 +81,7 @@ fn claim(kind: UnitKind) -> &'static str {
     }
 }
 
-/// What is counted.
+/// Name of the counted units, singular or plural.
 fn units(kind: UnitKind, count: usize) -> &'static str {
     match (kind, count) {
         (UnitKind::Paired, 1) => "document",

@@ -1,4 +1,4 @@
-//! What lists say of a test.
+//! Summary of a test in lists.
 
 use super::kind::TrialKind;
 use crate::audits::subject::AuditSubject;
@@ -6,7 +6,7 @@ use crate::datasets::SampleTotals;
 use crate::jobs::JobSubject;
 use serde::{Deserialize, Serialize};
 
-/// What a test is about.
+/// Summary of a test in lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrialSubject {
     pub kind: TrialKind,

@@ -11,9 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_untagged::UntaggedEnumVisitor;
 use utoipa::ToSchema;
 
-/// The most random orders of a shard.
+/// Maximum number of random orders of a shard.
 pub const MAX_SHUFFLES: usize = 10_000;
-/// The most bytes of all orders of all shards together, which are written out when the test is submitted.
+/// Maximum total size in bytes of all orders of all shards, which are written out when the test is submitted.
 const MAX_ORDER_BYTES: usize = 256 << 20;
 
 /// The texts of a test.
@@ -80,11 +80,11 @@ pub struct Canary {
 pub struct OrderTexts {
     /// Items in the order in which they were published.
     pub shards: Vec<Vec<String>>,
-    /// How many random orders each shard is compared with.
+    /// Number of random orders that each shard is compared with.
     pub shuffles: usize,
     /// Seed of these orders.
     pub seed: u64,
-    /// What stands between two items.
+    /// Separator between two items.
     pub separator: String,
 }
 
@@ -137,7 +137,7 @@ impl OrderTexts {
 }
 
 impl TrialTexts {
-    /// What kind of test they are for.
+    /// Kind of the test.
     #[must_use]
     pub fn kind(&self) -> TrialKind {
         match self {
@@ -148,7 +148,7 @@ impl TrialTexts {
         }
     }
 
-    /// What is wrong with them, with pointers into the request.
+    /// Returns their faults, with pointers into the request.
     #[must_use]
     pub fn faults(&self) -> Vec<Fault> {
         let mut faults: Vec<Fault> = match self {
@@ -181,7 +181,7 @@ impl TrialTexts {
         faults
     }
 
-    /// How many texts there are to score.
+    /// Number of texts to score.
     fn count(&self) -> usize {
         match self {
             Self::Dataset { suspects, held_out } => suspects.len() + held_out.len(),

@@ -33,7 +33,7 @@ impl ExportFormat {
     }
 }
 
-/// Whether results go to a file of NDJSON, or to standard output, which takes nothing else.
+/// Returns true if results go to a file of NDJSON, or to standard output, which takes nothing else.
 pub fn is_ndjson(target: Option<&Path>) -> bool {
     target.is_none_or(|target| ExportFormat::from_path(target) == ExportFormat::Ndjson)
 }
@@ -64,7 +64,7 @@ where
                 is_empty = false;
             }
             if is_empty {
-                // What reads the table finds its columns all the same.
+                // Readers of the table find its columns all the same.
                 table.add(&typical_row(labels)?);
             }
             match format {

@@ -21,7 +21,7 @@ use crate::engine::metrics::DiskMetrics;
 use crate::engine::request::Stats;
 use crate::engine::settings::DiskCache;
 
-/// What may wait to be written. More means that the disk is slower than the models.
+/// Maximum number of bytes waiting to be written. More means that the disk is slower than the models.
 const QUEUE_BYTES: u64 = 64 << 20;
 
 /// The cache on disk. Dropping it, or [`Disk::close`], writes what is queued.
@@ -61,7 +61,7 @@ impl Disk {
         self.queue(identity, ids, stats, false);
     }
 
-    /// Whether they could be queued.
+    /// Returns true if they could be queued.
     fn queue(&self, identity: &Arc<str>, ids: &Arc<[u32]>, stats: &Stats, is_old: bool) -> bool {
         let (store, bytes) = (&self.store, encoded_len(stats.len()) as u64);
         let queued = store.queued.fetch_add(bytes, Ordering::Relaxed) + bytes;

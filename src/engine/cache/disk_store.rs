@@ -12,20 +12,20 @@ use super::record::{decode, encode, key};
 use crate::engine::metrics::DiskMetrics;
 use crate::engine::request::Stats;
 
-/// The most that one commit takes of the disk, by [`cost`]; less where the limit is small, so that no commit passes it.
+/// Maximum size of one commit on disk, by [`cost`]; less if the limit is small, so that no commit exceeds it.
 const BATCH_BYTES: u64 = 32 << 20;
 const BATCHES_OF_LIMIT: u64 = 32;
 
 /// Room for a commit and for what redb notes of it, in such batches: the young file makes way before that is gone.
 const RESERVE: u64 = 2;
 
-/// What is written anew beside a value: the page that it comes to, and its part of those above.
+/// Bytes rewritten beside a value: the page that it goes to, and its share of the pages above.
 const PAGES_BYTES: u64 = 8 << 10;
 
-/// How long a commit waits for more to write, and so what a crash may lose.
+/// Time that a commit waits for more to write, and so the maximum loss in a crash.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long the cache stays closed after an error of the disk.
+/// Time that the cache stays closed after an error of the disk.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// Warnings come no more often than this; every error is counted.
@@ -37,11 +37,11 @@ pub(super) struct Job {
     pub ids: Arc<[u32]>,
     pub stats: Stats,
     pub generation: u64,
-    /// Whether they are in the old file, and so are not to go with it.
+    /// True if they are in the old file, and so must not be deleted with it.
     pub is_old: bool,
 }
 
-/// What the writing thread shares with those who look up.
+/// State shared by the writing thread and the lookups.
 pub(super) struct DiskStore {
     limit: u64,
     state: RwLock<State>,
@@ -49,11 +49,11 @@ pub(super) struct DiskStore {
     pub queued: AtomicU64,
     /// Grows when everything is deleted: what was queued before is not written.
     pub generation: AtomicU64,
-    /// Whether a look-up found the files damaged.
+    /// True if a lookup found the files damaged.
     damaged: AtomicBool,
     /// When something in the old file was last used without being written to the young one.
     old_used: Mutex<Instant>,
-    /// Whether the young file is full, and the old one must not go.
+    /// True if the young file is full and the old one must not be deleted.
     full: AtomicBool,
     holds: Arc<Holds>,
     pub metrics: DiskMetrics,
@@ -66,13 +66,13 @@ struct State {
     files: Result<Files, Instant>,
 }
 
-/// What a value of so many bytes takes of the disk at most: redb rounds its page up to a power of two.
+/// Returns the maximum disk space of a value of `bytes` bytes: redb rounds its page up to a power of two.
 pub(super) fn cost(bytes: u64) -> u64 {
     2 * bytes + PAGES_BYTES
 }
 
 impl DiskStore {
-    /// Over the files of a folder, which may take so many bytes.
+    /// Creates a store over the files of a folder, which may take `limit` bytes.
     pub fn new(folder: Folder, files: Files, limit: u64, metrics: DiskMetrics, holds: Arc<Holds>) -> Self {
         Self {
             limit,
@@ -88,7 +88,7 @@ impl DiskStore {
         }
     }
 
-    /// What the files may take, in bytes.
+    /// Returns the maximum disk space of the files in bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -99,7 +99,7 @@ impl DiskStore {
         self.write_state().folder = None;
     }
 
-    /// The most bytes of one commit, by [`cost`].
+    /// Returns the maximum size of one commit in bytes, by [`cost`].
     pub fn batch_bytes(&self) -> u64 {
         BATCH_BYTES.min(self.limit / BATCHES_OF_LIMIT)
     }
@@ -154,7 +154,7 @@ impl DiskStore {
         }
     }
 
-    /// Whether the batch was written. Where the files turn out to be damaged a second try finds them begun anew.
+    /// Returns true if the batch was written. If the files turn out to be damaged, a second try finds them begun anew.
     fn try_to_write(&self, batch: &Batch, generation: u64) -> bool {
         for _ in 0..2 {
             match self.write(batch, generation) {
@@ -175,7 +175,7 @@ impl DiskStore {
         }
     }
 
-    /// What is to be written at once, and whether some of it is in the old file.
+    /// Collects the batch to write at once, and tells whether some of it is in the old file.
     fn gather(&self, first: Job, queue: &Receiver<Job>) -> (Batch, bool) {
         let until = Instant::now() + LINGER;
         let (mut batch, mut has_old, mut costs) = (Batch::new(), false, 0);
@@ -195,7 +195,7 @@ impl DiskStore {
         (batch, has_old)
     }
 
-    /// Whether the batch was written, which it is not while the cache pauses, nor after everything was deleted.
+    /// Returns true if the batch was written; it is not while the cache pauses, nor after everything was deleted.
     fn write(&self, batch: &Batch, generation: u64) -> Result<bool, DiskFault> {
         self.make_usable()?;
         if self.full.load(Ordering::Relaxed) && !self.make_room()? {

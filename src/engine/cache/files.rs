@@ -26,7 +26,7 @@ const LOCK: &str = "lock";
 const META: TableDefinition<&str, &str> = TableDefinition::new("meta");
 const STATISTICS: TableDefinition<&RecordKey, &[u8]> = TableDefinition::new("statistics");
 
-/// What redb keeps of a file's pages; the operating system keeps the rest.
+/// Size of redb's page cache of a file; the operating system caches the rest.
 const PAGE_CACHE_BYTES: usize = 16 << 20;
 
 /// Why the files cannot be used.
@@ -111,7 +111,7 @@ impl Folder {
         Ok(())
     }
 
-    /// How many bytes of the disk the young file takes, and how many both take.
+    /// Returns the disk space in bytes of the young file, and of both files.
     pub(super) fn bytes(&self) -> (u64, u64) {
         let bytes = |path| std::fs::metadata(path).map_or(0, |metadata| disk_bytes(&metadata));
         let young = bytes(self.young());
@@ -134,7 +134,7 @@ impl Files {
         close(self.old);
     }
 
-    /// Whether there is an old file.
+    /// Returns true if there is an old file.
     pub(super) fn has_old(&self) -> bool {
         self.old.is_some()
     }
@@ -155,7 +155,7 @@ impl Files {
         })
     }
 
-    /// What the files hold now.
+    /// Returns a snapshot of the files.
     pub(super) fn snapshot(&self) -> Result<Snapshot, DiskFault> {
         let files = [Some(&self.young), self.old.as_ref()].into_iter().flatten();
         guarded(|| {
@@ -237,7 +237,7 @@ fn remove(path: &Path) -> Result<(), DiskFault> {
     }
 }
 
-/// What redb does, with its panics as faults.
+/// Calls redb, and turns its panics into faults.
 fn guarded<T>(act: impl FnOnce() -> Result<T, Error>) -> Result<T, DiskFault> {
     match catch_unwind(AssertUnwindSafe(act)) {
         Ok(result) => result.map_err(DiskFault::from),
@@ -269,7 +269,7 @@ impl From<std::io::Error> for DiskFault {
     }
 }
 
-/// What a file takes of the disk. Its length may be twice that, for redb grows it ahead and leaves holes.
+/// Returns the disk space of a file. Its length may be twice that, since redb grows it ahead and leaves holes.
 #[cfg(unix)]
 fn disk_bytes(metadata: &Metadata) -> u64 {
     use std::os::unix::fs::MetadataExt;

@@ -30,7 +30,7 @@ impl Holds {
         StatisticsHold { holds: Arc::clone(self), number }
     }
 
-    /// Whether unfinished work may need what was used at this time.
+    /// Returns true if unfinished work may need what was used at this time.
     pub(super) fn need(&self, used: Instant) -> bool {
         self.lock().values().any(|begun| begun.is_none_or(|begun| begun <= used))
     }

@@ -6,11 +6,11 @@ use crate::engine::request::Stats;
 use mia::TokenStats;
 use std::sync::LazyLock;
 
-/// What a file must say that it holds. `build.rs` names the sources that numbers come from; others may give other bits, so with
-/// them it begins anew.
+/// Stamp that a file must hold. `build.rs` names the sources that numbers come from; others may give other bits, so with them it
+/// begins anew.
 pub(super) static STAMP: LazyLock<String> = LazyLock::new(|| format!("pdr-audit statistics 1 of {}", lm::NUMERICS));
 
-/// What a sequence is filed under.
+/// Key under which a sequence is stored.
 pub(super) type RecordKey = [u8; 32];
 
 const COUNT_BYTES: usize = size_of::<u64>();
@@ -42,7 +42,7 @@ pub(super) fn key(identity: &str, ids: &[u32]) -> RecordKey {
     hash.finalize().into()
 }
 
-/// How many bytes [`encode`] makes of so many entries.
+/// Returns the number of bytes that [`encode`] makes of `entries` entries.
 pub(super) fn encoded_len(entries: usize) -> usize {
     entries.saturating_mul(ENTRY_BYTES).saturating_add(COUNT_BYTES + CHECKSUM_BYTES)
 }

@@ -55,7 +55,7 @@ fn pass(ids: &Arc<[u32]>) -> Arc<Pass> {
     Request::new("m", identity("m"), Class::Batch, None).score(ids)
 }
 
-/// Whether the sequence is kept. What is kept must be right.
+/// Returns true if the sequence is kept. A kept one must be right.
 fn finds(cache: &StatsCache, name: &str, ids: &Arc<[u32]>) -> bool {
     let pass = pass(ids);
     // Nothing is scored of a single id, so there is nothing to find.

@@ -1,5 +1,5 @@
-//! How a batch is run: begun, left to the device while the next one is prepared, and finished; in as many parts as its
-//! failures ask for.
+//! Execution of a batch: begun, left to the device while the next one is prepared, and finished; in as many parts as its failures
+//! ask for.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

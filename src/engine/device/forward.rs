@@ -35,8 +35,8 @@ pub(super) fn load_adapter(model: &LoadedModel, adapter: &Adapter) -> Result<Loa
     })
 }
 
-/// What the model does, or how it fails. A model that panics is used again: it is only read, and its next answer is checked
-/// like any other.
+/// Returns the result of the model, or its failure. A model that panics is used again: it is only read, and its next answer is
+/// checked like any other.
 fn caught<T>(run: impl FnOnce() -> Result<T, ModelError>) -> Result<T, Failure> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(done)) => Ok(done),
@@ -55,7 +55,7 @@ fn caught<T>(run: impl FnOnce() -> Result<T, ModelError>) -> Result<T, Failure> 
     }
 }
 
-/// Whether the device answers, where that is not certain.
+/// Checks that the device answers, if that is not certain.
 pub(super) fn probe(model: &LoadedModel) -> Result<(), Failure> {
     caught(|| match model {
         LoadedModel::Causal(model) => model.probe(),

@@ -1,4 +1,4 @@
-//! What a device works on while its thread goes on.
+//! Work that a device runs while its thread goes on.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -29,7 +29,7 @@ impl Device<'_> {
             self.residents.models.insert(Arc::clone(id), resident);
         });
         if result.is_err() {
-            // What was loaded of it before it failed.
+            // Frees what was loaded of it before it failed.
             (self.trim)();
         }
         self.fit_batches();

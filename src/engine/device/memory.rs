@@ -1,7 +1,7 @@
 //! Which models make room for another one on a device. Pure: facts in, models to evict or a refusal out.
 //!
-//! The books of a device: the weights of all its models, and beside them the activations of one batch, of whichever of
-//! them takes most; all of it must fit in the device's memory.
+//! Memory accounting of a device: the weights of all its models, and beside them the activations of one batch, for the model that
+//! takes most; all of it must fit in the device's memory.
 //!
 //! The rules:
 //!
@@ -21,11 +21,11 @@ pub(in crate::engine) struct Resident<'a> {
     pub(in crate::engine) id: &'a str,
     /// Bytes of its weights.
     pub(in crate::engine) weights: u64,
-    /// Bytes that a batch of so many tokens takes.
+    /// Bytes that a batch of the given number of tokens takes.
     pub(in crate::engine) activation: &'a dyn Fn(usize) -> u64,
-    /// Whether it must stay.
+    /// True if it must stay.
     pub(in crate::engine) pinned: bool,
-    /// Whether work waits for it.
+    /// True if work waits for it.
     pub(in crate::engine) in_use: bool,
     pub(in crate::engine) last_used: Option<Instant>,
 }
@@ -53,8 +53,8 @@ pub(in crate::engine) fn evictions(
     Ok(order[..fewest].to_vec())
 }
 
-/// Whether models with these weights, and with what a batch takes beside them, fit in `memory` bytes together: all of the
-/// weights, and one batch of so many tokens of whichever takes most.
+/// Returns true if models with these weights and activations fit in `memory` bytes together: all of the weights, and one batch of
+/// `tokens` tokens of the model that takes most.
 pub(in crate::engine) fn fits<'a>(
     models: impl Iterator<Item = (u64, &'a (dyn Fn(usize) -> u64 + 'a))>,
     memory: u64,

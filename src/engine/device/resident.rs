@@ -29,7 +29,7 @@ pub(super) struct ResidentModel {
     record: Arc<ModelRecord>,
     /// Its token budget of a batch: the limit, or less where that did not fit in memory.
     budget: usize,
-    /// What fits beside the weights of the device's models by estimate, at most what is wanted.
+    /// Budget that fits beside the weights of the device's models by estimate, at most `wanted`.
     limit: usize,
     /// The budget it has where memory is no matter.
     wanted: usize,
@@ -73,7 +73,7 @@ impl ResidentModel {
 
     /// The place of the adapter of these passes among those that are loaded; it is loaded now if it was not.
     fn adapter(&mut self, part: &[QueuedPass]) -> Result<Option<usize>, Failure> {
-        // What was closed meanwhile leaves the device.
+        // Adapters closed meanwhile leave the device.
         self.adapters.retain(|(adapter, _)| adapter.strong_count() > 0);
         let adapted = part.first().and_then(|pass| pass.model().adapted.as_ref());
         let Some(Adapted { adapter, .. }) = adapted else { return Ok(None) };

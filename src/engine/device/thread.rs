@@ -61,11 +61,11 @@ pub(super) struct Device<'a> {
 /// The models that the device holds, and the memory they share.
 pub(super) struct Residents {
     pub(super) models: BTreeMap<Arc<str>, ResidentModel>,
-    /// How many bytes they may take, with what is reserved.
+    /// Maximum number of bytes they may take, including what is reserved.
     pub(super) memory: u64,
-    /// How many bytes of that are reserved for something else.
+    /// Number of those bytes reserved for something else.
     pub(super) reservations: Arc<AtomicU64>,
-    /// How many of them there were when the batches were last fitted.
+    /// Number of them when the batches were last fitted.
     pub(super) fitted_beside: u64,
     /// The token budget of a batch.
     pub(super) max_batch_tokens: usize,
@@ -76,12 +76,12 @@ impl Residents {
         self.models.values().map(|resident| resident.model().weight_bytes).fold(0, u64::saturating_add)
     }
 
-    /// How many bytes they may take now.
+    /// Returns the number of bytes they may take now.
     pub(super) fn memory(&self) -> u64 {
         self.memory.saturating_sub(self.reserved())
     }
 
-    /// How many bytes are reserved for something else.
+    /// Returns the number of bytes reserved for something else.
     pub(super) fn reserved(&self) -> u64 {
         self.reservations.load(Ordering::Acquire)
     }

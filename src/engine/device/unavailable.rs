@@ -25,7 +25,7 @@ impl Device<'_> {
         }
     }
 
-    /// Whether it takes nothing now: it pauses, or another connection to its server does since that failed.
+    /// Returns true if it takes nothing now: it pauses, or another connection to its server does since that failed.
     pub(super) fn is_paused(&mut self) -> bool {
         if self.seat.paused_until.is_none()
             && let Some(pause) = self.server.pause(Instant::now())

@@ -1,5 +1,4 @@
-//! Who may queue: tokens are admitted by semaphores, before the queue, so that the queue itself needs no
-//! bound.
+//! Admission to the queue: tokens are admitted by semaphores, before the queue, so that the queue itself needs no bound.
 //!
 //! Invariants: a request is admitted whole or not at all; every admitted pass holds its [`Permit`] until it is answered or
 //! dropped, and what the permit holds (tokens of the window, counts, the lease of the model) goes back with it, whoever drops
@@ -33,9 +32,9 @@ const CALLER_SHARE: usize = 2;
 /// Bounds of the advice when to retry: clients that come back at once only ask again, and an estimate is an estimate.
 const RETRY_SECONDS: (u64, u64) = (1, 60);
 
-/// Whether a request can be done in the time it has. `alone` is the estimated time of the request itself, `ahead` that of
-/// what is queued before it. Where the speed is unknown the request is admitted; a deadline already passed is not a
-/// question of speed, and is answered as such when the request's turn comes.
+/// Checks whether a request can be done in the time it has. `alone` is the estimated time of the request itself, `ahead` that of
+/// what is queued before it. If the speed is unknown, the request is admitted; a deadline already passed is not a question of
+/// speed, and is answered as such when the request's turn comes.
 pub(in crate::engine) fn judge_time(
     available: Option<Duration>,
     alone: Option<Duration>,
@@ -95,12 +94,13 @@ impl AdmissionWindow {
         Self { permits, size, tokens, by_caller, gauge }
     }
 
-    /// What a sequence of `tokens` costs: one longer than the window takes all of it.
+    /// Returns the cost of a sequence of `tokens`: one longer than the window takes all of it.
     fn cost(&self, tokens: usize) -> u32 {
         u32::try_from(tokens).unwrap_or(u32::MAX).min(self.size)
     }
 
-    /// How many tokens a caller may have in it: one with a name a share, so that no caller can keep the others out.
+    /// Returns the number of tokens a caller may have in it: one with a name gets a share, so that no caller can keep the others
+    /// out.
     fn share(&self, caller: &Caller) -> usize {
         let size = self.size as usize;
         if caller.has_name() { (size / CALLER_SHARE).max(1) } else { size }
@@ -246,7 +246,7 @@ impl Gate {
         }
     }
 
-    /// Refuses a request of so many tokens if it exceeds the whole window of its class, or what its caller may have of it.
+    /// Refuses a request of `requested` tokens if it exceeds the whole window of its class, or what its caller may have of it.
     pub(in crate::engine) fn judge_size(&self, class: Class, caller: &Caller, requested: usize) -> Result<(), Refusal> {
         let (allowed, limit) = match class {
             Class::Interactive if caller.has_name() => (self.interactive.share(caller), "share of the queue of a key"),
@@ -259,8 +259,8 @@ impl Gate {
         Ok(())
     }
 
-    /// What a caller may queue at most of so many interactive tokens, and whether there is room for that now. A closed gate says so
-    /// when somebody comes.
+    /// Returns how many of `tokens` interactive tokens a caller may queue at most, and whether there is room for them now. A
+    /// closed gate says so when somebody comes.
     pub(in crate::engine) fn expect_room(&self, caller: &Caller, tokens: usize) -> (usize, bool) {
         let window = &self.interactive;
         let share = window.share(caller);
@@ -269,8 +269,8 @@ impl Gate {
         (tokens, is_room || self.is_closed())
     }
 
-    /// The part of what is queued that runs before so many more tokens of a caller: with others it takes turns, so that it waits for as
-    /// much of each as it has queued itself.
+    /// Returns the part of the queue that runs before another `tokens` tokens of a caller: it takes turns with others, so that it
+    /// waits for as much of each as it has queued itself.
     pub(in crate::engine) fn part_ahead(&self, class: Class, caller: &Caller, tokens: usize) -> f64 {
         let total = self.tokens(class);
         if class == Class::Batch || total == 0 {

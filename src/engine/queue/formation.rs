@@ -18,10 +18,10 @@
 
 use crate::engine::class::Class;
 
-/// How many sequences may be passed over while a batch is filled.
+/// Maximum number of sequences passed over while a batch is filled.
 pub(in crate::engine) const LOOK_AHEAD: usize = 256;
 
-/// How many batches' worth of interactive tokens may overtake waiting batch work.
+/// Number of batches' worth of interactive tokens that may overtake waiting batch work.
 pub(in crate::engine) const PATIENCE: usize = 4;
 
 /// Positions, ascending, of the sequences that run next, out of those of one model and class, given by their lengths;
@@ -64,7 +64,7 @@ pub(in crate::engine) fn leader(
 pub(in crate::engine) struct Turn {
     /// Interactive tokens that have run past waiting batch work since batch work last led.
     pub(super) overtaken: usize,
-    /// How many may.
+    /// Maximum number of them.
     pub(super) patience: usize,
 }
 

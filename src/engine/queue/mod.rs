@@ -1,5 +1,4 @@
-//! What waits for a forward pass: who may wait ([`admission`]), in what order ([`waiting`]), and who runs together
-//! ([`formation`]).
+//! Queue of forward passes: who may wait ([`admission`]), in what order ([`waiting`]), and who runs together ([`formation`]).
 
 mod admission;
 mod formation;

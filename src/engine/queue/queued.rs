@@ -12,9 +12,9 @@ use crate::engine::metrics::EngineMetrics;
 use crate::engine::request::{Answer, Pass, PassInput};
 use crate::pool::Model;
 
-/// From so many batches on that a device did not answer, a pass runs alone.
+/// Number of unanswered batches from which on a pass runs alone.
 const UNANSWERED_ALONE: usize = 2;
-/// After so many it fails.
+/// Number of unanswered batches after which a pass fails.
 const MOST_UNANSWERED: usize = 4;
 
 /// An admitted pass. It holds its permit, which goes back with it.
@@ -34,7 +34,7 @@ pub(in crate::engine) struct QueuedPass {
 }
 
 impl QueuedPass {
-    /// A pass of a request, of which `reply` hears when it is answered.
+    /// Creates a pass of a request; `reply` is told when it is answered.
     pub(in crate::engine) fn new(
         pass: Arc<Pass>,
         model: Arc<Model>,
@@ -74,12 +74,11 @@ impl QueuedPass {
         self.input().tokens()
     }
 
-    /// How urgent it is.
     pub(in crate::engine) fn class(&self) -> Class {
         self.permit.class()
     }
 
-    /// Whether it may be why devices did not answer, so that the device has nothing else while it has this.
+    /// Returns true if it may be why devices did not answer, so that the device has nothing else while it has this.
     pub(in crate::engine) fn runs_alone(&self) -> bool {
         self.unanswered >= UNANSWERED_ALONE
     }
@@ -95,7 +94,7 @@ impl QueuedPass {
         self.unanswered < MOST_UNANSWERED
     }
 
-    /// Whether somebody still waits for the answer and it would come in time.
+    /// Returns true if somebody still waits for the answer and it would come in time.
     pub(in crate::engine) fn is_wanted(&self, now: Instant) -> bool {
         !self.reply.is_closed() && !self.is_late(now)
     }

@@ -1,5 +1,5 @@
-//! What waits for a forward pass, by model and class, each in the order of its turn. A model under an adapter is one of its own
-//! here, for a batch has one adapter.
+//! Work that waits for a forward pass, by model and class, each in the order of its turn. A model under an adapter is one of its
+//! own here, since a batch has one adapter.
 //!
 //! Turns are fair between callers: start-time fair queueing (Goyal, Vin and Cheng 1996). The clock of a class counts tokens: an entry's
 //! turn comes when its caller's earlier entries are through, or now where they are, and the clock goes on to the first turn that
@@ -13,7 +13,7 @@ use super::formation::{PATIENCE, Turn, form, leader};
 use crate::engine::class::{Class, PerClass};
 use crate::pool::base_id;
 
-/// Who leads the next batch of a device.
+/// Leader of the next batch of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::engine) struct Lead {
     /// The id of its model.
@@ -25,7 +25,7 @@ pub(in crate::engine) struct Lead {
 /// The place of an entry among those of its class: the clock at which its turn comes, and the number of its arrival.
 type QueuePlace = (u64, u64);
 
-/// What waits for one model in one class.
+/// Work that waits for one model in one class.
 type Lane<T> = BTreeMap<QueuePlace, T>;
 
 /// The turns of one class, in tokens.
@@ -37,7 +37,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// The turn of an entry of so many tokens.
+    /// Returns the turn of an entry of `tokens` tokens.
     fn turn(&mut self, caller: &Arc<str>, tokens: usize) -> u64 {
         let next = self.next.entry(Arc::clone(caller)).or_default();
         let turn = self.now.max(*next);
@@ -61,7 +61,7 @@ pub(in crate::engine) struct Queue<T> {
     clocks: PerClass<Clock>,
     arrivals: u64,
     tokens: fn(&T) -> usize,
-    /// What an entry takes of a batch, in tokens.
+    /// Number of tokens that an entry takes of a batch.
     batch_tokens: fn(&T) -> usize,
     caller: fn(&T) -> &Arc<str>,
 }
@@ -91,7 +91,7 @@ impl<T> Queue<T> {
         self.arrivals += 1;
     }
 
-    /// Who leads the next batch of a device that may run the models for which `eligible` holds; none where nothing
+    /// Returns the leader of the next batch of a device that may run the models for which `eligible` holds; `None` if nothing
     /// waits for them.
     pub(in crate::engine) fn lead(&self, turn: &Turn, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
         let first = |class: Class| {
@@ -108,7 +108,7 @@ impl<T> Queue<T> {
         model.map(|model| Lead { model, class, batch_waits })
     }
 
-    /// Whether as much waits as fills a batch that `lead` leads and that may begin behind another one.
+    /// Returns true if enough waits to fill a batch that `lead` leads and that may begin behind another one.
     pub(in crate::engine) fn fills(&self, lead: &Lead, budget: usize) -> bool {
         let Some(lanes) = self.models.get(&lead.model) else { return false };
         let lane = lanes.get(lead.class);
@@ -123,8 +123,8 @@ impl<T> Queue<T> {
         })
     }
 
-    /// Takes the batch that `lead` leads out of the queue, in the order of turns, and notes whose turn it was. `runs` tells of which
-    /// models a batch may begin now or soon.
+    /// Takes the batch that `lead` leads out of the queue, in the order of turns, and records whose turn it was. `runs` tells for
+    /// which models a batch may begin now or soon.
     pub(in crate::engine) fn take(
         &mut self,
         lead: &Lead,

@@ -9,7 +9,7 @@ use crate::engine::{Class, EngineError, Refusal};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The speed after batches of 100 tokens that took so many milliseconds each.
+/// Returns the speed after batches of 100 tokens that took these numbers of milliseconds.
 fn speed(before: Option<Rate>, milliseconds: &[u64], now: Instant) -> Option<Rate> {
     let observe = |rate, milliseconds: &u64| Rate::observe(rate, 100, 100, Duration::from_millis(*milliseconds), now);
     milliseconds.iter().fold(before, observe)
@@ -27,7 +27,7 @@ fn the_speed_is_averaged_and_forgotten() {
     assert!(tokens_per_second(speed(first, &[1_000_000], now), now).unwrap() > 75.0);
     let later = now + 3600 * SECOND;
     assert_eq!(tokens_per_second(second, later), None);
-    // What is forgotten does not count in the next average either.
+    // Forgotten measurements do not count in the next average either.
     assert_eq!(tokens_per_second(speed(second, &[2000], later), later), None);
     assert_eq!(tokens_per_second(speed(second, &[2000, 2000, 2000], later), later), Some(50.0));
     // A small batch measures fixed costs.

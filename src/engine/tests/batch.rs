@@ -15,7 +15,7 @@ fn queue() -> Queue<Waiting> {
     Queue::new(|entry| entry.2, |entry| entry.2, |_| nobody())
 }
 
-/// Who asks: always the same.
+/// Returns the caller, always the same.
 fn nobody() -> &'static Arc<str> {
     static NOBODY: LazyLock<Arc<str>> = LazyLock::new(Arc::default);
     &NOBODY

@@ -128,7 +128,7 @@ async fn an_unload_finishes_what_is_queued_and_returns_the_memory() {
     assert!(rig.engine.is_ready());
     rig.engine.wait_until_loaded().await.unwrap();
 
-    // What is cached needs no model. The rest loads it again.
+    // Cached sequences need no model. The rest loads it again.
     rig.engine.submit(client(vec![ids(1, 100)])).unwrap().wait().await.unwrap();
     assert_eq!(rig.states(), "u");
     rig.engine.submit(client(vec![ids(5, 100)])).unwrap().wait().await.unwrap();

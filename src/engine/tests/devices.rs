@@ -101,7 +101,7 @@ async fn replicas_lose_and_mix_nothing() {
         client.await.unwrap();
     }
     for script in [&script, &other] {
-        // Sequences are told apart by their firsts, of which no two are equal.
+        // Sequences are told apart by their first ids, which all differ.
         let mut runs = BTreeMap::new();
         for first in script.firsts().concat() {
             *runs.entry(first).or_insert(0) += 1;
@@ -173,7 +173,7 @@ async fn a_lost_device_ends_all_of_them() {
     let lost = EngineError::DeviceLost(reason.clone());
     assert_eq!(rig.ask("n").await, Err(lost.clone()));
     assert_eq!(rig.engine.device_lost().await, reason);
-    // What waits for the other device is told while that is still at work.
+    // A request that waits for the other device is told while that is still at work.
     assert_eq!(queued.wait().await, Err(lost.clone()));
     assert!(!rig.engine.is_ready());
     let refusal = rig.engine.submit(client(vec![ids(1, 10)])).unwrap_err();

@@ -4,7 +4,7 @@ use crate::engine::class::Class;
 use crate::engine::queue::{Queue, Turn};
 use std::sync::Arc;
 
-/// Who asks, and how many tokens.
+/// A caller, and its number of tokens.
 type Entry = (Arc<str>, usize);
 
 fn queue() -> Queue<Entry> {
@@ -15,7 +15,7 @@ fn asked_by(name: &str, tokens: usize) -> Entry {
     (name.into(), tokens)
 }
 
-/// Takes batches of so many tokens until nothing waits: who asked, in the order in which it ran.
+/// Takes batches of `budget` tokens until nothing waits, and returns the callers in the order in which they ran.
 fn order(queue: &mut Queue<Entry>, budget: usize) -> Vec<String> {
     let (mut turn, mut order) = (Turn::new(budget), Vec::new());
     while let Some(lead) = queue.lead(&turn, |_| true) {

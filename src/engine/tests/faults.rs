@@ -1,4 +1,4 @@
-//! What fails, fails narrowly; what is lost, is said to be.
+//! Failures stay narrow, and losses are reported.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use crate::pool::ModelState;
 use lm::models::lora::LoadedAdapter;
 use lm::models::{BatchStats, CausalLm, LoadedModel, ModelError, Pending};
 
-/// A model without memory for more than so many tokens.
+/// A model without memory for more than `limit` tokens.
 fn tight(limit: usize) -> Script {
     Script::new("m").on_forward(move |sequences| {
         let tokens: usize = sequences.iter().map(|ids| ids.len()).sum();
@@ -246,7 +246,7 @@ async fn an_audit_of_a_broken_model_stops_feeding() {
     let sequences = (1..=1000).map(|n| ids(n, 100)).collect();
     let ticket = rig.engine.submit_when_room(audit(sequences)).await.unwrap();
     assert!(matches!(ticket.wait().await, Err(EngineError::ModelFailed(_))));
-    // What had entered the window by then, at most.
+    // At most what had entered the window by then.
     assert!(script.forwards().len() < 1000);
     rig.assert_idle().await;
 }

@@ -89,7 +89,7 @@ async fn the_wrong_kind_of_model_is_refused() {
     rig.assert_idle().await;
 }
 
-/// What a model loads as is another kind than what was said of it.
+/// A model loads as another kind than was declared.
 #[tokio::test]
 async fn a_model_that_turns_out_to_be_of_the_wrong_kind_fails() {
     let (causal, masked) = (Script::new("m"), Script::new("f").masked());

@@ -6,7 +6,7 @@ use super::rig::{Latch, Rig, Script, audit, client, fake_stats, ids, lock, memor
 use crate::engine::{Class, EngineError};
 use lm::models::ModelError;
 
-/// What happens to batches, by the first ids of their sequences.
+/// Events of batches, by the first ids of their sequences.
 #[derive(Clone, Default)]
 struct Events(Arc<Mutex<Vec<String>>>);
 

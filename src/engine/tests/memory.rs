@@ -1,4 +1,4 @@
-//! Who makes room for whom, as a pure function.
+//! Choice of models to evict, as a pure function.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::engine::device::{Resident, eviction_order, evictions, largest_batch};
 
-/// A model with so many bytes of weights and of activations per token.
+/// A model with the given bytes of weights and of activations per token.
 struct HeldModel {
     weights: u64,
     activation: Box<dyn Fn(usize) -> u64>,
@@ -47,7 +47,7 @@ fn on_device(models: &[HeldModel]) -> Vec<Resident<'_>> {
     residents.collect()
 }
 
-/// What `newcomer` evicts of `models`; batches have up to 100 tokens.
+/// Returns which of `models` `newcomer` evicts; batches have up to 100 tokens.
 fn evicted(newcomer: HeldModel, models: &[HeldModel], memory: u64) -> Result<Vec<usize>, String> {
     let newcomer = [newcomer];
     evictions(&Resident { id: "new", model: 99, ..on_device(&newcomer).remove(0) }, &on_device(models), memory, 100)
@@ -133,7 +133,7 @@ proptest! {
     #[test]
     fn the_rules_hold_for_any_device(residents in models(), weights in 0..100_u64, per_token in 0..3_u64, memory in 0..400_u64) {
         let order = eviction_order(&on_device(&residents));
-        // What is used of the device with the first so many gone, in batches of so many tokens.
+        // Memory used on the device with the first `gone` models evicted, in batches of `tokens` tokens.
         let used = |gone: usize, tokens: usize| {
             let stay = residents.iter().enumerate().filter(|(index, _)| !order[..gone].contains(index));
             let stay: Vec<_> = stay.map(|(_, model)| model).collect();

@@ -112,7 +112,7 @@ async fn an_eager_model_that_fails_is_tried_again_by_itself() {
     // The load; failures to open are counted in the recorder of the process.
     assert_eq!(rig.metric("model_loads_total{model=m,outcome=failed}"), 1.0);
     assert_eq!(loaded.load(Ordering::SeqCst), 2);
-    // Opened in vain, opened, and looked at again before the second load.
+    // Opened in vain, opened, and read again before the second load.
     assert_eq!(opened.load(Ordering::SeqCst), 3);
 }
 

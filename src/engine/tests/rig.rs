@@ -16,7 +16,7 @@ use lm::models::masked::{Candidates, Filled, MaskedPosition};
 pub struct Rig {
     pub engine: Engine,
     registry: Registry,
-    /// Whether the first model is a masked one.
+    /// True if the first model is a masked one.
     masked: bool,
     settings: RigSettings,
     trims: Vec<Arc<AtomicUsize>>,
@@ -32,7 +32,7 @@ pub struct RigSettings {
     pub disk_cache: Option<DiskCache>,
     /// Memory by device.
     pub memory: Vec<u64>,
-    /// Whether all devices are connections to one server.
+    /// True if all devices are connections to one server.
     pub one_server: bool,
 }
 
@@ -101,7 +101,7 @@ impl Rig {
         Self::new(vec![script.model(true)], settings())
     }
 
-    /// How often freed pages of the device were given back.
+    /// Returns the number of times that freed pages of the device were given back.
     pub fn trims(&self, device: usize) -> usize {
         self.trims[device].load(Ordering::SeqCst)
     }
@@ -133,7 +133,7 @@ impl Rig {
         self.engine.pool().status()[model].resident.clone()
     }
 
-    /// What a model has done lately.
+    /// Returns the recent activity of a model.
     pub fn activity(&self, model: usize) -> ModelActivity {
         self.engine.status().models[model].clone()
     }
@@ -192,7 +192,7 @@ pub fn stats(answered: &Answered) -> Vec<Stats> {
     answered.passes.iter().map(|pass| pass.stats().expect("an answer").clone()).collect()
 }
 
-/// What fills the masked positions of a request.
+/// Returns what fills the masked positions of a request.
 pub fn filled(answered: &Answered) -> Vec<Filled> {
     answered.passes.iter().map(|pass| pass.filled().expect("an answer").clone()).collect()
 }

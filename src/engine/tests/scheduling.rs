@@ -1,4 +1,4 @@
-//! Who runs before whom, seen from outside.
+//! Order of execution, seen from outside.
 
 use super::rig::{Rig, Script, audit, client, eventually, ids, latched, work};
 use crate::engine::Class;

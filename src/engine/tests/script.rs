@@ -15,13 +15,13 @@ use lm::models::{BatchStats, CausalLm, LoadedModel, MaskedLm, ModelError, Pendin
 use lm::tokenizer::Tokenizer;
 use mia::TokenStats;
 
-/// What happens before a forward pass on a device: it may wait, fail or panic.
+/// Called before a forward pass on a device: it may wait, fail or panic.
 type Hook = Arc<dyn Fn(usize, &[&[u32]]) -> Result<(), ModelError> + Send + Sync>;
 
-/// What happens before a load to a device.
+/// Called before a load to a device.
 type LoadHook = Arc<dyn Fn(usize) -> Result<(), ModelError> + Send + Sync>;
 
-/// What happens before the files are opened.
+/// Called before the files are opened.
 type OpenHook = Arc<dyn Fn() -> Result<(), ModelError> + Send + Sync>;
 
 /// A forward pass: on which device, with which sequences.
@@ -32,28 +32,28 @@ type Forward = (usize, Vec<Vec<u32>>);
 pub struct Script {
     id: &'static str,
     pub masked: bool,
-    /// Whether it is served elsewhere.
+    /// True if it is served elsewhere.
     elsewhere: bool,
     weight_bytes: u64,
     bytes_per_token: u64,
     on_forward: Hook,
-    /// What happens when a forward pass is waited for; none: it is done when it has begun.
+    /// Called when a forward pass is waited for; if `None`, the pass is done when it has begun.
     on_finish: Option<Hook>,
-    /// What happens when it is asked whether it can run.
+    /// Called when it is asked whether it can run.
     on_probe: LoadHook,
     on_load: LoadHook,
     on_open: OpenHook,
-    /// What is loaded in its place.
+    /// Loader used in its place.
     loader: Option<Loader>,
     forwards: Arc<Mutex<Vec<Forward>>>,
     copies: Arc<AtomicUsize>,
 }
 
-/// A model as it is declared, and what its files are; none where they cannot be opened.
+/// A model as it is declared, and the script of its files.
 pub struct Declared {
     pub declaration: Declaration,
     pub script: Script,
-    /// Whether its files are open before the engine starts.
+    /// True if its files are open before the engine starts.
     pub opened: bool,
 }
 
@@ -105,7 +105,7 @@ impl Script {
         self
     }
 
-    /// What it takes of a device: weights, and activations per token.
+    /// Sets what it takes of a device: weights, and activations per token.
     pub fn takes(mut self, weight_bytes: u64, bytes_per_token: u64) -> Self {
         (self.weight_bytes, self.bytes_per_token) = (weight_bytes, bytes_per_token);
         self
@@ -167,7 +167,7 @@ impl Script {
         Self { loader: Some(loader), ..self.clone() }
     }
 
-    /// What its files say.
+    /// Returns the model that its files describe.
     pub fn opened(&self, devices: &[usize]) -> Arc<Model> {
         let (script, per_token) = (self.clone(), self.bytes_per_token);
         let info = ModelInfo {
@@ -217,7 +217,7 @@ impl Script {
         })
     }
 
-    /// How many copies of it are in memory.
+    /// Returns the number of copies of it in memory.
     pub fn copies(&self) -> usize {
         self.copies.load(Ordering::SeqCst)
     }
@@ -233,7 +233,7 @@ impl Script {
         lock(&self.forwards).iter().map(first).collect()
     }
 
-    /// How many forward passes ran on the device.
+    /// Returns the number of forward passes that ran on the device.
     pub fn forwards_on(&self, device: usize) -> usize {
         lock(&self.forwards).iter().filter(|(on, _)| *on == device).count()
     }
@@ -299,14 +299,14 @@ impl MaskedLm for Running {
     }
 }
 
-/// What the fake model puts into a blank: it depends on the model, on all ids and on the place.
+/// Returns what the fake model puts into a blank: it depends on the model, on all ids and on the place.
 pub fn fake_filled(model: &str, blank: &MaskedPosition) -> Filled {
     let stats = fake_stats(model, &blank.ids);
     let p_original = stats.last().map_or(0.0, |stats| stats.lp) + blank.position as f64;
     Filled { p_original, best: vec![(blank.position as u32, p_original)] }
 }
 
-/// What the fake model says of a sequence: every entry depends on the model and on all ids up to it.
+/// Returns the fake model's statistics of a sequence: every entry depends on the model and on all ids up to it.
 pub fn fake_stats(model: &str, ids: &[u32]) -> Stats {
     let salt = model.bytes().map(f64::from).sum::<f64>();
     let mut seen = salt;

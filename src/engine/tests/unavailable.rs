@@ -14,7 +14,7 @@ fn silent() -> ModelError {
     ModelError::Unavailable { reason: "nobody there".to_owned(), had_batch: true, retry_after: None }
 }
 
-/// A model of which the first device answers while the switch is on.
+/// A model whose first device answers while the switch is on.
 fn switched(on: &Arc<AtomicBool>) -> Script {
     let (forward, probe) = (Arc::clone(on), Arc::clone(on));
     let answers =

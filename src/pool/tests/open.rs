@@ -70,7 +70,7 @@ fn weights_that_are_not_those_of_the_digest_are_not_loaded() {
     let second = open(directory.path(), Some(Arc::clone(&first)));
     assert_ne!(first.info.digest, second.info.digest);
     (second.load)(0).map(drop).unwrap();
-    // What a truncated map would end the process with is an error here.
+    // A truncation that would end the process through a map is an error here.
     std::fs::File::options().write(true).open(&weights).unwrap().set_len(1_000).unwrap();
     let refusal = (second.load)(0).map(drop).unwrap_err().to_string();
     assert!(refusal.contains("model.safetensors: it has changed since"), "{refusal}");

@@ -12,7 +12,7 @@ const OVERHEAD_BYTES: usize = 256;
 #[derive(Clone)]
 pub struct SubstitutionCache(moka::sync::Cache<NeighborsKey, Arc<Substitutions>>);
 
-/// What the substitutions of a text depend on.
+/// Everything that the substitutions of a text depend on.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct NeighborsKey {
     /// Of the model and of its tokenizer.

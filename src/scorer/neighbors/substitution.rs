@@ -4,7 +4,7 @@ use lm::models::masked::Filled;
 use lm::tokenizer::{Encoded, Words};
 use std::ops::Range;
 
-/// How many replacements are considered at each word.
+/// Number of replacements considered at each word.
 pub const CANDIDATES: usize = 6;
 
 /// A word of a text that may be replaced.
@@ -24,7 +24,7 @@ pub struct Substitution {
     pub position: usize,
     /// The token that replaces it.
     pub id: u32,
-    /// What is replaced, in bytes of the text.
+    /// Range that is replaced, in bytes of the text.
     pub bytes: Range<usize>,
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn new_job(store: &Store, model: &str, key: Option<(&str, &str)
         owner: String::new(),
         kind: "audit",
         model: model.to_owned(),
-        // What JSON may hold, a database must hold.
+        // A database must hold everything that JSON may hold.
         summary: "{\"name\":\"a \\u0000 'quoted' \u{1f642}\"}".to_owned(),
         request: "{}".to_owned(),
         dataset: dataset(store).await,
@@ -115,7 +115,7 @@ async fn a_lease_that_is_over_is_claimed_anew_and_the_old_claim_changes_nothing(
 
         store.release(id, second.claim).await.unwrap();
         assert_eq!(store.job("audit", id).await.unwrap().unwrap().status, JobStatus::Queued, "{name}");
-        // What was given back does not count; what ended with its process does.
+        // Claims that were given back do not count; those that ended with their process do.
         for attempts in [2, 3] {
             assert_eq!(claim(store, OVER).await.unwrap().attempts, attempts, "{name}");
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -256,7 +256,7 @@ async fn a_job_ends_when_its_time_is_over() {
     }
 }
 
-/// All times of the jobs, as if the clock were set back or forward by so many seconds.
+/// Shifts all times of the jobs, as if the clock were set back or forward by `seconds` seconds.
 async fn set_clock(store: &Store, seconds: i64) {
     let statement =
         "UPDATE jobs SET created_at = created_at - $1, started_at = started_at - $1, lease_until = lease_until - $1";

@@ -1,4 +1,4 @@
-//! What belongs to whom.
+//! Ownership of jobs and datasets.
 
 use super::jobs::new_job;
 use super::places::{test_stores, test_stores_at};
@@ -112,7 +112,7 @@ async fn two_owners_may_use_the_same_idempotency_key() {
     }
 }
 
-/// What was there before owners were is there still, and belongs to nobody.
+/// Rows from before owners existed are still there, and belong to nobody.
 #[tokio::test]
 async fn a_store_without_owners_is_brought_up_to_date() {
     for place in test_stores_at(3).await {

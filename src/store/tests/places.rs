@@ -12,7 +12,7 @@ use uuid::Uuid;
 /// The URL of a PostgreSQL in which tests may create schemas.
 const POSTGRES: &str = "PDR_AUDIT_TEST_POSTGRES";
 
-/// What is skipped is said once.
+/// A skipped place is reported once.
 static SAID: Once = Once::new();
 
 /// An empty store, which ends with the test.

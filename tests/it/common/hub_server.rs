@@ -15,11 +15,11 @@ pub const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 /// The commit of the branch on which the dataset is converted.
 pub const CONVERTED: &str = "89abcdef0123456789abcdef0123456789abcdef";
 
-/// How the server behaves; it may be changed between requests.
+/// Behaviour of the server; it may be changed between requests.
 #[derive(Default)]
 pub struct State {
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The files of the dataset as the Hub converts it; none where it does not.
+    /// The files of the dataset as the Hub converts it; `None` if it does not.
     pub converted: Option<BTreeMap<String, Vec<u8>>>,
     /// Served in place of what `files` has, and lists.
     pub spoiled: BTreeMap<String, Vec<u8>>,
@@ -29,15 +29,15 @@ pub struct State {
     pub large_files_at: Option<String>,
     /// Everything is redirected once, to a relative address.
     pub redirect_relative: bool,
-    /// Answers with a file are cut off after so many bytes of it.
+    /// Number of bytes after which a file is cut off.
     pub cut_after: Option<usize>,
     /// Instead of cutting off, nothing more is sent.
     pub stall: bool,
-    /// How long answers with a file take.
+    /// Delay of answers with a file.
     pub delay: Duration,
     /// `Range` is not understood.
     pub ignore_range: bool,
-    /// So many requests are answered with 503 first.
+    /// Number of requests answered with 503 first.
     pub unavailable: usize,
     /// The status and `X-Error-Code` of every answer.
     pub refuse: Option<(u16, &'static str)>,
@@ -91,7 +91,7 @@ impl HubServer {
     }
 }
 
-/// Whether the Hub would keep a file outside git.
+/// True if the Hub would keep a file outside git.
 fn is_large(name: &str) -> bool {
     [".safetensors", ".bin", ".parquet"].iter().any(|end| name.ends_with(end))
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use time::OffsetDateTime;
 
-/// What a client needs that scores texts and submits jobs.
+/// Scopes of a client that scores texts and submits jobs.
 pub const SCORING: &[KeyScope] = &[KeyScope::Score, KeyScope::Audit];
 
 /// The service with a client of each name, who scores texts and submits jobs; with the keys, whose directory it uses.

@@ -1,4 +1,4 @@
-//! What several test modules share.
+//! Helpers shared by several test modules.
 
 #[path = "../../../crates/lm/tests/it/common/alone.rs"]
 pub mod alone;

@@ -6,14 +6,14 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// What becomes of a request.
+/// Treatment of a request.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// It is handed on.
     Pass,
     /// The connection is closed without an answer, as by a process that dies.
     Close,
-    /// The answer is cut off after so many bytes.
+    /// The answer is cut off after this many bytes.
     Cut(usize),
     /// The answer comes after so long.
     Delay(Duration),
@@ -21,17 +21,17 @@ pub enum Act {
     Say(&'static str, String),
 }
 
-/// How the relay behaves; it may be changed between requests.
+/// Behaviour of the relay; it may be changed between requests.
 pub struct RelayState {
     /// The server behind it.
     pub target: SocketAddr,
-    /// What becomes of the next requests for statistics, in their order.
+    /// Treatment of the next requests for statistics, in their order.
     pub next: VecDeque<Act>,
-    /// What becomes of all requests after those.
+    /// Treatment of all requests after those.
     pub always: Act,
     /// The heads of all requests.
     pub heads: Vec<String>,
-    /// How many had sequences in them.
+    /// Number of requests with sequences.
     pub forwards: usize,
 }
 

@@ -16,7 +16,7 @@ pub const PATIENCE: Duration = Duration::from_secs(600);
 /// Short, so that another process takes over soon.
 const LEASE: &str = "5s";
 
-/// What is skipped is said once.
+/// Guards the message about skipped tests, which is printed once.
 static SAID: Once = Once::new();
 
 /// The program, serving from a store.

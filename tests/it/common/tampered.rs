@@ -14,14 +14,14 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// What a text has in it for its model to behave as the test wants; one token, whatever is around it.
+/// Mark in a text that makes its model behave as the test wants; one token, whatever is around it.
 pub const MARK: &str = "%";
 
 /// Far above what a test sends at once, so that no batch is full and none tells how fast a model is: a pass that a test holds up
 /// must not have later requests refused.
 const BATCH_TOKENS: usize = 8_192;
 
-/// What a model does with a batch.
+/// Behaviour of a model on a batch.
 pub type Behaviour = Arc<dyn Fn(&Batch) -> Result<BatchStats, ModelError> + Send + Sync>;
 
 /// A batch on its way to the model.
@@ -32,17 +32,17 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Whether the sequence has the mark.
+    /// True if the sequence has the mark.
     pub fn is_marked(&self, sequence: &[u32]) -> bool {
         sequence.contains(&self.mark)
     }
 
-    /// Whether one of its sequences has the mark.
+    /// True if one of its sequences has the mark.
     pub fn has_mark(&self) -> bool {
         self.sequences.iter().any(|sequence| self.is_marked(sequence))
     }
 
-    /// What the model says of it.
+    /// Runs the model on the batch.
     pub fn run(&self) -> Result<BatchStats, ModelError> {
         self.model.token_stats(self.sequences)
     }
@@ -137,7 +137,7 @@ fn loader(opened: &Model, behaviour: &Behaviour) -> Loader {
 
 /// Holds up whoever passes it until it is opened.
 pub struct Latch {
-    /// How many have come to it.
+    /// Number of arrivals.
     arrivals: watch::Sender<usize>,
     is_open: Mutex<bool>,
     opened: Condvar,

@@ -13,7 +13,7 @@ pub fn texts() -> Vec<String> {
     (0..30).map(|at| format!("{at} {}", text(at))).collect()
 }
 
-/// Whether the text is a member.
+/// True if the text is a member.
 pub fn label(at: usize) -> bool {
     at % 3 != 1
 }

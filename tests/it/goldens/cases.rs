@@ -7,7 +7,7 @@ const KS: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 /// Alphas of each decay in the goldens.
 const ALPHAS: [(Family, &[f64]); 3] =
     [(Family::Linear, &[0.1, 0.5, 1.0]), (Family::Exponential, &[0.002, 0.02]), (Family::Polynomial, &[0.1, 1.0, 2.0])];
-/// What weights are put on in the goldens.
+/// Methods that the goldens weight.
 const WEIGHTED: [Base; 4] = [Base::Loss, Base::Ref, Base::MinK(0.2), Base::MinKPlusPlus(0.2)];
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! What audits say of methods and groups, against statistics over scores that are asked for one by one.
+//! Reports of audits on methods and groups, against statistics over scores that are requested one by one.
 
 use super::audits::{MODELS, audit, label, labelled};
 use super::rig::{ROUNDING, results, serve};

@@ -14,7 +14,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// The score; none where it takes more than these tokens.
+    /// The score; `None` if it takes more than these tokens.
     pub fn score(&self, case: &Case) -> Option<f64> {
         let values = self.values(case.base)?;
         let weighted: Vec<f64> = values.iter().zip(self.weights(case.weights)).map(|(v, w)| v * w).collect();

@@ -107,7 +107,7 @@ async fn a_text_without_neighbours_fails_for_that_method_alone() {
     assert!(result["errors"][0]["detail"].as_str().unwrap().contains("neighbour 1"), "{result}");
 }
 
-/// What is too long for the target would cost as many masked copies as it has words, and might fill the queue for nothing.
+/// A text too long for the target would cost as many masked copies as it has words, and might fill the queue for nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_neighbours_are_made_of_a_text_that_cannot_be_scored() {
     let mut settings = settings(&["gpt2", GENERATOR]);

@@ -1,4 +1,4 @@
-//! What runs: every sequence once, however many methods look at it.
+//! Planning of forward passes: every sequence runs once, however many methods use it.
 
 use super::rig::{results, serve};
 use crate::common::app::App;
@@ -8,7 +8,7 @@ const TARGET: &str = "gptneox-parallel";
 const REFERENCE: &str = "gptneox-sequential";
 const TEXT: &str = "The Cat sat on the mat, and the Dog beside it.";
 
-/// Every method that looks at no more than target, reference and the lower-cased text, each with every weighting.
+/// Every method that uses only the target, the reference and the lower-cased text, each with every weighting.
 fn methods() -> Vec<Value> {
     let names = ["loss", "zlib", "min_k", "min_k_plus_plus", "ref", "lowercase"];
     let mut methods: Vec<Value> = names.iter().map(|&name| json!(name)).collect();

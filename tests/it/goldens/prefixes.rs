@@ -12,7 +12,7 @@ fn after(model: &Local, prefix: &[&str], specials: usize) -> Vec<f64> {
     let text = model.ids(TEXT);
     let mut ids = text[..specials].to_vec();
     for part in prefix {
-        // What the tokenizer puts before a text is no part of one that stands in the middle.
+        // Special tokens that the tokenizer puts before a text are left out in the middle.
         let part = model.ids(part);
         ids.extend(&part[specials..]);
     }

@@ -1,4 +1,4 @@
-//! What cannot be asked: refused whole, and pointed at.
+//! Invalid requests: refused as a whole, with pointers to their faults.
 
 use super::rig::Local;
 use super::rig::{assert_same, mean, results, score, serve, settings};
@@ -133,7 +133,7 @@ async fn texts_and_methods_that_do_not_go_together_are_pointed_at() {
     let texts = json!(["the first", "also scored", "the other"]);
     let samples: Value = texts.as_array().unwrap().iter().map(|text| json!({ "text": text })).collect();
 
-    // What is put before a text would hold it.
+    // The prefixes would contain a scored text.
     let pointers = ["/methods/1/prefix/1", "/methods/2/non_members/0", "/methods/2/members/1"];
     let methods = json!(["loss", recall, con_recall]);
     assert_pointers(&app.post("/v1/score", &with(texts, methods.clone())).await, &pointers);

@@ -197,7 +197,7 @@ async fn check(app: &App, name: &'static str) -> Report {
             golden.compare(entry, entry, false, result, &mut report);
         }
     }
-    // What fits is the same; what does not is cut.
+    // Texts that fit are scored the same; longer ones are truncated.
     let cut = golden.ask(app, &all, "truncate").await;
     for ((entry, result), before) in entries.iter().zip(results(&cut)).zip(results(&answer)) {
         if is_long(entry) {

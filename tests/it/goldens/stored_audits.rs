@@ -156,7 +156,7 @@ fn many() -> Value {
     json!({ "samples": (0..1_500).map(sample).collect::<Vec<_>>(), "methods": ["min_k", by_entropy] })
 }
 
-/// The results of an audit of many samples whose model is unloaded and loaded when so many samples are done.
+/// The results of an audit of many samples whose model is unloaded and loaded at these numbers of finished samples.
 async fn reloaded_at(samples: &[u64]) -> Value {
     let app = App::start_as_it_is(&settings(&[MODEL])).await;
     let submitted = app.post("/v1/audits", &many()).await;

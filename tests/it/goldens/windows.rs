@@ -62,7 +62,7 @@ async fn every_token_of_a_long_text_has_the_most_context_that_a_window_gives_it(
             assert!(windows >= 3, "{name}: {} ids", ids.len());
             assert_eq!((&result["windows"], &result["truncated"]), (&json!(windows), &json!(false)), "{name}");
             assert_eq!((result["scored_tokens"].as_u64(), &result["errors"]), (Some(ids.len() as u64 - 1), &json!([])));
-            // What an answer says of a token is what the model says, bit for bit.
+            // The token details of an answer equal those of the model, bit for bit.
             type Field = fn(&TokenStats) -> f64;
             let fields: [(&str, Field); 4] =
                 [("lp", |s| s.lp), ("mu", |s| s.mu), ("sigma", TokenStats::sigma), ("max_lp", |s| s.max_lp)];
@@ -148,7 +148,7 @@ async fn the_reference_alone_may_need_windows() {
     }
 }
 
-/// What a method makes of a text is too long where the text is not.
+/// A method's view of a text can be too long where the text itself is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_that_is_too_long_fails_its_method_alone() {
     let app = serve(&["gpt2", "gpt_neo"]).await;

@@ -113,7 +113,7 @@ fn the_files_of_a_split_are_fetched_once_into_the_usual_cache() {
         hub(&home, &server).fetch_split(&split("some-org/tiny:length64"), Some(COMMIT), &DownloadProgress::default());
     assert_eq!(at_commit, Ok(files.clone()));
     assert_eq!(server.state().requests.len(), asked + 1, "neither asks the Hub");
-    // A split of which a file is missing is not in the cache.
+    // A split with a missing file is not in the cache.
     std::fs::remove_file(&files[1]).unwrap();
     let lacking = fetch_split(&offline(&home, &server), "some-org/tiny:length64").unwrap_err();
     assert!(matches!(&lacking, HubError::Offline { kind: RepoKind::Dataset, .. }), "{lacking}");

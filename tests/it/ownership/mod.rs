@@ -1,5 +1,5 @@
-//! What belongs to whom: a job or a dataset of one key is not there for another, by whatever route. The routes are those of the
-//! committed document, so that a new one without the check fails here, and so does a new kind of job of which there is none here.
+//! Ownership: a job or a dataset of one key does not exist for another, by whatever route. The routes are those of the
+//! committed document, so that a new one without the check fails here, and so does a new kind of job that has none here.
 
 mod owners;
 
@@ -68,7 +68,7 @@ async fn lists_have_ones_own_alone() {
     {
         let (alice, bob) = match (owners.of_alice.get(collection), owners.of_bob.get(collection)) {
             (Some(alice), Some(bob)) => (alice.clone(), bob.clone()),
-            // A list that an administrator looks at, or one of what nobody owns.
+            // A list for administrators, or one of things without an owner.
             _ => {
                 let known = owners.of_administrator.get(collection);
                 assert_eq!(known.is_some(), *is_administrative, "`{path}` lists what has no owner in this test");
@@ -84,7 +84,7 @@ async fn lists_have_ones_own_alone() {
         assert_eq!(listed(&owners.alice, path).await, (vec![alice.clone()], false), "{path}");
         assert_eq!(listed(&owners.bob, path).await, (vec![bob.clone()], false), "{path}");
         assert_eq!(listed(&owners.administrator, path).await, (vec![alice, bob.clone()], false), "{path}");
-        // What is not one's own takes no place of a page, and is not behind it.
+        // Entries of others take no place in a page, and do not follow it.
         let page = format!("{path}?limit=1");
         assert_eq!(listed(&owners.bob, &page).await, (vec![bob], false), "{page}");
         assert!(listed(&owners.administrator, &page).await.1, "{page}");
@@ -171,7 +171,7 @@ async fn what_another_key_owns_cannot_be_named() {
             // The owner first: what is at hand afterwards is at hand for the owner alone. An administrator sees all.
             for client in [owner, &owners.administrator] {
                 let answer = post(client, id).await;
-                // Whether it fits does not matter here.
+                // It does not matter here whether it fits.
                 assert!([200, 201, 202, 409, 422].contains(&answer.status), "{path} {field}: {}", answer.text());
             }
             let (there, not_there) = (post(&owners.bob, id).await, post(&owners.bob, &unknown).await);

@@ -16,14 +16,14 @@ pub struct Operation {
     pub path: String,
     /// The part of the path after `/v1/`, which is what jobs of a kind are listed under.
     pub collection: String,
-    /// Whether it takes the scope `admin`.
+    /// True if it requires the scope `admin`.
     pub is_administrative: bool,
     /// Of the JSON body, by name.
     pub fields: BTreeSet<String>,
 }
 
 impl Operation {
-    /// Whether its path names something that has an owner. Models have none.
+    /// True if its path names something that has an owner. Models have none.
     pub fn names_property(&self) -> bool {
         self.path.contains('{') && self.collection != "models"
     }
@@ -77,7 +77,7 @@ pub fn operations() -> Vec<Operation> {
     operations
 }
 
-/// An id of which nothing is in a collection.
+/// An id that no entry of a collection has.
 pub fn unknown(collection: &str) -> String {
     match collection {
         "datasets" => format!("sha256:{}", "0".repeat(64)),
@@ -85,7 +85,7 @@ pub fn unknown(collection: &str) -> String {
     }
 }
 
-/// So many texts that nobody else has.
+/// `count` texts that nobody else has.
 fn texts(owner: &str, count: usize) -> Vec<String> {
     (0..count).map(|number| format!("Text number {number} belongs to {owner}, and so does the next.")).collect()
 }
@@ -157,7 +157,7 @@ impl Owners {
         let [mut of_alice, mut of_bob, mut of_administrator] = [const { Property::new() }; 3];
         for operation in operations().iter().filter(|operation| operation.names_property()) {
             let collection = &operation.collection;
-            // What is older comes later in lists.
+            // Older entries come later in lists.
             let owners = match operation.is_administrative {
                 true => vec![(&mut of_administrator, &administrator, "root")],
                 false => vec![(&mut of_bob, &bob, "bob"), (&mut of_alice, &alice, "alice")],

@@ -16,16 +16,16 @@ pub const NAME: &str = "golden";
 /// The statistics of a sequence, by the ids: log-probability, that of the first choice, mean and variance.
 type Known = HashMap<Vec<u32>, [Vec<f64>; 4]>;
 
-/// How the server behaves; it may be changed between requests.
+/// Behaviour of the server; it may be changed between requests.
 pub struct FakeState {
     known: Known,
-    /// The most ids of a sequence.
+    /// Maximum number of ids in a sequence.
     pub context: usize,
     /// The log-probability of ids that the golden does not have.
     pub unknown: f64,
-    /// Whether it has the plugin.
+    /// True if it has the plugin.
     pub plugin: bool,
-    /// What is done to each answer.
+    /// Change made to each answer.
     pub spoil: fn(&mut Value),
     /// The sizes of the batches so far.
     pub batches: Vec<usize>,
@@ -87,8 +87,8 @@ async fn complete(State(state): State<Arc<Mutex<FakeState>>>, Json(request): Jso
     (StatusCode::OK, Json(answer))
 }
 
-/// What is said of a sequence. The first choice is some other token, unless it is this one; with the plugin the moments have the ranks
-/// after it.
+/// The answer for a sequence. The first choice is some other token, unless it is this one; with the plugin the moments have
+/// the ranks after it.
 fn choice(state: &FakeState, index: usize, ids: &[u32], moments: bool) -> Value {
     let column = |number: f64| vec![number; ids.len() - 1];
     let unknown = || [column(state.unknown), column(-0.5), column(-2.0), column(1.0)];

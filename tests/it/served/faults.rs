@@ -1,4 +1,4 @@
-//! What can go wrong between a front and its engines.
+//! Faults between a front and its engines.
 
 use super::{engine, served, silent, until};
 use crate::common::app::{App, GOLDEN, TINY};

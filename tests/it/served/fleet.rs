@@ -23,7 +23,7 @@ fn texts() -> Vec<String> {
     texts.filter(is_scored).map(|text| text["text"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What an answer says beside the model and what it cost.
+/// The results of an answer, without its model and usage.
 fn scores(mut answer: Value) -> Value {
     answer["results"].take()
 }

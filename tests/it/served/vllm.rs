@@ -25,12 +25,12 @@ fn url(server: &FakeVllm) -> String {
     format!("http://{}", server.address)
 }
 
-/// Whether this is why the first server does not answer.
+/// True if this is the reason why the first server does not answer.
 fn is_said(front: &App, reason: &str) -> bool {
     silent(&front.engine)[0].as_ref().is_some_and(|said| said.contains(reason))
 }
 
-/// What is done to an answer.
+/// Change made to an answer.
 type Spoil = fn(&mut Value);
 
 /// A method, and where its score stands among those of a text of the golden.
@@ -110,7 +110,7 @@ async fn with_the_plugin_methods_of_the_whole_distribution_are_exact() {
     for (text, result) in texts.iter().zip(answer["results"].as_array().unwrap()) {
         let want = text["scores"]["mink++"]["0.2"].as_f64().unwrap();
         let got = result["scores"]["min_k_plus_plus(k=0.2)"].as_f64().unwrap();
-        // Quotients of numbers of ten digits, of which the denominator is near 1.
+        // Quotients of numbers of ten digits with a denominator near 1.
         assert!((got - want).abs() <= 5.0 * DIGITS * (1.0 + want.abs()), "{got}, not {want}, of {}", text["name"]);
     }
 }

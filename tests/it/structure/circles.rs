@@ -37,7 +37,7 @@ pub fn circles_of_folders(sources: &Sources) -> Vec<String> {
     arrows.into_iter().flat_map(lines).collect()
 }
 
-/// Pairs of children of a module of which the first imports the second, with the first import that shows it.
+/// Pairs of children of a module where the first imports the second, with the first import that shows it.
 type Arrows<'a> = BTreeMap<(&'a str, &'a str), String>;
 
 fn circles_inside(module: &str, arrows: &Arrows) -> Vec<String> {
@@ -65,7 +65,7 @@ fn circles(imports: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
     groups.into_iter().filter(|group| !group.is_empty()).collect()
 }
 
-/// What can be reached by one import or more.
+/// Returns everything reachable by one import or more.
 fn reached(imports: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut waiting: Vec<usize> = imports[from].iter().copied().collect();

@@ -29,7 +29,7 @@ impl Visitor<'_> {
         self.files.extend(self.sources.definition(self.module, path));
     }
 
-    /// Whether a path begins at a child of the module.
+    /// True if a path begins at a child of the module.
     fn is_in_child(&self, path: &[String]) -> bool {
         let first = path.iter().find(|name| *name != "self");
         first.is_some_and(|first| self.sources.modules[self.module].children.contains_key(first))

@@ -88,7 +88,7 @@ fn texts_inside(directory: &Path) -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-/// The top module that a file belongs to; none for `lib.rs`.
+/// Returns the top module that a file belongs to, or `None` for `lib.rs`.
 fn top_module(path: &str) -> Option<&str> {
     let name = path.split('/').next()?;
     Some(name.strip_suffix(".rs").unwrap_or(name)).filter(|name| *name != "lib")

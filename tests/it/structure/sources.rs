@@ -33,9 +33,9 @@ pub struct Module {
     pub children: BTreeMap<String, usize>,
     /// The names of its items but modules and imports.
     items: Vec<String>,
-    /// What an imported name stands for.
+    /// Paths that imported names stand for.
     imports: BTreeMap<String, Vec<String>>,
-    /// Modules of which all names are imported.
+    /// Modules whose names are all imported.
     globs: Vec<Vec<String>>,
 }
 
@@ -129,7 +129,7 @@ impl Sources {
     }
 }
 
-/// What a path leads to: an item in a file, or a module.
+/// Target of a path: an item in a file, or a module.
 enum Target {
     Item(usize),
     Module(usize),
@@ -166,7 +166,7 @@ pub fn condition(attributes: &[Attribute]) -> String {
     conditions.map(|attribute| attribute.to_token_stream().to_string()).collect()
 }
 
-/// Whether an item is under `#[cfg(test)]`.
+/// True if an item is under `#[cfg(test)]`.
 pub fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Path>().is_ok_and(|only| only.is_ident("test"))

@@ -1,4 +1,4 @@
-//! A list of which a request may hold only so many elements.
+//! A list with a limited number of elements in a request.
 
 use super::list::{count_rest, first_elements};
 use serde::de::{SeqAccess, Visitor};
@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The first `MAX` elements of a list, and how many the list has. What exceeds the limit is counted, not kept: the size
-/// of a request that is going to be refused must not decide how much memory reading it takes.
+/// The first `MAX` elements of a list, and its length. Elements beyond the limit are counted, not kept: the size of a
+/// request that is going to be refused must not decide how much memory reading it takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CappedList<T, const MAX: usize> {
     kept: Vec<T>,
@@ -21,7 +21,7 @@ impl<T, const MAX: usize> CappedList<T, MAX> {
         &self.kept
     }
 
-    /// How many elements the list has.
+    /// Returns the length of the list in the request.
     #[must_use]
     pub fn total(&self) -> usize {
         self.total

@@ -12,13 +12,13 @@ pub type List<T> = Result<Vec<T>, TooMany>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the list has {count} elements; the limit is {limit}")]
 pub struct TooMany {
-    /// How many elements there are.
+    /// Number of elements.
     pub count: usize,
-    /// How many there may be.
+    /// Maximum number of elements.
     pub limit: usize,
 }
 
-/// Reads a list of at most so many elements. What is beyond is counted; only its syntax is checked.
+/// Reads a list of at most `limit` elements. Elements beyond the limit are counted; only their syntax is checked.
 #[derive(Debug)]
 pub struct ListSeed<T> {
     limit: usize,
@@ -59,7 +59,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListSeed<T> {
     }
 }
 
-/// The first elements of a list, at most so many.
+/// Returns the first elements of a list, at most `limit` of them.
 pub(super) fn first_elements<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(
     list: &mut A,
     limit: usize,
@@ -74,7 +74,7 @@ pub(super) fn first_elements<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(
     Ok(elements)
 }
 
-/// How many more elements a list has; only their syntax is checked.
+/// Counts the remaining elements of a list; only their syntax is checked.
 pub(super) fn count_rest<'de, A: SeqAccess<'de>>(list: &mut A) -> Result<usize, A::Error> {
     let mut count = 0;
     while list.next_element::<IgnoredAny>()?.is_some() {
@@ -93,7 +93,7 @@ pub fn counted<'de, D: Deserializer<'de>, T: Deserialize<'de>, const LIMIT: usiz
     ListSeed::new(LIMIT).deserialize(deserializer)
 }
 
-/// A list of at most so many elements; a longer one is a fault of its type.
+/// A list of at most `LIMIT` elements; a longer one is a type error.
 #[derive(Debug)]
 pub struct BoundedList<T, const LIMIT: usize>(pub Vec<T>);
 

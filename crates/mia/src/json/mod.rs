@@ -1,4 +1,4 @@
-//! How JSON values are read where serde's derived code accepts more than the documentation says.
+//! Reading of JSON values where serde's derived code accepts more than the documentation says.
 
 mod capped_list;
 mod list;

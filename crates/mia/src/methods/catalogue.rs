@@ -1,4 +1,4 @@
-//! What clients are told about the methods: parameters, defaults, ranges and needs.
+//! Description of the methods for clients: parameters, defaults, ranges and needs.
 
 use super::access::Access;
 use super::definition::PdrPolicy;
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 pub struct Catalogue {
     /// The methods.
     pub methods: Vec<MethodEntry>,
-    /// What `pdr.decay` can be: the positional decays, then the ablations.
+    /// Accepted values of `pdr.decay`: the positional decays, then the ablations.
     pub decays: Vec<WeightingEntry>,
     /// The presets.
     pub presets: Vec<PresetEntry>,

@@ -1,4 +1,4 @@
-//! What the file of a method defines.
+//! The trait that defines a method.
 
 use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
@@ -8,13 +8,13 @@ use super::parameters::{AnyParameter, Reader};
 /// A method, before truncation and weights. The implementing type holds the method's parameters; it serialises as the
 /// fields that a request gives them in.
 pub trait MethodDefinition: Sized {
-    /// What the catalogue says of the method.
+    /// Description of the method in the catalogue.
     const DESCRIPTION: MethodDescription;
 
     /// The parameters that it takes beside those that all methods take (`truncate`, `pdr`, `label`).
     const PARAMETERS: &'static [&'static dyn AnyParameter];
 
-    /// Whether the method takes weights.
+    /// Policy on weights.
     const PDR: PdrPolicy;
 
     /// Reads the parameters out of a request, each with its default where it is not given. All of them are read before
@@ -61,15 +61,15 @@ pub struct MethodDescription {
     pub source: &'static str,
 }
 
-/// Whether a method takes weights (PDR).
+/// Policy of a method on weights (PDR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PdrPolicy {
     Accepted {
-        /// Whether the PDR paper evaluates the combination. If not, it is an extension and the answer says so.
+        /// True if the PDR paper evaluates the combination. If not, it is an extension and the answer says so.
         published: bool,
-        /// Whether the method selects tokens by their values, so that `select` means something.
+        /// True if the method selects tokens by their values, so that `select` applies.
         selects: bool,
-        /// Whether the method weights the text itself and no other one made of it, so that weights by the positions of an
+        /// True if the method weights the text itself and no other one made of it, so that weights by the positions of an
         /// audit's texts (`entropy_dataset`) fit.
         text_alone: bool,
     },

@@ -1,10 +1,10 @@
-//! What is wrong with a request's methods.
+//! Faults of a request's methods.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use utoipa::ToSchema;
 
-/// How much of an unknown name a fault repeats, in Unicode code points.
+/// Maximum length of an unknown name that a fault repeats, in Unicode code points.
 const MAX_QUOTED_CHARS: usize = 60;
 
 /// One fault of a request, and where it is.
@@ -49,7 +49,7 @@ impl Faults {
         }
     }
 
-    /// What was checked, or `None` and its fault kept.
+    /// Returns the checked value; if it is at fault, keeps the fault and returns `None`.
     pub fn keep<T>(&mut self, checked: Result<T, Fault>) -> Option<T> {
         checked.map_err(|fault| self.push(fault)).ok()
     }

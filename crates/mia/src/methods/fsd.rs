@@ -100,7 +100,7 @@ impl ParameterKind for AdapterParameter {
     }
 
     fn entry(&self, name: &'static str, description: &str) -> ParameterEntry {
-        // What stands in its place is said by its description.
+        // The description says what is used in its place.
         ParameterEntry { required: true, ..ParameterEntry::optional(name, ParameterType::String, description) }
     }
 
@@ -273,7 +273,7 @@ impl MethodDefinition for Fsd {
 }
 
 impl Fsd {
-    /// Whether the other is the same with another seed.
+    /// Returns true if `other` differs only in its seed.
     pub fn differs_by_seed(&self, other: &Fsd) -> bool {
         let without = |fsd: &Fsd| Fsd { seeds: None, ..fsd.clone() };
         self.seeds != other.seeds && without(self) == without(other)

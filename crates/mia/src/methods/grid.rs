@@ -10,7 +10,7 @@ use utoipa::openapi::schema::OneOfBuilder;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The most methods of a request, sweeps and presets expanded.
+/// Maximum number of methods of a request, sweeps and presets expanded.
 pub const MAX_METHODS: usize = 256;
 
 /// The values of a parameter: one, or several that make a method each.
@@ -33,7 +33,7 @@ impl Grid {
         }
     }
 
-    /// How many methods it makes of one.
+    /// Number of methods that it expands to.
     pub(super) fn len(&self) -> usize {
         match self {
             Grid::One(_) => 1,

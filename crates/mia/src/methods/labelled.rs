@@ -59,7 +59,7 @@ impl From<Method> for LabelledMethod {
     }
 }
 
-/// What is computed when a request names no methods: the four that need nothing but the text, plain and then with
+/// Returns the methods of a request that names none: the four that need nothing but the text, plain and then with
 /// linear decay.
 pub fn default_methods() -> Vec<LabelledMethod> {
     let k = Fraction::FIFTH;

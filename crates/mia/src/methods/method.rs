@@ -12,7 +12,7 @@ use super::texts::Texts;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Method {
     pub base: BaseMethod,
-    /// Only this first share of the scored tokens is looked at; `None`: all of them.
+    /// Share of the scored tokens, from the first, that is used; `None`: all of them.
     pub truncate: Option<Fraction>,
     /// Weights by position or entropy; `None`: every token weighs the same.
     pub pdr: Option<Pdr>,
@@ -28,8 +28,8 @@ impl Method {
         self.base.name()
     }
 
-    /// What its score is compared with: the same method without weights, or for `fsd` the score of the model that was not
-    /// tuned; `None` if it has neither.
+    /// Returns the method that its score is compared with: the same method without weights, or for `fsd` the score of the
+    /// model that was not tuned; `None` if it has neither.
     pub fn baseline(&self) -> Option<Method> {
         match &self.base {
             BaseMethod::Fsd(fsd) => {
@@ -40,7 +40,7 @@ impl Method {
         }
     }
 
-    /// Whether this goes beyond what the PDR paper evaluates.
+    /// Returns true if this goes beyond what the PDR paper evaluates.
     pub fn extension(&self) -> bool {
         self.pdr.is_some()
             && match self.name().definition().pdr {
@@ -49,7 +49,7 @@ impl Method {
             }
     }
 
-    /// Whether it is computed from the model's whole distribution at each token, and not from log-probabilities alone.
+    /// Returns true if it is computed from the model's whole distribution at each token, not from log-probabilities alone.
     pub fn needs_full_logits(&self) -> bool {
         let of_tuned = match &self.base {
             BaseMethod::Fsd(fsd) => Some(BaseMethod::from(fsd.score.base.clone()).name()),
@@ -60,7 +60,7 @@ impl Method {
         needs(self.name()) || of_tuned.is_some_and(needs) || self.pdr.is_some_and(by_entropy)
     }
 
-    /// Whether it selects tokens by their values and weights them, so that `select` means something.
+    /// Returns true if it selects tokens by their values and weights them, so that `select` applies.
     pub fn selects(&self) -> bool {
         match self.name().definition().pdr {
             PdrPolicy::Accepted { selects, .. } => selects,
@@ -68,7 +68,7 @@ impl Method {
         }
     }
 
-    /// Whether the other is the same with another seed.
+    /// Returns true if `other` differs only in its seed.
     pub fn differs_by_seed(&self, other: &Method) -> bool {
         let (BaseMethod::Fsd(fsd), BaseMethod::Fsd(of_other)) = (&self.base, &other.base) else { return false };
         let rest = |method: &Method| (method.truncate, method.pdr);

@@ -15,7 +15,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
-/// The most neighbours of a text, whether they come with it or are generated.
+/// Maximum number of neighbours of a text, whether they come with it or are generated.
 pub const MAX_NEIGHBORS: usize = 200;
 
 /// Mean log-probability minus that of the text's neighbours.

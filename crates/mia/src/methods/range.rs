@@ -32,7 +32,7 @@ impl Range {
         Range { minimum, exclusive_minimum: false, maximum: Some(maximum) }
     }
 
-    /// Whether `value` is finite and inside.
+    /// Returns true if `value` is finite and inside.
     pub fn contains(&self, value: f64) -> bool {
         let above = if self.exclusive_minimum { value > self.minimum } else { value >= self.minimum };
         above && value.is_finite() && self.maximum.is_none_or(|maximum| value <= maximum)
@@ -55,7 +55,7 @@ impl fmt::Display for Range {
 pub struct Fraction(f64);
 
 impl Fraction {
-    /// What [`Fraction::new`] accepts.
+    /// Values that [`Fraction::new`] accepts.
     pub const RANGE: Range = Range { minimum: 0.0, exclusive_minimum: true, maximum: Some(1.0) };
 
     /// The default share of Min-K% and Min-K%++ (Shi et al. 2024).
@@ -89,7 +89,7 @@ impl Fraction {
         self.0
     }
 
-    /// How many of `n` tokens the share is: `max(1, int(n * ratio))`, as the reference implementation of
+    /// Returns the number of tokens in this share of `n`: `max(1, int(n * ratio))`, as the reference implementation of
     /// Min-K%++ computes it. In `f64` throughout: an `f32` ratio gives another count for 0.7 and 0.9.
     pub fn count(self, n: usize) -> usize {
         ((n as f64 * self.0) as usize).max(1)

@@ -14,13 +14,13 @@ use strum::{Display, EnumString, VariantArray};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// What holds for a method whatever its parameters.
+/// Properties of a method that do not depend on its parameters.
 pub struct Definition {
-    /// What the catalogue says of it.
+    /// Description in the catalogue.
     pub description: MethodDescription,
     /// The parameters that it takes beside those that all methods take.
     pub parameters: &'static [&'static dyn AnyParameter],
-    /// Whether it takes weights.
+    /// Policy on weights.
     pub pdr: PdrPolicy,
     /// Reads the parameters out of a request.
     pub read: fn(&mut Reader) -> Option<BaseMethod>,
@@ -49,7 +49,7 @@ macro_rules! registry {
         }
 
         impl MethodName {
-            /// What holds for the method whatever its parameters.
+            /// Returns the properties of the method that do not depend on its parameters.
             pub fn definition(self) -> Definition {
                 match self {
                     $(MethodName::$Method => Definition {

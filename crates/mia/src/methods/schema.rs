@@ -41,7 +41,7 @@ fn method_object() -> RefOr<Schema> {
     let RefOr::T(Schema::Object(object)) = &mut schema else { return schema };
     for parameter in all_parameters() {
         let takes = |name: &&MethodName| name.definition().parameters.iter().any(|p| p.name() == parameter.name());
-        // What belongs to one method says to which.
+        // A parameter of a single method names that method.
         let description = match MethodName::VARIANTS.iter().filter(takes).collect::<Vec<_>>()[..] {
             [only] => format!("`{only}`: {}", parameter.summary()),
             _ => parameter.summary().to_owned(),

@@ -1,4 +1,4 @@
-//! What schemas of the OpenAPI document are put together from.
+//! Building blocks of the schemas of the OpenAPI document.
 
 use serde_json::Value;
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! What of its surroundings a request's methods may refer to.
+//! Models, corpora and texts that a request's methods may refer to.
 
 /// The models, corpora and texts around a request.
 #[derive(Clone, Debug, Default)]
@@ -15,14 +15,14 @@ pub struct Scope<'a> {
     pub reference: Option<&'a str>,
     /// Ids of the token counts of reference corpora.
     pub token_counts: Vec<&'a str>,
-    /// Whether the texts are those of an audit, which are known together.
+    /// True if the texts are those of an audit, which are known together.
     pub audit: bool,
-    /// Whether every text comes with neighbours.
+    /// True if every text comes with neighbours.
     pub neighbors: bool,
 }
 
 impl<'a> Scope<'a> {
-    /// Whether the model that is asked about gives its whole distribution at each token.
+    /// Returns true if the model that is asked about gives its whole distribution at each token.
     pub fn has_full_logits(&self) -> bool {
         !self.model.is_some_and(|model| self.without_logits.contains(&model))
     }

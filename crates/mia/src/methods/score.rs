@@ -15,7 +15,7 @@ pub fn score(method: &Method, text: &TextStats) -> Result<f64, ScoreError> {
     if score.is_finite() { Ok(score) } else { Err(ScoreError::NonFinite) }
 }
 
-/// How the score comes about. `None` for a method that is no sum over the text's own tokens.
+/// Breaks the score down by token. `None` for a method that is no sum over the text's own tokens.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What methods ask of the texts that they are to score.
+//! Requirements of methods on the texts that they are to score.
 
 use super::auxiliary_pass::AuxiliaryPass;
 use super::fault::Fault;
@@ -9,8 +9,9 @@ use std::collections::HashMap;
 /// One text and the neighbours that come with it, if any do.
 pub type TextAndNeighbors<'a> = (&'a str, Option<&'a [String]>);
 
-/// What is wrong with texts for these methods: neighbours that are missing or none, and texts of a prefix that are
-/// themselves to be scored. `place` says where the text of a number, from 0, is; `methods_pointer` points at the list of methods.
+/// Returns the faults of texts under these methods: neighbours that are missing, too many or an empty list, and texts of a
+/// prefix that are themselves to be scored. `place` gives the pointer to a text by its index, from 0; `methods_pointer` points
+/// at the list of methods.
 pub fn faults_of_texts<'a>(
     texts: impl Iterator<Item = TextAndNeighbors<'a>>,
     place: impl Fn(usize) -> String,

@@ -27,7 +27,7 @@ impl Texts {
         &self.texts
     }
 
-    /// How many bytes they have together.
+    /// Returns the total size in bytes.
     pub fn bytes(&self) -> usize {
         self.texts.iter().map(String::len).sum()
     }

@@ -1,4 +1,4 @@
-//! How often each token occurs in a reference corpus.
+//! Token counts of a reference corpus.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl TokenCounts {
         }
     }
 
-    /// How many tokens the corpus has.
+    /// Number of tokens in the corpus.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }

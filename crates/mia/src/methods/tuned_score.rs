@@ -53,7 +53,7 @@ impl TunedBase {
 }
 
 impl TunedScore {
-    /// What a request names, or everything that is wrong with it; `pointer` is where it is.
+    /// Resolves the request, whose JSON pointer is `pointer`.
     ///
     /// # Errors
     /// The faults, at least one.

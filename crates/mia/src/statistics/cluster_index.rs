@@ -27,7 +27,7 @@ impl ClusterIndex {
         Self { numbers, count }
     }
 
-    /// Whether every cluster is a single sample.
+    /// Returns true if every cluster is a single sample.
     pub fn is_singletons(&self) -> bool {
         self.count == self.numbers.len()
     }

@@ -2,7 +2,7 @@
 
 use super::cluster_index::ClusterIndex;
 
-/// What one sample adds to twice the number of pairs won: to that of one score, or to a difference between two scores.
+/// Contribution of one sample to twice the number of pairs won: to that of one score, or to a difference between two.
 pub(super) struct Component {
     /// The class of the sample.
     pub member: bool,
@@ -31,7 +31,7 @@ pub(super) fn variance_by_cluster(components: &[Component], clusters: &ClusterIn
     Some((1.0 + correction) * both + alone(&members) + alone(&others))
 }
 
-/// How far the components of one class are from their mean.
+/// Deviations of the components of one class from their mean.
 struct ClassDeviations {
     /// For each cluster, the sum over its samples of the class, divided by the number of samples of the class.
     values: Vec<f64>,

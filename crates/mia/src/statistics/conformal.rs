@@ -15,7 +15,7 @@ pub enum CalibrationError {
     /// Too few scores for any p-value to reach 0.05.
     #[error("{size} calibration scores; at least {fewest} are required", fewest = CalibrationScores::FEWEST)]
     TooFew {
-        /// How many scores there are.
+        /// Number of scores.
         size: usize,
     },
     /// A score is NaN or infinite.
@@ -33,7 +33,7 @@ pub struct CalibrationScores {
 }
 
 impl CalibrationScores {
-    /// The fewest scores of a calibration: with 19 the smallest possible p-value is 0.05.
+    /// Minimum number of scores of a calibration: with 19 the smallest possible p-value is 0.05.
     pub const FEWEST: usize = 19;
 
     /// A calibration with `scores`, in any order. O(m log m).
@@ -217,7 +217,7 @@ mod tests {
 
     /// 10,000 draws of 19 calibration scores and one more non-member, of `values` equally likely scores. At each level
     /// t, the number of p-values up to t is compared with Binomial(10,000, t): the lower end of Clopper and Pearson's
-    /// interval is above t exactly if so many have a probability below one in a million. Over the 19 levels and both
+    /// interval is above t exactly if that number has a probability below one in a million. Over the 19 levels and both
     /// tests, valid p-values would fail under a new seed with a probability of at most 4e-5.
     fn assert_super_uniform(values: u64) {
         let mut random = stream(values, "super-uniform");

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// Two scores of one sample with known membership.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairedScore {
-    /// Whether the sample is a member of the training data.
+    /// True if the sample is a member of the training data.
     pub member: bool,
     /// The score of the method that is compared with.
     pub first: f64,

@@ -1,11 +1,11 @@
-//! What a comparison of so many clusters could have found.
+//! Smallest difference that a comparison of given numbers of clusters can detect.
 
 use statrs::function::erf::erfc_inv;
 use std::f64::consts::SQRT_2;
 
-/// The smallest AUROC that a one-sided rank-sum test at `level` finds with probability `power`, with so many clusters on
-/// each side: `1/2 + (z_(1 - level) + z_power) sqrt((m + n + 1) / (12 m n))`, by the variance under the null hypothesis. At
-/// most 1; `None` where a side is empty.
+/// Computes the smallest AUROC that a one-sided rank-sum test at `level` detects with probability `power`, with m and n
+/// clusters on the two sides: `1/2 + (z_(1 - level) + z_power) sqrt((m + n + 1) / (12 m n))`, by the variance under the null
+/// hypothesis. At most 1; `None` if a side is empty.
 #[must_use]
 pub fn detectable_auroc(members: usize, non_members: usize, level: f64, power: f64) -> Option<f64> {
     let (m, n) = (members as f64, non_members as f64);

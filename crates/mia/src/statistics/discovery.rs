@@ -34,7 +34,7 @@ pub struct Discoveries {
     /// The smallest bound at which each would be on the list, at most 1. On the list are exactly those whose adjusted
     /// p-value is at most the bound.
     pub adjusted: Vec<f64>,
-    /// Whether each is on the list.
+    /// True for each that is on the list.
     pub rejected: Vec<bool>,
 }
 

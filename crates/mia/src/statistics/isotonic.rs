@@ -1,4 +1,4 @@
-//! How much more likely a score is among members than among non-members, if this only grows with the score.
+//! Likelihood ratio of a score among members and non-members, fitted so that it only grows with the score.
 
 use super::roc::{LabelledScore, StatisticsError};
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ impl IsotonicBlock {
         self.members + self.non_members
     }
 
-    /// Whether its share of members is at least that of `next`, exactly.
+    /// Returns true if its share of members is at least that of `next`, exactly.
     fn violates(&self, next: &IsotonicBlock) -> bool {
         self.members as u128 * next.size() as u128 >= next.members as u128 * self.size() as u128
     }

@@ -32,13 +32,13 @@ pub struct PermutationTest {
     pub p_value_adjusted: f64,
 }
 
-/// What each cluster adds to the statistic of a method where it is a member.
+/// Contribution of each cluster to the statistic of a method if it is a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankColumn {
     /// Twice the mid-rank among the clusters of its stratum less twice their mean rank, an integer; of a difference that of
     /// the one score less that of the other. 0 for a cluster without a score.
     ranks: Vec<i64>,
-    /// Whether each cluster has a score.
+    /// True for each cluster that has a score.
     scored: Vec<bool>,
 }
 
@@ -118,9 +118,9 @@ struct Tested {
 struct Stratum {
     /// Their places in the groups of columns.
     clusters: std::ops::Range<usize>,
-    /// How many clusters a permutation draws: those of the rarer label.
+    /// Number of clusters that a permutation draws: those of the rarer label.
     drawn: usize,
-    /// Whether members are the rarer label.
+    /// True if members are the rarer label.
     draws_members: bool,
 }
 
@@ -134,7 +134,7 @@ struct ColumnFamily {
     strata: Vec<Stratum>,
 }
 
-/// How many permutations reach the observed statistic of each tested column.
+/// Number of permutations that reach the observed statistic of each tested column.
 struct Exceeded {
     /// With the column's own statistic.
     alone: Vec<usize>,
@@ -281,22 +281,22 @@ struct Subset {
     words: Vec<u64>,
     clusters: usize,
     count: usize,
-    /// A bit is first set with the probability of so many fair ones all being set; none where few are chosen.
+    /// A bit is first set with probability `2^-halvings`; `None` if few are chosen.
     halvings: Option<u32>,
 }
 
 impl Subset {
-    /// For `count` of so many clusters, at most half of them; none is chosen yet.
+    /// A subset of `count` of the clusters, at most half of them; none is chosen yet.
     fn new(clusters: usize, count: usize) -> Self {
         let excess = |halvings: &u32| (clusters >> halvings).abs_diff(count);
-        // To draw few one by one is faster than to look at each cluster.
+        // Drawing few clusters one by one is faster than visiting each cluster.
         let halvings = (1..=4).min_by_key(excess).filter(|_| count >= clusters / 16);
         Self { words: vec![0; clusters.div_ceil(64)], clusters, count, halvings }
     }
 
     /// Chooses uniformly among all subsets of that size: each cluster by itself, or none of them, and then others are added, or
-    /// chosen ones removed, one at a time, until it is so many. Subsets of one size are equally probable after each step,
-    /// since no step tells one cluster from another.
+    /// chosen ones removed, one at a time, until `count` are chosen. Subsets of one size are equally probable after each
+    /// step, since no step tells one cluster from another.
     fn draw(&mut self, random: &mut ChaCha8Rng) {
         let mut chosen = 0;
         for (place, word) in self.words.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! What a threshold taken from calibration scores realises: bounds on its true false positive rate and on the false
+//! Realised error of a threshold taken from calibration scores: bounds on its true false positive rate and on the false
 //! positives among texts.
 //!
 //! The k-th largest of m calibration scores is above an unknown share of the non-members, which varies from one

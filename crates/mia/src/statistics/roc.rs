@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub struct LabelledScore {
     /// A higher score means: more likely a member.
     pub score: f64,
-    /// Whether the text is a member of the training data.
+    /// True if the text is a member of the training data.
     pub member: bool,
 }
 

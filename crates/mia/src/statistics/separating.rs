@@ -1,4 +1,4 @@
-//! The n-grams of which two lists of texts differ most.
+//! The n-grams in which two lists of texts differ most.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -19,8 +19,8 @@ pub struct SeparatingNgram {
     pub non_members: f64,
 }
 
-/// Up to ten n-grams of which the lists differ most in the share of texts that have them, by the statistic of two
-/// proportions; those in fewer than three texts are left out. Equal differences are in the order of the n-grams.
+/// Returns up to ten n-grams whose shares of texts differ most between the lists, by the statistic of two proportions;
+/// those in fewer than three texts are left out. Equal differences are in the order of the n-grams.
 ///
 /// `sets` has the distinct n-grams of each text, as numbers below `vocabulary`; `spell` is `None` for one that cannot be
 /// listed.

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// Of intervals that are not used here.
 const CONFIDENCE: f64 = 0.95;
 
-/// How well scores separate members from non-members of the same stratum, such as the same source of texts.
+/// Separation of members from non-members of the same stratum, such as the same source of texts, by their scores.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StratifiedAuroc {
     /// The share of the pairs in which the member scores above the non-member, where a tie counts one half.

@@ -59,11 +59,11 @@ pub enum WarningCode {
 pub struct AuditSample<'a> {
     /// The text, or anything else that is equal for equal texts and different for different ones.
     pub text: &'a [u8],
-    /// Whether it is labelled a member; `None` without a label.
+    /// True if it is labelled a member; `None` without a label.
     pub member: Option<bool>,
     /// Number of scored tokens, n.
     pub scored_tokens: usize,
-    /// Whether the text was truncated to the model's context.
+    /// True if the text was truncated to the model's context.
     pub truncated: bool,
 }
 
@@ -84,9 +84,9 @@ pub fn warnings(samples: &[AuditSample], fpr_targets: &[f64]) -> Vec<Warning> {
     warnings
 }
 
-/// Warnings about a method that could not score every labelled sample: for a class of which it scored too few, if the
-/// class itself is large enough or most of its scores are missing, and for targets that allow no false positive as a
-/// result. `scored` and `labelled` count members, then non-members.
+/// Warnings about a method that could not score every labelled sample: for a class with too few scores, if the class
+/// itself is large enough or most of its scores are missing, and for targets that allow no false positive as a result.
+/// `scored` and `labelled` count members, then non-members.
 pub fn method_warnings(label: &str, scored: [usize; 2], labelled: [usize; 2], fpr_targets: &[f64]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for (index, class) in ["members", "non-members"].into_iter().enumerate() {

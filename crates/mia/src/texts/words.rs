@@ -8,7 +8,7 @@ pub fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character| !is_word_character(character)).filter(|word| !word.is_empty())
 }
 
-/// Whether a character is an underscore or in one of Unicode's general categories L (letters) and N (numbers).
+/// Returns true if a character is an underscore or in one of Unicode's general categories L (letters) and N (numbers).
 fn is_word_character(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_alphanumeric() || character == '_';

@@ -1,8 +1,8 @@
-//! What unfinished work has used stays on disk.
+//! Statistics used by unfinished work stay on disk.
 
 use super::*;
 
-/// How many of the sequences 0..count, of 3,000 ids, are kept.
+/// Counts the sequences among 0..count, of 3,000 ids, that are kept.
 fn kept(cache: &StatsCache, count: u32) -> usize {
     (0..count).filter(|n| finds(cache, "m", &ids(*n, 3_000))).count()
 }
@@ -22,7 +22,7 @@ fn write(directory: &Path, cache: StatsCache, numbers: std::ops::Range<u32>) -> 
 fn what_unfinished_work_has_used_makes_no_room_for_others() {
     let directory = tempdir().unwrap();
     let limit = 8 * MEBIBYTE;
-    // What was there before makes room, and what the work writes does not: 96 KB each.
+    // Earlier entries make room, those that the work writes do not: 96 KB each.
     let cache = write(directory.path(), open(directory.path(), limit), 1_000..1_030);
     let work = cache.hold(false);
     let mut cache = cache;

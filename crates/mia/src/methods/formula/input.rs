@@ -1,4 +1,4 @@
-//! What a formula computes from, and what it gives.
+//! Input and outcome of a formula.
 
 use super::error::ScoreError;
 use super::values::log_probabilities;
@@ -23,11 +23,11 @@ pub struct TextStats<'a> {
     /// The statistics of the auxiliary passes that the methods need.
     pub passes: &'a [(AuxiliaryPass, AuxiliaryStats)],
     pub token_counts: &'a [NamedCounts],
-    /// What weights may depend on.
+    /// Context of the weights.
     pub context: WeightContext<'a>,
 }
 
-/// What a formula gives.
+/// Outcome of a formula.
 #[derive(Debug)]
 pub enum Outcome {
     /// A sum over the text's own scored tokens, so that each token contributes to the score.
@@ -40,7 +40,7 @@ pub enum Outcome {
 #[derive(Clone, Copy)]
 pub struct FormulaInput<'a> {
     pub text: &'a TextStats<'a>,
-    /// Only this first share of the scored tokens is looked at.
+    /// Share of the scored tokens, from the first, that is used; `None`: all of them.
     pub truncate: Option<Fraction>,
     pub pdr: Option<Pdr>,
 }

@@ -1,4 +1,4 @@
-//! What the formulas of the methods are made of.
+//! Building blocks of the formulas of the methods.
 //!
 //! Every method is made of means over tokens, each one weighted sum divided by one number ([`weighted_sum`]): most methods
 //! are one such mean, some a difference or a ratio of means over several texts. So one path serves them all with and

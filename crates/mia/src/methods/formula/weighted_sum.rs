@@ -7,7 +7,7 @@ use crate::methods::pdr::{Pdr, Select, WeightContext};
 /// A mean before its division.
 #[derive(Debug)]
 pub struct WeightedSum {
-    /// Of each token; none where all weigh the same.
+    /// Weight of each token; `None` if all weigh the same.
     weights: Option<Vec<f64>>,
     /// Index and weighted value of each selected token, in order.
     terms: Vec<(usize, f64)>,
@@ -19,13 +19,13 @@ pub struct WeightedSum {
 /// Which of some values count: their indices, in ascending order.
 pub type Selection<'a> = &'a dyn Fn(&[f64]) -> Vec<usize>;
 
-/// How a text's tokens make up a score.
+/// Breakdown of a score by the text's tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// What each of the n scored tokens adds to the score: they sum to it up to rounding; 0 for a token that is not
+    /// Contribution of each of the n scored tokens to the score: they sum to it up to rounding; 0 for a token that is not
     /// selected or is truncated away.
     pub contributions: Vec<f64>,
-    /// Whether each was selected; empty for a method that uses every token.
+    /// True for each token that was selected; empty for a method that uses every token.
     pub selected: Vec<bool>,
     /// The weight of each, truncated ones left out; empty where all weigh the same.
     pub weights: Vec<f64>,
@@ -50,7 +50,7 @@ impl WeightedSum {
             Some(weights) => &weights.iter().zip(values).map(|(weight, value)| weight * value).collect::<Vec<_>>()[..],
             None => values,
         };
-        // Selection looks at the raw values: a decay reweights what the method selected, at its original position.
+        // Selection uses the raw values: a decay reweights what the method selected, at its original position.
         let before = pdr.is_some_and(|pdr| pdr.select == Select::Before);
         let selected = match select {
             Some(select) => select(if before { weighted } else { values }),
@@ -85,7 +85,7 @@ impl WeightedSum {
         if quotient.is_finite() { Ok(quotient) } else { Err(ScoreError::NonFinite) }
     }
 
-    /// How the mean comes about, over n tokens.
+    /// Breaks the mean down over n tokens.
     pub fn explanation(self, n: usize) -> Explanation {
         let mut contributions = vec![0.0; n];
         let mut selected = if self.selects { vec![false; n] } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! How a parameter is declared, and how its value is read from a request.
+//! Declaration of parameters, and reading of their values from a request.
 
 use super::value::{GivenParameters, ParameterValue, ValueType};
 use crate::methods::fault::{Fault, Faults};
@@ -17,13 +17,13 @@ pub struct Parameter<K> {
     pub kind: K,
     /// A few words, for the OpenAPI document of a request.
     pub summary: &'static str,
-    /// What it does, for the catalogue. The kind may add what it accepts.
+    /// Effect of the parameter, for the catalogue. The kind may add the values that it accepts.
     pub description: &'static str,
 }
 
 /// The type of a parameter with the values that it accepts and its default.
 pub trait ParameterKind: Debug + Sync {
-    /// What a value of it is once it was checked.
+    /// Type of a checked value.
     type Value;
 
     /// The JSON type of its value in a request.
@@ -35,7 +35,7 @@ pub trait ParameterKind: Debug + Sync {
     /// Where the value is not accepted, or is missing and there is no default.
     fn read(&self, place: &Place) -> Result<Self::Value, Fault>;
 
-    /// What the catalogue says of a parameter of this kind.
+    /// Returns the catalogue entry of a parameter of this kind.
     fn entry(&self, name: &'static str, description: &str) -> ParameterEntry;
 
     /// The type of its value, for the OpenAPI document. Adds the schemas that it refers to.
@@ -50,7 +50,7 @@ pub trait AnyParameter: Debug + Sync {
     fn summary(&self) -> &'static str;
     /// The JSON type of its value in a request.
     fn value_type(&self) -> ValueType;
-    /// What the catalogue says of it.
+    /// Returns its catalogue entry.
     fn entry(&self) -> ParameterEntry;
     /// The type of its value, for the OpenAPI document. Adds the schemas that it refers to.
     fn schema(&self, schemas: &mut Schemas) -> RefOr<Schema>;
@@ -83,9 +83,9 @@ pub struct Reader<'a> {
     pub given: &'a GivenParameters,
     /// Pointer to the entry of the list of methods.
     pub entry: &'a str,
-    /// Whether that entry is a name alone, which has no fields to point at.
+    /// True if that entry is a name alone, which has no fields to point at.
     pub name_alone: bool,
-    /// What the request may refer to; `None` for a method that was stored, whose names were checked before.
+    /// Scope of the names in the request; `None` for a method that was stored, whose names were checked before.
     pub scope: Option<&'a Scope<'a>>,
     /// Which value of a list is read, for the parameter that is swept.
     pub sweep: usize,
@@ -111,7 +111,7 @@ impl Reader<'_> {
 pub struct Place<'a> {
     pub name: &'static str,
     pub value: Option<&'a ParameterValue>,
-    /// What the request may refer to; `None` for a method that was stored, whose names were checked before.
+    /// Scope of the names in the request; `None` for a method that was stored, whose names were checked before.
     pub scope: Option<&'a Scope<'a>>,
     /// Which value of a list is read, for the parameter that is swept.
     pub sweep: usize,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use utoipa::ToSchema;
 
-/// The most texts of one prefix.
+/// Maximum number of texts of one prefix.
 pub const MAX_PREFIX_TEXTS: usize = 256;
 
 /// The parameters that a request gives a method, by name.

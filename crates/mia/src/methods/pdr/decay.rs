@@ -1,4 +1,4 @@
-//! How weights fall with position: the three families of PDR (arXiv 2601.06827).
+//! Decay of weights with position: the three families of PDR (arXiv 2601.06827).
 
 use crate::methods::range::Range;
 use strum::{Display, EnumString, VariantArray};
@@ -66,12 +66,12 @@ impl Curve {
         Curve { family, alpha }
     }
 
-    /// How the weights fall.
+    /// Family of the decay.
     pub fn family(&self) -> Decay {
         self.family
     }
 
-    /// How fast the weights fall.
+    /// Rate of the decay.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }

@@ -24,7 +24,7 @@ pub struct PdrRequest {
     /// `random`: the same seed gives a text the same order; 0 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Whether a method that selects does so by the raw values (`after`) or by the weighted ones (`before`).
+    /// Values by which a method selects tokens, if it does: raw (`after`) or weighted (`before`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub select: Option<Select>,
     /// Divide by the sum of the weights instead of the number of tokens.

@@ -11,9 +11,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pdr {
     pub weighting: Weighting,
-    /// Whether tokens are selected by raw or by weighted values, for a method that selects.
+    /// Selection of tokens by raw or by weighted values, for a method that selects.
     pub select: Select,
-    /// Whether the weighted sum is divided by the sum of the weights instead of the number of tokens.
+    /// True if the weighted sum is divided by the sum of the weights instead of the number of tokens.
     pub normalize: bool,
 }
 

@@ -28,7 +28,7 @@ pub enum Weighting {
     Slope,
 }
 
-/// What the weights of a text may depend on beside its tokens.
+/// Inputs of the weights of a text beside its tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightContext<'a> {
     /// The raw text.
@@ -77,7 +77,7 @@ impl WeightingName {
         }
     }
 
-    /// Whether it reorders the weights of a family, and so takes `family`.
+    /// Returns true if it reorders the weights of a family, and so takes `family`.
     pub fn takes_family(self) -> bool {
         matches!(self, WeightingName::Reverse | WeightingName::Random)
     }

@@ -31,7 +31,7 @@ pub struct WeightingEntry {
     pub source: &'static str,
 }
 
-/// What the catalogue says of a weighting.
+/// Returns the catalogue entry of a weighting.
 pub fn weighting_entry(name: WeightingName) -> WeightingEntry {
     let (summary, formula, needs, source): (_, _, &[Access], _) = match name {
         WeightingName::Linear => (
@@ -89,7 +89,7 @@ pub fn weighting_entry(name: WeightingName) -> WeightingEntry {
     }
 }
 
-/// What `pdr` holds beside `decay`.
+/// Returns the fields of `pdr` beside `decay`.
 fn parameters(name: WeightingName) -> Vec<ParameterEntry> {
     let alpha = ParameterEntry {
         required: true,

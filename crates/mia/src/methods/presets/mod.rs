@@ -57,22 +57,22 @@ pub enum Preset {
 }
 
 impl PresetName {
-    /// Whether it takes `length`, the length of the texts in words.
+    /// Returns true if it takes `length`, the length of the texts in words.
     pub fn takes_length(self) -> bool {
         matches!(self, PresetName::PaperWikimia | PresetName::PaperAblation)
     }
 
-    /// Whether it takes `reference`, the id of a reference model.
+    /// Returns true if it takes `reference`, the id of a reference model.
     pub fn takes_reference(self) -> bool {
         self != PresetName::PaperMimir
     }
 
-    /// Whether `neighbor` is among its methods, and it takes `generator`.
+    /// Returns true if `neighbor` is among its methods, so that it takes `generator`.
     pub fn takes_generator(self) -> bool {
         matches!(self, PresetName::PaperWikimia | PresetName::PaperMimir)
     }
 
-    /// Whether one of its methods is weighted by `entropy_dataset`, which only an audit has.
+    /// Returns true if one of its methods is weighted by `entropy_dataset`, which only an audit has.
     pub fn needs_audit(self) -> bool {
         self == PresetName::PaperAblation
     }

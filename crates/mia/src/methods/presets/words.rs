@@ -23,7 +23,7 @@ pub struct PresetEntry {
     pub source: &'static str,
 }
 
-/// What the catalogue says of a preset.
+/// Returns the catalogue entry of a preset.
 pub fn preset_entry(name: PresetName) -> PresetEntry {
     let length = || ParameterEntry {
         required: true,

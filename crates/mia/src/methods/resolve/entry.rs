@@ -18,12 +18,12 @@ pub struct RequestEntry<'a> {
     pub object: &'a MethodObject,
     pub pointer: &'a str,
     pub name_alone: bool,
-    /// What the request may refer to; `None` for a method that was stored, whose names were checked before.
+    /// Scope of the names in the request; `None` for a method that was stored, whose names were checked before.
     pub scope: Option<&'a Scope<'a>>,
 }
 
 impl<'a> RequestEntry<'a> {
-    /// Its methods with their labels; none where there is a fault.
+    /// Returns its methods with their labels; empty if there is a fault.
     pub fn methods(&self, faults: &mut Faults) -> Vec<(String, Method)> {
         if self.object.preset.is_some() {
             let methods = self.preset(faults).unwrap_or_default();
@@ -153,7 +153,7 @@ impl<'a> RequestEntry<'a> {
         format!("{}/pdr/{field}", self.pointer)
     }
 
-    /// Whether such weights make sense on the method.
+    /// Checks that such weights make sense on the method.
     fn check_method(
         &self,
         name: MethodName,

@@ -17,7 +17,7 @@ use super::scope::Scope;
 pub use entry::RequestEntry;
 use labels::Labels;
 
-/// The most bytes of all prefixes of a request: the answer repeats them with every method.
+/// Maximum size of all prefixes of a request, in bytes: the answer repeats them with every method.
 const MAX_PREFIX_BYTES: usize = 16 << 20;
 
 /// The methods of a request, in its order, each under its own label. A list of values for `k`, `truncate` or `alpha` makes a method
@@ -110,7 +110,7 @@ fn check_count(requests: &[MethodRequest]) -> Result<(), Vec<Fault>> {
     Err(if grids.is_empty() { vec![too_many(total)] } else { grids })
 }
 
-/// How many methods the lists of an entry make.
+/// Returns the number of methods that the lists of an entry expand to.
 fn grid_size(object: &MethodObject) -> usize {
     let parameters = object.parameters.values().filter_map(|value| match value {
         ParameterValue::Grid(grid) => Some(grid),

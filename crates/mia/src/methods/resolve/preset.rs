@@ -1,4 +1,4 @@
-//! What a request says of a preset.
+//! Resolution of a preset in a request.
 
 use super::entry::RequestEntry;
 use crate::methods::fault::{Fault, Faults};

@@ -1,4 +1,4 @@
-//! What holds for every text, and the texts that have no score.
+//! Properties of every text, and the texts that have no score.
 
 use super::*;
 use proptest::prelude::*;

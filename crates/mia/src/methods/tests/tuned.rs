@@ -35,7 +35,7 @@ fn it_is_the_score_before_tuning_less_the_one_after() {
         let score = score(&fsd(request), &text).expect("a score");
         assert!((score - expected).abs() < 1e-12, "{score} {expected}");
     }
-    // Truncation looks at the same tokens before and after: of six, the loss falls by (0.2 + 0.1 + 1.1 + 0.01 + 0.4 + 0.5) / 6.
+    // Truncation keeps the same tokens before and after: of six, the loss falls by (0.2 + 0.1 + 1.1 + 0.01 + 0.4 + 0.5) / 6.
     let cut = Method { truncate: Fraction::new(0.6), ..fsd(json!({ "name": "loss" })) };
     assert!((score(&cut, &text).expect("a score") + 0.385).abs() < 1e-12);
     let alone = TextStats { passes: &[], ..text };

@@ -11,7 +11,7 @@ const BLOCK: usize = 64;
 
 /// The samples to draw from, and the statistics to compute from their replicates.
 pub(super) struct Cohort {
-    /// Whether each sample can be drawn.
+    /// True for each sample that can be drawn.
     scored: Vec<bool>,
     /// The columns to evaluate; a replicate has their values in this order.
     pub columns: Vec<usize>,

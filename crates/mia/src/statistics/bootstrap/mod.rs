@@ -1,4 +1,4 @@
-//! How much the statistics of an audit would vary with other samples of the same kind (Efron 1979).
+//! Bootstrap (Efron 1979) of the statistics of an audit: their variation over other samples of the same kind.
 //!
 //! A replicate draws as many clusters of samples as there are, with replacement, and recomputes everything; a replicate
 //! without any sample of a class is discarded and counted. The draws depend only on the seed, on the number of the

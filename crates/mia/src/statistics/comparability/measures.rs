@@ -1,4 +1,4 @@
-//! What can be measured of a text without the model that is asked about.
+//! Measures of a text that do not need the model that is asked about.
 
 use super::characters::CharacterTable;
 use super::word_pairs::WordPairTable;
@@ -50,7 +50,7 @@ pub enum Measure {
 const CONTROL: [Measure; CONTROL_MEASURES] =
     [Measure::ControlLoss, Measure::ControlMinKPlusPlus, Measure::ControlMinK5, Measure::ControlMinK20];
 
-/// What is known of a text without the model that is asked about, beside its words and characters.
+/// Facts about a text that do not need the model that is asked about, beside its words and characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TextFacts {
     pub bytes: usize,
@@ -133,7 +133,7 @@ fn standardised(column: &[Option<f64>], training: &[usize], strata: &[usize]) ->
     let mean = |stratum: usize| groups.get(&stratum).map_or(sum / number, |(sum, number)| sum / number);
     let squares: f64 = known().map(|(stratum, value)| (value - mean(stratum)).powi(2)).sum();
     let deviation = (squares / number).sqrt();
-    // What differs by rounding alone does not vary.
+    // Values that differ by rounding alone do not vary.
     let largest = known().map(|(_, value)| value.abs()).fold(0.0, f64::max);
     let varies = deviation > 1e-12 * largest;
     let value = |(value, &stratum): (&Option<f64>, &usize)| {

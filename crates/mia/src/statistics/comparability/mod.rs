@@ -1,7 +1,7 @@
-//! Whether two lists of texts are alike in everything that can be computed without the model that is asked about.
+//! Comparison of two lists of texts in everything that can be computed without the model that is asked about.
 //!
-//! Where they are not, a score may respond to the difference instead of to the training. One classifier looks at all
-//! measures together, each text by the classifier that was fitted on the other folds.
+//! If they differ, a score may respond to the difference instead of to the training. One classifier combines all
+//! measures, and each text is scored by the classifier that was fitted on the other folds.
 
 mod characters;
 mod logistic;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 use utoipa::ToSchema;
 
-/// How far above one half the upper bound of the classifier's AUROC may be for the lists to count as comparable.
+/// Maximum excess over one half of the upper bound of the classifier's AUROC for the lists to count as comparable.
 const COMPARABILITY_MARGIN: f64 = 0.15;
 
 /// The 95 % quantile of the normal distribution, for a one-sided bound.
@@ -34,7 +34,7 @@ const NORMAL_QUANTILE: f64 = 1.644_853_626_951_472_7;
 /// Measures that are named.
 const NAMED: usize = 3;
 
-/// How well a classifier that knows nothing of the model tells the two lists apart.
+/// Separation of the two lists by a classifier that knows nothing of the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Comparability {
     pub state: ComparabilityState,
@@ -63,14 +63,14 @@ pub enum ComparabilityState {
     TooFew,
 }
 
-/// How well one measure tells the lists apart.
+/// Separation of the lists by one measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MeasureDifference {
     pub measure: Measure,
     /// AUROC of the measure over clusters, within groups where there are any. Below one half non-members have more of
     /// it.
     pub auroc: f64,
-    /// Of `words` and `characters`, those of which the lists differ most; absent where texts are not retained.
+    /// For `words` and `characters`, those in which the lists differ most; absent if texts are not retained.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub separating: Vec<SeparatingNgram>,
@@ -79,7 +79,7 @@ pub struct MeasureDifference {
 /// Two lists of texts, with what is known of each text without the model that is asked about.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedTexts<'a> {
-    /// Whether each text is of the first list, such as members.
+    /// True for each text of the first list, such as members.
     pub labels: &'a [bool],
     pub clusters: &'a [usize],
     /// The group that each text is compared within.
@@ -126,7 +126,7 @@ impl ComparabilityFit {
         Some(Self { log_odds, measures })
     }
 
-    /// How well the lists are told apart, over the texts that are `compared`; `None` where there is no pair to compare.
+    /// Computes the separation of the lists over the texts that are `compared`; `None` if there is no pair to compare.
     #[must_use]
     pub fn comparability(
         &self,

@@ -34,7 +34,7 @@ pub struct WordPairTable {
 }
 
 impl WordPairTable {
-    /// An empty table for so many texts.
+    /// An empty table for `texts` texts.
     #[must_use]
     pub fn new(texts: usize) -> Self {
         let slots = texts.saturating_mul(SLOTS_PER_TEXT).clamp(MIN_SLOTS, MAX_SLOTS).next_power_of_two();

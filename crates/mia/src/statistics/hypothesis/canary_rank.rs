@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use statrs::function::beta::checked_beta_reg;
 use utoipa::ToSchema;
 
-/// The most steps of a convolution, canaries times sum of ranks: some 0.3 s. A thousand canaries with 99 twins each
-/// need 50 million on average if no canary was seen.
+/// Maximum number of steps of a convolution, canaries times sum of ranks: some 0.3 s. A thousand canaries with 99 twins
+/// each need 50 million on average if no canary was seen.
 const MOST_STEPS: u64 = 100_000_000;
 
 /// The 99 % and 80 % quantiles of the normal distribution.
@@ -23,14 +23,14 @@ pub struct CanaryRank {
     pub twins: usize,
 }
 
-/// Whether canaries rank higher than their twins.
+/// Test whether canaries rank higher than their twins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CanaryRankTest {
     /// The number of canaries.
     pub canaries: usize,
     /// The sum over the canaries of rank minus 1: 0 if each has a higher score than all its twins.
     pub rank_sum: u64,
-    /// What the sum would be on average if no canary had been seen: half the number of twins.
+    /// Expected sum if no canary had been seen: half the number of twins.
     pub expected_rank_sum: f64,
     /// One-sided and exact: the probability of a sum that is at most the observed one, if no canary had been seen.
     pub p_value: f64,

@@ -1,4 +1,4 @@
-//! Whether two samples have the same distribution.
+//! Test whether two samples have the same distribution.
 
 use super::HypothesisError;
 use serde::{Deserialize, Serialize};

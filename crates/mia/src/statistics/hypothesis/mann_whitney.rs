@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 /// The exact distribution serves where both samples are smaller than this: its counts then fit 64 bits.
 const EXACT_BELOW: usize = 25;
 
-/// Whether one sample has higher scores than another, by Mann and Whitney 1947.
+/// Test whether one sample has higher scores than another (Mann and Whitney 1947).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MannWhitney {
     /// The number of pairs in which the first sample has the higher score, where a tie counts one half.
@@ -100,7 +100,7 @@ mod tests {
         (0..count).map(|i| f64::from((i * 379 + 11) % 1009) + shift).collect()
     }
 
-    /// Distinct numbers, none of which is among those of `first` with a whole shift.
+    /// Distinct numbers, none of them among those of `first` with a whole shift.
     fn second(count: u32) -> Vec<f64> {
         (0..count).map(|i| f64::from((i * 263 + 500) % 1013) + 0.5).collect()
     }

@@ -1,4 +1,4 @@
-//! How often a test rejects when there is nothing to detect, for the tests of the tests.
+//! Rejection rate of a test under the null hypothesis, for the tests of the tests.
 
 use crate::random::stream;
 use rand_chacha::ChaCha8Rng;

@@ -1,4 +1,4 @@
-//! Whether a model prefers the order in which a dataset was published.
+//! Test whether a model prefers the order in which a dataset was published.
 
 use super::HypothesisError;
 use super::publication::permutation_p_value;
@@ -15,7 +15,7 @@ pub struct ShardOrder {
     pub shuffles: Vec<f64>,
 }
 
-/// Whether the published order of a dataset is more probable than random orders.
+/// Test whether the published order of a dataset is more probable than random orders.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OrderTest {
     /// The number of shards.

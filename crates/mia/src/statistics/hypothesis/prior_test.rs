@@ -1,4 +1,4 @@
-//! Whether the signal of membership is stronger at the start of texts, as positional decay assumes.
+//! Test whether the signal of membership is stronger at the start of texts, as positional decay assumes.
 
 use super::publication::{permutation_p_value, reached_from};
 use crate::TokenStats;
@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use utoipa::ToSchema;
 
 const MOST_POSITIONS: usize = 256;
-/// The most log-probabilities in memory, 128 MiB. There are fewer positions for more than 65,536 clusters.
+/// Maximum number of log-probabilities in memory, 128 MiB. There are fewer positions for more than 65,536 clusters.
 const MOST_NUMBERS: usize = 1 << 24;
 /// Permutations of the clusters' labels.
 const PERMUTATIONS: usize = 999;
 
-/// Whether members differ from non-members more at the start of texts than later.
+/// Test whether members differ from non-members more at the start of texts than later.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PriorTest {
     /// The number of positions compared, L: every text reaches them. At most 256, and half as many each time the number
@@ -34,7 +34,7 @@ pub struct PriorTest {
     pub share_falling: Option<f64>,
 }
 
-/// What the test needs of the texts, to which they are added one after another.
+/// Accumulated inputs of the test, to which texts are added one after another.
 ///
 /// Keeps for each cluster the sums of the log-probabilities at the positions that every text so far reaches: at most
 /// 256 numbers for a cluster and 128 MiB for all, twice that while it grows.
@@ -77,10 +77,9 @@ struct Halves {
 impl PriorTestSums {
     /// Adds the scored tokens of one text with a label.
     ///
-    /// `cluster` names the texts that count as one, all of which count with the label of the first. A text without
-    /// tokens, or with a log-probability that is not finite, is omitted; one with an entropy that is not known, or not
-    /// finite, has no slope. O(n), and O(all sums) for a text
-    /// that is shorter than all before it.
+    /// `cluster` names the texts that count as one, with the label of the first. A text without tokens, or with a
+    /// log-probability that is not finite, is omitted; one with an entropy that is not known, or not finite, has no slope.
+    /// O(n), and O(all sums) for a text that is shorter than all before it.
     pub fn add(&mut self, member: bool, cluster: usize, tokens: &[TokenStats]) {
         if tokens.is_empty() || !tokens.iter().all(|token| token.lp.is_finite()) {
             return;

@@ -1,4 +1,4 @@
-//! Whether the words of a text alone tell members from non-members.
+//! Test whether the words of a text alone tell members from non-members.
 //!
 //! If they do, the classes differ in what they are about or where they are from, and a score that separates them may
 //! respond to that instead of to the training.
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 use utoipa::ToSchema;
 
-/// How often the labels are permuted.
+/// Number of permutations of the labels.
 const PERMUTATIONS: usize = 199;
 
 /// The number of permutations between two questions whether to go on.
@@ -37,7 +37,7 @@ const TOTAL: f64 = 0.9;
 /// The 97.5 % quantile of the normal distribution.
 const NORMAL_QUANTILE: f64 = 1.959_963_984_540_054;
 
-/// How well the words of a text alone tell members from non-members: multinomial naive Bayes with add-one smoothing,
+/// Separation of members from non-members by the words of a text alone: multinomial naive Bayes with add-one smoothing,
 /// over the set of each text's lower-cased words, each text by a model fitted on the other folds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WordsBaseline {
@@ -53,7 +53,7 @@ pub struct WordsBaseline {
     pub p_value: f64,
     /// Difference between the words of the classes.
     pub shift: Shift,
-    /// Texts of which only the first words count, for their length; absent where there are none.
+    /// Number of texts that are too long, so that only their first words count; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub truncated_texts: Option<usize>,
     /// The words that differ most; absent where texts are not retained.

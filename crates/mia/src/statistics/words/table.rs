@@ -125,12 +125,12 @@ impl WordTable {
         self.sets.unique_shares(self.vocabulary(), |_| true)
     }
 
-    /// The words of which the two lists differ most, among those in three texts or more.
+    /// Returns the words in which the two lists differ most, among those in three texts or more.
     pub(crate) fn separating(&self, labels: &[bool]) -> Vec<SeparatingNgram> {
         separating(labels, self.vocabulary(), self.sets.iter(), |word| self.spelling(word).map(str::to_owned))
     }
 
-    /// How a word is spelled, if it is in three texts or more.
+    /// Returns the spelling of a word; `None` if it is in fewer than three texts.
     pub(super) fn spelling(&self, word: u32) -> Option<&str> {
         self.spellings.get(&word).map(|spelling| &**spelling)
     }

@@ -76,7 +76,7 @@ fn words(listed: &[&str]) -> Vec<String> {
     listed.iter().copied().map(str::to_owned).collect()
 }
 
-/// Two hundred texts of 186 words, every tenth in the cluster of the fifth before it, some of which have both labels.
+/// Two hundred texts of 186 words, every tenth in the cluster of the fifth before it; some clusters have both labels.
 fn corpus() -> (Vec<String>, Vec<bool>, Vec<usize>) {
     let member = |i: usize| i * 7919 % 5 < 2;
     let word = |i: usize, j: usize| {

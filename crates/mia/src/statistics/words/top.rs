@@ -68,7 +68,7 @@ impl ClassCounts {
     }
 }
 
-/// Whether the texts are of three clusters or more.
+/// Returns true if the texts are of three clusters or more.
 fn in_many_clusters(texts: &[u32], clusters: &[usize]) -> bool {
     let mut distinct: Vec<usize> = Vec::new();
     for &text in texts {

@@ -13,24 +13,24 @@ const NEIGHBOURS: usize = 16;
 /// Finds the clusters of texts: texts are one cluster if they are of the same document, if their digests are equal, or
 /// if they are [similar](Shingles::similar), joined transitively. [`super::clusters`] shows how it is used.
 ///
-/// Texts with an equal band are in one bucket, of which there are 32 for each text. All pairs of a bucket of up to 17
-/// texts are compared. In a larger one, a text is compared with the 16 texts before it and the 16 after it, in the
+/// Texts with an equal band are in one bucket; each text is in 32 buckets. All pairs of a bucket of up to 17 texts
+/// are compared. In a larger one, a text is compared with the 16 texts before it and the 16 after it, in the
 /// order of the next band, so that pairs with two equal bands in succession are close; pairs that are joined already
 /// are not compared at all. A text is therefore compared with at most 32 * 32 others, whatever the texts are.
 #[derive(Debug)]
 pub struct NearDuplicateSearch {
     sketches: Vec<TextSketch>,
     components: Components,
-    /// Whether a row may be similar to another one that it is not joined with.
+    /// True for each row that may be similar to another one that it is not joined with.
     candidates: Vec<bool>,
     /// Empty for rows that are no candidates.
     shingles: Vec<Shingles>,
 }
 
 impl NearDuplicateSearch {
-    /// Prepares the search among texts of which the sketches are given, in order. `documents` has the digest of the
-    /// name of each text's document, where there is one; it may be shorter. O(n log n). Returns early, with fewer
-    /// candidates, once `keep_going` returns false.
+    /// Prepares the search among the texts of these sketches, in order. `documents` has the digest of the name of each
+    /// text's document, where there is one; it may be shorter. O(n log n). Returns early, with fewer candidates, once
+    /// `keep_going` returns false.
     #[must_use]
     pub fn new(sketches: Vec<TextSketch>, documents: &[Option<TextDigest>], keep_going: &dyn Fn() -> bool) -> Self {
         let rows = sketches.len();
@@ -50,7 +50,7 @@ impl NearDuplicateSearch {
         Self { sketches, components, candidates, shingles: vec![Shingles::default(); rows] }
     }
 
-    /// Whether the shingles of a row are needed to tell its cluster.
+    /// Returns true if the shingles of a row are needed to tell its cluster.
     #[must_use]
     pub fn needs(&self, row: usize) -> bool {
         self.candidates.get(row).is_some_and(|candidate| *candidate)
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(search(&[None, None, None, book, book]).clusters(&|| false), [0, 0, 1, 2, 2]);
     }
 
-    /// A thousand texts of which all share much and 500 pairs are similar: buckets are too large to compare all pairs.
+    /// A thousand texts that all share much, with 500 similar pairs: buckets are too large to compare all pairs.
     #[test]
     fn pairs_are_met_in_large_buckets() {
         let shared: Vec<u32> = (0..60).collect();

@@ -27,8 +27,8 @@ impl Shingles {
         Self { hashes: hashes.into() }
     }
 
-    /// Whether the Jaccard similarity of two texts, the share of their shingles that both have, is at least 0.8. Not if
-    /// neither has any. Exact, in integers, but for shingles that share a hash of 64 bits. O(n).
+    /// Returns true if the Jaccard similarity of two texts, the share of their shingles that both have, is at least 0.8;
+    /// false if neither has any. Exact, in integers, but for shingles that share a hash of 64 bits. O(n).
     #[must_use]
     pub fn similar(&self, other: &Self) -> bool {
         let (one, other) = (&self.hashes, &other.hashes);

@@ -1,4 +1,4 @@
-//! What is kept of a text to find similar ones.
+//! Sketch of a text, kept to find similar ones.
 
 use super::shingles::shingle_hashes;
 use crate::texts::cluster::normalized;
@@ -31,7 +31,7 @@ const FUNCTIONS: [[(u64, u64); VALUES]; BANDS] = {
 /// `1 - (1 - J^4)^32`: all but one in twenty million for J = 0.8, 1 in 20 for J = 0.2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextSketch {
-    /// What [`crate::texts::cluster_digest`] gives.
+    /// Digest of the text, as [`crate::texts::cluster_digest`] computes it.
     pub(super) digest: TextDigest,
     pub(super) bands: [u32; BANDS],
 }
