@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Recomputes the numbers of an audit's report from the scores of its samples:
 
-    python3 examples/recompute.py REPORT.json SCORES.jsonl [TEXTS.jsonl]
+    python3 examples/recompute.py REPORT.json SCORES.jsonl [--texts TEXTS.jsonl] [--tokens TOKENS.jsonl]
+        [--known SCORES.jsonl [--known-texts TEXTS.jsonl]]
 
 REPORT.json is the response of `/v1/audits/{id}`, SCORES.jsonl that of `/v1/audits/{id}/scores`; `pdr-audit audit --format json --scores` writes
-both as well. With TEXTS.jsonl, the samples that were audited, what the report says of the texts alone is recomputed too, with the log-odds by
-which the lists were compared. Nothing is taken from the program that wrote them: the formulas are those of docs/verdict.md, the random draws
-those of docs/draws.md. Prints how many numbers were recomputed and which were not, since they come from token statistics; exits with 1 if one
-is off. Needs NumPy.
+both as well. With the texts, the samples that were audited, what the report says of them alone is recomputed too, with the log-odds by which the
+lists were compared. Tokens are what `pdr-audit score --tokens` writes of the same texts; the profile by position and the test of the prior
+come from them. An audit against a stored calibration takes the scores of the known non-members, which are those of an audit of the same samples
+without labels, and their texts. Nothing is taken from the program that wrote them: the formulas are those of docs/verdict.md, the random draws
+those of docs/draws.md. Prints how many numbers were recomputed and which were not for want of a file; exits with 1 if one is off. Needs NumPy.
 """
-import hashlib, json, math, struct, sys
+import argparse, hashlib, json, math, struct, sys, unicodedata
 from statistics import NormalDist
 
 import numpy as np
@@ -255,22 +257,80 @@ def clopper_pearson(successes, trials, confidence):
     return [solve(tail, True) if successes else 0.0, solve(above, False) if successes < trials else 1.0]
 
 
+def mann_whitney(first, second):
+    """Exact below 25 a side without ties, else the normal approximation, corrected for ties and continuity."""
+    m, n, both = len(first), len(second), np.concatenate([first, second])
+    u = twice_components(both, np.arange(m + n) < m)[:m].sum() / 2
+    _, ties = np.unique(both, return_counts=True)
+    exact = m < 25 and n < 25 and len(ties) == m + n
+    if exact:
+        # Arrangements by U, one score of the first sample after the other.
+        ways = np.zeros((m + 1, m * n + 1), dtype=object)
+        ways[0, 0] = 1
+        for rank in range(m + n):
+            for used in range(min(rank, m - 1), -1, -1):
+                below = rank - used
+                if below <= n:
+                    ways[used + 1, below:] += ways[used, :m * n + 1 - below]
+        p_value = float(sum(ways[m, int(u):])) / float(sum(ways[m]))
+    else:
+        spread = m * n / 12 * (m + n + 1 - sum(int(t) ** 3 - int(t) for t in ties) / ((m + n) * (m + n - 1)))
+        p_value = 0.5 * math.erfc((u - m * n / 2 - 0.5) / math.sqrt(2 * spread)) if spread > 0 else 1.0
+    return {"u": float(u), "auroc": float(u / (m * n)), "p_value": p_value, "exact": exact}
+
+
+def beta_binomial_upper(n, k, m):
+    """The smallest number whose cumulative probability under BetaBinomial(n, k, m + 1 - k) is at least 0.95."""
+    beta = lambda a, b: math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+    cumulative = 0.0
+    for count in range(n + 1):
+        choose = math.lgamma(n + 1) - math.lgamma(count + 1) - math.lgamma(n - count + 1)
+        cumulative += math.exp(choose + beta(count + k, n - count + m + 1 - k) - beta(k, m + 1 - k))
+        if cumulative >= 0.95 * (1 - 1e-9):
+            return count
+    return n
+
+
 # The report.
 
-class Report:
-    def __init__(self, report, rows):
-        self.report, self.rows, self.done, self.off = report, rows, set(), []
-        self.members = np.array([row["label"] == 1 for row in rows])
-        numbers = {}
-        self.clusters = np.array([numbers.setdefault(row["cluster"], len(numbers)) for row in rows])
-        groups = {}
-        self.strata = np.array([groups.setdefault(row.get("group"), len(groups)) for row in rows])
+class Rows:
+    """Rows of scores in two lists, with their clusters and groups."""
+
+    def __init__(self, rows, members, clusters, groups):
+        self.rows, self.members = rows, np.array(members)
+        first = lambda values: (lambda numbers: np.array([numbers.setdefault(value, len(numbers)) for value in values]))({})
+        self.clusters, self.strata = first(clusters), first(groups)
         firsts = {cluster: place for place, cluster in reversed(list(enumerate(self.clusters)))}
         self.cluster_members = np.array([self.members[firsts[cluster]] for cluster in range(len(firsts))])
         self.cluster_strata = np.array([self.strata[firsts[cluster]] for cluster in range(len(firsts))])
         self.texts = [[] for _ in firsts]
-        for place in sorted(range(len(rows)), key=lambda place: rows[place]["text_digest"]):
+        # Copies of a text count as one, the first.
+        first_rows = {row["text_digest"]: place for place, row in reversed(list(enumerate(rows)))}
+        self.distinct = np.array(sorted(first_rows.values()))
+        for digest, place in sorted(first_rows.items()):
             self.texts[self.clusters[place]].append(place)
+
+    def column(self, field, name):
+        return np.array([row.get(field, {}).get(name, np.nan) if name else row.get(field, np.nan) for row in self.rows], dtype=float)
+
+    def of_clusters(self, *columns):
+        """Mean scores of clusters, each over the same number of its texts, and that number."""
+        known = ~np.any(np.isnan(columns), axis=0)
+        texts = [[place for place in texts if known[place]] for texts in self.texts]
+        count = min((len(places) for places in texts if places), default=0)
+        mean = lambda column: np.array([math.fsum(column[places[:count]]) / count if places else np.nan for places in texts])
+        return [mean(column) for column in columns], count
+
+    def area(self, first, second):
+        known = ~np.isnan(first) & ~np.isnan(second)
+        return by_stratum(first[known], second[known], self.cluster_members[known], self.cluster_strata[known])
+
+
+class Report(Rows):
+    def __init__(self, report, rows):
+        super().__init__(rows, [row.get("label") == 1 for row in rows], [row["cluster"] for row in rows], [row.get("group") for row in rows])
+        self.report, self.done, self.off = report, set(), []
+        self.labelled = all(row.get("label") is not None for row in rows)
 
     def check(self, path, expected, tolerance=1e-9):
         found = self.report
@@ -289,44 +349,41 @@ class Report:
         if not same:
             self.off.append((path, found, expected))
 
-    def column(self, field, name):
-        return np.array([row.get(field, {}).get(name, np.nan) if name else row.get(field, np.nan) for row in self.rows], dtype=float)
-
-    def of_clusters(self, *columns):
-        """Mean scores of clusters, each over the same number of its texts, and that number."""
-        known = ~np.any(np.isnan(columns), axis=0)
-        texts = [[place for place in texts if known[place]] for texts in self.texts]
-        count = min((len(places) for places in texts if places), default=0)
-        mean = lambda column: np.array([math.fsum(column[places[:count]]) / count if places else np.nan for places in texts])
-        return [mean(column) for column in columns], count
-
-    def area(self, first, second):
-        known = ~np.isnan(first) & ~np.isnan(second)
-        return by_stratum(first[known], second[known], self.cluster_members[known], self.cluster_strata[known])
-
     def run(self):
         self.check(["samples", "total"], len(self.rows))
         self.check(["samples", "members"], int(self.members.sum()))
-        self.check(["samples", "non_members"], int((~self.members).sum()))
+        self.check(["samples", "non_members"], int((~self.members).sum()) if self.labelled else 0)
         self.check(["samples", "clusters"], len(self.texts))
-        self.check(["samples", "largest_cluster"], max(map(len, self.texts)))
+        self.check(["samples", "largest_cluster"], int(np.bincount(self.clusters).max()))
+        excluded = [row["index"] for row in self.rows if row["errors"]]
+        self.check(["samples", "excluded"], [])
+        for place, index in enumerate(excluded[:len(self.report["samples"]["excluded"])]):
+            self.check(["samples", "excluded", place, "index"], index)
+        for place, exclusion in enumerate(self.report["samples"]["exclusions"]):
+            alike = [row for row in self.rows if any(error["code"] == exclusion["code"] for error in row["errors"])]
+            self.check(["samples", "exclusions", place, "samples"], len(alike))
         request = self.report["provenance"]["request"]
+        for place, method in enumerate(request["methods"]):
+            for path, value in numbers(method):
+                self.check(["methods", place, *path.split("/")], value)
         self.methods(["methods"], self.report["methods"], np.ones(len(self.rows), bool), request["metrics"])
         groups = list(dict.fromkeys(row["group"] for row in self.rows if row.get("group") is not None))
-        for place, group in enumerate(groups):
+        for place, group in enumerate(groups if self.labelled else []):
             here = np.array([row.get("group") == group for row in self.rows])
             self.check(["groups", place, "group"], group)
             self.check(["groups", place, "total"], int(here.sum()))
             self.check(["groups", place, "members"], int(self.members[here].sum()))
             self.check(["groups", place, "non_members"], int((~self.members[here]).sum()))
             self.methods(["groups", place, "methods"], self.report["groups"][place]["methods"], here, request["metrics"])
+        if not self.labelled:
+            return
         if "blind" in self.report:
             tokens = np.array([row["scored_tokens"] for row in self.rows], dtype=float)
-            self.check(["blind", "lengths", "scored_tokens"], auroc(tokens, self.members))
+            self.check(["blind", "lengths", "scored_tokens"], auroc(tokens[self.distinct], self.members[self.distinct]))
         effects = self.evidence(self.report["methods"])
-        comparability = self.comparability()
+        comparability = self.comparability(self, self.compared(self.column("log_odds", None)))
         if "verdict" in self.report:
-            self.verdict(effects[[m["label"] for m in self.report["methods"]].index(request["primary"])], comparability)
+            self.verdict(self, effects[[m["label"] for m in self.report["methods"]].index(request["primary"])], comparability)
 
     def methods(self, path, methods, here, metrics):
         holm = []
@@ -494,12 +551,12 @@ class Report:
             self.check([*path, "difference"], difference)
             self.check([*path, "interval"], [difference - z, difference + z])
 
-    def comparability(self):
+    def comparability(self, lists, log_odds):
         path = ["verdict", "comparability"]
         if "comparability" not in self.report.get("verdict", {}):
             return None
-        (odds,), _ = self.of_clusters(self.compared(self.column("log_odds", None)))
-        delta, error = self.area(np.zeros(len(odds)), odds)
+        (odds,), _ = lists.of_clusters(log_odds)
+        delta, error = lists.area(np.zeros(len(odds)), odds)
         auroc, z = 0.5 + delta, quantile(0.95)
         upper = min(1.0, auroc + z * error)
         state = "comparable" if upper <= 0.5 + MARGIN else "too_few" if auroc - z * error <= 0.5 else "lists_differ"
@@ -518,64 +575,223 @@ class Report:
 
     def texts_alone(self, samples):
         """Words, lengths and the classifier, from the texts."""
-        tokens = np.array([row["scored_tokens"] for row in self.rows], dtype=float)
-        control = {name: self.column("control_measures", of_row) for name, of_row in CONTROL_MEASURES.items()}
-        texts = [sample["text"] for sample in samples]
-        if len(texts) != len(self.rows):
-            sys.exit(f"there are {len(texts)} texts, and {len(self.rows)} were scored")
-        for row, text in zip(self.rows, texts):
-            if hashlib.sha256(text.encode()).hexdigest()[:32] != row["text_digest"]:
-                sys.exit(f"sample {row['index']} of the texts is not the one that was scored")
-        known = Texts(texts, self.members, self.clusters, self.strata, tokens, control)
-        # The program ends its fit where the gradient is 1e-8 of that at the start.
-        for row, log_odds in zip(self.rows, known.log_odds):
+        measured = np.array(["control_measures" in row for row in self.rows])
+        if not measured[self.members].any() or not measured[~self.members].any():
+            measured[:] = False
+        control = {name: np.where(measured, self.column("control_measures", of_row), np.nan) for name, of_row in CONTROL_MEASURES.items()}
+        known, of_rows = self.classified(self, texts_of(samples, self.rows), control)
+        # The program ends its fit where the gradient is 1e-10 of that at the start.
+        for row, log_odds in zip(self.rows, of_rows(known.log_odds)):
             if "log_odds" in row:
-                self.compare(f"log_odds of sample {row['index']}", row["log_odds"], log_odds, 1e-6)
-        area = lambda values: 0.5 + self.area(np.zeros(len(values)), values)[0]
-        verdict = self.report.get("verdict", {}).get("comparability", {})
-        differences = {}
-        for name, values in known.measures.items():
-            if not np.all(np.isnan(values)):
-                differences[name] = area(self.of_clusters(self.compared(values))[0][0])
-        largest = sorted(differences, key=lambda name: -abs(differences[name] - 0.5))[:3]
-        path = ["verdict", "comparability", "measures"]
-        for place, measure in enumerate(verdict.get("measures", [])):
-            self.check([*path, place, "measure"], largest[place])
-            self.check([*path, place, "auroc"], differences[measure["measure"]])
-            have = {"words": known.words, "characters": known.ngrams}.get(measure["measure"])
-            for at, separating in enumerate(measure.get("separating", [])):
-                has = np.array([separating["ngram"] in items for items in have])
-                self.check([*path, place, "separating", at, "members"], has[self.members].mean())
-                self.check([*path, place, "separating", at, "non_members"], has[~self.members].mean())
+                self.compare(f"log_odds of sample {row['index']}", row["log_odds"], log_odds, 1e-8)
+        self.measures(self, known, lambda values: self.compared(of_rows(values)))
         if "blind" not in self.report:
             return
-        self.check(["blind", "lengths", "bytes_per_zlib_byte"], auroc(known.measures["bytes_per_zlib_byte"], self.members))
+        members, clusters = known.members, known.clusters
+        self.check(["blind", "lengths", "bytes_per_zlib_byte"], auroc(known.measures["bytes_per_zlib_byte"], members))
         if "words" not in self.report["blind"]:
             return
         odds = known.measures["words"]
-        observed, error = auroc(odds, self.members), math.sqrt(variance(twice_components(odds, self.members), self.members, self.clusters))
+        observed, error = auroc(odds, members), math.sqrt(variance(twice_components(odds, members), members, clusters))
         z = quantile(0.975) * error
         interval = [max(0.0, observed - z), min(1.0, observed + z)] if error > 0 else None
         reached = 0
         for permutation in range(199):
             words = Words(chacha8(key(0, f"words permutation {permutation}".encode()), [0], 4 * len(self.cluster_members) + 64)[0])
-            members = np.array(shuffle(words, list(self.cluster_members)))[self.clusters]
-            permuted = naive_bayes(known.word_rows, members, folds(members.astype(int), self.clusters))
-            reached += auroc(permuted, members) >= observed - 1e-12
+            shuffled = np.array(shuffle(words, list(self.cluster_members)))[clusters]
+            permuted = naive_bayes(known.word_rows, shuffled, folds(shuffled.astype(int), clusters))
+            reached += auroc(permuted, shuffled) >= observed - 1e-12
         for field, value in (("auroc", observed), ("standard_error", error), ("interval", interval), ("p_value", (1 + reached) / 200)):
             self.check(["blind", "words", field], value)
 
-    def verdict(self, effect, comparability):
-        delta, error = self.area(np.zeros(len(effect["scores"])), effect["scores"])
+    @staticmethod
+    def classified(lists, texts, control):
+        """The classifier of the distinct texts of two lists, and how its values are those of rows."""
+        distinct = lists.distinct
+        tokens = np.array([row["scored_tokens"] for row in lists.rows], dtype=float)
+        members, clusters, strata, tokens = (column[distinct] for column in (lists.members, lists.clusters, lists.strata, tokens))
+        control = {name: column[distinct] for name, column in control.items()}
+        places = {lists.rows[row]["text_digest"]: place for place, row in enumerate(distinct)}
+        known = Texts([texts[place] for place in distinct], members, clusters, strata, tokens, control)
+        return known, lambda values: np.array([values[places[row["text_digest"]]] for row in lists.rows])
+
+    def measures(self, lists, known, of_rows):
+        """The measures by which the lists differ most."""
+        area = lambda values: 0.5 + lists.area(np.zeros(len(values)), values)[0]
+        differences = {}
+        for name, values in known.measures.items():
+            if not np.all(np.isnan(values)):
+                differences[name] = area(lists.of_clusters(of_rows(values))[0][0])
+        largest = sorted(differences, key=lambda name: -abs(differences[name] - 0.5))[:3]
+        path = ["verdict", "comparability", "measures"]
+        for place, measure in enumerate(self.report.get("verdict", {}).get("comparability", {}).get("measures", [])):
+            self.check([*path, place, "measure"], largest[place])
+            self.check([*path, place, "auroc"], differences[measure["measure"]])
+            have = {"words": known.words, "characters": known.ngrams}.get(measure["measure"])
+            for at, separating in enumerate(measure.get("separating", [])):
+                has = np.array([separating["ngram"] in items for items in have])
+                self.check([*path, place, "separating", at, "members"], has[known.members].mean())
+                self.check([*path, place, "separating", at, "non_members"], has[~known.members].mean())
+
+    def tokens(self, results):
+        """The profile by position and the test of the prior, from each token's log-probability and entropy."""
+        scored = [[(token["lp"], -token["mu"]) for token in result["tokens"] if token["lp"] is not None] for result in results]
+        request = self.report["provenance"]["request"]["metrics"]
+        named = (("members", True), ("non_members", False)) if self.labelled else (("all", False),)
+
+        def profile(path, rows, here):
+            for at in range(len(rows)):
+                self.check([*path, at, "position"], at + 1)
+                for name, member in named:
+                    column = [scored[place][at] for place in here if self.members[place] == member and len(scored[place]) > at]
+                    if column:
+                        lp, entropy = (math.fsum(values) / len(column) for values in zip(*column))
+                        for field, value in (("count", len(column)), ("mean_lp", lp), ("mean_entropy", entropy)):
+                            self.check([*path, at, name, field], value)
+
+        profile(["position_profile"], self.report.get("position_profile", []), range(len(scored)))
+        for place, group in enumerate(self.report.get("groups", [])):
+            here = [at for at, row in enumerate(self.rows) if row.get("group") == group["group"]]
+            profile(["groups", place, "position_profile"], group.get("position_profile", []), here)
+        if "prior_test" not in self.report:
+            return
+        counted = [place for place, tokens in enumerate(scored) if tokens]
+        most = 256
+        while most * len({self.clusters[place] for place in counted}) > 1 << 24:
+            most //= 2
+        positions = min(most, min(len(scored[place]) for place in counted))
+        half, order = positions // 2, list(dict.fromkeys(self.clusters[place] for place in counted))
+        numbered = {cluster: place for place, cluster in enumerate(order)}
+        texts, early, late = np.zeros(len(order)), np.zeros(len(order)), np.zeros(len(order))
+        slopes, labels = [], [None] * len(order)
+        for place in counted:
+            lp, entropy = (np.array(values) for values in zip(*scored[place]))
+            at = numbered[self.clusters[place]]
+            labels[at] = self.members[place] if labels[at] is None else labels[at]
+            texts[at] += 1
+            early[at] += lp[:half].mean()
+            late[at] += lp[half:positions].mean()
+            if len(entropy) > 1:
+                time = np.arange(len(entropy)) - (len(entropy) - 1) / 2
+                slopes.append((time * (entropy - entropy[0])).sum() / (time**2).sum())
+
+        def gaps(labels):
+            labels = np.array(labels)
+            return [half[labels].sum() / texts[labels].sum() - half[~labels].sum() / texts[~labels].sum() for half in (early, late)]
+
+        observed, reached = gaps(labels), 0
+        words = Words(chacha8(key(0, b"prior test"), [0], 999 * (2 * len(labels) + 64))[0])
+        for _ in range(999):
+            shuffle(words, labels)
+            permuted = gaps(labels)
+            reached += permuted[0] - permuted[1] >= observed[0] - observed[1] - 1e-11
+        for field, value in (("positions", positions), ("early_gap", observed[0]), ("late_gap", observed[1]), ("p_value", (1 + reached) / 1000),
+                             ("entropy_slope", float(np.mean(slopes))), ("share_falling", float(np.mean(np.array(slopes) < 0)))):
+            self.check(["prior_test", field], value)
+
+    def against_known(self, known_rows, samples, known_samples):
+        """p-values against known non-members, the list of texts, and the test of all texts together."""
+        request = self.report["provenance"]["request"]
+        source = request.get("calibration")
+        if source is None or isinstance(source, str) and known_rows is None:
+            return
+        places, clusters = list(range(len(self.rows))), [("tested", int(cluster)) for cluster in self.clusters]
+        if isinstance(source, str):
+            known_clusters = [row["cluster"] for row in known_rows]
+            forms = lambda rows, samples: [row["text_digest"] for row in rows] if samples is None else list(map(normalized, texts_of(samples, rows)))
+            # Without both files equal texts are recognised, but not those that differ by case and white space.
+            both = (samples, known_samples) if samples and known_samples else (None, None)
+            tested = set(forms(self.rows, both[0]))
+            overlap = {cluster for form, cluster in zip(forms(known_rows, both[1]), known_clusters) if form in tested}
+            kept = [place for place, cluster in enumerate(known_clusters) if cluster not in overlap]
+            rows = self.rows + [known_rows[place] for place in kept]
+            clusters += [("known", known_clusters[place]) for place in kept]
+        else:
+            alone = [c for c in range(len(self.texts)) if not self.members[self.clusters == c].any()] if self.labelled else []
+            words = Words(chacha8(key(source.get("seed", 0), b"calibration share"), [0], 2 * len(alone) + 64)[0])
+            drawn = set(shuffle(words, alone)[:math.floor(len(alone) * source["share"] + 0.5)])
+            places = [place for place in places if self.clusters[place] not in drawn]
+            others = [place for place in range(len(self.rows)) if self.clusters[place] in drawn]
+            rows, clusters = [self.rows[place] for place in places + others], [clusters[place] for place in places + others]
+        count = len(places)
+        lists = Rows(rows, [place < count for place in range(len(rows))], clusters, [0] * len(rows))
+        for place, method in enumerate(self.report["methods"]):
+            column = lists.column("scores", method["label"])
+            (scores,), texts = lists.of_clusters(column)
+            tested, known = (scores[(lists.cluster_members == side) & ~np.isnan(scores)] for side in (True, False))
+            primary = method["label"] == request["primary"]
+            if primary:
+                test = mann_whitney(tested, known)
+                for field, value in test.items():
+                    self.check(["dataset_test", field], value)
+                if not self.labelled:
+                    comparability = self.compared_with_known(lists, count, samples, known_samples, [] if isinstance(source, dict) else kept)
+                    if "comparability" not in self.report["verdict"] or comparability:
+                        self.verdict(lists, {"scores": scores, "texts": texts, "p_value": test["p_value"]}, comparability)
+            known, m = np.sort(known), len(known)
+            path = ["methods", place, "calibration"]
+            self.check([*path, "clusters"], m)
+            self.check([*path, "resolution"], 1 / (m + 1))
+            targets = [(fpr, min(budget(fpr, m + 1), m)) for fpr in request["metrics"]["fpr_targets"]]
+            for at, (fpr, k) in enumerate((fpr, k) for fpr, k in targets if k):
+                self.check([*path, "threshold_at_fpr", at, "fpr"], fpr)
+                self.check([*path, "threshold_at_fpr", at, "threshold"], float(known[m - k]))
+                self.check([*path, "threshold_at_fpr", at, "fpr_upper_95"], clopper_pearson(k - 1, m, 0.9)[1], 1e-8)
+            p_values = (1 + m - np.searchsorted(known, scores, "left")) / (m + 1)
+            scored = [at for at in range(count) if not np.isnan(column[at])]
+            for at in scored:
+                row = lists.rows[at]
+                self.compare(f"p-value of sample {row['index']}", row["p_values"][method["label"]], p_values[lists.clusters[at]], 1e-12)
+            if (decision := request.get("decisions")) and decision["method"] == method["label"]:
+                self.decisions(lists, scored, scores, p_values, m, decision)
+
+    def decisions(self, lists, scored, scores, p_values, m, request):
+        """The list of texts at a false discovery rate."""
+        order = list(dict.fromkeys(lists.clusters[at] for at in scored))
+        n, fdr, of = len(order), request["fdr"], p_values[order]
+        pi0 = min(1.0, (1 + (of > 0.5).sum()) / (n / 2)) if request["procedure"] == "storey" else None
+        factor = {"bh": 1.0, "storey": pi0, "by": math.fsum(1 / i for i in range(1, n + 1))}[request["procedure"]]
+        adjusted, least = np.ones(n), 1.0
+        for rank, place in reversed(list(enumerate(np.argsort(of, kind="stable"), 1))):
+            least = min(least, factor * of[place] * n / rank)
+            adjusted[place] = least
+        listed = adjusted <= fdr * (1 + 1e-12)
+        for at in scored:
+            row, place = lists.rows[at], order.index(lists.clusters[at])
+            self.compare(f"adjusted p-value of sample {row['index']}", row["p_value_adjusted"], float(adjusted[place]), 1e-9)
+            self.compare(f"sample {row['index']} on the list", row["flagged"], bool(listed[place]), 0)
+        k = round(of[listed].max() * (m + 1)) if listed.any() else None
+        others = [all(lists.rows[at]["label"] == 0 for at in scored if lists.clusters[at] == cluster) for cluster in order] if self.labelled else None
+        for field, value in (
+            ("fdr", fdr), ("pi0", pi0), ("tested", n), ("rejected", int(listed.sum())),
+            ("minimum_discoveries", math.ceil(n / (fdr * (m + 1)) * (1 - 1e-12))),
+            ("threshold", float(scores[order][listed].min()) if k else None),
+            ("fpr_upper_95", clopper_pearson(k - 1, m, 0.9)[1] if k else None),
+            ("false_discoveries_upper_95", beta_binomial_upper(n, k, m) if k else None),
+            ("non_members_rejected", int((listed & np.array(others)).sum()) if others else None),
+        ):
+            self.check(["decisions", field], value, 1e-8)
+
+    def compared_with_known(self, lists, count, samples, known_samples, kept):
+        """The classifier of texts and known non-members, which no row has the log-odds of; None without the texts."""
+        if "comparability" not in self.report["verdict"] or not samples or not known_samples:
+            return None
+        texts = texts_of(samples, self.rows) + [known_samples[place]["text"] for place in kept]
+        known, of_rows = self.classified(lists, texts, {})
+        self.measures(lists, known, of_rows)
+        return self.comparability(lists, of_rows(known.log_odds))
+
+    def verdict(self, lists, effect, comparability):
+        delta, error = lists.area(np.zeros(len(effect["scores"])), effect["scores"])
         auroc, p_value = 0.5 + delta, effect["p_value"]
         interval = [min(1.0, max(0.0, auroc + sign * quantile(0.995) * error)) for sign in (-1, 1)]
         lower = max(0.0, auroc - quantile(0.99) * error)
         for field, value in (("auroc", auroc), ("standard_error", error), ("interval", interval), ("lower_bound", lower), ("p_value", p_value)):
             self.check(["verdict", "effect", field], value)
         counts = [0, 0]
-        for stratum in np.unique(self.cluster_strata):
-            here = (self.cluster_strata == stratum) & ~np.isnan(effect["scores"])
-            both = [int((here & self.cluster_members).sum()), int((here & ~self.cluster_members).sum())]
+        for stratum in np.unique(lists.cluster_strata):
+            here = (lists.cluster_strata == stratum) & ~np.isnan(effect["scores"])
+            both = [int((here & lists.cluster_members).sum()), int((here & ~lists.cluster_members).sum())]
             counts = [a + b for a, b in zip(counts, both)] if all(both) else counts
         self.check(["verdict", "clusters"], counts)
         self.check(["verdict", "texts_per_cluster"], effect["texts"])
@@ -610,6 +826,21 @@ class Report:
         self.check(["verdict", "reason"], reason)
 
 
+def normalized(text):
+    return " ".join(unicodedata.normalize("NFKC", text).lower().split())
+
+
+def texts_of(samples, rows):
+    """The texts of samples, which must be those that were scored."""
+    texts = [sample["text"] for sample in samples]
+    if len(texts) != len(rows):
+        sys.exit(f"there are {len(texts)} texts, and {len(rows)} were scored")
+    for row, text in zip(rows, texts):
+        if hashlib.sha256(text.encode()).hexdigest()[:32] != row["text_digest"]:
+            sys.exit(f"sample {row['index']} of the texts is not the one that was scored")
+    return texts
+
+
 def numbers(value, path=""):
     if isinstance(value, dict):
         for name, inner in value.items():
@@ -618,29 +849,38 @@ def numbers(value, path=""):
         for place, inner in enumerate(value):
             yield from numbers(inner, f"{path}/{place}")
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield path
+        yield path, value
 
 
 def main():
-    report = json.load(open(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("report")
+    parser.add_argument("scores")
+    for option in ("texts", "tokens", "known", "known-texts"):
+        parser.add_argument(f"--{option}")
+    arguments = parser.parse_args()
+    read = lambda name: name and [json.loads(line) for line in open(name)]
+    report = json.load(open(arguments.report))
     report = report.get("results", report)
-    rows = [json.loads(line) for line in open(sys.argv[2])]
-    checked = Report(report, rows)
+    texts, tokens, known, known_texts = map(read, (arguments.texts, arguments.tokens, arguments.known, arguments.known_texts))
+    checked = Report(report, read(arguments.scores))
     checked.run()
-    if len(sys.argv) > 3:
-        checked.texts_alone([json.loads(line) for line in open(sys.argv[3])])
-    # What the request says is no result.
-    others = [path for path in numbers(report) if path not in checked.done and not path.startswith("provenance")]
+    if texts and checked.labelled:
+        checked.texts_alone(texts)
+    if tokens:
+        checked.tokens(tokens)
+    checked.against_known(known, texts, known_texts)
+    # What the request says and what it cost are no results.
+    others = [path for path, _ in numbers(report) if path not in checked.done and not path.startswith(("provenance", "usage", "plan"))]
     by_field = {}
     for path in others:
         field = "/".join(part for part in path.split("/") if not part.isdigit())
         by_field[field] = by_field.get(field, 0) + 1
-    print(f"{len(checked.done)} values recomputed, {len(checked.off)} off")
+    print(f"{len(checked.done)} values recomputed, {len(checked.off)} off, {len(others)} not recomputed")
     for path, found, expected in checked.off[:50]:
         print(f"OFF {path}: {found} in the report, {expected} recomputed")
-    print(f"not recomputed, since it takes {'' if len(sys.argv) > 3 else 'the texts, '}token statistics or a calibration:")
     for field, count in by_field.items():
-        print(f"  {count:6} {field}")
+        print(f"not recomputed: {count:6} {field}")
     sys.exit(bool(checked.off))
 
 

@@ -32,17 +32,22 @@ def presence(sets):
     return rows
 
 
-def naive_bayes(rows, members, fold):
-    """Log-odds, out of fold, of multinomial naive Bayes with add-one smoothing."""
+def fitted_odds(rows, members, training, scored):
+    """Log-odds of the scored rows by multinomial naive Bayes with add-one smoothing."""
+    parts = []
+    for label in (True, False):
+        of_class = rows[training & (members == label)]
+        counts = of_class.sum(axis=0, dtype=np.float64) + 1
+        parts.append((math.log(len(of_class)), np.log(counts) - math.log(counts.sum())))
+    (prior, weights), (other_prior, other_weights) = parts
+    return prior - other_prior + rows[scored].astype(np.float64) @ (weights - other_weights)
+
+
+def naive_bayes(rows, members, fold, left_out=None):
+    """Log-odds of each text by a model without the text's fold, and without the fold that is left out."""
     odds = np.zeros(len(rows))
     for held in range(FOLDS):
-        scored, parts = fold == held, []
-        for label in (True, False):
-            training = rows[(members == label) & ~scored]
-            counts = training.sum(axis=0, dtype=np.float64) + 1
-            parts.append((math.log(len(training)), np.log(counts) - math.log(counts.sum())))
-        (prior, weights), (other_prior, other_weights) = parts
-        odds[scored] = prior - other_prior + rows[scored].astype(np.float64) @ (weights - other_weights)
+        odds[fold == held] = fitted_odds(rows, members, (fold != held) & (fold != left_out), fold == held)
     return odds
 
 
@@ -67,7 +72,7 @@ def out_of_fold(fold, fit):
     odds = np.zeros(len(fold))
     for held in range(FOLDS):
         training, scored = np.nonzero(fold != held)[0], np.nonzero(fold == held)[0]
-        odds[scored] = fit(training, scored)
+        odds[scored] = fit(held, training, scored)
     return odds
 
 
@@ -87,7 +92,7 @@ def hashed(data):
 
 
 class Texts:
-    """Texts with their labels, clusters and groups (numbers), scored tokens and the control's measures (a column each, or none)."""
+    """Distinct texts with their labels, clusters and groups (numbers), scored tokens and the control's measures (a column each, or none)."""
 
     def __init__(self, texts, members, clusters, strata, tokens, control):
         self.members, self.clusters, self.strata = members, clusters, strata
@@ -95,14 +100,15 @@ class Texts:
         listed = [[word.lower() for word in re.findall(r"\w+", text)] for text in texts]
         self.words = [list(dict.fromkeys(words))[:min(1000, max(16, 16_000_000 // len(texts)))] for words in listed]
         self.word_rows = presence(self.words)
+        self.present = {"words": self.word_rows}
         length = min(4000, max(100, 40_000_000 // len(texts)))
         self.ngrams = [list({text[:length][at:at + n] for n in (1, 2, 3) for at in range(len(text[:length]) - n + 1)}) for text in texts]
+        self.present["characters"] = presence(self.ngrams)
         self.bytes = np.array([len(text.encode()) for text in texts], dtype=float)
         self.zlib = np.array([len(zlib.compress(text.encode())) for text in texts], dtype=float)
         tokens = np.where(tokens > 0, tokens, np.nan)
         self.measures = {
-            "words": naive_bayes(self.word_rows, members, self.fold),
-            "characters": naive_bayes(presence(self.ngrams), members, self.fold),
+            **{name: naive_bayes(rows, members, self.fold) for name, rows in self.present.items()},
             "tokens": np.log(tokens),
             "bytes_per_token": self.bytes / tokens,
             "bytes_per_zlib_byte": self.bytes / self.zlib,
@@ -135,11 +141,13 @@ class Texts:
         return np.array(orders)
 
     def classifier(self):
-        columns = [column for column in self.measures.values() if not np.all(np.isnan(column))]
+        measured = {name: column for name, column in self.measures.items() if not np.all(np.isnan(column))}
 
-        def fit(training, scored):
+        def fit(held, training, scored):
+            # The log-odds of the texts that the regression is fitted on come from models without the scored texts too.
+            nested = {name: naive_bayes(rows, self.members, self.fold, held) for name, rows in self.present.items()}
             features = []
-            for column in columns:
+            for column in (measured | nested).values():
                 known = training[~np.isnan(column[training])]
                 if not len(known):
                     features += [np.zeros(len(column))] * 2

@@ -9,6 +9,9 @@ use utoipa::ToSchema;
 /// Results of an audit that a calibration adds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CalibratedResults {
+    /// The digest of the calibration's samples, as datasets are named; `None` for a share of the audit's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// Texts of the calibration.
     pub texts: usize,
     /// Clusters that are in the calibration and among the texts tested; they were removed from the calibration.

@@ -50,6 +50,7 @@ mod split;
 mod split_outcome;
 mod stored_scores;
 mod subject;
+mod text_lists;
 mod token_selection;
 mod trials;
 mod tuned_splits;

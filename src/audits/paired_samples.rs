@@ -118,6 +118,7 @@ mod tests {
                 error_reasons: Vec::new(),
                 overflow: None,
                 numerics: None,
+                dataset_digest: None,
             }),
             rows,
         }

@@ -5,14 +5,14 @@
 use super::calibration_mismatch::CalibrationMismatch;
 use super::calibrations::Calibration;
 use super::cluster_ids::dense;
-use super::clustered_rows::{clustered, strata};
+use super::clustered_rows::strata;
 use super::decisions::add_decisions;
 use super::evidence::{PERMUTATION_SEED, blind_findings, posteriors};
 use super::request::AuditRequest;
-use super::results::AuditResults;
-use super::sample_index::SampleTexts;
+use super::results::{AuditResults, SampleScores};
 use super::sample_scoring::ScoredSamples;
-use mia::statistics::{Comparability, ComparabilityFit, ComparedTexts, TextFacts};
+use super::text_lists::{SampleTexts, TextLists};
+use mia::statistics::Comparability;
 use std::sync::Arc;
 
 /// Adds it. `comparability` says whether the samples are like the texts of the calibration, where that is known.
@@ -53,34 +53,18 @@ pub fn add_blind_findings(
     wanted: &dyn Fn() -> bool,
 ) {
     let Some(labels) = results.labels() else { return };
-    let tokens = results.rows.iter().map(|row| row.scored_tokens);
-    let mut blind = blind_findings(&labels, clusters, tokens, &texts.bytes, &texts.words, wanted);
+    let rows: Vec<&SampleScores> = results.rows.iter().collect();
+    let lists = TextLists::new(&rows, &labels, clusters, &strata(&results.rows), texts);
+    let mut blind = blind_findings(&lists.labels, &lists.clusters, &lists.facts, &texts.words, wanted);
     if let Some(words) = blind.words.as_mut().filter(|_| !texts.retained) {
         words.top_words = None;
     }
     results.blind = Some(blind);
-    let fact = |(row, &[bytes, zlib_bytes]): (&super::results::SampleScores, &[usize; 2])| TextFacts {
-        bytes,
-        zlib_bytes,
-        scored_tokens: row.scored_tokens,
-        control: row.control_measures.unwrap_or_default(),
-    };
-    let facts: Vec<TextFacts> = results.rows.iter().zip(&texts.bytes).map(fact).collect();
-    let strata = strata(&results.rows);
-    let compared = ComparedTexts {
-        labels: &labels,
-        clusters,
-        strata: &strata,
-        words: &texts.words,
-        characters: &texts.characters,
-        word_pairs: &texts.word_pairs,
-        facts: &facts,
-    };
-    let Some(fit) = ComparabilityFit::new(&compared, wanted) else { return };
+    let Some(fit) = lists.fit(texts, wanted) else { return };
     let place = results.columns.iter().position(|column| Some(&column.method.label) == primary);
     let is_scored = |row: usize| place.is_none_or(|place| results.rows[row].scores[place].is_some());
-    let is_compared = |row: usize| is_counted(row) && is_scored(row);
-    let clustered = clustered(&results.rows, &labels);
-    results.comparability = fit.comparability(&compared, &clustered, is_compared, texts.retained);
-    results.rows.iter_mut().zip(fit.log_odds).for_each(|(row, log_odds)| row.log_odds = Some(log_odds));
+    results.comparability = lists.comparability(&fit, texts, |row| is_counted(row) && is_scored(row));
+    for (row, &place) in results.rows.iter_mut().zip(texts.places()) {
+        row.log_odds = Some(fit.log_odds[place]);
+    }
 }

@@ -4,12 +4,11 @@
 use super::error::AuditFailure;
 use super::results::SampleScores;
 use super::run_event::RunEvent;
+use super::text_lists::SampleTexts;
 use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleId};
 use crate::scorer::Workers;
 use crate::store::StoreError;
 use futures::StreamExt;
-use mia::methods::zlib_bytes;
-use mia::statistics::{CharacterNgrams, CharacterTable, WordPairTable, WordTable};
 use mia::texts::{NearDuplicateSearch, Shingles, TextDigest, TextSketch};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -31,42 +30,6 @@ pub struct SampleIndex {
     /// The digest of each text as `cluster_digest` has it.
     pub normalized: Vec<TextDigest>,
     pub texts: SampleTexts,
-}
-
-/// Features of labelled texts without a model; empty for texts without labels.
-pub struct SampleTexts {
-    /// True if the texts may be quoted in a report.
-    pub retained: bool,
-    pub words: WordTable,
-    pub characters: CharacterTable,
-    pub word_pairs: WordPairTable,
-    /// The bytes of each text, and those that zlib makes of them.
-    pub bytes: Vec<[usize; 2]>,
-}
-
-impl SampleTexts {
-    /// Creates an empty table for `texts` texts.
-    pub fn new(texts: usize, retained: bool) -> Self {
-        Self {
-            retained,
-            words: WordTable::new(texts),
-            characters: CharacterTable::new(texts),
-            word_pairs: WordPairTable::new(texts),
-            bytes: Vec::new(),
-        }
-    }
-
-    /// Adds the next texts.
-    pub fn extend(&mut self, texts: &[&str]) {
-        let read: Vec<(CharacterNgrams, usize)> =
-            texts.par_iter().map(|text| (self.characters.ngrams(text), zlib_bytes(text))).collect();
-        for (text, (characters, zlib_bytes)) in texts.iter().zip(read) {
-            self.words.add(text);
-            self.word_pairs.add(text);
-            self.characters.add(&characters);
-            self.bytes.push([text.len(), zlib_bytes]);
-        }
-    }
 }
 
 impl SampleIndex {
@@ -156,7 +119,7 @@ impl SecondPass {
     fn new(first: FirstPass, retained: bool, wanted: &dyn Fn() -> bool) -> Self {
         let FirstPass { rows, is_copy, copies, digest, sketches, documents, .. } = first;
         let labelled = rows.iter().any(|row| row.member.is_some());
-        let texts = SampleTexts::new(rows.len(), retained);
+        let texts = SampleTexts::new(rows.iter().map(|row| row.text), retained);
         let normalized = sketches.iter().map(TextSketch::digest).collect();
         let digest = digest.address();
         let search = NearDuplicateSearch::new(sketches, &documents, wanted);

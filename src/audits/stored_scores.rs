@@ -33,6 +33,9 @@ pub struct ScoreHeader {
     /// Everything that the bits of the scores depend on, as in the results.
     #[serde(default)]
     pub numerics: Option<String>,
+    /// The digest of the samples, as datasets are named; `None` in scores that an earlier version stored.
+    #[serde(default)]
+    pub dataset_digest: Option<String>,
 }
 
 /// The scores of an audit that has succeeded.
@@ -74,6 +77,7 @@ impl From<&AuditResults> for ScoreHeader {
             error_reasons: results.error_reasons.clone(),
             overflow: Some(results.overflow),
             numerics: Some(results.numerics.clone()),
+            dataset_digest: Some(results.dataset_digest.clone()),
         }
     }
 }

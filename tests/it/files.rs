@@ -130,9 +130,10 @@ fn an_audit_writes_its_scores_with_their_thresholds() {
     assert!(table.contains("4 samples, 2 members, 2 non-members, 0 exclusions"), "{table}");
     let scores = std::fs::read_to_string(directory.path().join("s.csv")).unwrap();
     let header = scores.lines().next().unwrap();
+    // Two texts a list are too few for the classifier's log-odds.
     assert_eq!(
         header,
-        "index,doc,seen,label,cluster,scored_tokens,truncated,control_scores,control_measures,log_odds,text_digest,errors,\
+        "index,doc,seen,label,cluster,scored_tokens,truncated,control_scores,control_measures,text_digest,errors,\
          loss,zlib,loss threshold at FPR 0.5,loss above at FPR 0.5,zlib threshold at FPR 0.5,zlib above at FPR 0.5"
     );
     let place = |name: &str| header.split(',').position(|column| column == name).unwrap();

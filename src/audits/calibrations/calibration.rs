@@ -85,6 +85,12 @@ impl Calibration {
         self.texts.get(&normalized).copied()
     }
 
+    /// The digest of its samples, as datasets are named; `None` if an earlier version stored it.
+    #[must_use]
+    pub fn digest(&self) -> Option<&str> {
+        self.header.dataset_digest.as_deref()
+    }
+
     /// The cluster of each row.
     #[must_use]
     pub fn clusters(&self) -> &[usize] {

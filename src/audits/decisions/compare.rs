@@ -4,12 +4,11 @@ use crate::audits::calibrations::Calibration;
 use crate::audits::cluster_ids::dense;
 use crate::audits::error::AuditFailure;
 use crate::audits::results::SampleScores;
-use crate::audits::sample_index::SampleTexts;
+use crate::audits::text_lists::{SampleTexts, TextLists};
 use crate::datasets::SampleBlocks;
 use crate::scorer::Workers;
 use futures::StreamExt;
-use mia::statistics::{ClusteredTexts, Comparability, ComparabilityFit, ComparedTexts, TextFacts};
-use mia::texts::TextDigest;
+use mia::statistics::Comparability;
 use std::collections::HashSet;
 use std::pin::pin;
 
@@ -35,7 +34,7 @@ pub async fn comparability_with_calibration(
         .iter()
         .chain(calibration.rows().iter().zip(&kept).filter(|(_, kept)| **kept).map(|(row, _)| row))
         .collect();
-    let mut texts = SampleTexts::new(all.len(), samples.are_retained() && known.are_retained());
+    let mut texts = SampleTexts::new(all.iter().map(|row| row.text), samples.are_retained() && known.are_retained());
     for (list, is_known) in [(samples, false), (known, true)] {
         let mut chunks = pin!(list.samples().ready_chunks(CHUNK));
         while let Some(chunk) = chunks.next().await {
@@ -56,29 +55,7 @@ pub async fn comparability_with_calibration(
     let known_clusters = calibration.clusters().iter().zip(&kept).filter(|(_, kept)| **kept);
     clusters.extend(known_clusters.map(|(cluster, _)| first + cluster));
     let labels: Vec<bool> = (0..all.len()).map(|place| place < rows.len()).collect();
-    let tokens: Vec<usize> = all.iter().map(|row| row.scored_tokens).collect();
-    let digests: Vec<TextDigest> = all.iter().map(|row| row.text).collect();
-    let fit = move |wanted: &dyn Fn() -> bool| {
-        let strata = vec![0; labels.len()];
-        let facts: Vec<TextFacts> = (texts.bytes.iter().zip(tokens))
-            .map(|(&[bytes, zlib_bytes], scored_tokens)| TextFacts {
-                bytes,
-                zlib_bytes,
-                scored_tokens,
-                ..TextFacts::default()
-            })
-            .collect();
-        let compared = ComparedTexts {
-            labels: &labels,
-            clusters: &clusters,
-            strata: &strata,
-            words: &texts.words,
-            characters: &texts.characters,
-            word_pairs: &texts.word_pairs,
-            facts: &facts,
-        };
-        let clustered = ClusteredTexts::new(&labels, &clusters, &strata, &digests);
-        ComparabilityFit::new(&compared, wanted)?.comparability(&compared, &clustered, |_| true, texts.retained)
-    };
+    let lists = TextLists::new(&all, &labels, &clusters, &vec![0; labels.len()], &texts);
+    let fit = move |wanted: &dyn Fn() -> bool| lists.comparability(&lists.fit(&texts, wanted)?, &texts, |_| true);
     Ok(workers.run_behind(fit).await?)
 }

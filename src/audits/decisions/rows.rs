@@ -29,6 +29,7 @@ pub fn add_decisions(
     let labels: Vec<Arc<str>> = results.listed().map(|(_, column)| Arc::clone(&column.method.label)).collect();
     let [tested_lengths, known_lengths] = known.lengths();
     let mut calibrated = CalibratedResults {
+        digest: calibration.and_then(|calibration| calibration.digest().map(str::to_owned)),
         texts: known_lengths.len(),
         overlap: known.overlap,
         length_p_value: kolmogorov_smirnov(&tested_lengths, &known_lengths).ok().map(|test| test.p_value),

@@ -1,7 +1,7 @@
 //! Separation of the classes by the texts alone, without any model.
 
 use super::PERMUTATION_SEED;
-use mia::statistics::{LabelledScore, WordTable, WordsBaseline, auroc, words_baseline};
+use mia::statistics::{LabelledScore, TextFacts, WordTable, WordsBaseline, auroc, words_baseline};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -32,21 +32,21 @@ fn feature_auroc(labels: &[bool], feature: impl Iterator<Item = f64>) -> Option<
     auroc(&samples).ok()
 }
 
-/// Computes the findings on the texts of these rows. `bytes` has the sizes of each text, plain and compressed by zlib.
+/// Computes the findings on texts with these labels, clusters, facts and words.
 #[must_use]
 pub fn blind_findings(
     labels: &[bool],
     clusters: &[usize],
-    scored_tokens: impl Iterator<Item = usize>,
-    bytes: &[[usize; 2]],
+    facts: &[TextFacts],
     words: &WordTable,
     wanted: &dyn Fn() -> bool,
 ) -> BlindFindings {
-    let words = words_baseline(words, labels, clusters, PERMUTATION_SEED, wanted);
-    let ratios = bytes.iter().map(|&[bytes, zlib_bytes]| bytes as f64 / zlib_bytes as f64);
-    let lengths = LengthFindings {
-        scored_tokens: feature_auroc(labels, scored_tokens.map(|tokens| tokens as f64)),
-        bytes_per_zlib_byte: feature_auroc(labels, ratios),
-    };
-    BlindFindings { words, lengths }
+    let feature = |feature: &dyn Fn(&TextFacts) -> f64| feature_auroc(labels, facts.iter().map(feature));
+    BlindFindings {
+        words: words_baseline(words, labels, clusters, PERMUTATION_SEED, wanted),
+        lengths: LengthFindings {
+            scored_tokens: feature(&|facts| facts.scored_tokens as f64),
+            bytes_per_zlib_byte: feature(&|facts| facts.bytes as f64 / facts.zlib_bytes as f64),
+        },
+    }
 }

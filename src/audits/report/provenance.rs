@@ -44,6 +44,9 @@ pub struct Provenance {
     /// SHA-256 over the samples as lines of JSON, each with its id, text, label, group, document and whatever else came with it: the
     /// id that the samples have as a dataset.
     pub dataset_digest: String,
+    /// The same of the calibration's samples, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration_digest: Option<String>,
     /// The request with its defaults filled in.
     pub request: ExpandedRequest,
 }
@@ -106,6 +109,7 @@ pub fn provenance(request: &AuditRequest, results: &AuditResults) -> Provenance 
         control: control.as_ref().map(OtherModel::from),
         program_version: env!("CARGO_PKG_VERSION").into(),
         dataset_digest: results.dataset_digest.clone(),
+        calibration_digest: results.calibration.as_ref().and_then(|calibration| calibration.digest.clone()),
         request: ExpandedRequest {
             methods: results.listed().map(|(_, column)| column.method.clone()).collect(),
             overflow: request.overflow,

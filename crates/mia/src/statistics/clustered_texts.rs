@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub struct ClusteredTexts {
     labels: Vec<bool>,
     strata: Vec<usize>,
-    /// The texts of each cluster in ascending order of their digests, one cluster after the other.
+    /// The distinct texts of each cluster in ascending order of their digests, one cluster after the other.
     texts: Vec<usize>,
     /// Where each cluster ends in `texts`.
     ends: Vec<usize>,
@@ -28,7 +28,8 @@ pub struct ClusterScores<const N: usize> {
 
 impl ClusteredTexts {
     /// Groups texts by their entries in `clusters`; `strata` has the group that each text is compared within, the same
-    /// number for all where there are none. The clusters are numbered from 0 by first appearance. O(n log n).
+    /// number for all where there are none. The clusters are numbered from 0 by first appearance. Texts of a cluster with
+    /// the same digest count as one, the first. O(n log n).
     ///
     /// # Panics
     ///
@@ -40,6 +41,7 @@ impl ClusteredTexts {
         let LabelledClusters { numbers, labels } = LabelledClusters::new(labels, clusters);
         let mut texts: Vec<usize> = (0..numbers.len()).collect();
         texts.sort_by_key(|&text| (numbers[text], digests[text]));
+        texts.dedup_by_key(|text| (numbers[*text], digests[*text]));
         let ends = texts.chunk_by(|a, b| numbers[*a] == numbers[*b]).scan(0, |end, cluster| {
             *end += cluster.len();
             Some(*end)
@@ -140,6 +142,18 @@ mod tests {
         let single = clustered.scores(|text| (text != 4).then(|| [scores[text], 1.0]));
         assert_eq!((single.texts, single.values[1]), (1, Some([-1.5, 1.0])));
         assert!([Some([-1.0, 1.0]), Some([-4.0, 1.0])].contains(&single.values[0]));
+    }
+
+    #[test]
+    fn copies_of_a_text_count_once() {
+        let digests = digests(&["a", "b", "a", "a", "c", "d"]);
+        let clustered =
+            ClusteredTexts::new(&[true, true, true, true, false, false], &[0, 0, 0, 1, 2, 2], &[0; 6], &digests);
+        // The digest of b is below that of a, and that of d below that of c.
+        let scored = clustered.scores(|text| Some([text as f64]));
+        assert_eq!((scored.texts, &*scored.column(0)), (1, &[Some(1.0), Some(3.0), Some(5.0)][..]));
+        let scored = clustered.scores(|text| (text != 3).then_some([text as f64]));
+        assert_eq!((scored.texts, &*scored.column(0)), (2, &[Some(0.5), None, Some(4.5)][..]));
     }
 
     #[test]

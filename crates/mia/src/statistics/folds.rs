@@ -1,6 +1,6 @@
 //! Folds of texts that keep each cluster together.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 pub const FOLDS: usize = 5;
 

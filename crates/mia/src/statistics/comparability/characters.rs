@@ -2,7 +2,7 @@
 
 use crate::statistics::naive_bayes::{NgramColumns, NgramSets};
 use crate::statistics::separating::{SeparatingNgram, separating};
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// The maximum number of characters that are read of a text.
 const MAX_TEXT_CHARACTERS: usize = 4000;

@@ -6,22 +6,18 @@ use super::measures::StandardisedRows;
 const RIDGE: f64 = 1.0;
 
 /// The norm of the gradient at which a fit ends, as a share of the norm where it begins.
-const TOLERANCE: f64 = 1e-8;
-
-/// The share of the gradient that conjugate gradients leave over in a step.
-const STEP_TOLERANCE: f64 = 0.1;
+const TOLERANCE: f64 = 1e-10;
 
 /// The share of the loss that a step may seem to add by rounding.
 const ROUNDING: f64 = 1e-13;
 
 const MAX_STEPS: usize = 30;
-const MAX_INNER_STEPS: usize = 200;
 const MAX_HALVINGS: usize = 20;
 
 /// The log-odds of each of `scored` rows being positive, by the regression that is fitted on `training` rows.
 ///
-/// Minimises `sum ln(1 + exp(-y f(x))) + |w|^2 / 2` with `f(x) = w x + b` and y of 1 or -1, by Newton's method with
-/// conjugate gradients. The minimum is unique where both labels occur. The same result on any number of threads.
+/// Minimises `sum ln(1 + exp(-y f(x))) + |w|^2 / 2` with `f(x) = w x + b` and y of 1 or -1, by Newton's method.
+/// The minimum is unique where both labels occur. The same result on any number of threads.
 pub(super) fn log_odds(rows: &StandardisedRows, labels: &[bool], training: &[usize], scored: &[usize]) -> Vec<f64> {
     let fit = Fit { rows, labels, training };
     let weights = fit.minimum();
@@ -41,12 +37,12 @@ impl Fit<'_> {
         let mut loss = self.loss(&weights);
         let mut first_norm = None;
         for _ in 0..MAX_STEPS {
-            let (gradient, curvatures) = self.gradient(&weights);
+            let (gradient, curvature) = self.derivatives(&weights);
             let norm = dot(&gradient, &gradient).sqrt();
             if norm <= TOLERANCE * *first_norm.get_or_insert(norm) {
                 break;
             }
-            let step = self.newton_step(&gradient, &curvatures, norm);
+            let step: Vec<f64> = solve(curvature, &gradient).into_iter().map(|against| -against).collect();
             let slope = dot(&gradient, &step);
             let mut scale = 1.0;
             let improved = (0..MAX_HALVINGS).find_map(|_| {
@@ -80,60 +76,48 @@ impl Fit<'_> {
         self.training.iter().map(of_row).sum::<f64>() + RIDGE / 2.0 * dot(free, free)
     }
 
-    /// The gradient, and for each training row the curvature of its loss.
-    fn gradient(&self, weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    /// The gradient, and the lower triangle of the matrix of second derivatives by rows.
+    fn derivatives(&self, weights: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
         let width = self.rows.width();
         let mut gradient: Vec<f64> = weights.iter().map(|weight| RIDGE * weight).collect();
         gradient[width] = 0.0;
-        let mut curvatures = Vec::with_capacity(self.training.len());
+        let mut curvature: Vec<Vec<f64>> = (0..=width).map(|row| vec![0.0; row + 1]).collect();
+        (0..width).for_each(|row| curvature[row][row] = RIDGE);
         for &row in self.training {
+            let features = self.rows.row(row);
             let probability = 1.0 / (1.0 + (-self.log_odds(row, weights)).exp());
             let error = probability - f64::from(u8::from(self.labels[row]));
-            add(&mut gradient[..width], error, self.rows.row(row));
+            add(&mut gradient[..width], error, features);
             gradient[width] += error;
-            curvatures.push(probability * (1.0 - probability));
-        }
-        (gradient, curvatures)
-    }
-
-    /// The step that Newton's method takes against the gradient, by conjugate gradients.
-    fn newton_step(&self, gradient: &[f64], curvatures: &[f64], norm: f64) -> Vec<f64> {
-        let mut step = vec![0.0; gradient.len()];
-        let mut residual: Vec<f64> = gradient.iter().map(|slope| -slope).collect();
-        let mut direction = residual.clone();
-        let mut square = norm * norm;
-        for _ in 0..MAX_INNER_STEPS {
-            let curved = self.curve(&direction, curvatures);
-            let curvature = dot(&direction, &curved);
-            if curvature <= 0.0 {
-                break;
+            let spread = probability * (1.0 - probability);
+            for (sums, &feature) in curvature.iter_mut().zip(features) {
+                add(sums, spread * feature, features);
             }
-            let scale = square / curvature;
-            add(&mut step, scale, &direction);
-            add(&mut residual, -scale, &curved);
-            let next = dot(&residual, &residual);
-            if next.sqrt() <= STEP_TOLERANCE.min(norm.sqrt()) * norm {
-                break;
-            }
-            let momentum = next / square;
-            direction.iter_mut().zip(&residual).for_each(|(old, new)| *old = new + momentum * *old);
-            square = next;
+            add(&mut curvature[width], spread, features);
+            curvature[width][width] += spread;
         }
-        step
+        (gradient, curvature)
     }
+}
 
-    /// The matrix of second derivatives times a direction.
-    fn curve(&self, direction: &[f64], curvatures: &[f64]) -> Vec<f64> {
-        let width = self.rows.width();
-        let mut curved: Vec<f64> = direction.iter().map(|value| RIDGE * value).collect();
-        curved[width] = 0.0;
-        for (&row, curvature) in self.training.iter().zip(curvatures) {
-            let factor = curvature * self.log_odds(row, direction);
-            add(&mut curved[..width], factor, self.rows.row(row));
-            curved[width] += factor;
+/// Solves a system of equations with a positive definite matrix, of which the lower triangle is given by rows (Cholesky).
+fn solve(mut matrix: Vec<Vec<f64>>, right: &[f64]) -> Vec<f64> {
+    let mut solution = right.to_vec();
+    for row in 0..right.len() {
+        let (above, below) = matrix.split_at_mut(row);
+        let current = &mut below[0];
+        for (column, other) in above.iter().enumerate() {
+            current[column] = (current[column] - dot(&current[..column], &other[..column])) / other[column];
         }
-        curved
+        current[row] = (current[row] - dot(&current[..row], &current[..row])).sqrt();
+        solution[row] = (solution[row] - dot(&current[..row], &solution[..row])) / current[row];
     }
+    for row in (0..right.len()).rev() {
+        solution[row] /= matrix[row][row];
+        let value = solution[row];
+        add(&mut solution[..row], -value, &matrix[row][..row]);
+    }
+    solution
 }
 
 /// The intercept and the weights before it.
@@ -147,4 +131,18 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 fn add(sums: &mut [f64], factor: f64, values: &[f64]) {
     sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += factor * value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::solve;
+
+    #[test]
+    fn a_system_is_solved() {
+        // 4 2 1 | 2 5 3 | 1 3 6 times 1, -2, 3.
+        let solution = solve(vec![vec![4.0], vec![2.0, 5.0], vec![1.0, 3.0, 6.0]], &[3.0, 1.0, 13.0]);
+        for (value, expected) in solution.iter().zip([1.0, -2.0, 3.0]) {
+            assert!((value - expected).abs() < 1e-14, "{solution:?}");
+        }
+    }
 }

@@ -2,9 +2,11 @@
 
 use super::characters::CharacterTable;
 use super::word_pairs::WordPairTable;
+use crate::statistics::folds::{FOLDS, folds};
+use crate::statistics::naive_bayes::nested_log_odds;
 use crate::statistics::words::WordTable;
+use foldhash::{HashMap, HashMapExt};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use strum::Display;
 use utoipa::ToSchema;
 
@@ -60,49 +62,99 @@ pub struct TextFacts {
     pub control: [Option<f64>; CONTROL_MEASURES],
 }
 
-/// All measures, each with a place for each text. A measure that no text has is left out.
-pub(super) fn measures(
-    word_odds: &[f64],
-    character_odds: &[f64],
-    words: &WordTable,
-    characters: &CharacterTable,
-    word_pairs: &WordPairTable,
-    facts: &[TextFacts],
-) -> Vec<(Measure, Vec<Option<f64>>)> {
-    let ratio = |a: usize, b: usize| (b > 0).then(|| a as f64 / b as f64);
-    let of_facts = |value: &dyn Fn(&TextFacts) -> Option<f64>| facts.iter().map(value).collect::<Vec<_>>();
-    let known = |values: &[f64]| values.iter().copied().map(Some).collect::<Vec<_>>();
-    let tokens = |facts: &TextFacts| (facts.scored_tokens > 0).then(|| (facts.scored_tokens as f64).ln());
-    let mut all = vec![
-        (Measure::Words, known(word_odds)),
-        (Measure::Characters, known(character_odds)),
-        (Measure::Tokens, of_facts(&tokens)),
-        (Measure::BytesPerToken, of_facts(&|facts| ratio(facts.bytes, facts.scored_tokens))),
-        (Measure::BytesPerZlibByte, of_facts(&|facts| ratio(facts.bytes, facts.zlib_bytes))),
-        (Measure::UniqueWords, words.unique_shares().collect()),
-        (Measure::UniqueCharacters, characters.unique_shares().collect()),
-        (Measure::WordOrder, word_pairs.orders().collect()),
-    ];
-    all.extend(
-        (0..).zip(CONTROL).map(|(place, measure)| (measure, of_facts(&|facts: &TextFacts| facts.control[place]))),
-    );
-    all.retain(|(_, values)| values.iter().any(Option::is_some));
-    all
+/// Two lists of texts, with what is known of each text without the model that is asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparedTexts<'a> {
+    /// True for each text of the first list, such as members.
+    pub labels: &'a [bool],
+    pub clusters: &'a [usize],
+    /// The group that each text is compared within.
+    pub strata: &'a [usize],
+    pub words: &'a WordTable,
+    pub characters: &'a CharacterTable,
+    pub word_pairs: &'a WordPairTable,
+    pub facts: &'a [TextFacts],
 }
 
-/// The measures as rows of a regression: standardised on the texts that it is fitted on, within groups, and their
-/// squares. What is missing is the mean.
+/// The measures of texts. A measure that no text has is left out.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Measures {
+    /// The fold of each text.
+    folds: Vec<usize>,
+    columns: Vec<(Measure, Column)>,
+}
+
+/// The values of a measure, one for each text.
+#[derive(Clone, Debug, PartialEq)]
+enum Column {
+    /// Values that do not depend on labels.
+    Known(Vec<Option<f64>>),
+    /// Log-odds by models that are fitted without the text's fold, and without each fold in turn.
+    Fitted(Vec<[f64; FOLDS]>),
+}
+
+impl Measures {
+    /// Computes the measures; `None` if the log-odds of words or characters cannot be fitted.
+    pub fn new(texts: &ComparedTexts) -> Option<Self> {
+        let ComparedTexts { labels, clusters, words, characters, word_pairs, facts, .. } = *texts;
+        let ratio = |a: usize, b: usize| (b > 0).then(|| a as f64 / b as f64);
+        let of_facts = |value: &dyn Fn(&TextFacts) -> Option<f64>| facts.iter().map(value).collect::<Vec<_>>();
+        let tokens = |facts: &TextFacts| (facts.scored_tokens > 0).then(|| (facts.scored_tokens as f64).ln());
+        let mut known = vec![
+            (Measure::Tokens, of_facts(&tokens)),
+            (Measure::BytesPerToken, of_facts(&|facts| ratio(facts.bytes, facts.scored_tokens))),
+            (Measure::BytesPerZlibByte, of_facts(&|facts| ratio(facts.bytes, facts.zlib_bytes))),
+            (Measure::UniqueWords, words.unique_shares().collect()),
+            (Measure::UniqueCharacters, characters.unique_shares().collect()),
+            (Measure::WordOrder, word_pairs.orders().collect()),
+        ];
+        known.extend(
+            (0..).zip(CONTROL).map(|(place, measure)| (measure, of_facts(&|facts: &TextFacts| facts.control[place]))),
+        );
+        known.retain(|(_, values)| values.iter().any(Option::is_some));
+        let fitted = |columns| nested_log_odds(&columns, labels, clusters).map(Column::Fitted);
+        let (words, characters) = rayon::join(|| fitted(words.columns()), || fitted(characters.columns()));
+        let mut columns = vec![(Measure::Words, words?), (Measure::Characters, characters?)];
+        columns.extend(known.into_iter().map(|(measure, values)| (measure, Column::Known(values))));
+        Some(Self { folds: folds(labels, clusters), columns })
+    }
+
+    /// The fold of each text.
+    pub fn folds(&self) -> &[usize] {
+        &self.folds
+    }
+
+    /// Each measure with its values, those of texts by models that are fitted on the other folds.
+    pub fn iter(&self) -> impl Iterator<Item = (Measure, impl Fn(usize) -> Option<f64>)> {
+        self.columns.iter().map(|(measure, column)| (*measure, |text: usize| column.value(text, self.folds[text])))
+    }
+}
+
+impl Column {
+    /// The value of a text by models that are fitted without the fold `held`.
+    fn value(&self, text: usize, held: usize) -> Option<f64> {
+        match self {
+            Self::Known(values) => values[text],
+            Self::Fitted(odds) => Some(odds[text][held]),
+        }
+    }
+}
+
+/// The measures as rows of a regression that is fitted without one fold: standardised on the texts of the other folds, within
+/// groups, and their squares. Missing values are the mean.
 pub(super) struct StandardisedRows {
     values: Vec<f64>,
     width: usize,
 }
 
 impl StandardisedRows {
-    pub fn new(measures: &[(Measure, Vec<Option<f64>>)], training: &[usize], strata: &[usize]) -> Self {
-        let width = 2 * measures.len();
+    /// The rows of all texts, of which `training` has those outside of the fold `held`.
+    pub fn new(measures: &Measures, held: usize, training: &[usize], strata: &[usize]) -> Self {
+        let width = 2 * measures.columns.len();
         let mut values = vec![0.0; width * strata.len()];
-        for (place, (_, column)) in measures.iter().enumerate() {
-            let standardised = standardised(column, training, strata);
+        for (place, (_, column)) in measures.columns.iter().enumerate() {
+            let column: Vec<Option<f64>> = (0..strata.len()).map(|text| column.value(text, held)).collect();
+            let standardised = standardised(&column, training, strata);
             for (row, value) in values.chunks_exact_mut(width).zip(standardised) {
                 (row[2 * place], row[2 * place + 1]) = (value, value * value);
             }

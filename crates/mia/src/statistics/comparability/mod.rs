@@ -9,17 +9,15 @@ mod measures;
 mod word_pairs;
 
 pub use characters::{CharacterNgrams, CharacterTable};
-pub use measures::{CONTROL_MEASURES, Measure, TextFacts};
+pub use measures::{CONTROL_MEASURES, ComparedTexts, Measure, TextFacts};
 pub use word_pairs::WordPairTable;
 
 use super::clustered_texts::ClusteredTexts;
 use super::delong::PairedScore;
-use super::folds::{FOLDS, folds};
-use super::naive_bayes::log_odds;
+use super::folds::FOLDS;
 use super::separating::SeparatingNgram;
 use super::stratified::{StratifiedDifference, stratified_delong};
-use super::words::WordTable;
-use measures::{StandardisedRows, measures};
+use measures::{Measures, StandardisedRows};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use strum::Display;
@@ -76,35 +74,22 @@ pub struct MeasureDifference {
     pub separating: Vec<SeparatingNgram>,
 }
 
-/// Two lists of texts, with what is known of each text without the model that is asked about.
-#[derive(Clone, Copy, Debug)]
-pub struct ComparedTexts<'a> {
-    /// True for each text of the first list, such as members.
-    pub labels: &'a [bool],
-    pub clusters: &'a [usize],
-    /// The group that each text is compared within.
-    pub strata: &'a [usize],
-    pub words: &'a WordTable,
-    pub characters: &'a CharacterTable,
-    pub word_pairs: &'a WordPairTable,
-    pub facts: &'a [TextFacts],
-}
-
 /// The classifier's scores of the texts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparabilityFit {
     /// The log-odds, out of fold, that each text is of the first list.
     pub log_odds: Vec<f64>,
-    /// The measures, with a place for each text.
-    measures: Vec<(Measure, Vec<Option<f64>>)>,
+    measures: Measures,
 }
 
 impl ComparabilityFit {
     /// Fits the classifier: a logistic regression with a ridge penalty on the standardised measures and their squares,
-    /// over the folds of [`super::folds`]. `words` and `characters` are log-odds of naive Bayes on the same folds, over the
-    /// set of a text's words and over that of its character n-grams. Means are subtracted within each group.
+    /// over the folds of [`super::folds`]. `words` and `characters` are log-odds of naive Bayes over the set of a text's words
+    /// and over that of its character n-grams. The log-odds that a regression is fitted on come from texts of neither the fold
+    /// that it scores nor the text's own, so that no label of a scored text has a part in its score. Means are subtracted within
+    /// each group.
     ///
-    /// `None` if a label has fewer than two clusters, if the lists differ in length, or once `keep_going` returns false.
+    /// `None` if a label has fewer than three clusters, if the lists differ in length, or once `keep_going` returns false.
     /// Runs on rayon's pool, with the same result on any number of threads.
     #[must_use]
     pub fn new(texts: &ComparedTexts, keep_going: &dyn Fn() -> bool) -> Option<Self> {
@@ -114,14 +99,12 @@ impl ComparabilityFit {
         if lengths.iter().any(|length| *length != labels.len()) {
             return None;
         }
-        let word_odds = log_odds(&words.columns(), labels, clusters)?;
-        let character_odds = log_odds(&characters.columns(), labels, clusters)?;
+        let measures = Measures::new(texts)?;
         if !keep_going() {
             return None;
         }
-        let measures = measures(&word_odds, &character_odds, words, characters, word_pairs, facts);
-        let log_odds = out_of_fold(&folds(labels, clusters), |training, scored| {
-            logistic::log_odds(&StandardisedRows::new(&measures, training, strata), labels, training, scored)
+        let log_odds = out_of_fold(measures.folds(), |held, training, scored| {
+            logistic::log_odds(&StandardisedRows::new(&measures, held, training, strata), labels, training, scored)
         });
         Some(Self { log_odds, measures })
     }
@@ -156,9 +139,8 @@ impl ComparabilityFit {
         } else {
             ComparabilityState::ListsDiffer
         };
-        let mut differences: Vec<(Measure, f64)> = (self.measures.iter())
-            .filter_map(|(measure, values)| Some((*measure, 0.5 + area(&|text| values[text])?.delta)))
-            .collect();
+        let mut differences: Vec<(Measure, f64)> =
+            (self.measures.iter()).filter_map(|(measure, value)| Some((measure, 0.5 + area(&value)?.delta))).collect();
         differences.sort_by(|(_, a), (_, b)| (b - 0.5).abs().total_cmp(&(a - 0.5).abs()));
         let separating = |measure| match measure {
             Measure::Words if retained => texts.words.separating(texts.labels),
@@ -177,13 +159,13 @@ impl ComparabilityFit {
     }
 }
 
-/// Scores each text by what `score` makes of the texts of the other folds and the texts of its fold.
-fn out_of_fold(folds: &[usize], score: impl Fn(&[usize], &[usize]) -> Vec<f64> + Sync) -> Vec<f64> {
+/// Scores each text by what `score` makes of its fold, of the texts of the other folds and of the texts of its fold.
+fn out_of_fold(folds: &[usize], score: impl Fn(usize, &[usize], &[usize]) -> Vec<f64> + Sync) -> Vec<f64> {
     let scores: Vec<(Vec<usize>, Vec<f64>)> = (0..FOLDS)
         .into_par_iter()
         .map(|fold| {
             let (scored, training): (Vec<usize>, Vec<usize>) = (0..folds.len()).partition(|&text| folds[text] == fold);
-            let scores = score(&training, &scored);
+            let scores = score(fold, &training, &scored);
             (scored, scores)
         })
         .collect();

@@ -3,7 +3,7 @@
 use crate::statistics::naive_bayes::{NgramColumns, NgramSets};
 use crate::statistics::separating::{SeparatingNgram, separating};
 use crate::texts::{hash_bytes, words};
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// The maximum number of words that are kept of all texts together.
 const MOST_WORDS: usize = 16_000_000;
