@@ -114,8 +114,8 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
     let store = open_store(&settings).await?;
     settings.engine.disk_cache = settings.engine.disk_cache.or_else(|| settings.store.statistics());
     let scorer = start_scorer(&settings, hub())?;
-    let engine = scorer.engine().clone();
-    let jobs = ServiceJobs::start(&scorer, &store, &settings).await?;
+    let (engine, kinds) = (scorer.engine().clone(), api::JobKinds::all());
+    let jobs = ServiceJobs::start(&kinds, &scorer, &store, &settings).await?;
     let state = entry.guard(api::ApiState::new(scorer, jobs.routed.clone(), metrics, &settings));
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     tracing::info!("listening on {scheme}://{}, documentation at /docs", listener.address()?);
@@ -143,7 +143,7 @@ pub async fn serve(mut settings: Settings) -> Result<()> {
         // To the end: who watches the service sees it drain.
         tokio::spawn(listener.serve(api::metrics_router(state.clone()), std::future::pending()));
     }
-    let server = listener.serve(api::router(state), ending.listener_closes());
+    let server = listener.serve(api::router(state, &kinds), ending.listener_closes());
     tokio::select! {
         () = server => {}
         why = lost.device_lost() => bail!("the device is lost: {why}"),
@@ -198,7 +198,10 @@ async fn listen_for_metrics(settings: &Settings) -> Result<Option<Listener>> {
 }
 
 /// Opens the store, and says where it is.
-async fn open_store(settings: &Settings) -> Result<Store> {
+///
+/// # Errors
+/// Where it cannot be opened, by the setting.
+pub async fn open_store(settings: &Settings) -> Result<Store> {
     let store = Store::open(settings.store.url.as_ref()).await.context("`store.url`")?;
     store.limit_memory(settings.store.memory.as_u64()).await.context("`store.memory`")?;
     match &settings.store.url {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use candle_core::DType;
 use futures::{StreamExt, TryStreamExt, stream};
 use mia::methods::{Scope, parse_list, resolve};
-use pdr_audit::api::{self, ApiState};
+use pdr_audit::api::{self, ApiState, JobKinds};
 use pdr_audit::app::ServiceJobs;
 use pdr_audit::config::{Overrides, ServerSettings, Settings};
 use pdr_audit::scorer::{IN_FLIGHT, Input, Overflow, Plan, Scorer};
@@ -61,13 +61,13 @@ impl Service {
         let methods = resolve(&parse_list(METHODS)?, &scope).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
         let (model, methods) = (model.id.clone(), methods.into());
         let plan = Plan { model, methods, overflow: Overflow::Error, tokens: false, splits: Arc::new([]) };
-        let jobs = ServiceJobs::start(&scorer, &Store::open(None).await?, &settings).await?;
+        let jobs = ServiceJobs::start(&JobKinds::all(), &scorer, &Store::open(None).await?, &settings).await?;
         let state = ApiState::new(scorer.clone(), jobs.routed, metrics, &settings);
         let ServerSettings { header_timeout, write_timeout, .. } = settings.server;
         let limits = ConnectionLimits { header_timeout, write_timeout, connections: 1_000 };
         let listener = Listener::bind(("127.0.0.1", 0), limits, None).await?;
         let url = format!("http://{}/v1/score", listener.address()?);
-        tokio::spawn(listener.serve(api::router(state), std::future::pending()));
+        tokio::spawn(listener.serve(api::router(state, &JobKinds::all()), std::future::pending()));
         Ok(Self { url, client: reqwest::Client::new(), scorer, plan, texts: texts.to_vec() })
     }
 

@@ -4,7 +4,7 @@ use crate::goldens::directory;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Request, StatusCode, header};
-use pdr_audit::api::{self, ApiState};
+use pdr_audit::api::{self, ApiState, JobKinds};
 use pdr_audit::app::{ServiceJobs, start_scorer};
 use pdr_audit::config::{DeviceChoice, ModelSettings, ModelSource, Settings};
 use lm::hub::Hub;
@@ -84,7 +84,7 @@ async fn start() -> Router {
     let scorer = start_scorer(&settings, Hub::from_environment(|_| None)).expect("the scorer starts");
     let store = Store::open(None).await.expect("a store in memory opens");
     store.limit_memory(settings.store.memory.as_u64()).await.expect("its memory can be limited");
-    let jobs = ServiceJobs::start(&scorer, &store, &settings).await.expect("the jobs start");
+    let jobs = ServiceJobs::start(&JobKinds::all(), &scorer, &store, &settings).await.expect("the jobs start");
     scorer.engine().wait_until_loaded().await.expect("the models load");
     // Nobody asks for the metrics, and samples are kept until somebody does.
     tokio::spawn(metrics.clone().run_upkeep());

@@ -89,8 +89,9 @@ pub async fn compare(
 
 /// All scores of an audit that has succeeded.
 async fn loaded(state: &ApiState, id: Uuid) -> Result<LoadedScores, Problem> {
-    let audit = state.jobs.audits.get(id).await?;
-    let Some(scores) = state.jobs.audits.scores(id).await? else {
+    let audits = state.jobs.kind::<AuditKind>()?;
+    let audit = audits.get(id).await?;
+    let Some(scores) = audits.scores(id).await? else {
         let detail = format!("audit {id} is {}; audits can be compared once they have succeeded", audit.status.name());
         return Err(Problem::new(Kind::Conflict, detail));
     };

@@ -6,14 +6,14 @@ use super::client_state::ClientState;
 use super::datasets::DatasetFile;
 use super::job_document::JobDocument;
 use super::job_id::JobId;
-use super::job_resource::{JobResource, check};
+use super::job_resource::{JobContext, JobResource, check};
 use super::problem::{Kind, Problem};
 use super::problems::StateProblems;
 use super::sample_line::SampleLine;
 use super::state::ApiState;
 use super::{dataset_check, job_events, plans, score_calibration};
 use crate::audits::{
-    AuditKind, AuditReport, AuditRequest, AuditSnapshot, AuditSubject, Audits, Calibration, CalibrationSource,
+    AuditKind, AuditReport, AuditRequest, AuditSnapshot, AuditSubject, Calibration, CalibrationSource,
 };
 use crate::datasets::SubmittedSamples;
 use crate::jobs::Submission;
@@ -70,10 +70,12 @@ pub struct AuditProgress {
 impl JobResource for AuditKind {
     const DOCUMENT: JobDocument = JobDocument {
         segment: "audits",
+        about: "Labelled samples in, a report out",
         operation: "audit",
         list: "audits",
         schema: "Audit",
         has_results: true,
+        serves_requests: false,
         description: "Scores all samples behind interactive work and reports how well each method tells members from non-members. \
                       Without labels it is a scoring job. Four audits run at once; the others are queued in the order of their \
                       submission.",
@@ -94,8 +96,8 @@ impl JobResource for AuditKind {
     type Progress = AuditProgress;
     type Report = AuditReport;
 
-    fn jobs(state: &ApiState) -> &Audits {
-        &state.jobs.audits
+    fn with(context: &JobContext) -> Self {
+        Self::new(context.scorer.clone())
     }
 
     async fn prepare(
@@ -172,8 +174,9 @@ pub async fn scores(
     JobId(id, _): JobId<AuditKind>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let audit = state.jobs.audits.get(id).await?;
-    match state.jobs.audits.scores(id).await? {
+    let audits = state.jobs.kind::<AuditKind>()?;
+    let audit = audits.get(id).await?;
+    match audits.scores(id).await? {
         Some(scores) => audit_scores::respond(scores, &headers).await,
         None => {
             let detail = format!("the audit is {}; there are scores once it has succeeded", audit.status.name());

@@ -2,10 +2,9 @@
 
 use super::calibration_request::CalibrationBody;
 use super::job_document::JobDocument;
-use super::job_resource::JobResource;
+use super::job_resource::{JobContext, JobResource};
 use super::problem::Problem;
-use super::state::ApiState;
-use crate::audits::{AuditSubject, CalibratedMethod, CalibrationKind, CalibrationReport, Calibrations};
+use crate::audits::{AuditSubject, CalibratedMethod, CalibrationKind, CalibrationReport};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -35,10 +34,12 @@ pub struct CalibrationProgress {
 impl JobResource for CalibrationKind {
     const DOCUMENT: JobDocument = JobDocument {
         segment: "calibrations",
+        about: "Known non-members in, p-values of other texts out",
         operation: "calibration",
         list: "calibrations",
         schema: "Calibration",
         has_results: false,
+        serves_requests: true,
         description: "Scores known non-members behind interactive work and keeps the scores, so that those of other texts get p-values: \
                       the id goes into `calibration` of `/v1/score` and `/v1/audits`. P-values hold for texts that would be like the \
                       known non-members had the model not been trained on them: of the same kind, date, length and cut.",
@@ -57,8 +58,8 @@ impl JobResource for CalibrationKind {
     type Progress = CalibrationProgress;
     type Report = CalibrationReport;
 
-    fn jobs(state: &ApiState) -> &Calibrations {
-        &state.jobs.calibrations
+    fn with(context: &JobContext) -> Self {
+        Self::new(context.scorer.clone())
     }
 
     fn details(subject: AuditSubject, report: Option<&str>) -> Result<CalibrationDetails, Problem> {

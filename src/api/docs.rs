@@ -11,8 +11,8 @@ use std::sync::{Arc, LazyLock};
 use utoipa_swagger_ui::Config;
 
 /// The document in JSON. It tells of the routes of this file too, so that whoever puts the routes together gives it to them.
-#[derive(Clone, Copy)]
-pub struct ServedDocument(pub &'static LazyLock<String>);
+#[derive(Clone)]
+pub struct ServedDocument(pub Arc<LazyLock<String, Box<dyn FnOnce() -> String + Send>>>);
 
 /// The page's configuration; without a validator, which would be another host.
 static CONFIG: LazyLock<Arc<Config<'static>>> =
@@ -26,7 +26,7 @@ static CONFIG: LazyLock<Arc<Config<'static>>> =
     responses((status = 200, description = "The document in OpenAPI 3.1", content_type = "application/json"))
 )]
 pub async fn openapi(Extension(ServedDocument(document)): Extension<ServedDocument>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], document.as_str())
+    ([(header::CONTENT_TYPE, "application/json")], document.as_str().to_owned())
 }
 
 /// This document as a page.

@@ -2,10 +2,10 @@
 
 use super::finetune_request::FinetuneBody;
 use super::job_document::JobDocument;
-use super::job_resource::{JobResource, check};
+use super::job_resource::{JobContext, JobResource, check};
 use super::problem::Problem;
 use super::state::ApiState;
-use crate::finetunes::{FinetuneKind, FinetuneReport, FinetuneRequest, FinetuneSubject, Finetunes};
+use crate::finetunes::{FinetuneKind, FinetuneReport, FinetuneRequest, FinetuneSubject};
 use crate::jobs::{JobError, Submission};
 use crate::pool::adapted_id;
 use crate::store::DatasetRow;
@@ -37,10 +37,12 @@ pub struct FinetuneProgress {
 impl JobResource for FinetuneKind {
     const DOCUMENT: JobDocument = JobDocument {
         segment: "finetunes",
+        about: "Texts that a model has not seen in, an adapter out",
         operation: "finetune",
         list: "finetunes",
         schema: "Finetune",
         has_results: true,
+        serves_requests: true,
         description: "Tunes a LoRA adapter of a model on texts that the model has not seen, for the method `fsd`. Interactive requests go \
                       first. When the fine-tune succeeds, `<model>:<name>` is a model like others. The same request gives the same adapter, \
                       bit for bit, on one machine.",
@@ -59,8 +61,8 @@ impl JobResource for FinetuneKind {
     type Progress = FinetuneProgress;
     type Report = FinetuneReport;
 
-    fn jobs(state: &ApiState) -> &Finetunes {
-        &state.jobs.finetunes
+    fn with(context: &JobContext) -> Self {
+        Self::new(context.scorer.clone(), context.shelf.clone())
     }
 
     async fn prepare(
@@ -71,7 +73,7 @@ impl JobResource for FinetuneKind {
     ) -> Result<Submission<FinetuneRequest>, Problem> {
         let finetune = check(state, body, dataset).await?;
         let is_repeated = match idempotency_key {
-            Some(key) => state.jobs.finetunes.submitted_under(key).await?.is_some(),
+            Some(key) => state.jobs.kind::<FinetuneKind>()?.submitted_under(key).await?.is_some(),
             None => false,
         };
         if !is_repeated {

@@ -2,11 +2,14 @@
 
 use uuid::Uuid;
 
-/// Names and texts of a kind of job in the OpenAPI document.
+/// Names and texts of a kind of job in the OpenAPI document and on the command line.
+#[derive(Clone, Copy)]
 pub struct JobDocument {
     /// Segment of its paths below `/v1`, which is its tag and the end of its list's operation id as well.
     pub segment: &'static str,
-    /// End of the other operation ids, such as that of `submit_audit`.
+    /// Description of the tag.
+    pub about: &'static str,
+    /// End of the other operation ids, such as that of `submit_audit`, and name of its command.
     pub operation: &'static str,
     /// Property of a list that has the jobs.
     pub list: &'static str,
@@ -14,6 +17,8 @@ pub struct JobDocument {
     pub schema: &'static str,
     /// True if a job has its report as `results`. Otherwise the report is part of the details, and lists and single jobs share a schema.
     pub has_results: bool,
+    /// True if later requests need its jobs, which must then be in a store that lasts.
+    pub serves_requests: bool,
     /// Description of the submission.
     pub description: &'static str,
     /// Body of a submission, as JSON.

@@ -4,12 +4,21 @@ use super::job_document::JobDocument;
 use super::job_events;
 use super::problem::Problem;
 use super::state::ApiState;
-use crate::jobs::{JobKind, JobSnapshot, Jobs, Submission};
+use crate::finetunes::AdapterShelf;
+use crate::jobs::{JobKind, JobSnapshot, Submission};
+use crate::scorer::Scorer;
 use crate::store::DatasetRow;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use utoipa::ToSchema;
+
+/// The parts of a service that run jobs.
+pub struct JobContext {
+    pub scorer: Scorer,
+    /// The adapters that fine-tunes made.
+    pub shelf: AdapterShelf,
+}
 
 /// A kind of job with routes under `/v1`.
 pub trait JobResource: JobKind + Sized {
@@ -24,8 +33,8 @@ pub trait JobResource: JobKind + Sized {
     /// The report of a job that has succeeded, as it is stored.
     type Report: ToSchema;
 
-    /// The jobs of this kind, as the client sees them.
-    fn jobs(state: &ApiState) -> &Jobs<Self>;
+    /// The kind, which runs jobs in this context.
+    fn with(context: &JobContext) -> Self;
 
     /// Checks a submission, with the dataset and the `Idempotency-Key` that it names.
     ///

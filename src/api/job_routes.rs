@@ -34,7 +34,7 @@ async fn submit<K: JobResource>(
     headers: HeaderMap,
     JsonBody(body): JsonBody<K::Body>,
 ) -> Result<Response, Problem> {
-    let jobs = K::jobs(&state);
+    let jobs = &state.jobs.kind::<K>()?;
     let idempotency_key = job_request::idempotency_key(&headers)?;
     let dataset = job_request::named_dataset(jobs, body.dataset(), idempotency_key.as_deref()).await?;
     let prepared = K::prepare(&state, body, dataset, idempotency_key.as_deref()).await?;
@@ -50,7 +50,7 @@ async fn list<K: JobResource>(
     Extension(arrival): Extension<Arrival>,
     uri: Uri,
 ) -> Result<Json<JobList<K>>, Problem> {
-    let page = K::jobs(&state).list(&job_list::query(&uri)?).await?;
+    let page = state.jobs.kind::<K>()?.list(&job_list::query(&uri)?).await?;
     Ok(Json(JobList::new(page, arrival.id())?))
 }
 
@@ -59,7 +59,7 @@ async fn get<K: JobResource>(
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<K>,
 ) -> Result<Response, Problem> {
-    let job = K::jobs(&state).get(id).await?;
+    let job = state.jobs.kind::<K>()?.get(id).await?;
     view::<K>(&state, &job, &arrival).await
 }
 
@@ -68,7 +68,7 @@ async fn cancel<K: JobResource>(
     Extension(arrival): Extension<Arrival>,
     JobId(id, _): JobId<K>,
 ) -> Result<Response, Problem> {
-    let job = K::jobs(&state).cancel(id).await?;
+    let job = state.jobs.kind::<K>()?.cancel(id).await?;
     view::<K>(&state, &job, &arrival).await
 }
 
@@ -76,7 +76,7 @@ async fn delete<K: JobResource>(
     ClientState(state): ClientState,
     JobId(id, _): JobId<K>,
 ) -> Result<StatusCode, Problem> {
-    K::jobs(&state).delete(id).await?;
+    state.jobs.kind::<K>()?.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -85,7 +85,7 @@ async fn events<K: JobResource>(
     JobId(id, _): JobId<K>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    job_events::follow(&state, K::jobs(&state), id, &headers).await
+    job_events::follow(&state, &state.jobs.kind::<K>()?, id, &headers).await
 }
 
 /// The job with its report, where there is one.
@@ -95,7 +95,7 @@ async fn view<K: JobResource>(
     arrival: &Arrival,
 ) -> Result<Response, Problem> {
     let report = match job.status {
-        JobStatus::Succeeded => K::jobs(state).report(job.id).await?,
+        JobStatus::Succeeded => state.jobs.kind::<K>()?.report(job.id).await?,
         _ => None,
     };
     answer::json(state, JobView::<K>::new(job.clone(), report, arrival.id())?).await

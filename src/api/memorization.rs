@@ -1,14 +1,13 @@
 //! `/v1/memorization`: how likely a model is to complete windows of texts.
 
 use super::job_document::JobDocument;
-use super::job_resource::{JobResource, check};
+use super::job_resource::{JobContext, JobResource, check};
 use super::memorization_request::MemorizationBody;
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::jobs::Submission;
 use crate::memorization::{
-    MemorizationError, MemorizationKind, MemorizationReport, MemorizationRequest, MemorizationSubject, Memorizations,
-    WindowScorer,
+    MemorizationError, MemorizationKind, MemorizationReport, MemorizationRequest, MemorizationSubject, WindowScorer,
 };
 use crate::scorer::ScorerError;
 use crate::store::DatasetRow;
@@ -46,10 +45,12 @@ pub struct MemorizationJobProgress {
 impl JobResource for MemorizationKind {
     const DOCUMENT: JobDocument = JobDocument {
         segment: "memorization",
+        about: "Shares of texts that a model completes word by word",
         operation: "memorization",
         list: "memorizations",
         schema: "Memorization",
         has_results: true,
+        serves_requests: false,
         description: "Cuts every text into windows of a prefix and a suffix, and reports how likely the model is to continue the prefix \
                       with the suffix, word by word; and the same for texts that the model cannot have seen, the control. Interactive \
                       requests go first.",
@@ -72,8 +73,8 @@ impl JobResource for MemorizationKind {
     type Progress = MemorizationJobProgress;
     type Report = MemorizationReport;
 
-    fn jobs(state: &ApiState) -> &Memorizations {
-        &state.jobs.memorizations
+    fn with(context: &JobContext) -> Self {
+        Self::new(context.scorer.clone())
     }
 
     async fn prepare(

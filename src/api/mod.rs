@@ -37,6 +37,7 @@ mod inputs;
 mod job_document;
 mod job_events;
 mod job_id;
+mod job_kinds;
 mod job_list;
 mod job_operations;
 mod job_problems;
@@ -79,6 +80,10 @@ mod trial_texts;
 mod trials;
 mod upload;
 
+pub use job_document::JobDocument;
+pub use job_kinds::{JobKinds, RegisteredKind};
+pub use job_resource::{JobBody, JobContext, JobResource};
+pub use problem::Problem;
 pub use routed_jobs::RoutedJobs;
 pub use routes::{document, metrics_router, router};
 pub use state::ApiState;

@@ -8,6 +8,7 @@ use super::problem::Problem;
 use super::problems::{ListProblems, LoadProblems, UnloadProblems};
 use super::state::ApiState;
 use crate::engine::DeviceStatus;
+use crate::finetunes::FinetuneKind;
 use crate::pool::{ModelStatus, UnknownModel};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
@@ -95,7 +96,7 @@ pub async fn remove_adapter(
     ClientState(state): ClientState,
     PathNames((id, name)): PathNames<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    state.jobs.finetunes.kind().shelf().remove(&id, &name).await?;
+    state.jobs.kind::<FinetuneKind>()?.kind().shelf().remove(&id, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

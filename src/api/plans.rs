@@ -8,7 +8,7 @@ use super::problem::{Kind, Problem};
 use super::problems::SubmitProblems;
 use super::state::ApiState;
 use super::{job_request, score_calibration};
-use crate::audits::{AuditPlan, AuditRequest, CalibrationSource, CitedPlan};
+use crate::audits::{AuditKind, AuditPlan, AuditRequest, CalibrationSource, CitedPlan};
 use crate::jobs::Submission;
 use crate::store::{MAX_PLANS, PlanRow};
 use axum::Json;
@@ -58,7 +58,7 @@ pub async fn submit(
     if body.plan().is_some() {
         return Err(Problem::fault("/plan", "a plan cites no other"));
     }
-    let dataset = job_request::named_dataset(&state.jobs.audits, body.dataset(), None).await?;
+    let dataset = job_request::named_dataset(&state.jobs.kind::<AuditKind>()?, body.dataset(), None).await?;
     let checking = state.clone();
     let planning =
         move || body.check(&checking, dataset).and_then(|audit| Ok((planned(&audit)?, audit.request.evidence)));

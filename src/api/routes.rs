@@ -1,16 +1,14 @@
 //! The routes, and the OpenAPI document that they make.
 
 use super::client_state::RouterState;
-use super::job_routes::job_routes;
+use super::job_document::JobDocument;
+use super::job_kinds::JobKinds;
 use super::operations::operations;
 use super::state::ApiState;
 use super::{
     audit_comparison, audits, datasets, docs, health, methods, middleware, models, plain_schemas, plans, problems,
     root, route_rules, score, security, token_stats,
 };
-use crate::audits::{AuditKind, CalibrationKind, TrialJob};
-use crate::finetunes::FinetuneKind;
-use crate::memorization::MemorizationKind;
 use crate::telemetry;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
@@ -18,17 +16,18 @@ use axum::{Extension, Router};
 use docs::ServedDocument;
 use std::sync::{Arc, LazyLock};
 use utoipa::openapi::OpenApi;
+use utoipa::openapi::tag::TagBuilder;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-static DOCUMENT: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());
-
-/// All routes, ready to be served.
-pub fn router(state: ApiState) -> Router {
-    let (router, document) = routes().split_for_parts();
+/// All routes, with those of these kinds of job, ready to be served.
+pub fn router(state: ApiState, kinds: &JobKinds) -> Router {
+    let documented = kinds.clone();
+    let served = LazyLock::new(Box::new(move || document(&documented).to_json().unwrap_or_default()) as Box<_>);
+    let (router, document) = routes(kinds).split_for_parts();
     telemetry::zero_routes(successes(&document));
     let (rules, state) = (route_rules::rules(&document), RouterState(state));
-    let router = router.layer(Extension(ServedDocument(&DOCUMENT)));
+    let router = router.layer(Extension(ServedDocument(Arc::new(served))));
     let router = router.layer(from_fn_with_state(Arc::clone(&rules), route_rules::keep));
     let router = router.route("/docs/", get(docs::file)).route("/docs/{*file}", get(docs::file));
     middleware::around(router, &state, rules).with_state(state)
@@ -41,22 +40,17 @@ pub fn metrics_router(state: ApiState) -> Router {
 }
 
 /// The OpenAPI document of all routes.
-pub fn document() -> OpenApi {
-    plain_schemas::simplified(security::secured(routes().into_openapi()))
+pub fn document(kinds: &JobKinds) -> OpenApi {
+    plain_schemas::simplified(security::secured(routes(kinds).into_openapi()))
 }
 
-pub(super) fn routes() -> OpenApiRouter<RouterState> {
-    OpenApiRouter::with_openapi(frame())
+pub(super) fn routes(kinds: &JobKinds) -> OpenApiRouter<RouterState> {
+    let router = OpenApiRouter::with_openapi(frame(kinds))
         .routes(routes!(score::score))
         .routes(routes!(token_stats::token_stats))
-        .merge(job_routes::<AuditKind>())
         .routes(routes!(audits::scores))
         .routes(routes!(audit_comparison::compare))
         .routes(routes!(plans::submit))
-        .merge(job_routes::<CalibrationKind>())
-        .merge(job_routes::<TrialJob>())
-        .merge(job_routes::<FinetuneKind>())
-        .merge(job_routes::<MemorizationKind>())
         .routes(routes!(datasets::upload, datasets::list))
         .routes(routes!(datasets::get, datasets::delete))
         .routes(routes!(models::models))
@@ -69,11 +63,12 @@ pub(super) fn routes() -> OpenApiRouter<RouterState> {
         .routes(routes!(health::metrics))
         .routes(routes!(root::root))
         .routes(routes!(docs::openapi))
-        .routes(routes!(docs::page))
+        .routes(routes!(docs::page));
+    kinds.iter().fold(router, |router, kind| router.merge((kind.routes)()))
 }
 
 /// The document without routes.
-fn frame() -> OpenApi {
+fn frame(kinds: &JobKinds) -> OpenApi {
     #[derive(utoipa::OpenApi)]
     #[openapi(
         info(
@@ -83,11 +78,6 @@ fn frame() -> OpenApi {
         ),
         tags(
             (name = "scoring", description = "Scores while the client waits"),
-            (name = "audits", description = "Labelled samples in, a report out"),
-            (name = "calibrations", description = "Known non-members in, p-values of other texts out"),
-            (name = "tests", description = "Texts and comparable ones that the model cannot have seen in, a p-value out"),
-            (name = "finetunes", description = "Texts that a model has not seen in, an adapter out"),
-            (name = "memorization", description = "Shares of texts that a model completes word by word"),
             (name = "datasets", description = "Samples that several audits can use"),
             (name = "service", description = "Models and methods that are served"),
             (name = "operation", description = "Health, metrics and this document")
@@ -96,6 +86,10 @@ fn frame() -> OpenApi {
     struct Frame;
 
     let mut document = <Frame as utoipa::OpenApi>::openapi();
+    let tag =
+        |JobDocument { segment, about, .. }: JobDocument| TagBuilder::new().name(segment).description(Some(about));
+    // Behind `scoring`.
+    document.tags.get_or_insert_default().splice(1..1, kinds.iter().map(|kind| tag(kind.document).build()));
     document.components.get_or_insert_default().schemas.extend(problems::schemas());
     document
 }

@@ -42,7 +42,8 @@ pub struct CalibrationSize {
 /// Where there is none, or it has not succeeded.
 pub async fn named(state: &ApiState, id: &str) -> Result<Arc<Calibration>, Problem> {
     let JobId(id, _) = JobId::<CalibrationKind>::parse(id)?;
-    let snapshot = state.jobs.calibrations.get(id).await?;
+    let calibrations = state.jobs.kind::<CalibrationKind>()?;
+    let snapshot = calibrations.get(id).await?;
     if snapshot.status != JobStatus::Succeeded {
         let detail = "the calibration has not succeeded, so that there are no scores to compare with";
         return Err(Problem::new(Kind::Conflict, detail));
@@ -50,7 +51,7 @@ pub async fn named(state: &ApiState, id: &str) -> Result<Arc<Calibration>, Probl
     if let Some(known) = state.calibration_cache.get(id) {
         return Ok(known);
     }
-    let loaded = state.jobs.calibrations.scores(id).await?;
+    let loaded = calibrations.scores(id).await?;
     let gone = || Problem::from(JobError::NotFound(CalibrationKind::NAME));
     let calibration = Arc::new(loaded.ok_or_else(gone)?);
     state.calibration_cache.insert(id, Arc::clone(&calibration));

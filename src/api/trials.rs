@@ -1,11 +1,10 @@
 //! `/v1/tests`: tests that need no threshold.
 
 use super::job_document::JobDocument;
-use super::job_resource::JobResource;
+use super::job_resource::{JobContext, JobResource};
 use super::problem::Problem;
-use super::state::ApiState;
 use super::trial_request::TrialBody;
-use crate::audits::{AuditSubject, TrialJob, TrialKind, TrialReport, TrialSubject, Trials};
+use crate::audits::{AuditSubject, TrialJob, TrialKind, TrialReport, TrialSubject};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -35,10 +34,12 @@ pub struct TrialProgress {
 impl JobResource for TrialJob {
     const DOCUMENT: JobDocument = JobDocument {
         segment: "tests",
+        about: "Texts and comparable ones that the model cannot have seen in, a p-value out",
         operation: "test",
         list: "tests",
         schema: "Test",
         has_results: true,
+        serves_requests: false,
         description: "Scores all texts behind interactive work and computes the p-value of the result under the null hypothesis of the \
                       test. `dataset` compares suspects with held-out texts of the same source (Mann and Whitney), `paired` published \
                       texts with private rewrites (permutations of which text was published), `rank` canaries with their twins (the \
@@ -61,8 +62,8 @@ impl JobResource for TrialJob {
     type Progress = TrialProgress;
     type Report = TrialReport;
 
-    fn jobs(state: &ApiState) -> &Trials {
-        &state.jobs.trials
+    fn with(context: &JobContext) -> Self {
+        Self::new(context.scorer.clone())
     }
 
     fn details(TrialSubject { kind, scored }: TrialSubject, _: Option<&str>) -> Result<TrialDetails, Problem> {

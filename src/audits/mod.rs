@@ -89,7 +89,7 @@ pub use subject::AuditSubject;
 pub use trials::{
     BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTrialText, OrderTexts, PairedDocument, TrialExclusion,
     TrialJob, TrialKind, TrialLayout, TrialMethod, TrialOptions, TrialReport, TrialRequest, TrialSamples,
-    TrialStatistics, TrialSubject, TrialText, TrialTexts, TrialVerdict, Trials, UnitVerdict, commitment,
-    commitment_fault, run_trial, trial_method_faults,
+    TrialStatistics, TrialSubject, TrialText, TrialTexts, TrialVerdict, UnitVerdict, commitment, commitment_fault,
+    run_trial, trial_method_faults,
 };
 pub use tuned_splits::split_faults;

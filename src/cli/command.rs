@@ -2,11 +2,12 @@
 
 use super::runtime::block_on;
 use super::scoring_args::VariantArgs;
-use super::{audit, canary, count_tokens, dataset, finetune, key, memorization, score, trial};
+use super::{audit, canary, count_tokens, dataset, finetune, key, memorization, request, score, trial};
+use crate::api::{self, JobKinds};
 use crate::config::{LogFormat, Overrides, Settings};
-use crate::{api, app, telemetry};
+use crate::{app, telemetry};
 use anyhow::{Result, bail};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -80,9 +81,24 @@ struct ServeArgs {
     variant: VariantArgs,
 }
 
+/// The command line with these kinds of job.
+#[must_use]
+pub fn command(kinds: &JobKinds) -> clap::Command {
+    request::with_requests(Cli::command(), kinds)
+}
+
 /// Runs the program.
 pub fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let kinds = JobKinds::all();
+    let matches = command(&kinds).get_matches();
+    let ended = match request::requested(&matches, &kinds) {
+        Some((document, file)) => {
+            let config = matches.get_one::<PathBuf>("config").map(PathBuf::as_path);
+            block_on(request::run(&kinds, document, file, config))
+        }
+        None => run(Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -124,6 +140,8 @@ fn run(cli: Cli) -> Result<()> {
         Command::Memorization(args) => block_on(memorization::run(*args, config)),
         Command::Canary(args) => block_on(canary::run(args, config)),
         Command::Key(args) => key::run(args, config),
-        Command::Openapi => Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document())?)?),
+        Command::Openapi => {
+            Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&api::document(&JobKinds::all()))?)?)
+        }
     }
 }

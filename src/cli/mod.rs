@@ -21,6 +21,7 @@ mod memorization_table;
 mod partial;
 mod plan_file;
 mod progress;
+mod request;
 mod runtime;
 mod samples;
 mod score;
@@ -34,4 +35,5 @@ mod trial_table;
 mod waiting;
 mod works;
 
-pub use command::main;
+pub use command::{command, main};
+pub use request::{requested, results};

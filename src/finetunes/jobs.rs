@@ -8,7 +8,7 @@ use super::subject::FinetuneSubject;
 use super::texts::tuning_texts_fault;
 use super::tuning::TuningRun;
 use crate::datasets::SampleTotals;
-use crate::jobs::{FailureKind, JobError, JobFailure, JobKind, JobRun, JobSnapshot, Jobs, Submission, encoded};
+use crate::jobs::{FailureKind, JobError, JobFailure, JobKind, JobRun, Submission, encoded};
 use crate::pool::{OpenError, Retry, adapted_id};
 use crate::scorer::Scorer;
 use crate::store::{AdapterFiles, AdapterName, AdapterRow, JobOutput};
@@ -23,12 +23,6 @@ pub struct FinetuneKind {
     scorer: Scorer,
     shelf: AdapterShelf,
 }
-
-/// All fine-tunes; cheap to clone.
-pub type Finetunes = Jobs<FinetuneKind>;
-
-/// A fine-tune as it stands.
-pub type FinetuneSnapshot = JobSnapshot<FinetuneSubject>;
 
 impl FinetuneKind {
     /// Fine-tunes of the models of this scorer, whose adapters go there.

@@ -15,7 +15,7 @@ mod texts;
 mod tuning;
 
 pub use error::FinetuneError;
-pub use jobs::{FinetuneKind, FinetuneSnapshot, Finetunes};
+pub use jobs::FinetuneKind;
 pub use report::{FinetuneReport, FinetuneStep};
 pub use request::{DEFAULT_SEED, FEWEST_TEXTS, FinetuneRequest};
 pub use run::{Finetuned, TuningBase, TuningObserver, memory, run};

@@ -5,7 +5,7 @@ use super::run::{MemorizationProgress, run};
 use super::subject::MemorizationSubject;
 use super::window_scorer::WindowScorer;
 use crate::datasets::SampleTotals;
-use crate::jobs::{JobError, JobFailure, JobKind, JobRun, JobSnapshot, Jobs, Submission, encoded};
+use crate::jobs::{JobError, JobFailure, JobKind, JobRun, Submission, encoded};
 use crate::scorer::Scorer;
 use crate::store::JobOutput;
 use crate::telemetry::names;
@@ -15,12 +15,6 @@ use serde_json::json;
 pub struct MemorizationKind {
     scorer: Scorer,
 }
-
-/// All memorization jobs; cheap to clone.
-pub type Memorizations = Jobs<MemorizationKind>;
-
-/// A memorization job as it stands.
-pub type MemorizationSnapshot = JobSnapshot<MemorizationSubject>;
 
 impl MemorizationKind {
     /// Those that this scorer runs.

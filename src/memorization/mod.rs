@@ -21,7 +21,7 @@ mod work;
 
 pub use error::MemorizationError;
 pub use extraction::ExtractionWindow;
-pub use jobs::{MemorizationKind, MemorizationSnapshot, Memorizations};
+pub use jobs::MemorizationKind;
 pub use report::{ExtractionSummaries, MemorizationReport};
 pub use request::{MOST_TEXTS, MemorizationRequest, WindowShape, WorkText};
 pub use run::{MemorizationProgress, run};

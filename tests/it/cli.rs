@@ -303,3 +303,34 @@ fn memorization_looks_at_files_of_samples_and_of_plain_text() {
         assert!(error.contains(named), "{error}");
     }
 }
+
+#[test]
+fn a_request_stands_in_place_of_all_other_arguments() {
+    let text = "The committee met again on a rainy Tuesday, and nobody had read the minutes of the meeting before.";
+    let body = json!({ "texts": [{ "id": "a", "text": text }], "prefix": 4, "suffix": 4, "stride": 4 }).to_string();
+    let requested = run(&["memorization", "--request", "-"], body.as_bytes());
+    assert!(requested.status.success(), "{}", String::from_utf8_lossy(&requested.stderr));
+    let flags = ["memorization", "-", "--prefix", "4", "--suffix", "4", "--stride", "4", "--format", "json"];
+    let by_flags = run(&flags, json!({ "id": "a", "text": text }).to_string().as_bytes());
+    let [requested, by_flags] =
+        [requested, by_flags].map(|output| serde_json::from_slice::<Value>(&output.stdout).unwrap());
+    assert_eq!((&requested["texts"], &requested["summary"]), (&by_flags["texts"], &by_flags["summary"]));
+}
+
+#[test]
+fn requests_that_are_refused() {
+    let of_kind = |kind: &str, body: Value| stderr(&run(&[kind, "--request", "-"], body.to_string().as_bytes()));
+    let unknown = of_kind("memorization", json!({ "texts": ["a b c"], "sufix": 4 }));
+    assert!(unknown.contains("sufix"), "{unknown}");
+    let other_kind = of_kind("memorization", json!({ "samples": [{ "text": "a", "label": 1 }] }));
+    assert!(other_kind.contains("samples"), "{other_kind}");
+    let range =
+        of_kind("audit", json!({ "samples": [{ "text": "a", "label": 1 }], "methods": [{ "name": "min_k", "k": 2 }] }));
+    assert!(range.contains("/methods/0/k"), "{range}");
+    let contradicted = stderr(&run(&["memorization", "--request", "-", "--prefix", "4"], b"{}"));
+    assert!(contradicted.contains("cannot be used with"), "{contradicted}");
+    let ends = of_kind("calibration", json!({ "samples": [] }));
+    assert!(ends.contains("store.url"), "{ends}");
+    let no_file = stderr(&run(&["test", "--request", "/nowhere.json"], b""));
+    assert!(no_file.contains("/nowhere.json"), "{no_file}");
+}

@@ -21,6 +21,7 @@ mod demo;
 mod disk_cache;
 #[cfg(unix)]
 mod durable;
+mod echo;
 mod errors;
 mod faults;
 mod files;

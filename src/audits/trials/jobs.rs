@@ -7,7 +7,7 @@ use crate::audits::job_run::{started_over, tell_progress};
 use crate::audits::limits::{MAX_SCORES, check_cost};
 use crate::audits::subject::AuditSubject;
 use crate::datasets::SampleTotals;
-use crate::jobs::{JobError, JobFailure, JobKind, JobRun, Jobs, Submission, encoded};
+use crate::jobs::{JobError, JobFailure, JobKind, JobRun, Submission, encoded};
 use crate::scorer::Scorer;
 use crate::store::JobOutput;
 use crate::telemetry::names;
@@ -17,9 +17,6 @@ use std::sync::Arc;
 pub struct TrialJob {
     scorer: Scorer,
 }
-
-/// All tests; cheap to clone.
-pub type Trials = Jobs<TrialJob>;
 
 impl TrialJob {
     /// Tests of the models of this scorer.

@@ -25,7 +25,7 @@ mod verdict;
 
 pub use commitment::{Commitment, commitment, commitment_fault};
 pub use document::{BeyondControl, TrialExclusion, TrialMethod, TrialReport, TrialSamples};
-pub use jobs::{TrialJob, Trials};
+pub use jobs::TrialJob;
 pub use kind::TrialKind;
 pub use layout::TrialLayout;
 pub use measure::TrialStatistics;

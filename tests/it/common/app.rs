@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::goldens::directory;
 use lm::hub::{Hub, HubError};
-use pdr_audit::api::{self, ApiState};
+use pdr_audit::api::{self, ApiState, JobKinds};
 use pdr_audit::app::{EntryControl, ServiceJobs, start_scorer};
 use pdr_audit::config::{self, DeviceChoice, ModelSettings, ModelSource, Settings};
 use pdr_audit::engine::Engine;
@@ -82,18 +82,23 @@ impl App {
 
     /// The same over a scorer that was started otherwise.
     pub async fn over_scorer(settings: &Settings, scorer: Scorer) -> Self {
+        Self::with_kinds(settings, scorer, &JobKinds::all()).await
+    }
+
+    /// The same with these kinds of job.
+    pub async fn with_kinds(settings: &Settings, scorer: Scorer, kinds: &JobKinds) -> Self {
         let metrics = MetricsExporter::install().unwrap();
         let engine = scorer.engine().clone();
         let store = Store::open(settings.store.url.as_ref()).await.unwrap();
         store.limit_memory(settings.store.memory.as_u64()).await.unwrap();
-        let jobs = ServiceJobs::start(&scorer, &store, settings).await.unwrap();
+        let jobs = ServiceJobs::start(kinds, &scorer, &store, settings).await.unwrap();
         let entry = EntryControl::open(settings).unwrap();
         let state = entry.guard(ApiState::new(scorer, jobs.routed, metrics, settings));
         let config::ServerSettings { header_timeout, write_timeout, connections, .. } = settings.server;
         let limits = ConnectionLimits { header_timeout, write_timeout, connections: connections.unwrap_or(10_000) };
         let listener = Listener::bind(("127.0.0.1", 0), limits, entry.tls.clone()).await.unwrap();
         let client = Client::new(listener.address().unwrap());
-        let server = tokio::spawn(listener.serve(api::router(state), std::future::pending()));
+        let server = tokio::spawn(listener.serve(api::router(state, kinds), std::future::pending()));
         Self { client, engine, entry, server }
     }
 
