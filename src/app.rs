@@ -99,7 +99,7 @@ pub fn hub() -> Result<Hub, HubError> {
 /// Serves until a signal ends it or the device is lost.
 ///
 /// # Errors
-/// What keeps the service from starting, or the loss of the device.
+/// Any fault that keeps the service from starting, or the loss of the device.
 pub async fn serve(mut settings: Settings) -> Result<()> {
     let metrics = MetricsExporter::install()?;
     tokio::spawn({

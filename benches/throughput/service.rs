@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 const METHODS: &str = "loss,zlib,min_k,min_k_plus_plus";
 
-/// How texts are sent to the service.
+/// Format in which texts are sent to the service.
 #[derive(Clone, Copy)]
 pub enum Workload {
     Http { clients: usize, texts: usize },

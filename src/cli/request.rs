@@ -74,7 +74,8 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     Ok(body)
 }
 
-/// The results of the job of a kind that has this body, run by a service within this process.
+/// Runs the job of a kind that has this body in a service within this process, and returns its results. While it runs, the service takes
+/// other queued jobs of its store as well.
 ///
 /// # Errors
 /// Everything that is wrong with the request, or why the job failed.

@@ -100,7 +100,7 @@ impl Fit<'_> {
     }
 }
 
-/// Solves a system of equations with a positive definite matrix, of which the lower triangle is given by rows (Cholesky).
+/// Solves a system of equations with a positive definite matrix, given by the rows of its lower triangle (Cholesky).
 fn solve(mut matrix: Vec<Vec<f64>>, right: &[f64]) -> Vec<f64> {
     let mut solution = right.to_vec();
     for row in 0..right.len() {

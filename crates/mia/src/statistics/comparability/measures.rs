@@ -148,7 +148,7 @@ pub(super) struct StandardisedRows {
 }
 
 impl StandardisedRows {
-    /// The rows of all texts, of which `training` has those outside of the fold `held`.
+    /// The rows of all texts; `training` lists the texts outside of the fold `held`.
     pub fn new(measures: &Measures, held: usize, training: &[usize], strata: &[usize]) -> Self {
         let width = 2 * measures.columns.len();
         let mut values = vec![0.0; width * strata.len()];
