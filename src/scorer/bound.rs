@@ -241,17 +241,18 @@ impl Scorer {
             let detail = format!("model `{id}` is a masked model, which gives no probabilities of texts");
             binding.fault(method.pointer(field), detail);
         } else if !self.same_tokens(&binding.models[0], &model).await? {
-            let BaseMethod::Ref(reference) = &mut method.method.base else {
-                let label = &method.label;
-                return Err(ScorerError::Internal(format!("`{label}` compares tokens with another tokenization")));
-            };
-            reference.tokenization = Tokenization::Separate;
-            if method.method.pdr.is_some() {
-                let detail = format!(
-                    "the reference model `{id}` has another tokenization, so that tokens cannot be compared one by one; \
-                     without `pdr`, the difference of the two means can be computed"
-                );
-                binding.fault(method.pointer("pdr"), detail);
+            let detail = format!(
+                "the reference model `{id}` has another tokenization, so that tokens cannot be compared one by one"
+            );
+            match &mut method.method.base {
+                BaseMethod::Ref(reference) if method.method.pdr.is_none() => {
+                    reference.tokenization = Tokenization::Separate;
+                }
+                BaseMethod::Ref(_) => binding.fault(
+                    method.pointer("pdr"),
+                    format!("{detail}; without `pdr`, the difference of the two means can be computed"),
+                ),
+                _ => binding.fault(method.pointer(field), detail),
             }
         }
         Binding::add(&mut binding.models, model);

@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 pub enum Access {
     /// The text itself.
     Text,
-    /// The log-probability of each token that came.
+    /// The log-probability of each token that came, and that of the model's first choice there.
     LogProbabilities,
-    /// The model's whole distribution at each position, reduced to its moments or its maximum.
+    /// The model's whole distribution at each position, reduced to its moments.
     FullLogits,
     /// A second model.
     ReferenceModel,

@@ -21,6 +21,7 @@ mod con_recall;
 mod control_measures;
 mod dc_pdd;
 mod definition;
+mod ez;
 mod fault;
 mod formula;
 mod fsd;
@@ -56,6 +57,7 @@ mod text_checks;
 mod texts;
 mod token_counts;
 mod tuned_score;
+mod wbc;
 mod zlib;
 
 #[cfg(test)]

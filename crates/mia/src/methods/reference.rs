@@ -105,21 +105,26 @@ impl MethodDefinition for Ref {
 
     fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
         match self.tokenization {
-            Tokenization::Shared => {
-                let tokens = input.tokens()?;
-                let reference = input.sequence(&self.pass())?;
-                if reference.len() < tokens.len() {
-                    return Err(ScoreError::Internal("the reference model scored fewer tokens than the text has"));
-                }
-                let differences = tokens.iter().zip(reference).map(|(token, reference)| token.lp - reference.lp);
-                input.sum(&finite(differences)?).map(Outcome::Sum)
-            }
+            Tokenization::Shared => input.sum(&differences(input, &self.reference)?).map(Outcome::Sum),
             Tokenization::Separate => {
                 let reference = input.mean_of(input.sequence(&self.pass())?)?;
                 Ok(Outcome::Value(input.mean()? - reference))
             }
         }
     }
+}
+
+/// The log-probability of each token less that under a reference model that scored the same ids, in nats.
+///
+/// # Errors
+/// Where one of them is missing or not finite.
+pub fn differences(input: &FormulaInput, reference: &Arc<str>) -> Result<Vec<f64>, ScoreError> {
+    let tokens = input.tokens()?;
+    let reference = input.sequence(&AuxiliaryPass::Reference(Arc::clone(reference)))?;
+    if reference.len() < tokens.len() {
+        return Err(ScoreError::Internal("the reference model scored fewer tokens than the text has"));
+    }
+    finite(tokens.iter().zip(reference).map(|(token, reference)| token.lp - reference.lp))
 }
 
 impl Ref {

@@ -134,6 +134,8 @@ registry! {
     con_recall::ConRecall,
     gap_k::GapK,
     surp::Surp,
+    wbc::Wbc,
+    ez::Ez,
     dc_pdd::DcPdd,
     fsd::Fsd,
 }

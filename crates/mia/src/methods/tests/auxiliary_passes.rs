@@ -121,3 +121,46 @@ fn explanations_are_of_sums_alone() {
     assert_close(explanation.contributions.iter().sum(), 0.11);
     assert_eq!((explanation.weights.len(), explanation.selected.len()), (10, 0));
 }
+
+/// Six tokens: log-probability, that under the reference model, and that of the model's first choice (worked example 17).
+const SIX: [[f64; 3]; 6] = [
+    [-2.0, -2.5, -1.0],
+    [-0.5, -0.4, -0.5],
+    [-3.0, -3.5, -0.7],
+    [-1.0, -1.2, -0.9],
+    [-0.2, -0.1, -0.2],
+    [-4.1, -3.0, -0.3],
+];
+
+/// A score of tokens with these log-probabilities, reference and first choice.
+fn compared(method: &Method, tokens: &[[f64; 3]]) -> Result<f64, ScoreError> {
+    let token = |&[lp, _, max_lp]: &[f64; 3]| TokenStats { lp, mu: -2.0, var: 1.0, max_lp };
+    let stats: Vec<TokenStats> = tokens.iter().map(token).collect();
+    let reference: Vec<f64> = tokens.iter().map(|[_, reference, _]| *reference).collect();
+    score(
+        method,
+        &TextStats { passes: &[(AuxiliaryPass::Reference("r".into()), self::stats(&reference))], ..text(&stats) },
+    )
+}
+
+fn ez(undefined: Undefined) -> Method {
+    Method::new(Ez { reference: "r".into(), undefined })
+}
+
+#[test]
+fn windows_and_errors_against_a_reference_model() {
+    let wbc = Method::new(Wbc { reference: "r".into() });
+    // Of windows of 2 tokens 4 in 5 gain, of 3 tokens 3 in 4, of 4 tokens 2 in 3, of 6 tokens none.
+    assert_close(compared(&wbc, &SIX).expect("a score"), 0.22166666666666668);
+    assert_close(compared(&wbc, &SIX[..1]).expect("a score"), 1.0);
+    // Gained 0.5, 0.5 and 0.2, lost 1.1, where the first choice is another token.
+    assert_close(compared(&ez(Undefined::Error), &SIX).expect("a score"), 1.0909090909090913);
+    // The first three tokens lose nothing where the model errs.
+    let lossless = compared(&ez(Undefined::Error), &SIX[..3]).expect_err("no denominator");
+    assert_eq!(lossless.code(), "zero_denominator");
+    assert_close(compared(&ez(Undefined::Zero), &SIX[..3]).expect("a score"), 0.0);
+    // Equal models win no window.
+    assert_close(compared(&wbc, &SIX.map(|[lp, _, max_lp]| [lp, lp, max_lp])).expect("a score"), 0.0);
+    let broken = SIX.map(|[lp, reference, _]| [lp, reference, f64::NAN]);
+    assert_eq!(compared(&ez(Undefined::Error), &broken), Err(ScoreError::NonFinite));
+}

@@ -11,6 +11,7 @@ mod worked_examples;
 
 use super::con_recall::ConRecall;
 use super::dc_pdd::DcPdd;
+use super::ez::{Ez, Undefined};
 use super::gap_k::GapK;
 use super::loss::Loss;
 use super::lowercase::Lowercase;
@@ -19,6 +20,7 @@ use super::min_k_plus_plus::MinKPlusPlus;
 use super::neighbor::Neighbor;
 use super::recall::{Align, Recall};
 use super::surp::Surp;
+use super::wbc::Wbc;
 use super::zlib::Zlib;
 use super::*;
 use crate::TokenStats;

@@ -1,0 +1,98 @@
+//! Error zone (Ilić et al. 2026): by how much the target raises the tokens that it does not expect, over a reference model.
+
+use super::access::Access;
+use super::auxiliary_pass::AuxiliaryPass;
+use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::formula::{FormulaInput, Outcome, ScoreError};
+use super::parameters::{AnyParameter, Choice, Parameter, Reader};
+use super::reference::{REFERENCE, differences};
+use serde::Serialize;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use strum::{Display, EnumString, VariantNames};
+use utoipa::ToSchema;
+
+/// Log-probability gained over a reference model, divided by that lost, where the target expects another token.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct Ez {
+    /// Id of the reference model, which must have the target's tokenization.
+    #[schema(value_type = String)]
+    pub reference: Arc<str>,
+    /// Score of a text without losses.
+    pub undefined: Undefined,
+}
+
+/// Score of a text that has nothing to divide by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Display, EnumString, VariantNames, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Undefined {
+    /// None: an error of the text.
+    #[default]
+    Error,
+    /// 0, as the authors' code has it.
+    Zero,
+}
+
+static UNDEFINED: Parameter<Choice<Undefined>> = Parameter {
+    name: "undefined",
+    kind: Choice(PhantomData),
+    summary: "score of a text without losses.",
+    description: "`error` gives such a text no score, `zero` gives it 0 as the authors' code does, which ranks the strongest members last.",
+};
+
+impl MethodDefinition for Ez {
+    const DESCRIPTION: MethodDescription = MethodDescription {
+        summary: "Where the model expects another token: log-probability gained over a reference model, divided by that lost.",
+        formula: "over the positions with max_v lp_v,t > lp_t: d_t = lp_t - lp_ref_t, sum of the positive d_t / -sum of the negative d_t",
+        needs: &[Access::LogProbabilities, Access::ReferenceModel],
+        further_passes: "1, by the reference model",
+        source: "EZ-MIA: Ilic et al. 2026, arXiv:2601.12104",
+    };
+    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&REFERENCE, &UNDEFINED];
+    const PDR: PdrPolicy = PdrPolicy::Refused("it is a ratio of two sums over the positions where the model errs");
+
+    fn read(reader: &mut Reader) -> Option<Self> {
+        let (reference, undefined) = (reader.read(&REFERENCE), reader.read(&UNDEFINED));
+        Some(Ez { reference: reference?, undefined: undefined? })
+    }
+
+    fn label_parts(&self) -> Vec<(&'static str, String)> {
+        let mut parts = vec![("reference", self.reference.to_string())];
+        if self.undefined == Undefined::Zero {
+            parts.push(("undefined", self.undefined.to_string()));
+        }
+        parts
+    }
+
+    fn passes(&self) -> Vec<(&'static str, AuxiliaryPass)> {
+        vec![(REFERENCE.name, AuxiliaryPass::Reference(Arc::clone(&self.reference)))]
+    }
+
+    fn note(&self) -> Option<&'static str> {
+        (self.undefined == Undefined::Zero).then_some(
+            "a text without losses scores 0, as by the authors' code, which ranks the strongest members last",
+        )
+    }
+
+    fn evaluate(&self, input: &FormulaInput) -> Result<Outcome, ScoreError> {
+        let differences = differences(input, &self.reference)?;
+        let (mut gained, mut lost) = (0.0, 0.0);
+        for (token, difference) in input.tokens()?.iter().zip(differences) {
+            if !token.max_lp.is_finite() {
+                return Err(ScoreError::NonFinite);
+            }
+            if token.max_lp > token.lp {
+                gained += difference.max(0.0);
+                lost += (-difference).max(0.0);
+            }
+        }
+        match self.undefined {
+            _ if lost > 0.0 => Ok(Outcome::Value(gained / lost)),
+            Undefined::Zero => Ok(Outcome::Value(0.0)),
+            Undefined::Error => {
+                Err(ScoreError::ZeroDenominator("the log-probability lost where the model expects another token"))
+            }
+        }
+    }
+}
