@@ -356,13 +356,13 @@ class Report(Rows):
         self.check(["samples", "clusters"], len(self.texts))
         self.check(["samples", "largest_cluster"], int(np.bincount(self.clusters).max()))
         excluded = [row["index"] for row in self.rows if row["errors"]]
-        self.check(["samples", "excluded"], [])
         for place, index in enumerate(excluded[:len(self.report["samples"]["excluded"])]):
             self.check(["samples", "excluded", place, "index"], index)
         for place, exclusion in enumerate(self.report["samples"]["exclusions"]):
             alike = [row for row in self.rows if any(error["code"] == exclusion["code"] for error in row["errors"])]
             self.check(["samples", "exclusions", place, "samples"], len(alike))
         request = self.report["provenance"]["request"]
+        # The report repeats the parameters of the request.
         for place, method in enumerate(request["methods"]):
             for path, value in numbers(method):
                 self.check(["methods", place, *path.split("/")], value)
@@ -496,7 +496,7 @@ class Report(Rows):
         columns, differences, effects = [], [], []
         for method in methods:
             scores = self.column("scores", method["label"])
-            of_control = self.column("control_measures", "loss") if method["name"] == "ref" else self.column("control_scores", method["label"])
+            of_control = self.under_control(method)
             (alone,), count = self.of_clusters(scores)
             (target, control), _ = self.of_clusters(scores, of_control)
             rank = lambda values: centred_ranks(values, self.cluster_strata)
@@ -530,10 +530,15 @@ class Report(Rows):
                 self.check([*at, "auroc_stratified"], 0.5 + area[0])
         return effects
 
+    def under_control(self, method):
+        """Scores under the control; of methods that compare with a model themselves the control's loss."""
+        itself = method["name"] in ("ref", "wbc", "ez")
+        return self.column("control_measures", "loss") if itself else self.column("control_scores", method["label"])
+
     def negative_controls(self, at, method):
         """Differences to the control between the largest groups of non-members, at most 8 of at least 50 texts."""
         scores = self.column("scores", method["label"])
-        control = self.column("control_measures", "loss") if method["name"] == "ref" else self.column("control_scores", method["label"])
+        control = self.under_control(method)
         known = ~self.members & ~np.isnan(scores) & ~np.isnan(control) & np.array([row.get("group") is not None for row in self.rows])
         counts = {}
         for place in np.nonzero(known)[0]:
@@ -636,7 +641,6 @@ class Report(Rows):
     def tokens(self, results):
         """The profile by position and the test of the prior, from each token's log-probability and entropy."""
         scored = [[(token["lp"], -token["mu"]) for token in result["tokens"] if token["lp"] is not None] for result in results]
-        request = self.report["provenance"]["request"]["metrics"]
         named = (("members", True), ("non_members", False)) if self.labelled else (("all", False),)
 
         def profile(path, rows, here):

@@ -33,7 +33,7 @@ pub trait JobResource: JobKind + Sized {
     /// The report of a job that has succeeded, as it is stored.
     type Report: ToSchema;
 
-    /// The kind, which runs jobs in this context.
+    /// Creates the kind for a service with these parts.
     fn with(context: &JobContext) -> Self;
 
     /// Checks a submission, with the dataset and the `Idempotency-Key` that it names.

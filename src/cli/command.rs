@@ -7,7 +7,8 @@ use crate::api::{self, JobKinds};
 use crate::config::{LogFormat, Overrides, Settings};
 use crate::{app, telemetry};
 use anyhow::{Result, bail};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Id, Parser, Subcommand};
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -91,20 +92,28 @@ pub fn command(kinds: &JobKinds) -> clap::Command {
 pub fn main() -> ExitCode {
     let kinds = JobKinds::all();
     let matches = command(&kinds).get_matches();
-    let ended = match request::requested(&matches, &kinds) {
-        Some((document, file)) => {
-            let config = matches.get_one::<PathBuf>("config").map(PathBuf::as_path);
-            block_on(request::run(&kinds, document, file, config))
-        }
-        None => run(Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())),
-    };
-    match ended {
+    match dispatch(&kinds, &matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Runs the command, or the job that `--request` has.
+fn dispatch(kinds: &JobKinds, matches: &ArgMatches) -> Result<()> {
+    let is_given = |id: &Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    if matches.subcommand().is_some() && matches.ids().any(|id| *id != "config" && is_given(id)) {
+        bail!("--host, --port, --model and what goes with them come after the name of the command");
+    }
+    match request::requested_job(matches, kinds) {
+        Some((document, file)) => {
+            let config = matches.get_one::<PathBuf>("config").map(PathBuf::as_path);
+            block_on(request::run(kinds, document, file, config))
+        }
+        None => run(Cli::from_arg_matches(matches).unwrap_or_else(|error| error.exit())),
     }
 }
 
@@ -116,12 +125,6 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 fn run(cli: Cli) -> Result<()> {
     let config = cli.config.as_deref();
-    let ServeArgs { host, port, insecure_no_auth, model, variant } = &cli.serve;
-    let server_flags = host.is_some() || port.is_some() || *insecure_no_auth || !model.is_empty();
-    let variant_flags = variant.reference.is_some() || variant.dtype.is_some() || !variant.adapter.is_empty();
-    if (server_flags || variant_flags) && cli.command.is_some() {
-        bail!("--host, --port, --model and what goes with them come after the name of the command");
-    }
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
         Command::Serve(args) => {
             let overrides = Overrides { host: args.host, port: args.port, insecure_no_auth: args.insecure_no_auth };

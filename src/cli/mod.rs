@@ -36,4 +36,4 @@ mod waiting;
 mod works;
 
 pub use command::{command, main};
-pub use request::{requested, results};
+pub use request::{requested_job, run_job};

@@ -49,7 +49,7 @@ fn replaced(arg: Arg) -> Arg {
 }
 
 /// The kind of job and the file of the request, where the command line has one.
-pub fn requested<'a>(matches: &'a ArgMatches, kinds: &JobKinds) -> Option<(JobDocument, &'a Path)> {
+pub fn requested_job<'a>(matches: &'a ArgMatches, kinds: &JobKinds) -> Option<(JobDocument, &'a Path)> {
     let (name, matches) = matches.subcommand()?;
     let kind = kinds.iter().find(|kind| kind.document.operation == name)?;
     let file = matches.try_get_one::<PathBuf>(REQUEST).ok().flatten()?;
@@ -61,7 +61,7 @@ pub async fn run(kinds: &JobKinds, document: JobDocument, file: &Path, config: O
     let body = read(file).with_context(|| file.display().to_string())?;
     let settings = Settings::load(config, &Overrides::default())?;
     telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
-    let results = results(kinds, document, body, &settings).await?;
+    let results = run_job(kinds, document, body, &settings).await?;
     Ok(writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&results)?)?)
 }
 
@@ -79,7 +79,7 @@ fn read(file: &Path) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// Everything that is wrong with the request, or why the job failed.
-pub async fn results(kinds: &JobKinds, document: JobDocument, body: Vec<u8>, settings: &Settings) -> Result<Value> {
+pub async fn run_job(kinds: &JobKinds, document: JobDocument, body: Vec<u8>, settings: &Settings) -> Result<Value> {
     if document.serves_requests && settings.store.url.is_none() {
         bail!(
             "the {} would end with this process: set `store.url` to the store of the service that uses it",

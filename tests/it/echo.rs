@@ -180,12 +180,12 @@ fn a_kind_of_job_is_in_the_document() {
 async fn a_kind_of_job_is_a_command() {
     let kinds = kinds();
     let matches = cli::command(&kinds).try_get_matches_from(["pdr-audit", "echo", "--request", "echo.json"]).unwrap();
-    let (document, file) = cli::requested(&matches, &kinds).unwrap();
+    let (document, file) = cli::requested_job(&matches, &kinds).unwrap();
     assert_eq!((document.segment, file.to_str()), ("echoes", Some("echo.json")));
     assert!(cli::command(&kinds).try_get_matches_from(["pdr-audit", "echo"]).is_err());
     let settings = Settings { models: Vec::new(), ..Settings::default() };
-    let results = cli::results(&kinds, document, br#"{ "text": "hello" }"#.to_vec(), &settings).await.unwrap();
+    let results = cli::run_job(&kinds, document, br#"{ "text": "hello" }"#.to_vec(), &settings).await.unwrap();
     assert_eq!(results, json!({ "text": "hello" }));
-    let error = cli::results(&kinds, document, br#"{ "txt": "hello" }"#.to_vec(), &settings).await.unwrap_err();
+    let error = cli::run_job(&kinds, document, br#"{ "txt": "hello" }"#.to_vec(), &settings).await.unwrap_err();
     assert!(error.to_string().contains("txt"), "{error}");
 }

@@ -176,6 +176,18 @@ async fn repeating_texts_adds_no_evidence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn methods_that_compare_with_a_model_have_the_loss_of_the_control_beside_them() {
+    let app = demo().await;
+    let options = json!({ "methods": ["ez", "wbc", "ref", "loss"], "primary": "ez" });
+    let results = results(&app, &samples(&texts(1, 0..120), &texts(0, 0..120)), options).await;
+    let under_control = |place: usize| &results["methods"][place]["control"]["auroc"];
+    for place in 0..3 {
+        assert!(under_control(place).is_number() && under_control(place) == under_control(3), "{results}");
+    }
+    assert_eq!(results["verdict"]["reason"], "above_control", "{}", results["verdict"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn few_texts_decide_nothing() {
     let app = demo().await;
     let few = samples(&texts(1, 0..10), &texts(0, 0..10));

@@ -31,7 +31,7 @@ pub struct Effect {
 pub struct ControlFindings {
     /// Id of the control model.
     pub model: String,
-    /// AUROC under the control over clusters that both score, within groups where samples name some; of `ref` that of `loss`.
+    /// AUROC under the control over clusters that both score, within groups where samples name some; of `ref`, `wbc` and `ez` that of `loss`.
     pub auroc: f64,
     /// AUROC under the model asked about minus that under the control.
     pub difference: f64,

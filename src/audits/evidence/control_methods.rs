@@ -3,8 +3,8 @@
 use mia::methods::{AuxiliaryPass, LabelledMethod, Method, MethodName, Weighting, control_measures as measures};
 use mia::statistics::CONTROL_MEASURES;
 
-/// True if the control model can compute the method as the target does. It cannot for `ref`, which compares with a model
-/// itself, nor for methods tied to the target: by an adapter, or by the entropies of all texts under it. Under another
+/// True if the control model can compute the method as the target does. It cannot for methods that compare with a model
+/// themselves, nor for methods tied to the target: by an adapter, or by the entropies of all texts under it. Under another
 /// tokenization, positions and counts of tokens differ.
 #[must_use]
 pub fn is_controllable(method: &LabelledMethod, same_tokenization: bool) -> bool {
@@ -31,5 +31,5 @@ pub fn control_measures() -> [LabelledMethod; CONTROL_MEASURES] {
 /// True if the method compares with a model that did not see the text. Its score under the control is that model's `loss`.
 #[must_use]
 pub fn controls_itself(method: &LabelledMethod) -> bool {
-    method.method.base.name() == MethodName::Ref
+    matches!(method.method.base.name(), MethodName::Ref | MethodName::Wbc | MethodName::Ez)
 }

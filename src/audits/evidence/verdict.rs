@@ -129,7 +129,7 @@ pub struct VerdictModel {
 pub struct VerdictControl {
     pub model: String,
     pub digest: String,
-    /// AUROC under the control, of `ref` that of `loss`.
+    /// AUROC under the control, of `ref`, `wbc` and `ez` that of `loss`.
     pub auroc: f64,
     /// AUROC under the model minus that under the control.
     pub difference: f64,

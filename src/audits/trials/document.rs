@@ -105,8 +105,8 @@ pub struct TrialMethod {
     pub error: Option<String>,
 }
 
-/// The same test of each text's score less the one that it has under the control model. Of `ref`, which is such a difference
-/// itself, the test of the method.
+/// The same test of each text's score less the one that it has under the control model. Of `ref`, `wbc` and `ez`,
+/// which compare with a model themselves, the test of the method.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct BeyondControl {
     /// Id of the control model.
@@ -116,7 +116,7 @@ pub struct BeyondControl {
     /// Absent where there is nothing to compare, such as for a method that the control cannot compute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_value: Option<f64>,
-    /// The p-value of the same test under the control alone, of `ref` that of `loss`: at most 0.01 where the control tells
+    /// The p-value of the same test under the control alone, of `ref`, `wbc` and `ez` that of `loss`: at most 0.01 where the control tells
     /// the texts apart as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_p_value: Option<f64>,

@@ -115,6 +115,13 @@ async fn a_reference_with_other_tokens_is_compared_by_means() {
     assert_same("half", score(result, "half"), mean(&own[..own.len() / 2]) - mean(&others[..others.len() / 2]));
     assert!(answer["methods"][0]["note"].as_str().unwrap().contains("another tokenization"));
     assert!(answer["methods"][1].get("note").is_none());
+    // Methods that compare token by token cannot be computed.
+    for method in ["wbc", "ez"] {
+        let body = json!({ "inputs": text, "methods": [{ "name": method, "reference": "llama-gqa" }] });
+        let refused = app.post("/v1/score", &body).await;
+        assert_pointers(&refused, &["/methods/0/reference"]);
+        assert!(refused.text().contains("another tokenization"), "{}", refused.text());
+    }
     // It is no sum over the text's tokens.
     assert_eq!(result["tokens"][1]["contributions"].as_object().unwrap().keys().collect::<Vec<_>>(), ["same"]);
 }

@@ -1,4 +1,5 @@
-//! Error zone (Ilić et al. 2026): by how much the target raises the tokens that it does not expect, over a reference model.
+//! Error zone (Ilić et al. 2026): gains in log-probability over a reference model, compared with losses, at the tokens that are
+//! not the target's first choice.
 
 use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
@@ -15,27 +16,27 @@ use utoipa::ToSchema;
 /// Log-probability gained over a reference model, divided by that lost, where the target expects another token.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Ez {
-    /// Id of the reference model, which must have the target's tokenization.
+    /// Id of the reference model.
     #[schema(value_type = String)]
     pub reference: Arc<str>,
     /// Score of a text without losses.
-    pub undefined: Undefined,
+    pub without_losses: WithoutLosses,
 }
 
 /// Score of a text that has nothing to divide by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Display, EnumString, VariantNames, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Undefined {
-    /// None: an error of the text.
+pub enum WithoutLosses {
+    /// No score: an error of the text.
     #[default]
     Error,
     /// 0, as the authors' code has it.
     Zero,
 }
 
-static UNDEFINED: Parameter<Choice<Undefined>> = Parameter {
-    name: "undefined",
+static WITHOUT_LOSSES: Parameter<Choice<WithoutLosses>> = Parameter {
+    name: "without_losses",
     kind: Choice(PhantomData),
     summary: "score of a text without losses.",
     description: "`error` gives such a text no score, `zero` gives it 0 as the authors' code does, which ranks the strongest members last.",
@@ -49,18 +50,18 @@ impl MethodDefinition for Ez {
         further_passes: "1, by the reference model",
         source: "EZ-MIA: Ilic et al. 2026, arXiv:2601.12104",
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&REFERENCE, &UNDEFINED];
+    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&REFERENCE, &WITHOUT_LOSSES];
     const PDR: PdrPolicy = PdrPolicy::Refused("it is a ratio of two sums over the positions where the model errs");
 
     fn read(reader: &mut Reader) -> Option<Self> {
-        let (reference, undefined) = (reader.read(&REFERENCE), reader.read(&UNDEFINED));
-        Some(Ez { reference: reference?, undefined: undefined? })
+        let (reference, without_losses) = (reader.read(&REFERENCE), reader.read(&WITHOUT_LOSSES));
+        Some(Ez { reference: reference?, without_losses: without_losses? })
     }
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         let mut parts = vec![("reference", self.reference.to_string())];
-        if self.undefined == Undefined::Zero {
-            parts.push(("undefined", self.undefined.to_string()));
+        if self.without_losses == WithoutLosses::Zero {
+            parts.push(("without_losses", self.without_losses.to_string()));
         }
         parts
     }
@@ -70,7 +71,7 @@ impl MethodDefinition for Ez {
     }
 
     fn note(&self) -> Option<&'static str> {
-        (self.undefined == Undefined::Zero).then_some(
+        (self.without_losses == WithoutLosses::Zero).then_some(
             "a text without losses scores 0, as by the authors' code, which ranks the strongest members last",
         )
     }
@@ -87,10 +88,10 @@ impl MethodDefinition for Ez {
                 lost += (-difference).max(0.0);
             }
         }
-        match self.undefined {
+        match self.without_losses {
             _ if lost > 0.0 => Ok(Outcome::Value(gained / lost)),
-            Undefined::Zero => Ok(Outcome::Value(0.0)),
-            Undefined::Error => {
+            WithoutLosses::Zero => Ok(Outcome::Value(0.0)),
+            WithoutLosses::Error => {
                 Err(ScoreError::ZeroDenominator("the log-probability lost where the model expects another token"))
             }
         }

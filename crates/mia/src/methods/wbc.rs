@@ -17,7 +17,7 @@ const WINDOWS: [usize; 10] = [2, 3, 4, 6, 9, 13, 18, 25, 32, 40];
 /// Share of windows that are more likely under the target than under the reference model.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Wbc {
-    /// Id of the reference model, which must have the target's tokenization.
+    /// Id of the reference model.
     #[schema(value_type = String)]
     pub reference: Arc<str>,
 }

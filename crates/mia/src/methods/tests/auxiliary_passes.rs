@@ -143,24 +143,24 @@ fn compared(method: &Method, tokens: &[[f64; 3]]) -> Result<f64, ScoreError> {
     )
 }
 
-fn ez(undefined: Undefined) -> Method {
-    Method::new(Ez { reference: "r".into(), undefined })
+fn ez(without_losses: WithoutLosses) -> Method {
+    Method::new(Ez { reference: "r".into(), without_losses })
 }
 
 #[test]
 fn windows_and_errors_against_a_reference_model() {
     let wbc = Method::new(Wbc { reference: "r".into() });
-    // Of windows of 2 tokens 4 in 5 gain, of 3 tokens 3 in 4, of 4 tokens 2 in 3, of 6 tokens none.
+    // Windows that gain: 4 of the 5 of 2 tokens, 3 of the 4 of 3, 2 of the 3 of 4, and not the one of 6.
     assert_close(compared(&wbc, &SIX).expect("a score"), 0.22166666666666668);
     assert_close(compared(&wbc, &SIX[..1]).expect("a score"), 1.0);
     // Gained 0.5, 0.5 and 0.2, lost 1.1, where the first choice is another token.
-    assert_close(compared(&ez(Undefined::Error), &SIX).expect("a score"), 1.0909090909090913);
+    assert_close(compared(&ez(WithoutLosses::Error), &SIX).expect("a score"), 1.0909090909090913);
     // The first three tokens lose nothing where the model errs.
-    let lossless = compared(&ez(Undefined::Error), &SIX[..3]).expect_err("no denominator");
+    let lossless = compared(&ez(WithoutLosses::Error), &SIX[..3]).expect_err("no denominator");
     assert_eq!(lossless.code(), "zero_denominator");
-    assert_close(compared(&ez(Undefined::Zero), &SIX[..3]).expect("a score"), 0.0);
+    assert_close(compared(&ez(WithoutLosses::Zero), &SIX[..3]).expect("a score"), 0.0);
     // Equal models win no window.
     assert_close(compared(&wbc, &SIX.map(|[lp, _, max_lp]| [lp, lp, max_lp])).expect("a score"), 0.0);
     let broken = SIX.map(|[lp, reference, _]| [lp, reference, f64::NAN]);
-    assert_eq!(compared(&ez(Undefined::Error), &broken), Err(ScoreError::NonFinite));
+    assert_eq!(compared(&ez(WithoutLosses::Error), &broken), Err(ScoreError::NonFinite));
 }

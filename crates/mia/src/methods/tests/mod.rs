@@ -11,7 +11,7 @@ mod worked_examples;
 
 use super::con_recall::ConRecall;
 use super::dc_pdd::DcPdd;
-use super::ez::{Ez, Undefined};
+use super::ez::{Ez, WithoutLosses};
 use super::gap_k::GapK;
 use super::loss::Loss;
 use super::lowercase::Lowercase;
