@@ -88,7 +88,7 @@ async fn start() -> Router {
     scorer.engine().wait_until_loaded().await.expect("the models load");
     // Nobody asks for the metrics, and samples are kept until somebody does.
     tokio::spawn(metrics.clone().run_upkeep());
-    api::router(ApiState::new(scorer, jobs.routed, metrics, &settings))
+    api::router(ApiState::new(scorer, jobs.routed, metrics, &settings), &JobKinds::all())
 }
 
 /// One thread, and limits that a small input can reach.

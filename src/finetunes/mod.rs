@@ -1,6 +1,6 @@
 //! Fine-tunes: texts that a model has not seen in, a LoRA adapter out, for the method `fsd` and for whoever audits a fine-tune.
 //!
-//! [`run`] tunes an adapter; the command line calls it. [`Finetunes`] are those of a service, which are jobs. The adapters that
+//! [`run`] tunes an adapter; the command line calls it. [`FinetuneKind`] runs the jobs of a service. The adapters that
 //! they make are in the store, and [`AdapterShelf`] has the pool know them.
 
 mod error;

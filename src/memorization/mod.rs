@@ -1,6 +1,6 @@
 //! Extraction evidence: how likely a model is to complete windows of a text word by word, beside a text that it cannot have seen.
 //!
-//! [`run`] measures texts; the command line calls it. [`Memorizations`] are those of a service, which are jobs. The numbers of a
+//! [`run`] measures texts; the command line calls it. [`MemorizationKind`] runs the jobs of a service. The numbers of a
 //! window are computed in `extraction.rs`, and the coverage of a text by the windows in `coverage.rs`.
 
 mod coverage;
