@@ -5,7 +5,7 @@ use super::job_document::JobDocument;
 use super::job_resource::{JobContext, JobResource};
 use super::job_routes::job_routes;
 use super::routed_jobs::{RoutedJobs, RunningJobs};
-use crate::audits::{AuditKind, CalibrationKind, TrialJob};
+use crate::audits::{AuditKind, CalibrationKind, TestJob};
 use crate::config::StoreSettings;
 use crate::finetunes::FinetuneKind;
 use crate::jobs::Jobs;
@@ -34,7 +34,7 @@ impl JobKinds {
         Self::default()
             .with::<AuditKind>()
             .with::<CalibrationKind>()
-            .with::<TrialJob>()
+            .with::<TestJob>()
             .with::<FinetuneKind>()
             .with::<MemorizationKind>()
     }

@@ -28,6 +28,7 @@ mod failure;
 mod job_run;
 mod jobs;
 mod limits;
+mod membership_tests;
 mod metric_checks;
 mod metric_options;
 mod ordered_profile;
@@ -52,7 +53,6 @@ mod stored_scores;
 mod subject;
 mod text_lists;
 mod token_selection;
-mod trials;
 mod tuned_splits;
 
 pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
@@ -69,6 +69,11 @@ pub use evidence::{
 pub use exclusions::ExclusionCount;
 pub use jobs::{AuditKind, AuditSnapshot, Audits};
 pub use limits::MAX_SAMPLES;
+pub use membership_tests::{
+    BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestExclusion, TestJob,
+    TestKind, TestLayout, TestMethod, TestOptions, TestReport, TestRequest, TestSamples, TestStatistics, TestSubject,
+    TestText, TestTexts, TestVerdict, UnitVerdict, commitment, commitment_fault, run_test, test_method_faults,
+};
 pub use metric_options::{AverageOver, ProfileOptions};
 pub use paired_samples::{LoadedScores, PairedSamples};
 pub use plan::AuditPlan;
@@ -86,10 +91,4 @@ pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens};
 pub use split_outcome::SplitOutcome;
 pub use stored_scores::{ScoreHeader, StoredScores};
 pub use subject::AuditSubject;
-pub use trials::{
-    BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTrialText, OrderTexts, PairedDocument, TrialExclusion,
-    TrialJob, TrialKind, TrialLayout, TrialMethod, TrialOptions, TrialReport, TrialRequest, TrialSamples,
-    TrialStatistics, TrialSubject, TrialText, TrialTexts, TrialVerdict, UnitVerdict, commitment, commitment_fault,
-    run_trial, trial_method_faults,
-};
 pub use tuned_splits::split_faults;

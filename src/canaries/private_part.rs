@@ -1,6 +1,6 @@
 //! Private part of canaries, which their owner keeps until a model is asked about them.
 
-use crate::audits::{Canary, TrialKind, TrialTexts, commitment};
+use crate::audits::{Canary, TestKind, TestTexts, commitment};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ impl PrivatePart {
     /// The SHA-256 that commits to it; `label` is the one that its method has by default.
     #[must_use]
     pub fn commitment(&self, label: &str) -> String {
-        let texts = TrialTexts::Rank(self.canaries.clone());
-        commitment(TrialKind::Rank, label, &self.nonce, &texts.committed())
+        let texts = TestTexts::Rank(self.canaries.clone());
+        commitment(TestKind::Rank, label, &self.nonce, &texts.committed())
     }
 }

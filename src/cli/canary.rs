@@ -1,7 +1,7 @@
 //! `pdr-audit canary`: texts to publish so that training on them can be shown later.
 
-use super::trial::{self, CommonArgs};
-use super::trial_input::TrialInput;
+use super::membership_test::{self, CommonArgs};
+use super::test_input::TestInput;
 use crate::audits::{MAX_SAMPLES, commitment_fault};
 use crate::canaries::{DrawOptions, PrivatePart, Template, draw};
 use crate::new_file::NewFile;
@@ -162,7 +162,7 @@ async fn open(args: OpenArgs, config: Option<&Path>) -> Result<()> {
     );
     common.scoring.methods = Some(json!([private.method]).to_string());
     (common.commitment, common.nonce) = (Some(given), Some(private.nonce));
-    trial::test(TrialInput::canaries(&file, private.canaries), common, config).await
+    membership_test::test(TestInput::canaries(&file, private.canaries), common, config).await
 }
 
 /// The label that a method has by default. It names no model, since the ids of models may change until it is used.

@@ -2,7 +2,7 @@
 
 use super::runtime::block_on;
 use super::scoring_args::VariantArgs;
-use super::{audit, canary, count_tokens, dataset, finetune, key, memorization, request, score, trial};
+use super::{audit, canary, count_tokens, dataset, finetune, key, membership_test, memorization, request, score};
 use crate::api::{self, JobKinds};
 use crate::config::{LogFormat, Overrides, Settings};
 use crate::{app, telemetry};
@@ -43,7 +43,7 @@ enum Command {
     /// Tune a LoRA adapter on texts that the model has not seen, for the method `fsd`.
     Finetune(Box<finetune::FinetuneArgs>),
     /// Test whether texts score higher than comparable ones that the model cannot have seen, without any threshold.
-    Test(Box<trial::TrialArgs>),
+    Test(Box<membership_test::TestArgs>),
     /// Report how much of texts a model completes word by word, beside texts that it cannot have seen.
     Memorization(Box<memorization::MemorizationArgs>),
     /// Draw canaries to publish, and later test whether a model was trained on them.
@@ -139,7 +139,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Dataset(args) => dataset::run(&args),
         Command::CountTokens(args) => count_tokens::run(args, config),
         Command::Finetune(args) => finetune::run(*args, config),
-        Command::Test(args) => block_on(trial::run(*args, config)),
+        Command::Test(args) => block_on(membership_test::run(*args, config)),
         Command::Memorization(args) => block_on(memorization::run(*args, config)),
         Command::Canary(args) => block_on(canary::run(args, config)),
         Command::Key(args) => key::run(args, config),

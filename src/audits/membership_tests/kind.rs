@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 #[serde(rename_all = "snake_case", try_from = "String")]
 #[strum(serialize_all = "snake_case")]
 #[schema(as = TestKind)]
-pub enum TrialKind {
+pub enum TestKind {
     /// Texts that may have been trained on with texts of the same source that were not.
     #[default]
     Dataset,
@@ -37,7 +37,7 @@ pub enum UnitKind {
     Order,
 }
 
-impl TrialKind {
+impl TestKind {
     /// None for `dataset`, which counts clusters of texts.
     #[must_use]
     pub fn units(self) -> Option<UnitKind> {
@@ -50,7 +50,7 @@ impl TrialKind {
     }
 }
 
-impl TryFrom<String> for TrialKind {
+impl TryFrom<String> for TestKind {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {

@@ -1,14 +1,14 @@
 //! From the scores of a test to its report. Pure.
 
-use super::basis::{TrialBasis, UnitControl};
+use super::basis::{TestBasis, UnitControl};
 use super::dataset::{cluster_scores, mixed_clusters, test_dataset};
-use super::document::{BeyondControl, TrialExclusion, TrialMethod, TrialReport, TrialSamples};
+use super::document::{BeyondControl, TestExclusion, TestMethod, TestReport, TestSamples};
 use super::judge::unit_verdict;
-use super::kind::{TrialKind, UnitKind};
+use super::kind::{TestKind, UnitKind};
 use super::measure::Measured;
-use super::request::TrialRequest;
+use super::request::TestRequest;
 use super::units::{distinct_units, test_units, unit_scores};
-use super::verdict::TrialVerdict;
+use super::verdict::TestVerdict;
 use crate::audits::cluster_ids::dense;
 use crate::audits::clustered_rows::clustered;
 use crate::audits::error::AuditFailure;
@@ -31,11 +31,11 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// [`AuditFailure::ForeignResults`] where the scores do not fit the request.
-pub fn trial_report(
-    request: &TrialRequest,
+pub fn test_report(
+    request: &TestRequest,
     scored: ScoredSamples,
     wanted: &dyn Fn() -> bool,
-) -> Result<TrialReport, AuditFailure> {
+) -> Result<TestReport, AuditFailure> {
     let ScoredSamples { mut results, texts, .. } = scored;
     let units = request.layout.units();
     let is_whole = units.last().is_none_or(|last| last.end == results.rows.len());
@@ -46,7 +46,7 @@ pub fn trial_report(
     let clusters = dense(results.rows.iter().map(|row| row.cluster));
     let kind = request.layout.kind();
     let mixed = mixed_clusters(&results.rows, &clusters);
-    if kind == TrialKind::Dataset {
+    if kind == TestKind::Dataset {
         let is_counted = |row: usize| !mixed.contains(&clusters[row]);
         let primary = request.scoring.evidence.primary.as_ref();
         add_blind_findings(&mut results, primary, &texts, &clusters, is_counted, wanted);
@@ -57,12 +57,12 @@ pub fn trial_report(
     let measured = tested.measured(wanted);
     let methods = tested.methods(&measured, wanted);
     let verdict = tested.verdict(&measured, &methods).ok_or(AuditFailure::ForeignResults)?;
-    Ok(TrialReport {
+    Ok(TestReport {
         kind,
-        samples: TrialSamples {
+        samples: TestSamples {
             total: results.rows.len(),
-            mixed_clusters: (kind == TrialKind::Dataset).then_some(tested.mixed.len()),
-            repeated: (kind != TrialKind::Dataset).then(|| unit_count - tested.units.len()),
+            mixed_clusters: (kind == TestKind::Dataset).then_some(tested.mixed.len()),
+            repeated: (kind != TestKind::Dataset).then(|| unit_count - tested.units.len()),
             excluded: tested.named(),
             exclusions: exclusions::count(&results, tested.excluded().map(|(_, error)| error)),
         },
@@ -71,7 +71,7 @@ pub fn trial_report(
         comparability: results.comparability.clone(),
         commitment: request.commitment.clone(),
         verdict,
-        warnings: cautions_of_trial(&request.scoring, kind, &results),
+        warnings: cautions_of_test(&request.scoring, kind, &results),
         usage: results.usage,
         provenance: provenance(&request.scoring, &results),
     })
@@ -79,7 +79,7 @@ pub fn trial_report(
 
 /// The scored samples of a test.
 struct TestedSamples<'a> {
-    request: &'a TrialRequest,
+    request: &'a TestRequest,
     results: &'a AuditResults,
     units: Vec<Range<usize>>,
     /// Of each row.
@@ -94,8 +94,8 @@ impl TestedSamples<'_> {
         self.results.listed().map(|(place, _)| self.measure(place, wanted)).collect()
     }
 
-    fn methods(&self, measured: &[Result<Measured, HypothesisError>], wanted: &dyn Fn() -> bool) -> Vec<TrialMethod> {
-        let is_dataset = self.request.layout.kind() == TrialKind::Dataset;
+    fn methods(&self, measured: &[Result<Measured, HypothesisError>], wanted: &dyn Fn() -> bool) -> Vec<TestMethod> {
+        let is_dataset = self.request.layout.kind() == TestKind::Dataset;
         let evidence = is_dataset.then(|| Evidence::new(&self.request.scoring, self.results)).flatten();
         let mixed = (0..self.results.rows.len()).filter(|&row| self.is_mixed(row)).collect();
         let evidence = evidence.map(|evidence| evidence.without(mixed));
@@ -107,7 +107,7 @@ impl TestedSamples<'_> {
             let Measured { statistics, tested, left_out, p_value, smallest_p_value, .. } = measured;
             let tests = tests.get(methods.len()).copied().unwrap_or_default();
             let control = evidence.as_ref().and_then(|evidence| evidence.control(place, &column.method, tests));
-            methods.push(TrialMethod {
+            methods.push(TestMethod {
                 method: column.method.clone(),
                 tested,
                 left_out: if error.is_some() { self.unscored(place) } else { left_out },
@@ -184,14 +184,14 @@ impl TestedSamples<'_> {
     }
 
     /// The verdict on the primary method; `None` if the request names none or the results lack it.
-    fn verdict(&self, measured: &[Result<Measured, HypothesisError>], methods: &[TrialMethod]) -> Option<TrialVerdict> {
+    fn verdict(&self, measured: &[Result<Measured, HypothesisError>], methods: &[TestMethod]) -> Option<TestVerdict> {
         let primary = self.request.scoring.evidence.primary.as_ref()?;
-        let is_primary = |method: &TrialMethod| method.method.label == *primary;
+        let is_primary = |method: &TestMethod| method.method.label == *primary;
         let number = methods.iter().position(is_primary)?;
         let (method, (place, _)) = (&methods[number], self.results.listed().nth(number)?);
         let committed = self.request.commitment.as_ref().map(|commitment| commitment.matches);
         let Some(kind) = self.request.layout.kind().units() else {
-            return Some(TrialVerdict::Lists(Box::new(self.list_verdict(primary, place, method, committed)?)));
+            return Some(TestVerdict::Lists(Box::new(self.list_verdict(primary, place, method, committed)?)));
         };
         let ModelInfo { id, digest, adapter, .. } = self.results.model.clone();
         let control = self.results.control.as_ref().map(|control| UnitControl {
@@ -200,7 +200,7 @@ impl TestedSamples<'_> {
             p_value_beyond: method.beyond_control.as_ref().and_then(|beyond| beyond.p_value),
             p_value_alone: method.beyond_control.as_ref().and_then(|beyond| beyond.control_p_value),
         });
-        Some(TrialVerdict::Units(Box::new(unit_verdict(TrialBasis {
+        Some(TestVerdict::Units(Box::new(unit_verdict(TestBasis {
             kind,
             model: VerdictModel { id, digest, adapter_digest: adapter },
             primary,
@@ -215,7 +215,7 @@ impl TestedSamples<'_> {
         &self,
         primary: &Arc<str>,
         place: usize,
-        method: &TrialMethod,
+        method: &TestMethod,
         committed: Option<bool>,
     ) -> Option<Verdict> {
         let clustered = self.clustered().ok()?;
@@ -251,20 +251,20 @@ impl TestedSamples<'_> {
     }
 
     /// The first of them.
-    fn named(&self) -> Vec<TrialExclusion> {
+    fn named(&self) -> Vec<TestExclusion> {
         let places = self.request.layout.places();
         let named = self.excluded().take(MAX_NAMED).map(|(row, error)| {
             let (label, code) = label_and_code(self.results, error);
-            TrialExclusion { pointer: places.pointer(row), id: self.results.rows[row].id.clone(), label, code }
+            TestExclusion { pointer: places.pointer(row), id: self.results.rows[row].id.clone(), label, code }
         });
         named.collect()
     }
 }
 
 /// The p-values of all methods but the primary one adjusted for their number.
-fn adjust(methods: &mut [TrialMethod], primary: Option<&Arc<str>>) {
+fn adjust(methods: &mut [TestMethod], primary: Option<&Arc<str>>) {
     let others = methods.iter_mut().filter(|method| Some(&method.method.label) != primary);
-    let mut tested: Vec<(&mut TrialMethod, f64)> =
+    let mut tested: Vec<(&mut TestMethod, f64)> =
         others.filter_map(|method| method.p_value.map(|p_value| (method, p_value))).collect();
     let adjusted = holm(&tested.iter().map(|(_, p_value)| *p_value).collect::<Vec<_>>());
     for ((method, _), adjusted) in tested.iter_mut().zip(adjusted) {
@@ -273,7 +273,7 @@ fn adjust(methods: &mut [TrialMethod], primary: Option<&Arc<str>>) {
 }
 
 /// Warnings of a test. Texts compared with rewrites of themselves are nearly equal and of one length by design.
-fn cautions_of_trial(request: &AuditRequest, kind: TrialKind, results: &AuditResults) -> Vec<Warning> {
+fn cautions_of_test(request: &AuditRequest, kind: TestKind, results: &AuditResults) -> Vec<Warning> {
     let samples: Vec<AuditSample> = (results.rows.iter())
         .map(|row| AuditSample {
             text: row.text.as_bytes(),
@@ -284,11 +284,11 @@ fn cautions_of_trial(request: &AuditRequest, kind: TrialKind, results: &AuditRes
         .collect();
     let is_of_kind = |warning: &Warning| match warning.code {
         WarningCode::TruncatedTexts => true,
-        WarningCode::MixedLengths | WarningCode::LabelConflict => kind == TrialKind::Dataset,
+        WarningCode::MixedLengths | WarningCode::LabelConflict => kind == TestKind::Dataset,
         _ => false,
     };
     let mut all: Vec<Warning> = warnings(&samples, &[]).into_iter().filter(is_of_kind).collect();
-    if kind == TrialKind::Dataset {
+    if kind == TestKind::Dataset {
         all.extend(cautions_of_evidence(request, results, None));
     }
     all

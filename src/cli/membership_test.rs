@@ -5,11 +5,11 @@ use super::evidence_args::named_control;
 use super::input::ReaderArgs;
 use super::progress::Progress;
 use super::scoring_args::{self, NamedSettings, ScoringArgs};
-use super::trial_input::TrialInput;
-use super::{trial_table, waiting};
+use super::test_input::TestInput;
+use super::{test_table, waiting};
 use crate::audits::{
-    AuditMetrics, AuditRequest, Commitment, OrderTexts, RunEvent, TrialOptions, TrialRequest, commitment_fault,
-    run_trial, trial_method_faults,
+    AuditMetrics, AuditRequest, Commitment, OrderTexts, RunEvent, TestOptions, TestRequest, commitment_fault, run_test,
+    test_method_faults,
 };
 use crate::datasets::SampleBlocks;
 use crate::scorer::Plan;
@@ -21,13 +21,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[derive(Args)]
-pub struct TrialArgs {
+pub struct TestArgs {
     #[command(subcommand)]
-    command: TrialCommand,
+    command: TestCommand,
 }
 
 #[derive(Subcommand)]
-enum TrialCommand {
+enum TestCommand {
     /// Compare texts that may have been trained on with texts of the same source that were not.
     Dataset(Box<SuspectArgs>),
     /// Compare published texts with private rewrites of the same time.
@@ -101,14 +101,12 @@ pub struct CommonArgs {
     pub scoring: ScoringArgs,
 }
 
-pub async fn run(args: TrialArgs, config: Option<&Path>) -> Result<()> {
+pub async fn run(args: TestArgs, config: Option<&Path>) -> Result<()> {
     let (input, common) = match args.command {
-        TrialCommand::Dataset(args) => {
-            (TrialInput::dataset(&args.suspects, &args.held_out, &args.reader)?, args.common)
-        }
-        TrialCommand::Paired(args) => (TrialInput::paired(&args.file)?, args.common),
-        TrialCommand::Rank(args) => (TrialInput::rank(&args.file)?, args.common),
-        TrialCommand::Order(args) => {
+        TestCommand::Dataset(args) => (TestInput::dataset(&args.suspects, &args.held_out, &args.reader)?, args.common),
+        TestCommand::Paired(args) => (TestInput::paired(&args.file)?, args.common),
+        TestCommand::Rank(args) => (TestInput::rank(&args.file)?, args.common),
+        TestCommand::Order(args) => {
             let OrderArgs { file, shuffles, seed, separator, common } = *args;
             let change = |order: OrderTexts| OrderTexts {
                 shuffles: shuffles.unwrap_or(order.shuffles),
@@ -116,14 +114,14 @@ pub async fn run(args: TrialArgs, config: Option<&Path>) -> Result<()> {
                 separator: separator.unwrap_or(order.separator),
                 shards: order.shards,
             };
-            (TrialInput::order(&file, change)?, common)
+            (TestInput::order(&file, change)?, common)
         }
     };
     test(input, common, config).await
 }
 
 /// Runs a test of these texts and prints its report.
-pub async fn test(input: TrialInput, common: CommonArgs, config: Option<&Path>) -> Result<()> {
+pub async fn test(input: TestInput, common: CommonArgs, config: Option<&Path>) -> Result<()> {
     if let Some(fault) = input.texts.faults().first() {
         return Err(input.fault(fault));
     }
@@ -136,12 +134,12 @@ pub async fn test(input: TrialInput, common: CommonArgs, config: Option<&Path>) 
 }
 
 async fn perform(
-    input: TrialInput,
+    input: TestInput,
     control: Option<Option<String>>,
     common: CommonArgs,
     settings: &NamedSettings,
 ) -> Result<()> {
-    let options = TrialOptions { kind: input.texts.kind(), primary: common.primary, control };
+    let options = TestOptions { kind: input.texts.kind(), primary: common.primary, control };
     let defaults = |scope: &Scope| options.default_methods(scope);
     let (scorer, plan) = common.scoring.start(settings, false, false, defaults).await?;
     let ids = scorer.pool().ids();
@@ -149,7 +147,7 @@ async fn perform(
     let scope = scorer.scope(&ids, Some(&model), false, false);
     let evidence = options.settle(&plan.methods, &scope).map_err(|faults| flag_fault(&faults))?;
     let (samples, layout) = (input.texts.samples(), input.texts.layout());
-    let mut faults = trial_method_faults(&plan.methods);
+    let mut faults = test_method_faults(&plan.methods);
     if faults.is_empty() {
         let (places, texts) = (layout.places(), samples.iter().map(|sample| (sample.text.as_str(), None)));
         faults = faults_of_texts(texts, |row| places.pointer(row), &plan.methods, "");
@@ -168,20 +166,20 @@ async fn perform(
         let method = scoring.primary()?.label();
         Some(Commitment::new(given, layout.kind(), &method, &nonce, &input.texts))
     };
-    let request = TrialRequest { commitment: common.commitment.and_then(committed), scoring, layout };
+    let request = TestRequest { commitment: common.commitment.and_then(committed), scoring, layout };
     let show = |event| {
         if let RunEvent::Scored { done } = event {
             progress.show(Some(done as u64), format!("{done} of {total} texts"));
         }
     };
-    let report = run_trial(Arc::new(request), &SampleBlocks::Memory(samples.into()), &scorer, show).await;
+    let report = run_test(Arc::new(request), &SampleBlocks::Memory(samples.into()), &scorer, show).await;
     drop(progress);
     scoring_args::finish(&scorer).await;
     let report = report.map_err(explained)?;
     let default = if stdout().is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
     match common.format.unwrap_or(default) {
         ReportFormat::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&report)?)?,
-        ReportFormat::Table => write!(stdout().lock(), "{}", trial_table::render(&report))?,
+        ReportFormat::Table => write!(stdout().lock(), "{}", test_table::render(&report))?,
     }
     Ok(())
 }

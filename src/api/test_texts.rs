@@ -1,14 +1,14 @@
 //! The fields of a request that hold the texts of a test.
 
 use super::check::{self, RequestFaults};
-use crate::audits::{Canary, MAX_SAMPLES, OrderTexts, PairedDocument, TrialKind, TrialText, TrialTexts};
+use crate::audits::{Canary, MAX_SAMPLES, OrderTexts, PairedDocument, TestKind, TestText, TestTexts};
 use crate::wire::Shaped;
 use mia::json::{BoundedList, Object};
 
 /// The fields that hold the texts of a test, as they are read.
 pub struct TextFields {
-    pub suspects: Option<Shaped<BoundedList<TrialText, MAX_SAMPLES>>>,
-    pub held_out: Option<Shaped<BoundedList<TrialText, MAX_SAMPLES>>>,
+    pub suspects: Option<Shaped<BoundedList<TestText, MAX_SAMPLES>>>,
+    pub held_out: Option<Shaped<BoundedList<TestText, MAX_SAMPLES>>>,
     pub dataset: Option<Shaped<String>>,
     pub documents: Option<Shaped<BoundedList<Object<PairedDocument>, MAX_SAMPLES>>>,
     pub canaries: Option<Shaped<BoundedList<Object<Canary>, MAX_SAMPLES>>>,
@@ -20,23 +20,23 @@ pub struct TextFields {
 
 impl TextFields {
     /// Reads the texts of a test of this kind. `None` if a dataset has them or their types have faults.
-    pub fn read(self, kind: TrialKind, faults: &mut RequestFaults) -> Option<TrialTexts> {
+    pub fn read(self, kind: TestKind, faults: &mut RequestFaults) -> Option<TestTexts> {
         self.note_foreign(kind, faults);
         match kind {
-            TrialKind::Dataset => self.read_dataset(faults),
-            TrialKind::Paired => {
+            TestKind::Dataset => self.read_dataset(faults),
+            TestKind::Paired => {
                 let documents = list("documents", self.documents, kind, faults)?;
-                Some(TrialTexts::Paired(documents.into_iter().map(|Object(document)| document).collect()))
+                Some(TestTexts::Paired(documents.into_iter().map(|Object(document)| document).collect()))
             }
-            TrialKind::Rank => {
+            TestKind::Rank => {
                 let canaries = list("canaries", self.canaries, kind, faults)?;
-                Some(TrialTexts::Rank(canaries.into_iter().map(|Object(canary)| canary).collect()))
+                Some(TestTexts::Rank(canaries.into_iter().map(|Object(canary)| canary).collect()))
             }
-            TrialKind::Order => self.read_order(faults),
+            TestKind::Order => self.read_order(faults),
         }
     }
 
-    fn read_dataset(self, faults: &mut RequestFaults) -> Option<TrialTexts> {
+    fn read_dataset(self, faults: &mut RequestFaults) -> Option<TestTexts> {
         let has_lists = self.suspects.is_some() || self.held_out.is_some();
         if self.dataset.is_some() {
             let _ = check::shaped("/dataset", self.dataset, faults);
@@ -49,18 +49,18 @@ impl TextFields {
             faults.push("", "a test of kind `dataset` takes `suspects` and `held_out`, or `dataset`");
             return None;
         }
-        let suspects = list("suspects", self.suspects, TrialKind::Dataset, faults);
-        let held_out = list("held_out", self.held_out, TrialKind::Dataset, faults);
-        Some(TrialTexts::Dataset { suspects: suspects?, held_out: held_out? })
+        let suspects = list("suspects", self.suspects, TestKind::Dataset, faults);
+        let held_out = list("held_out", self.held_out, TestKind::Dataset, faults);
+        Some(TestTexts::Dataset { suspects: suspects?, held_out: held_out? })
     }
 
-    fn read_order(self, faults: &mut RequestFaults) -> Option<TrialTexts> {
+    fn read_order(self, faults: &mut RequestFaults) -> Option<TestTexts> {
         let shuffles = check::shaped("/shuffles", self.shuffles, faults);
         let seed = check::shaped("/seed", self.seed, faults);
         let separator = check::shaped("/separator", self.separator, faults);
-        let shards = list("shards", self.shards, TrialKind::Order, faults)?;
+        let shards = list("shards", self.shards, TestKind::Order, faults)?;
         let defaults = OrderTexts::new(shards.into_iter().map(|BoundedList(items)| items).collect());
-        Some(TrialTexts::Order(OrderTexts {
+        Some(TestTexts::Order(OrderTexts {
             shuffles: shuffles.unwrap_or(defaults.shuffles),
             seed: seed.unwrap_or(defaults.seed),
             separator: separator.unwrap_or(defaults.separator),
@@ -69,17 +69,17 @@ impl TextFields {
     }
 
     /// Notes fields that belong to other kinds.
-    fn note_foreign(&self, kind: TrialKind, faults: &mut RequestFaults) {
+    fn note_foreign(&self, kind: TestKind, faults: &mut RequestFaults) {
         let fields = [
-            ("suspects", TrialKind::Dataset, self.suspects.is_some()),
-            ("held_out", TrialKind::Dataset, self.held_out.is_some()),
-            ("dataset", TrialKind::Dataset, self.dataset.is_some()),
-            ("documents", TrialKind::Paired, self.documents.is_some()),
-            ("canaries", TrialKind::Rank, self.canaries.is_some()),
-            ("shards", TrialKind::Order, self.shards.is_some()),
-            ("shuffles", TrialKind::Order, self.shuffles.is_some()),
-            ("seed", TrialKind::Order, self.seed.is_some()),
-            ("separator", TrialKind::Order, self.separator.is_some()),
+            ("suspects", TestKind::Dataset, self.suspects.is_some()),
+            ("held_out", TestKind::Dataset, self.held_out.is_some()),
+            ("dataset", TestKind::Dataset, self.dataset.is_some()),
+            ("documents", TestKind::Paired, self.documents.is_some()),
+            ("canaries", TestKind::Rank, self.canaries.is_some()),
+            ("shards", TestKind::Order, self.shards.is_some()),
+            ("shuffles", TestKind::Order, self.shuffles.is_some()),
+            ("seed", TestKind::Order, self.seed.is_some()),
+            ("separator", TestKind::Order, self.separator.is_some()),
         ];
         for (field, owner, _) in fields.into_iter().filter(|(_, owner, is_given)| *is_given && *owner != kind) {
             faults
@@ -92,7 +92,7 @@ impl TextFields {
 fn list<T>(
     field: &str,
     value: Option<Shaped<BoundedList<T, MAX_SAMPLES>>>,
-    kind: TrialKind,
+    kind: TestKind,
     faults: &mut RequestFaults,
 ) -> Option<Vec<T>> {
     if value.is_none() {

@@ -1,6 +1,6 @@
 //! The verdict of a test, as data.
 
-use super::basis::{TrialReason, UnitControl};
+use super::basis::{TestReason, UnitControl};
 use super::kind::UnitKind;
 use super::measure::UnitEffect;
 use crate::audits::evidence::{Design, Verdict, VerdictModel, VerdictState};
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = TestVerdict)]
-pub enum TrialVerdict {
+pub enum TestVerdict {
     /// On two lists of texts, of `dataset`.
     Lists(Box<Verdict>),
     /// On documents, canaries or shards.
@@ -24,7 +24,7 @@ pub enum TrialVerdict {
 #[schema(as = TestUnitVerdict)]
 pub struct UnitVerdict {
     pub state: VerdictState,
-    pub reason: TrialReason,
+    pub reason: TestReason,
     pub design: Design,
     pub kind: UnitKind,
     /// The null hypothesis.

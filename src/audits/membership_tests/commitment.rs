@@ -1,7 +1,7 @@
 //! A commitment to a test, made before the model was.
 
-use super::kind::TrialKind;
-use super::texts::TrialTexts;
+use super::kind::TestKind;
+use super::texts::TestTexts;
 use mia::texts::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -26,7 +26,7 @@ impl Commitment {
     /// number of its texts as decimal digits and the texts, so that the draw, the method and the private texts are fixed alike.
     /// A unit is a document with its public text first, a canary before its twins, a shard's items as published, or all held-out
     /// texts. An absent nonce is the empty string.
-    pub fn new(given: String, kind: TrialKind, method: &str, nonce: &str, texts: &TrialTexts) -> Self {
+    pub fn new(given: String, kind: TestKind, method: &str, nonce: &str, texts: &TestTexts) -> Self {
         let computed = commitment(kind, method, nonce, &texts.committed());
         Self { matches: given == computed, given, computed }
     }
@@ -34,7 +34,7 @@ impl Commitment {
 
 /// The SHA-256 that commits to a test, in hexadecimal digits, as [`Commitment::new`] describes it.
 #[must_use]
-pub fn commitment(kind: TrialKind, method: &str, nonce: &str, units: &[Vec<&str>]) -> String {
+pub fn commitment(kind: TestKind, method: &str, nonce: &str, units: &[Vec<&str>]) -> String {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
         hash.update((text.len() as u64).to_le_bytes());
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn a_commitment_covers_kind_method_nonce_draw_and_bounds() {
         let committed = |method: &str, nonce: &str, units: &[&[&str]]| {
-            commitment(TrialKind::Paired, method, nonce, &units.iter().map(|texts| texts.to_vec()).collect::<Vec<_>>())
+            commitment(TestKind::Paired, method, nonce, &units.iter().map(|texts| texts.to_vec()).collect::<Vec<_>>())
         };
         let units: [&[&str]; 2] = [&["one", "zw\u{f6}lf"], &["three", "four", "five"]];
         let expected = "1a39b337c7f1cb2af3579a3d6d222b356cf5d1cfb5cd706bfbe35d338cea0c87";
@@ -75,7 +75,7 @@ mod tests {
             committed("loss", "n\u{f6}", &[&["zw\u{f6}lf", "one"], units[1]]),
             committed("loss", "n\u{f6}", &[&["one", "zw\u{f6}lf", "three"], &["four", "five"]]),
             committed("loss", "n\u{f6}", &[units[1], units[0]]),
-            commitment(TrialKind::Rank, "loss", "n\u{f6}", &[units[0].to_vec(), units[1].to_vec()]),
+            commitment(TestKind::Rank, "loss", "n\u{f6}", &[units[0].to_vec(), units[1].to_vec()]),
         ];
         assert!(others.iter().all(|other| other != expected), "{others:?}");
     }

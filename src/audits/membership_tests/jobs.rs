@@ -1,8 +1,8 @@
 //! Tests as jobs.
 
-use super::request::TrialRequest;
-use super::run::run_trial;
-use super::subject::TrialSubject;
+use super::request::TestRequest;
+use super::run::run_test;
+use super::subject::TestSubject;
 use crate::audits::job_run::{started_over, tell_progress};
 use crate::audits::limits::{MAX_SCORES, check_cost};
 use crate::audits::subject::AuditSubject;
@@ -14,11 +14,11 @@ use crate::telemetry::names;
 use std::sync::Arc;
 
 /// Tests as a kind of job.
-pub struct TrialJob {
+pub struct TestJob {
     scorer: Scorer,
 }
 
-impl TrialJob {
+impl TestJob {
     /// Tests of the models of this scorer.
     #[must_use]
     pub fn new(scorer: Scorer) -> Self {
@@ -26,29 +26,29 @@ impl TrialJob {
     }
 }
 
-impl JobKind for TrialJob {
+impl JobKind for TestJob {
     const NAME: &'static str = "test";
     const MOST_RUNNING: usize = 2;
     // Scores.
     const MOST_KEPT: usize = MAX_SCORES;
     const COUNTER: &'static str = names::TESTS;
-    type Request = TrialRequest;
-    type Subject = TrialSubject;
+    type Request = TestRequest;
+    type Subject = TestSubject;
 
-    fn subject(job: &Submission<TrialRequest>, totals: &SampleTotals) -> TrialSubject {
+    fn subject(job: &Submission<TestRequest>, totals: &SampleTotals) -> TestSubject {
         let scored = AuditSubject::new(&job.request.scoring, job.name.clone(), job.samples.dataset_id(), totals);
-        TrialSubject { kind: job.request.layout.kind(), scored }
+        TestSubject { kind: job.request.layout.kind(), scored }
     }
 
-    fn weight(request: &TrialRequest, totals: &SampleTotals) -> Result<usize, JobError> {
+    fn weight(request: &TestRequest, totals: &SampleTotals) -> Result<usize, JobError> {
         check_cost(&request.scoring, totals)
     }
 
-    async fn run(&self, job: JobRun<'_, TrialRequest>) -> Result<JobOutput, JobFailure> {
+    async fn run(&self, job: JobRun<'_, TestRequest>) -> Result<JobOutput, JobFailure> {
         // Statistics stay on disk until the test has ended, so that rerunning it costs no forward pass.
         let _hold = self.scorer.engine().hold_statistics(job.is_resumed());
         let (request, progress) = (Arc::clone(&job.request), tell_progress(job.local));
-        let mut report = run_trial(request, &job.samples, &self.scorer.called_by(job.owner()), progress).await?;
+        let mut report = run_test(request, &job.samples, &self.scorer.called_by(job.owner()), progress).await?;
         job.local.set_note(None);
         report.warnings.extend(started_over(&job, Self::NAME));
         let tokens = report.usage.tokens;

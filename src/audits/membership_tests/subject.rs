@@ -1,6 +1,6 @@
 //! Summary of a test in lists.
 
-use super::kind::TrialKind;
+use super::kind::TestKind;
 use crate::audits::subject::AuditSubject;
 use crate::datasets::SampleTotals;
 use crate::jobs::JobSubject;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 /// Summary of a test in lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrialSubject {
-    pub kind: TrialKind,
+pub struct TestSubject {
+    pub kind: TestKind,
     /// The samples that are scored, and how; of a test of kind `dataset` the suspects count as members.
     pub scored: AuditSubject,
 }
 
-impl JobSubject for TrialSubject {
+impl JobSubject for TestSubject {
     fn name(&self) -> Option<&str> {
         self.scored.name()
     }

@@ -13,7 +13,7 @@ pub const EFFECT_CONFIDENCE: f64 = 0.99;
 /// The measurements of one method in a test.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    pub statistics: TrialStatistics,
+    pub statistics: TestStatistics,
     /// Clusters, documents, canaries or shards that are compared.
     pub tested: usize,
     /// Documents, canaries or shards without a score of one of their texts; of `dataset`, texts without one.
@@ -31,7 +31,7 @@ pub struct Measured {
 /// The statistics of the kind of test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 #[schema(as = TestStatistics)]
-pub struct TrialStatistics {
+pub struct TestStatistics {
     /// Of `dataset`: clusters of suspects that are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspects: Option<usize>,

@@ -1,11 +1,11 @@
 //! The report of a test for people.
 
 use super::evidence::{stated, verdict};
-use crate::audits::{TrialMethod, TrialReport, TrialVerdict};
+use crate::audits::{TestMethod, TestReport, TestVerdict};
 use std::fmt::Write;
 
 /// One line a method, then what was left out, the controls, the verdict and the warnings.
-pub fn render(report: &TrialReport) -> String {
+pub fn render(report: &TestReport) -> String {
     // Writing to a String cannot fail.
     let mut out = String::new();
     let (model, kind, total) = (&report.provenance.model, report.kind, report.samples.total);
@@ -45,8 +45,8 @@ pub fn render(report: &TrialReport) -> String {
         let _ = writeln!(out, "commitment: {}", if commitment.matches { "matches" } else { "does not match" });
     }
     out.push_str(&match &report.verdict {
-        TrialVerdict::Lists(lists) => verdict(lists),
-        TrialVerdict::Units(units) => {
+        TestVerdict::Lists(lists) => verdict(lists),
+        TestVerdict::Units(units) => {
             let state = format!("{} ({}, {})", units.state, units.reason, units.design);
             stated(&state, &units.sentence, &units.assumptions)
         }
@@ -58,7 +58,7 @@ pub fn render(report: &TrialReport) -> String {
 }
 
 /// The statistic of a method in words.
-fn statistic(method: &TrialMethod) -> String {
+fn statistic(method: &TestMethod) -> String {
     let statistics = &method.statistics;
     let mut parts = Vec::new();
     if let Some(test) = statistics.mann_whitney {

@@ -3,15 +3,15 @@
 use super::job_document::JobDocument;
 use super::job_resource::{JobContext, JobResource};
 use super::problem::Problem;
-use super::trial_request::TrialBody;
-use crate::audits::{AuditSubject, TrialJob, TrialKind, TrialReport, TrialSubject};
+use super::test_request::TestBody;
+use crate::audits::{AuditSubject, TestJob, TestKind, TestReport, TestSubject};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A test beside what all jobs have.
 #[derive(Serialize, ToSchema)]
-pub struct TrialDetails {
-    kind: TrialKind,
+pub struct TestDetails {
+    kind: TestKind,
     /// Name that the client gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -24,14 +24,14 @@ pub struct TrialDetails {
 /// Progress of a test.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = TestProgress)]
-pub struct TrialProgress {
+pub struct TestProgress {
     /// Texts done.
     done: usize,
     /// All texts.
     total: usize,
 }
 
-impl JobResource for TrialJob {
+impl JobResource for TestJob {
     const DOCUMENT: JobDocument = JobDocument {
         segment: "tests",
         about: "Texts and comparable ones that the model cannot have seen in, a p-value out",
@@ -57,17 +57,17 @@ impl JobResource for TrialJob {
         cancellation: None,
         deletion: None,
     };
-    type Body = TrialBody;
-    type Details = TrialDetails;
-    type Progress = TrialProgress;
-    type Report = TrialReport;
+    type Body = TestBody;
+    type Details = TestDetails;
+    type Progress = TestProgress;
+    type Report = TestReport;
 
     fn with(context: &JobContext) -> Self {
         Self::new(context.scorer.clone())
     }
 
-    fn details(TrialSubject { kind, scored }: TrialSubject, _: Option<&str>) -> Result<TrialDetails, Problem> {
+    fn details(TestSubject { kind, scored }: TestSubject, _: Option<&str>) -> Result<TestDetails, Problem> {
         let AuditSubject { name, methods, total, .. } = scored;
-        Ok(TrialDetails { kind, name, methods, texts: total })
+        Ok(TestDetails { kind, name, methods, texts: total })
     }
 }

@@ -1,8 +1,8 @@
 //! Runs one test: every sample through the scorer, then the report. The service and the command line share it.
 
-use super::document::TrialReport;
-use super::report::trial_report;
-use super::request::TrialRequest;
+use super::document::TestReport;
+use super::report::test_report;
+use super::request::TestRequest;
 use crate::audits::error::AuditFailure;
 use crate::audits::run_event::RunEvent;
 use crate::audits::sample_scoring::score_samples;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// [`AuditFailure`] where the model or the service fails; what is wrong with one text is part of the report.
-pub async fn run_trial(
-    request: Arc<TrialRequest>,
+pub async fn run_test(
+    request: Arc<TestRequest>,
     samples: &SampleBlocks,
     scorer: &Scorer,
     progress: impl Fn(RunEvent),
-) -> Result<TrialReport, AuditFailure> {
+) -> Result<TestReport, AuditFailure> {
     let scored = score_samples(&request.scoring, samples, scorer, &progress).await?;
     progress(RunEvent::Testing);
     // Permutations over many documents are no work for the async runtime's threads.
-    scorer.workers().run_behind(move |wanted| trial_report(&request, scored, wanted)).await?
+    scorer.workers().run_behind(move |wanted| test_report(&request, scored, wanted)).await?
 }

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schema(as = TestReason)]
-pub enum TrialReason {
+pub enum TestReason {
     /// The p-value is at most the level; there is no control.
     LowPValue,
     /// The p-value is above the level.
@@ -35,7 +35,7 @@ pub enum TrialReason {
 
 /// The measurements that a verdict is based on.
 #[derive(Clone, Debug)]
-pub struct TrialBasis<'a> {
+pub struct TestBasis<'a> {
     pub kind: UnitKind,
     pub model: VerdictModel,
     /// Label of the primary method.

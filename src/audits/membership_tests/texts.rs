@@ -1,7 +1,7 @@
 //! The texts of a test as clients give them, what is wrong with them, and the samples that they become.
 
-use super::kind::TrialKind;
-use super::layout::TrialLayout;
+use super::kind::TestKind;
+use super::layout::TestLayout;
 use crate::audits::limits::MAX_SAMPLES;
 use crate::datasets::{Label, Sample, SampleId};
 use mia::json::BoundedList;
@@ -18,8 +18,8 @@ const MAX_ORDER_BYTES: usize = 256 << 20;
 
 /// The texts of a test.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TrialTexts {
-    Dataset { suspects: Vec<TrialText>, held_out: Vec<TrialText> },
+pub enum TestTexts {
+    Dataset { suspects: Vec<TestText>, held_out: Vec<TestText> },
     Paired(Vec<PairedDocument>),
     Rank(Vec<Canary>),
     Order(OrderTexts),
@@ -29,18 +29,18 @@ pub enum TrialTexts {
 #[derive(Clone, Debug, PartialEq, ToSchema)]
 #[serde(untagged)]
 #[schema(as = TestText)]
-pub enum TrialText {
+pub enum TestText {
     /// The text alone.
     Text(String),
     /// The text with what belongs to it.
-    Named(NamedTrialText),
+    Named(NamedTestText),
 }
 
 /// A text with what belongs to it.
 #[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NamedTestText)]
-pub struct NamedTrialText {
+pub struct NamedTestText {
     /// Comes back where the text is excluded; need not be unique.
     pub id: Option<SampleId>,
     /// The text; `input` is accepted as another name of this field.
@@ -136,15 +136,15 @@ impl OrderTexts {
     }
 }
 
-impl TrialTexts {
+impl TestTexts {
     /// Kind of the test.
     #[must_use]
-    pub fn kind(&self) -> TrialKind {
+    pub fn kind(&self) -> TestKind {
         match self {
-            Self::Dataset { .. } => TrialKind::Dataset,
-            Self::Paired(_) => TrialKind::Paired,
-            Self::Rank(_) => TrialKind::Rank,
-            Self::Order(_) => TrialKind::Order,
+            Self::Dataset { .. } => TestKind::Dataset,
+            Self::Paired(_) => TestKind::Paired,
+            Self::Rank(_) => TestKind::Rank,
+            Self::Order(_) => TestKind::Order,
         }
     }
 
@@ -197,7 +197,7 @@ impl TrialTexts {
         let plain = |text: &String| Sample { text: text.clone(), ..Sample::default() };
         match self {
             Self::Dataset { suspects, held_out } => {
-                let labelled = |label| move |text: &TrialText| text.sample(label);
+                let labelled = |label| move |text: &TestText| text.sample(label);
                 let suspects = suspects.iter().map(labelled(Label::MEMBER));
                 suspects.chain(held_out.iter().map(labelled(Label::NON_MEMBER))).collect()
             }
@@ -219,16 +219,16 @@ impl TrialTexts {
 
     /// Which sample is what.
     #[must_use]
-    pub fn layout(&self) -> TrialLayout {
+    pub fn layout(&self) -> TestLayout {
         match self {
-            Self::Dataset { suspects, .. } => TrialLayout::Dataset { suspects: Some(suspects.len()) },
+            Self::Dataset { suspects, .. } => TestLayout::Dataset { suspects: Some(suspects.len()) },
             Self::Paired(documents) => {
-                TrialLayout::Paired { private: documents.iter().map(|document| document.private.len()).collect() }
+                TestLayout::Paired { private: documents.iter().map(|document| document.private.len()).collect() }
             }
             Self::Rank(canaries) => {
-                TrialLayout::Rank { twins: canaries.iter().map(|canary| canary.twins.len()).collect() }
+                TestLayout::Rank { twins: canaries.iter().map(|canary| canary.twins.len()).collect() }
             }
-            Self::Order(OrderTexts { shards, shuffles, seed, separator }) => TrialLayout::Order {
+            Self::Order(OrderTexts { shards, shuffles, seed, separator }) => TestLayout::Order {
                 shards: shards.len(),
                 shuffles: *shuffles,
                 seed: *seed,
@@ -242,7 +242,7 @@ impl TrialTexts {
     #[must_use]
     pub fn committed(&self) -> Vec<Vec<&str>> {
         match self {
-            Self::Dataset { held_out, .. } => vec![held_out.iter().map(TrialText::as_str).collect()],
+            Self::Dataset { held_out, .. } => vec![held_out.iter().map(TestText::as_str).collect()],
             Self::Paired(documents) => {
                 documents.iter().map(|document| unit(&document.public, &document.private)).collect()
             }
@@ -264,10 +264,10 @@ fn private_texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Strin
     BoundedList::<String, MAX_SAMPLES>::deserialize(deserializer).map(|BoundedList(texts)| texts)
 }
 
-impl TrialText {
+impl TestText {
     fn as_str(&self) -> &str {
         match self {
-            Self::Text(text) | Self::Named(NamedTrialText { text, .. }) => text,
+            Self::Text(text) | Self::Named(NamedTestText { text, .. }) => text,
         }
     }
 
@@ -276,14 +276,14 @@ impl TrialText {
         let list = if label == Label::MEMBER { "suspects" } else { "held_out" };
         let (id, document) = match self {
             Self::Text(_) => (None, None),
-            Self::Named(NamedTrialText { id, document, .. }) => (id.clone(), document.as_ref()),
+            Self::Named(NamedTestText { id, document, .. }) => (id.clone(), document.as_ref()),
         };
         let document = document.map(|document| SampleId::Text(format!("{list}: {document}")));
         Sample { id, text: self.as_str().to_owned(), document, label: Some(label), ..Sample::default() }
     }
 }
 
-impl<'de> Deserialize<'de> for TrialText {
+impl<'de> Deserialize<'de> for TestText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         UntaggedEnumVisitor::new()
             .expecting("a text, or an object with `text` and perhaps `id` and `document`")
@@ -302,27 +302,27 @@ mod tests {
         texts.iter().map(|text| (*text).to_owned()).collect()
     }
 
-    fn pointers(texts: &TrialTexts) -> Vec<String> {
+    fn pointers(texts: &TestTexts) -> Vec<String> {
         texts.faults().into_iter().map(|fault| fault.pointer).collect()
     }
 
-    fn documents(sizes: &[usize]) -> TrialTexts {
+    fn documents(sizes: &[usize]) -> TestTexts {
         let document = |(place, &size): (usize, &usize)| PairedDocument {
             public: format!("public {place}"),
             private: (0..size).map(|copy| format!("private {place} {copy}")).collect(),
         };
-        TrialTexts::Paired(sizes.iter().enumerate().map(document).collect())
+        TestTexts::Paired(sizes.iter().enumerate().map(document).collect())
     }
 
-    fn scored(texts: &TrialTexts) -> Vec<String> {
+    fn scored(texts: &TestTexts) -> Vec<String> {
         texts.samples().into_iter().map(|sample| sample.text).collect()
     }
 
     #[test]
     fn suspects_are_labelled_before_the_held_out_texts() {
-        let read = |json: Value| serde_json::from_value::<Vec<TrialText>>(json).unwrap();
+        let read = |json: Value| serde_json::from_value::<Vec<TestText>>(json).unwrap();
         let suspects = read(json!(["a", { "id": 7, "text": "b", "document": "d" }]));
-        let texts = TrialTexts::Dataset { suspects, held_out: read(json!([{ "input": "c" }])) };
+        let texts = TestTexts::Dataset { suspects, held_out: read(json!([{ "input": "c" }])) };
         let samples = texts.samples();
         assert_eq!(scored(&texts), ["a", "b", "c"]);
         assert_eq!(samples.iter().map(Sample::is_member).collect::<Vec<_>>(), [Some(true), Some(true), Some(false)]);
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(named, (Some(SampleId::Integer(7)), Some(SampleId::Text("suspects: d".to_owned()))));
         assert_eq!((texts.committed(), texts.faults()), (vec![vec!["c"]], Vec::new()));
         for bad in [json!(["a", 1]), json!([{ "id": "a" }]), json!([{ "text": "a", "label": 1 }]), json!([["a"]])] {
-            assert!(serde_json::from_value::<Vec<TrialText>>(bad.clone()).is_err(), "{bad}");
+            assert!(serde_json::from_value::<Vec<TestText>>(bad.clone()).is_err(), "{bad}");
         }
     }
 
@@ -340,10 +340,10 @@ mod tests {
         let expected = ["public 0", "private 0 0", "public 1", "private 1 0", "private 1 1"];
         assert_eq!(scored(&texts), expected);
         assert_eq!(texts.committed(), [&expected[..2], &expected[2..]]);
-        assert_eq!(texts.layout(), TrialLayout::Paired { private: vec![1, 2] });
+        assert_eq!(texts.layout(), TestLayout::Paired { private: vec![1, 2] });
         assert!(texts.samples().iter().all(|sample| sample.label.is_none()));
         let canary = Canary { text: "c".to_owned(), twins: strings(&["t", "u"]) };
-        let texts = TrialTexts::Rank(vec![canary]);
+        let texts = TestTexts::Rank(vec![canary]);
         assert_eq!((scored(&texts), texts.committed()), (strings(&["c", "t", "u"]), vec![vec!["c", "t", "u"]]));
     }
 
@@ -352,7 +352,7 @@ mod tests {
         let items = strings(&["one", "two", "three", "four"]);
         let order = |seed| {
             let shards = vec![items.clone(), items.clone()];
-            TrialTexts::Order(OrderTexts { shuffles: 20, seed, separator: " | ".to_owned(), ..OrderTexts::new(shards) })
+            TestTexts::Order(OrderTexts { shuffles: 20, seed, separator: " | ".to_owned(), ..OrderTexts::new(shards) })
         };
         let texts = scored(&order(1));
         assert_eq!(texts.len(), 42);
@@ -370,17 +370,17 @@ mod tests {
 
     #[test]
     fn all_faults_are_named_at_once() {
-        let nothing = TrialTexts::Dataset { suspects: Vec::new(), held_out: Vec::new() };
+        let nothing = TestTexts::Dataset { suspects: Vec::new(), held_out: Vec::new() };
         assert_eq!(pointers(&nothing), ["/suspects", "/held_out"]);
         assert_eq!(pointers(&documents(&[])), ["/documents"]);
         assert_eq!(pointers(&documents(&[1, 0])), ["/documents/1/private"]);
         assert!(documents(&[1]).faults().is_empty());
         let canary = |twins: &[&str]| Canary { text: "c".to_owned(), twins: strings(twins) };
-        assert_eq!(pointers(&TrialTexts::Rank(vec![canary(&["t"]), canary(&[])])), ["/canaries/1/twins"]);
-        assert_eq!(pointers(&TrialTexts::Rank(Vec::new())), ["/canaries"]);
+        assert_eq!(pointers(&TestTexts::Rank(vec![canary(&["t"]), canary(&[])])), ["/canaries/1/twins"]);
+        assert_eq!(pointers(&TestTexts::Rank(Vec::new())), ["/canaries"]);
         let order = |shards: &[&[&str]], shuffles| {
             let shards = shards.iter().map(|items| strings(items)).collect();
-            TrialTexts::Order(OrderTexts { shuffles, ..OrderTexts::new(shards) })
+            TestTexts::Order(OrderTexts { shuffles, ..OrderTexts::new(shards) })
         };
         assert_eq!(pointers(&order(&[&["a", "b"], &["a"], &[]], 0)), ["/shards/1", "/shards/2", "/shuffles"]);
         assert_eq!(pointers(&order(&[], MAX_SHUFFLES + 1)), ["/shards", "/shuffles"]);

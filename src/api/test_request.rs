@@ -6,10 +6,10 @@ use super::job_request;
 use super::job_resource::JobBody;
 use super::problem::Problem;
 use super::state::ApiState;
-use super::trial_texts::TextFields;
+use super::test_texts::TextFields;
 use crate::audits::{
-    AuditMetrics, AuditRequest, Canary, Commitment, EvidenceRequest, MAX_SAMPLES, PairedDocument, TrialKind,
-    TrialLayout, TrialOptions, TrialRequest, TrialText, TrialTexts, commitment_fault, trial_method_faults,
+    AuditMetrics, AuditRequest, Canary, Commitment, EvidenceRequest, MAX_SAMPLES, PairedDocument, TestKind, TestLayout,
+    TestOptions, TestRequest, TestText, TestTexts, commitment_fault, test_method_faults,
 };
 use crate::datasets::{SampleTotals, SubmittedSamples};
 use crate::jobs::{JobError, Submission};
@@ -31,10 +31,10 @@ type TextList<T> = Shaped<BoundedList<T, MAX_SAMPLES>>;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with `kind` and the texts of that kind")]
 #[schema(as = TestRequest)]
-pub struct TrialBody {
+pub struct TestBody {
     /// Kind of comparison.
-    #[schema(value_type = TrialKind)]
-    kind: Shaped<TrialKind>,
+    #[schema(value_type = TestKind)]
+    kind: Shaped<TestKind>,
     /// Name of the test in lists.
     #[schema(max_length = 200, value_type = Option<String>)]
     name: Option<Shaped<String>>,
@@ -52,11 +52,11 @@ pub struct TrialBody {
     #[schema(value_type = Option<Overflow>)]
     overflow: Option<Shaped<Overflow>>,
     /// Of `dataset`: texts that may have been trained on.
-    #[schema(min_items = 1, value_type = Option<Vec<TrialText>>)]
-    suspects: Option<TextList<TrialText>>,
+    #[schema(min_items = 1, value_type = Option<Vec<TestText>>)]
+    suspects: Option<TextList<TestText>>,
     /// Of `dataset`: texts of the same source that were not.
-    #[schema(min_items = 1, value_type = Option<Vec<TrialText>>)]
-    held_out: Option<TextList<TrialText>>,
+    #[schema(min_items = 1, value_type = Option<Vec<TestText>>)]
+    held_out: Option<TextList<TestText>>,
     /// Of `dataset`: id of a dataset that was uploaded, in place of both; its members are the suspects.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
     dataset: Option<Shaped<String>>,
@@ -97,14 +97,14 @@ pub struct TrialBody {
     timeout_seconds: Option<Shaped<u64>>,
 }
 
-impl JobBody for TrialBody {
-    type Request = TrialRequest;
+impl JobBody for TestBody {
+    type Request = TestRequest;
 
     fn dataset(&self) -> Option<&str> {
         job_request::named(self.dataset.as_ref())
     }
 
-    fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<TrialRequest>, Problem> {
+    fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<TestRequest>, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let name = check::job_name(self.name, &mut faults);
@@ -121,7 +121,7 @@ impl JobBody for TrialBody {
             separator: self.separator,
         };
         let texts = kind.and_then(|kind| fields.read(kind, &mut faults));
-        let options = TrialOptions {
+        let options = TestOptions {
             kind: kind.unwrap_or_default(),
             primary: check::shaped("/primary", self.primary, &mut faults),
             control: check::shaped("/control", self.control, &mut faults),
@@ -132,7 +132,7 @@ impl JobBody for TrialBody {
             None => options.default_methods(&scope).into(),
             methods => check::methods(methods, &scope, &mut faults),
         };
-        push(trial_method_faults(&methods), "/methods", &mut faults);
+        push(test_method_faults(&methods), "/methods", &mut faults);
         let evidence = options.settle(&methods, &scope).unwrap_or_else(|wrong| {
             push(wrong, "", &mut faults);
             EvidenceRequest::default()
@@ -161,10 +161,10 @@ impl JobBody for TrialBody {
         let scoring = AuditRequest { model, methods, overflow, metrics, evidence };
         let committed =
             |(given, texts)| Some(Commitment::new(given, kind?, &scoring.primary()?.label(), &nonce, texts));
-        let request = TrialRequest {
+        let request = TestRequest {
             commitment: commitment.zip(texts.as_ref()).and_then(committed),
             scoring,
-            layout: texts.map_or(TrialLayout::Dataset { suspects: None }, |texts| texts.layout()),
+            layout: texts.map_or(TestLayout::Dataset { suspects: None }, |texts| texts.layout()),
         };
         Ok(Submission { request, name, samples, idempotency_key: None, timeout })
     }
@@ -177,7 +177,7 @@ fn push(wrong: Vec<Fault>, list: &str, faults: &mut RequestFaults) {
 /// The samples of a test: those that its texts become, or those of the dataset. Texts with faults become none, for they may be too
 /// many.
 fn submitted(
-    texts: Option<&TrialTexts>,
+    texts: Option<&TestTexts>,
     dataset: Option<DatasetRow>,
     methods: &[LabelledMethod],
     faults: &mut RequestFaults,
@@ -190,7 +190,7 @@ fn submitted(
         }
         return Ok(samples);
     }
-    let wrong = texts.map(TrialTexts::faults).unwrap_or_default();
+    let wrong = texts.map(TestTexts::faults).unwrap_or_default();
     let samples = match texts.filter(|_| wrong.is_empty()) {
         Some(texts) => texts.samples(),
         None => Vec::new(),
@@ -202,7 +202,7 @@ fn submitted(
         // Methods that take neighbours already have a fault.
         let others: Vec<LabelledMethod> = methods
             .iter()
-            .filter(|method| trial_method_faults(std::slice::from_ref(method)).is_empty())
+            .filter(|method| test_method_faults(std::slice::from_ref(method)).is_empty())
             .cloned()
             .collect();
         push(faults_of_texts(scored, |row| places.pointer(row), &others, "/methods"), "", faults);

@@ -1,6 +1,6 @@
 //! Client options for the methods of a test, and their resolution.
 
-use super::kind::TrialKind;
+use super::kind::TestKind;
 use crate::audits::evidence::{EvidenceOptions, EvidenceRequest, SampleFacts, with_default_primary};
 use mia::methods::{AuxiliaryPass, Fault, LabelledMethod, MethodName, Scope, default_methods};
 
@@ -9,8 +9,8 @@ const FACTS: SampleFacts = SampleFacts { labelled: true, grouped: false, non_mem
 
 /// Client options for the methods of a test.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TrialOptions {
-    pub kind: TrialKind,
+pub struct TestOptions {
+    pub kind: TestKind,
     /// Label of a method, or its name.
     pub primary: Option<String>,
     /// Id of the control model, or `None` inside for none; by default the configured reference model, but for tests whose texts the
@@ -18,7 +18,7 @@ pub struct TrialOptions {
     pub control: Option<Option<String>>,
 }
 
-impl TrialOptions {
+impl TestOptions {
     /// The methods where none are asked for: the primary one alone.
     #[must_use]
     pub fn default_methods(&self, scope: &Scope) -> Vec<LabelledMethod> {
@@ -27,11 +27,11 @@ impl TrialOptions {
             methods.filter(|method| method.method.name() == name && method.method.pdr.is_none()).collect()
         };
         match (self.kind, self.evidence().control_model(scope, FACTS)) {
-            (TrialKind::Order, _) => plain(MethodName::Loss),
-            (TrialKind::Dataset | TrialKind::Paired | TrialKind::Rank, Some(reference)) => {
+            (TestKind::Order, _) => plain(MethodName::Loss),
+            (TestKind::Dataset | TestKind::Paired | TestKind::Rank, Some(reference)) => {
                 with_default_primary(Vec::new(), Some(&reference))
             }
-            (TrialKind::Dataset | TrialKind::Paired | TrialKind::Rank, None) => plain(match scope.has_full_logits() {
+            (TestKind::Dataset | TestKind::Paired | TestKind::Rank, None) => plain(match scope.has_full_logits() {
                 true => MethodName::MinKPlusPlus,
                 false => MethodName::MinK,
             }),
@@ -44,7 +44,7 @@ impl TrialOptions {
     /// What is wrong, with pointers into the request.
     pub fn settle(&self, methods: &[LabelledMethod], scope: &Scope) -> Result<EvidenceRequest, Vec<Fault>> {
         let settled = self.evidence().settle(methods, scope, FACTS)?;
-        let needs_control = self.control.is_some() || matches!(self.kind, TrialKind::Dataset | TrialKind::Order);
+        let needs_control = self.control.is_some() || matches!(self.kind, TestKind::Dataset | TestKind::Order);
         let control = settled.control.filter(|_| needs_control);
         Ok(EvidenceRequest { control, ..settled })
     }
@@ -58,7 +58,7 @@ impl TrialOptions {
 /// Methods that have no scores in a test, with pointers relative to the list of methods: those that take neighbours, which do not come
 /// along. Those that need all texts of an audit are refused where methods are resolved.
 #[must_use]
-pub fn trial_method_faults(methods: &[LabelledMethod]) -> Vec<Fault> {
+pub fn test_method_faults(methods: &[LabelledMethod]) -> Vec<Fault> {
     let takes_neighbors = |method: &&LabelledMethod| {
         method.method.base.passes().iter().any(|(_, pass)| *pass == AuxiliaryPass::Neighbors(None))
     };
@@ -79,23 +79,23 @@ mod tests {
         Scope { models: vec!["m", "r", "c"], model: Some("m"), reference, ..Scope::default() }
     }
 
-    fn options(kind: TrialKind) -> TrialOptions {
-        TrialOptions { kind, primary: None, control: None }
+    fn options(kind: TestKind) -> TestOptions {
+        TestOptions { kind, primary: None, control: None }
     }
 
     #[test]
     fn by_default_there_is_the_primary_method_alone() {
-        let labels = |options: &TrialOptions, reference| -> Vec<String> {
+        let labels = |options: &TestOptions, reference| -> Vec<String> {
             options.default_methods(&scope(reference)).iter().map(|method| method.label.to_string()).collect()
         };
-        for kind in [TrialKind::Dataset, TrialKind::Paired, TrialKind::Rank] {
+        for kind in [TestKind::Dataset, TestKind::Paired, TestKind::Rank] {
             assert_eq!(labels(&options(kind), Some("r")), ["ref(reference=r)"]);
             assert_eq!(labels(&options(kind), None), ["min_k_plus_plus(k=0.2)"]);
         }
-        assert_eq!(labels(&options(TrialKind::Order), Some("r")), ["loss"]);
-        let controlled = |control: Option<&str>| TrialOptions {
+        assert_eq!(labels(&options(TestKind::Order), Some("r")), ["loss"]);
+        let controlled = |control: Option<&str>| TestOptions {
             control: Some(control.map(str::to_owned)),
-            ..options(TrialKind::Dataset)
+            ..options(TestKind::Dataset)
         };
         assert_eq!(labels(&controlled(Some("c")), Some("r")), ["ref(reference=c)"]);
         assert_eq!(labels(&controlled(None), Some("r")), ["min_k_plus_plus(k=0.2)"]);
@@ -108,24 +108,24 @@ mod tests {
             let settled = options.settle(&options.default_methods(&scope(Some("r"))), &scope(Some("r"))).unwrap();
             (settled.control, settled.primary.unwrap().to_string())
         };
-        assert_eq!(control(TrialKind::Dataset), (Some("r".to_owned()), "ref(reference=r)".to_owned()));
-        assert_eq!(control(TrialKind::Paired), (None, "ref(reference=r)".to_owned()));
-        assert_eq!(control(TrialKind::Order), (Some("r".to_owned()), "loss".to_owned()));
-        let asked = TrialOptions { control: Some(Some("c".to_owned())), ..options(TrialKind::Rank) };
+        assert_eq!(control(TestKind::Dataset), (Some("r".to_owned()), "ref(reference=r)".to_owned()));
+        assert_eq!(control(TestKind::Paired), (None, "ref(reference=r)".to_owned()));
+        assert_eq!(control(TestKind::Order), (Some("r".to_owned()), "loss".to_owned()));
+        let asked = TestOptions { control: Some(Some("c".to_owned())), ..options(TestKind::Rank) };
         assert_eq!(asked.settle(&default_methods(), &scope(Some("r"))).unwrap().control.as_deref(), Some("c"));
-        let itself = TrialOptions { control: Some(Some("m".to_owned())), ..options(TrialKind::Dataset) };
+        let itself = TestOptions { control: Some(Some("m".to_owned())), ..options(TestKind::Dataset) };
         assert_eq!(itself.settle(&default_methods(), &scope(None)).unwrap_err()[0].pointer, "/control");
-        let unknown = TrialOptions { primary: Some("x".to_owned()), ..options(TrialKind::Rank) };
+        let unknown = TestOptions { primary: Some("x".to_owned()), ..options(TestKind::Rank) };
         assert_eq!(unknown.settle(&default_methods(), &scope(None)).unwrap_err()[0].pointer, "/primary");
     }
 
     #[test]
     fn neighbours_have_to_be_generated() {
         let requests: Vec<MethodRequest> = serde_json::from_value(json!(["loss", "neighbor"])).unwrap();
-        let faults = trial_method_faults(&resolve(&requests, &scope(None)).unwrap());
+        let faults = test_method_faults(&resolve(&requests, &scope(None)).unwrap());
         assert_eq!(faults.iter().map(|fault| &*fault.pointer).collect::<Vec<_>>(), ["/1/generator"]);
         let requests: Vec<MethodRequest> =
             serde_json::from_value(json!([{ "name": "neighbor", "generator": { "model": "c" } }])).unwrap();
-        assert!(trial_method_faults(&resolve(&requests, &scope(None)).unwrap()).is_empty());
+        assert!(test_method_faults(&resolve(&requests, &scope(None)).unwrap()).is_empty());
     }
 }

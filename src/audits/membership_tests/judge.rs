@@ -1,6 +1,6 @@
 //! The rules by which documents, canaries or shards show something (`docs/api.md`). Pure.
 
-use super::basis::{TrialBasis, TrialReason, UnitControl};
+use super::basis::{TestBasis, TestReason, UnitControl};
 use super::kind::UnitKind;
 use super::sentence::sentence;
 use super::verdict::UnitVerdict;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 /// The verdict on documents, canaries or shards.
 #[must_use]
-pub fn unit_verdict(basis: TrialBasis) -> UnitVerdict {
+pub fn unit_verdict(basis: TestBasis) -> UnitVerdict {
     let (state, reason) = judge(&basis);
-    let TrialBasis { kind, model, primary, measured, committed, control } = basis;
+    let TestBasis { kind, model, primary, measured, committed, control } = basis;
     let p_value = match (&control, measured.p_value) {
         (Some(control), Some(p_value)) => control.p_value_beyond.map(|beyond| beyond.max(p_value)),
         (_, p_value) => p_value,
@@ -76,8 +76,8 @@ fn assumptions(kind: UnitKind, controlled: bool, committed: bool) -> Vec<String>
     of_kind.iter().copied().chain(others.into_iter().flatten()).map(str::to_owned).collect()
 }
 
-fn judge(basis: &TrialBasis) -> (VerdictState, TrialReason) {
-    use TrialReason as Why;
+fn judge(basis: &TestBasis) -> (VerdictState, TestReason) {
+    use TestReason as Why;
     use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
     let is_randomised = design(basis.kind) == Design::Randomised;
     let (positive, negative) = if is_randomised { (Evidence, NoEvidence) } else { (Association, NoAssociation) };
@@ -109,7 +109,7 @@ mod tests {
     use super::super::measure::{EffectMeasure, Measured, UnitEffect};
     use super::*;
     use crate::audits::evidence::VerdictModel;
-    use TrialReason as Why;
+    use TestReason as Why;
     use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
 
     struct Case {
@@ -143,7 +143,7 @@ mod tests {
             could_have_found: Some(0.7),
             ..Measured::default()
         };
-        unit_verdict(TrialBasis {
+        unit_verdict(TestBasis {
             kind: case.kind,
             model: VerdictModel { id: "m".to_owned(), digest: "sha256:0".to_owned(), adapter_digest: None },
             primary: &"loss".into(),

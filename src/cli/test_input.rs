@@ -2,7 +2,7 @@
 
 use super::input::{InputArgs, ReaderArgs};
 use super::samples;
-use crate::audits::{Canary, NamedTrialText, OrderTexts, PairedDocument, TrialText, TrialTexts};
+use crate::audits::{Canary, NamedTestText, OrderTexts, PairedDocument, TestText, TestTexts};
 use crate::datasets::Sample;
 use crate::samples::{InputFile, RecordPlace};
 use crate::wire::without_place;
@@ -14,28 +14,28 @@ use std::io::read_to_string;
 use std::path::{Path, PathBuf};
 
 /// Texts, with where each document, canary or shard is in the file; of suspects and held-out texts nothing is, as no fault names one.
-pub struct TrialInput {
-    pub texts: TrialTexts,
+pub struct TestInput {
+    pub texts: TestTexts,
     file: PathBuf,
     places: Vec<RecordPlace>,
 }
 
-impl TrialInput {
+impl TestInput {
     /// Suspects and held-out texts, each a file of texts.
     ///
     /// # Errors
     /// Where a file cannot be read, a record is no text, or its label says otherwise.
     pub fn dataset(suspects: &Path, held_out: &Path, reader: &ReaderArgs) -> Result<Self> {
-        let texts = |file: &Path, members: bool| -> Result<Vec<TrialText>> {
+        let texts = |file: &Path, members: bool| -> Result<Vec<TestText>> {
             let input = InputArgs { file: file.to_owned(), reader: reader.clone() };
             let read = samples::read_all(&input, &reader.options(None, true, None))?;
             if let Some((place, _)) = read.iter().find(|(_, read)| read.sample.is_member() == Some(!members)) {
                 let (label, role) = if members { ("non-member", "suspect") } else { ("member", "held-out text") };
                 bail!("{}: {place}: labelled a {label}, and given as a {role}", file.display());
             }
-            Ok(read.into_iter().map(|(_, read)| read.sample).map(trial_text).collect())
+            Ok(read.into_iter().map(|(_, read)| read.sample).map(test_text).collect())
         };
-        let texts = TrialTexts::Dataset { suspects: texts(suspects, true)?, held_out: texts(held_out, false)? };
+        let texts = TestTexts::Dataset { suspects: texts(suspects, true)?, held_out: texts(held_out, false)? };
         Ok(Self { texts, file: suspects.to_owned(), places: Vec::new() })
     }
 
@@ -45,7 +45,7 @@ impl TrialInput {
     /// Where the file cannot be read, or a line is no document.
     pub fn paired(file: &Path) -> Result<Self> {
         let (places, documents) = lines::<Object<PairedDocument>>(file)?;
-        let texts = TrialTexts::Paired(documents.into_iter().map(|Object(document)| document).collect());
+        let texts = TestTexts::Paired(documents.into_iter().map(|Object(document)| document).collect());
         Ok(Self { texts, file: file.to_owned(), places })
     }
 
@@ -55,14 +55,14 @@ impl TrialInput {
     /// Where the file cannot be read, or a line is no canary.
     pub fn rank(file: &Path) -> Result<Self> {
         let (places, canaries) = lines::<Object<Canary>>(file)?;
-        let texts = TrialTexts::Rank(canaries.into_iter().map(|Object(canary)| canary).collect());
+        let texts = TestTexts::Rank(canaries.into_iter().map(|Object(canary)| canary).collect());
         Ok(Self { texts, file: file.to_owned(), places })
     }
 
     /// Canaries that were read from a file.
     pub fn canaries(file: &Path, canaries: Vec<Canary>) -> Self {
         let places = (1..=canaries.len() as u64).map(RecordPlace::Element).collect();
-        Self { texts: TrialTexts::Rank(canaries), file: file.to_owned(), places }
+        Self { texts: TestTexts::Rank(canaries), file: file.to_owned(), places }
     }
 
     /// Shards, one a line: an array of its items.
@@ -71,7 +71,7 @@ impl TrialInput {
     /// Where the file cannot be read, or a line is no shard.
     pub fn order(file: &Path, change: impl FnOnce(OrderTexts) -> OrderTexts) -> Result<Self> {
         let (places, shards) = lines::<Vec<String>>(file)?;
-        let texts = TrialTexts::Order(change(OrderTexts::new(shards)));
+        let texts = TestTexts::Order(change(OrderTexts::new(shards)));
         Ok(Self { texts, file: file.to_owned(), places })
     }
 
@@ -90,9 +90,9 @@ impl TrialInput {
     }
 }
 
-fn trial_text(sample: Sample) -> TrialText {
+fn test_text(sample: Sample) -> TestText {
     let Sample { id, text, document, .. } = sample;
-    TrialText::Named(NamedTrialText { id, text, document })
+    TestText::Named(NamedTestText { id, text, document })
 }
 
 /// The lines of a file that are not blank, each a JSON value, with their places. The file may be compressed.

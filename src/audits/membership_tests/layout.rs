@@ -1,13 +1,13 @@
 //! Which sample of a test is what.
 
-use super::kind::TrialKind;
+use super::kind::TestKind;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Which sample of a test is what. A document, a canary and a shard are a unit each: a sample that is compared with those after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum TrialLayout {
+pub enum TestLayout {
     /// Suspects are labelled members. `suspects` of them come first, then the held-out texts; if it is `None`, they are the
     /// samples of a dataset in its order.
     Dataset { suspects: Option<usize> },
@@ -20,19 +20,19 @@ pub enum TrialLayout {
 }
 
 /// Where the samples of a layout come from.
-pub struct TrialPlaces<'a> {
-    layout: &'a TrialLayout,
+pub struct TestPlaces<'a> {
+    layout: &'a TestLayout,
     units: Vec<Range<usize>>,
 }
 
-impl TrialLayout {
+impl TestLayout {
     #[must_use]
-    pub fn kind(&self) -> TrialKind {
+    pub fn kind(&self) -> TestKind {
         match self {
-            Self::Dataset { .. } => TrialKind::Dataset,
-            Self::Paired { .. } => TrialKind::Paired,
-            Self::Rank { .. } => TrialKind::Rank,
-            Self::Order { .. } => TrialKind::Order,
+            Self::Dataset { .. } => TestKind::Dataset,
+            Self::Paired { .. } => TestKind::Paired,
+            Self::Rank { .. } => TestKind::Rank,
+            Self::Order { .. } => TestKind::Order,
         }
     }
 
@@ -56,28 +56,28 @@ impl TrialLayout {
 
     /// Where the samples come from.
     #[must_use]
-    pub fn places(&self) -> TrialPlaces<'_> {
-        TrialPlaces { layout: self, units: self.units() }
+    pub fn places(&self) -> TestPlaces<'_> {
+        TestPlaces { layout: self, units: self.units() }
     }
 }
 
-impl TrialPlaces<'_> {
+impl TestPlaces<'_> {
     /// JSON pointer (RFC 6901) into the request: where the sample of this number comes from.
     #[must_use]
     pub fn pointer(&self, row: usize) -> String {
         let unit = self.units.partition_point(|unit| unit.end <= row);
         let after_first = self.units.get(unit).and_then(|unit| row.checked_sub(unit.start + 1));
         match (self.layout, after_first) {
-            (TrialLayout::Dataset { suspects: None }, _) => format!("/dataset/{row}"),
-            (TrialLayout::Dataset { suspects: Some(suspects) }, _) => match row.checked_sub(*suspects) {
+            (TestLayout::Dataset { suspects: None }, _) => format!("/dataset/{row}"),
+            (TestLayout::Dataset { suspects: Some(suspects) }, _) => match row.checked_sub(*suspects) {
                 None => format!("/suspects/{row}"),
                 Some(place) => format!("/held_out/{place}"),
             },
-            (TrialLayout::Paired { .. }, None) => format!("/documents/{unit}/public"),
-            (TrialLayout::Paired { .. }, Some(place)) => format!("/documents/{unit}/private/{place}"),
-            (TrialLayout::Rank { .. }, None) => format!("/canaries/{unit}/text"),
-            (TrialLayout::Rank { .. }, Some(place)) => format!("/canaries/{unit}/twins/{place}"),
-            (TrialLayout::Order { .. }, _) => format!("/shards/{unit}"),
+            (TestLayout::Paired { .. }, None) => format!("/documents/{unit}/public"),
+            (TestLayout::Paired { .. }, Some(place)) => format!("/documents/{unit}/private/{place}"),
+            (TestLayout::Rank { .. }, None) => format!("/canaries/{unit}/text"),
+            (TestLayout::Rank { .. }, Some(place)) => format!("/canaries/{unit}/twins/{place}"),
+            (TestLayout::Order { .. }, _) => format!("/shards/{unit}"),
         }
     }
 
@@ -85,10 +85,10 @@ impl TrialPlaces<'_> {
     #[must_use]
     pub fn list(&self) -> &'static str {
         match self.layout {
-            TrialLayout::Dataset { .. } => "/suspects",
-            TrialLayout::Paired { .. } => "/documents",
-            TrialLayout::Rank { .. } => "/canaries",
-            TrialLayout::Order { .. } => "/shards",
+            TestLayout::Dataset { .. } => "/suspects",
+            TestLayout::Paired { .. } => "/documents",
+            TestLayout::Rank { .. } => "/canaries",
+            TestLayout::Order { .. } => "/shards",
         }
     }
 }
@@ -97,40 +97,40 @@ impl TrialPlaces<'_> {
 mod tests {
     use super::*;
 
-    fn order() -> TrialLayout {
-        TrialLayout::Order { shards: 2, shuffles: 2, seed: 0, separator: "\n".to_owned() }
+    fn order() -> TestLayout {
+        TestLayout::Order { shards: 2, shuffles: 2, seed: 0, separator: "\n".to_owned() }
     }
 
     #[test]
     fn units_follow_each_other() {
-        assert_eq!(TrialLayout::Paired { private: vec![1, 3] }.units(), [0..2, 2..6]);
-        assert_eq!(TrialLayout::Rank { twins: vec![2] }.units(), std::slice::from_ref(&(0..3)));
+        assert_eq!(TestLayout::Paired { private: vec![1, 3] }.units(), [0..2, 2..6]);
+        assert_eq!(TestLayout::Rank { twins: vec![2] }.units(), std::slice::from_ref(&(0..3)));
         assert_eq!(order().units(), [0..3, 3..6]);
-        assert!(TrialLayout::Dataset { suspects: Some(3) }.units().is_empty());
+        assert!(TestLayout::Dataset { suspects: Some(3) }.units().is_empty());
     }
 
     #[test]
     fn samples_are_named_by_their_place_in_the_request() {
-        let pointers = |layout: TrialLayout, rows: usize| -> Vec<String> {
+        let pointers = |layout: TestLayout, rows: usize| -> Vec<String> {
             let places = layout.places();
             (0..rows).map(|row| places.pointer(row)).collect()
         };
-        let dataset = pointers(TrialLayout::Dataset { suspects: Some(2) }, 4);
+        let dataset = pointers(TestLayout::Dataset { suspects: Some(2) }, 4);
         assert_eq!(dataset, ["/suspects/0", "/suspects/1", "/held_out/0", "/held_out/1"]);
-        assert_eq!(pointers(TrialLayout::Dataset { suspects: None }, 2), ["/dataset/0", "/dataset/1"]);
-        let paired = pointers(TrialLayout::Paired { private: vec![1, 2] }, 5);
+        assert_eq!(pointers(TestLayout::Dataset { suspects: None }, 2), ["/dataset/0", "/dataset/1"]);
+        let paired = pointers(TestLayout::Paired { private: vec![1, 2] }, 5);
         let second = ["/documents/1/public", "/documents/1/private/0", "/documents/1/private/1"];
         assert_eq!(paired, [&["/documents/0/public", "/documents/0/private/0"][..], &second].concat());
-        assert_eq!(pointers(TrialLayout::Rank { twins: vec![1] }, 2), ["/canaries/0/text", "/canaries/0/twins/0"]);
+        assert_eq!(pointers(TestLayout::Rank { twins: vec![1] }, 2), ["/canaries/0/text", "/canaries/0/twins/0"]);
         assert_eq!(pointers(order(), 6)[2..4], ["/shards/0", "/shards/1"]);
     }
 
     #[test]
     fn a_layout_survives_being_stored() {
-        let all = [TrialLayout::Dataset { suspects: None }, TrialLayout::Paired { private: vec![1] }, order()];
+        let all = [TestLayout::Dataset { suspects: None }, TestLayout::Paired { private: vec![1] }, order()];
         for layout in all {
             let json = serde_json::to_string(&layout).unwrap();
-            assert_eq!(serde_json::from_str::<TrialLayout>(&json).unwrap(), layout, "{json}");
+            assert_eq!(serde_json::from_str::<TestLayout>(&json).unwrap(), layout, "{json}");
         }
     }
 }

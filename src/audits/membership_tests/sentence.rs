@@ -1,6 +1,6 @@
 //! The verdict of a test in a sentence that can be read aloud, made of its fields alone.
 
-use super::basis::TrialReason;
+use super::basis::TestReason;
 use super::kind::UnitKind;
 use super::measure::EffectMeasure;
 use super::verdict::UnitVerdict;
@@ -35,30 +35,30 @@ pub fn sentence(verdict: &UnitVerdict) -> String {
         format!("; this many {units} show an effect from {} with a power of 80 %", number(effect))
     });
     let rest = match verdict.reason {
-        TrialReason::LowPValue | TrialReason::AboveControl => format!(
+        TestReason::LowPValue | TestReason::AboveControl => format!(
             "by `{primary}` {claim} ({result}), at level {level} against the null hypothesis that {}",
             verdict.hypothesis
         ),
-        TrialReason::HighPValue => {
+        TestReason::HighPValue => {
             format!("by `{primary}` it is not shown at level {level} that {claim} ({result}){power}")
         }
-        TrialReason::NoPower => format!(
+        TestReason::NoPower => format!(
             "{tested} {units} with scores of `{primary}` cannot give a p-value below {}, and a verdict takes one of at most {level}",
             stated(verdict.smallest_p_value)
         ),
-        TrialReason::NotScored => {
+        TestReason::NotScored => {
             format!(
                 "`{primary}` gives no p-value, of the test or beside the control: scores are missing, or canaries have more twins \
                  than an exact p-value is computed for"
             )
         }
-        TrialReason::CommitmentMismatch => {
+        TestReason::CommitmentMismatch => {
             format!("by `{primary}` {claim} ({result}), but the test is not the one that was committed to")
         }
-        TrialReason::UnderControlAsWell => format!(
+        TestReason::UnderControlAsWell => format!(
             "by `{primary}` {claim} ({result}), but at level {level} they do so under the control as well: the texts may be the reason"
         ),
-        TrialReason::NotAboveControl => format!(
+        TestReason::NotAboveControl => format!(
             "by `{primary}` {claim}, but it is not shown at level {level} that they do so by more than under the control \
              ({result})"
         ),

@@ -1,9 +1,9 @@
 //! The report of a test, as clients read it.
 
 use super::commitment::Commitment;
-use super::kind::TrialKind;
-use super::measure::TrialStatistics;
-use super::verdict::TrialVerdict;
+use super::kind::TestKind;
+use super::measure::TestStatistics;
+use super::verdict::TestVerdict;
 use crate::audits::evidence::{BlindFindings, ControlFindings};
 use crate::audits::exclusions::ExclusionCount;
 use crate::audits::report::Provenance;
@@ -19,11 +19,11 @@ use utoipa::ToSchema;
 /// Report of a test.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = TestReport)]
-pub struct TrialReport {
-    pub kind: TrialKind,
-    pub samples: TrialSamples,
+pub struct TestReport {
+    pub kind: TestKind,
+    pub samples: TestSamples,
     /// One entry per method, in the order of the request.
-    pub methods: Vec<TrialMethod>,
+    pub methods: Vec<TestMethod>,
     /// Of `dataset`: how far the texts alone tell suspects from held-out texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blind: Option<BlindFindings>,
@@ -33,7 +33,7 @@ pub struct TrialReport {
     /// True if the private texts are those of the commitment; absent without a commitment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commitment: Option<Commitment>,
-    pub verdict: TrialVerdict,
+    pub verdict: TestVerdict,
     pub warnings: Vec<Warning>,
     pub usage: Usage,
     pub provenance: Provenance,
@@ -42,7 +42,7 @@ pub struct TrialReport {
 /// Number of texts, and those left out.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = TestSamples)]
-pub struct TrialSamples {
+pub struct TestSamples {
     /// Texts to score.
     pub total: usize,
     /// Of `dataset`: clusters that hold suspects and held-out texts, which do not count.
@@ -52,7 +52,7 @@ pub struct TrialSamples {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<usize>,
     /// The first 1,000 texts without a score.
-    pub excluded: Vec<TrialExclusion>,
+    pub excluded: Vec<TestExclusion>,
     /// All of them, counted by method and reason.
     pub exclusions: Vec<ExclusionCount>,
 }
@@ -60,7 +60,7 @@ pub struct TrialSamples {
 /// A text that a method (or, without a label, every method) could not score.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = TestExclusion)]
-pub struct TrialExclusion {
+pub struct TestExclusion {
     /// JSON pointer into the request; of a shard, whichever of its orders it is. Of a dataset its place there, as in `/dataset/7`.
     pub pointer: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub struct TrialExclusion {
 /// Results of one method.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = TestMethod)]
-pub struct TrialMethod {
+pub struct TestMethod {
     #[serde(flatten)]
     pub method: LabelledMethod,
     /// Clusters, documents, canaries or shards that are compared.
@@ -93,7 +93,7 @@ pub struct TrialMethod {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest_p_value: Option<f64>,
     #[serde(flatten)]
-    pub statistics: TrialStatistics,
+    pub statistics: TestStatistics,
     /// Of `dataset`: what it finds beyond the control model; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlFindings>,
@@ -121,5 +121,5 @@ pub struct BeyondControl {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_p_value: Option<f64>,
     #[serde(flatten)]
-    pub statistics: TrialStatistics,
+    pub statistics: TestStatistics,
 }
