@@ -2,26 +2,23 @@
 
 use super::evidence_args::EvidenceArgs;
 use super::input::InputArgs;
-use super::progress::Progress;
-use super::scoring_args::{self, ScoringArgs};
-use super::{audit_scores, plan_file, samples, table, waiting};
+use super::progress::{self, Progress};
+use super::report_format::{self, ReportFormat};
+use super::scoring_args::{self, ScoringArgs, variant};
+use super::{audit_scores, plan_file, table};
 use crate::audits::{
     self, AuditFailure, AuditMetrics, AuditOutcome, AuditPlan, AuditRequest, AverageOver, RunEvent, SampleFacts,
     TuningProgress, split_faults, with_default_primary,
 };
-use crate::datasets::{DatasetDigest, Sample, SampleBlocks};
+use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleTotals};
 use crate::new_file::NewFile;
 use crate::samples::RecordPlace;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use mia::methods::{Fault, LabelledMethod, Scope, faults_of_texts, possible_default_methods};
 use mia::statistics::Bootstrap;
-use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
-use strum::VariantNames;
 
 #[derive(Args)]
 pub struct AuditArgs {
@@ -43,7 +40,7 @@ pub struct AuditArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = Bootstrap::default().seed)]
     seed: u64,
     /// Print each method's unweighted mean over the groups as well.
-    #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(AverageOver::VARIANTS).try_map(|name| AverageOver::from_str(&name)))]
+    #[arg(long, value_name = "WHAT", value_parser = variant::<AverageOver>())]
     average: Option<AverageOver>,
     /// List this many tokens, by class, of those that min_k and min_k_plus_plus select most often (JSON only).
     #[arg(long, value_name = "NUMBER")]
@@ -64,13 +61,6 @@ pub struct AuditArgs {
     scoring: ScoringArgs,
 }
 
-/// Format of a report.
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub enum ReportFormat {
-    Json,
-    Table,
-}
-
 /// Audits a file or, where `plan_to` names one, writes the plan of the audit there and scores nothing.
 pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>) -> Result<()> {
     ensure!(args.fpr.iter().all(|fpr| (0.0..=1.0).contains(fpr)), "--fpr takes rates from 0 to 1");
@@ -78,7 +68,11 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
         // A place that cannot be written is found now rather than after hours.
         drop(NewFile::create(target).with_context(|| format!("cannot write {}", target.display()))?);
     }
-    let read = samples::read(&args.input, &args.input.reader.options(None, true, args.label_column.clone()))?;
+    let read = args.input.samples(&args.input.reader.options(None, true, args.label_column.clone()))?;
+    let totals = SampleTotals::count(read.iter().map(|(_, read)| &read.sample))?;
+    if let Some(fault) = totals.audit_fault(|number| read[number].0.to_string()) {
+        bail!("{}: {fault}", args.input.file.display());
+    }
     let (places, read): (Vec<_>, Vec<_>) = read.into_iter().unzip();
     let (samples, others): (Vec<_>, Vec<_>) = read.into_iter().map(|read| (read.sample, read.others)).unzip();
     let neighbors = samples.iter().all(|sample| sample.neighbors.is_some());
@@ -121,7 +115,7 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
         bail!("--methods: {}: {}", fault.pointer, fault.detail);
     }
     // Reference models are downloaded before the bar of the samples is shown.
-    waiting::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(scoring_args::explained)?;
+    progress::for_models(scorer.pool(), scorer.bind(&plan)).await.map_err(scoring_args::explained)?;
     let mut request = AuditRequest {
         model: plan.model.clone(),
         methods: plan.methods.to_vec(),
@@ -152,11 +146,7 @@ pub async fn run(args: AuditArgs, plan_to: Option<&Path>, config: Option<&Path>)
     drop(progress);
     scoring_args::finish(&scorer).await;
     let AuditOutcome { report, results } = outcome.map_err(explained)?;
-    let default = if stdout().is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
-    match args.format.unwrap_or(default) {
-        ReportFormat::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&report)?)?,
-        ReportFormat::Table => write!(stdout().lock(), "{}", table::render(&report, &results))?,
-    }
+    report_format::print(&report, args.format, |report| table::render(report, &results))?;
     // Last: where the file cannot be written, the report is there all the same.
     if let Some(target) = &args.scores {
         audit_scores::write(target, &report, &results, others)?;

@@ -2,14 +2,14 @@
 
 use super::corpus::{self, Text};
 use super::input::ReaderArgs;
-use super::progress::Progress;
+use super::progress::{self, Progress};
 use super::runtime::block_on;
-use super::waiting;
-use crate::config::{LogFormat, ModelFlags, Overrides, Settings};
+use super::scoring_args::load_settings;
+use crate::app;
+use crate::config::{ModelFlags, Settings};
 use crate::new_file::NewFile;
 use crate::pool::Origin;
 use crate::scorer::{CountsFile, FORMAT};
-use crate::{app, telemetry};
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use lm::hub::DownloadProgress;
@@ -41,8 +41,7 @@ pub struct CountTokensArgs {
 /// Counts the tokens of files. A fault in any of them is an error, and nothing is written.
 pub fn run(args: CountTokensArgs, config: Option<&Path>) -> Result<()> {
     let flags = ModelFlags { models: args.model.into_iter().collect(), ..ModelFlags::default() };
-    let (settings, named) = Settings::load(config, &Overrides::default())?.with_models(&flags)?;
-    telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
+    let (settings, named) = load_settings(&flags, config)?;
     let size = size(&args.files)?;
     if let Some(output) = &args.output {
         // A place that cannot be written is found now rather than after hours.
@@ -87,7 +86,7 @@ async fn tokenizer(settings: &Settings, model: Option<&str>) -> Result<(String, 
         let progress = Arc::clone(&progress);
         move || origin.tokenizer(app::hub().as_ref(), &progress)
     });
-    let opened = waiting::showing(|| Some(waiting::opening(id, &progress)), opening).await?;
+    let opened = progress::showing(|| Some(progress::opening(id, &progress)), opening).await?;
     let tokenizer = opened.with_context(|| format!("model `{id}`"))?;
     Ok((id.to_owned(), tokenizer))
 }

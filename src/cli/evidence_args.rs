@@ -2,8 +2,7 @@
 
 use super::input::{InputArgs, ReaderArgs};
 use super::progress::Progress;
-use super::samples;
-use super::scoring_args::NamedSettings;
+use super::scoring_args::{NamedSettings, variant};
 use crate::audits::{
     AuditMetrics, AuditRequest, Calibration, CalibrationShare, CalibrationSource, DecisionOptions, EvidenceOptions,
     EvidenceRequest, RunEvent, StratifyBy, calibrate,
@@ -13,13 +12,10 @@ use crate::datasets::{Sample, SampleBlocks};
 use crate::scorer::{Plan, Scorer};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use mia::statistics::{CalibrationScores, Procedure};
 use mia::texts::sha256_address;
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
-use std::str::FromStr;
-use strum::VariantNames;
 
 /// The value of `--control` that is no model.
 const NO_CONTROL: &str = "none";
@@ -34,7 +30,7 @@ pub struct EvidenceArgs {
     #[arg(long, value_name = "MODEL")]
     control: Option<String>,
     /// Compare the classes within the groups of the samples as well.
-    #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(StratifyBy::VARIANTS).try_map(|name| StratifyBy::from_str(&name)))]
+    #[arg(long, value_name = "WHAT", value_parser = variant::<StratifyBy>())]
     stratify: Option<StratifyBy>,
     /// The share of members among texts like these, which makes probabilities of scores (`--scores`).
     #[arg(long, value_name = "SHARE")]
@@ -49,7 +45,7 @@ pub struct EvidenceArgs {
     #[arg(long, value_name = "RATE")]
     fdr: Option<f64>,
     /// Procedure that makes the list; by default bh.
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Procedure::VARIANTS).try_map(|name| Procedure::from_str(&name)))]
+    #[arg(long, value_name = "NAME", value_parser = variant::<Procedure>())]
     procedure: Option<Procedure>,
 }
 
@@ -96,7 +92,7 @@ impl EvidenceArgs {
     pub async fn calibrate(&self, plan: &Plan, reader: &ReaderArgs, scorer: &Scorer) -> Result<Option<Calibration>> {
         let Some(file) = &self.calibration else { return Ok(None) };
         let input = InputArgs { file: file.clone(), reader: reader.clone() };
-        let read = samples::read_all(&input, &reader.options(None, true, None))?;
+        let read = input.samples(&reader.options(None, true, None))?;
         let samples: Vec<Sample> = read.into_iter().map(|(_, read)| read.sample).collect();
         if let Some(place) = samples.iter().position(|sample| sample.is_member() == Some(true)) {
             bail!("--calibration: {}: sample {place} is labelled a member; it takes known non-members", file.display());

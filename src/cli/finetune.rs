@@ -2,12 +2,12 @@
 
 use super::input::InputArgs;
 use super::progress::Progress;
-use super::samples;
-use crate::config::{LogFormat, ModelFlags, Overrides, Settings};
+use super::scoring_args::load_settings;
+use crate::app;
+use crate::config::ModelFlags;
 use crate::finetunes::{self, FinetuneRequest, Finetuned, TuningBase, TuningObserver};
 use crate::pool::Origin;
 use crate::samples::{FileSample, RecordPlace};
-use crate::{app, telemetry};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use kernels::simd;
@@ -75,8 +75,7 @@ pub fn run(args: FinetuneArgs, config: Option<&Path>) -> Result<()> {
     // A place that cannot be written is found now rather than after the tuning.
     let partial = partial(output).with_context(|| format!("cannot write {}", output.display()))?;
     let flags = ModelFlags { models: args.model.iter().cloned().collect(), ..ModelFlags::default() };
-    let (settings, named) = Settings::load(config, &Overrides::default())?.with_models(&flags)?;
-    telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
+    let (settings, named) = load_settings(&flags, config)?;
     simd::force_from_environment().map_err(anyhow::Error::msg)?;
     let texts = texts(&args)?;
     let id = named.first().map(String::as_str).or(settings.default_model());
@@ -123,7 +122,7 @@ impl TuningObserver for StepWatch {
 
 /// The texts of the file; a member among them is refused, for what is tuned on it tells nothing of it any more.
 fn texts(args: &FinetuneArgs) -> Result<Vec<String>> {
-    let read = samples::read_all(&args.input, &args.input.reader.options(None, true, args.label_column.clone()))?;
+    let read = args.input.samples(&args.input.reader.options(None, true, args.label_column.clone()))?;
     let file = args.input.file.display();
     let text = |(place, FileSample { sample, .. }): (RecordPlace, FileSample)| match (
         sample.label_error(),

@@ -1,16 +1,16 @@
 //! The arguments that say what file is read, and how.
 
+use super::scoring_args::variant;
 use super::source::SampleSource;
 use crate::datasets::Sample;
-use crate::samples::{BadRecord, ColumnNames, Fields, FileKind, FileSample, ReadOptions, Record, first_words};
-use anyhow::{Context, Result};
+use crate::samples::{
+    BadRecord, ColumnNames, Fields, FileKind, FileSample, ReadOptions, Record, RecordPlace, first_words,
+};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::str::FromStr;
-use strum::VariantNames;
 
 /// The texts of `score`, `audit` and `dataset`, and how they are read.
 #[derive(Args, Clone)]
@@ -29,7 +29,7 @@ pub struct InputArgs {
 #[derive(Args, Clone, Default)]
 pub struct ReaderArgs {
     /// Format of the file, if its name and its content do not show it.
-    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(FileKind::VARIANTS).try_map(|name| FileKind::from_str(&name)))]
+    #[arg(long, value_name = "KIND", value_parser = variant::<FileKind>())]
     input_format: Option<FileKind>,
     /// Separator of the columns of CSV, one ASCII character; by default the one in the header.
     #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
@@ -86,6 +86,23 @@ impl InputArgs {
     /// Finds what is to be read, on the Hub too.
     pub fn source(&self) -> Result<SampleSource> {
         SampleSource::open(&self.file).with_context(|| self.unreadable())
+    }
+
+    /// Reads all samples with their places; a bad record is refused with its place.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, or a record is no sample.
+    pub fn samples(&self, options: &ReadOptions) -> Result<Vec<(RecordPlace, FileSample)>> {
+        let source = self.source()?;
+        let read = || -> Result<Vec<(RecordPlace, FileSample)>> {
+            let sample = |record: Record| {
+                let place = record.place;
+                let sample = self.reader.scored_sample(record, options).map_err(|bad| anyhow!(bad.fault))?;
+                Ok((place, sample))
+            };
+            source.records(options)?.map(|record| sample(record?)).collect()
+        };
+        read().with_context(|| self.unreadable())
     }
 
     /// Returns the beginning of an error message, before the reason.

@@ -1,14 +1,12 @@
 //! `key`: makes, lists and revokes the keys of a service.
 
+use super::scoring_args::variant;
 use crate::access::{KeyEntry, KeyFile, KeyScope, Secret};
 use crate::config::{ID_RULE, Overrides, Settings, is_id};
 use anyhow::{Context, Result, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use strum::VariantNames;
 use time::{Duration, OffsetDateTime};
 
 /// Notice printed once the file has changed.
@@ -40,7 +38,7 @@ struct NewKeyArgs {
     name: String,
     /// Scopes of the key: `score`, `audit` (jobs and datasets), `admin` (models, fine-tunes, what all clients own).
     #[arg(long, value_delimiter = ',', default_value = "score,audit",
-        value_parser = PossibleValuesParser::new(KeyScope::VARIANTS).try_map(|name| KeyScope::from_str(&name)))]
+        value_parser = variant::<KeyScope>())]
     scopes: Vec<KeyScope>,
     /// Number of days that it is valid; without end by default.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..))]

@@ -1,23 +1,23 @@
 //! `pdr-audit memorization`: texts in, how much of them a model completes out.
 
 use super::input::InputArgs;
-use super::progress::Progress;
-use super::{memorization_table, scoring_args, waiting, works};
-use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
-use crate::datasets::{Sample, SampleBlocks};
+use super::progress::{self, Progress};
+use super::report_format::{self, ReportFormat};
+use super::scoring_args::{load_settings, variant};
+use super::source::SampleSource;
+use super::{corpus, scoring_args};
+use crate::app;
+use crate::config::{Dtype, ModelFlags};
+use crate::datasets::{Sample, SampleBlocks, SampleId};
 use crate::memorization::{
-    self, MemorizationError, MemorizationProgress, MemorizationReport, MemorizationRequest, WindowScorer, WindowShape,
-    WorkText,
+    self, ExtractionSummary, MemorizationError, MemorizationProgress, MemorizationReport, MemorizationRequest,
+    TextExtraction, WindowScorer, WindowShape, WorkText,
 };
 use crate::scorer::Scorer;
-use crate::{app, telemetry};
-use anyhow::{Context, Result, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
-use std::io::{IsTerminal, Write, stdout};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use strum::VariantNames;
 
 #[derive(Args)]
 pub struct MemorizationArgs {
@@ -37,24 +37,18 @@ pub struct MemorizationArgs {
     stride: usize,
     /// Format of the report; by default a table on a terminal and JSON elsewhere.
     #[arg(long, value_enum)]
-    format: Option<MemorizationFormat>,
+    format: Option<ReportFormat>,
     /// Model to ask: the id of a configured model, a directory, or a repository on the Hub as in
     /// `EleutherAI/pythia-160m@REVISION`; by default the configured default.
     #[arg(long)]
     model: Option<String>,
     /// Data type that the model computes in.
-    #[arg(long, value_name = "TYPE", value_parser = PossibleValuesParser::new(Dtype::VARIANTS).try_map(|name| Dtype::from_str(&name)))]
+    #[arg(long, value_name = "TYPE", value_parser = variant::<Dtype>())]
     dtype: Option<Dtype>,
     /// LoRA adapter of the model, as PEFT saves it: a directory, or a name and a directory. `--model MODEL:NAME` asks the model
     /// under it.
     #[arg(long, value_name = "[NAME=]DIRECTORY")]
     adapter: Vec<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum MemorizationFormat {
-    Json,
-    Table,
 }
 
 /// Measures the texts of a file.
@@ -63,15 +57,14 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     if let [fault, ..] = &*windows.faults() {
         bail!("--{}: {}", fault.pointer.trim_start_matches('/'), fault.detail);
     }
-    let texts = works::read(&args.input)?;
+    let texts = read_texts(&args.input)?;
     let control = match &args.control {
-        Some(file) => works::read(&InputArgs { file: file.clone(), reader: args.input.reader.clone() })?,
+        Some(file) => read_texts(&InputArgs { file: file.clone(), reader: args.input.reader.clone() })?,
         None => Vec::new(),
     };
     let models = args.model.iter().cloned().collect();
     let flags = ModelFlags { models, reference: None, dtype: args.dtype, adapters: args.adapter };
-    let (settings, named) = Settings::load(config, &Overrides::default())?.with_models(&flags)?;
-    telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
+    let (settings, named) = load_settings(&flags, config)?;
     let scorer = app::make_scorer(&settings, app::hub())?;
     let model = scorer.pool().find(named.first().map(String::as_str))?.id.clone();
     let request = MemorizationRequest { model, windows, control };
@@ -80,18 +73,13 @@ pub async fn run(args: MemorizationArgs, config: Option<&Path>) -> Result<()> {
     }
     let report = report(&request, texts, &scorer).await;
     scoring_args::finish(&scorer).await;
-    let default = if stdout().is_terminal() { MemorizationFormat::Table } else { MemorizationFormat::Json };
-    match args.format.unwrap_or(default) {
-        MemorizationFormat::Json => writeln!(stdout().lock(), "{}", serde_json::to_string_pretty(&report?)?)?,
-        MemorizationFormat::Table => write!(stdout().lock(), "{}", memorization_table::render(&report?))?,
-    }
-    Ok(())
+    report_format::print(&report?, args.format, table)
 }
 
 /// Loads the model, and asks it.
 async fn report(request: &MemorizationRequest, texts: Vec<WorkText>, scorer: &Scorer) -> Result<MemorizationReport> {
     let (id, pool) = (&request.model, scorer.pool());
-    waiting::for_models(pool, pool.load(id)).await.with_context(|| format!("model `{id}`"))?;
+    progress::for_models(pool, pool.load(id)).await.with_context(|| format!("model `{id}`"))?;
     let target = WindowScorer::open(scorer, id).await.map_err(explained)?;
     let sample = |WorkText { id, text }| Sample { id, text, ..Sample::default() };
     let samples = SampleBlocks::Memory(texts.into_iter().map(sample).collect());
@@ -109,4 +97,90 @@ fn explained(error: MemorizationError) -> anyhow::Error {
         MemorizationError::Scorer(error) => scoring_args::explained(error),
         error => error.into(),
     }
+}
+
+/// The columns behind the name.
+const COLUMNS: [&str; 5] = ["windows", "greedy", "coverage", "largest log p", "tries for 1/2"];
+
+/// A line a text, one for all of them, the same for the control, then what has no windows, and what it all shows.
+fn table(report: &MemorizationReport) -> String {
+    let WindowShape { prefix, suffix, stride } = report.windows;
+    let (mut out, control) = (String::new(), report.control.as_deref().unwrap_or_default());
+    // Writing to a String cannot fail.
+    let (id, texts) = (&report.model.id, report.texts.len());
+    let _ = write!(out, "{id}: texts {texts}, control {}; windows of {prefix} + {suffix} tokens, ", control.len());
+    let _ = writeln!(out, "one every {stride}\n");
+    let names = report.texts.iter().chain(control).map(|text| name(text).chars().count());
+    let width = names.max().unwrap_or(0).max("all texts".len());
+    out.push_str(&line("text", &COLUMNS.map(str::to_owned), width));
+    part(&mut out, &report.texts, "all texts", &report.summary.texts, width);
+    if let Some(summary) = &report.summary.control {
+        out.push('\n');
+        part(&mut out, control, "control", summary, width);
+    }
+    for (kind, texts) in [("", report.texts.as_slice()), ("control: ", control)] {
+        for (text, error) in texts.iter().filter_map(|text| Some((text, text.error.as_ref()?))) {
+            let _ = write!(out, "\n{kind}{}: {}: {}", name(text), error.code, error.detail);
+        }
+    }
+    let _ = writeln!(out, "\n{}", report.summary.reading);
+    out
+}
+
+/// The lines of some texts, and the one of all of them.
+fn part(out: &mut String, texts: &[TextExtraction], all: &str, summary: &ExtractionSummary, width: usize) {
+    for text in texts.iter().filter(|text| !text.windows.is_empty()) {
+        let largest = text.largest_log_p;
+        let tries = text.windows.iter().filter_map(|window| window.tries_for_half).min();
+        let cells = cells(text.windows.len(), text.greedy_windows, text.coverage, largest, tries);
+        out.push_str(&line(&name(text), &cells, width));
+    }
+    let ExtractionSummary { windows, greedy_windows, coverage, largest_log_p, tries_for_half, .. } = *summary;
+    out.push_str(&line(all, &cells(windows, greedy_windows, coverage, largest_log_p, tries_for_half), width));
+}
+
+fn cells(
+    windows: usize,
+    greedy: usize,
+    coverage: Option<f64>,
+    largest: Option<f64>,
+    tries: Option<u64>,
+) -> [String; 5] {
+    let none = || "-".to_owned();
+    [
+        windows.to_string(),
+        greedy.to_string(),
+        coverage.map_or_else(none, |coverage| format!("{:.1} %", coverage * 100.0)),
+        largest.map_or_else(none, |largest| format!("{largest:.2}")),
+        tries.map_or_else(none, |tries| tries.to_string()),
+    ]
+}
+
+fn line(name: &str, cells: &[String; 5], width: usize) -> String {
+    let cells: Vec<String> =
+        cells.iter().zip(COLUMNS).map(|(cell, head)| format!("{cell:>0$}", head.len().max(8))).collect();
+    format!("{name:width$}  {}\n", cells.join("  "))
+}
+
+/// The id of a text, or its place.
+fn name(text: &TextExtraction) -> String {
+    text.id.as_ref().map_or_else(|| format!("text {}", text.index), ToString::to_string)
+}
+
+/// The texts of the file. A plain text has the name of its file as id.
+///
+/// # Errors
+/// Where the file cannot be read, a record is no sample, or there is none.
+fn read_texts(args: &InputArgs) -> Result<Vec<WorkText>> {
+    let plain = match SampleSource::is_on_hub(&args.file) {
+        true => None,
+        false => corpus::whole_text(&args.file, &args.reader).with_context(|| args.unreadable())?,
+    };
+    if let Some(text) = plain {
+        let id = args.file.file_name().map(|name| SampleId::Text(name.to_string_lossy().into_owned()));
+        return Ok(vec![WorkText { id, text }]);
+    }
+    let read = args.samples(&args.reader.options(None, false, None))?;
+    ensure!(!read.is_empty(), "{}: there are no texts", args.file.display());
+    Ok(read.into_iter().map(|(_, read)| WorkText { id: read.sample.id, text: read.sample.text }).collect())
 }

@@ -4,7 +4,6 @@
 
 mod audit;
 mod audit_scores;
-mod averages;
 mod canary;
 mod command;
 mod corpus;
@@ -18,22 +17,17 @@ mod input;
 mod key;
 mod membership_test;
 mod memorization;
-mod memorization_table;
 mod partial;
 mod plan_file;
 mod progress;
+mod report_format;
 mod request;
 mod runtime;
-mod samples;
 mod score;
 mod scoring_args;
 mod source;
 mod table;
-mod tally;
 mod test_input;
-mod test_table;
-mod waiting;
-mod works;
 
 pub use command::{command, main};
 pub use request::{requested_job, run_job};

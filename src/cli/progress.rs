@@ -1,13 +1,16 @@
 //! Progress of the work: a bar on a terminal, and elsewhere a line from time to time.
 
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::pool::{ModelState, ModelStatus, Pool};
+use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lm::hub::DownloadProgress;
 use std::io::IsTerminal;
 use std::ops::Deref;
+use std::pin::pin;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Between two lines where there is no terminal.
-const PAUSE: Duration = Duration::from_secs(10);
+const LINE_PAUSE: Duration = Duration::from_secs(10);
 
 /// A bar that is gone from the terminal once it is dropped, also where the work has failed.
 pub struct Progress {
@@ -59,7 +62,7 @@ impl Progress {
     fn write_line(&self) {
         let Some(last) = &self.last_line else { return };
         let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if last.elapsed() >= PAUSE {
+        if last.elapsed() >= LINE_PAUSE {
             *last = Instant::now();
             eprintln!("{}", line(&self.bar.message(), self.bar.position(), self.bar.length(), self.bar.elapsed()));
         }
@@ -73,6 +76,47 @@ fn line(message: &str, position: u64, total: Option<u64>, elapsed: Duration) -> 
         _ => String::new(),
     };
     format!("{message}{share}, {}", HumanDuration(elapsed))
+}
+
+/// Interval between two checks of the progress of the models.
+const CHECK_PAUSE: Duration = Duration::from_millis(500);
+
+/// Waits for `work`, and shows meanwhile which model is downloaded, opened or loaded.
+pub async fn for_models<T>(pool: &Pool, work: impl Future<Output = T>) -> T {
+    showing(|| pool.status().iter().find_map(step), work).await
+}
+
+/// Waits for `work`, and shows `message` meanwhile, where there is one.
+pub async fn showing<T>(message: impl Fn() -> Option<String>, work: impl Future<Output = T>) -> T {
+    let (progress, mut work) = (Progress::new(None), pin!(work));
+    loop {
+        match tokio::time::timeout(CHECK_PAUSE, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => {
+                if let Some(message) = message() {
+                    progress.show(None, message);
+                }
+            }
+        }
+    }
+}
+
+/// Describes the progress of the files of a model.
+pub fn opening(id: &str, progress: &DownloadProgress) -> String {
+    let (done, total) = (progress.done(), progress.total());
+    match done < total {
+        true => format!("downloading `{id}`: {} of {}", HumanBytes(done), HumanBytes(total)),
+        false => format!("opening `{id}`"),
+    }
+}
+
+/// Describes what happens to a model now, if anything.
+fn step(status: &ModelStatus) -> Option<String> {
+    let id = &status.declaration.id;
+    match &status.progress {
+        Some(progress) => Some(opening(id, progress)),
+        None => (status.state == ModelState::Loading).then(|| format!("loading `{id}`")),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Options common to the commands that score: the model, the methods, and the start and the end of the scorer.
 
-use super::waiting;
+use super::progress;
 use crate::config::{Dtype, LogFormat, ModelFlags, Overrides, Settings};
 use crate::scorer::{Overflow, Plan, Scorer, ScorerError};
 use crate::wire::in_words;
@@ -15,6 +15,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use strum::VariantNames;
 
+/// Reads a value that is one of the names of `T`.
+pub fn variant<T>() -> impl TypedValueParser<Value = T>
+where
+    T: VariantNames + FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(T::VARIANTS).try_map(|name| T::from_str(&name))
+}
+
+/// The settings with the models that flags name, for a command that logs warnings only.
+///
+/// # Errors
+/// Where the settings or the models cannot be read.
+pub fn load_settings(flags: &ModelFlags, config: Option<&Path>) -> Result<NamedSettings> {
+    let settings = Settings::load(config, &Overrides::default())?;
+    telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
+    Ok(settings.with_models(flags)?)
+}
+
 /// Options that go with `--model`.
 #[derive(Args, Clone, Default)]
 pub struct VariantArgs {
@@ -22,7 +40,7 @@ pub struct VariantArgs {
     #[arg(long, value_name = "MODEL")]
     pub reference: Option<String>,
     /// Data type that the models named compute in.
-    #[arg(long, value_name = "TYPE", value_parser = PossibleValuesParser::new(Dtype::VARIANTS).try_map(|name| Dtype::from_str(&name)))]
+    #[arg(long, value_name = "TYPE", value_parser = variant::<Dtype>())]
     pub dtype: Option<Dtype>,
     /// LoRA adapter of the models named, as PEFT saves it: a directory, or a name and a directory. `--model MODEL:NAME` scores
     /// under it, and the method `fsd` compares with it. May be given several times.
@@ -54,12 +72,12 @@ pub struct ScoringArgs {
     #[arg(long, value_name = "METHODS")]
     pub methods: Option<String>,
     /// Handling of texts longer than the model's context.
-    #[arg(long, default_value_t, value_parser = PossibleValuesParser::new(Overflow::VARIANTS).try_map(|name| Overflow::from_str(&name)))]
+    #[arg(long, default_value_t, value_parser = variant::<Overflow>())]
     pub overflow: Overflow,
 }
 
 impl ScoringArgs {
-    /// Starts a scorer for these arguments and loads the model; logs warnings only. Other models are opened by the methods
+    /// Starts a scorer for these arguments and loads the model. Other models are opened by the methods
     /// that name them. `audit` and `neighbors` are of the texts, as in [`Scope`]; `defaults` are the methods where none are named.
     pub async fn start(
         &self,
@@ -69,12 +87,11 @@ impl ScoringArgs {
         defaults: impl FnOnce(&Scope) -> Vec<LabelledMethod>,
     ) -> Result<(Scorer, Plan)> {
         let (settings, named) = settings;
-        telemetry::init_tracing(settings.log.format == LogFormat::Json, "warn")?;
         let scorer = app::make_scorer(settings, app::hub())?;
         let (pool, ids) = (scorer.pool(), scorer.pool().ids());
         let model = pool.find(named.first().map(String::as_str))?;
         let methods = self.methods(&scorer.scope(&ids, Some(&model), audit, neighbors), defaults)?;
-        let loaded = waiting::for_models(pool, pool.load(&model.id)).await;
+        let loaded = progress::for_models(pool, pool.load(&model.id)).await;
         loaded.with_context(|| format!("model `{}`", model.id))?;
         let (model, methods, overflow) = (model.id.clone(), methods.into(), self.overflow);
         let plan = Plan { model, methods, overflow, tokens: false, splits: Arc::new([]) };
@@ -83,8 +100,7 @@ impl ScoringArgs {
 
     /// The settings with the models that these arguments name.
     pub fn settings(&self, config: Option<&Path>) -> Result<NamedSettings> {
-        let flags = self.variant.clone().with(self.model.iter().cloned().collect());
-        Ok(Settings::load(config, &Overrides::default())?.with_models(&flags)?)
+        load_settings(&self.variant.clone().with(self.model.iter().cloned().collect()), config)
     }
 
     fn methods(

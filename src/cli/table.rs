@@ -1,7 +1,7 @@
 //! An audit's report for people.
 
-use super::{averages, evidence};
-use crate::audits::{AuditReport, AuditResults, MethodFindings, SeedSummary};
+use super::evidence;
+use crate::audits::{AuditReport, AuditResults, GroupAverage, MethodFindings, SeedSummary};
 use indexmap::IndexMap;
 use std::fmt::Write;
 
@@ -31,7 +31,7 @@ pub fn render(report: &AuditReport, results: &AuditResults) -> String {
         let _ = writeln!(out, "\n{}: {counts}", group.group);
         out.push_str(&table(group.methods.iter().map(|method| (&*method.label, &method.findings)), targets));
     }
-    out.push_str(&averages::table(report, targets));
+    out.push_str(&averages(report, targets));
     for SeedSummary { labels, seeds, auroc, delta } in &report.seeds {
         let _ = write!(out, "\n{} and {} more seeds: AUROC ", labels[0], seeds.len() - 1);
         let _ = write!(out, "{:.3} +- {:.3}", auroc.mean, auroc.standard_deviation);
@@ -111,7 +111,6 @@ fn table<'a>(methods: impl Iterator<Item = (&'a str, &'a MethodFindings)> + Clon
 }
 
 fn row(label: &str, findings: &MethodFindings, targets: &[f64], width: usize) -> String {
-    let number = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.3}"));
     let separation = findings.separation.as_ref();
     let (auroc, error) = (separation.and_then(|s| s.auroc), separation.and_then(|s| s.auroc_standard_error));
     let mut out = format!("{:width$}  {:>6}  {:>6}", label, number(auroc), number(error));
@@ -128,4 +127,30 @@ fn row(label: &str, findings: &MethodFindings, targets: &[f64], width: usize) ->
     let all_but = number(separation.and_then(|s| s.fpr_at_95_tpr));
     let line = format!("{out}  {all_but:>7}  {}", versus.unwrap_or_default());
     format!("{}\n", line.trim_end())
+}
+
+/// One line a method: how many groups are in the mean, then the means; nothing where they were not asked for.
+fn averages(report: &AuditReport, targets: &[f64]) -> String {
+    let averages =
+        report.methods.iter().filter_map(|method| Some((&*method.method.label, &method.average.as_ref()?.group)));
+    let rows: Vec<(&str, &GroupAverage)> = averages.collect();
+    let Some(width) = rows.iter().map(|(label, _)| label.chars().count().max(6)).max() else { return String::new() };
+    let mut out = format!("\nunweighted mean over groups\n\n{:width$}  {:>6}  {:>6}", "method", "groups", "AUROC");
+    // Writing to a String cannot fail.
+    for target in targets {
+        let _ = write!(out, "  {:>10}", format!("TPR@{}%", (target * 1e6).round() / 1e4));
+    }
+    out.push('\n');
+    for (label, average) in rows {
+        let _ = write!(out, "{label:width$}  {:>6}  {:>6}", average.groups, number(average.auroc));
+        for place in 0..targets.len() {
+            let _ = write!(out, "  {:>10}", number(average.tpr_at_fpr.get(place).map(|rate| rate.tpr)));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.3}"))
 }

@@ -1,7 +1,6 @@
 //! The texts of a test as files hold them.
 
 use super::input::{InputArgs, ReaderArgs};
-use super::samples;
 use crate::audits::{Canary, NamedTestText, OrderTexts, PairedDocument, TestText, TestTexts};
 use crate::datasets::Sample;
 use crate::samples::{InputFile, RecordPlace};
@@ -28,7 +27,7 @@ impl TestInput {
     pub fn dataset(suspects: &Path, held_out: &Path, reader: &ReaderArgs) -> Result<Self> {
         let texts = |file: &Path, members: bool| -> Result<Vec<TestText>> {
             let input = InputArgs { file: file.to_owned(), reader: reader.clone() };
-            let read = samples::read_all(&input, &reader.options(None, true, None))?;
+            let read = input.samples(&reader.options(None, true, None))?;
             if let Some((place, _)) = read.iter().find(|(_, read)| read.sample.is_member() == Some(!members)) {
                 let (label, role) = if members { ("non-member", "suspect") } else { ("member", "held-out text") };
                 bail!("{}: {place}: labelled a {label}, and given as a {role}", file.display());

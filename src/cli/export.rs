@@ -1,10 +1,9 @@
 //! Results as files: NDJSON, CSV or Parquet. A row is a result as NDJSON has it; in a table its scores are columns.
 
-mod csv_file;
-
 use crate::new_file::NewFile;
 use crate::scorer::TextResult;
-use crate::table::{ParquetWriter, ResultRow, Table};
+use crate::table::{ParquetWriter, ResultRow, Table, text};
+use crate::wire::inert;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::io::{BufWriter, Write};
@@ -69,7 +68,7 @@ where
             }
             match format {
                 ExportFormat::Parquet => write_parquet(&mut out, table, rows()?).with_context(unwritable)?,
-                _ => csv_file::write(&mut out, &table, rows()?).with_context(unwritable)?,
+                _ => write_csv(&mut out, &table, rows()?).with_context(unwritable)?,
             }
         }
     }
@@ -102,5 +101,24 @@ fn typical_row(labels: &[String]) -> Result<ResultRow> {
     match serde_json::to_value(result)? {
         Value::Object(row) => Ok(row),
         other => bail!("a result is an object, and not {other}"),
+    }
+}
+
+/// Writes the header and the rows. What is missing is empty; numbers have the digits of JSON.
+fn write_csv(out: impl Write, table: &Table, rows: impl Iterator<Item = Result<ResultRow>>) -> Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(table.columns().map(|(name, _)| inert(name).into_owned()))?;
+    for row in rows {
+        writer.write_record(table.values(&row?).iter().map(cell))?;
+    }
+    Ok(writer.flush()?)
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        // A number of the input is no formula.
+        Value::String(text) if text.parse::<f64>().is_ok() => text.clone(),
+        Value::String(text) => inert(text).into_owned(),
+        value => text(value).unwrap_or_default().into_owned(),
     }
 }
