@@ -1,9 +1,8 @@
 //! Adapters that jobs made: their names, which are taken from the submission of the job on, and their files.
 
-use super::dialect::Dialect;
-use super::error::StoreError;
+use super::error::{StoreError, uuid};
 use super::open::Store;
-use super::rows::uuid;
+use super::schema::Dialect;
 use sqlx::{Any, Row, Transaction};
 use uuid::Uuid;
 

@@ -1,9 +1,8 @@
 //! Datasets: samples in blocks, written one after the other and readable once all are there.
 
-use super::error::StoreError;
+use super::error::{StoreError, count, time, uuid};
 use super::open::Store;
 use super::owner::Owner;
-use super::rows::{count, time, uuid};
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row, Transaction};
 use std::time::Duration;

@@ -2,15 +2,16 @@
 
 use super::adapters::{AdapterName, claim_name};
 use super::datasets::DatasetKey;
-use super::error::StoreError;
+use super::error::{StoreError, count, microseconds, time, uuid};
 use super::open::Store;
 use super::owner::Owner;
-use super::rows::{count, microseconds, time, uuid};
-use super::status::JobStatus;
+use serde::Serialize;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AnyConnection, Row, Transaction};
 use std::time::Duration;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A job to be queued.
@@ -263,4 +264,43 @@ pub(super) fn job_row(row: &AnyRow) -> Result<JobRow, StoreError> {
         failure: row.try_get("failure")?,
         deadline: row.try_get::<Option<i64>, _>("deadline")?.map(time).transpose()?,
     })
+}
+
+/// Status of a job. Queued goes to running or cancelled; running goes to succeeded, failed or cancelled, and back to queued
+/// where the process that runs it ends. Nothing leaves a final state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[schema(as = Status)]
+pub enum JobStatus {
+    Queued,
+    Running,
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+impl JobStatus {
+    /// Returns true if nothing will change any more.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Queued | Self::Running => false,
+            Self::Succeeded | Self::Failed | Self::Cancelled => true,
+        }
+    }
+
+    /// The name that clients, metrics and the store see.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The status of this name.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] where there is none.
+    pub(super) fn parse(name: &str) -> Result<Self, StoreError> {
+        name.parse().map_err(|_| StoreError::Damaged(format!("the status of a job is {name:?}")))
+    }
 }

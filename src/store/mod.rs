@@ -13,26 +13,20 @@
 mod adapters;
 mod claims;
 mod datasets;
-mod dialect;
 mod error;
 mod jobs;
 mod open;
-mod outcomes;
 mod owner;
 mod plans;
-mod rows;
 mod schema;
-mod status;
 #[cfg(test)]
 mod tests;
 
 pub use adapters::{AdapterFiles, AdapterName, AdapterRow};
-pub use claims::{ClaimId, ClaimedJob, LostClaim};
+pub use claims::{ClaimId, ClaimedJob, JobEnd, JobOutput, LostClaim, ScoreBlock};
 pub use datasets::{DatasetKey, DatasetRow, DatasetState};
 pub use error::StoreError;
-pub use jobs::{IdempotencyKey, JobFilter, JobRow, NewJob, Submitted};
+pub use jobs::{IdempotencyKey, JobFilter, JobRow, JobStatus, NewJob, Submitted};
 pub use open::Store;
-pub use outcomes::{JobEnd, JobOutput, ScoreBlock};
 pub use owner::Owner;
 pub use plans::{MAX_PLANS, PlanRow};
-pub use status::JobStatus;

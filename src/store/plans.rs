@@ -1,9 +1,8 @@
 //! Plans, each under the digest of its content.
 
-use super::error::StoreError;
+use super::error::{StoreError, count, time};
 use super::open::Store;
 use super::owner::Owner;
-use super::rows::{count, time};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 use time::OffsetDateTime;
