@@ -1,15 +1,14 @@
 //! The jobs of one kind, and where each stands.
 
-use super::error::JobError;
-use super::kind::{JobKind, JobSubject};
-use super::local_run::LocalRun;
-use super::page::{JobPage, JobQuery};
-use super::snapshot::JobSnapshot;
+use super::error::{FailureRecord, JobError};
+use super::kind::{JobKind, JobSubject, LocalRun};
 use crate::config::StoreSettings;
-use crate::store::{ClaimedJob, JobFilter, JobStatus, Owner, Store};
+use crate::store::{ClaimedJob, JobFilter, JobRow, JobStatus, Owner, Store};
+use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use time::OffsetDateTime;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -262,4 +261,87 @@ impl<K: JobKind> Jobs<K> {
         self.shared.changes.send_modify(|count| *count = count.wrapping_add(1));
         self.shared.wake.notify_one();
     }
+}
+
+/// State of a job at one moment.
+#[derive(Clone, Debug)]
+pub struct JobSnapshot<S> {
+    pub id: Uuid,
+    /// The name of its owner, where the client that asks may know it.
+    pub owner: Option<String>,
+    pub subject: S,
+    pub status: JobStatus,
+    /// Parts of the work that are done.
+    pub done: usize,
+    /// Note of its run besides that, as JSON.
+    pub note: Option<String>,
+    /// Grows with each change.
+    pub revision: i64,
+    pub created_at: OffsetDateTime,
+    pub started_at: Option<OffsetDateTime>,
+    pub finished_at: Option<OffsetDateTime>,
+    pub failure: Option<FailureRecord>,
+    /// When it must have ended.
+    pub deadline: Option<OffsetDateTime>,
+}
+
+impl<S: DeserializeOwned> JobSnapshot<S> {
+    /// Snapshot of a stored job as a client sees it.
+    ///
+    /// # Errors
+    /// [`JobError::Internal`] where it cannot be read.
+    pub(super) fn new(row: JobRow, client: &Owner) -> Result<Self, JobError> {
+        let JobRow {
+            id,
+            status,
+            summary,
+            done,
+            note,
+            revision,
+            created_at,
+            started_at,
+            finished_at,
+            failure,
+            deadline,
+            owner,
+        } = row;
+        let unreadable = |error: serde_json::Error| JobError::Internal(format!("job {id} as it is stored: {error}"));
+        let failure = failure.map(|failure| serde_json::from_str(&failure)).transpose().map_err(unreadable)?;
+        let subject = serde_json::from_str(&summary).map_err(unreadable)?;
+        Ok(Self {
+            id,
+            owner: client.visible_name(owner),
+            subject,
+            status,
+            done,
+            note,
+            revision,
+            created_at,
+            started_at,
+            finished_at,
+            failure,
+            deadline,
+        })
+    }
+}
+
+/// Which jobs to list.
+#[derive(Clone, Debug)]
+pub struct JobQuery {
+    /// Only jobs with this status.
+    pub status: Option<JobStatus>,
+    /// Only those of the model of this id.
+    pub model: Option<String>,
+    /// Only those older than this one, which may be gone.
+    pub after: Option<Uuid>,
+    /// Maximum number of jobs in a page.
+    pub limit: usize,
+}
+
+/// Jobs, newest first.
+#[derive(Clone, Debug)]
+pub struct JobPage<S> {
+    pub jobs: Vec<JobSnapshot<S>>,
+    /// The last job of this page, where there are more after it.
+    pub next: Option<Uuid>,
 }
