@@ -1,6 +1,6 @@
 //! Other columns of a sample, kept as text: a tree of small JSON values takes some 16 times the memory of its text.
 
-use super::error::DatasetError;
+use super::DatasetError;
 use crate::wire::CompactObject;
 use indexmap::{IndexMap, IndexSet};
 use serde::de::{DeserializeSeed, Error, IgnoredAny};

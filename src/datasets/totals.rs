@@ -1,6 +1,6 @@
 //! Totals of samples, counted one after another.
 
-use super::error::DatasetError;
+use super::DatasetError;
 use super::sample::{MAX_GROUPS, Sample};
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
