@@ -1,10 +1,8 @@
-//! Every setting: its key, type, default and rule. What a rule cannot see of one value alone is in [`super::references`].
+//! Every setting: its key, type, default and rule. What a rule cannot see of one value alone is in `read.rs`.
 
-use super::choices::{LoadPolicy, LogFormat};
 use super::served::ServedSettings;
-use super::store_url::StoreUrl;
-use super::{DeviceChoice, Dtype};
-use super::{rules, values};
+use super::values::{self, LoadPolicy, LogFormat, StoreUrl};
+use super::{DeviceChoice, Dtype, rules};
 use bytesize::ByteSize;
 use garde::Validate;
 use serde::{Deserialize, Deserializer};
