@@ -1,6 +1,5 @@
 //! The file of keys: written by `pdr-audit key`, read by the service.
 
-use super::scope::KeyScope;
 use super::secret::SecretDigest;
 use crate::new_file::NewFile;
 use serde::{Deserialize, Serialize};
@@ -8,6 +7,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use strum::{Display, EnumString, VariantNames};
 use time::OffsetDateTime;
 
 /// Header of the file.
@@ -133,6 +133,21 @@ impl KeyFile {
             Some(format!("key `{id}`: {fault}"))
         })
     }
+}
+
+/// A scope of a key: the requests that it allows.
+#[derive(
+    Clone, Copy, Debug, Display, EnumString, VariantNames, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum KeyScope {
+    /// To score texts while the client waits.
+    Score,
+    /// To submit jobs and datasets, and to see one's own.
+    Audit,
+    /// To load and unload models, to tune adapters, and to see what all clients own.
+    Admin,
 }
 
 #[cfg(test)]
