@@ -58,9 +58,6 @@ impl Quota {
     }
 
     /// Begins a request.
-    ///
-    /// # Errors
-    /// [`QuotaExceeded::Requests`]
     pub fn begin(self: &Arc<Self>) -> Result<RequestPermit, QuotaExceeded> {
         let mut usage = self.usage();
         match usage.limits.requests {
@@ -74,9 +71,6 @@ impl Quota {
 
     /// Reserves tokens that a request is expected to score. Allowed as long as the tokens of the last minute are not used up: a
     /// request that needs more than is left of them delays the next one by as much.
-    ///
-    /// # Errors
-    /// [`QuotaExceeded::Tokens`]
     pub fn reserve(self: &Arc<Self>, tokens: usize, now: Instant) -> Result<TokenReservation, QuotaExceeded> {
         let reserved = tokens as f64;
         let mut usage = self.usage();

@@ -190,18 +190,12 @@ pub struct DatasetWriter {
 
 impl DatasetWriter {
     /// Begins a dataset of an owner; `retain` says whether its texts are kept after a job has used them.
-    ///
-    /// # Errors
-    /// [`DatasetError::Store`].
     pub async fn begin(store: &Store, owner: &str, retain: bool) -> Result<Self, DatasetError> {
         let key = store.begin_dataset(owner, retain).await?;
         Ok(Self { store: store.clone(), key, blocks: 0, completed: false })
     }
 
     /// Writes the next block.
-    ///
-    /// # Errors
-    /// [`DatasetError::Store`].
     pub async fn write(&mut self, block: &str) -> Result<(), DatasetError> {
         self.store.add_block(self.key, self.blocks, block).await?;
         self.blocks += 1;
@@ -209,9 +203,6 @@ impl DatasetWriter {
     }
 
     /// Completes the dataset under its id or, without one, as the samples of a job. The key under which the samples are.
-    ///
-    /// # Errors
-    /// [`DatasetError::Store`].
     pub async fn complete(mut self, id: Option<&str>, totals: &SampleTotals) -> Result<DatasetKey, DatasetError> {
         let description = serde_json::to_string(totals).map_err(|error| DatasetError::Internal(error.to_string()))?;
         let key = self.store.complete_dataset(self.key, id, &description).await?;

@@ -90,9 +90,6 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// A job as it stands.
-    ///
-    /// # Errors
-    /// [`JobError::NotFound`] or [`JobError::Store`].
     pub async fn get(&self, id: Uuid) -> Result<JobSnapshot<K::Subject>, JobError> {
         let row = self.store().job(K::NAME, id).await?.filter(|row| self.client.sees(&row.owner));
         let row = row.ok_or(JobError::NotFound(K::NAME))?;
@@ -100,17 +97,11 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Report of a job, as JSON; `None` until it has succeeded.
-    ///
-    /// # Errors
-    /// [`JobError::Store`].
     pub async fn report(&self, id: Uuid) -> Result<Option<String>, JobError> {
         Ok(self.store().report(id).await?)
     }
 
     /// Some jobs, newest first.
-    ///
-    /// # Errors
-    /// [`JobError::Store`].
     pub async fn list(&self, query: &JobQuery) -> Result<JobPage<K::Subject>, JobError> {
         let JobQuery { status, model, after, limit } = query.clone();
         let (owner, limit_and_one) = (self.client.clone(), limit.saturating_add(1));
@@ -123,9 +114,6 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Waits until a job is final, or for the given time; gives it as it stands then.
-    ///
-    /// # Errors
-    /// [`JobError::NotFound`] or [`JobError::Store`].
     pub async fn wait(&self, id: Uuid, at_most: Duration) -> Result<JobSnapshot<K::Subject>, JobError> {
         let ended = async {
             let mut snapshot = self.get(id).await?;
@@ -141,9 +129,6 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Waits until a job has another revision than this one.
-    ///
-    /// # Errors
-    /// [`JobError::NotFound`] or [`JobError::Store`].
     pub async fn next_change(&self, id: Uuid, revision: i64) -> Result<JobSnapshot<K::Subject>, JobError> {
         let mut changes = self.shared.changes.subscribe();
         loop {
@@ -158,9 +143,6 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Cancels a job and waits until it has stopped.
-    ///
-    /// # Errors
-    /// [`JobError::NotFound`], [`JobError::Finished`] or [`JobError::Store`].
     pub async fn cancel(&self, id: Uuid) -> Result<JobSnapshot<K::Subject>, JobError> {
         if self.get(id).await?.status.is_final() {
             return Err(JobError::Finished(K::NAME));
@@ -175,9 +157,6 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Deletes a job that has ended, with its results.
-    ///
-    /// # Errors
-    /// [`JobError::NotFound`], [`JobError::Unfinished`] or [`JobError::Store`].
     pub async fn delete(&self, id: Uuid) -> Result<(), JobError> {
         self.get(id).await?;
         if self.store().delete_job(id).await? {

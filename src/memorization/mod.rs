@@ -1,7 +1,7 @@
 //! Extraction evidence: how likely a model is to complete windows of a text word by word, beside a text that it cannot have seen.
 //!
 //! [`run`] measures texts; the command line calls it. [`MemorizationKind`] runs the jobs of a service. The numbers of a
-//! window are computed in `extraction.rs`, and the coverage of a text by the windows in `coverage.rs`.
+//! window, and the coverage of a text by its windows, are computed in `extraction.rs`.
 
 mod error;
 mod extraction;

@@ -1,6 +1,6 @@
 //! Datasets, jobs and adapters as rows of a database: SQLite in memory or in a file, or PostgreSQL.
 //!
-//! The statements are the same for all; `dialect.rs` holds the few words in which they differ. What a job is about (its request,
+//! The statements are the same for all; `schema.rs` holds the few words in which they differ. What a job is about (its request,
 //! its report, its scores) and what a sample looks like are the business of the layers above: here they are texts.
 //!
 //! Invariants:
