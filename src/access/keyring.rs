@@ -31,7 +31,6 @@ pub enum RefusedKey {
 }
 
 impl Keyring {
-    /// Reads the file.
     pub fn open(path: &Path) -> Result<Self, KeyFileError> {
         let ring = Self { path: path.to_owned(), keys: Arc::default() };
         ring.reload()?;
@@ -122,7 +121,6 @@ impl Client {
         self.key_id.as_deref()
     }
 
-    /// Returns true if its key has the scope.
     #[must_use]
     pub fn may(&self, scope: KeyScope) -> bool {
         self.scopes.contains(&scope)

@@ -13,7 +13,6 @@ pub struct Quota {
 #[derive(Debug, Default)]
 struct QuotaUsage {
     limits: KeyLimits,
-    /// Requests in flight.
     requests: usize,
     /// Tokens that may not be scored yet: what was scored within the last minute, less what has been regained since.
     tokens: f64,
@@ -57,7 +56,6 @@ impl Quota {
         self.usage().limits = limits;
     }
 
-    /// Begins a request.
     pub fn begin(self: &Arc<Self>) -> Result<RequestPermit, QuotaExceeded> {
         let mut usage = self.usage();
         match usage.limits.requests {

@@ -19,7 +19,6 @@ enum EndSignal {
     Terminate,
 }
 
-/// The end of the service.
 pub(super) struct Ending {
     /// Cancelled first: the service is not ready any more.
     pub(super) draining: CancellationToken,
@@ -141,7 +140,6 @@ impl EntryControl {
     #[cfg(not(unix))]
     pub fn reload_on_hangup(&self) {}
 
-    /// Reads the files again.
     pub fn reload(&self) {
         if let Some(record) = &self.record {
             record.reopen();

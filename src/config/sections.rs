@@ -233,7 +233,6 @@ pub struct ModelSettings {
     pub dtype: Dtype,
     /// The id of the model that it is compared with where a request names no other.
     pub reference: Option<String>,
-    /// When it is loaded.
     #[default(LoadPolicy::Eager)]
     #[serde(deserialize_with = "values::name")]
     pub load: LoadPolicy,
@@ -310,12 +309,10 @@ pub struct StoreSettings {
     pub lease: Duration,
 }
 
-/// Settings of the log.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct LogSettings {
-    /// Format of log lines.
     #[default(LogFormat::Text)]
     #[serde(deserialize_with = "values::name")]
     pub format: LogFormat,

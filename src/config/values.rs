@@ -148,11 +148,9 @@ fn parse_duration(text: &str) -> Option<Duration> {
 pub enum ServedKind {
     /// Another process of this program.
     PdrAudit,
-    /// vLLM.
     Vllm,
 }
 
-/// When a model is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadPolicy {
@@ -162,7 +160,6 @@ pub enum LoadPolicy {
     Lazy,
 }
 
-/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {

@@ -195,7 +195,6 @@ impl DatasetWriter {
         Ok(Self { store: store.clone(), key, blocks: 0, completed: false })
     }
 
-    /// Writes the next block.
     pub async fn write(&mut self, block: &str) -> Result<(), DatasetError> {
         self.store.add_block(self.key, self.blocks, block).await?;
         self.blocks += 1;
@@ -228,7 +227,6 @@ impl Drop for DatasetWriter {
     }
 }
 
-/// The samples of a job.
 #[derive(Clone, Debug)]
 pub enum SubmittedSamples {
     /// They come along, and are deleted with the job.

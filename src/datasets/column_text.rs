@@ -37,7 +37,6 @@ impl ColumnText {
         text.finish().map_err(|error| DatasetError::Internal(error.to_string()))
     }
 
-    /// Returns true if there are no other columns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes == 0

@@ -8,7 +8,6 @@ use lm::models::tuning::TuningError;
 use lm::tokenizer::TokenizerError;
 use mia::methods::Fault;
 
-/// Why a fine-tune gives no adapter.
 #[derive(Debug, thiserror::Error)]
 pub enum FinetuneError {
     /// A setting is out of range.

@@ -30,7 +30,6 @@ pub struct TuningBase {
     pub device: Device,
 }
 
-/// Output of a fine-tune.
 pub struct Finetuned {
     /// Names and contents of the adapter's files: those that PEFT reads, and the digests of the texts.
     pub files: Vec<(&'static str, Vec<u8>)>,

@@ -46,7 +46,6 @@ pub enum JobError {
     Internal(String),
 }
 
-/// Why a job failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailureRecord {
     pub kind: FailureKind,
@@ -56,7 +55,6 @@ pub struct FailureRecord {
     pub faults: Vec<Fault>,
 }
 
-/// Kind of a job failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {

@@ -19,14 +19,11 @@ use std::sync::Arc;
 
 const TOKENIZED_AT_ONCE: usize = 16;
 
-/// Progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemorizationProgress {
     /// Texts that are done, those of the control too.
     pub texts: usize,
-    /// Windows that are done.
     pub windows: usize,
-    /// All windows.
     pub total_windows: usize,
 }
 
@@ -75,7 +72,6 @@ pub async fn run(
     Ok(MemorizationReport::new(target.info.clone(), shape, texts, control))
 }
 
-/// A step that is done.
 enum DoneStep {
     Text(TextExtraction),
     Window(WindowPlace, Stats),

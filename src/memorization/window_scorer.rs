@@ -18,7 +18,6 @@ pub struct WindowScorer<'a> {
 }
 
 impl<'a> WindowScorer<'a> {
-    /// Opens the model.
     pub async fn open(scorer: &'a Scorer, model: &str) -> Result<Self, MemorizationError> {
         let (methods, splits) = (Arc::new([]), Arc::new([]));
         let plan = Plan { model: model.to_owned(), methods, overflow: Overflow::Error, tokens: false, splits };

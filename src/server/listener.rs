@@ -171,14 +171,12 @@ const MOST_CONNECTIONS: usize = 10_000;
 /// Files that are assumed where the operating system does not say how many there may be.
 const UNKNOWN_FILES: u64 = 1_024;
 
-/// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     /// Maximum time for the head of a request, and for an idle connection.
     pub header_timeout: Duration,
     /// Maximum time in which a client takes nothing of an answer.
     pub write_timeout: Duration,
-    /// Connections at once.
     pub connections: usize,
 }
 

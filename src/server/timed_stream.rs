@@ -119,7 +119,6 @@ impl PrefaceProgress {
         self.read += compared;
     }
 
-    /// Returns true if the version is known.
     #[must_use]
     pub fn is_decided(self) -> bool {
         self.decided

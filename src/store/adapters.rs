@@ -12,7 +12,6 @@ const BLOCK: usize = 1 << 20;
 /// The name of an adapter among those of its model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterName {
-    /// Id of the model.
     pub model: String,
     pub name: String,
 }

@@ -18,11 +18,9 @@ pub type ClaimId = Uuid;
 pub struct ClaimedJob {
     pub id: Uuid,
     pub claim: ClaimId,
-    /// The name of its owner.
     pub owner: String,
     /// Its summary in lists, as JSON.
     pub summary: String,
-    /// The request to run, as JSON.
     pub request: String,
     /// Its samples; `None` if they were deleted.
     pub dataset: Option<Uuid>,
@@ -213,7 +211,6 @@ pub struct JobOutput {
     pub tokens: usize,
 }
 
-/// End of a job.
 #[derive(Clone, Debug)]
 pub enum JobEnd {
     Succeeded(JobOutput),
@@ -223,7 +220,6 @@ pub enum JobEnd {
 }
 
 impl JobEnd {
-    /// Returns the status of the job from then on.
     #[must_use]
     pub fn status(&self) -> JobStatus {
         match self {

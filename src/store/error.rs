@@ -7,7 +7,6 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// A fault of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// It may work later: the database does not answer, is locked or is starting.
@@ -31,7 +30,6 @@ pub enum StoreError {
     /// A row that no version of this program writes.
     #[error("a row of the store cannot be read: {0}")]
     Damaged(String),
-    /// Everything else.
     #[error("the store failed: {0}")]
     Failed(String),
 }

@@ -18,17 +18,13 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct NewJob {
     pub id: Uuid,
-    /// The name of its owner.
     pub owner: String,
     /// Kind of job, which runs it.
     pub kind: &'static str,
-    /// Id of the model.
     pub model: String,
     /// Its summary in lists, as JSON.
     pub summary: String,
-    /// The request to run, as JSON.
     pub request: String,
-    /// Its samples.
     pub dataset: DatasetKey,
     /// The address of their content.
     pub texts: String,
@@ -51,7 +47,6 @@ pub struct IdempotencyKey {
     pub digest: String,
 }
 
-/// Result of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submitted {
     Queued,
@@ -68,7 +63,6 @@ pub enum Submitted {
 #[derive(Clone, Debug)]
 pub struct JobRow {
     pub id: Uuid,
-    /// The name of its owner.
     pub owner: String,
     pub status: JobStatus,
     /// Its summary in lists, as JSON.
@@ -83,7 +77,6 @@ pub struct JobRow {
     pub finished_at: Option<OffsetDateTime>,
     /// Why it failed, as JSON.
     pub failure: Option<String>,
-    /// When it must have ended.
     pub deadline: Option<OffsetDateTime>,
 }
 
@@ -93,9 +86,7 @@ pub struct JobFilter {
     pub kind: &'static str,
     /// Only those that this client sees.
     pub owner: Owner,
-    /// Only those with this status.
     pub status: Option<JobStatus>,
-    /// Only those of the model of this id.
     pub model: Option<String>,
     /// Only those older than this one, which may be gone.
     pub after: Option<Uuid>,

@@ -76,7 +76,6 @@ impl Store {
         self.durable
     }
 
-    /// Ends the connections.
     pub async fn close(&self) {
         self.pool.close().await;
     }

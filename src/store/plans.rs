@@ -7,7 +7,6 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 use time::OffsetDateTime;
 
-/// Maximum number of plans of an owner.
 pub const MAX_PLANS: usize = 10_000;
 
 /// A plan as it was made.
