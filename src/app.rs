@@ -1,13 +1,12 @@
 //! Wiring: settings to a running service, and its end in order.
 
 mod devices;
-mod ending;
-mod entry_control;
-mod service_jobs;
+mod signals;
 
-use crate::api;
+use crate::api::{self, JobContext, JobKinds, RoutedJobs};
 use crate::config::{self, AdapterSettings, Settings};
 use crate::engine::{DiskCache, Engine, EngineError, EngineOptions};
+use crate::finetunes::AdapterShelf;
 use crate::pool::{AdapterDeclaration, AdapterSource, Model, Opener, Origin, Pool};
 use crate::scorer::{Scorer, Workers, load_token_counts};
 use crate::server::{ConnectionLimits, Listener, Tls, connection_limit};
@@ -15,13 +14,12 @@ use crate::store::Store;
 use crate::telemetry::MetricsExporter;
 use anyhow::{Context, Result, bail};
 use devices::{DeclaredModels, ServerSlot, declare, device_slot, queue_tokens};
-use ending::{Ending, impatience};
-pub use entry_control::EntryControl;
 use kernels::simd;
 use lm::hub::{Hub, HubError};
 use lm::models::device::ComputeDevice;
 use lm::models::files::ModelFiles;
-pub use service_jobs::ServiceJobs;
+pub use signals::EntryControl;
+use signals::{Ending, impatience};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -219,4 +217,34 @@ async fn report_loading(engine: Engine) {
     }
     engine.wait_until_ready().await;
     tracing::info!("ready: all eager models are loaded");
+}
+
+/// Jobs of every kind.
+#[derive(Clone)]
+pub struct ServiceJobs {
+    pub routed: RoutedJobs,
+    closing: CancellationToken,
+}
+
+impl ServiceJobs {
+    /// Runs the jobs of these kinds that are in the store, and those that are submitted, from now on. The models of the scorer get
+    /// the adapters that are in the store.
+    ///
+    /// # Errors
+    /// [`StoreError`](crate::store::StoreError) where the adapters cannot be listed.
+    pub async fn start(kinds: &JobKinds, scorer: &Scorer, store: &Store, settings: &Settings) -> anyhow::Result<Self> {
+        let shelf = AdapterShelf::new(store.clone(), scorer.pool().clone());
+        // Before any job is taken: it may name one.
+        shelf.look(&Default::default()).await?;
+        let closing = CancellationToken::new();
+        tokio::spawn(shelf.clone().keep_up(closing.clone()));
+        let routed = kinds.start(&JobContext { scorer: scorer.clone(), shelf }, store, &settings.store);
+        Ok(Self { routed, closing })
+    }
+
+    /// Takes no more jobs, and waits until those that run here have stopped.
+    pub async fn shutdown(&self) {
+        self.closing.cancel();
+        self.routed.shutdown().await;
+    }
 }

@@ -1,6 +1,5 @@
 //! The file of keys: written by `pdr-audit key`, read by the service.
 
-use super::scope::KeyScope;
 use super::secret::SecretDigest;
 use crate::new_file::NewFile;
 use serde::{Deserialize, Serialize};
@@ -8,13 +7,12 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use strum::{Display, EnumString, VariantNames};
 use time::OffsetDateTime;
 
-/// Header of the file.
 const HEADER: &str =
     "# Keys of pdr-audit, written by `pdr-audit key`. There are no secrets in it: `digest` is the SHA-256 of one.\n\n";
 
-/// All keys.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyFile {
@@ -22,7 +20,6 @@ pub struct KeyFile {
     pub keys: Vec<KeyEntry>,
 }
 
-/// A key.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyEntry {
@@ -30,7 +27,6 @@ pub struct KeyEntry {
     pub id: String,
     /// The name of the client that holds it.
     pub name: String,
-    /// Digest of its secret.
     pub digest: SecretDigest,
     pub scopes: Vec<KeyScope>,
     #[serde(with = "time::serde::rfc3339")]
@@ -46,7 +42,6 @@ pub struct KeyEntry {
     pub requests: Option<usize>,
 }
 
-/// Limits of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLimits {
     /// Tokens that its requests may score a minute; `None`: unlimited.
@@ -56,7 +51,6 @@ pub struct KeyLimits {
 }
 
 impl KeyEntry {
-    /// Returns its limits.
     #[must_use]
     pub fn limits(&self) -> KeyLimits {
         KeyLimits { tokens_per_minute: self.tokens_per_minute, requests: self.requests }
@@ -133,6 +127,21 @@ impl KeyFile {
             Some(format!("key `{id}`: {fault}"))
         })
     }
+}
+
+/// A scope of a key: the requests that it allows.
+#[derive(
+    Clone, Copy, Debug, Display, EnumString, VariantNames, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum KeyScope {
+    /// To score texts while the client waits.
+    Score,
+    /// To submit jobs and datasets, and to see one's own.
+    Audit,
+    /// To load and unload models, to tune adapters, and to see what all clients own.
+    Admin,
 }
 
 #[cfg(test)]

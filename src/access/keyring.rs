@@ -1,7 +1,6 @@
-//! The keys that the service accepts.
+//! The keys that the service accepts, and the clients that hold them.
 
-use super::client::Client;
-use super::key_file::{KeyEntry, KeyFile, KeyFileError};
+use super::key_file::{KeyEntry, KeyFile, KeyFileError, KeyScope};
 use super::quota::Quota;
 use super::secret::SecretDigest;
 use std::path::{Path, PathBuf};
@@ -32,7 +31,6 @@ pub enum RefusedKey {
 }
 
 impl Keyring {
-    /// Reads the file.
     pub fn open(path: &Path) -> Result<Self, KeyFileError> {
         let ring = Self { path: path.to_owned(), keys: Arc::default() };
         ring.reload()?;
@@ -77,6 +75,55 @@ impl AcceptedKey {
         let quota = known.map_or_else(Arc::<Quota>::default, |client| Arc::clone(&client.quota));
         quota.set_limits(limits);
         Self { digest, expires, client: Arc::new(Client::new(&name, &id, scopes, quota)) }
+    }
+}
+
+/// A client, as its key says who it is.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// Its name, to which jobs and datasets belong; empty without keys.
+    name: Arc<str>,
+    /// Id of its key; none without keys.
+    key_id: Option<Arc<str>>,
+    scopes: Vec<KeyScope>,
+    /// Limits of its key, and their usage.
+    pub quota: Arc<Quota>,
+}
+
+impl Client {
+    #[must_use]
+    pub fn new(name: &str, key_id: &str, scopes: Vec<KeyScope>, quota: Arc<Quota>) -> Self {
+        Self { name: name.into(), key_id: Some(key_id.into()), scopes, quota }
+    }
+
+    /// Whoever comes where there are no keys: it may do everything.
+    #[must_use]
+    pub fn without_keys() -> Self {
+        let scopes = vec![KeyScope::Score, KeyScope::Audit, KeyScope::Admin];
+        Self { name: "".into(), key_id: None, scopes, quota: Arc::default() }
+    }
+
+    /// Whoever comes without a key where there are keys: it may do nothing.
+    #[must_use]
+    pub fn stranger() -> Self {
+        Self { scopes: Vec::new(), ..Self::without_keys() }
+    }
+
+    /// Its name, to which jobs and datasets belong; empty without keys.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Id of its key; none without keys.
+    #[must_use]
+    pub fn key_id(&self) -> Option<&str> {
+        self.key_id.as_deref()
+    }
+
+    #[must_use]
+    pub fn may(&self, scope: KeyScope) -> bool {
+        self.scopes.contains(&scope)
     }
 }
 

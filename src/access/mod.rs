@@ -4,18 +4,14 @@
 //! and the service reads. A key has the name of a client: jobs and datasets belong to the name, so that a client may have two keys
 //! while it changes from one to the other.
 
-mod client;
 mod key_file;
 mod keyring;
 mod quota;
 mod record;
-mod scope;
 mod secret;
 
-pub use client::Client;
-pub use key_file::{KeyEntry, KeyFile, KeyFileError, KeyLimits};
-pub use keyring::{Keyring, RefusedKey};
+pub use key_file::{KeyEntry, KeyFile, KeyFileError, KeyLimits, KeyScope};
+pub use keyring::{Client, Keyring, RefusedKey};
 pub use quota::{Quota, QuotaExceeded, RequestPermit, TokenReservation};
 pub use record::{AccessEntry, AccessRecord, RecordedWork};
-pub use scope::KeyScope;
 pub use secret::{Secret, SecretDigest};

@@ -13,7 +13,6 @@ pub struct Quota {
 #[derive(Debug, Default)]
 struct QuotaUsage {
     limits: KeyLimits,
-    /// Requests in flight.
     requests: usize,
     /// Tokens that may not be scored yet: what was scored within the last minute, less what has been regained since.
     tokens: f64,
@@ -57,10 +56,6 @@ impl Quota {
         self.usage().limits = limits;
     }
 
-    /// Begins a request.
-    ///
-    /// # Errors
-    /// [`QuotaExceeded::Requests`]
     pub fn begin(self: &Arc<Self>) -> Result<RequestPermit, QuotaExceeded> {
         let mut usage = self.usage();
         match usage.limits.requests {
@@ -74,9 +69,6 @@ impl Quota {
 
     /// Reserves tokens that a request is expected to score. Allowed as long as the tokens of the last minute are not used up: a
     /// request that needs more than is left of them delays the next one by as much.
-    ///
-    /// # Errors
-    /// [`QuotaExceeded::Tokens`]
     pub fn reserve(self: &Arc<Self>, tokens: usize, now: Instant) -> Result<TokenReservation, QuotaExceeded> {
         let reserved = tokens as f64;
         let mut usage = self.usage();

@@ -20,7 +20,6 @@ const MOST_WAITING: usize = 65_536;
 /// Maximum time until a line is written.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// A request.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AccessEntry {
     /// When it was answered.
@@ -29,7 +28,6 @@ pub struct AccessEntry {
     /// Name of the client; absent without keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// Id of its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     pub method: &'static str,
@@ -45,7 +43,6 @@ pub struct AccessEntry {
 /// Subject of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RecordedWork {
-    /// Id of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +50,6 @@ pub struct RecordedWork {
     /// Id of the dataset, which is the digest of its content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// Id of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

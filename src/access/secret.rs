@@ -8,7 +8,6 @@ use subtle::ConstantTimeEq;
 
 /// Prefix of every secret, so that a secret in a place where it does not belong is found.
 const PREFIX: &str = "pdr_";
-/// Prefix of a digest.
 const ALGORITHM: &str = "sha256:";
 
 /// Secret by which a client authenticates: `pdr_` and 256 random bits in hexadecimal.
@@ -35,7 +34,6 @@ impl Secret {
         &self.0
     }
 
-    /// Computes the digest that is kept of it.
     #[must_use]
     pub fn digest(&self) -> SecretDigest {
         SecretDigest::new(&self.0)

@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 /// Token budgets where the settings say `auto`.
 struct Budgets {
-    /// Of a batch.
     batch: usize,
-    /// Of the queue.
     queue: usize,
 }
 

@@ -1,9 +1,7 @@
 //! Models that the command line names, beside those of the settings.
 
-use super::Dtype;
-use super::error::{ConfigError, SettingFault};
-use super::rules;
 use super::sections::{AdapterSettings, DEMO, DEMO_REFERENCE, ModelSettings, ModelSource, Settings};
+use super::{ConfigError, Dtype, SettingFault, rules};
 use std::path::{Path, PathBuf};
 
 /// Flags about models. A model is named by the id of a configured one, by a directory, or by a repository on the Hub, perhaps

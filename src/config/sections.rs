@@ -1,10 +1,8 @@
-//! Every setting: its key, type, default and rule. What a rule cannot see of one value alone is in [`super::references`].
+//! Every setting: its key, type, default and rule. What a rule cannot see of one value alone is in `read.rs`.
 
-use super::choices::{LoadPolicy, LogFormat};
 use super::served::ServedSettings;
-use super::store_url::StoreUrl;
-use super::{DeviceChoice, Dtype};
-use super::{rules, values};
+use super::values::{self, LoadPolicy, LogFormat, StoreUrl};
+use super::{DeviceChoice, Dtype, rules};
 use bytesize::ByteSize;
 use garde::Validate;
 use serde::{Deserialize, Deserializer};
@@ -235,7 +233,6 @@ pub struct ModelSettings {
     pub dtype: Dtype,
     /// The id of the model that it is compared with where a request names no other.
     pub reference: Option<String>,
-    /// When it is loaded.
     #[default(LoadPolicy::Eager)]
     #[serde(deserialize_with = "values::name")]
     pub load: LoadPolicy,
@@ -312,12 +309,10 @@ pub struct StoreSettings {
     pub lease: Duration,
 }
 
-/// Settings of the log.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct LogSettings {
-    /// Format of log lines.
     #[default(LogFormat::Text)]
     #[serde(deserialize_with = "values::name")]
     pub format: LogFormat,

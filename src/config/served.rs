@@ -1,7 +1,7 @@
 //! Models that other processes run.
 
-use super::choices::ServedKind;
-use super::{rules, values};
+use super::rules;
+use super::values::{self, ServedKind};
 use garde::Validate;
 use serde::Deserialize;
 use smart_default::SmartDefault;

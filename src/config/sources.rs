@@ -1,6 +1,6 @@
 //! The sources of the settings: layers of keys and values. The later layer wins, and every value knows where it came from.
 
-use super::error::{ConfigError, SettingFault};
+use super::{ConfigError, SettingFault};
 use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};

@@ -1,6 +1,6 @@
 //! Reading of values that serde alone would read otherwise: sizes and durations with units, `auto`, paths, names.
 
-use super::DeviceChoice;
+use super::{DeviceChoice, values};
 use bytesize::ByteSize;
 use figment::value::magic::RelativePathBuf;
 use serde::de::value::{SeqAccessDeserializer, StringDeserializer};
@@ -139,6 +139,71 @@ fn parse_duration(text: &str) -> Option<Duration> {
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(milliseconds).map(Duration::from_millis)
+}
+
+/// Server of a model that another process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum ServedKind {
+    /// Another process of this program.
+    PdrAudit,
+    Vllm,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoadPolicy {
+    /// At start; the service is not ready before.
+    Eager,
+    /// By the first request.
+    Lazy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+const A_STORE: &str = "`sqlite://FILE` or `postgres://USER@HOST/DATABASE`";
+
+/// Where the store is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// A file of SQLite; a relative one from the configuration file counts from that file's directory.
+    Sqlite(PathBuf),
+    /// A database of PostgreSQL, as a URL that may hold a password.
+    Postgres(String),
+}
+
+impl fmt::Debug for StoreUrl {
+    /// Without the user, the password and what else the URL says.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => formatter.debug_tuple("Sqlite").field(path).finish(),
+            Self::Postgres(_) => formatter.write_str("Postgres(..)"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StoreUrl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let path = values::relative_path(deserializer)?;
+        let url = path.original().to_str().unwrap_or_default();
+        match url.split_once("://") {
+            Some(("sqlite", file)) if !file.is_empty() => {
+                let directory = path.metadata_path().and_then(|file| file.parent());
+                Ok(Self::Sqlite(directory.map_or_else(|| file.into(), |directory| directory.join(file))))
+            }
+            Some(("postgres" | "postgresql", rest)) if !rest.is_empty() => Ok(Self::Postgres(url.to_owned())),
+            // Not what was given: it may hold a password.
+            _ => Err(D::Error::invalid_value(Unexpected::Other("another string"), &A_STORE)),
+        }
+    }
 }
 
 #[cfg(test)]

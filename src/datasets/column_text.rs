@@ -1,6 +1,6 @@
 //! Other columns of a sample, kept as text: a tree of small JSON values takes some 16 times the memory of its text.
 
-use super::error::DatasetError;
+use super::DatasetError;
 use crate::wire::CompactObject;
 use indexmap::{IndexMap, IndexSet};
 use serde::de::{DeserializeSeed, Error, IgnoredAny};
@@ -37,7 +37,6 @@ impl ColumnText {
         text.finish().map_err(|error| DatasetError::Internal(error.to_string()))
     }
 
-    /// Returns true if there are no other columns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes == 0

@@ -2,18 +2,30 @@
 //!
 //! Samples are written and read a block at a time, so that no more than a block of texts is in memory.
 
+mod blocks;
 mod column_text;
-mod error;
 mod sample;
-mod sample_blocks;
-mod submitted;
 mod totals;
-mod writer;
 
+pub use blocks::{DatasetDigest, DatasetEncoder, DatasetWriter, EncodedDataset, SampleBlocks, SubmittedSamples};
 pub use column_text::{ColumnText, ExtraColumns};
-pub use error::DatasetError;
 pub use sample::{Label, MAX_GROUPS, Sample, SampleId};
-pub use sample_blocks::SampleBlocks;
-pub use submitted::SubmittedSamples;
 pub use totals::SampleTotals;
-pub use writer::{DatasetDigest, DatasetEncoder, DatasetWriter, EncodedDataset};
+
+use crate::store::StoreError;
+
+/// Why a dataset cannot be had, used or written.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    #[error("there is no dataset of this id")]
+    Unknown,
+    #[error("an unfinished job uses the dataset")]
+    InUse,
+    #[error("the texts of the dataset were not retained: it was uploaded with `retain=false`, and a job has used it")]
+    TextsGone,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Our own fault.
+    #[error("internal error: {0}")]
+    Internal(String),
+}

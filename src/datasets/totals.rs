@@ -1,6 +1,6 @@
 //! Totals of samples, counted one after another.
 
-use super::error::DatasetError;
+use super::DatasetError;
 use super::sample::{MAX_GROUPS, Sample};
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,6 @@ pub struct SampleTotals {
     pub columns: Vec<String>,
 }
 
-/// Counts samples.
 #[derive(Debug, Default)]
 pub struct TotalsCounter {
     totals: SampleTotals,
@@ -70,7 +69,6 @@ impl TotalsCounter {
         Ok(())
     }
 
-    /// The counts so far.
     #[must_use]
     pub fn totals(&self) -> SampleTotals {
         SampleTotals {
@@ -92,7 +90,6 @@ impl SampleTotals {
         Ok(counter.totals())
     }
 
-    /// Returns true if all samples have neighbours.
     #[must_use]
     pub fn all_have_neighbors(&self) -> bool {
         self.with_neighbors == self.samples

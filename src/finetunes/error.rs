@@ -1,13 +1,13 @@
 //! Why a fine-tune gives no adapter.
 
 use crate::engine::MemoryShortage;
+use crate::jobs::{FailureKind, JobFailure};
 use crate::pool::FindError;
 use lm::models::ModelError;
 use lm::models::tuning::TuningError;
 use lm::tokenizer::TokenizerError;
 use mia::methods::Fault;
 
-/// Why a fine-tune gives no adapter.
 #[derive(Debug, thiserror::Error)]
 pub enum FinetuneError {
     /// A setting is out of range.
@@ -49,4 +49,31 @@ pub enum FinetuneError {
     /// The code that tunes panicked.
     #[error("tuning panicked: {0}")]
     Panicked(String),
+}
+
+impl From<FinetuneError> for JobFailure {
+    fn from(error: FinetuneError) -> Self {
+        let told = |kind| Self::told(kind, &error);
+        match &error {
+            FinetuneError::TooFew { .. }
+            | FinetuneError::TooShort { .. }
+            | FinetuneError::Tokenizer { .. }
+            | FinetuneError::TooManyBytes(_) => told(FailureKind::UnfitTexts),
+            FinetuneError::Tuning(TuningError::TooFew { .. }) => told(FailureKind::UnfitTexts),
+            FinetuneError::Tuning(TuningError::NotFinite { .. }) => told(FailureKind::NotFinite),
+            FinetuneError::Tuning(TuningError::Unsupported(_)) | FinetuneError::Settings(_) => {
+                told(FailureKind::UnfitSettings)
+            }
+            FinetuneError::ModelChanged(_) => told(FailureKind::ModelChanged),
+            FinetuneError::NoModel(_) => told(FailureKind::UnknownModel),
+            FinetuneError::Memory(_) => told(FailureKind::TooLarge),
+            FinetuneError::Tuning(TuningError::Stopped) => told(FailureKind::Unavailable),
+            FinetuneError::Tuning(TuningError::Model(_)) | FinetuneError::Model(_) | FinetuneError::Files(_) => {
+                Self::kept_back(FailureKind::ModelFailed, "model", &error)
+            }
+            FinetuneError::Panicked(_) | FinetuneError::Unwritable(_) => {
+                Self::kept_back(FailureKind::Internal, "service", &error)
+            }
+        }
+    }
 }

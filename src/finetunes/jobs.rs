@@ -1,22 +1,20 @@
 //! Fine-tunes as jobs.
 
-use super::report::{FinetuneReport, FinetuneStep};
-use super::request::FinetuneRequest;
-use super::run::Finetuned;
+use super::request::{FinetuneRequest, tuning_texts_fault};
+use super::run::{Finetuned, TuningRun};
 use super::shelf::AdapterShelf;
-use super::subject::FinetuneSubject;
-use super::texts::tuning_texts_fault;
-use super::tuning::TuningRun;
 use crate::datasets::SampleTotals;
-use crate::jobs::{FailureKind, JobError, JobFailure, JobKind, JobRun, Submission, encoded};
+use crate::jobs::{FailureKind, JobError, JobFailure, JobKind, JobRun, JobSubject, Submission, encoded};
 use crate::pool::{OpenError, Retry, adapted_id};
 use crate::scorer::Scorer;
 use crate::store::{AdapterFiles, AdapterName, AdapterRow, JobOutput};
 use crate::telemetry::names;
 use futures::TryStreamExt;
 use lm::models::tuning::StepReport;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// Fine-tunes as a kind of job.
 pub struct FinetuneKind {
@@ -113,5 +111,78 @@ fn unopened(error: &OpenError) -> JobFailure {
     match error {
         OpenError::UnknownModel(_) => JobFailure::told(FailureKind::UnknownModel, error),
         _ => JobFailure::kept_back(FailureKind::ModelFailed, "model", error),
+    }
+}
+
+/// Subject of a fine-tune.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FinetuneSubject {
+    /// Id of the model.
+    pub model: String,
+    /// The name of the adapter.
+    pub name: String,
+    /// Id of the dataset; none for samples that came with the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// Number of texts.
+    pub texts: usize,
+    /// Number of steps.
+    pub steps: usize,
+}
+
+impl JobSubject for FinetuneSubject {
+    fn name(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn dataset(&self) -> Option<&str> {
+        self.dataset.as_deref()
+    }
+
+    fn samples(&self) -> SampleTotals {
+        SampleTotals { samples: self.texts, ..SampleTotals::default() }
+    }
+
+    fn total(&self) -> usize {
+        self.steps
+    }
+}
+
+/// Report of a fine-tune.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FinetuneReport {
+    /// The id of the model under the adapter, `<model>:<adapter>`.
+    #[schema(examples("demo:unseen"))]
+    pub adapter: String,
+    /// SHA-256 over the adapter's settings and tensors.
+    pub digest: String,
+    /// SHA-256 over configuration and weights of the model that was tuned.
+    pub base_digest: String,
+    /// Tokens that ran, in all steps together.
+    pub tokens: usize,
+    /// Result of every step.
+    pub steps: Vec<FinetuneStep>,
+}
+
+/// Result of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FinetuneStep {
+    /// Counted from 1.
+    pub step: usize,
+    /// Mean cross-entropy of the scored tokens in nats, before the step.
+    pub loss: f64,
+    pub learning_rate: f64,
+    /// Norm of the gradient before it was clipped.
+    pub gradient_norm: f64,
+}
+
+impl From<&StepReport> for FinetuneStep {
+    fn from(report: &StepReport) -> Self {
+        let StepReport { step, loss, learning_rate, gradient_norm, .. } = *report;
+        Self { step, loss, learning_rate, gradient_norm }
     }
 }

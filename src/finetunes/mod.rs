@@ -4,22 +4,13 @@
 //! they make are in the store, and [`AdapterShelf`] has the pool know them.
 
 mod error;
-mod failure;
 mod jobs;
-mod report;
 mod request;
 mod run;
 mod shelf;
-mod subject;
-mod texts;
-mod tuning;
 
 pub use error::FinetuneError;
-pub use jobs::FinetuneKind;
-pub use report::{FinetuneReport, FinetuneStep};
-pub use request::{DEFAULT_SEED, FEWEST_TEXTS, FinetuneRequest};
-pub use run::{Finetuned, TuningBase, TuningObserver, memory, run};
+pub use jobs::{FinetuneKind, FinetuneReport, FinetuneStep, FinetuneSubject};
+pub use request::{DEFAULT_SEED, FEWEST_TEXTS, FinetuneRequest, MOST_BYTES, tuning_texts_fault};
+pub use run::{Finetuned, TuningBase, TuningObserver, TuningRun, memory, run};
 pub use shelf::{AdapterShelf, RemoveError};
-pub use subject::FinetuneSubject;
-pub use texts::{MOST_BYTES, tuning_texts_fault};
-pub use tuning::TuningRun;

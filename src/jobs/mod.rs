@@ -5,15 +5,8 @@
 //! and stores what they leave behind. What a job does is the business of its kind, in a layer above.
 
 mod error;
-mod failure;
-mod job_run;
 mod kind;
-mod local_run;
-mod page;
 mod runner;
-mod scorer_failure;
-mod snapshot;
-mod submission;
 mod submit;
 mod upkeep;
 mod work;
@@ -21,12 +14,6 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-pub use error::JobError;
-pub use failure::{FailureKind, FailureRecord, JobFailure};
-pub use job_run::{JobRun, encoded};
-pub use kind::{JobKind, JobSubject, MAX_UNFINISHED};
-pub use local_run::LocalRun;
-pub use page::{JobPage, JobQuery};
-pub use runner::Jobs;
-pub use snapshot::JobSnapshot;
-pub use submission::Submission;
+pub use error::{FailureKind, FailureRecord, JobError, JobFailure};
+pub use kind::{JobKind, JobRun, JobSubject, LocalRun, MAX_UNFINISHED, Submission, encoded};
+pub use runner::{JobPage, JobQuery, JobSnapshot, Jobs};

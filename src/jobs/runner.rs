@@ -1,15 +1,14 @@
 //! The jobs of one kind, and where each stands.
 
-use super::error::JobError;
-use super::kind::{JobKind, JobSubject};
-use super::local_run::LocalRun;
-use super::page::{JobPage, JobQuery};
-use super::snapshot::JobSnapshot;
+use super::error::{FailureRecord, JobError};
+use super::kind::{JobKind, JobSubject, LocalRun};
 use crate::config::StoreSettings;
-use crate::store::{ClaimedJob, JobFilter, JobStatus, Owner, Store};
+use crate::store::{ClaimedJob, JobFilter, JobRow, JobStatus, Owner, Store};
+use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use time::OffsetDateTime;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -91,9 +90,6 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// A job as it stands.
-    ///
-    /// # Errors
-    /// [`JobError::NotFound`] or [`JobError::Store`].
     pub async fn get(&self, id: Uuid) -> Result<JobSnapshot<K::Subject>, JobError> {
         let row = self.store().job(K::NAME, id).await?.filter(|row| self.client.sees(&row.owner));
         let row = row.ok_or(JobError::NotFound(K::NAME))?;
@@ -101,17 +97,11 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Report of a job, as JSON; `None` until it has succeeded.
-    ///
-    /// # Errors
-    /// [`JobError::Store`].
     pub async fn report(&self, id: Uuid) -> Result<Option<String>, JobError> {
         Ok(self.store().report(id).await?)
     }
 
     /// Some jobs, newest first.
-    ///
-    /// # Errors
-    /// [`JobError::Store`].
     pub async fn list(&self, query: &JobQuery) -> Result<JobPage<K::Subject>, JobError> {
         let JobQuery { status, model, after, limit } = query.clone();
         let (owner, limit_and_one) = (self.client.clone(), limit.saturating_add(1));
@@ -124,9 +114,6 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Waits until a job is final, or for the given time; gives it as it stands then.
-    ///
-    /// # Errors
-    /// [`JobError::NotFound`] or [`JobError::Store`].
     pub async fn wait(&self, id: Uuid, at_most: Duration) -> Result<JobSnapshot<K::Subject>, JobError> {
         let ended = async {
             let mut snapshot = self.get(id).await?;
@@ -142,9 +129,6 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Waits until a job has another revision than this one.
-    ///
-    /// # Errors
-    /// [`JobError::NotFound`] or [`JobError::Store`].
     pub async fn next_change(&self, id: Uuid, revision: i64) -> Result<JobSnapshot<K::Subject>, JobError> {
         let mut changes = self.shared.changes.subscribe();
         loop {
@@ -159,9 +143,6 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Cancels a job and waits until it has stopped.
-    ///
-    /// # Errors
-    /// [`JobError::NotFound`], [`JobError::Finished`] or [`JobError::Store`].
     pub async fn cancel(&self, id: Uuid) -> Result<JobSnapshot<K::Subject>, JobError> {
         if self.get(id).await?.status.is_final() {
             return Err(JobError::Finished(K::NAME));
@@ -176,9 +157,6 @@ impl<K: JobKind> Jobs<K> {
     }
 
     /// Deletes a job that has ended, with its results.
-    ///
-    /// # Errors
-    /// [`JobError::NotFound`], [`JobError::Unfinished`] or [`JobError::Store`].
     pub async fn delete(&self, id: Uuid) -> Result<(), JobError> {
         self.get(id).await?;
         if self.store().delete_job(id).await? {
@@ -262,4 +240,87 @@ impl<K: JobKind> Jobs<K> {
         self.shared.changes.send_modify(|count| *count = count.wrapping_add(1));
         self.shared.wake.notify_one();
     }
+}
+
+/// State of a job at one moment.
+#[derive(Clone, Debug)]
+pub struct JobSnapshot<S> {
+    pub id: Uuid,
+    /// The name of its owner, where the client that asks may know it.
+    pub owner: Option<String>,
+    pub subject: S,
+    pub status: JobStatus,
+    /// Parts of the work that are done.
+    pub done: usize,
+    /// Note of its run besides that, as JSON.
+    pub note: Option<String>,
+    /// Grows with each change.
+    pub revision: i64,
+    pub created_at: OffsetDateTime,
+    pub started_at: Option<OffsetDateTime>,
+    pub finished_at: Option<OffsetDateTime>,
+    pub failure: Option<FailureRecord>,
+    /// When it must have ended.
+    pub deadline: Option<OffsetDateTime>,
+}
+
+impl<S: DeserializeOwned> JobSnapshot<S> {
+    /// Snapshot of a stored job as a client sees it.
+    ///
+    /// # Errors
+    /// [`JobError::Internal`] where it cannot be read.
+    pub(super) fn new(row: JobRow, client: &Owner) -> Result<Self, JobError> {
+        let JobRow {
+            id,
+            status,
+            summary,
+            done,
+            note,
+            revision,
+            created_at,
+            started_at,
+            finished_at,
+            failure,
+            deadline,
+            owner,
+        } = row;
+        let unreadable = |error: serde_json::Error| JobError::Internal(format!("job {id} as it is stored: {error}"));
+        let failure = failure.map(|failure| serde_json::from_str(&failure)).transpose().map_err(unreadable)?;
+        let subject = serde_json::from_str(&summary).map_err(unreadable)?;
+        Ok(Self {
+            id,
+            owner: client.visible_name(owner),
+            subject,
+            status,
+            done,
+            note,
+            revision,
+            created_at,
+            started_at,
+            finished_at,
+            failure,
+            deadline,
+        })
+    }
+}
+
+/// Which jobs to list.
+#[derive(Clone, Debug)]
+pub struct JobQuery {
+    /// Only jobs with this status.
+    pub status: Option<JobStatus>,
+    /// Only those of the model of this id.
+    pub model: Option<String>,
+    /// Only those older than this one, which may be gone.
+    pub after: Option<Uuid>,
+    /// Maximum number of jobs in a page.
+    pub limit: usize,
+}
+
+/// Jobs, newest first.
+#[derive(Clone, Debug)]
+pub struct JobPage<S> {
+    pub jobs: Vec<JobSnapshot<S>>,
+    /// The last job of this page, where there are more after it.
+    pub next: Option<Uuid>,
 }

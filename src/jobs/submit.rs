@@ -1,10 +1,8 @@
 //! Jobs are submitted: once, whoever asks twice.
 
 use super::error::JobError;
-use super::kind::{JobKind, JobSubject, MAX_UNFINISHED, OWNER_SHARE};
-use super::runner::Jobs;
-use super::snapshot::JobSnapshot;
-use super::submission::Submission;
+use super::kind::{JobKind, JobSubject, MAX_UNFINISHED, OWNER_SHARE, Submission};
+use super::runner::{JobSnapshot, Jobs};
 use crate::datasets::SubmittedSamples;
 use crate::store::{AdapterName, IdempotencyKey, NewJob, Submitted};
 use mia::texts::TextDigest;

@@ -1,7 +1,7 @@
 //! Background upkeep: ends jobs past their deadline, and deletes jobs past their retention, the oldest jobs in an in-memory
 //! store, and whatever was never completed.
 
-use super::failure::JobFailure;
+use super::error::JobFailure;
 use super::kind::JobKind;
 use super::runner::{Jobs, POLL};
 use crate::store::StoreError;

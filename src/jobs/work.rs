@@ -1,9 +1,7 @@
 //! Jobs are claimed and run, one after another in each of a few places, and their ends are stored.
 
-use super::failure::JobFailure;
-use super::job_run::{JobRun, is_started_over};
-use super::kind::{JobKind, JobSubject};
-use super::local_run::LocalRun;
+use super::error::JobFailure;
+use super::kind::{JobKind, JobRun, JobSubject, LocalRun, is_started_over};
 use super::runner::Jobs;
 use crate::retry::Pauses;
 use crate::store::{ClaimedJob, JobEnd, JobOutput, StoreError};

@@ -1,5 +1,6 @@
 //! Why there is no report.
 
+use crate::jobs::{FailureKind, JobFailure};
 use crate::scorer::ScorerError;
 use crate::store::StoreError;
 
@@ -40,6 +41,19 @@ impl MemorizationError {
             | Self::WindowTooLong { .. }
             | Self::TooManyWindows { .. }
             | Self::SameText { .. } => false,
+        }
+    }
+}
+
+impl From<MemorizationError> for JobFailure {
+    fn from(error: MemorizationError) -> Self {
+        match error {
+            MemorizationError::Scorer(error) => error.into(),
+            MemorizationError::Store(error) => error.into(),
+            MemorizationError::ModelChanged(_) => Self::told(FailureKind::ModelChanged, &error),
+            MemorizationError::WindowTooLong { .. } => Self::told(FailureKind::UnfitSettings, &error),
+            MemorizationError::SameText { .. } => Self::told(FailureKind::UnfitTexts, &error),
+            MemorizationError::TooManyWindows { .. } => Self::told(FailureKind::TooLarge, &error),
         }
     }
 }

@@ -4,6 +4,8 @@
 //! (Carlini et al. 2021 and 2023), or with the probability `p` that sampling gives it (Hayes et al. 2025), so that n tries give
 //! it at least once with probability `1 - (1 - p)^n`.
 
+use crate::datasets::SampleId;
+use crate::scorer::TextError;
 use mia::TokenStats;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -67,6 +69,74 @@ pub fn tries_for_half(log_p: f64) -> Option<u64> {
     (tries <= MOST_TRIES).then_some(tries as u64)
 }
 
+/// Result of a text.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TextExtraction {
+    /// Its place, from 0.
+    pub index: usize,
+    /// The id that came with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<SampleId>,
+    /// Unicode code points.
+    pub characters: usize,
+    /// Tokens, without special ones; absent where it could not be tokenized.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<usize>,
+    /// Number of its windows that are greedy.
+    pub greedy_windows: usize,
+    /// The share of its characters that are in a window, prefix or suffix, whose suffix is at least as probable as
+    /// `least_probability`; absent without windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f64>,
+    /// The largest of its windows' `log_p`; absent without windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest_log_p: Option<f64>,
+    /// In order of the text.
+    pub windows: Vec<ExtractionWindow>,
+    /// Why it has no windows: `too_short`, `too_long`, `untokenizable` or `non_finite`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<TextError>,
+}
+
+impl TextExtraction {
+    /// Adds a window whose suffix has these statistics. Where they are no finite numbers, the text has no windows but an error.
+    pub fn add(&mut self, place: WindowPlace, suffix: &[TokenStats]) {
+        match ExtractionWindow::new(place, suffix) {
+            _ if self.error.is_some() => {}
+            Some(window) => self.windows.push(window),
+            None => {
+                let detail = format!("the suffix at character {} has no finite probability", place.suffix_start);
+                self.error = Some(TextError::whole("non_finite", detail));
+                self.windows = Vec::new();
+            }
+        }
+    }
+
+    /// The text with what its windows come to together.
+    #[must_use]
+    pub fn summed_up(self) -> Self {
+        let greedy_windows = self.windows.iter().filter(|window| window.greedy).count();
+        let largest_log_p = self.windows.iter().map(|window| window.log_p).reduce(f64::max);
+        let coverage = share(covered_characters(&self.windows), self.characters).filter(|_| !self.windows.is_empty());
+        Self { greedy_windows, largest_log_p, coverage, ..self }
+    }
+}
+
+/// Counts the characters in at least one window, prefix or suffix, that counts. The windows begin one after another.
+pub fn covered_characters(windows: &[ExtractionWindow]) -> usize {
+    let (mut covered, mut reached) = (0, 0);
+    for window in windows.iter().filter(|window| window.is_covered()) {
+        covered += window.end.saturating_sub(window.start.max(reached));
+        reached = reached.max(window.end);
+    }
+    covered
+}
+
+/// The share of a part; none of nothing.
+pub fn share(part: usize, whole: usize) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +186,41 @@ mod tests {
         let place = WindowPlace { start: 0, suffix_start: 1, end: 2 };
         let covered = |lp| ExtractionWindow::new(place, &[token(lp, -0.1)]).unwrap().is_covered();
         assert_eq!([0.001f64.ln(), -6.9, -6.91, -7.0].map(covered), [true, true, false, false]);
+    }
+
+    #[test]
+    fn no_number_that_is_none_leaves_a_text() {
+        let mut text = TextExtraction { characters: 20, ..TextExtraction::default() };
+        for lp in [-0.5, f64::NAN, -0.5] {
+            let token = TokenStats { lp, mu: -1.0, var: 1.0, max_lp: -0.5 };
+            text.add(WindowPlace { start: 0, suffix_start: 5, end: 10 }, &[token]);
+        }
+        let text = text.summed_up();
+        assert_eq!((text.windows.len(), text.coverage, text.largest_log_p), (0, None, None));
+        assert_eq!(text.error.unwrap().code, "non_finite");
+    }
+
+    #[test]
+    fn characters_in_several_windows_count_once() {
+        let window = |start, end, log_p| ExtractionWindow {
+            start,
+            suffix_start: start,
+            end,
+            log_p,
+            greedy: false,
+            tries_for_half: None,
+        };
+        let (likely, unlikely) = (-1.0, -20.0);
+        // 0 to 15 from the first two, 25 to 35 from the fourth; the third does not count, the last lies within the fourth.
+        let windows = [
+            window(0, 10, likely),
+            window(5, 15, likely),
+            window(15, 25, unlikely),
+            window(25, 35, likely),
+            window(26, 30, likely),
+        ];
+        assert_eq!(covered_characters(&windows), 25);
+        assert_eq!(covered_characters(&windows[2..3]), 0);
+        assert_eq!(covered_characters(&[]), 0);
     }
 }

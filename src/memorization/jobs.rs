@@ -2,13 +2,13 @@
 
 use super::request::{MOST_WINDOWS, MemorizationRequest};
 use super::run::{MemorizationProgress, run};
-use super::subject::MemorizationSubject;
 use super::window_scorer::WindowScorer;
 use crate::datasets::SampleTotals;
-use crate::jobs::{JobError, JobFailure, JobKind, JobRun, Submission, encoded};
+use crate::jobs::{JobError, JobFailure, JobKind, JobRun, JobSubject, Submission, encoded};
 use crate::scorer::Scorer;
 use crate::store::JobOutput;
 use crate::telemetry::names;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Memorization measurements as a kind of job.
@@ -66,5 +66,41 @@ impl JobKind for MemorizationKind {
         let summaries = std::iter::once(&report.summary.texts).chain(&report.summary.control);
         let tokens = summaries.map(|summary| summary.windows).sum::<usize>() * report.windows.tokens();
         encoded(move || Ok(JobOutput { report: serde_json::to_string(&report)?, tokens, ..JobOutput::default() })).await
+    }
+}
+
+/// Subject of a memorization job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemorizationSubject {
+    /// Id of the model.
+    pub model: String,
+    /// Id of the dataset; none for texts that came with the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// Number of texts.
+    pub texts: usize,
+    /// Number of texts of the control.
+    pub control: usize,
+}
+
+impl JobSubject for MemorizationSubject {
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn dataset(&self) -> Option<&str> {
+        self.dataset.as_deref()
+    }
+
+    fn samples(&self) -> SampleTotals {
+        SampleTotals { samples: self.texts, ..SampleTotals::default() }
+    }
+
+    fn total(&self) -> usize {
+        self.texts + self.control
     }
 }

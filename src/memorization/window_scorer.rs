@@ -18,10 +18,6 @@ pub struct WindowScorer<'a> {
 }
 
 impl<'a> WindowScorer<'a> {
-    /// Opens the model.
-    ///
-    /// # Errors
-    /// [`MemorizationError::Scorer`]
     pub async fn open(scorer: &'a Scorer, model: &str) -> Result<Self, MemorizationError> {
         let (methods, splits) = (Arc::new([]), Arc::new([]));
         let plan = Plan { model: model.to_owned(), methods, overflow: Overflow::Error, tokens: false, splits };
@@ -38,9 +34,6 @@ impl<'a> WindowScorer<'a> {
     }
 
     /// Checks that a window fits into the context, with what the tokenizer puts before a text.
-    ///
-    /// # Errors
-    /// [`MemorizationError::WindowTooLong`]
     pub async fn check(&self, shape: WindowShape) -> Result<(), MemorizationError> {
         let specials = self.encode("".into()).await?.map_or(0, |encoded| encoded.specials_before);
         let WindowShape { prefix, suffix, .. } = shape;
@@ -51,9 +44,6 @@ impl<'a> WindowScorer<'a> {
     }
 
     /// A text in its ids, or why it has none.
-    ///
-    /// # Errors
-    /// [`MemorizationError::Scorer`]
     pub async fn encode(&self, text: Arc<str>) -> Result<Result<Arc<Encoded>, TextError>, MemorizationError> {
         Ok(self.scorer.encode(&self.bound, text).await?)
     }

@@ -1,8 +1,9 @@
-//! Which fields of a record are what.
+//! Which fields of a record are what, and the other options for reading a file.
 
 use super::record::Fields;
 use crate::datasets::Sample;
 use serde_json::Value;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// Common names of columns of texts, only suggested in messages.
 const USUAL: [&str; 8] = ["content", "body", "snippet", "passage", "document", "sentence", "prompt", "raw_content"];
@@ -213,6 +214,32 @@ fn in_words(error: serde_path_to_error::Error<serde_json::Error>, sources: &[(&s
     let source = sources.iter().find(|(name, _)| path.strip_prefix(name).is_some_and(|rest| !rest.starts_with('_')));
     let path = source.map_or(path.clone(), |(name, source)| path.replacen(name, source, 1));
     format!("`{path}`: {}", error.inner())
+}
+
+/// Options for reading a file.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// Kind of the file; `None` to detect it.
+    pub kind: Option<FileKind>,
+    /// Delimiter of CSV; `None` to detect it.
+    pub delimiter: Option<u8>,
+    /// Which fields are what.
+    pub columns: ColumnNames,
+    /// Maximum size of a record of NDJSON, of a JSON array or of CSV, in bytes; `None` for no limit.
+    pub limit: Option<u64>,
+}
+
+/// A kind of file that holds samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum FileKind {
+    /// A JSON object a line.
+    Ndjson,
+    /// A JSON array of objects.
+    Json,
+    /// A table with a header, its columns separated by commas or something else.
+    Csv,
+    Parquet,
 }
 
 #[cfg(test)]

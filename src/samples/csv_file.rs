@@ -1,10 +1,8 @@
 //! CSV with a header, whatever separates its columns.
 
-use super::error::ReadError;
+use super::columns::ReadOptions;
 use super::input::InputFile;
-use super::options::ReadOptions;
-use super::place::RecordPlace;
-use super::record::{Fields, Record};
+use super::record::{Fields, ReadError, Record, RecordPlace};
 use csv::{ErrorKind, StringRecord};
 use serde_json::Value;
 use std::io::Read;

@@ -11,32 +11,17 @@
 mod columns;
 mod csv_file;
 mod dataset;
-mod detection;
-mod error;
 mod input;
-mod json_array;
-mod kind;
-mod ndjson;
-mod options;
+mod json;
 mod paired;
 mod parquet_file;
-mod peek;
-mod place;
 mod read;
 mod record;
-mod series;
 #[cfg(test)]
 mod tests;
-mod words;
 
-pub use columns::{BadRecord, ColumnNames, FileSample};
-pub use dataset::{DatasetFault, DatasetOptions, encode_dataset};
-pub use error::ReadError;
+pub use columns::{BadRecord, ColumnNames, FileKind, FileSample, ReadOptions};
+pub use dataset::{DatasetFault, DatasetOptions, encode_dataset, first_words};
 pub use input::InputFile;
-pub use kind::FileKind;
-pub use options::ReadOptions;
-pub use place::RecordPlace;
-pub use read::records;
-pub use record::{Fields, FileRecords, Record};
-pub use series::records_of_files;
-pub use words::first_words;
+pub use read::{records, records_of_files};
+pub use record::{Fields, FileRecords, ReadError, Record, RecordPlace};

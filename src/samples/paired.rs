@@ -10,64 +10,36 @@
 use super::columns::{ColumnNames, MEMBER, NON_MEMBER};
 use super::record::{Fields, Record};
 use serde_json::Value;
-use std::vec::IntoIter;
 
 /// The columns of the two kinds of texts and of their neighbours, with the label.
 const KINDS: [(&str, &str, u8); 2] = [(MEMBER, "member_neighbors", 1), (NON_MEMBER, "nonmember_neighbors", 0)];
 
-/// The records that one record of a file stands for: itself, or one for each text.
-pub enum SplitRecord {
-    /// A record of one text; none once it was taken.
-    Whole(Option<Record>),
-    /// The fields that the texts of a record have in common, and the texts that are left.
-    Pair { common: Record, texts: IntoIter<LabelledText> },
+/// The records that one record of a file stands for: one for each text, where it has a column for each kind of text, or itself.
+pub fn split(record: Record, columns: &ColumnNames) -> impl Iterator<Item = Record> + use<> {
+    let Record { place, position, fields } = record;
+    let (texts, common) = match fields {
+        Ok(mut fields) if columns.are_paired(|name| fields.contains_key(name)) => match take_texts(&mut fields) {
+            Ok(texts) => (texts.into_iter().map(Ok).collect(), fields),
+            Err(fault) => (vec![Err(fault)], Fields::new()),
+        },
+        fields => (vec![fields], Fields::new()),
+    };
+    texts.into_iter().map(move |text: Result<Fields, String>| {
+        let fields = text.map(|mut fields| {
+            fields.extend(common.clone());
+            fields
+        });
+        Record { place, position, fields }
+    })
 }
 
-/// A text with its label and neighbours, as a record has them.
-pub struct LabelledText {
-    text: Value,
-    label: u8,
-    neighbors: Option<Value>,
-}
-
-impl SplitRecord {
-    /// Splits a record with a column for each kind of text. Any other comes as it is.
-    pub fn new(record: Record, columns: &ColumnNames) -> Self {
-        let Record { place, position, fields } = record;
-        match fields {
-            Ok(mut fields) if columns.are_paired(|name| fields.contains_key(name)) => match take_texts(&mut fields) {
-                Ok(texts) => {
-                    Self::Pair { common: Record { place, position, fields: Ok(fields) }, texts: texts.into_iter() }
-                }
-                Err(fault) => Self::Whole(Some(Record { place, position, fields: Err(fault) })),
-            },
-            fields => Self::Whole(Some(Record { place, position, fields })),
-        }
-    }
-}
-
-impl Iterator for SplitRecord {
-    type Item = Record;
-
-    fn next(&mut self) -> Option<Record> {
-        match self {
-            Self::Whole(record) => record.take(),
-            Self::Pair { common, texts } => {
-                let LabelledText { text, label, neighbors } = texts.next()?;
-                let mut fields = Fields::from_iter([("text".to_owned(), text), ("label".to_owned(), label.into())]);
-                fields.extend(neighbors.map(|neighbors| ("neighbors".to_owned(), neighbors)));
-                fields.extend(common.fields.iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
-                Some(Record { fields: Ok(fields), ..*common })
-            }
-        }
-    }
-}
-
-/// Takes the texts out of a record.
-///
-/// # Errors
-/// What is wrong with them, in words.
-fn take_texts(fields: &mut Fields) -> Result<Vec<LabelledText>, String> {
+/// Takes the texts out of a record, each with its label and neighbours. An error says what is wrong with them.
+fn take_texts(fields: &mut Fields) -> Result<Vec<Fields>, String> {
+    let labelled = |text: Value, label: u8, neighbors: Option<Value>| {
+        let mut fields = Fields::from_iter([("text".to_owned(), text), ("label".to_owned(), label.into())]);
+        fields.extend(neighbors.map(|neighbors| ("neighbors".to_owned(), neighbors)));
+        fields
+    };
     let mut all = Vec::new();
     for (column, neighbors_column, label) in KINDS {
         let neighbors = fields.shift_remove(neighbors_column).filter(|value| !is_empty(value));
@@ -78,18 +50,15 @@ fn take_texts(fields: &mut Fields) -> Result<Vec<LabelledText>, String> {
                     format!("`{neighbors_column}` has {lists}, where `{column}` has {} texts", texts.len())
                 })?;
                 let zipped = texts.into_iter().zip(neighbors);
-                all.extend(zipped.map(|(text, neighbors)| LabelledText { text, label, neighbors }));
+                all.extend(zipped.map(|(text, neighbors)| labelled(text, label, neighbors)));
             }
-            text => all.push(LabelledText { text, label, neighbors }),
+            text => all.push(labelled(text, label, neighbors)),
         }
     }
     if all.is_empty() { Err(format!("neither `{MEMBER}` nor `{NON_MEMBER}` holds a text")) } else { Ok(all) }
 }
 
-/// The neighbours of each text of a list.
-///
-/// # Errors
-/// What there is instead, in words.
+/// The neighbours of each text of a list. An error says what there is instead.
 fn for_each(neighbors: Option<Value>, texts: usize) -> Result<Vec<Option<Value>>, String> {
     match neighbors {
         None => Ok(vec![None; texts]),
@@ -111,11 +80,10 @@ mod tests {
     use crate::samples::RecordPlace;
     use serde_json::json;
 
-    fn split(fields: Value) -> Result<Vec<Value>, String> {
+    fn split_fields(fields: Value) -> Result<Vec<Value>, String> {
         let fields = Ok(fields.as_object().unwrap().clone());
         let record = Record { place: RecordPlace::Row(3), position: 7, fields };
-        let records = SplitRecord::new(record, &ColumnNames::default());
-        records.map(|record| record.fields.map(Value::Object)).collect()
+        split(record, &ColumnNames::default()).map(|record| record.fields.map(Value::Object)).collect()
     }
 
     #[test]
@@ -126,8 +94,11 @@ mod tests {
             json!({"text": "a", "label": 1, "neighbors": ["c"], "more": 1}),
             json!({"text": "b", "label": 0, "more": 1}),
         ];
-        assert_eq!(split(row).unwrap(), expected);
-        assert_eq!(split(json!({"member": null, "nonmember": "b"})).unwrap(), [json!({"text": "b", "label": 0})]);
+        assert_eq!(split_fields(row).unwrap(), expected);
+        assert_eq!(
+            split_fields(json!({"member": null, "nonmember": "b"})).unwrap(),
+            [json!({"text": "b", "label": 0})]
+        );
     }
 
     #[test]
@@ -136,12 +107,13 @@ mod tests {
         let sample = |text: &str, label: u8| json!({"text": text, "label": label});
         let mut expected = [sample("a", 1), sample("b", 1), sample("c", 0)];
         expected[0]["neighbors"] = json!(["d"]);
-        assert_eq!(split(row).unwrap(), expected);
-        let fault = split(json!({"member": ["a", "b"], "nonmember": [], "member_neighbors": [["d"]]})).unwrap_err();
+        assert_eq!(split_fields(row).unwrap(), expected);
+        let fault =
+            split_fields(json!({"member": ["a", "b"], "nonmember": [], "member_neighbors": [["d"]]})).unwrap_err();
         assert_eq!(fault, "`member_neighbors` has 1 lists, where `member` has 2 texts");
-        let fault = split(json!({"member": ["a"], "nonmember": [], "member_neighbors": "d"})).unwrap_err();
+        let fault = split_fields(json!({"member": ["a"], "nonmember": [], "member_neighbors": "d"})).unwrap_err();
         assert_eq!(fault, "`member_neighbors` has no list of lists, where `member` has 1 texts");
-        assert!(split(json!({"member": [], "nonmember": null})).unwrap_err().contains("holds a text"));
+        assert!(split_fields(json!({"member": [], "nonmember": null})).unwrap_err().contains("holds a text"));
     }
 
     #[test]
@@ -151,7 +123,7 @@ mod tests {
             json!({"member": "a", "nonmember": "b", "label": 1}),
             json!({"member": "a"}),
         ] {
-            assert_eq!(split(row.clone()).unwrap(), [row]);
+            assert_eq!(split_fields(row.clone()).unwrap(), [row]);
         }
     }
 }

@@ -1,10 +1,8 @@
 //! Tables of Apache Parquet, as the Hugging Face Hub keeps its datasets.
 
 use super::columns::ColumnNames;
-use super::error::ReadError;
 use super::input::InputFile;
-use super::place::RecordPlace;
-use super::record::{Fields, Record};
+use super::record::{Fields, ReadError, Record, RecordPlace};
 use bytes::Bytes;
 use lm::panics::caught;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};

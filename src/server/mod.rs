@@ -13,12 +13,9 @@
 //!   its own use;
 //! - when the service ends, no connection is accepted any more, and those without a request in flight are closed at once.
 
-mod limits;
 mod listener;
-mod preface;
 mod timed_stream;
 mod tls;
 
-pub use limits::{ConnectionLimits, connection_limit};
-pub use listener::Listener;
+pub use listener::{ConnectionLimits, Listener, connection_limit};
 pub use tls::{Tls, TlsError};

@@ -1,7 +1,5 @@
 //! A connection that does not wait for ever.
 
-use super::limits::ConnectionLimits;
-use super::preface::PrefaceProgress;
 use crate::telemetry::names;
 use std::io;
 use std::pin::Pin;
@@ -24,13 +22,13 @@ pub struct TimedStream<S> {
 
 impl<S> TimedStream<S> {
     /// A connection that has just begun.
-    pub fn new(stream: S, limits: &ConnectionLimits) -> Self {
+    pub fn new(stream: S, header_timeout: Duration, write_timeout: Duration) -> Self {
         Self {
             stream,
-            write_timeout: limits.write_timeout,
+            write_timeout,
             writing: None,
             preface: PrefaceProgress::default(),
-            version_due: Box::pin(sleep(limits.header_timeout)),
+            version_due: Box::pin(sleep(header_timeout)),
         }
     }
 
@@ -99,21 +97,46 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     }
 }
 
+/// Preface of HTTP/2 (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Progress in reading the preface of HTTP/2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrefaceProgress {
+    read: usize,
+    decided: bool,
+}
+
+impl PrefaceProgress {
+    /// Notes bytes in the order in which they come.
+    pub fn note(&mut self, bytes: &[u8]) {
+        if self.decided {
+            return;
+        }
+        let expected = &PREFACE[self.read..];
+        let compared = bytes.len().min(expected.len());
+        self.decided = bytes[..compared] != expected[..compared] || compared == expected.len();
+        self.read += compared;
+    }
+
+    #[must_use]
+    pub fn is_decided(self) -> bool {
+        self.decided
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    const LIMITS: ConnectionLimits = ConnectionLimits {
-        header_timeout: Duration::from_secs(10),
-        write_timeout: Duration::from_secs(30),
-        connections: 1,
-    };
+    const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+    const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
     async fn a_write_that_nobody_takes_fails_and_one_that_goes_on_does_not() {
         let (client, server) = duplex(16);
-        let mut server = TimedStream::new(server, &LIMITS);
+        let mut server = TimedStream::new(server, HEADER_TIMEOUT, WRITE_TIMEOUT);
         let (mut taking, _giving) = tokio::io::split(client);
         let slow = tokio::spawn(async move {
             let mut taken = [0; 16];
@@ -135,7 +158,7 @@ mod tests {
     async fn whoever_does_not_say_what_it_speaks_is_cut_off() {
         for (sent, is_cut_off) in [("", true), ("PRI * HT", true), ("GET", false)] {
             let (mut client, server) = duplex(64);
-            let mut server = TimedStream::new(server, &LIMITS);
+            let mut server = TimedStream::new(server, HEADER_TIMEOUT, WRITE_TIMEOUT);
             client.write_all(sent.as_bytes()).await.unwrap();
             let mut read = [0; 64];
             let reading = async {
@@ -145,5 +168,18 @@ mod tests {
             let ended = tokio::time::timeout(Duration::from_secs(60), reading).await;
             assert_eq!(ended.is_ok_and(|read| read.is_err()), is_cut_off, "{sent}");
         }
+    }
+
+    fn decided(parts: &[&[u8]]) -> bool {
+        let mut progress = PrefaceProgress::default();
+        parts.iter().for_each(|part| progress.note(part));
+        progress.is_decided()
+    }
+
+    #[test]
+    fn a_byte_that_differs_or_the_whole_preface_decides() {
+        assert!(!decided(&[]) && !decided(&[b"P"]) && !decided(&[b"PRI", b" * HTTP/2.0\r\n"]));
+        assert!(decided(&[b"G"]) && decided(&[b"P", b"OST /"]) && decided(&[PREFACE]));
+        assert!(decided(&[&PREFACE[..23], &PREFACE[23..], b"more"]) && decided(&[b"PRI * HTTP/1"]));
     }
 }

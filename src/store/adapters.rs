@@ -1,9 +1,8 @@
 //! Adapters that jobs made: their names, which are taken from the submission of the job on, and their files.
 
-use super::dialect::Dialect;
-use super::error::StoreError;
+use super::error::{StoreError, uuid};
 use super::open::Store;
-use super::rows::uuid;
+use super::schema::Dialect;
 use sqlx::{Any, Row, Transaction};
 use uuid::Uuid;
 
@@ -13,7 +12,6 @@ const BLOCK: usize = 1 << 20;
 /// The name of an adapter among those of its model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterName {
-    /// Id of the model.
     pub model: String,
     pub name: String,
 }

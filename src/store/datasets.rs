@@ -1,9 +1,8 @@
 //! Datasets: samples in blocks, written one after the other and readable once all are there.
 
-use super::error::StoreError;
+use super::error::{StoreError, count, time, uuid};
 use super::open::Store;
 use super::owner::Owner;
-use super::rows::{count, time, uuid};
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row, Transaction};
 use std::time::Duration;
@@ -13,7 +12,6 @@ use uuid::Uuid;
 /// Key under which a dataset is stored; its id, the address of its content, is known only once it is complete.
 pub type DatasetKey = Uuid;
 
-/// State of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatasetState {
     /// Not complete.
@@ -28,7 +26,6 @@ pub enum DatasetState {
 #[derive(Clone, Debug)]
 pub struct DatasetRow {
     pub key: DatasetKey,
-    /// The name of its owner.
     pub owner: String,
     /// The address of its content; none for the samples of a job.
     pub id: Option<String>,

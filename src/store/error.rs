@@ -1,8 +1,12 @@
-//! Why the store cannot do something.
+//! Errors of the store, and the values of rows that are read with them.
 
+use sqlx::Row;
+use sqlx::any::AnyRow;
 use sqlx::migrate::MigrateError;
+use std::time::Duration;
+use time::OffsetDateTime;
+use uuid::Uuid;
 
-/// A fault of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// It may work later: the database does not answer, is locked or is starting.
@@ -26,7 +30,6 @@ pub enum StoreError {
     /// A row that no version of this program writes.
     #[error("a row of the store cannot be read: {0}")]
     Damaged(String),
-    /// Everything else.
     #[error("the store failed: {0}")]
     Failed(String),
 }
@@ -93,6 +96,32 @@ fn coded(code: &str, message: &str) -> Option<StoreError> {
         11 | 26 => Some(StoreError::Damaged(message)),
         _ => None,
     }
+}
+
+pub(super) fn uuid(row: &AnyRow, column: &str) -> Result<Uuid, StoreError> {
+    let text: &str = row.try_get(column)?;
+    text.parse().map_err(|_| StoreError::Damaged(format!("{column} is {text:?}, which is no UUID")))
+}
+
+pub(super) fn count(row: &AnyRow, column: &str) -> Result<usize, StoreError> {
+    let number: i64 = row.try_get(column)?;
+    usize::try_from(number).map_err(|_| StoreError::Damaged(format!("{column} is {number}")))
+}
+
+/// A duration as the database counts it.
+pub(super) fn microseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Returns a duration of `microseconds` microseconds; a negative one is over.
+pub(super) fn duration(microseconds: i64) -> Duration {
+    Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
+}
+
+/// Microseconds since 1970 as a time.
+pub(super) fn time(microseconds: i64) -> Result<OffsetDateTime, StoreError> {
+    let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(microseconds) * 1_000);
+    time.map_err(|_| StoreError::Damaged(format!("{microseconds} microseconds are no time")))
 }
 
 #[cfg(test)]

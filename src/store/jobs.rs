@@ -2,32 +2,29 @@
 
 use super::adapters::{AdapterName, claim_name};
 use super::datasets::DatasetKey;
-use super::error::StoreError;
+use super::error::{StoreError, count, microseconds, time, uuid};
 use super::open::Store;
 use super::owner::Owner;
-use super::rows::{count, microseconds, time, uuid};
-use super::status::JobStatus;
+use serde::Serialize;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AnyConnection, Row, Transaction};
 use std::time::Duration;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A job to be queued.
 #[derive(Clone, Debug)]
 pub struct NewJob {
     pub id: Uuid,
-    /// The name of its owner.
     pub owner: String,
     /// Kind of job, which runs it.
     pub kind: &'static str,
-    /// Id of the model.
     pub model: String,
     /// Its summary in lists, as JSON.
     pub summary: String,
-    /// The request to run, as JSON.
     pub request: String,
-    /// Its samples.
     pub dataset: DatasetKey,
     /// The address of their content.
     pub texts: String,
@@ -50,7 +47,6 @@ pub struct IdempotencyKey {
     pub digest: String,
 }
 
-/// Result of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submitted {
     Queued,
@@ -67,7 +63,6 @@ pub enum Submitted {
 #[derive(Clone, Debug)]
 pub struct JobRow {
     pub id: Uuid,
-    /// The name of its owner.
     pub owner: String,
     pub status: JobStatus,
     /// Its summary in lists, as JSON.
@@ -82,7 +77,6 @@ pub struct JobRow {
     pub finished_at: Option<OffsetDateTime>,
     /// Why it failed, as JSON.
     pub failure: Option<String>,
-    /// When it must have ended.
     pub deadline: Option<OffsetDateTime>,
 }
 
@@ -92,9 +86,7 @@ pub struct JobFilter {
     pub kind: &'static str,
     /// Only those that this client sees.
     pub owner: Owner,
-    /// Only those with this status.
     pub status: Option<JobStatus>,
-    /// Only those of the model of this id.
     pub model: Option<String>,
     /// Only those older than this one, which may be gone.
     pub after: Option<Uuid>,
@@ -263,4 +255,43 @@ pub(super) fn job_row(row: &AnyRow) -> Result<JobRow, StoreError> {
         failure: row.try_get("failure")?,
         deadline: row.try_get::<Option<i64>, _>("deadline")?.map(time).transpose()?,
     })
+}
+
+/// Status of a job. Queued goes to running or cancelled; running goes to succeeded, failed or cancelled, and back to queued
+/// where the process that runs it ends. Nothing leaves a final state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[schema(as = Status)]
+pub enum JobStatus {
+    Queued,
+    Running,
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+impl JobStatus {
+    /// Returns true if nothing will change any more.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Queued | Self::Running => false,
+            Self::Succeeded | Self::Failed | Self::Cancelled => true,
+        }
+    }
+
+    /// The name that clients, metrics and the store see.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The status of this name.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] where there is none.
+    pub(super) fn parse(name: &str) -> Result<Self, StoreError> {
+        name.parse().map_err(|_| StoreError::Damaged(format!("the status of a job is {name:?}")))
+    }
 }

@@ -1,6 +1,6 @@
 //! Datasets, jobs and adapters as rows of a database: SQLite in memory or in a file, or PostgreSQL.
 //!
-//! The statements are the same for all; `dialect.rs` holds the few words in which they differ. What a job is about (its request,
+//! The statements are the same for all; `schema.rs` holds the few words in which they differ. What a job is about (its request,
 //! its report, its scores) and what a sample looks like are the business of the layers above: here they are texts.
 //!
 //! Invariants:
@@ -13,26 +13,20 @@
 mod adapters;
 mod claims;
 mod datasets;
-mod dialect;
 mod error;
 mod jobs;
 mod open;
-mod outcomes;
 mod owner;
 mod plans;
-mod rows;
 mod schema;
-mod status;
 #[cfg(test)]
 mod tests;
 
 pub use adapters::{AdapterFiles, AdapterName, AdapterRow};
-pub use claims::{ClaimId, ClaimedJob, LostClaim};
+pub use claims::{ClaimId, ClaimedJob, JobEnd, JobOutput, LostClaim, ScoreBlock};
 pub use datasets::{DatasetKey, DatasetRow, DatasetState};
 pub use error::StoreError;
-pub use jobs::{IdempotencyKey, JobFilter, JobRow, NewJob, Submitted};
+pub use jobs::{IdempotencyKey, JobFilter, JobRow, JobStatus, NewJob, Submitted};
 pub use open::Store;
-pub use outcomes::{JobEnd, JobOutput, ScoreBlock};
 pub use owner::Owner;
 pub use plans::{MAX_PLANS, PlanRow};
-pub use status::JobStatus;

@@ -1,8 +1,7 @@
 //! Connections to the database, and its tables.
 
-use super::dialect::Dialect;
 use super::error::StoreError;
-use super::schema::{NEWEST, migrator};
+use super::schema::{Dialect, NEWEST, migrator};
 use crate::config::StoreUrl;
 use sqlx::any::AnyPoolOptions;
 use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, Executor};
@@ -77,7 +76,6 @@ impl Store {
         self.durable
     }
 
-    /// Ends the connections.
     pub async fn close(&self) {
         self.pool.close().await;
     }

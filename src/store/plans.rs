@@ -1,14 +1,12 @@
 //! Plans, each under the digest of its content.
 
-use super::error::StoreError;
+use super::error::{StoreError, count, time};
 use super::open::Store;
 use super::owner::Owner;
-use super::rows::{count, time};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 use time::OffsetDateTime;
 
-/// Maximum number of plans of an owner.
 pub const MAX_PLANS: usize = 10_000;
 
 /// A plan as it was made.

@@ -1,9 +1,39 @@
-//! The tables, as migrations that are applied in order.
+//! The tables, as migrations that are applied in order, and the words in which databases differ.
 
-use super::dialect::Dialect;
-use sqlx::SqlSafeStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{AssertSqlSafe, SqlSafeStr};
 use std::borrow::Cow;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+impl Dialect {
+    /// A statement in the words of this database: `{now}` is the time in microseconds since 1970, `{skip_locked}` passes over
+    /// rows that another transaction holds, `{bytes}` is the type of bytes, `{position}(a, b)`
+    /// where b begins in a.
+    pub fn sql(self, statement: &'static str) -> AssertSqlSafe<String> {
+        let (now, skip_locked, bytes, position) = match self {
+            // One connection has the file, so no row is held.
+            Self::Sqlite => ("CAST(unixepoch('subsec') * 1000000 AS INTEGER)", "", "BLOB", "instr"),
+            Self::Postgres => (
+                "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
+                "FOR UPDATE SKIP LOCKED",
+                "BYTEA",
+                "strpos",
+            ),
+        };
+        AssertSqlSafe(
+            statement
+                .replace("{now}", now)
+                .replace("{skip_locked}", skip_locked)
+                .replace("{bytes}", bytes)
+                .replace("{position}", position),
+        )
+    }
+}
 
 /// Each migration with its number and what it does. One that was released is never changed.
 const MIGRATIONS: [(i64, &str, &str); 5] = [
