@@ -7,6 +7,7 @@
 mod client;
 mod key_file;
 mod keyring;
+mod principal;
 mod quota;
 mod record;
 mod scope;
@@ -15,6 +16,7 @@ mod secret;
 pub use client::Client;
 pub use key_file::{KeyEntry, KeyFile, KeyFileError, KeyLimits};
 pub use keyring::{Keyring, RefusedKey};
+pub use principal::Principal;
 pub use quota::{Quota, QuotaExceeded, RequestPermit, TokenReservation};
 pub use record::{AccessEntry, AccessRecord, RecordedWork};
 pub use scope::KeyScope;

@@ -6,7 +6,7 @@ use super::local_run::LocalRun;
 use super::page::{JobPage, JobQuery};
 use super::snapshot::JobSnapshot;
 use crate::config::StoreSettings;
-use crate::store::{ClaimedJob, JobFilter, JobStatus, Owner, Store};
+use crate::store::{ClaimedJob, JobFilter, JobStatus, Principal, Store};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) const POLL: Duration = Duration::from_secs(1);
 pub struct Jobs<K: JobKind> {
     shared: Arc<RunnerState<K>>,
     /// Client that submits jobs through this handle, and sees only its own unless it sees all.
-    client: Owner,
+    client: Principal,
 }
 
 impl<K: JobKind> Clone for Jobs<K> {
@@ -59,7 +59,7 @@ impl<K: JobKind> Jobs<K> {
                 closing: CancellationToken::new(),
                 tasks: TaskTracker::new(),
             }),
-            client: Owner::default(),
+            client: Principal::default(),
         };
         jobs.spawn(jobs.clone().take_jobs());
         jobs.spawn(jobs.clone().keep_up());
@@ -69,13 +69,13 @@ impl<K: JobKind> Jobs<K> {
 
     /// The same jobs as a client sees them: those of others are not there.
     #[must_use]
-    pub fn seen_by(&self, client: Owner) -> Self {
+    pub fn seen_by(&self, client: Principal) -> Self {
         Self { shared: Arc::clone(&self.shared), client }
     }
 
     /// Client that submits jobs through this handle.
     #[must_use]
-    pub fn client(&self) -> &Owner {
+    pub fn client(&self) -> &Principal {
         &self.client
     }
 

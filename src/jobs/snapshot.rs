@@ -2,7 +2,7 @@
 
 use super::error::JobError;
 use super::failure::FailureRecord;
-use crate::store::{JobRow, JobStatus, Owner};
+use crate::store::{JobRow, JobStatus, Principal};
 use serde::de::DeserializeOwned;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -34,7 +34,7 @@ impl<S: DeserializeOwned> JobSnapshot<S> {
     ///
     /// # Errors
     /// [`JobError::Internal`] where it cannot be read.
-    pub(super) fn new(row: JobRow, client: &Owner) -> Result<Self, JobError> {
+    pub(super) fn new(row: JobRow, client: &Principal) -> Result<Self, JobError> {
         let JobRow {
             id,
             status,

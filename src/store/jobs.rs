@@ -4,9 +4,9 @@ use super::adapters::{AdapterName, claim_name};
 use super::datasets::DatasetKey;
 use super::error::StoreError;
 use super::open::Store;
-use super::owner::Owner;
 use super::rows::{count, microseconds, time, uuid};
 use super::status::JobStatus;
+use crate::access::Principal;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AnyConnection, Row, Transaction};
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub struct JobRow {
 pub struct JobFilter {
     pub kind: &'static str,
     /// Only those that this client sees.
-    pub owner: Owner,
+    pub owner: Principal,
     /// Only those with this status.
     pub status: Option<JobStatus>,
     /// Only those of the model of this id.

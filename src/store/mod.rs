@@ -18,7 +18,6 @@ mod error;
 mod jobs;
 mod open;
 mod outcomes;
-mod owner;
 mod plans;
 mod rows;
 mod schema;
@@ -26,6 +25,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub use crate::access::Principal;
 pub use adapters::{AdapterFiles, AdapterName, AdapterRow};
 pub use claims::{ClaimId, ClaimedJob, LostClaim};
 pub use datasets::{DatasetKey, DatasetRow, DatasetState};
@@ -33,6 +33,5 @@ pub use error::StoreError;
 pub use jobs::{IdempotencyKey, JobFilter, JobRow, NewJob, Submitted};
 pub use open::Store;
 pub use outcomes::{JobEnd, JobOutput, ScoreBlock};
-pub use owner::Owner;
 pub use plans::{MAX_PLANS, PlanRow};
 pub use status::JobStatus;

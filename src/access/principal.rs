@@ -1,33 +1,42 @@
-//! Whose jobs and datasets there are, and who sees those of others.
+//! Principals: the names to which work, jobs, datasets and parts of the caches belong.
 
 use std::sync::Arc;
 
-/// A client of the store: it owns what it creates, and sees that alone unless it sees everything.
+/// A name that requests work: it owns what it creates, and sees that alone unless it sees everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct Principal {
     /// Its name; empty where nobody needs one.
     name: Arc<str>,
     sees_all: bool,
 }
 
-impl Default for Owner {
-    /// The only client of a store, or the service itself.
+impl Default for Principal {
+    /// The only principal of a service without keys, or the service itself.
     fn default() -> Self {
         Self::new("", true)
     }
 }
 
-impl Owner {
-    /// The client of a name, which perhaps sees what others own.
+impl Principal {
     #[must_use]
     pub fn new(name: &str, sees_all: bool) -> Self {
         Self { name: name.into(), sees_all }
     }
 
-    /// Its name; empty where nobody needs one.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    #[must_use]
+    pub fn shared_name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Returns true if it is one of several principals, and not the only one.
+    #[must_use]
+    pub fn has_name(&self) -> bool {
+        !self.name.is_empty()
     }
 
     /// The same without a look at what others own.
@@ -49,20 +58,21 @@ impl Owner {
     }
 
     /// Returns the only name whose jobs and datasets it sees; `None` if it sees all.
-    pub(super) fn restriction(&self) -> Option<&str> {
+    #[must_use]
+    pub fn restriction(&self) -> Option<&str> {
         (!self.sees_all).then_some(&self.name)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Owner;
+    use super::Principal;
 
     #[test]
     fn names_of_owners_are_told_to_those_who_see_everything() {
-        let told = |client: Owner, name: &str| client.visible_name(name.to_owned());
-        assert_eq!(told(Owner::new("root", true), "alice").as_deref(), Some("alice"));
-        assert_eq!(told(Owner::new("alice", false), "alice"), None);
-        assert_eq!(told(Owner::new("", true), ""), None);
+        let told = |client: Principal, name: &str| client.visible_name(name.to_owned());
+        assert_eq!(told(Principal::new("root", true), "alice").as_deref(), Some("alice"));
+        assert_eq!(told(Principal::new("alice", false), "alice"), None);
+        assert_eq!(told(Principal::new("", true), ""), None);
     }
 }
