@@ -9,10 +9,8 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use strum::{EnumCount, IntoStaticStr, VariantArray};
 
-use super::class::{Class, PerClass};
-use super::error::{EngineError, Refusal};
-use super::failure::Failure;
-use super::request::Answer;
+use super::error::{EngineError, Failure, Refusal};
+use super::request::{Answer, Class, PerClass};
 use super::settings::DeviceSlot;
 use crate::telemetry::names;
 
@@ -63,7 +61,6 @@ impl From<&EngineError> for RequestOutcome {
     }
 }
 
-/// The series of one model.
 #[derive(Debug)]
 pub(super) struct ModelMetrics {
     batch_tokens: Histogram,
@@ -122,7 +119,6 @@ impl ModelMetrics {
         }
     }
 
-    /// Records a forward pass of `sequences` sequences and `tokens` tokens.
     pub(super) fn note_forward(
         &self,
         result: &Result<Vec<Answer>, Failure>,
@@ -135,8 +131,11 @@ impl ModelMetrics {
         self.forward_seconds.record(took);
         let outcome = match result {
             Ok(answers) => {
-                let scored: usize = answers.iter().map(Answer::scored).sum();
-                self.scored_tokens.increment(scored as u64);
+                let scored = |answer: &Answer| match answer {
+                    Answer::Stats(stats) => stats.len() as u64,
+                    Answer::Filled(_) => 0,
+                };
+                self.scored_tokens.increment(answers.iter().map(scored).sum());
                 &self.forwards_ok
             }
             Err(Failure::OutOfMemory(_)) => &self.forwards_out_of_memory,
@@ -149,12 +148,9 @@ impl ModelMetrics {
     }
 }
 
-/// The series of the cache on disk.
 #[derive(Debug, Clone)]
 pub(super) struct DiskMetrics {
-    /// Disk space of its files.
     pub(super) bytes: Gauge,
-    /// Statistics that were not written.
     pub(super) dropped: Counter,
     pub(super) open_errors: Counter,
     pub(super) read_errors: Counter,
@@ -176,7 +172,6 @@ impl DiskMetrics {
     }
 }
 
-/// The series of the engine that belong to no model.
 #[derive(Debug)]
 pub(super) struct EngineMetrics {
     requests: PerClass<[Counter; RequestOutcome::COUNT]>,
@@ -194,7 +189,6 @@ pub(super) struct EngineMetrics {
 }
 
 impl EngineMetrics {
-    /// Makes every series, in the recorder that is installed now.
     pub(super) fn new(devices: &[DeviceSlot]) -> Self {
         let dropped = |reason| zero(counter!(names::ENGINE_DROPPED, "reason" => reason));
         let label = |class: Class| -> &'static str { class.into() };
@@ -221,7 +215,6 @@ impl EngineMetrics {
     }
 }
 
-/// Sets the device's budget, and makes the gauge of what is in use.
 fn memory(device: &DeviceSlot) -> Gauge {
     let bytes = |kind| gauge!(names::ENGINE_DEVICE_MEMORY, "device" => device.name.clone(), "kind" => kind);
     bytes("budget").set(device.memory as f64);
@@ -230,7 +223,6 @@ fn memory(device: &DeviceSlot) -> Gauge {
     used
 }
 
-/// The gauge of whether the device does not answer.
 fn unavailable(device: &DeviceSlot) -> Gauge {
     let gauge = gauge!(names::ENGINE_DEVICE_UNAVAILABLE, "device" => device.name.clone());
     gauge.set(0.0);
@@ -265,6 +257,17 @@ impl RequestGuard {
 
     pub(super) fn settle(mut self, outcome: RequestOutcome) {
         self.outcome = outcome;
+    }
+
+    /// Goes on with a request that is not refused.
+    pub(super) fn unless_refused<T>(self, result: Result<T, Refusal>) -> Result<(T, Self), Refusal> {
+        match result {
+            Ok(value) => Ok((value, self)),
+            Err(refusal) => {
+                self.settle(RequestOutcome::from(&refusal));
+                Err(refusal)
+            }
+        }
     }
 }
 

@@ -5,8 +5,8 @@
 //! queue that they share. A request passes four rooms:
 //!
 //! 1. `cache`: passes that ran before are answered without a forward pass;
-//! 2. `queue`: the rest is let in whole or refused, by tokens and by the time it would take, and waits by age, fairly between
-//!    callers;
+//! 2. `admission` and `queue`: the rest is let in whole or refused, by tokens and by the time it would take, and waits by age, fairly between
+//!    principals;
 //! 3. `scheduler`: whenever a device is free it takes the oldest work that it may run as a batch; there is no waiting for
 //!    more, for a batch grows while the device is busy;
 //! 4. `device`: the batch runs, and each answer is written into its pass.
@@ -23,21 +23,17 @@
 //! - health is read from facts that the device threads write, never asked through the queue;
 //! - a lost device is the end of the whole engine.
 
+mod admission;
 mod cache;
-mod caller;
 mod circuit;
-mod class;
 mod device;
 mod error;
-mod failure;
 mod handle;
 mod metrics;
-mod pending;
 mod queue;
-mod rate;
+mod queued;
 mod record;
 mod request;
-mod reservation;
 mod scheduler;
 mod settings;
 mod shared;
@@ -48,13 +44,10 @@ mod submit;
 mod tests;
 
 pub use cache::StatisticsHold;
-pub use caller::Caller;
 pub use circuit::Circuit;
-pub use class::Class;
 pub use error::{EngineError, Refusal, StartError};
-pub use handle::Engine;
-pub use pending::{Answered, PendingRequest};
-pub use request::{Pass, Request, Stats};
-pub use reservation::{MemoryReservation, MemoryShortage};
+pub use handle::{Engine, MemoryReservation, MemoryShortage};
+pub use request::{Class, Pass, Request, Stats};
 pub use settings::{DeviceSlot, DiskCache, EngineOptions};
 pub use status::{DeviceStatus, EngineStatus, ModelActivity, Unanswered};
+pub use submit::{Answered, PendingRequest};

@@ -14,7 +14,6 @@ pub struct DeviceSlot {
     pub memory: u64,
     /// The token budget of a batch. A longer sequence is legal and runs alone.
     pub max_batch_tokens: usize,
-    /// Threads of its private pool.
     pub threads: usize,
     /// The failures of its server, which all connections to that share; those of the device where it is none.
     pub server: Arc<Circuit>,
@@ -34,7 +33,6 @@ impl fmt::Debug for DeviceSlot {
     }
 }
 
-/// Settings of the engine that are independent of its devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineOptions {
     /// Maximum number of interactive tokens admitted and not yet answered.

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::admission::Gate;
 use super::cache::StatsCache;
-use super::class::Class;
 use super::error::{EngineError, Refusal};
 use super::metrics::EngineMetrics;
-use super::queue::{Gate, QueuedPass};
+use super::queued::QueuedPass;
 use super::record::{ModelRecord, Records};
+use super::request::Class;
 use super::scheduler::{Holdings, Scheduler, Seat, Step};
 use super::settings::{DeviceSlot, EngineOptions};
 use super::status::{DeviceStatus, EngineStatus, Facts, ModelActivity, Unanswered};
@@ -24,7 +25,6 @@ pub(super) struct Shared {
     pub(super) cache: StatsCache,
     pub(super) metrics: Arc<EngineMetrics>,
     records: Records,
-    /// The devices' names and budgets of memory.
     devices: Vec<(String, u64)>,
     scheduler: Mutex<Scheduler>,
     facts: Mutex<Facts>,
@@ -56,7 +56,6 @@ impl Shared {
         }
     }
 
-    /// A number that no other request has.
     pub(super) fn number_request(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed)
     }
@@ -83,12 +82,10 @@ impl Shared {
         weights.saturating_add(batch)
     }
 
-    /// Returns the record of a model that may be on these devices.
     pub(super) fn record(&self, id: &str, devices: &[usize]) -> Arc<ModelRecord> {
         self.records.get(id, devices)
     }
 
-    /// Returns the record of a model that is in the pool.
     pub(super) fn record_of(&self, id: &str, model: &Lifecycle) -> Arc<ModelRecord> {
         self.records.get(id, &model.declaration().devices)
     }
@@ -100,9 +97,9 @@ impl Shared {
         result
     }
 
-    /// Queues admitted passes of one model.
-    pub(super) fn push(&self, class: Class, model: &Arc<str>, devices: &[usize], passes: Vec<QueuedPass>) {
-        self.lock().push(class, model, devices, passes);
+    /// Queues admitted passes of one request.
+    pub(super) fn push(&self, passes: Vec<QueuedPass>) {
+        self.lock().push(passes);
         self.pool.signal().raise();
     }
 
@@ -125,7 +122,6 @@ impl Shared {
         }
     }
 
-    /// Waits until there is something for a device to do.
     pub(super) fn next_step(&self, seat: &mut Seat, holdings: &impl Holdings) -> Step {
         let signal = self.pool.signal();
         loop {
@@ -242,7 +238,6 @@ impl Shared {
         self.change(Scheduler::stop);
     }
 
-    /// Notes that a device's thread has ended.
     pub(super) fn end_thread(&self, device: usize) {
         self.facts().devices[device].alive = false;
         self.change(|scheduler, models| scheduler.end_thread(models, device));
@@ -257,7 +252,6 @@ impl Shared {
         }
     }
 
-    /// Why the gate is closed.
     pub(super) fn why_it_refuses(&self) -> Refusal {
         match &self.facts().lost {
             Some(reason) => Refusal::DeviceLost(reason.clone()),
@@ -282,7 +276,6 @@ impl Shared {
         Some(QueueSpeed { rate, width: places.len(), queues })
     }
 
-    /// True if requests are served as configured.
     pub(super) fn is_ready(&self) -> bool {
         let models = self.pool.lock();
         let facts = self.facts();
@@ -334,7 +327,6 @@ impl Shared {
     }
 }
 
-/// Speed at which requests for a model are served.
 pub(super) struct QueueSpeed {
     /// The model's own speed on one device, in tokens per second.
     pub(super) rate: Option<f64>,

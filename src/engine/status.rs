@@ -5,7 +5,6 @@
 
 use std::time::{Duration, Instant};
 
-/// Recent activity of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelActivity {
     pub id: String,
@@ -24,19 +23,14 @@ pub struct Unanswered {
     pub reason: String,
 }
 
-/// One device's part of [`EngineStatus`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceStatus {
     pub name: String,
-    /// Maximum number of bytes of the models on it.
     pub memory_budget: u64,
     /// Bytes of the weights on it, and of what is tuned there, by the books.
     pub memory_used: u64,
-    /// True if its thread runs.
     pub alive: bool,
-    /// Why it is lost, where it is.
     pub lost: Option<String>,
-    /// Why it does not answer, where it does not.
     pub unavailable: Option<Unanswered>,
     /// Since when the forward pass in flight runs; none while the device is idle or loads a model.
     pub busy_since: Option<Instant>,
@@ -45,13 +39,10 @@ pub struct DeviceStatus {
 /// The engine at a glance. Where each model stands is known to the [`Pool`](crate::pool::Pool).
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineStatus {
-    /// The models, in the order of their declarations.
     pub models: Vec<ModelActivity>,
     /// The devices, in the order of the configuration.
     pub devices: Vec<DeviceStatus>,
-    /// Interactive tokens admitted and not yet answered.
     pub interactive_tokens: usize,
-    /// Tokens of batch work admitted and not yet answered.
     pub batch_tokens: usize,
     /// When a forward pass last succeeded.
     pub last_ok: Option<Instant>,
@@ -63,11 +54,9 @@ pub struct EngineStatus {
     pub device_alive: bool,
     /// Why a device is lost, where one is: the first reason.
     pub device_lost: Option<String>,
-    /// True if the engine has stopped admitting.
     pub draining: bool,
 }
 
-/// State of one device.
 #[derive(Debug)]
 pub(super) struct DeviceState {
     pub(super) alive: bool,
@@ -90,7 +79,6 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// The facts before any device thread has done anything.
     pub(super) fn new(devices: usize) -> Self {
         let device = |_| DeviceState { alive: true, lost: None, unavailable: None, busy_since: None };
         Self { devices: (0..devices).map(device).collect(), last_ok: None, last_error: None, lost: None }

@@ -29,25 +29,19 @@ use tokio::sync::oneshot;
 use super::adapter::Adapters;
 use super::declaration::Declaration;
 use super::error::{LoadError, OpenError};
-use super::failure::{FailureCause, ModelFailure, RetrySchedule};
-use super::lease::{Lease, LeaseCount};
 use super::model::Model;
-use super::signal::Signal;
-use super::state::{Fetch, FilesState, ModelState, Replica, Retry};
+use super::signal::{Lease, LeaseCount, Signal};
+use super::state::{FailureCause, Fetch, FilesState, ModelFailure, ModelState, Replica, Retry, RetrySchedule};
 use lm::hub::DownloadProgress;
 
-/// Sender that reports the end of a load.
 pub(super) type LoadWaiter = oneshot::Sender<Result<(), LoadError>>;
 
-/// Sender that reports the end of an unload.
 pub(super) type UnloadWaiter = oneshot::Sender<()>;
 
-/// The lifecycle of one model.
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     declaration: Arc<Declaration>,
     files: FilesState,
-    /// By device.
     replicas: Vec<(usize, Replica)>,
     failure: Option<ModelFailure>,
     /// When it is tried again by itself; begins anew when it is loaded or unloaded.
@@ -134,13 +128,11 @@ impl Lifecycle {
         self.awaited && self.state() != ModelState::Ready
     }
 
-    /// The devices that hold it.
     pub(crate) fn resident(&self) -> Vec<usize> {
         let resident = self.replicas.iter().filter(|(_, replica)| *replica == Replica::Resident);
         resident.map(|(device, _)| *device).collect()
     }
 
-    /// When it was last loaded, while it is.
     pub(crate) fn loaded_at(&self) -> Option<Instant> {
         self.loaded_at
     }
@@ -157,12 +149,10 @@ impl Lifecycle {
         self.removed
     }
 
-    /// Returns true if some request has work for it.
     pub(crate) fn is_in_use(&self) -> bool {
         self.usage.is_in_use()
     }
 
-    /// Returns true if no device holds it, and none is to.
     pub(crate) fn is_absent(&self) -> bool {
         self.replicas.iter().all(|(_, replica)| *replica == Replica::Absent)
     }
@@ -172,12 +162,10 @@ impl Lifecycle {
         self.is_resident(device) || (self.replica(device).is_some() && self.is_absent() && self.model().is_some())
     }
 
-    /// The devices that may hold it.
     pub(crate) fn devices(&self) -> impl Iterator<Item = usize> {
         self.replicas.iter().map(|(device, _)| *device)
     }
 
-    /// Returns true if an order waits for the device.
     pub(crate) fn is_ordered(&self, device: usize) -> bool {
         self.replica(device) == Some(Replica::Ordered)
     }
@@ -326,7 +314,6 @@ impl Lifecycle {
         self.failure = Some(ModelFailure::new(cause, now, took));
     }
 
-    /// Notes that the device holds it no more.
     pub(crate) fn leave(&mut self, device: usize) {
         self.set(device, Replica::Absent);
         if !self.any(Replica::Resident) {
@@ -364,7 +351,6 @@ impl Lifecycle {
         self.unload_waiters.drain(..).for_each(|waiter| _ = waiter.send(()));
     }
 
-    /// Withdraws what is ordered and has not begun.
     pub(super) fn withdraw(&mut self) {
         for (_, replica) in &mut self.replicas {
             if *replica == Replica::Ordered {
@@ -405,7 +391,6 @@ impl Lifecycle {
         }
     }
 
-    /// Returns true if some replica is ordered or loading.
     fn is_coming(&self) -> bool {
         self.any(Replica::Ordered) || self.any(Replica::Loading)
     }

@@ -18,17 +18,13 @@
 //! - whoever waits is told, also when the service ends.
 
 mod adapter;
-mod adapter_id;
 mod declaration;
 mod error;
-mod failure;
 mod handle;
-mod lease;
 mod lifecycle;
 mod model;
 mod models;
 mod open;
-mod origin;
 mod served;
 mod signal;
 mod state;
@@ -37,15 +33,11 @@ mod state;
 mod tests;
 
 pub use adapter::{AdapterDeclaration, AdapterSource, AdapterStatus};
-pub use adapter_id::{adapted_id, base_id};
-pub use declaration::Declaration;
-pub use error::{
-    AdapterError, AddError, Ended, FindError, LeaseError, LoadError, OpenError, UnknownModel, UnloadError,
-};
+pub use declaration::{Declaration, LocatedFiles, Origin, ServedOrigin, adapted_id, base_id};
+pub use error::{AdapterError, AddError, Ended, FindError, LoadError, OpenError, UnknownModel, UnloadError};
 pub use handle::{ModelStatus, Opener, Pool};
-pub use lease::Lease;
 pub(crate) use lifecycle::Lifecycle;
 pub use model::{ActivationBytes, Adapted, Loader, LocalModel, Model, ModelInfo};
 pub(crate) use models::Models;
-pub use origin::{LocatedFiles, Origin, ServedOrigin};
+pub(crate) use signal::Lease;
 pub use state::{ModelState, Retry};

@@ -7,10 +7,9 @@ use candle_core::DType;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::adapter_id::{adapted_id, base_id};
-use super::declaration::Declaration;
+use super::declaration::LocatedFiles;
+use super::declaration::{Declaration, adapted_id, base_id};
 use super::error::OpenError;
-use super::origin::LocatedFiles;
 use crate::served::{BackendInfo, ServedDescription};
 use kernels::gemm::instructions;
 use lm::models::checkpoint::Checkpoint;
@@ -59,7 +58,6 @@ pub struct ModelInfo {
     pub adapter: Option<String>,
 }
 
-/// The adapter that a model is under.
 #[derive(Clone, Debug)]
 pub struct Adapted {
     pub adapter: Arc<Adapter>,
@@ -70,21 +68,18 @@ pub struct Adapted {
 /// The local part of a model that runs here.
 #[derive(Clone)]
 pub struct LocalModel {
-    /// The first of its devices.
     pub place: ComputeDevice,
     pub files: ModelFiles,
     /// The files as they were when they were opened.
     pub stamp: Stamp,
 }
 
-/// A model whose files are open.
 #[derive(Clone)]
 pub struct Model {
     pub info: ModelInfo,
     /// All that its numbers depend on (digest, numeric path, device, instructions): its part of the key of every cache.
     pub identity: Arc<str>,
     pub tokenizer: Tokenizer,
-    /// SHA-256 of the tokenizer, shared.
     pub tokenizer_digest: Arc<str>,
     /// Maximum number of tokens of a text; `None` if there is no limit.
     pub context: Option<usize>,
@@ -98,18 +93,14 @@ pub struct Model {
     pub words: Option<Arc<Words>>,
     /// Value of `model_type` in the configuration; `None` if it is served elsewhere.
     pub architecture: Option<&'static str>,
-    /// Bytes of the weights once loaded.
     pub weight_bytes: u64,
     /// Estimate of what a batch takes beside them.
     pub activation_bytes: ActivationBytes,
     pub load: Loader,
-    /// The devices that may hold it, as indexes into those of the engine.
     pub devices: Vec<usize>,
     /// Description by its server, if it is served elsewhere.
     pub served: Option<Arc<ServedDescription>>,
-    /// Its local part; `None` if it is served elsewhere.
     pub local: Option<LocalModel>,
-    /// The adapter that it is under.
     pub adapted: Option<Adapted>,
 }
 
@@ -125,7 +116,6 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    /// The id by which requests name it.
     pub fn id(&self) -> &str {
         &self.info.id
     }
@@ -136,9 +126,6 @@ impl Model {
     }
 
     /// Returns its local part.
-    ///
-    /// # Errors
-    /// [`ModelError::NoWeights`] where it is served elsewhere.
     pub fn local(&self) -> Result<&LocalModel, ModelError> {
         self.local.as_ref().ok_or(ModelError::NoWeights)
     }
@@ -156,9 +143,6 @@ impl Model {
     /// Opens a model's files and prepares its loading to those of the `devices` that the declaration names. Reads every byte
     /// of the weights, for the digest; where the files are those of `previous`, by their stamps, nothing
     /// is read and the same model is given again.
-    ///
-    /// # Errors
-    /// [`OpenError`] naming the file, key or tensor at fault.
     pub fn open(
         declaration: &Declaration,
         located: LocatedFiles,

@@ -1,58 +1,30 @@
 //! A plan with everything that it names at hand: models opened, prefixes in ids, and what does not fit together refused.
 
-use super::encodings::Encodings;
-use super::error::ScorerError;
+use super::cache::Encodings;
+use super::error::{ScorerError, TextError};
 use super::handle::Scorer;
-use super::overflow::Overflow;
+use super::plan::{Overflow, Plan, TunedSplit};
 use super::workers::TextWork;
 use crate::pool::{Model, ModelInfo, Retry};
+use lm::tokenizer::Encoded;
 use mia::methods::{
-    AuxiliaryPass, AuxiliaryPassError, BaseMethod, Fault, LabelledMethod, NamedCounts, Split, Texts, Tokenization,
+    AuxiliaryPass, AuxiliaryPassError, BaseMethod, Fault, LabelledMethod, NamedCounts, Texts, Tokenization,
 };
-use mia::texts::TextDigest;
-use std::collections::HashSet;
 use std::sync::Arc;
-
-/// Settings for scoring texts.
-#[derive(Clone)]
-pub struct Plan {
-    /// Id of the model whose training data is asked about.
-    pub model: String,
-    pub methods: Arc<[LabelledMethod]>,
-    pub overflow: Overflow,
-    /// True if each result lists its tokens.
-    pub tokens: bool,
-    /// The target tuned on shares of an audit's texts, for the methods that name such shares.
-    pub splits: Arc<[TunedSplit]>,
-}
-
-/// The target tuned on a share of an audit's texts.
-#[derive(Clone, Debug)]
-pub struct TunedSplit {
-    pub split: Split,
-    /// Id of the model under the adapter.
-    pub adapter: Arc<str>,
-    /// The clusters of texts that are not scored.
-    pub left_out: Arc<HashSet<TextDigest>>,
-}
 
 /// A plan that can be carried out.
 #[derive(Clone)]
 pub struct Bound {
     /// The models that continue texts; the first is the one whose training data is asked about.
     pub models: Vec<Arc<Model>>,
-    /// The masked models that make neighbours.
     pub generators: Vec<Arc<Model>>,
     /// The methods; which ids each reference model scores is settled.
     pub methods: Arc<[LabelledMethod]>,
-    /// The auxiliary passes of the methods, each once.
     pub passes: Vec<AuxiliaryPass>,
     pub token_counts: Arc<[NamedCounts]>,
-    /// The ids of the prefixes.
     prefixes: Vec<Prefix>,
     pub overflow: Overflow,
     pub tokens: bool,
-    /// The target tuned on shares of an audit's texts.
     pub(super) splits: Arc<[TunedSplit]>,
     /// Weights of the positions for `entropy_dataset`; empty before the texts of the audit are known.
     pub dataset_weights: Arc<[f64]>,
@@ -67,7 +39,6 @@ impl Bound {
         self.models.iter().chain(&self.generators).map(|model| model.info.clone()).collect()
     }
 
-    /// The ids of a prefix.
     pub(super) fn prefix(&self, texts: &Texts) -> Result<&[u32], AuxiliaryPassError> {
         match self.prefixes.iter().find(|(known, _)| known == texts) {
             Some((_, ids)) => ids.as_deref().map_err(Clone::clone),
@@ -76,6 +47,15 @@ impl Bound {
                 Err(AuxiliaryPassError { code: "internal".into(), detail })
             }
         }
+    }
+
+    /// A text in the ids of the first model.
+    pub(super) fn encode(&self, text: &str) -> Result<Arc<Encoded>, TextError> {
+        if let Some(detail) = too_large(text, self.text_limit) {
+            return Err(TextError::whole("too_long", format!("the text has {detail}")));
+        }
+        let encoded = self.encodings.encode(&self.models[0], text);
+        encoded.map_err(|error| TextError::whole("untokenizable", error.to_string()))
     }
 
     /// The ids that a model scores of a text's, or in words why it does not. `cut` says whether what is beyond the context
@@ -128,7 +108,6 @@ pub(super) fn too_large(text: &str, limit: u64) -> Option<String> {
     (bytes as u64 > limit).then(|| format!("{bytes} bytes; the limit `limits.text` is {limit}"))
 }
 
-/// The auxiliary passes of the methods, each once.
 fn passes(methods: &[LabelledMethod]) -> Vec<AuxiliaryPass> {
     let mut passes = Vec::new();
     for (_, pass) in methods.iter().flat_map(|method| method.method.base.passes()) {
@@ -141,10 +120,6 @@ fn passes(methods: &[LabelledMethod]) -> Vec<AuxiliaryPass> {
 
 impl Scorer {
     /// Opens what the plan names and checks that it fits together.
-    ///
-    /// # Errors
-    /// [`ScorerError::Unopened`] for files that cannot be opened; [`ScorerError::Masked`] where the model does not continue
-    /// texts; [`ScorerError::Unfit`] for methods that the models do not fit.
     pub async fn bind(&self, plan: &Plan) -> Result<Arc<Bound>, ScorerError> {
         let target = self.pool().open(&plan.model, Retry::AfterPause).await?;
         if target.masked {
@@ -187,7 +162,6 @@ impl Scorer {
         }))
     }
 
-    /// Opens what one method names and checks that it fits.
     async fn bind_method(
         &self,
         method: &mut LabelledMethod,
@@ -277,9 +251,6 @@ impl Scorer {
     }
 
     /// Returns true if an id means the same token to both.
-    ///
-    /// # Errors
-    /// [`ScorerError::Internal`]
     pub async fn same_tokens(&self, target: &Arc<Model>, reference: &Arc<Model>) -> Result<bool, ScorerError> {
         if target.tokenizer_digest == reference.tokenizer_digest {
             return Ok(true);

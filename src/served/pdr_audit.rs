@@ -1,7 +1,7 @@
 //! Another process of this program: `POST /v1/token-stats`, which answers with the numbers as they are.
 
-use super::backend::Backend;
 use super::description::{BackendInfo, ServedDescription, WeightsAttested, check_identity, check_version};
+use super::model::Backend;
 use super::server::{ModelServer, Patience, unavailable, unreached};
 use crate::config::ServedKind;
 use lm::models::precision::Rounding;
@@ -24,7 +24,6 @@ const BYTES_PER_LENGTH: usize = size_of::<u32>();
 pub struct AuditServer {
     pub server: ModelServer,
     pub name: String,
-    /// Number of URLs of the model.
     pub urls: usize,
 }
 
@@ -123,7 +122,6 @@ impl Backend for AuditServer {
     }
 }
 
-/// Reads the safetensors file that an answer is.
 fn read(file: &[u8]) -> Result<(AnswerMetadata, BatchStats), String> {
     let (_, header) = SafeTensors::read_metadata(file).map_err(|error| error.to_string())?;
     let said = header.metadata().as_ref().and_then(|metadata| metadata.get("served"));

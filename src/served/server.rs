@@ -15,7 +15,6 @@ const MAX_PROBLEM_BYTES: u64 = 64 << 10;
 /// Maximum number of characters quoted of it.
 const MAX_QUOTED: usize = 300;
 
-/// A server at a URL.
 pub struct ModelServer {
     /// For batches.
     agent: Agent,
@@ -50,7 +49,6 @@ struct SaidError {
 }
 
 impl ModelServer {
-    /// Creates a server without asking it anything yet.
     pub fn new(url: &str, key: Option<&str>, settings: &ServedSettings) -> Self {
         Self {
             agent: agent(settings.timeout),
@@ -60,7 +58,6 @@ impl ModelServer {
         }
     }
 
-    /// Gets the content of a path, and reads at most `limit` bytes of it.
     pub fn get(&self, path: &str, limit: u64) -> Result<Vec<u8>, ModelError> {
         let mut request = self.asking.get(format!("{}{path}", self.url));
         if let Some(authorization) = self.authorization() {
@@ -120,7 +117,6 @@ impl ModelServer {
         }
     }
 
-    /// Reads an answer in JSON.
     pub fn parsed<'a, T: Deserialize<'a>>(&self, json: &'a [u8]) -> Result<T, ModelError> {
         serde_json::from_slice(json).map_err(|error| self.unreadable(&error.to_string()))
     }
@@ -194,7 +190,6 @@ fn io_failure(error: &std::io::Error) -> ModelError {
     }
 }
 
-/// Returns the error for a status that is no success.
 fn refusal(status: u16, retry_after: Option<Duration>, quoted: &str) -> ModelError {
     let reason = |what: &str| format!("{what} (status {status}){quoted}");
     match status {

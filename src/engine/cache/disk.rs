@@ -98,7 +98,6 @@ impl Disk {
         }
     }
 
-    /// Deletes all that it holds, and what is queued.
     pub(super) fn clear(&self) -> Result<(), DiskFault> {
         self.store.clear()
     }

@@ -31,7 +31,6 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Warnings come no more often than this; every error is counted.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
-/// Statistics to write.
 pub(super) struct Job {
     pub identity: Arc<str>,
     pub ids: Arc<[u32]>,
@@ -72,7 +71,6 @@ pub(super) fn cost(bytes: u64) -> u64 {
 }
 
 impl DiskStore {
-    /// Creates a store over the files of a folder, which may take `limit` bytes.
     pub fn new(folder: Folder, files: Files, limit: u64, metrics: DiskMetrics, holds: Arc<Holds>) -> Self {
         Self {
             limit,
@@ -88,7 +86,6 @@ impl DiskStore {
         }
     }
 
-    /// Returns the maximum disk space of the files in bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -99,7 +96,6 @@ impl DiskStore {
         self.write_state().folder = None;
     }
 
-    /// Returns the maximum size of one commit in bytes, by [`cost`].
     pub fn batch_bytes(&self) -> u64 {
         BATCH_BYTES.min(self.limit / BATCHES_OF_LIMIT)
     }
@@ -140,7 +136,6 @@ impl DiskStore {
         }
     }
 
-    /// The writing thread.
     pub fn write_all(&self, queue: &Receiver<Job>) {
         while let Ok(first) = queue.recv() {
             let generation = first.generation;
@@ -286,7 +281,6 @@ impl DiskStore {
         Ok(())
     }
 
-    /// Closes the files.
     fn pause(&self) {
         let files = std::mem::replace(&mut self.write_state().files, Err(Instant::now()));
         if let Ok(files) = files {

@@ -29,7 +29,6 @@ const STATISTICS: TableDefinition<&RecordKey, &[u8]> = TableDefinition::new("sta
 /// Size of redb's page cache of a file; the operating system caches the rest.
 const PAGE_CACHE_BYTES: usize = 16 << 20;
 
-/// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DiskFault {
     /// They are not what was written, and will not be.
@@ -51,7 +50,6 @@ pub(super) struct Folder {
     lock: File,
 }
 
-/// The files of a folder, open.
 pub(super) struct Files {
     young: Database,
     old: Option<Database>,
@@ -128,18 +126,15 @@ impl Folder {
 }
 
 impl Files {
-    /// Closes both.
     pub(super) fn close(self) {
         close(Some(self.young));
         close(self.old);
     }
 
-    /// Returns true if there is an old file.
     pub(super) fn has_old(&self) -> bool {
         self.old.is_some()
     }
 
-    /// Writes the batch. It is on the disk when this returns.
     pub(super) fn put(&self, batch: &Batch) -> Result<(), DiskFault> {
         guarded(|| {
             let mut transaction = self.young.begin_write()?;
@@ -155,7 +150,6 @@ impl Files {
         })
     }
 
-    /// Returns a snapshot of the files.
     pub(super) fn snapshot(&self) -> Result<Snapshot, DiskFault> {
         let files = [Some(&self.young), self.old.as_ref()].into_iter().flatten();
         guarded(|| {
@@ -221,7 +215,6 @@ fn check(found: Option<&str>) -> Result<(), Error> {
     }
 }
 
-/// Makes the tables of a new file.
 fn begin(database: &Database) -> Result<(), Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_quick_repair(true);

@@ -7,7 +7,6 @@ use std::time::Instant;
 /// Since when each piece of unfinished work needs statistics; none for all that there were when it began, too.
 type Beginnings = BTreeMap<u64, Option<Instant>>;
 
-/// The unfinished work that needs statistics.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
     beginnings: Mutex<Beginnings>,

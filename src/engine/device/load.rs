@@ -88,7 +88,6 @@ impl Device<'_> {
         }
     }
 
-    /// Which models make room for this one.
     fn room_for(&self, id: &str, model: &Model) -> Result<Vec<Arc<str>>, String> {
         let (memory, max_batch_tokens) = (self.residents.memory(), self.residents.max_batch_tokens);
         self.with_residents(|ids, residents| {
@@ -159,7 +158,6 @@ impl Device<'_> {
         Some(record)
     }
 
-    /// Sets the gauge of the memory in use.
     fn show_memory(&self) {
         let used = self.residents.weight_bytes().saturating_add(self.residents.reserved());
         self.shared.metrics.memory_used[self.seat.device].set(used as f64);

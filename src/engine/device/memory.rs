@@ -16,14 +16,10 @@ use std::time::Instant;
 
 /// A model on a device, or one that is to come there.
 pub(in crate::engine) struct Resident<'a> {
-    /// Its index.
     pub(in crate::engine) model: usize,
     pub(in crate::engine) id: &'a str,
-    /// Bytes of its weights.
     pub(in crate::engine) weights: u64,
-    /// Bytes that a batch of the given number of tokens takes.
     pub(in crate::engine) activation: &'a dyn Fn(usize) -> u64,
-    /// True if it must stay.
     pub(in crate::engine) pinned: bool,
     /// True if work waits for it.
     pub(in crate::engine) in_use: bool,
@@ -105,7 +101,6 @@ fn shortage(newcomer: &Resident<'_>, residents: &[Resident<'_>], memory: u64) ->
     reason
 }
 
-/// Bytes for people.
 fn size(bytes: u64) -> String {
     const MIB: f64 = (1 << 20) as f64;
     let mib = bytes as f64 / MIB;

@@ -1,4 +1,4 @@
-//! The thread itself: which step comes next.
+//! The thread of a device: which step comes next.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -6,20 +6,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
-use super::in_flight::InFlightBatch;
 use super::memory::fits;
 use super::resident::ResidentModel;
 use crate::engine::circuit::Circuit;
 use crate::engine::error::StartError;
-use crate::engine::queue::QueuedPass;
+use crate::engine::queued::QueuedPass;
+use crate::engine::request::Answer;
 use crate::engine::scheduler::{Holdings, Seat, Step};
 use crate::engine::settings::DeviceSlot;
 use crate::engine::shared::Shared;
 use crate::pool::{Model, base_id};
+use lm::models::Pending;
 use lm::panics::panic_message;
 
-/// Starts the thread of the device at `index`.
 pub(in crate::engine) fn spawn(
     index: usize,
     slot: DeviceSlot,
@@ -58,16 +59,23 @@ pub(super) struct Device<'a> {
     pub(super) shared: &'a Shared,
 }
 
+/// A batch, or a part of one, that the device works on.
+pub(super) struct InFlightBatch {
+    pub(super) model: Arc<str>,
+    pub(super) passes: Vec<QueuedPass>,
+    pub(super) answers: Pending<Vec<Answer>>,
+    /// When the device came to it.
+    pub(super) since: Instant,
+}
+
 /// The models that the device holds, and the memory they share.
 pub(super) struct Residents {
     pub(super) models: BTreeMap<Arc<str>, ResidentModel>,
-    /// Maximum number of bytes they may take, including what is reserved.
     pub(super) memory: u64,
     /// Number of those bytes reserved for something else.
     pub(super) reservations: Arc<AtomicU64>,
     /// Number of them when the batches were last fitted.
     pub(super) fitted_beside: u64,
-    /// The token budget of a batch.
     pub(super) max_batch_tokens: usize,
 }
 
@@ -76,12 +84,10 @@ impl Residents {
         self.models.values().map(|resident| resident.model().weight_bytes).fold(0, u64::saturating_add)
     }
 
-    /// Returns the number of bytes they may take now.
     pub(super) fn memory(&self) -> u64 {
         self.memory.saturating_sub(self.reserved())
     }
 
-    /// Returns the number of bytes reserved for something else.
     pub(super) fn reserved(&self) -> u64 {
         self.reservations.load(Ordering::Acquire)
     }

@@ -19,7 +19,7 @@ async fn what_an_earlier_engine_ran_is_answered_without_a_forward_pass() {
         let (first, script) = (cache_bytes as u32, Script::new("m"));
         let rig = Rig::new(vec![script.model(true)], kept_in(directory.path(), cache_bytes));
         let work = rig.engine.recall(client(sequences(first))).await;
-        let output = rig.engine.submit(work).unwrap().wait().await.unwrap();
+        let output = rig.run(work).await;
         assert_eq!((output.forward_passes, output.cached_passes), (2, 0));
         assert_eq!(rig.metric("cache_misses_total{model=m}"), 2.0);
         rig.engine.shutdown(Duration::ZERO);
@@ -51,7 +51,7 @@ async fn another_model_finds_nothing_there() {
         let rig = Rig::new(vec![script.model(true)], kept_in(directory.path(), 0));
         let work = super::rig::work(id, crate::engine::Class::Interactive, vec![ids(1, 30)]);
         let work = rig.engine.recall(work).await;
-        let output = rig.engine.submit(work).unwrap().wait().await.unwrap();
+        let output = rig.run(work).await;
         assert_eq!((output.forward_passes, output.cached_passes), (1, 0), "{id}");
         rig.engine.shutdown(Duration::ZERO);
     }
@@ -67,7 +67,7 @@ async fn an_engine_whose_directory_is_taken_or_not_writable_answers_without_it()
         let rig = Rig::new(vec![script.model(true)], kept_in(place, 0));
         assert_eq!(rig.metric("disk_cache_errors_total{operation=open}"), 1.0);
         let work = rig.engine.recall(client(vec![ids(1, 30)])).await;
-        assert_eq!(rig.engine.submit(work).unwrap().wait().await.unwrap().forward_passes, 1);
+        assert_eq!(rig.run(work).await.forward_passes, 1);
     }
     assert_eq!(first.metric("disk_cache_errors_total{operation=open}"), 0.0);
 }

@@ -1,6 +1,6 @@
 //! The queue is fair between callers with names.
 
-use crate::engine::class::Class;
+use crate::engine::Class;
 use crate::engine::queue::{Queue, Turn};
 use std::sync::Arc;
 

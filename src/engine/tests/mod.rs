@@ -23,4 +23,3 @@ mod rig;
 mod scheduling;
 mod script;
 mod unavailable;
-mod wait;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
-use super::wait::lock;
+use super::script::lock;
 
 /// By series, whether it is a gauge, and its bits.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::wait::{eventually, lock};
 use crate::config::Dtype;
 use crate::engine::Stats;
 use crate::pool::{Declaration, Loader, LocalModel, Model, ModelInfo, Opener, Origin};
@@ -363,4 +363,32 @@ pub fn opener(scripts: Vec<Script>) -> Opener {
         (script.on_open)()?;
         Ok(script.opened(&declaration.devices))
     })
+}
+
+/// A model that stands before the latch in every load until it is opened.
+pub fn slow_to_load(id: &'static str) -> (Script, Arc<Latch>) {
+    let latch = Arc::new(Latch::default());
+    let inner = Arc::clone(&latch);
+    let script = Script::new(id).on_load(move || {
+        inner.pass();
+        Ok(())
+    });
+    (script, latch)
+}
+
+pub fn missing() -> ModelError {
+    ModelError::File { path: "model.safetensors".to_owned(), reason: "not there".to_owned() }
+}
+
+/// Waits for something that must come; the bound is only there so that a failing test ends.
+pub async fn eventually(mut happened: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !happened() {
+        assert!(Instant::now() < end, "what was waited for did not come");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
