@@ -1,12 +1,15 @@
 //! The errors of the engine. A [`Refusal`] comes at once and costs nothing; an [`EngineError`] comes to a request that was
-//! admitted. Neither is ever a panic.
+//! admitted. Neither is ever a panic. Their names are the outcomes of requests in the metrics.
 
 use std::time::Duration;
+
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::pool::{Ended, LoadError, UnknownModel};
 
 /// Why a request was not admitted. Nothing of it was queued.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum Refusal {
     #[error("model `{0}` is not configured")]
     UnknownModel(String),
@@ -25,6 +28,7 @@ pub enum Refusal {
     #[error("the queue is full, retry in {} s", retry_after.as_secs())]
     Busy { retry_after: Duration },
     #[error("the service is shutting down")]
+    #[strum(serialize = "shutting_down")]
     Draining,
     /// The model failed to load a moment ago. Loading is tried again after a pause as long as the failed load took,
     /// so that a broken model cannot keep its device from the others.
@@ -32,6 +36,7 @@ pub enum Refusal {
     ModelFailed(String),
     /// The model is served elsewhere, and no server of it has answered for a while.
     #[error("no server of the model answers: {0}")]
+    #[strum(serialize = "model_failed")]
     Unanswered(String),
     /// The model is being unloaded. When that is done, a request loads it again.
     #[error("the model is being unloaded")]
@@ -42,15 +47,18 @@ pub enum Refusal {
 }
 
 /// Why an admitted request has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum EngineError {
     #[error("the deadline passed")]
     DeadlineExceeded,
     #[error("the model failed: {0}")]
     ModelFailed(String),
     #[error("the model failed to load: {0}")]
+    #[strum(serialize = "model_failed")]
     LoadFailed(String),
     #[error("the model was unloaded while no server of it answered")]
+    #[strum(serialize = "unloading")]
     Unloaded,
     /// The device is lost; only a new process can help.
     #[error("the device is lost: {0}")]
@@ -99,7 +107,8 @@ impl From<Ended> for EngineError {
 pub struct StartError(pub(super) String);
 
 /// Why a forward pass has no answer, in the words of the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Failure {
     /// A smaller batch may fit.
     OutOfMemory(String),

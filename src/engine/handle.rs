@@ -88,16 +88,16 @@ impl Engine {
             return Some(Ok(()));
         }
         let facts = self.shared().facts();
-        match &facts.lost {
+        match &facts.device_lost {
             Some(reason) => Some(Err(EngineError::DeviceLost(reason.clone()))),
-            None if !facts.alive() => Some(Err(EngineError::ShuttingDown)),
+            None if !facts.device_alive() => Some(Err(EngineError::ShuttingDown)),
             None => None,
         }
     }
 
     /// Waits until a device is lost, and says why; for ever where none ever is. Only a new process can help then.
     pub async fn device_lost(&self) -> String {
-        self.pool().signal().wait_for(|| self.shared().facts().lost.clone()).await
+        self.pool().signal().wait_for(|| self.shared().facts().device_lost.clone()).await
     }
 
     /// Begins work whose statistics on disk do not make room for others until it is over. `resumed` says that it began in an
@@ -130,11 +130,14 @@ impl Engine {
     /// Takes `needed` bytes of a device's memory away from its models. Models that are there stay there.
     pub fn reserve_memory(&self, device: usize, needed: u64) -> Result<MemoryReservation, MemoryShortage> {
         let shared = Arc::clone(self.shared());
-        let (name, budget) = shared.memory_of(device);
+        let (name, budget) = {
+            let device = &shared.facts().devices[device];
+            (device.name.clone(), device.memory_budget)
+        };
         let models = shared.working_bytes(device, ROOM_OF_BATCH);
         let room = budget.saturating_sub(models);
         take(shared.reserved(device), needed, room).map_err(|reserved| MemoryShortage {
-            device: name.to_owned(),
+            device: name,
             needed,
             budget,
             models,

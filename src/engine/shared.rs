@@ -15,7 +15,7 @@ use super::record::{ModelRecord, Records};
 use super::request::Class;
 use super::scheduler::{Holdings, Scheduler, Seat, Step};
 use super::settings::{DeviceSlot, EngineOptions};
-use super::status::{DeviceStatus, EngineStatus, Facts, ModelActivity, Unanswered};
+use super::status::{DeviceStatus, EngineStatus, ModelActivity, Unanswered};
 use crate::pool::{Ended, Lifecycle, Models, Pool};
 
 #[derive(Debug)]
@@ -25,9 +25,9 @@ pub(super) struct Shared {
     pub(super) cache: StatsCache,
     pub(super) metrics: Arc<EngineMetrics>,
     records: Records,
-    devices: Vec<(String, u64)>,
     scheduler: Mutex<Scheduler>,
-    facts: Mutex<Facts>,
+    /// The status as far as the device threads know it.
+    facts: Mutex<EngineStatus>,
     /// Bytes of the devices' memory that models may not take.
     reserved: Vec<Arc<AtomicU64>>,
     /// Number of requests admitted.
@@ -42,6 +42,15 @@ impl Shared {
             // Made now, so that every series is there before the first request.
             records.get(&status.declaration.id, &status.declaration.devices);
         }
+        let facts = devices.iter().map(|device| DeviceStatus {
+            name: device.name.clone(),
+            memory_budget: device.memory,
+            memory_used: 0,
+            alive: true,
+            lost: None,
+            unavailable: None,
+            busy_since: None,
+        });
         Self {
             pool,
             gate: Gate::new(settings.max_queue_tokens, devices, &metrics.queue_tokens),
@@ -49,8 +58,7 @@ impl Shared {
             metrics: Arc::new(metrics),
             records,
             scheduler: Mutex::new(Scheduler::new(devices.len())),
-            facts: Mutex::new(Facts::new(devices.len())),
-            devices: devices.iter().map(|device| (device.name.clone(), device.memory)).collect(),
+            facts: Mutex::new(EngineStatus { devices: facts.collect(), ..EngineStatus::default() }),
             reserved: devices.iter().map(|_| Arc::default()).collect(),
             requests: AtomicU64::new(0),
         }
@@ -63,12 +71,6 @@ impl Shared {
     /// Bytes of a device's memory that models may not take.
     pub(super) fn reserved(&self, device: usize) -> &Arc<AtomicU64> {
         &self.reserved[device]
-    }
-
-    /// The name of a device, and how many bytes of its memory may be taken.
-    pub(super) fn memory_of(&self, device: usize) -> (&str, u64) {
-        let (name, memory) = &self.devices[device];
-        (name, *memory)
     }
 
     /// Returns the bytes of the weights on a device, and of a batch of `tokens` tokens of the model that takes most.
@@ -196,7 +198,7 @@ impl Shared {
     }
 
     /// The facts. Hold the result briefly.
-    pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
+    pub(super) fn facts(&self) -> MutexGuard<'_, EngineStatus> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -226,10 +228,10 @@ impl Shared {
     /// Declares a device lost, and with it the engine. The first reason stays; the gate closes after it is known, so
     /// that whoever finds the gate closed finds the reason.
     pub(super) fn lose_device(&self, device: usize, reason: &str) {
-        tracing::error!(device = self.devices[device].0, reason, "the device is lost");
         {
             let mut facts = self.facts();
-            facts.lost.get_or_insert_with(|| reason.to_owned());
+            tracing::error!(device = facts.devices[device].name, reason, "the device is lost");
+            facts.device_lost.get_or_insert_with(|| reason.to_owned());
             facts.devices[device].lost.get_or_insert_with(|| reason.to_owned());
             facts.last_error = Some((Instant::now(), reason.to_owned()));
         }
@@ -245,7 +247,7 @@ impl Shared {
 
     /// Why an admitted pass was dropped without an answer, which only happens when the engine ends.
     pub(super) fn why_it_ended(&self) -> EngineError {
-        match &self.facts().lost {
+        match &self.facts().device_lost {
             Some(reason) => EngineError::DeviceLost(reason.clone()),
             None if self.gate.is_closed() => EngineError::ShuttingDown,
             None => EngineError::DeviceLost("the device thread has ended".to_owned()),
@@ -253,7 +255,7 @@ impl Shared {
     }
 
     pub(super) fn why_it_refuses(&self) -> Refusal {
-        match &self.facts().lost {
+        match &self.facts().device_lost {
             Some(reason) => Refusal::DeviceLost(reason.clone()),
             None => Refusal::Draining,
         }
@@ -285,7 +287,7 @@ impl Shared {
             model.declaration().eager && !resident.is_empty() && !resident.iter().any(answers)
         };
         let is_missing = models.iter().any(|(_, model)| model.is_missing() || is_unavailable(model));
-        !self.gate.is_closed() && facts.alive() && facts.lost.is_none() && !is_missing
+        !self.gate.is_closed() && facts.device_alive() && facts.device_lost.is_none() && !is_missing
     }
 
     pub(super) fn status(&self) -> EngineStatus {
@@ -301,29 +303,15 @@ impl Shared {
             ModelActivity { id: id.to_string(), last_used, tokens_per_second }
         };
         let models = self.pool.lock().iter().map(activity).collect();
-        let facts = self.facts();
-        let devices =
-            self.devices.iter().zip(used).zip(&facts.devices).map(|(((name, memory), used), device)| DeviceStatus {
-                name: name.clone(),
-                memory_budget: *memory,
-                memory_used: used,
-                alive: device.alive,
-                lost: device.lost.clone(),
-                unavailable: device.unavailable.clone(),
-                busy_since: device.busy_since,
-            });
-        EngineStatus {
+        let mut status = EngineStatus {
             models,
-            devices: devices.collect(),
             interactive_tokens: self.gate.tokens(Class::Interactive),
             batch_tokens: self.gate.tokens(Class::Batch),
-            last_ok: facts.last_ok,
-            last_error: facts.last_error.clone(),
-            busy_since: facts.devices.iter().filter_map(|device| device.busy_since).min(),
-            device_alive: facts.alive(),
-            device_lost: facts.lost.clone(),
             draining: self.gate.is_closed(),
-        }
+            ..self.facts().clone()
+        };
+        status.devices.iter_mut().zip(used).for_each(|(device, used)| device.memory_used = used);
+        status
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::timeout_at;
 use super::admission::{Permit, RequestContext, busy, judge_time, time_ahead};
 use super::error::{EngineError, Refusal};
 use super::handle::Engine;
-use super::metrics::{RequestGuard, RequestOutcome};
+use super::metrics::RequestGuard;
 use super::queued::QueuedPass;
 use super::record::{ModelRecord, time_for};
 use super::request::{Class, Pass, Request};
@@ -58,7 +58,7 @@ impl PendingRequest {
                 None => self.failure = Some(EngineError::DeadlineExceeded),
             }
         }
-        let outcome = self.failure.as_ref().map_or(RequestOutcome::Ok, RequestOutcome::from);
+        let outcome = self.failure.as_ref().map_or("ok", Into::into);
         if let Some(guard) = self.guard.take() {
             guard.settle(outcome);
         }
@@ -148,7 +148,7 @@ impl Engine {
 
     /// Counts a request that ends with this refusal before it is submitted.
     pub fn count_refusal(&self, class: Class, refusal: &Refusal) {
-        RequestGuard::new(Arc::clone(&self.shared().metrics), class).settle(RequestOutcome::from(refusal));
+        RequestGuard::new(Arc::clone(&self.shared().metrics), class).settle(refusal.into());
     }
 
     /// Feeds the request into its class's window one pass at a time, as room comes up, and returns when all of it is

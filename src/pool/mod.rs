@@ -30,7 +30,7 @@ mod signal;
 mod state;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use adapter::{AdapterDeclaration, AdapterSource, AdapterStatus};
 pub use declaration::{Declaration, LocatedFiles, Origin, ServedOrigin, adapted_id, base_id};

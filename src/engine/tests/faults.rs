@@ -166,7 +166,7 @@ async fn a_lost_device_is_lost_for_all_and_for_ever() {
     assert!(!rig.engine.is_ready());
     let refusal = rig.refusal(client(vec![ids(1, 10)]));
     assert_eq!(refusal, Refusal::DeviceLost(reason.clone()));
-    eventually(|| !rig.engine.status().device_alive).await;
+    eventually(|| !rig.engine.status().device_alive()).await;
     let status = rig.engine.status();
     assert_eq!(status.device_lost, Some(reason));
     assert_eq!((status.interactive_tokens, status.batch_tokens), (0, 0));

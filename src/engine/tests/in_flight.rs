@@ -67,7 +67,7 @@ async fn a_batch_that_is_not_full_may_grow_until_the_last_one_is_finished() {
     let rig = Rig::with(&script);
     let first = rig.submit(client(vec![ids(1, 100), ids(2, 60)]));
     latch.reached().await;
-    assert!(rig.engine.status().busy_since.is_some());
+    assert!(rig.engine.status().busy_since().is_some());
     let second = rig.submit(client(vec![ids(3, 40)]));
     latch.open();
     first.wait().await.unwrap();

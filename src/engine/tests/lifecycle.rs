@@ -18,7 +18,7 @@ async fn start_does_not_wait_for_the_models() {
     latch.reached().await;
     let status = rig.engine.status();
     assert_eq!(rig.state(0), ModelState::Loading);
-    assert!(status.device_alive && !status.draining && !rig.engine.is_ready());
+    assert!(status.device_alive() && !status.draining && !rig.engine.is_ready());
     // Requests may come before it is ready, and are served when it is.
     let early = rig.submit(client(vec![ids(1, 10)]));
     latch.open();
@@ -45,17 +45,17 @@ async fn health_is_read_and_not_asked() {
     let (script, latch) = latched("m");
     let rig = Rig::with(&script);
     rig.engine.wait_until_loaded().await.unwrap();
-    assert!(rig.engine.status().busy_since.is_none());
+    assert!(rig.engine.status().busy_since().is_none());
     let stuck = rig.submit(client(vec![ids(1, 1000)]));
     latch.reached().await;
     // The device hangs and the queue is full, and both can be seen.
     let status = rig.engine.status();
-    assert!(status.busy_since.is_some() && status.last_ok.is_none() && status.device_alive);
+    assert!(status.busy_since().is_some() && status.last_ok.is_none() && status.device_alive());
     assert_eq!(status.interactive_tokens, 1000);
     latch.open();
     stuck.wait().await.unwrap();
     let status = rig.engine.status();
-    assert!(status.busy_since.is_none() && status.last_ok.is_some());
+    assert!(status.busy_since().is_none() && status.last_ok.is_some());
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn shutdown_finishes_what_is_queued() {
     latch.open();
     answered(tickets).await;
     ending.await.unwrap();
-    assert!(!rig.engine.status().device_alive);
+    assert!(!rig.engine.status().device_alive());
     rig.engine.shutdown(LONG);
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=shutting_down}"), 1.0);
     assert_eq!(rig.metric("queue_tokens{class=interactive}"), 0.0);

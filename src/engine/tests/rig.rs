@@ -195,7 +195,7 @@ impl Rig {
     pub async fn assert_idle(&self) {
         eventually(|| {
             let status = self.engine.status();
-            status.interactive_tokens + status.batch_tokens == 0 && status.busy_since.is_none()
+            status.interactive_tokens + status.batch_tokens == 0 && status.busy_since().is_none()
         })
         .await;
         for class in ["interactive", "batch"] {

@@ -1,18 +1,15 @@
 //! Fake models whose every forward pass is recorded and scripted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::config::Dtype;
 use crate::engine::Stats;
-use crate::pool::{Declaration, Loader, LocalModel, Model, ModelInfo, Opener, Origin};
-use lm::models::demo::DEMO;
-use lm::models::device::ComputeDevice;
+use crate::pool::tests::{declaration, model};
+use crate::pool::{Declaration, Loader, Model, Opener};
 use lm::models::lora::LoadedAdapter;
 use lm::models::masked::{Filled, MaskedPosition};
 use lm::models::{BatchStats, CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
-use lm::tokenizer::Tokenizer;
 use mia::TokenStats;
 
 /// Called before a forward pass on a device: it may wait, fail or panic.
@@ -150,15 +147,7 @@ impl Script {
 
     /// Declared for the first device, and opened.
     pub fn model(&self, eager: bool) -> Declared {
-        let declaration = Declaration {
-            id: self.id.to_owned(),
-            origin: Origin::Files(DEMO),
-            dtype: Dtype::Auto,
-            reference: None,
-            eager,
-            pinned: false,
-            devices: vec![0],
-        };
+        let declaration = declaration(self.id, eager, &[0]);
         Declared { declaration, script: self.clone(), opened: true }
     }
 
@@ -170,28 +159,12 @@ impl Script {
     /// Returns the model that its files describe.
     pub fn opened(&self, devices: &[usize]) -> Arc<Model> {
         let (script, per_token) = (self.clone(), self.bytes_per_token);
-        let info = ModelInfo {
-            id: self.id.to_owned(),
-            digest: format!("sha256:{}", self.id),
-            tokenizer_digest: "sha256:demo".to_owned(),
-            dtype: "f32".to_owned(),
-            rounding: None,
-            device: "fake".to_owned(),
-            commit: None,
-            backend: None,
-            adapter: None,
-        };
+        let model = model(self.id, &format!("sha256:{}", self.id), devices);
         Arc::new(Model {
-            identity: format!("sha256:{}", self.id).into(),
-            tokenizer: demo_tokenizer(),
-            tokenizer_digest: info.tokenizer_digest.as_str().into(),
-            info,
             context: Some(5000),
             longest: 5000,
             vocab_size: 100_000,
             masked: self.masked,
-            words: None,
-            architecture: Some("script"),
             weight_bytes: self.weight_bytes,
             activation_bytes: Arc::new(move |tokens| per_token * tokens as u64),
             load: Arc::new(move |device| {
@@ -206,14 +179,8 @@ impl Script {
                     LoadedModel::Causal(Box::new(running))
                 })
             }),
-            devices: devices.to_vec(),
-            served: None,
-            local: (!self.elsewhere).then(|| LocalModel {
-                place: ComputeDevice::cpu(),
-                files: DEMO,
-                stamp: DEMO.stamp().unwrap(),
-            }),
-            adapted: None,
+            local: model.local.filter(|_| !self.elsewhere),
+            ..model
         })
     }
 
@@ -244,16 +211,6 @@ impl Script {
         (self.on_forward)(device, sequences)?;
         Ok(sequences.iter().map(|ids| fake_stats(self.id, ids).to_vec()).collect())
     }
-}
-
-fn demo_tokenizer() -> Tokenizer {
-    static TOKENIZER: OnceLock<Tokenizer> = OnceLock::new();
-    let open = || {
-        Origin::Files(DEMO)
-            .tokenizer(Err(&lm::hub::HubError::Cancelled), &lm::hub::DownloadProgress::default())
-            .unwrap()
-    };
-    TOKENIZER.get_or_init(open).clone()
 }
 
 /// A loaded copy.
