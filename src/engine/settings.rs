@@ -1,6 +1,5 @@
 //! Devices and settings of an engine.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,18 +18,6 @@ pub struct DeviceSlot {
     pub server: Arc<Circuit>,
     /// Gives freed pages back; called on the device's thread after a model was dropped.
     pub trim: Box<dyn Fn() + Send>,
-}
-
-impl fmt::Debug for DeviceSlot {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("DeviceSlot")
-            .field("name", &self.name)
-            .field("memory", &self.memory)
-            .field("max_batch_tokens", &self.max_batch_tokens)
-            .field("threads", &self.threads)
-            .finish_non_exhaustive()
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -36,8 +36,6 @@ use lm::hub::DownloadProgress;
 
 pub(super) type LoadWaiter = oneshot::Sender<Result<(), LoadError>>;
 
-pub(super) type UnloadWaiter = oneshot::Sender<()>;
-
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     declaration: Arc<Declaration>,
@@ -55,7 +53,7 @@ pub(crate) struct Lifecycle {
     pub(super) adapters: Adapters,
     loaded_at: Option<Instant>,
     load_waiters: Vec<LoadWaiter>,
-    unload_waiters: Vec<UnloadWaiter>,
+    unload_waiters: Vec<oneshot::Sender<()>>,
 }
 
 impl Lifecycle {
@@ -327,7 +325,7 @@ impl Lifecycle {
 
     /// Refuses new requests from now on; the model is dropped when there is no work left for it. Orders are withdrawn, and
     /// who waits for a load is told.
-    pub(super) fn drain(&mut self, waiter: UnloadWaiter, remove: bool) {
+    pub(super) fn drain(&mut self, waiter: oneshot::Sender<()>, remove: bool) {
         self.awaited = false;
         self.draining = true;
         self.removed |= remove;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indexmap::IndexMap;
+use tokio::sync::oneshot;
 
 use super::declaration::{Declaration, base_id, split};
 use super::error::{AddError, Ended, LoadError, OpenError, UnknownModel};
-use super::lifecycle::{Lifecycle, LoadWaiter, UnloadWaiter};
+use super::lifecycle::{Lifecycle, LoadWaiter};
 use super::model::Model;
 use super::signal::{Lease, Signal};
 use super::state::{Fetch, Retry};
@@ -116,7 +117,7 @@ impl Models {
         begun.collect()
     }
 
-    pub(super) fn drain(&mut self, id: &str, waiter: UnloadWaiter, remove: bool) -> Result<(), UnknownModel> {
+    pub(super) fn drain(&mut self, id: &str, waiter: oneshot::Sender<()>, remove: bool) -> Result<(), UnknownModel> {
         let lifecycle = self.entries.get_mut(id).ok_or_else(|| UnknownModel(id.to_owned()))?;
         lifecycle.drain(waiter, remove);
         self.finish_drains();

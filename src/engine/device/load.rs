@@ -50,10 +50,8 @@ impl Device<'_> {
                 Ok(loaded) => return Ok(loaded),
                 // The books are estimates. As long as there is something to give, give it.
                 Err(error @ ModelError::OutOfMemory(_)) => {
-                    let order = self.with_residents(|ids, residents| {
-                        eviction_order(residents).first().map(|first| Arc::clone(&ids[*first]))
-                    });
-                    self.evict(&order.ok_or_else(|| error.to_string())?);
+                    let first = eviction_order(&self.residents()).first().map(|first| (*first).to_owned());
+                    self.evict(&first.ok_or_else(|| error.to_string())?);
                     *evicted = true;
                 }
                 Err(error) => return Err(error.to_string()),
@@ -88,62 +86,53 @@ impl Device<'_> {
         }
     }
 
-    fn room_for(&self, id: &str, model: &Model) -> Result<Vec<Arc<str>>, String> {
-        let (memory, max_batch_tokens) = (self.residents.memory(), self.residents.max_batch_tokens);
-        self.with_residents(|ids, residents| {
-            let newcomer = Resident {
-                model: residents.len(),
-                id,
-                weights: model.weight_bytes,
-                activation: &*model.activation_bytes,
-                pinned: true,
-                in_use: true,
-                last_used: None,
-            };
-            let evicted = evictions(&newcomer, residents, memory, max_batch_tokens)?;
-            Ok(evicted.into_iter().map(|index| Arc::clone(&ids[index])).collect())
-        })
-    }
-
-    /// Hands the models on this device, and their ids in the same order, to a function of them.
-    fn with_residents<R>(&self, with: impl FnOnce(&[Arc<str>], &[Resident<'_>]) -> R) -> R {
-        let ids: Vec<Arc<str>> = self.residents.models.keys().cloned().collect();
-        let residents: Vec<_> = {
-            let models = self.shared.pool.lock();
-            let residents = self.residents.models.iter().enumerate().map(|(index, (id, resident))| {
-                let lifecycle = models.get(id);
-                Resident {
-                    model: index,
-                    id,
-                    weights: resident.model().weight_bytes,
-                    activation: &*resident.model().activation_bytes,
-                    pinned: lifecycle.is_some_and(|model| model.declaration().stays()),
-                    in_use: lifecycle.is_some_and(|model| model.is_in_use()),
-                    last_used: resident.record().last_used(),
-                }
-            });
-            residents.collect()
+    fn room_for(&self, id: &str, model: &Model) -> Result<Vec<String>, String> {
+        let newcomer = Resident {
+            id,
+            weights: model.weight_bytes,
+            activation: &*model.activation_bytes,
+            pinned: true,
+            in_use: true,
+            last_used: None,
         };
-        with(&ids, &residents)
+        let (memory, max_batch_tokens) = (self.residents.memory(), self.residents.max_batch_tokens);
+        let evicted = evictions(&newcomer, &self.residents(), memory, max_batch_tokens)?;
+        Ok(evicted.into_iter().map(str::to_owned).collect())
     }
 
-    fn evict(&mut self, id: &Arc<str>) {
+    fn residents(&self) -> Vec<Resident<'_>> {
+        let models = self.shared.pool.lock();
+        let residents = self.residents.models.iter().map(|(id, resident)| {
+            let lifecycle = models.get(id);
+            Resident {
+                id,
+                weights: resident.model().weight_bytes,
+                activation: &*resident.model().activation_bytes,
+                pinned: lifecycle.is_some_and(|model| model.declaration().stays()),
+                in_use: lifecycle.is_some_and(Lifecycle::is_in_use),
+                last_used: resident.record().last_used(),
+            }
+        });
+        residents.collect()
+    }
+
+    fn evict(&mut self, id: &str) {
         let device = &self.name;
-        tracing::info!(model = &**id, device, "model makes room for another");
+        tracing::info!(model = id, device, "model makes room for another");
         if let Some(resident) = self.drop_model(id) {
             resident.metrics.evictions.increment(1);
         }
     }
 
     /// Drops a model that was unloaded by hand.
-    pub(super) fn unload(&mut self, id: &Arc<str>) {
+    pub(super) fn unload(&mut self, id: &str) {
         self.drop_model(id);
         self.fit_batches();
-        tracing::info!(model = &**id, device = self.name, "model unloaded");
+        tracing::info!(model = id, device = self.name, "model unloaded");
     }
 
     /// Drops a model, gives its pages back, and only then says so; gives its record.
-    fn drop_model(&mut self, id: &Arc<str>) -> Option<Arc<ModelRecord>> {
+    fn drop_model(&mut self, id: &str) -> Option<Arc<ModelRecord>> {
         let resident = self.residents.models.remove(id)?;
         let record = resident.into_record();
         record.metrics.budgets[self.seat.device].set(0.0);

@@ -16,7 +16,6 @@ use std::time::Instant;
 
 /// A model on a device, or one that is to come there.
 pub(in crate::engine) struct Resident<'a> {
-    pub(in crate::engine) model: usize,
     pub(in crate::engine) id: &'a str,
     pub(in crate::engine) weights: u64,
     pub(in crate::engine) activation: &'a dyn Fn(usize) -> u64,
@@ -26,19 +25,19 @@ pub(in crate::engine) struct Resident<'a> {
     pub(in crate::engine) last_used: Option<Instant>,
 }
 
-/// The models to evict, by index and in order, so that `newcomer` fits beside the rest of `residents` in `memory` bytes.
+/// The ids of the models to evict, in order, so that `newcomer` fits beside the rest of `residents` in `memory` bytes.
 ///
 /// # Errors
 /// Says in words what is needed, what there is, and who holds it.
-pub(in crate::engine) fn evictions(
+pub(in crate::engine) fn evictions<'a>(
     newcomer: &Resident<'_>,
-    residents: &[Resident<'_>],
+    residents: &[Resident<'a>],
     memory: u64,
     max_batch_tokens: usize,
-) -> Result<Vec<usize>, String> {
+) -> Result<Vec<&'a str>, String> {
     let order = eviction_order(residents);
     let fits = |evicted: usize, tokens: usize| {
-        let stays = |resident: &&Resident<'_>| !order[..evicted].contains(&resident.model);
+        let stays = |resident: &&Resident<'_>| !order[..evicted].contains(&resident.id);
         let staying = residents.iter().filter(stays).chain([newcomer]);
         fits(staying.map(|resident| (resident.weights, resident.activation)), memory, tokens)
     };
@@ -62,11 +61,11 @@ pub(in crate::engine) fn fits<'a>(
     weights.saturating_add(activation) <= memory
 }
 
-/// The models that may be evicted, by index: who goes first comes first.
-pub(in crate::engine) fn eviction_order(residents: &[Resident<'_>]) -> Vec<usize> {
+/// The ids of the models that may be evicted: who goes first comes first.
+pub(in crate::engine) fn eviction_order<'a>(residents: &[Resident<'a>]) -> Vec<&'a str> {
     let mut order: Vec<_> = residents.iter().filter(|resident| !resident.pinned).collect();
-    order.sort_by_key(|resident| (resident.in_use, resident.last_used, resident.model));
-    order.into_iter().map(|resident| resident.model).collect()
+    order.sort_by_key(|resident| (resident.in_use, resident.last_used));
+    order.into_iter().map(|resident| resident.id).collect()
 }
 
 /// The largest token budget, of at most `most` and at least one, whose activations fit in `room` bytes.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::rig::{Rig, Script, client, eventually, ids, latched, settings, work};
+use super::rig::{Rig, Script, client, eventually, held, ids, latched, settings, work};
 use crate::engine::admission::judge_time;
 use crate::engine::record::{Rate, time_for};
 use crate::engine::{Class, EngineError, Refusal};
@@ -136,10 +136,7 @@ async fn what_cannot_be_done_in_time_is_refused() {
 
 #[tokio::test]
 async fn a_passed_deadline_ends_the_wait_and_the_forward_pass_never_comes() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let first = rig.submit(client(vec![ids(1, 10)]));
-    latch.reached().await;
+    let (script, latch, rig, first) = held().await;
     let mut late = client(vec![ids(2, 10), ids(3, 10)]);
     late.deadline = Some(Instant::now() + Duration::from_millis(5));
     let late = rig.submit(late);
@@ -156,10 +153,7 @@ async fn a_passed_deadline_ends_the_wait_and_the_forward_pass_never_comes() {
 
 #[tokio::test]
 async fn an_unwaited_ticket_hears_of_its_deadline_too() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let first = rig.submit(client(vec![ids(1, 10)]));
-    latch.reached().await;
+    let (script, latch, rig, first) = held().await;
     let mut late = client(vec![ids(2, 10)]);
     late.deadline = Some(Instant::now());
     let late = rig.submit(late);
@@ -172,10 +166,7 @@ async fn an_unwaited_ticket_hears_of_its_deadline_too() {
 
 #[tokio::test]
 async fn a_dropped_ticket_is_never_run_and_frees_its_room() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let first = rig.submit(client(vec![ids(1, 10)]));
-    latch.reached().await;
+    let (script, latch, rig, first) = held().await;
     drop(rig.submit(client(vec![ids(2, 10), ids(3, 900)])));
     latch.open();
     first.wait().await.unwrap();

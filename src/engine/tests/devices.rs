@@ -218,8 +218,12 @@ async fn shutdown_gives_up_on_all_devices_what_is_not_done_in_time() {
     first.reached().await;
     second.reached().await;
     let waiting = [ask("m", 2), ask("n", 2)];
+    let feeding = rig.feed(20);
+    eventually(|| rig.engine.status().batch_tokens == 800).await;
     let ending = rig.shutdown_behind(Duration::ZERO);
     eventually(|| rig.engine.status().draining).await;
+    // The feeder is woken, not left to wait for room that never comes.
+    assert_eq!(feeding.await.unwrap().unwrap().wait().await, Err(EngineError::ShuttingDown));
     // Told at once, though both devices are at work.
     for ticket in waiting {
         assert_eq!(ticket.wait().await, Err(EngineError::ShuttingDown));
@@ -228,6 +232,7 @@ async fn shutdown_gives_up_on_all_devices_what_is_not_done_in_time() {
     second.open();
     answered(running).await;
     ending.await.unwrap();
+    assert_eq!((m.forwards().len(), n.forwards().len()), (1, 1));
 }
 
 #[tokio::test]

@@ -115,35 +115,3 @@ async fn shutdown_finishes_what_is_queued() {
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=shutting_down}"), 1.0);
     assert_eq!(rig.metric("queue_tokens{class=interactive}"), 0.0);
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shutdown_gives_up_what_is_not_done_in_time() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let first = rig.submit(client(vec![ids(1, 100)]));
-    let second = rig.submit(client(vec![ids(2, 100)]));
-    latch.reached().await;
-    let feeding = rig.feed(20);
-    eventually(|| rig.engine.status().batch_tokens == 400).await;
-    let ending = rig.shutdown_behind(Duration::ZERO);
-    eventually(|| rig.engine.status().draining).await;
-    // The feeder is woken, not left to wait for room that never comes.
-    let fed = feeding.await.unwrap().unwrap();
-    assert_eq!(fed.wait().await, Err(EngineError::ShuttingDown));
-    latch.open();
-    assert!(first.wait().await.is_ok(), "a forward pass in flight is finished");
-    assert_eq!(second.wait().await, Err(EngineError::ShuttingDown));
-    ending.await.unwrap();
-    assert_eq!(script.forwards().len(), 1);
-}
-
-#[tokio::test]
-async fn without_handles_the_queue_is_served_to_its_end() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let tickets: Vec<_> = (1..=3).map(|n| rig.submit(client(vec![ids(n, 100)]))).collect();
-    latch.reached().await;
-    drop(rig);
-    latch.open();
-    answered(tickets).await;
-}

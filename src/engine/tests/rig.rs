@@ -215,6 +215,15 @@ impl Rig {
     }
 }
 
+/// A rig of one model whose device stands before the latch with the sequence 1, of 10 ids.
+pub async fn held() -> (Script, Arc<Latch>, Rig, PendingRequest) {
+    let (script, latch) = latched("m");
+    let rig = Rig::with(&script);
+    let first = rig.submit(client(vec![ids(1, 10)]));
+    latch.reached().await;
+    (script, latch, rig, first)
+}
+
 /// A sequence of `len` ids whose first is `first`.
 pub fn ids(first: u32, len: usize) -> Arc<[u32]> {
     (first..).take(len).collect()

@@ -1,14 +1,11 @@
 //! Order of execution, seen from outside.
 
-use super::rig::{Rig, Script, answered, audit, client, eventually, ids, latched, work};
+use super::rig::{Rig, Script, answered, audit, client, eventually, held, ids, latched, work};
 use crate::engine::Class;
 
 #[tokio::test]
 async fn a_batch_grows_while_the_device_is_busy() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let first = rig.submit(client(vec![ids(1, 10)]));
-    latch.reached().await;
+    let (script, latch, rig, first) = held().await;
     let waiting: Vec<_> = (2..=9).map(|n| rig.submit(client(vec![ids(n, 20)]))).collect();
     latch.open();
     first.wait().await.unwrap();
@@ -32,10 +29,7 @@ async fn a_client_overtakes_an_audit() {
 
 #[tokio::test]
 async fn clients_do_not_starve_an_audit() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let first = rig.submit(client(vec![ids(1, 10)]));
-    latch.reached().await;
+    let (script, latch, rig, first) = held().await;
     let audit = rig.submit(audit(vec![ids(1000, 90)]));
     let clients: Vec<_> = (2..=10).map(|n| rig.submit(client(vec![ids(n, 100)]))).collect();
     latch.open();
