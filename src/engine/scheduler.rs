@@ -52,7 +52,7 @@ impl Seat {
         Self { device, turn: Turn::new(max_batch_tokens), stays_until: None, paused_until: None }
     }
 
-    /// Notes that a load has ended that took so long and for which another model was evicted.
+    /// Notes the end of a load for which another model was evicted.
     pub(super) fn note_exchange(&mut self, now: Instant, took: Duration) {
         self.stays_until = took.checked_mul(STAY).and_then(|stay| now.checked_add(stay));
     }

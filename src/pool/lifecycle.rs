@@ -31,7 +31,7 @@ use super::declaration::Declaration;
 use super::error::{LoadError, OpenError};
 use super::model::Model;
 use super::signal::{Lease, LeaseCount, Signal};
-use super::state::{FailureCause, Fetch, FilesState, ModelFailure, ModelState, Replica, Retry, RetrySchedule};
+use super::state::{Fetch, FilesState, ModelFailure, ModelState, Replica, Retry, RetrySchedule};
 use lm::hub::DownloadProgress;
 
 pub(super) type LoadWaiter = oneshot::Sender<Result<(), LoadError>>;
@@ -88,7 +88,7 @@ impl Lifecycle {
         } else {
             match (&self.files, &self.failure) {
                 (FilesState::Fetching(_), _) => ModelState::Fetching,
-                (_, Some(failure)) => ModelState::Failed(failure.reason()),
+                (_, Some(failure)) => ModelState::Failed(failure.reason.clone()),
                 (FilesState::Opened(_), None) => ModelState::Opened,
                 (FilesState::Closed, None) => ModelState::Closed,
             }
@@ -118,7 +118,7 @@ impl Lifecycle {
 
     /// Why the last attempt to open it failed, where that is where it stands.
     pub(super) fn open_error(&self) -> Option<&OpenError> {
-        self.failure.as_ref().and_then(ModelFailure::open_error)
+        self.failure.as_ref()?.open_error.as_ref()
     }
 
     /// Returns true if readiness still waits for it.
@@ -171,7 +171,7 @@ impl Lifecycle {
     /// Why requests are not to load it at `now`: that failed a moment ago.
     pub(crate) fn pause(&self, now: Instant) -> Option<&str> {
         let failure = self.failure.as_ref().filter(|failure| failure.is_paused(now) && !self.any(Replica::Resident));
-        failure.and_then(ModelFailure::load_error)
+        failure.filter(|failure| failure.open_error.is_none()).map(|failure| failure.reason.as_str())
     }
 
     /// When it is tried again by itself: the last attempt failed, and readiness waits for it.
@@ -246,7 +246,7 @@ impl Lifecycle {
             Err(error) => {
                 self.files = FilesState::Closed;
                 self.tell_loaders(&Err(LoadError::Failed(error.to_string())));
-                self.fail(FailureCause::Open(error), now, took);
+                self.fail(error.to_string(), Some(error), now, took);
             }
         }
     }
@@ -301,15 +301,15 @@ impl Lifecycle {
             }
             Err(reason) => {
                 self.set(device, Replica::Absent);
-                self.fail(FailureCause::Load(reason), now, took);
+                self.fail(reason, None, now, took);
             }
         }
         self.tell_if_settled();
     }
 
-    fn fail(&mut self, cause: FailureCause, now: Instant, took: Duration) {
+    fn fail(&mut self, reason: String, open_error: Option<OpenError>, now: Instant, took: Duration) {
         self.schedule.failed(now, took);
-        self.failure = Some(ModelFailure::new(cause, now, took));
+        self.failure = Some(ModelFailure::new(reason, open_error, now, took));
     }
 
     pub(crate) fn leave(&mut self, device: usize) {
@@ -378,7 +378,8 @@ impl Lifecycle {
             self.failure = None;
         }
         if !self.is_coming() {
-            let outcome = self.failure.as_ref().map_or(Ok(()), |failure| Err(LoadError::Failed(failure.reason())));
+            let outcome =
+                self.failure.as_ref().map_or(Ok(()), |failure| Err(LoadError::Failed(failure.reason.clone())));
             self.tell_loaders(&outcome);
         }
     }

@@ -37,6 +37,7 @@ pub use declaration::{Declaration, LocatedFiles, Origin, ServedOrigin, adapted_i
 pub use error::{AdapterError, AddError, Ended, FindError, LoadError, OpenError, UnknownModel, UnloadError};
 pub use handle::{ModelStatus, Opener, Pool};
 pub(crate) use lifecycle::Lifecycle;
+pub(crate) use model::largest_batch;
 pub use model::{ActivationBytes, Adapted, Loader, LocalModel, Model, ModelInfo};
 pub(crate) use models::Models;
 pub(crate) use signal::Lease;

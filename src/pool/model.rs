@@ -232,13 +232,18 @@ pub(super) const MOST_TOKENS: usize = 1 << 32;
 /// that has no room at all has no such limit: its loading says what it lacks.
 fn longest(context: Option<usize>, room: u64, activation_bytes: &dyn Fn(usize) -> u64) -> usize {
     let context = context.unwrap_or(MOST_TOKENS);
-    if activation_bytes(1) > room {
-        return context;
+    if activation_bytes(1) > room { context } else { largest_batch(activation_bytes, room, context) }
+}
+
+/// The largest number of tokens, of at most `most` and at least one, whose activations fit in `room` bytes.
+pub(crate) fn largest_batch(activation: &dyn Fn(usize) -> u64, room: u64, most: usize) -> usize {
+    if activation(most) <= room {
+        return most.max(1);
     }
-    let (mut fits, mut beyond) = (1, context.saturating_add(1));
-    while beyond - fits > 1 {
-        let middle = fits + (beyond - fits) / 2;
-        if activation_bytes(middle) <= room { fits = middle } else { beyond = middle }
+    let (mut fits, mut too_much) = (1, most.max(1));
+    while too_much - fits > 1 {
+        let middle = fits + (too_much - fits) / 2;
+        if activation(middle) <= room { fits = middle } else { too_much = middle }
     }
     fits
 }

@@ -69,7 +69,9 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct ModelFailure {
-    cause: FailureCause,
+    pub(super) reason: String,
+    /// Why its files could not be opened; `None` if no device could load it.
+    pub(super) open_error: Option<OpenError>,
     /// Requests do not try again before.
     paused_until: Option<Instant>,
 }
@@ -83,7 +85,7 @@ pub(super) struct RetrySchedule {
 }
 
 impl RetrySchedule {
-    /// Notes a failure of an attempt that ended `now` and took so long.
+    /// Notes a failure of an attempt that ended `now`.
     pub(super) fn failed(&mut self, now: Instant, took: Duration) {
         if self.due.is_none_or(|due| due <= now) {
             self.failures = self.failures.saturating_add(1);
@@ -97,43 +99,11 @@ impl RetrySchedule {
     }
 }
 
-#[derive(Debug)]
-pub(super) enum FailureCause {
-    Open(OpenError),
-    Load(String),
-}
-
 impl ModelFailure {
-    /// The failure of an attempt that ended `now` and took so long.
-    pub(super) fn new(cause: FailureCause, now: Instant, took: Duration) -> Self {
-        let pause = match cause {
-            FailureCause::Open(_) => took.max(LEAST_PAUSE),
-            FailureCause::Load(_) => took,
-        };
-        Self { cause, paused_until: now.checked_add(pause) }
-    }
-
-    pub(super) fn reason(&self) -> String {
-        match &self.cause {
-            FailureCause::Open(error) => error.to_string(),
-            FailureCause::Load(reason) => reason.clone(),
-        }
-    }
-
-    /// Why the files could not be opened, where that is what failed.
-    pub(super) fn open_error(&self) -> Option<&OpenError> {
-        match &self.cause {
-            FailureCause::Open(error) => Some(error),
-            FailureCause::Load(_) => None,
-        }
-    }
-
-    /// Why no device could load it, where that is what failed.
-    pub(super) fn load_error(&self) -> Option<&str> {
-        match &self.cause {
-            FailureCause::Open(_) => None,
-            FailureCause::Load(reason) => Some(reason),
-        }
+    /// The failure of an attempt that ended `now`.
+    pub(super) fn new(reason: String, open_error: Option<OpenError>, now: Instant, took: Duration) -> Self {
+        let pause = if open_error.is_some() { took.max(LEAST_PAUSE) } else { took };
+        Self { reason, open_error, paused_until: now.checked_add(pause) }
     }
 
     pub(super) fn is_paused(&self, now: Instant) -> bool {

@@ -36,7 +36,7 @@ impl Bound {
     /// Returns the description of every model that takes part: the one asked about, the reference models, and those that make
     /// neighbours.
     pub fn infos(&self) -> Vec<ModelInfo> {
-        self.models.iter().chain(&self.generators).map(|model| model.info.clone()).collect()
+        self.all_models().map(|model| model.info.clone()).collect()
     }
 
     pub(super) fn prefix(&self, texts: &Texts) -> Result<&[u32], AuxiliaryPassError> {
@@ -74,18 +74,21 @@ impl Bound {
 
     /// All that the bits of the scores depend on beside the request: the code of the numbers and each model as it runs here.
     pub fn numerics(&self) -> String {
-        let models = self.models.iter().chain(&self.generators).map(|model| format!("; {}", model.identity));
+        let models = self.all_models().map(|model| format!("; {}", model.identity));
         format!("code {}{}", lm::NUMERICS, models.collect::<String>())
     }
 
     /// The id of the first model whose scores would not go with those of an earlier binding of the same plan.
     pub fn changed_since(&self, before: &Self) -> Option<&str> {
-        let before = before.models.iter().chain(&before.generators);
-        let mut pairs = self.models.iter().chain(&self.generators).zip(before);
         let is_same = |now: &Model, before: &Model| {
             now.identity == before.identity && now.tokenizer_digest == before.tokenizer_digest
         };
+        let mut pairs = self.all_models().zip(before.all_models());
         pairs.find(|(now, before)| !is_same(now, before)).map(|(now, _)| now.id())
+    }
+
+    fn all_models(&self) -> impl Iterator<Item = &Arc<Model>> {
+        self.models.iter().chain(&self.generators)
     }
 
     /// The same for some of the methods, with the weights that the audit's texts have in common.

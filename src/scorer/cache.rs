@@ -1,4 +1,4 @@
-//! What was made of texts before: an audit's second look at its texts tokenizes nothing, and a sweep over methods does not run the
+//! Caches of values made of texts: an audit's second look at its texts tokenizes nothing, and a sweep over methods does not run the
 //! mask model again. Bounded in bytes.
 
 use crate::access::Principal;

@@ -25,7 +25,7 @@ impl Sequence {
         Self { model, passes: windows(ids.len(), longest).into_iter().map(pass).collect() }
     }
 
-    /// One pass, of which the first `skip` statistics are not wanted.
+    /// One pass whose first `skip` statistics are not wanted.
     pub fn single(model: usize, ids: Arc<[u32]>, skip: usize) -> Self {
         Self { model, passes: vec![(Pass::score(ids), skip)] }
     }

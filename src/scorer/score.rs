@@ -17,7 +17,7 @@ pub struct Scored {
     pub results: Vec<TextResult>,
     /// Statistics of each text's own tokens; empty if it could not be run.
     pub stats: Vec<Stats>,
-    /// Ids of each text, the first of which is never scored; empty if it was not tokenized.
+    /// Ids of each text; empty if it was not tokenized. The first id is never scored.
     pub ids: Vec<Arc<[u32]>>,
     pub usage: Usage,
     pub times: ScoringTimes,

@@ -1,7 +1,7 @@
 //! Neighbours of a text: the same text with one word replaced by what a masked model finds most likely in its place.
 //!
 //! Each whole word of the text is masked in turn, in a copy of its own; what the model would put there becomes a list of
-//! substitutions, the best of which make the neighbours. The same model, text and count always give the same ones.
+//! substitutions, and the best of them make the neighbours. The same model, text and count always give the same ones.
 
 use lm::models::masked::Filled;
 use lm::tokenizer::{Encoded, Words};

@@ -213,7 +213,7 @@ impl DiskStore {
         Ok(true)
     }
 
-    /// Lets the oldest go, unless unfinished work needs them; whether there is room now.
+    /// Lets the oldest go, unless unfinished work needs them. Returns true if there is room now.
     fn make_room(&self) -> Result<bool, DiskFault> {
         let has_old = self.read_state().files.as_ref().is_ok_and(Files::has_old);
         let used = *self.old_used.lock().unwrap_or_else(PoisonError::into_inner);

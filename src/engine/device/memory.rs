@@ -68,19 +68,6 @@ pub(in crate::engine) fn eviction_order<'a>(residents: &[Resident<'a>]) -> Vec<&
     order.into_iter().map(|resident| resident.id).collect()
 }
 
-/// The largest token budget, of at most `most` and at least one, whose activations fit in `room` bytes.
-pub(in crate::engine) fn largest_batch(activation: &dyn Fn(usize) -> u64, room: u64, most: usize) -> usize {
-    if activation(most) <= room {
-        return most.max(1);
-    }
-    let (mut fits, mut too_much) = (1, most.max(1));
-    while too_much - fits > 1 {
-        let middle = fits + (too_much - fits) / 2;
-        if activation(middle) <= room { fits = middle } else { too_much = middle }
-    }
-    fits
-}
-
 fn shortage(newcomer: &Resident<'_>, residents: &[Resident<'_>], memory: u64) -> String {
     let pinned = || residents.iter().filter(|resident| resident.pinned);
     let activation = pinned().chain([newcomer]).map(|resident| (resident.activation)(1)).max().unwrap_or(0);

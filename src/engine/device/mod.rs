@@ -20,5 +20,5 @@ mod resident;
 mod thread;
 
 #[cfg(test)]
-pub(super) use memory::{Resident, eviction_order, evictions, largest_batch};
+pub(super) use memory::{Resident, eviction_order, evictions};
 pub(super) use thread::spawn;

@@ -4,12 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::memory::largest_batch;
 use crate::engine::error::Failure;
 use crate::engine::queued::QueuedPass;
 use crate::engine::record::ModelRecord;
 use crate::engine::request::{Answer, PassInput};
-use crate::pool::{Adapted, Model};
+use crate::pool::{Adapted, Model, largest_batch};
 use lm::models::lora::{Adapter, LoadedAdapter};
 use lm::models::masked::MaskedPosition;
 use lm::models::{CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
@@ -92,10 +91,14 @@ impl ResidentModel {
 
     /// Where the device has no memory for it, the others make room; a smaller batch would not help.
     fn load_adapter(&mut self, adapter: &Adapter) -> Result<LoadedAdapter, Failure> {
-        match load_adapter(&self.loaded, adapter) {
+        let load = || match &self.loaded {
+            LoadedModel::Causal(model) => model.load_adapter(adapter),
+            LoadedModel::Masked(_) => Err(ModelError::Forward("a masked model takes no adapters".into())),
+        };
+        match caught(load) {
             Err(Failure::OutOfMemory(_)) => {
                 self.adapters.clear();
-                load_adapter(&self.loaded, adapter).map_err(|failure| match failure {
+                caught(load).map_err(|failure| match failure {
                     Failure::OutOfMemory(reason) => Failure::Failed(format!("no memory for the adapter: {reason}")),
                     failure => failure,
                 })
@@ -105,13 +108,21 @@ impl ResidentModel {
     }
 
     pub(super) fn probe(&self) -> Result<(), Failure> {
-        probe(&self.loaded)
+        caught(|| match &self.loaded {
+            LoadedModel::Causal(model) => model.probe(),
+            LoadedModel::Masked(_) => Ok(()),
+        })
     }
 
+    /// Begins a forward pass, under an adapter if there is one. There will be one answer per pass, of its kind, in order.
     pub(super) fn begin(&mut self, part: &[QueuedPass]) -> Result<Pending<Vec<Answer>>, Failure> {
         let inputs: Vec<&PassInput> = part.iter().map(QueuedPass::input).collect();
         let place = self.adapter(part)?;
-        begin(&self.loaded, &inputs, place.map(|place| &self.adapters[place].1))
+        let adapter = place.map(|place| &self.adapters[place].1);
+        caught(|| match &self.loaded {
+            LoadedModel::Causal(model) => score(&**model, &inputs, adapter),
+            LoadedModel::Masked(model) => fill(&**model, &inputs).map(Pending::Ready),
+        })
     }
 
     /// Notes how a forward pass went that has ended now: metrics, the model's speed and its budget.
@@ -144,29 +155,9 @@ impl ResidentModel {
     }
 }
 
-/// Begins to run the model, under an adapter if there is one. There will be one answer per input, of its kind, in order.
-fn begin(
-    model: &LoadedModel,
-    inputs: &[&PassInput],
-    adapter: Option<&LoadedAdapter>,
-) -> Result<Pending<Vec<Answer>>, Failure> {
-    caught(|| match model {
-        LoadedModel::Causal(model) => score(&**model, inputs, adapter),
-        LoadedModel::Masked(model) => fill(&**model, inputs).map(Pending::Ready),
-    })
-}
-
 /// The answers of a pass that has begun, as soon as they are there.
 pub(super) fn finish(answers: Pending<Vec<Answer>>) -> Result<Vec<Answer>, Failure> {
     caught(|| answers.wait())
-}
-
-/// Brings an adapter to the device of its base.
-fn load_adapter(model: &LoadedModel, adapter: &Adapter) -> Result<LoadedAdapter, Failure> {
-    caught(|| match model {
-        LoadedModel::Causal(model) => model.load_adapter(adapter),
-        LoadedModel::Masked(_) => Err(ModelError::Forward("a masked model takes no adapters".into())),
-    })
 }
 
 /// Returns the result of the model, or its failure. A model that panics is used again: it is only read, and its next answer is
@@ -187,13 +178,6 @@ fn caught<T>(run: impl FnOnce() -> Result<T, ModelError>) -> Result<T, Failure> 
         }
         Err(panic) => Err(Failure::Panicked(format!("the forward pass panicked: {}", panic_message(&*panic)))),
     }
-}
-
-fn probe(model: &LoadedModel) -> Result<(), Failure> {
-    caught(|| match model {
-        LoadedModel::Causal(model) => model.probe(),
-        LoadedModel::Masked(_) => Ok(()),
-    })
 }
 
 /// An answer has one entry per sequence, and in it one per id but the first: anything else is a failure, for nothing

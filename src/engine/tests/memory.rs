@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use crate::engine::device::{Resident, eviction_order, evictions, largest_batch};
+use crate::engine::device::{Resident, eviction_order, evictions};
+use crate::pool::largest_batch;
 
 /// A model with the given bytes of weights and of activations per token.
 struct HeldModel {
