@@ -16,7 +16,7 @@ use super::request::Class;
 use super::scheduler::{Holdings, Scheduler, Seat, Step};
 use super::settings::{DeviceSlot, EngineOptions};
 use super::status::{DeviceStatus, EngineStatus, ModelActivity, Unanswered};
-use crate::pool::{Ended, Lifecycle, Models, Pool};
+use crate::pool::{Ended, Lifecycle, Models, Pool, working_bytes};
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -77,11 +77,7 @@ impl Shared {
     pub(super) fn working_bytes(&self, device: usize, tokens: usize) -> u64 {
         let models = self.pool.lock();
         let resident = models.iter().filter(|(_, model)| model.is_resident(device));
-        let (weights, batch) =
-            resident.filter_map(|(_, model)| model.model()).fold((0_u64, 0), |(sum, most), model| {
-                (sum.saturating_add(model.weight_bytes), most.max((model.activation_bytes)(tokens)))
-            });
-        weights.saturating_add(batch)
+        working_bytes(resident.filter_map(|(_, model)| model.model()).map(|model| model.footprint()), tokens)
     }
 
     pub(super) fn record(&self, id: &str, devices: &[usize]) -> Arc<ModelRecord> {

@@ -21,14 +21,15 @@ pub type Opener =
 
 /// The models that there are. Clones are handles of the same pool.
 #[derive(Clone, Debug)]
-pub struct Pool(Arc<PoolInner>);
+pub struct Pool(pub(super) Arc<PoolInner>);
 
-struct PoolInner {
+pub(super) struct PoolInner {
     models: Mutex<Models>,
     signal: Arc<Signal>,
     default: Option<String>,
-    opener: Opener,
-    adapter_turn: tokio::sync::Mutex<()>,
+    pub(super) opener: Opener,
+    /// Held while an adapter's files are opened.
+    pub(super) adapter_turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Debug)]
@@ -135,14 +136,6 @@ impl Pool {
         let result = change(&mut self.lock());
         self.0.signal.raise();
         result
-    }
-
-    pub(super) fn adapter_turn(&self) -> &tokio::sync::Mutex<()> {
-        &self.0.adapter_turn
-    }
-
-    pub(super) fn opener(&self) -> &Opener {
-        &self.0.opener
     }
 
     /// Loads a model to all its devices and waits for that; at once where they have it. Its files are opened first where they

@@ -37,8 +37,8 @@ pub use declaration::{Declaration, LocatedFiles, Origin, ServedOrigin, adapted_i
 pub use error::{AdapterError, AddError, Ended, FindError, LoadError, OpenError, UnknownModel, UnloadError};
 pub use handle::{ModelStatus, Opener, Pool};
 pub(crate) use lifecycle::Lifecycle;
-pub(crate) use model::largest_batch;
 pub use model::{ActivationBytes, Adapted, Loader, LocalModel, Model, ModelInfo};
+pub(crate) use model::{largest_batch, working_bytes};
 pub(crate) use models::Models;
 pub(crate) use signal::Lease;
 pub use state::{ModelState, Retry};

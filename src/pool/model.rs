@@ -130,6 +130,11 @@ impl Model {
         self.local.as_ref().ok_or(ModelError::NoWeights)
     }
 
+    /// Bytes of its weights, and of a batch of the given number of tokens.
+    pub(crate) fn footprint(&self) -> (u64, &dyn Fn(usize) -> u64) {
+        (self.weight_bytes, &*self.activation_bytes)
+    }
+
     /// This model under an adapter. It has the weights of its base, and takes no memory of a device but that.
     pub(super) fn under(&self, name: &str, adapter: Adapter) -> Self {
         let mut adapted = self.clone();
@@ -233,6 +238,18 @@ pub(super) const MOST_TOKENS: usize = 1 << 32;
 fn longest(context: Option<usize>, room: u64, activation_bytes: &dyn Fn(usize) -> u64) -> usize {
     let context = context.unwrap_or(MOST_TOKENS);
     if activation_bytes(1) > room { context } else { largest_batch(activation_bytes, room, context) }
+}
+
+/// Returns the bytes that models with these weights and activations take together: all of the weights, and one batch of `tokens`
+/// tokens of the model that takes most.
+pub(crate) fn working_bytes<'a>(
+    models: impl Iterator<Item = (u64, &'a (dyn Fn(usize) -> u64 + 'a))>,
+    tokens: usize,
+) -> u64 {
+    let (weights, activation) = models.fold((0_u64, 0), |(weights, activation), (bytes, of_batch)| {
+        (weights.saturating_add(bytes), activation.max(of_batch(tokens)))
+    });
+    weights.saturating_add(activation)
 }
 
 /// The largest number of tokens, of at most `most` and at least one, whose activations fit in `room` bytes.

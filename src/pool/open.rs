@@ -102,7 +102,7 @@ impl Pool {
     }
 
     fn attempt(&self, declaration: &Declaration, fetch: &Fetch) -> Result<Arc<Model>, OpenError> {
-        (self.opener())(declaration, fetch.previous.clone(), &fetch.progress)
+        (self.0.opener)(declaration, fetch.previous.clone(), &fetch.progress)
     }
 
     #[cfg(test)]
@@ -160,7 +160,7 @@ impl Pool {
     /// The base under an adapter, whose files are opened now if they were not. One adapter is opened at a time, so all who ask
     /// meanwhile get the same one.
     pub(super) async fn open_adapter(&self, base: Arc<Model>, name: &str) -> Result<Arc<Model>, AdapterError> {
-        let _turn = self.adapter_turn().lock().await;
+        let _turn = self.0.adapter_turn.lock().await;
         let source = {
             let models = self.lock();
             let adapters = &models.get(base.id()).ok_or_else(|| unknown(base.id()))?.adapters;

@@ -36,7 +36,7 @@ impl Sequence {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.passes.len()
     }
 

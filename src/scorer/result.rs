@@ -150,7 +150,7 @@ pub fn build(index: usize, text: PreparedText, bound: &Bound) -> Result<(TextRes
         scored_tokens: stats.len(),
         bos_prepended: text.encoded.as_ref().is_some_and(|encoded| encoded.bos_prepended()),
         truncated: text.truncated,
-        windows: (bound.overflow == Overflow::Window && text.error.is_none()).then_some(text.sequence.len()),
+        windows: (bound.overflow == Overflow::Window && text.error.is_none()).then_some(text.sequence.count()),
         scores,
         p_values: Vec::new(),
         alpha_used,

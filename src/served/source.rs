@@ -64,18 +64,20 @@ impl ServedSource {
     }
 }
 
+type DescribeResult = Result<ServedDescription, ModelError>;
+
 /// Returns the description of the model by the first server by its URL that answers. All are asked at once, and once one has
 /// answered the others have two seconds.
 pub fn describe(source: &ServedSource) -> Result<ServedDescription, ModelError> {
     let said = ask_all(source)?;
-    let mut answers: Vec<Option<Result<ServedDescription, ModelError>>> = source.servers.iter().map(|_| None).collect();
+    let mut answers: Vec<Option<DescribeResult>> = source.servers.iter().map(|_| None).collect();
     let mut until = None;
     while let Some((url, answer)) = next_before(&said, until) {
         if answer.is_ok() {
             until.get_or_insert_with(|| Instant::now() + GRACE);
         }
         answers[url] = Some(answer);
-        let is_failure = |answer: &&Option<Result<ServedDescription, ModelError>>| matches!(answer, Some(Err(_)));
+        let is_failure = |answer: &&Option<DescribeResult>| matches!(answer, Some(Err(_)));
         if answers.iter().find(|answer| !is_failure(answer)).is_some_and(Option::is_some) {
             break;
         }
@@ -92,7 +94,7 @@ pub fn describe(source: &ServedSource) -> Result<ServedDescription, ModelError> 
 }
 
 /// Asks all servers for their descriptions of the model, which come with the index of the URL as they are ready.
-fn ask_all(source: &ServedSource) -> Result<Receiver<(usize, Result<ServedDescription, ModelError>)>, ModelError> {
+fn ask_all(source: &ServedSource) -> Result<Receiver<(usize, DescribeResult)>, ModelError> {
     let (sender, said) = channel();
     for (url, server) in source.servers.iter().enumerate() {
         let (server, sender) = (Arc::clone(server), sender.clone());

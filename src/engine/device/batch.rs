@@ -90,7 +90,7 @@ impl Device<'_> {
             }
             Err(failure) if passes.len() > 1 => {
                 if let (Failure::OutOfMemory(_), Ok(resident)) = (&failure, self.resident(model)) {
-                    resident.record().metrics.halvings.increment(1);
+                    resident.record.metrics.halvings.increment(1);
                 }
                 let (first, second) = halve(passes, QueuedPass::tokens);
                 return ControlFlow::Continue(vec![second, first]);

@@ -64,7 +64,7 @@ impl Device<'_> {
         let (device, seconds) = (&self.name, took.as_secs_f64());
         match &result {
             Ok(()) => {
-                let batch_tokens = self.residents.models.get(id).map(ResidentModel::budget);
+                let batch_tokens = self.residents.models.get(id).map(|resident| resident.budget);
                 tracing::info!(model = id, device, seconds, batch_tokens, "model loaded");
                 record.metrics.loads_ok.increment(1);
                 record.note_use(now);
@@ -106,11 +106,11 @@ impl Device<'_> {
             let lifecycle = models.get(id);
             Resident {
                 id,
-                weights: resident.model().weight_bytes,
-                activation: &*resident.model().activation_bytes,
+                weights: resident.model.weight_bytes,
+                activation: &*resident.model.activation_bytes,
                 pinned: lifecycle.is_some_and(|model| model.declaration().stays()),
                 in_use: lifecycle.is_some_and(Lifecycle::is_in_use),
-                last_used: resident.record().last_used(),
+                last_used: resident.record.last_used(),
             }
         });
         residents.collect()
@@ -133,8 +133,7 @@ impl Device<'_> {
 
     /// Drops a model, gives its pages back, and only then says so; gives its record.
     fn drop_model(&mut self, id: &str) -> Option<Arc<ModelRecord>> {
-        let resident = self.residents.models.remove(id)?;
-        let record = resident.into_record();
+        let record = Arc::clone(&self.residents.models.remove(id)?.record);
         record.metrics.budgets[self.seat.device].set(0.0);
         (self.trim)();
         self.show_memory();

@@ -14,6 +14,8 @@
 use std::iter::successors;
 use std::time::Instant;
 
+use crate::pool::working_bytes;
+
 /// A model on a device, or one that is to come there.
 pub(in crate::engine) struct Resident<'a> {
     pub(in crate::engine) id: &'a str,
@@ -39,26 +41,13 @@ pub(in crate::engine) fn evictions<'a>(
     let fits = |evicted: usize, tokens: usize| {
         let stays = |resident: &&Resident<'_>| !order[..evicted].contains(&resident.id);
         let staying = residents.iter().filter(stays).chain([newcomer]);
-        fits(staying.map(|resident| (resident.weights, resident.activation)), memory, tokens)
+        working_bytes(staying.map(|resident| (resident.weights, resident.activation)), tokens) <= memory
     };
     let mut goals = successors(Some(max_batch_tokens.max(1)), |tokens| (*tokens > 1).then_some(tokens / 2));
     let goal = goals.find(|tokens| fits(order.len(), *tokens));
     let goal = goal.ok_or_else(|| shortage(newcomer, residents, memory))?;
     let fewest = (0..order.len()).find(|evicted| fits(*evicted, goal)).unwrap_or(order.len());
     Ok(order[..fewest].to_vec())
-}
-
-/// Returns true if models with these weights and activations fit in `memory` bytes together: all of the weights, and one batch of
-/// `tokens` tokens of the model that takes most.
-pub(in crate::engine) fn fits<'a>(
-    models: impl Iterator<Item = (u64, &'a (dyn Fn(usize) -> u64 + 'a))>,
-    memory: u64,
-    tokens: usize,
-) -> bool {
-    let (weights, activation) = models.fold((0_u64, 0), |(weights, activation), (bytes, of_batch)| {
-        (weights.saturating_add(bytes), activation.max(of_batch(tokens)))
-    });
-    weights.saturating_add(activation) <= memory
 }
 
 /// The ids of the models that may be evicted: who goes first comes first.

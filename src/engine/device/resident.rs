@@ -25,10 +25,10 @@ pub(super) struct ResidentModel {
     loaded: LoadedModel,
     /// The adapters that batches were under last, the latest at the end.
     adapters: Vec<(Weak<Adapter>, LoadedAdapter)>,
-    model: Arc<Model>,
-    record: Arc<ModelRecord>,
+    pub(super) model: Arc<Model>,
+    pub(super) record: Arc<ModelRecord>,
     /// Its token budget of a batch: the limit, or less where that did not fit in memory.
-    budget: usize,
+    pub(super) budget: usize,
     /// Budget that fits beside the weights of the device's models by estimate, at most `wanted`.
     limit: usize,
     /// The budget it has where memory is no matter.
@@ -38,23 +38,6 @@ pub(super) struct ResidentModel {
 impl ResidentModel {
     pub(super) fn new(loaded: LoadedModel, model: Arc<Model>, record: Arc<ModelRecord>, wanted: usize) -> Self {
         Self { loaded, adapters: Vec::new(), model, record, budget: wanted, limit: wanted, wanted }
-    }
-
-    pub(super) fn model(&self) -> &Arc<Model> {
-        &self.model
-    }
-
-    pub(super) fn record(&self) -> &ModelRecord {
-        &self.record
-    }
-
-    /// Drops the weights, and keeps what is known of it.
-    pub(super) fn into_record(self) -> Arc<ModelRecord> {
-        self.record
-    }
-
-    pub(super) fn budget(&self) -> usize {
-        self.budget
     }
 
     /// Sets the limit of its batches, so that activations fit in `room` bytes; the new limit where it has changed and is less

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-use super::memory::fits;
 use super::resident::ResidentModel;
 use crate::engine::circuit::Circuit;
 use crate::engine::error::StartError;
@@ -17,7 +16,7 @@ use crate::engine::request::Answer;
 use crate::engine::scheduler::{Holdings, Seat, Step};
 use crate::engine::settings::DeviceSlot;
 use crate::engine::shared::Shared;
-use crate::pool::{Model, base_id};
+use crate::pool::{Model, base_id, working_bytes};
 use lm::models::Pending;
 use lm::panics::panic_message;
 
@@ -71,6 +70,7 @@ pub(super) struct InFlightBatch {
 /// The models that the device holds, and the memory they share.
 pub(super) struct Residents {
     pub(super) models: BTreeMap<Arc<str>, ResidentModel>,
+    /// Maximum number of bytes they may take, including what is reserved.
     pub(super) memory: u64,
     /// Number of those bytes reserved for something else.
     pub(super) reservations: Arc<AtomicU64>,
@@ -81,7 +81,7 @@ pub(super) struct Residents {
 
 impl Residents {
     pub(super) fn weight_bytes(&self) -> u64 {
-        self.models.values().map(|resident| resident.model().weight_bytes).fold(0, u64::saturating_add)
+        self.models.values().map(|resident| resident.model.weight_bytes).fold(0, u64::saturating_add)
     }
 
     pub(super) fn memory(&self) -> u64 {
@@ -100,16 +100,12 @@ impl Residents {
 
 impl Holdings for Residents {
     fn budget(&self, model: &str) -> usize {
-        self.models.get(base_id(model)).map_or(1, ResidentModel::budget)
+        self.models.get(base_id(model)).map_or(1, |resident| resident.budget)
     }
 
     fn has_room_for(&self, model: &Model) -> bool {
-        let all = || self.models.values().map(|resident| &**resident.model()).chain([model]);
-        fits(
-            all().map(|model| (model.weight_bytes, &*model.activation_bytes as &dyn Fn(usize) -> u64)),
-            self.memory(),
-            self.max_batch_tokens,
-        )
+        let all = self.models.values().map(|resident| &*resident.model).chain([model]);
+        working_bytes(all.map(Model::footprint), self.max_batch_tokens) <= self.memory()
     }
 }
 
