@@ -6,21 +6,19 @@
 //!
 //! A closed gate stays closed: the engine drains, or its device is lost.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-use metrics::Gauge;
-use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError};
-
 use super::error::{EngineError, Refusal};
 use super::record::{ModelRecord, time_for};
 use super::request::{Class, PerClass};
 use super::settings::DeviceSlot;
 use crate::access::Principal;
 use crate::pool::{Lease, Model};
+use metrics::Gauge;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 /// The window of batch work of a model, in budgets of a forward pass on every device: enough that no device ever waits for
 /// the next texts of an audit, and little enough that an audit holds no more than it needs.

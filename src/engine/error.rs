@@ -1,11 +1,9 @@
 //! The errors of the engine. A [`Refusal`] comes at once and costs nothing; an [`EngineError`] comes to a request that was
 //! admitted. Neither is ever a panic. Their names are the outcomes of requests in the metrics.
 
-use std::time::Duration;
-
-use strum::{IntoStaticStr, VariantNames};
-
 use crate::pool::{Ended, LoadError, UnknownModel};
+use std::time::Duration;
+use strum::{IntoStaticStr, VariantNames};
 
 /// Why a request was not admitted. Nothing of it was queued.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, IntoStaticStr, VariantNames)]

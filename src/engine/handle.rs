@@ -1,10 +1,5 @@
 //! The handle of the engine, and memory of its devices that is taken by work outside of it, such as tuning.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
 use super::cache::StatisticsHold;
 use super::device;
 use super::error::{EngineError, StartError};
@@ -13,6 +8,10 @@ use super::settings::{DeviceSlot, EngineOptions};
 use super::shared::Shared;
 use super::status::EngineStatus;
 use crate::pool::{ModelState, Pool};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// The handle of the engine; clones are handles of the same one.
 ///

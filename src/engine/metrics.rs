@@ -2,17 +2,15 @@
 //! they are there before the first request; the handles are kept, so that nothing is looked up in the
 //! recorder.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
-
-use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
-use strum::VariantNames;
-
 use super::error::{EngineError, Failure, Refusal};
 use super::request::{Answer, Class, PerClass};
 use super::settings::DeviceSlot;
 use crate::telemetry::names;
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use strum::VariantNames;
 
 /// A counter for each outcome.
 #[derive(Debug)]

@@ -17,16 +17,13 @@
 //!   work, batch work leads there once. So neither class starves: under full load batch work gets at least one forward
 //!   pass in about `PATIENCE` + 1, and an interactive sequence waits for at most one batch of the other class at a time.
 //!
-//! Lengths matter for the budget alone: a batch is not made of sequences of like length. Kernels of our own pad nothing, so
-//! they would gain nothing. What runs in candle's operations sorts its batch into groups between powers of two and pads each
-//! on its own; a batch of such a group would be padded as much, only narrower classes would save more, and where it is the
-//! attention alone that pads, the waste is a part of a few percent of the pass. For that, texts would wait for their like.
-
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+//! Lengths matter for the budget alone: a batch is not made of sequences of like length. The kernels here pad nothing, and
+//! candle's operations pad within groups of like length, so that sorting would save a few percent at most and make texts wait.
 
 use super::request::{Class, PerClass};
 use crate::pool::base_id;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Maximum number of sequences passed over while a batch is filled.
 pub(super) const LOOK_AHEAD: usize = 256;

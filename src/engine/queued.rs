@@ -1,12 +1,11 @@
 //! A pass in the queue.
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use super::admission::{Permit, RequestContext};
 use super::error::EngineError;
 use super::metrics::EngineMetrics;
 use super::request::{Answer, Pass, PassInput};
+use std::sync::Arc;
+use std::time::Instant;
 
 /// Number of unanswered batches from which on a pass runs alone.
 const UNANSWERED_ALONE: usize = 2;

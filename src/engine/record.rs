@@ -1,12 +1,11 @@
 //! The engine's record of each model: its series, what is queued for it, its speed, and the time that work takes at that speed.
 
+use super::metrics::ModelMetrics;
+use super::request::{Class, PerClass};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
-
-use super::metrics::ModelMetrics;
-use super::request::{Class, PerClass};
 
 #[derive(Debug)]
 pub(super) struct ModelRecord {

@@ -3,15 +3,13 @@
 //! A pass is made once, by the code that plans the request, and shared from then on: it waits in the queue, is a part of a batch,
 //! and the device writes the answer into it. Nothing has to be put back into an order afterwards.
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
-use std::time::Instant;
-
-use strum::{EnumCount, IntoStaticStr, VariantArray};
-
 use crate::access::Principal;
 use lm::models::masked::{Filled, MaskedPosition};
 use mia::TokenStats;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+use strum::{EnumCount, IntoStaticStr, VariantArray};
 
 /// Urgency of a request, the more urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, EnumCount, IntoStaticStr, VariantArray)]

@@ -13,15 +13,14 @@
 //! as long as the load took: while a model that could be evicted has work as urgent as the work that leads, and the model of
 //! the latter has no room beside them. A client never waits for the turn of an audit.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use super::error::EngineError;
 use super::queue::{Lead, Queue, Turn};
 use super::queued::QueuedPass;
 use super::request::Class;
 use super::status::MOST_SILENCE;
 use crate::pool::{Lifecycle, Model, Models};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Time that a device stays with the models that it holds after a load, in multiples of the time of that load.
 const STAY: u32 = 4;

@@ -1,9 +1,8 @@
 //! Devices and settings of an engine.
 
+use super::circuit::Circuit;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-use super::circuit::Circuit;
 
 /// A device that runs models, on a thread of its own.
 pub struct DeviceSlot {

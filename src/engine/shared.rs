@@ -2,10 +2,6 @@
 //!
 //! Locks are taken in this order, and each is held for moments only: the scheduler, the pool's models, the facts.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
-
 use super::admission::Gate;
 use super::cache::StatsCache;
 use super::error::{EngineError, Refusal};
@@ -17,6 +13,9 @@ use super::scheduler::{Holdings, Scheduler, Seat, Step};
 use super::settings::{DeviceSlot, EngineOptions};
 use super::status::{DeviceStatus, EngineStatus, ModelActivity, Unanswered};
 use crate::pool::{Ended, Lifecycle, Models, Pool, working_bytes};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 #[derive(Debug)]
 pub(super) struct Shared {

@@ -1,13 +1,6 @@
 //! The way of a request into the queue, and from there to its answer. Dropping a [`PendingRequest`] cancels it: its passes that
 //! are still in the queue are taken out, and their room is free.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use tokio::sync::TryAcquireError;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::timeout_at;
-
 use super::admission::{Permit, RequestContext, busy, judge_time, time_ahead};
 use super::error::{EngineError, Refusal};
 use super::handle::Engine;
@@ -16,6 +9,11 @@ use super::queued::QueuedPass;
 use super::record::{ModelRecord, time_for};
 use super::request::{Class, Pass, Request};
 use super::shared::Shared;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::TryAcquireError;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout_at;
 
 /// Passes of an answered request, and their cost.
 #[derive(Debug, Clone, Default, PartialEq)]

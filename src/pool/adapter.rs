@@ -3,17 +3,15 @@
 //! An adapter is small, so no room on a device is kept for it: its matrices are in main memory while it is open, and the
 //! devices that hold its base keep copies of those that were used last. It is leased and loaded as its base.
 
-use std::fmt;
-use std::sync::Arc;
-
-use futures::future::BoxFuture;
-use indexmap::IndexMap;
-
 use super::declaration::adapted_id;
 use super::error::AdapterError;
 use super::model::Model;
+use futures::future::BoxFuture;
+use indexmap::IndexMap;
 use lm::models::files::ModelFiles;
 use lm::models::lora::Adapter;
+use std::fmt;
+use std::sync::Arc;
 
 /// An adapter as the settings, or whoever adds it, declare it.
 #[derive(Clone, Debug)]

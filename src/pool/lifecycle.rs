@@ -21,11 +21,6 @@
 //! drains is refused, and one that an unload overtakes ends with [`LoadError::Unloading`], though what had begun is
 //! finished first. So the outcome does not depend on the moment.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use tokio::sync::oneshot;
-
 use super::adapter::Adapters;
 use super::declaration::Declaration;
 use super::error::{LoadError, OpenError};
@@ -33,6 +28,9 @@ use super::model::Model;
 use super::signal::{Lease, LeaseCount, Signal};
 use super::state::{Fetch, FilesState, ModelFailure, ModelState, Replica, Retry, RetrySchedule};
 use lm::hub::DownloadProgress;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 pub(super) type LoadWaiter = oneshot::Sender<Result<(), LoadError>>;
 

@@ -1,16 +1,10 @@
 //! A model whose files are open: what is known of it before a weight is loaded, and how it is loaded.
 
-use std::fmt;
-use std::sync::Arc;
-
-use candle_core::DType;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
 use super::declaration::LocatedFiles;
 use super::declaration::{Declaration, adapted_id, base_id};
 use super::error::OpenError;
 use crate::served::{BackendInfo, ServedDescription};
+use candle_core::DType;
 use kernels::gemm::instructions;
 use lm::models::checkpoint::Checkpoint;
 use lm::models::device::ComputeDevice;
@@ -22,6 +16,10 @@ use lm::models::precision::Rounding;
 use lm::models::stamp::Stamp;
 use lm::models::{LoadedModel, ModelError, precision};
 use lm::tokenizer::{self, Tokenizer, Words};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// Loads a model to the device of this index. Called on that device's thread, again for every attempt.
 pub type Loader = Arc<dyn Fn(usize) -> Result<LoadedModel, ModelError> + Send + Sync>;

@@ -1,17 +1,15 @@
 //! All models, by id and in the order in which they were declared.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use indexmap::IndexMap;
-use tokio::sync::oneshot;
-
 use super::declaration::{Declaration, base_id, split};
 use super::error::{AddError, Ended, LoadError, OpenError, UnknownModel};
 use super::lifecycle::{Lifecycle, LoadWaiter};
 use super::model::Model;
 use super::signal::{Lease, Signal};
 use super::state::{Fetch, Retry};
+use indexmap::IndexMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// The models of a pool. What the lock of the pool guards.
 #[derive(Debug)]

@@ -1,7 +1,5 @@
 //! Opening a model that is served elsewhere: its tokenizer is here, and the rest is what its server says.
 
-use std::sync::Arc;
-
 use super::declaration::Declaration;
 use super::declaration::LocatedFiles;
 use super::error::OpenError;
@@ -9,6 +7,7 @@ use super::model::{Loader, MOST_TOKENS, Model, ModelInfo, open_tokenizer};
 use crate::served::{ServedDescription, ServedSource, describe, served_model};
 use lm::models::files::ModelFiles;
 use lm::models::{LoadedModel, ModelError};
+use std::sync::Arc;
 
 /// Where it is said to run.
 const ELSEWHERE: &str = "served";

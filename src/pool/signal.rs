@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
 use tokio::sync::watch;
 
 /// A counter of changes to wait on. Whoever waits reads the version *before* looking at the state, so a change that comes

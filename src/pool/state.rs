@@ -1,11 +1,10 @@
 //! Parts of the state of a model: where it stands, why it is not there, and when that is tried again. Pure.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use super::error::OpenError;
 use super::model::Model;
 use lm::hub::DownloadProgress;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelState {

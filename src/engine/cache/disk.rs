@@ -7,12 +7,6 @@
 //! - what is read is what was written, or it is not used;
 //! - what unfinished work has used does not make room for others: where there is nothing else to drop, nothing is written.
 
-use std::fmt;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
-
 use super::disk_store::{DiskStore, Job, cost};
 use super::files::{DiskFault, Folder};
 use super::holds::Holds;
@@ -20,6 +14,11 @@ use super::record::encoded_len;
 use crate::engine::metrics::DiskMetrics;
 use crate::engine::request::Stats;
 use crate::engine::settings::DiskCache;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
 
 /// Maximum number of bytes waiting to be written. More means that the disk is slower than the models.
 const QUEUE_BYTES: u64 = 64 << 20;

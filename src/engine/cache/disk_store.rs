@@ -1,16 +1,15 @@
 //! The files of the cache on disk behind their lock: looked up by any thread, written by one, and bounded.
 
-use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
-
 use super::files::{Batch, DiskFault, Files, Folder};
 use super::holds::Holds;
 use super::record::{decode, encode, key};
 use crate::engine::metrics::DiskMetrics;
 use crate::engine::request::Stats;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
 /// Maximum size of one commit on disk, by [`cost`]; less if the limit is small, so that no commit exceeds it.
 const BATCH_BYTES: u64 = 32 << 20;

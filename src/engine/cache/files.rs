@@ -9,15 +9,13 @@
 //! - a file that cannot be understood is deleted: all of it can be computed again, and aside it would still take room;
 //! - whatever a damaged file makes redb do, a panic too, is a [`DiskFault`].
 
+use super::record::{RecordKey, STAMP};
+use redb::{Builder, Database, Error, ReadOnlyTable, ReadableDatabase, TableDefinition, TableError, TableHandle};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-
-use redb::{Builder, Database, Error, ReadOnlyTable, ReadableDatabase, TableDefinition, TableError, TableHandle};
-
-use super::record::{RecordKey, STAMP};
 
 const YOUNG: &str = "statistics.redb";
 const OLD: &str = "statistics.old.redb";

@@ -18,15 +18,13 @@ mod tests;
 
 pub use holds::StatisticsHold;
 
-use std::sync::Arc;
-
-use moka::sync::Cache;
-
 use super::metrics::DiskMetrics;
 use super::request::{Answer, Pass, Stats};
 use super::settings::EngineOptions;
 use disk::Disk;
 use holds::Holds;
+use moka::sync::Cache;
+use std::sync::Arc;
 
 /// Roughly what an entry costs besides its ids and statistics: the key, two reference counts, moka's bookkeeping.
 const ENTRY_OVERHEAD_BYTES: usize = 256;

@@ -1,9 +1,8 @@
 //! Statistics as bytes. Pure: a value that is not exactly what was written is an error, never statistics.
 
-use sha2::{Digest, Sha256};
-
 use crate::engine::request::Stats;
 use mia::TokenStats;
+use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
 /// Stamp that a file must hold. `build.rs` names the sources that numbers come from; others may give other bits, so with them it

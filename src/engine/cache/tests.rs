@@ -3,19 +3,17 @@
 #[cfg(unix)]
 mod held;
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use tempfile::{TempDir, tempdir};
-
 use super::StatsCache;
 use super::files::{DiskFault, Folder};
 use crate::engine::metrics::DiskMetrics;
 use crate::engine::{DiskCache, EngineOptions, Pass, Stats};
 use mia::TokenStats;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::{TempDir, tempdir};
 
 const MEBIBYTE: u64 = 1 << 20;
 

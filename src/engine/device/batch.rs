@@ -5,11 +5,6 @@
 //! passes that it had taken go back into the queue, where another device of the model may take them, and before it takes more
 //! it is asked whether it answers again.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use super::resident::{ResidentModel, finish};
 use super::thread::{Device, InFlightBatch};
 use crate::engine::error::{EngineError, Failure};
@@ -18,6 +13,10 @@ use crate::engine::queued::QueuedPass;
 use crate::engine::request::Answer;
 use crate::engine::shared::Shared;
 use crate::pool::base_id;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 impl Device<'_> {
     /// Begins a batch, and finishes the one before it meanwhile. Where the device has the answers at once, the batch is

@@ -1,9 +1,5 @@
 //! Models coming to a device and leaving it, and the memory they take.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::time::Instant;
-
 use super::memory::{Resident, eviction_order, evictions};
 use super::resident::ResidentModel;
 use super::thread::Device;
@@ -11,6 +7,9 @@ use crate::engine::record::ModelRecord;
 use crate::pool::{Lifecycle, Model};
 use lm::models::{self, ModelError};
 use lm::panics::panic_message;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
 
 impl Device<'_> {
     /// Loads a model, after others made room for it where that is needed.

@@ -11,10 +11,9 @@
 //!   Pinned models stay.
 //! - Where not even one token has room nothing is evicted, and the refusal says what is short.
 
+use crate::pool::working_bytes;
 use std::iter::successors;
 use std::time::Instant;
-
-use crate::pool::working_bytes;
 
 /// A model on a device, or one that is to come there.
 pub(in crate::engine) struct Resident<'a> {

@@ -1,9 +1,5 @@
 //! A model in a device's memory: running it, and what is learnt of it on the way.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
-
 use crate::engine::error::Failure;
 use crate::engine::queued::QueuedPass;
 use crate::engine::record::ModelRecord;
@@ -13,6 +9,9 @@ use lm::models::lora::{Adapter, LoadedAdapter};
 use lm::models::masked::MaskedPosition;
 use lm::models::{CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
 use lm::panics::panic_message;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 /// After out-of-memory lowered a model's budget, each full batch that fits raises it by one part in this many: what
 /// was scarce for a moment must not cost throughput for ever, and trying must be rare.

@@ -1,13 +1,5 @@
 //! The thread of a device: which step comes next.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{Builder, JoinHandle};
-use std::time::Instant;
-
 use super::resident::ResidentModel;
 use crate::engine::circuit::Circuit;
 use crate::engine::error::StartError;
@@ -19,6 +11,13 @@ use crate::engine::shared::Shared;
 use crate::pool::{Model, base_id, working_bytes};
 use lm::models::Pending;
 use lm::panics::panic_message;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
 pub(in crate::engine) fn spawn(
     index: usize,

@@ -1,11 +1,10 @@
 //! Admission: what is refused, with which words, and that a refusal leaves nothing behind.
 
-use std::time::{Duration, Instant};
-
 use super::rig::{Rig, Script, client, eventually, held, ids, latched, settings, work};
 use crate::engine::admission::judge_time;
 use crate::engine::record::{Rate, time_for};
 use crate::engine::{Class, EngineError, Refusal};
+use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -67,12 +66,15 @@ fn time_is_judged_where_it_is_known() {
 async fn too_large_is_not_busy_and_names_the_limit() {
     let script = Script::new("m");
     let rig = Rig::with(&script);
-    let refusal = rig.refusal(client(vec![ids(1, 600), ids(2, 401)]));
-    assert_eq!(refusal.to_string(), "1001 tokens exceed the queue of 1000 tokens");
-    let refusal = rig.refusal(client(vec![ids(1, 5001)]));
-    assert_eq!(refusal.to_string(), "5001 tokens exceed the model's context of 5000 tokens");
-    let refusal = rig.refusal(work("x", Class::Interactive, vec![]));
-    assert_eq!(refusal, Refusal::UnknownModel("x".to_owned()));
+    assert_eq!(
+        rig.refusal(client(vec![ids(1, 600), ids(2, 401)])).to_string(),
+        "1001 tokens exceed the queue of 1000 tokens"
+    );
+    assert_eq!(
+        rig.refusal(client(vec![ids(1, 5001)])).to_string(),
+        "5001 tokens exceed the model's context of 5000 tokens"
+    );
+    assert_eq!(rig.refusal(work("x", Class::Interactive, vec![])), Refusal::UnknownModel("x".to_owned()));
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=too_large}"), 2.0);
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=unknown_model}"), 1.0);
     rig.assert_idle().await;

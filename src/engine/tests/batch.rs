@@ -1,12 +1,10 @@
 //! Batch formation as a pure function.
 
-use std::sync::{Arc, LazyLock};
-
-use proptest::prelude::*;
-use strum::VariantArray;
-
 use crate::engine::Class;
 use crate::engine::queue::{LOOK_AHEAD, PATIENCE, Queue, Turn, form, halve, leader};
+use proptest::prelude::*;
+use std::sync::{Arc, LazyLock};
+use strum::VariantArray;
 
 /// A waiting sequence: its number, model and tokens.
 type Waiting = (usize, usize, usize);

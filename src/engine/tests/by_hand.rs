@@ -1,15 +1,14 @@
 //! Models loaded and unloaded by hand.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
 use super::rig::{
     Latch, Rig, RigSettings, Script, answered, audit, client, eventually, ids, latched, memory, missing, settings,
     slow_to_load, work,
 };
 use crate::engine::{Class, EngineError, Refusal};
 use crate::pool::{Ended, LoadError, ModelState, Retry, UnloadError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
 

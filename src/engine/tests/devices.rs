@@ -1,9 +1,5 @@
 //! Several devices: really at once, replicas that share a queue, and the end of one or all.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Barrier};
-use std::time::Duration;
-
 use super::rig::{
     Latch, Rig, RigSettings, Script, answered, client, eventually, fake_stats, fakes, ids, latched, settings,
     slow_to_load, stats, two_devices, work,
@@ -11,6 +7,9 @@ use super::rig::{
 use crate::engine::{Class, EngineError, Refusal};
 use crate::pool::{Ended, LoadError, ModelState};
 use lm::models::ModelError;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -171,8 +170,7 @@ async fn a_lost_device_ends_all_of_them() {
     // A request that waits for the other device is told while that is still at work.
     assert_eq!(queued.wait().await, Err(lost.clone()));
     assert!(!rig.engine.is_ready());
-    let refusal = rig.refusal(client(vec![ids(1, 10)]));
-    assert_eq!(refusal, Refusal::DeviceLost(reason.clone()));
+    assert_eq!(rig.refusal(client(vec![ids(1, 10)])), Refusal::DeviceLost(reason.clone()));
     assert_eq!(rig.engine.pool().load("m").await, Err(LoadError::Ended(Ended::DeviceLost(reason.clone()))));
     latch.open();
     running.wait().await.unwrap();

@@ -1,10 +1,9 @@
 //! The cache on disk as requests meet it: what ran in an earlier engine does not run again.
 
-use std::path::Path;
-use std::time::Duration;
-
 use super::rig::{Rig, RigSettings, Script, audit, client, fake_stats, ids, settings, stats};
 use crate::engine::DiskCache;
+use std::path::Path;
+use std::time::Duration;
 
 fn kept_in(directory: &Path, cache_bytes: u64) -> RigSettings {
     let disk_cache = Some(DiskCache { directory: directory.to_owned(), limit: 64 << 20 });

@@ -1,12 +1,11 @@
 //! Memory of a device, through the engine: who goes, who stays, who is refused.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::rig::{Rig, Script, answered, client, eventually, ids, latched, memory, work};
 use crate::engine::{Class, EngineError};
 use crate::pool::{LoadError, ModelState};
 use lm::models::ModelError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Four models of 40 bytes.
 fn four() -> [Script; 4] {

@@ -1,8 +1,5 @@
 //! Failures stay narrow, and losses are reported.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::rig::{
     Rig, Script, answered, audit, client, eventually, fake_stats, fakes, ids, latched, settings, stats, work,
 };
@@ -10,6 +7,8 @@ use crate::engine::{Class, EngineError, Refusal};
 use crate::pool::ModelState;
 use lm::models::lora::LoadedAdapter;
 use lm::models::{BatchStats, CausalLm, LoadedModel, ModelError, Pending};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A model without memory for more than `limit` tokens.
 fn tight(limit: usize) -> Script {
@@ -164,8 +163,7 @@ async fn a_lost_device_is_lost_for_all_and_for_ever() {
     assert_eq!(script.forwards().len(), 1);
 
     assert!(!rig.engine.is_ready());
-    let refusal = rig.refusal(client(vec![ids(1, 10)]));
-    assert_eq!(refusal, Refusal::DeviceLost(reason.clone()));
+    assert_eq!(rig.refusal(client(vec![ids(1, 10)])), Refusal::DeviceLost(reason.clone()));
     eventually(|| !rig.engine.status().device_alive()).await;
     let status = rig.engine.status();
     assert_eq!(status.device_lost, Some(reason));

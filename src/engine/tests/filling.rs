@@ -1,8 +1,5 @@
 //! Blanks to fill, beside sequences to score: the same queue, the same rules.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use super::rig::{
     Rig, Script, blanks, client, eventually, fake_filled, fake_stats, fill_work, filled, ids, latched, settings, stats,
     work,
@@ -10,6 +7,8 @@ use super::rig::{
 use crate::engine::{Class, EngineError, Refusal, Request};
 use lm::models::masked::{Filled, MaskedPosition};
 use lm::models::{LoadedModel, MaskedLm, ModelError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Interactive work for the masked model `f`.
 fn fills(blanks: Vec<MaskedPosition>) -> Request {
@@ -61,11 +60,12 @@ async fn every_copy_takes_room() {
     let masked = Script::new("f").masked();
     let rig = Rig::new(vec![masked.model(true)], settings());
     let sequence = ids(1, 100);
-    let refusal = rig.refusal(fills(blanks(&sequence, 11)));
-    assert_eq!(refusal.to_string(), "1100 tokens exceed the queue of 1000 tokens");
+    assert_eq!(rig.refusal(fills(blanks(&sequence, 11))).to_string(), "1100 tokens exceed the queue of 1000 tokens");
     rig.run(fills(blanks(&sequence, 10))).await;
-    let refusal = rig.refusal(fills(blanks(&ids(1, 5001), 1)));
-    assert_eq!(refusal.to_string(), "5001 tokens exceed the model's context of 5000 tokens");
+    assert_eq!(
+        rig.refusal(fills(blanks(&ids(1, 5001), 1))).to_string(),
+        "5001 tokens exceed the model's context of 5000 tokens"
+    );
     // Batch work is fed in as there is room.
     let many = blanks(&sequence, 50);
     let ticket = rig.engine.submit_when_room(fill_work("f", Class::Batch, many.clone())).await.unwrap();

@@ -1,10 +1,9 @@
 //! A batch that a device works on while the next one begins, as on a GPU.
 
-use std::sync::{Arc, Mutex};
-
 use super::rig::{Latch, Rig, Script, audit, client, fake_stats, fakes, ids, lock, memory, stats, work};
 use crate::engine::{Class, EngineError};
 use lm::models::ModelError;
+use std::sync::{Arc, Mutex};
 
 /// Events of batches, by the first ids of their sequences.
 #[derive(Clone, Default)]

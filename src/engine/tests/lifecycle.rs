@@ -1,13 +1,12 @@
 //! Start, readiness and the end.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
 use super::rig::{Rig, RigSettings, Script, answered, audit, client, eventually, ids, latched, settings, slow_to_load};
 use crate::engine::{EngineError, Refusal};
 use crate::pool::ModelState;
 use lm::models::ModelError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -103,8 +102,7 @@ async fn shutdown_finishes_what_is_queued() {
     let ending = rig.shutdown_behind(LONG);
     eventually(|| rig.engine.status().draining).await;
     assert!(!rig.engine.is_ready());
-    let refusal = rig.refusal(client(vec![ids(9, 10)]));
-    assert_eq!(refusal, Refusal::Draining);
+    assert_eq!(rig.refusal(client(vec![ids(9, 10)])), Refusal::Draining);
     let refusal = rig.engine.submit_when_room(audit(vec![ids(9, 10)])).await.unwrap_err();
     assert_eq!(refusal, Refusal::Draining);
     latch.open();

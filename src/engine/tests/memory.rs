@@ -1,13 +1,11 @@
 //! Choice of models to evict, as a pure function.
 
+use crate::engine::device::{Resident, eviction_order, evictions};
+use crate::pool::largest_batch;
+use proptest::prelude::*;
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-
-use proptest::prelude::*;
-
-use crate::engine::device::{Resident, eviction_order, evictions};
-use crate::pool::largest_batch;
 
 /// A model with the given bytes of weights and of activations per token.
 struct HeldModel {

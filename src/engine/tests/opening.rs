@@ -1,12 +1,11 @@
 //! Models declared, opened, added and removed.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
 use super::rig::{Rig, Script, audit, client, eventually, ids, latched, settings, work};
 use crate::engine::{Class, EngineError, Refusal};
 use crate::pool::{AddError, LoadError, ModelState, OpenError, Retry, UnknownModel, UnloadError};
 use lm::models::ModelError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 fn unknown() -> UnknownModel {
     UnknownModel("x".to_owned())
@@ -48,8 +47,7 @@ async fn a_model_that_is_not_declared_is_unknown_to_all() {
     assert_eq!(pool.load("x").await, Err(LoadError::UnknownModel(unknown())));
     assert_eq!(pool.unload("x").await, Err(UnloadError::UnknownModel(unknown())));
     assert_eq!(pool.remove("x").await, Err(UnloadError::UnknownModel(unknown())));
-    let refusal = rig.refusal(work("x", Class::Interactive, vec![ids(1, 10)]));
-    assert_eq!(refusal, Refusal::UnknownModel("x".to_owned()));
+    assert_eq!(rig.refusal(work("x", Class::Interactive, vec![ids(1, 10)])), Refusal::UnknownModel("x".to_owned()));
 }
 
 #[tokio::test]

@@ -1,12 +1,10 @@
 //! A metrics recorder that only remembers values.
 
+use super::script::lock;
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-
-use super::script::lock;
 
 /// By series, whether it is a gauge, and its bits.
 #[derive(Default)]

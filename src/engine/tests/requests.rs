@@ -1,9 +1,8 @@
 //! Answers: right, in order, each computed once.
 
-use std::sync::Arc;
-
 use super::rig::{Rig, RigSettings, Script, audit, client, fake_stats, fakes, ids, latched, settings, stats, work};
 use crate::engine::{Class, Pass};
+use std::sync::Arc;
 
 fn cached_settings() -> RigSettings {
     RigSettings { cache_bytes: 1 << 20, ..settings() }

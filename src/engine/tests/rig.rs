@@ -1,12 +1,5 @@
 //! An engine with fake models and a recorder of its own.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use std::time::Duration;
-
-use tokio::task::JoinHandle;
-
 use super::recorder::Registry;
 use super::script::opener;
 pub use super::script::{
@@ -18,6 +11,10 @@ use crate::engine::{
 };
 use crate::pool::{LoadError, ModelState, Pool, UnloadError};
 use lm::models::masked::{Candidates, Filled, MaskedPosition};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::task::JoinHandle;
 
 pub struct Rig {
     pub engine: Engine,

@@ -1,9 +1,5 @@
 //! Fake models whose every forward pass is recorded and scripted.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
 use crate::engine::Stats;
 use crate::pool::tests::{declaration, model};
 use crate::pool::{Declaration, Loader, Model, Opener};
@@ -11,6 +7,9 @@ use lm::models::lora::LoadedAdapter;
 use lm::models::masked::{Filled, MaskedPosition};
 use lm::models::{BatchStats, CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
 use mia::TokenStats;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Called before a forward pass on a device: it may wait, fail or panic.
 type Hook = Arc<dyn Fn(usize, &[&[u32]]) -> Result<(), ModelError> + Send + Sync>;

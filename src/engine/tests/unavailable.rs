@@ -1,14 +1,13 @@
 //! Devices that do not answer: servers of a model that runs elsewhere.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
-
 use super::rig::{
     Latch, Rig, RigSettings, Script, answered, audit, client, eventually, fakes, ids, settings, stats, two_devices,
 };
 use crate::engine::{EngineError, Refusal};
 use lm::models::ModelError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 fn silent() -> ModelError {
     ModelError::Unavailable { reason: "nobody there".to_owned(), had_batch: true, retry_after: None }

@@ -1,15 +1,13 @@
 //! Transitions, and what each tells those who wait.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use tokio::sync::oneshot::{self, Receiver};
-
 use super::declaration;
 use crate::pool::lifecycle::Lifecycle;
 use crate::pool::signal::Signal;
 use crate::pool::state::{Fetch, ModelState, Retry};
 use crate::pool::{LoadError, Model, OpenError, UnknownModel};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot::{self, Receiver};
 
 const SECOND: Duration = Duration::from_secs(1);
 

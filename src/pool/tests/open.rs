@@ -1,14 +1,13 @@
 //! Opening and loading files that have changed since, or have not.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use super::declaration;
 use crate::config::DeviceChoice;
 use crate::pool::{LocatedFiles, Model};
 use lm::models::demo::DEMO;
 use lm::models::device::ComputeDevice;
 use lm::models::files::ModelFiles;
+use std::path::Path;
+use std::sync::Arc;
 
 /// The demo in a directory of its own.
 fn demo() -> tempfile::TempDir {
