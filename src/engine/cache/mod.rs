@@ -9,7 +9,6 @@
 //! entries.
 
 mod disk;
-mod disk_store;
 mod files;
 mod holds;
 mod record;
@@ -39,7 +38,7 @@ struct StatsKey {
 #[derive(Debug)]
 pub(super) struct StatsCache {
     memory: Option<Cache<StatsKey, Stats>>,
-    disk: Option<Disk>,
+    disk: Option<Arc<Disk>>,
     /// Work that needs what is on disk.
     holds: Arc<Holds>,
 }
@@ -133,6 +132,12 @@ impl StatsCache {
         if let Some(memory) = &self.memory {
             memory.insert(StatsKey::new(identity, ids), Arc::clone(stats));
         }
+    }
+}
+
+impl Drop for StatsCache {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
