@@ -166,8 +166,7 @@ impl Shared {
     /// Tells the device threads to finish the queue, and waits for them until the moment given. What has not started by then
     /// is dropped.
     pub(super) fn finish(&self, until: Option<Instant>) {
-        self.pool.end(Ended::ShuttingDown);
-        self.change(|scheduler, _| scheduler.finish());
+        self.finish_behind();
         let signal = self.pool.signal();
         loop {
             let version = signal.version();

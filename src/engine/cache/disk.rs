@@ -7,7 +7,7 @@
 //! - what is read is what was written, or it is not used;
 //! - what unfinished work has used does not make room for others: where there is nothing else to drop, nothing is written.
 
-use super::files::{Batch, DiskFault, Files, Folder};
+use super::files::{Batch, DiskFault, Files, Folder, Storage};
 use super::holds::Holds;
 use super::record::{decode, encode, encoded_len, key};
 use crate::engine::metrics::DiskMetrics;
@@ -54,7 +54,7 @@ struct Job {
 /// The cache on disk. [`Disk::close`] writes what is queued and ends the writing thread, which shares the cache until then.
 pub(super) struct Disk {
     limit: u64,
-    state: RwLock<State>,
+    state: RwLock<Storage>,
     jobs: Mutex<Option<Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Bytes of the jobs that wait.
@@ -70,12 +70,6 @@ pub(super) struct Disk {
     holds: Arc<Holds>,
     metrics: DiskMetrics,
     warned: Mutex<Option<Instant>>,
-}
-
-/// The folder until the cache is closed for good, and its files, or since when they pause.
-struct State {
-    folder: Option<Folder>,
-    files: Result<Files, Instant>,
 }
 
 /// Returns the maximum disk space of a value of `bytes` bytes: redb rounds its page up to a power of two.
@@ -104,7 +98,7 @@ impl Disk {
         let (jobs, queue) = channel();
         let disk = Arc::new(Self {
             limit: settings.limit,
-            state: RwLock::new(State { folder: Some(folder), files: Ok(files) }),
+            state: RwLock::new(Storage { folder: Some(folder), files: Ok(files) }),
             jobs: Mutex::new(Some(jobs)),
             thread: Mutex::default(),
             queued: AtomicU64::new(0),
@@ -152,8 +146,9 @@ impl Disk {
             // Fails only where the thread panicked, and then it has ended as well.
             let _ = thread.join();
         }
-        self.pause();
-        self.write_state().folder = None;
+        let mut state = self.write_state();
+        state.pause();
+        state.folder = None;
     }
 
     /// Returns the maximum size of one commit, by [`cost`].
@@ -241,7 +236,7 @@ impl Disk {
         if matches!(fault, DiskFault::Damaged(_)) {
             self.damaged.store(true, Ordering::Relaxed);
         } else {
-            self.pause();
+            self.write_state().pause();
         }
     }
 
@@ -313,21 +308,20 @@ impl Disk {
     pub(super) fn clear(&self) -> Result<(), DiskFault> {
         let mut state = self.write_state();
         self.generation.fetch_add(1, Ordering::AcqRel);
-        if let Ok(files) = std::mem::replace(&mut state.files, Err(Instant::now())) {
-            files.close();
-        }
-        let Some(folder) = &state.folder else { return Ok(()) };
-        folder.clear()?;
-        let files = folder.open()?;
-        state.files = Ok(files);
-        self.damaged.store(false, Ordering::Relaxed);
+        self.reopen(&mut state, true)?;
         self.full.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn reopen(&self, storage: &mut Storage, anew: bool) -> Result<(), DiskFault> {
+        storage.reopen(anew)?;
+        self.damaged.store(false, Ordering::Relaxed);
         Ok(())
     }
 
     fn turn(&self) -> Result<(), DiskFault> {
         let mut state = self.write_state();
-        if let State { folder: Some(folder), files: Ok(files) } = &mut *state {
+        if let Storage { folder: Some(folder), files: Ok(files) } = &mut *state {
             folder.turn(files)?;
             self.metrics.bytes.set(folder.bytes().1 as f64);
         }
@@ -344,31 +338,17 @@ impl Disk {
         if waits {
             return Ok(());
         }
-        self.pause();
-        let mut state = self.write_state();
-        let Some(folder) = &state.folder else { return Ok(()) };
         if damaged {
             tracing::warn!("the cache on disk is damaged: it is dropped and begun anew");
-            folder.clear()?;
         }
-        let files = folder.open()?;
-        state.files = Ok(files);
-        self.damaged.store(false, Ordering::Relaxed);
-        Ok(())
+        self.reopen(&mut self.write_state(), damaged)
     }
 
-    fn pause(&self) {
-        let files = std::mem::replace(&mut self.write_state().files, Err(Instant::now()));
-        if let Ok(files) = files {
-            files.close();
-        }
-    }
-
-    fn read_state(&self) -> RwLockReadGuard<'_, State> {
+    fn read_state(&self) -> RwLockReadGuard<'_, Storage> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_state(&self) -> RwLockWriteGuard<'_, State> {
+    fn write_state(&self) -> RwLockWriteGuard<'_, Storage> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 

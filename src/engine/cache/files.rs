@@ -16,6 +16,7 @@ use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 const YOUNG: &str = "statistics.redb";
 const OLD: &str = "statistics.old.redb";
@@ -51,6 +52,12 @@ pub(super) struct Folder {
 pub(super) struct Files {
     young: Database,
     old: Option<Database>,
+}
+
+/// The folder until the cache is closed for good, and its files, or since when they pause.
+pub(super) struct Storage {
+    pub(super) folder: Option<Folder>,
+    pub(super) files: Result<Files, Instant>,
 }
 
 /// The files as they were at one moment, for several look-ups.
@@ -120,6 +127,27 @@ impl Folder {
 
     fn old(&self) -> PathBuf {
         self.path.join(OLD)
+    }
+}
+
+impl Storage {
+    /// Closes the files.
+    pub(super) fn pause(&mut self) {
+        if let Ok(files) = std::mem::replace(&mut self.files, Err(Instant::now())) {
+            files.close();
+        }
+    }
+
+    /// Closes the files and opens them again, unless the cache is closed for good; `anew` deletes them first.
+    pub(super) fn reopen(&mut self, anew: bool) -> Result<(), DiskFault> {
+        self.pause();
+        let Some(folder) = &self.folder else { return Ok(()) };
+        if anew {
+            folder.clear()?;
+        }
+        let files = folder.open()?;
+        self.files = Ok(files);
+        Ok(())
     }
 }
 

@@ -1,6 +1,5 @@
 //! An engine with fake models and a recorder of its own.
 
-use super::recorder::Registry;
 use super::script::opener;
 pub use super::script::{
     Declared, Latch, Script, eventually, fake_filled, fake_stats, latched, lock, missing, slow_to_load,
@@ -11,8 +10,10 @@ use crate::engine::{
 };
 use crate::pool::{LoadError, ModelState, Pool, UnloadError};
 use lm::models::masked::{Candidates, Filled, MaskedPosition};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -277,4 +278,42 @@ pub fn client(sequences: Vec<Arc<[u32]>>) -> Request {
 /// Batch work for model `m`.
 pub fn audit(sequences: Vec<Arc<[u32]>>) -> Request {
     work("m", Class::Batch, sequences)
+}
+
+/// A recorder of metrics that only remembers values: by series, true for a gauge, and its bits.
+#[derive(Default)]
+struct Registry(Mutex<BTreeMap<String, (bool, Arc<AtomicU64>)>>);
+
+impl Registry {
+    /// The value of a counter or gauge, `name{key=value,...}`.
+    fn value(&self, series: &str) -> f64 {
+        let cells = lock(&self.0);
+        let (gauge, cell) = cells.get(series).expect("series");
+        let value = cell.load(Ordering::Relaxed);
+        if *gauge { f64::from_bits(value) } else { value as f64 }
+    }
+
+    fn cell(&self, key: &Key, gauge: bool) -> Arc<AtomicU64> {
+        let labels: Vec<_> = key.labels().map(|l| format!("{}={}", l.key(), l.value())).collect();
+        let series = format!("{}{{{}}}", key.name(), labels.join(","));
+        Arc::clone(&lock(&self.0).entry(series).or_insert((gauge, Arc::default())).1)
+    }
+}
+
+impl Recorder for Registry {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.cell(key, false))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.cell(key, true))
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
 }
