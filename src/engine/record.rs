@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 pub(super) struct ModelRecord {
     pub(super) id: Arc<str>,
     pub(super) metrics: ModelMetrics,
+    /// Tokens admitted and not yet answered.
     queued: PerClass<AtomicUsize>,
     facts: Mutex<ModelFacts>,
 }
@@ -37,6 +38,7 @@ impl ModelRecord {
         self.lock().rate?.tokens_per_second(now)
     }
 
+    /// When a load or a forward pass of it last ended.
     pub(super) fn last_used(&self) -> Option<Instant> {
         self.lock().last_used
     }
@@ -67,6 +69,7 @@ impl Records {
         Self { records: RwLock::default(), device_names }
     }
 
+    /// The record of a model that may be on these devices, made now if there is none.
     pub(super) fn get(&self, id: &str, devices: &[usize]) -> Arc<ModelRecord> {
         if let Some(known) = self.records.read().unwrap_or_else(PoisonError::into_inner).get(id) {
             return Arc::clone(known);

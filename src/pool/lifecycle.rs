@@ -32,8 +32,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-pub(super) type LoadWaiter = oneshot::Sender<Result<(), LoadError>>;
-
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     declaration: Arc<Declaration>,
@@ -50,7 +48,7 @@ pub(crate) struct Lifecycle {
     usage: Arc<LeaseCount>,
     pub(super) adapters: Adapters,
     loaded_at: Option<Instant>,
-    load_waiters: Vec<LoadWaiter>,
+    load_waiters: Vec<oneshot::Sender<Result<(), LoadError>>>,
     unload_waiters: Vec<oneshot::Sender<()>>,
 }
 
@@ -253,7 +251,7 @@ impl Lifecycle {
 
     /// Adds one who waits until all replicas have come: now where they are there, else when the files are open and every
     /// device has loaded the model or failed to.
-    pub(super) fn order(&mut self, waiter: LoadWaiter) {
+    pub(super) fn order(&mut self, waiter: oneshot::Sender<Result<(), LoadError>>) {
         self.load_waiters.push(waiter);
         if matches!(self.files, FilesState::Opened(_)) {
             self.order_all();
@@ -362,7 +360,7 @@ impl Lifecycle {
 
     /// As [`Lifecycle::forget_loaders`], for all who wait.
     pub(super) fn forget_waiters(&mut self) {
-        self.load_waiters.clear();
+        self.forget_loaders();
         self.unload_waiters.clear();
     }
 

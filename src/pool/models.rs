@@ -2,7 +2,7 @@
 
 use super::declaration::{Declaration, base_id, split};
 use super::error::{AddError, Ended, LoadError, OpenError, UnknownModel};
-use super::lifecycle::{Lifecycle, LoadWaiter};
+use super::lifecycle::Lifecycle;
 use super::model::Model;
 use super::signal::{Lease, Signal};
 use super::state::{Fetch, Retry};
@@ -85,7 +85,11 @@ impl Models {
     }
 
     /// Orders a model on all its devices. What is to be opened first for that is given back.
-    pub(super) fn order(&mut self, id: &str, waiter: LoadWaiter) -> Result<Option<Fetch>, LoadError> {
+    pub(super) fn order(
+        &mut self,
+        id: &str,
+        waiter: oneshot::Sender<Result<(), LoadError>>,
+    ) -> Result<Option<Fetch>, LoadError> {
         let lifecycle = self.entries.get_mut(id).ok_or_else(|| UnknownModel(id.to_owned()))?;
         if let Some(ended) = &self.ended {
             return Err(ended.clone().into());

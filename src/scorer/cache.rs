@@ -90,10 +90,13 @@ pub type Encodings = TextCache<Encoded>;
 impl Encodings {
     /// The text in the model's ids.
     pub fn encode(&self, model: &Model, text: &str) -> Result<Arc<Encoded>, TokenizerError> {
-        if let Some(known) = self.get(&model.tokenizer_digest, text) {
+        let key = self.key(&model.tokenizer_digest, text);
+        if let Some(known) = self.entries.get(&key) {
             return Ok(known);
         }
-        Ok(self.insert(&model.tokenizer_digest, text, model.tokenizer.encode(text)?))
+        let encoded = Arc::new(model.tokenizer.encode(text)?);
+        self.entries.insert(key, Arc::clone(&encoded));
+        Ok(encoded)
     }
 }
 
