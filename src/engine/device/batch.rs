@@ -118,7 +118,7 @@ impl Device<'_> {
         match result {
             Ok(_) => {
                 self.circuit.close();
-                self.server.close();
+                self.slot.server.close();
                 facts.last_ok = Some(now);
             }
             Err(failure) => facts.last_error = Some((now, failure.reason().to_owned())),
@@ -137,10 +137,10 @@ impl Device<'_> {
     fn pause(&mut self, reason: &str, had_batch: bool, retry_after: Option<Duration>) {
         if self.seat.paused_until.is_none() {
             let now = Instant::now();
-            let circuit = if had_batch { &*self.server } else { &self.circuit };
+            let circuit = if had_batch { &*self.slot.server } else { &self.circuit };
             let until = circuit.fail(now, reason, retry_after, chance());
             let pause_seconds = until.saturating_duration_since(now).as_secs_f64();
-            tracing::warn!(device = self.name, reason, pause_seconds, "the device does not answer");
+            tracing::warn!(device = self.slot.name, reason, pause_seconds, "the device does not answer");
             self.pause_until(until, reason);
         }
     }
@@ -148,7 +148,7 @@ impl Device<'_> {
     /// Returns true if it takes nothing now: it pauses, or another connection to its server does since that failed.
     fn is_paused(&mut self) -> bool {
         if self.seat.paused_until.is_none()
-            && let Some(pause) = self.server.pause(Instant::now())
+            && let Some(pause) = self.slot.server.pause(Instant::now())
         {
             self.pause_until(pause.until, &pause.reason);
         }
@@ -167,7 +167,7 @@ impl Device<'_> {
         }
         match self.residents.models.values().find_map(|resident| resident.probe().err()) {
             None => {
-                tracing::info!(device = self.name, "the device answers again");
+                tracing::info!(device = self.slot.name, "the device answers again");
                 self.shared.set_unavailable(self.seat.device, None);
             }
             Some(failure) => self.pause(failure.reason(), false, failure.retry_after()),

@@ -29,7 +29,7 @@ impl Device<'_> {
         });
         if result.is_err() {
             // Frees what was loaded of it before it failed.
-            (self.trim)();
+            (self.slot.trim)();
         }
         self.fit_batches();
         if evicted && result.is_ok() {
@@ -60,7 +60,7 @@ impl Device<'_> {
 
     fn report(&mut self, id: &str, record: &ModelRecord, started: Instant, result: Result<(), String>) {
         let (now, took) = (Instant::now(), started.elapsed());
-        let (device, seconds) = (&self.name, took.as_secs_f64());
+        let (device, seconds) = (&self.slot.name, took.as_secs_f64());
         match &result {
             Ok(()) => {
                 let batch_tokens = self.residents.models.get(id).map(|resident| resident.budget);
@@ -116,7 +116,7 @@ impl Device<'_> {
     }
 
     fn evict(&mut self, id: &str) {
-        let device = &self.name;
+        let device = &self.slot.name;
         tracing::info!(model = id, device, "model makes room for another");
         if let Some(resident) = self.drop_model(id) {
             resident.metrics.evictions.increment(1);
@@ -127,14 +127,14 @@ impl Device<'_> {
     pub(super) fn unload(&mut self, id: &str) {
         self.drop_model(id);
         self.fit_batches();
-        tracing::info!(model = id, device = self.name, "model unloaded");
+        tracing::info!(model = id, device = self.slot.name, "model unloaded");
     }
 
     /// Drops a model, gives its pages back, and only then says so; gives its record.
     fn drop_model(&mut self, id: &str) -> Option<Arc<ModelRecord>> {
         let record = Arc::clone(&self.residents.models.remove(id)?.record);
         record.metrics.budgets[self.seat.device].set(0.0);
-        (self.trim)();
+        (self.slot.trim)();
         self.show_memory();
         let device = self.seat.device;
         self.shared.change(|_, models| {
@@ -166,7 +166,7 @@ impl Device<'_> {
             if let Some(tokens) = resident.fit_to(room) {
                 tracing::info!(
                     model = &**id,
-                    device = self.name,
+                    device = self.slot.name,
                     tokens,
                     wanted,
                     "batch budget set to what memory allows"

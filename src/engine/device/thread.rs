@@ -44,16 +44,13 @@ pub(in crate::engine) fn spawn(
 }
 
 pub(super) struct Device<'a> {
-    pub(super) name: String,
-    pub(super) trim: Box<dyn Fn() + Send>,
+    pub(super) slot: DeviceSlot,
     pub(super) seat: Seat,
     pub(super) residents: Residents,
     /// The batch that the device works on while this thread goes on.
     pub(super) in_flight: Option<InFlightBatch>,
     /// Its failures to answer.
     pub(super) circuit: Circuit,
-    /// The failures of its server, on any of its connections, that had a batch.
-    pub(super) server: Arc<Circuit>,
     pub(super) shared: &'a Shared,
 }
 
@@ -112,8 +109,6 @@ impl<'a> Device<'a> {
     fn new(device: usize, slot: DeviceSlot, shared: &'a Shared) -> Self {
         let max_batch_tokens = slot.max_batch_tokens.max(1);
         Self {
-            name: slot.name,
-            trim: slot.trim,
             seat: Seat::new(device, max_batch_tokens),
             residents: Residents {
                 models: BTreeMap::new(),
@@ -124,7 +119,7 @@ impl<'a> Device<'a> {
             },
             in_flight: None,
             circuit: Circuit::default(),
-            server: slot.server,
+            slot,
             shared,
         }
     }

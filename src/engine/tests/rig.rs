@@ -124,6 +124,13 @@ impl Rig {
         self.submit(request).wait().await.expect("an answer")
     }
 
+    /// Runs a request of these sequences to model `m`, and checks its statistics.
+    pub async fn run_checked(&self, request: fn(Vec<Arc<[u32]>>) -> Request, sequences: &[Arc<[u32]>]) -> Answered {
+        let answered = self.run(request(sequences.to_vec())).await;
+        assert_eq!(stats(&answered), fakes("m", sequences));
+        answered
+    }
+
     /// Runs one sequence through a model.
     pub async fn ask(&self, model: &str) -> Result<(), EngineError> {
         self.submit(work(model, Class::Interactive, vec![ids(1, 10)])).wait().await.map(drop)

@@ -1,8 +1,6 @@
 //! Devices that do not answer: servers of a model that runs elsewhere.
 
-use super::rig::{
-    Latch, Rig, RigSettings, Script, answered, audit, client, eventually, fakes, ids, settings, stats, two_devices,
-};
+use super::rig::{Latch, Rig, RigSettings, Script, answered, audit, client, eventually, ids, settings, two_devices};
 use crate::engine::{EngineError, Refusal};
 use lm::models::ModelError;
 use std::sync::Arc;
@@ -45,8 +43,7 @@ async fn another_device_runs_what_one_does_not_answer() {
     });
     let rig = Rig::new(vec![script.model(true).on(&[0, 1])], two_devices());
     let sequences: Vec<_> = (1..=8).map(|n| ids(n, 100)).collect();
-    let answered = rig.run(audit(sequences.clone())).await;
-    assert_eq!(stats(&answered), fakes("m", &sequences));
+    rig.run_checked(audit, &sequences).await;
     pauses(&rig, 0).await;
     let status = rig.engine.status();
     assert_eq!(status.devices[0].unavailable.as_ref().unwrap().reason, "nobody there");
@@ -186,8 +183,7 @@ async fn a_batch_in_flight_is_answered_though_its_device_pauses() {
     });
     let rig = Rig::with(&script);
     let sequences: Vec<_> = (1..=4).map(|n| ids(n, 100)).collect();
-    let answered = rig.run(audit(sequences.clone())).await;
-    assert_eq!(stats(&answered), fakes("m", &sequences));
+    rig.run_checked(audit, &sequences).await;
     assert_eq!(rig.metric("forwards_total{model=m,outcome=unavailable}"), 1.0);
     assert_eq!(rig.metric("forwards_total{model=m,outcome=ok}"), 4.0);
     rig.assert_idle().await;
