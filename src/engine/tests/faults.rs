@@ -170,21 +170,6 @@ async fn a_lost_device_is_lost_for_all_and_for_ever() {
 }
 
 #[tokio::test]
-async fn a_lazy_model_is_loaded_by_its_first_request() {
-    let (eager, lazy) = (Script::new("m"), Script::new("n"));
-    let rig = Rig::new(vec![eager.model(true), lazy.model(false)], settings());
-    rig.engine.wait_until_loaded().await.unwrap();
-    assert!(rig.engine.is_ready());
-    assert_eq!(rig.state(1), ModelState::Opened);
-    for n in 1..=3 {
-        let work = work("n", Class::Interactive, vec![ids(n, 10)]);
-        rig.run(work).await;
-    }
-    assert_eq!(rig.state(1), ModelState::Ready);
-    assert_eq!(rig.metric("model_loads_total{model=n,outcome=ok}"), 1.0);
-}
-
-#[tokio::test]
 async fn a_failed_load_fails_those_that_wait_and_is_tried_again() {
     let (eager, latch) = latched("m");
     let attempts = AtomicUsize::new(0);

@@ -1,14 +1,10 @@
 //! Blanks to fill, beside sequences to score: the same queue, the same rules.
 
-use super::rig::{
-    Rig, Script, blanks, client, eventually, fake_filled, fake_stats, fill_work, filled, ids, latched, settings, stats,
-    work,
-};
+use super::rig::{Rig, Script, blanks, client, fake_filled, fake_stats, fill_work, filled, ids, settings, stats, work};
 use crate::engine::{Class, EngineError, Refusal, Request};
 use lm::models::masked::{Filled, MaskedPosition};
 use lm::models::{LoadedModel, MaskedLm, ModelError};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Interactive work for the masked model `f`.
 fn fills(blanks: Vec<MaskedPosition>) -> Request {
@@ -122,29 +118,6 @@ async fn out_of_memory_halves_a_batch_of_blanks() {
 }
 
 #[tokio::test]
-async fn blanks_that_nobody_waits_for_do_not_run() {
-    let (masked, latch) = latched("f");
-    let masked = masked.masked();
-    let rig = Rig::new(vec![masked.model(true)], settings());
-    let first = rig.submit(fills(blanks(&ids(1, 100), 1)));
-    latch.reached().await;
-    let cancelled = rig.submit(fills(blanks(&ids(2, 100), 5)));
-    let soon = Some(Instant::now() + Duration::from_millis(20));
-    let mut late = fills(blanks(&ids(3, 100), 2));
-    late.deadline = soon;
-    let late = rig.submit(late);
-    drop(cancelled);
-    assert_eq!(late.wait().await, Err(EngineError::DeadlineExceeded));
-    latch.open();
-    first.wait().await.unwrap();
-    eventually(|| rig.engine.status().interactive_tokens == 0).await;
-    assert_eq!(masked.firsts(), [[1]]);
-    assert_eq!(rig.metric("dropped_sequences_total{reason=abandoned}"), 5.0);
-    assert_eq!(rig.metric("dropped_sequences_total{reason=deadline}"), 2.0);
-    rig.assert_idle().await;
-}
-
-#[tokio::test]
 async fn a_failure_costs_the_request_and_no_other() {
     let masked = Script::new("f").masked().on_forward(|sequences| match sequences[0][0] {
         13 => panic!("unlucky"),
@@ -157,22 +130,6 @@ async fn a_failure_costs_the_request_and_no_other() {
     let output = rig.run(fills(wanted.clone())).await;
     assert_eq!(filled(&output), expected(&wanted));
     rig.assert_idle().await;
-}
-
-#[tokio::test]
-async fn an_unload_waits_for_blanks_that_are_queued() {
-    let (masked, latch) = latched("f");
-    let masked = masked.masked();
-    let rig = Rig::new(vec![masked.model(true)], settings());
-    let first = rig.submit(fills(blanks(&ids(1, 100), 3)));
-    latch.reached().await;
-    let unloading = rig.unload_behind("f");
-    eventually(|| rig.states() == "d").await;
-    assert_eq!(rig.refusal(fills(blanks(&ids(2, 10), 1))), Refusal::Unloading);
-    latch.open();
-    assert_eq!(filled(&first.wait().await.unwrap()).len(), 3);
-    unloading.await.unwrap().unwrap();
-    assert_eq!(masked.forwards().len(), 3);
 }
 
 #[tokio::test]
