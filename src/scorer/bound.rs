@@ -15,17 +15,16 @@ use std::sync::Arc;
 /// A plan that can be carried out.
 #[derive(Clone)]
 pub struct Bound {
+    /// The plan, in which it is settled which ids each reference model scores.
+    pub plan: Plan,
     /// The models that continue texts; the first is the one whose training data is asked about.
     pub models: Vec<Arc<Model>>,
+    /// The masked models that make neighbours.
     pub generators: Vec<Arc<Model>>,
-    /// The methods; which ids each reference model scores is settled.
-    pub methods: Arc<[LabelledMethod]>,
+    /// The auxiliary passes of the methods, each once.
     pub passes: Vec<AuxiliaryPass>,
     pub token_counts: Arc<[NamedCounts]>,
     prefixes: Vec<Prefix>,
-    pub overflow: Overflow,
-    pub tokens: bool,
-    pub(super) splits: Arc<[TunedSplit]>,
     /// Weights of the positions for `entropy_dataset`; empty before the texts of the audit are known.
     pub dataset_weights: Arc<[f64]>,
     pub(super) encodings: Encodings,
@@ -65,7 +64,7 @@ impl Bound {
         if ids.len() <= model.longest {
             return Ok(Arc::clone(ids));
         }
-        match (self.overflow, model.context.filter(|context| *context == model.longest)) {
+        match (self.plan.overflow, model.context.filter(|context| *context == model.longest)) {
             (Overflow::Truncate, Some(context)) if cut => Ok(ids[..context].into()),
             (Overflow::Window, Some(context)) if context > 1 => Ok(Arc::clone(ids)),
             _ => Err(too_long(ids.len(), model)),
@@ -93,7 +92,9 @@ impl Bound {
 
     /// The same for some of the methods, with the weights that the audit's texts have in common.
     pub fn only(&self, methods: Vec<LabelledMethod>, dataset_weights: Arc<[f64]>) -> Self {
-        Self { passes: passes(&methods), methods: methods.into(), dataset_weights, ..self.clone() }
+        let passes = passes(&methods);
+        let plan = Plan { methods: methods.into(), ..self.plan.clone() };
+        Self { plan, passes, dataset_weights, ..self.clone() }
     }
 }
 
@@ -150,15 +151,12 @@ impl Scorer {
         let prefixes = self.workers.map(TextWork::Small, prefixes.collect(), with_ids).await?;
         refuse_empty(&methods, &prefixes)?;
         Ok(Arc::new(Bound {
-            prefixes,
-            passes,
-            token_counts: token_counts.into(),
+            plan: Plan { methods: methods.into(), ..plan.clone() },
             models,
             generators,
-            methods: methods.into(),
-            overflow: plan.overflow,
-            tokens: plan.tokens,
-            splits: Arc::clone(&plan.splits),
+            passes,
+            token_counts: token_counts.into(),
+            prefixes,
             dataset_weights: Arc::new([]),
             encodings: self.encodings.clone(),
             text_limit: self.text_limit,

@@ -131,7 +131,7 @@ pub fn build(index: usize, text: PreparedText, bound: &Bound) -> Result<(TextRes
     let (mut scores, mut alpha_used) = (Scores::new(), Scores::new());
     let mut errors: Vec<TextError> = text.error.iter().cloned().collect();
     if errors.is_empty() {
-        for method in bound.methods.iter() {
+        for method in bound.plan.methods.iter() {
             match methods::score(&method.method, &summary) {
                 Ok(score) => scores.push((Arc::clone(&method.label), score)),
                 Err(e) => errors.push(TextError {
@@ -145,12 +145,12 @@ pub fn build(index: usize, text: PreparedText, bound: &Bound) -> Result<(TextRes
         }
     }
     let result = TextResult {
-        tokens: bound.tokens.then(|| details(&text, &summary, bound)),
+        tokens: bound.plan.tokens.then(|| details(&text, &summary, bound)),
         index,
         scored_tokens: stats.len(),
         bos_prepended: text.encoded.as_ref().is_some_and(|encoded| encoded.bos_prepended()),
         truncated: text.truncated,
-        windows: (bound.overflow == Overflow::Window && text.error.is_none()).then_some(text.sequence.count()),
+        windows: (bound.plan.overflow == Overflow::Window && text.error.is_none()).then_some(text.sequence.count()),
         scores,
         p_values: Vec::new(),
         alpha_used,
@@ -166,7 +166,7 @@ fn details(text: &PreparedText, summary: &TextStats, bound: &Bound) -> Vec<Token
         let explanation = methods::explain(&method.method, summary).ok().flatten();
         explanation.map(|explanation| (Arc::clone(&method.label), explanation))
     };
-    let explained: Vec<(Arc<str>, Explanation)> = bound.methods.iter().filter_map(explain).collect();
+    let explained: Vec<(Arc<str>, Explanation)> = bound.plan.methods.iter().filter_map(explain).collect();
     let detail = |(position, (&id, &(start, end))): (usize, (&u32, &(usize, usize)))| {
         // The token at position t has the statistics t - 1: the first is never scored.
         let index = position.checked_sub(1);

@@ -213,13 +213,13 @@ impl Scorer {
 
 /// Refuses an answer that would be too long, of `texts` texts with `tokens` tokens altogether, before anything is computed.
 fn check_answer(bound: &Bound, texts: usize, tokens: usize) -> Result<(), ScorerError> {
-    let labels: Vec<usize> = bound.methods.iter().map(|method| json_bytes(&method.label)).collect();
+    let labels: Vec<usize> = bound.plan.methods.iter().map(|method| json_bytes(&method.label)).collect();
     // Of each method a score, or an error with its words.
     let of_a_text = labels.iter().map(|label| label + 150).sum::<usize>() + 100;
     // A label stands by contribution, weight and selection, two of them with a number of some twenty digits; and the
     // token's own numbers take as much as a few methods.
     let of_a_token = labels.iter().map(|label| 3 * (label + 2) + 48).sum::<usize>() + 256;
-    let of_tokens = if bound.tokens { tokens.saturating_mul(of_a_token) } else { 0 };
+    let of_tokens = if bound.plan.tokens { tokens.saturating_mul(of_a_token) } else { 0 };
     let (methods, bytes) = (labels.len(), texts.saturating_mul(of_a_text).saturating_add(of_tokens));
     if bytes > MAX_ANSWER_BYTES {
         return Err(ScorerError::AnswerTooLong { texts, methods, bytes });

@@ -170,7 +170,7 @@ impl PassPlanner<'_> {
 
     /// The text under the model that was tuned on a share of the audit's texts, unless it is in that share.
     fn split(&self, split: Split) -> Result<Sequence, AuxiliaryPassError> {
-        let tuned = self.bound.splits.iter().find(|tuned| tuned.split == split);
+        let tuned = self.bound.plan.splits.iter().find(|tuned| tuned.split == split);
         let tuned = tuned.ok_or_else(|| failed("internal", "internal error: the audit has not tuned its model"))?;
         if tuned.left_out.contains(&cluster_digest(&self.input.text)) {
             let share = split.share;
