@@ -6,7 +6,7 @@ use super::error::{EngineError, Refusal};
 use super::handle::Engine;
 use super::metrics::RequestGuard;
 use super::queued::QueuedPass;
-use super::record::{ModelRecord, time_for};
+use super::record::time_for;
 use super::request::{Class, Pass, Request};
 use super::shared::Shared;
 use std::sync::Arc;
@@ -107,13 +107,11 @@ async fn before<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -
 
 /// A request that may be admitted if there is room.
 struct Checked {
-    number: u64,
-    record: Arc<ModelRecord>,
+    context: Arc<RequestContext>,
     /// The passes that have to run.
     open: Vec<Arc<Pass>>,
+    /// Number of passes answered from memory.
     cached: usize,
-    /// None where nothing has to run.
-    context: Option<Arc<RequestContext>>,
     replies: UnboundedReceiver<Result<(), EngineError>>,
 }
 
@@ -159,9 +157,8 @@ impl Engine {
         let shared = self.shared();
         let guard = RequestGuard::new(Arc::clone(&shared.metrics), request.class);
         let (checked, guard) = guard.unless_refused(check(shared, &request))?;
-        let context = checked.context.clone();
+        let context = Arc::clone(&checked.context);
         let (mut pending, open) = checked.pend(request, shared, guard);
-        let Some(context) = context else { return Ok(pending) };
         for pass in open {
             let room = shared.gate.admit_when_room(&context, pass.input.tokens());
             match before(context.deadline, room).await {
@@ -216,13 +213,14 @@ fn check(shared: &Shared, request: &Request) -> Result<Checked, Refusal> {
     {
         return Err(Refusal::Unanswered(reason));
     }
-    let record = shared.record(model.base_id(), &model.devices);
-    let (number, (reply, replies)) = (shared.number_request(), unbounded_channel());
-    let context = |lease| RequestContext {
-        number,
+    // Cached passes are answered whatever becomes of the model.
+    let lease = if open.is_empty() { None } else { Some(lease?) };
+    let (reply, replies) = unbounded_channel();
+    let context = RequestContext {
+        number: shared.number_request(),
         lane: request.model.as_str().into(),
+        record: shared.record(model.base_id(), &model.devices),
         model,
-        record: Arc::clone(&record),
         principal: request.principal.clone(),
         cache_key: Arc::clone(&request.cache_key),
         class: request.class,
@@ -230,20 +228,20 @@ fn check(shared: &Shared, request: &Request) -> Result<Checked, Refusal> {
         reply,
         _lease: lease,
     };
-    // Cached passes are answered whatever becomes of the model.
-    let context = if open.is_empty() { None } else { Some(Arc::new(context(lease?))) };
-    Ok(Checked { number, record, open, cached, context, replies })
+    Ok(Checked { context: Arc::new(context), open, cached, replies })
 }
 
 /// Admission of a whole request, by time and by tokens: a permit for everything that has to run.
 fn admit(shared: &Shared, request: &Request, checked: &Checked) -> Result<Vec<Permit>, Refusal> {
-    let Some(context) = &checked.context else { return Ok(Vec::new()) };
+    if checked.open.is_empty() {
+        return Ok(Vec::new());
+    }
     let lengths: Vec<usize> = checked.open.iter().map(|pass| pass.input.tokens()).collect();
     let tokens = lengths.iter().sum();
     // First what no retry would change, then what one might.
     shared.gate.judge_size(request.class, &request.principal, tokens)?;
     let ahead = judge_wait(shared, request, tokens, lengths.len())?;
-    shared.gate.admit(context, &lengths).map_err(|error| match error {
+    shared.gate.admit(&checked.context, &lengths).map_err(|error| match error {
         TryAcquireError::NoPermits => busy(ahead),
         TryAcquireError::Closed => shared.why_it_refuses(),
     })
@@ -270,12 +268,12 @@ fn judge_wait(shared: &Shared, request: &Request, tokens: usize, sequences: usiz
 impl Checked {
     /// Counts what the cache did for an admitted request, and returns it with the passes to queue.
     fn pend(self, request: Request, shared: &Arc<Shared>, guard: RequestGuard) -> (PendingRequest, Vec<Arc<Pass>>) {
-        let metrics = &self.record.metrics;
+        let metrics = &self.context.record.metrics;
         metrics.cache_hits.increment(self.cached as u64);
         metrics.cache_recalls.increment(request.recalled as u64);
         metrics.cache_misses.increment(self.open.iter().filter(|pass| !pass.input.is_masked()).count() as u64);
         let pending = PendingRequest {
-            number: self.number,
+            number: self.context.number,
             outstanding: self.open.len(),
             forward_passes: self.open.len(),
             cached_passes: self.cached + request.recalled,
