@@ -6,10 +6,10 @@
 //!
 //! A closed gate stays closed: the engine drains, or its device is lost.
 
+use super::DeviceSlot;
 use super::error::{EngineError, Refusal};
 use super::record::{ModelRecord, time_for};
 use super::request::{Class, PerClass};
-use super::settings::DeviceSlot;
 use crate::access::Principal;
 use crate::pool::{Lease, Model};
 use metrics::Gauge;

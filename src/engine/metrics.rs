@@ -2,9 +2,9 @@
 //! they are there before the first request; the handles are kept, so that nothing is looked up in the
 //! recorder.
 
+use super::DeviceSlot;
 use super::error::{EngineError, Failure, Refusal};
 use super::request::{Answer, Class, PerClass};
-use super::settings::DeviceSlot;
 use crate::telemetry::names;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use std::collections::HashMap;

@@ -10,9 +10,9 @@
 use super::files::{Batch, DiskFault, Files, Folder, Storage};
 use super::holds::Holds;
 use super::record::{decode, encode, encoded_len, key};
+use crate::engine::DiskCache;
 use crate::engine::metrics::DiskMetrics;
 use crate::engine::request::Stats;
-use crate::engine::settings::DiskCache;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

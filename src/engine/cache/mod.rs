@@ -17,9 +17,9 @@ mod tests;
 
 pub use holds::StatisticsHold;
 
+use super::EngineOptions;
 use super::metrics::DiskMetrics;
 use super::request::{Answer, Pass, Stats};
-use super::settings::EngineOptions;
 use disk::Disk;
 use holds::Holds;
 use moka::sync::Cache;

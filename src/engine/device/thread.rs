@@ -1,12 +1,12 @@
 //! The thread of a device: which step comes next.
 
 use super::resident::ResidentModel;
+use crate::engine::DeviceSlot;
 use crate::engine::circuit::Circuit;
 use crate::engine::error::StartError;
 use crate::engine::queued::QueuedPass;
 use crate::engine::request::Answer;
 use crate::engine::scheduler::{Holdings, Seat, Step};
-use crate::engine::settings::DeviceSlot;
 use crate::engine::shared::Shared;
 use crate::pool::{Model, base_id, working_bytes};
 use lm::models::Pending;
