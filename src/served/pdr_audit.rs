@@ -23,8 +23,6 @@ const BYTES_PER_LENGTH: usize = size_of::<u32>();
 /// A process that runs the model under a name.
 pub struct AuditServer {
     pub server: ModelServer,
-    pub name: String,
-    pub urls: usize,
 }
 
 #[derive(Serialize)]
@@ -64,7 +62,7 @@ impl AuditServer {
         identity: Option<&str>,
         patience: Patience,
     ) -> Result<(AnswerMetadata, BatchStats), ModelError> {
-        let question = Question { model: &self.name, sequences, identity };
+        let question = Question { model: &self.server.name, sequences, identity };
         let question = serde_json::to_vec(&question).map_err(|error| ModelError::Forward(error.to_string()))?;
         let tokens: usize = sequences.iter().map(Vec::len).sum();
         let most = tokens * BYTES + sequences.len() * BYTES_PER_LENGTH + REST;
@@ -77,10 +75,13 @@ impl Backend for AuditServer {
     fn describe(&self) -> Result<ServedDescription, ModelError> {
         let (said, _) = self.ask(&[], None, Patience::Description)?;
         if said.model.backend.is_some() {
-            return Err(unreached(format!("it does not run `{}` itself: that is served elsewhere", self.name)));
+            return Err(unreached(format!("it does not run `{}` itself: that is served elsewhere", self.server.name)));
         }
         if said.model.adapter.is_some() {
-            return Err(unreached(format!("`{}` is a model under an adapter, which cannot be served", self.name)));
+            return Err(unreached(format!(
+                "`{}` is a model under an adapter, which cannot be served",
+                self.server.name
+            )));
         }
         Ok(ServedDescription {
             identity: said.identity,
@@ -94,8 +95,8 @@ impl Backend for AuditServer {
             backend: BackendInfo {
                 kind: ServedKind::PdrAudit.to_string(),
                 version: check_version(said.version)?,
-                served_name: self.name.clone(),
-                urls: self.urls,
+                served_name: self.server.name.clone(),
+                urls: self.server.urls,
                 weights: WeightsAttested::Attested,
                 rounding: None,
             },

@@ -23,6 +23,10 @@ pub struct ModelServer {
     url: String,
     /// The key that it asks for.
     key: Option<String>,
+    /// The name that it serves the model under.
+    pub name: String,
+    /// Number of URLs of the model.
+    pub urls: usize,
 }
 
 /// Which requests these are, by how long they may take.
@@ -49,12 +53,14 @@ struct SaidError {
 }
 
 impl ModelServer {
-    pub fn new(url: &str, key: Option<&str>, settings: &ServedSettings) -> Self {
+    pub fn new(name: &str, url: &str, key: Option<&str>, settings: &ServedSettings) -> Self {
         Self {
             agent: agent(settings.timeout),
             asking: agent(settings.question_timeout()),
             url: url.trim_end_matches('/').to_owned(),
             key: key.map(str::to_owned),
+            name: name.to_owned(),
+            urls: settings.urls.len(),
         }
     }
 
@@ -218,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_a_server_says_is_quoted_without_the_key_and_not_at_length() {
-        let server = ModelServer::new("http://a", Some("sk-1"), &ServedSettings::default());
+        let server = ModelServer::new("m", "http://a", Some("sk-1"), &ServedSettings::default());
         assert_eq!(server.quoted(br#"{ "detail": "no such key: sk-1" }"#), ": no such key: [key]");
         assert_eq!(server.quoted(br#"{ "error": { "message": "sk-1" } }"#), ": [key]");
         assert_eq!(server.quoted(b"<html>sk-1</html>"), "");

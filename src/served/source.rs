@@ -39,14 +39,11 @@ impl ServedSource {
     /// The servers of a model of this name; nothing is asked of them yet.
     pub fn new(name: &str, settings: &ServedSettings, key: Option<&str>) -> Result<Self, ModelError> {
         let kind = settings.kind.ok_or_else(|| unreached("the settings name no kind of server"))?;
-        let urls = settings.urls.len();
         let server = |url: &String| -> Arc<dyn Backend> {
-            let server = ModelServer::new(url, key, settings);
+            let server = ModelServer::new(name, url, key, settings);
             match kind {
-                ServedKind::PdrAudit => Arc::new(AuditServer { server, name: name.to_owned(), urls }),
-                ServedKind::Vllm => {
-                    Arc::new(VllmServer { server, name: name.to_owned(), urls, moments: settings.moments })
-                }
+                ServedKind::PdrAudit => Arc::new(AuditServer { server }),
+                ServedKind::Vllm => Arc::new(VllmServer { server, moments: settings.moments }),
             }
         };
         Ok(Self {

@@ -30,8 +30,6 @@ const PROBE_COPIES: usize = 8;
 /// A vLLM that runs the model under a name.
 pub struct VllmServer {
     pub server: ModelServer,
-    pub name: String,
-    pub urls: usize,
     pub moments: bool,
 }
 
@@ -59,7 +57,7 @@ impl VllmServer {
     /// The statistics of prompts of at least one id each.
     fn complete(&self, prompt: &[Vec<u32>], patience: Patience) -> Result<BatchStats, ModelError> {
         let request = CompletionRequest {
-            model: &self.name,
+            model: &self.server.name,
             prompt,
             max_tokens: 1,
             temperature: 0.0,
@@ -87,7 +85,7 @@ impl VllmServer {
         let length = card.max_model_len.ok_or_else(|| unreached("it does not tell the length of its context"))?;
         // One token is always generated, and counts.
         let context = length.saturating_sub(1);
-        let text = format!("vllm {version} {} {root} {length}", self.name);
+        let text = format!("vllm {version} {} {root} {length}", self.server.name);
         let digest = digest(text.as_bytes());
         // Entries kept without moments are not enough for a server that has them.
         let text = if self.moments { format!("{text} moments") } else { text };
@@ -103,8 +101,8 @@ impl VllmServer {
         let cards: ModelCards = self.server.parsed(&self.server.get("/v1/models", MAX_SAID)?)?;
         let names: Vec<&str> = cards.data.iter().map(|card| card.id.as_str()).collect();
         let names = excerpt(&names.join(", "));
-        let missing = unreached(format!("it does not serve `{}`; it serves {names}", self.name));
-        cards.data.into_iter().find(|card| card.id == self.name).ok_or(missing)
+        let missing = unreached(format!("it does not serve `{}`; it serves {names}", self.server.name));
+        cards.data.into_iter().find(|card| card.id == self.server.name).ok_or(missing)
     }
 }
 
@@ -129,8 +127,8 @@ impl Backend for VllmServer {
             backend: BackendInfo {
                 kind: ServedKind::Vllm.to_string(),
                 version,
-                served_name: self.name.clone(),
-                urls: self.urls,
+                served_name: self.server.name.clone(),
+                urls: self.server.urls,
                 weights: WeightsAttested::NotAttested,
                 rounding: Some(ServedRounding { measured }),
             },
