@@ -4,7 +4,7 @@ use super::metrics::ModelMetrics;
 use super::request::{Class, PerClass};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
@@ -13,14 +13,9 @@ pub(super) struct ModelRecord {
     pub(super) metrics: ModelMetrics,
     /// Tokens admitted and not yet answered.
     queued: PerClass<AtomicUsize>,
-    facts: Mutex<ModelFacts>,
-}
-
-/// Facts that the device threads learn of a model.
-#[derive(Debug, Default)]
-struct ModelFacts {
-    rate: Option<Rate>,
-    last_used: Option<Instant>,
+    rate: Mutex<Option<Rate>>,
+    /// When a load or a forward pass of it last ended.
+    last_used: Mutex<Option<Instant>>,
 }
 
 impl ModelRecord {
@@ -35,27 +30,26 @@ impl ModelRecord {
 
     /// Returns its speed on one device in tokens per second; `None` if it was not measured lately.
     pub(super) fn tokens_per_second(&self, now: Instant) -> Option<f64> {
-        self.lock().rate?.tokens_per_second(now)
+        (*lock(&self.rate))?.tokens_per_second(now)
     }
 
-    /// When a load or a forward pass of it last ended.
     pub(super) fn last_used(&self) -> Option<Instant> {
-        self.lock().last_used
+        *lock(&self.last_used)
     }
 
     pub(super) fn note_use(&self, now: Instant) {
-        self.lock().last_used = Some(now);
+        *lock(&self.last_used) = Some(now);
     }
 
     /// Records a forward pass of `tokens` tokens under this token budget.
     pub(super) fn note_speed(&self, tokens: usize, budget: usize, took: Duration, now: Instant) {
-        let mut facts = self.lock();
-        facts.rate = Rate::observe(facts.rate, tokens, budget, took, now);
+        let mut rate = lock(&self.rate);
+        *rate = Rate::observe(*rate, tokens, budget, took, now);
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, ModelFacts> {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug)]
@@ -76,9 +70,9 @@ impl Records {
         }
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         let new = || {
-            let (queued, facts) = (PerClass::default(), Mutex::default());
             let metrics = ModelMetrics::new(id, devices, &self.device_names);
-            Arc::new(ModelRecord { id: id.into(), metrics, queued, facts })
+            let (queued, rate, last_used) = (PerClass::default(), Mutex::default(), Mutex::default());
+            Arc::new(ModelRecord { id: id.into(), metrics, queued, rate, last_used })
         };
         Arc::clone(records.entry(id.into()).or_insert_with(new))
     }

@@ -65,9 +65,6 @@ pub(super) struct Snapshot {
     tables: Vec<ReadOnlyTable<&'static RecordKey, &'static [u8]>>,
 }
 
-/// A value, and whether the file it is in is the next to go.
-pub(super) type StoredValue = (Vec<u8>, bool);
-
 impl Drop for Folder {
     fn drop(&mut self) {
         // Closing alone would leave the lock to a child process that was forked a moment ago and has not begun to run.
@@ -186,7 +183,8 @@ impl Files {
 }
 
 impl Snapshot {
-    pub(super) fn get(&self, key: &RecordKey) -> Result<Option<StoredValue>, DiskFault> {
+    /// Returns a value, and true with it if it is in the old file.
+    pub(super) fn get(&self, key: &RecordKey) -> Result<Option<(Vec<u8>, bool)>, DiskFault> {
         guarded(|| {
             for (age, table) in self.tables.iter().enumerate() {
                 if let Some(value) = table.get(key)? {
