@@ -4,7 +4,7 @@
 //! it stands; that module has the table of all transitions, who causes them and who waits for them. Everybody works on the
 //! same state, behind one lock:
 //!
-//! - requests open a model's files ([`Pool::open`]) and hold a [`Lease`] of it while they have work for it;
+//! - requests open a model's files ([`Pool::open`]) and hold a lease of it while they have work for it;
 //! - people and administrative requests load, unload, add and remove models ([`Pool::load`] and others);
 //! - the device threads of the engine look for what they are to load or drop, and write down what became of it.
 //!

@@ -146,11 +146,7 @@ impl Models {
         }
     }
 
-    /// The model, and a lease of it for a request whose token ids were made for this `identity`; `None` where its files are not
-    /// open, or were opened anew since the request read them.
-    ///
-    /// The inner error says why nothing can be run now: the model drains, or failed to load a moment ago. What is cached can
-    /// be answered all the same.
+    /// As [`Pool::lease`](super::Pool). What is cached can be answered though the model drains, or failed to load a moment ago.
     pub(super) fn lease(&self, id: &str, identity: &str, now: Instant) -> Result<Option<Leased>, UnknownModel> {
         let (base, adapter) = split(id);
         let lifecycle = self.entries.get(base).ok_or_else(|| UnknownModel(id.to_owned()))?;
