@@ -45,13 +45,13 @@ impl Principal {
         Self { sees_all: false, ..self.clone() }
     }
 
-    /// Returns true if it sees what the client of this name owns.
+    /// Returns true if it sees what the principal of this name owns.
     #[must_use]
     pub fn sees(&self, name: &str) -> bool {
         self.sees_all || *self.name == *name
     }
 
-    /// The name of an owner where this client may know it: one that sees everything may, and without keys there is no name.
+    /// The name of an owner where this principal may know it: one that sees everything may, and without keys there is no name.
     #[must_use]
     pub fn visible_name(&self, owner: String) -> Option<String> {
         Some(owner).filter(|name| self.sees_all && !name.is_empty())
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn names_of_owners_are_told_to_those_who_see_everything() {
-        let told = |client: Principal, name: &str| client.visible_name(name.to_owned());
+        let told = |principal: Principal, name: &str| principal.visible_name(name.to_owned());
         assert_eq!(told(Principal::new("root", true), "alice").as_deref(), Some("alice"));
         assert_eq!(told(Principal::new("alice", false), "alice"), None);
         assert_eq!(told(Principal::new("", true), ""), None);

@@ -129,7 +129,7 @@ pub(super) struct RequestContext {
     pub(super) deadline: Option<Instant>,
     /// Is told of every pass that is answered, or why there is no answer.
     pub(super) reply: UnboundedSender<Result<(), EngineError>>,
-    /// Held for as long as any of its passes is; none where nothing has to run.
+    /// Held for as long as any of its passes is; none if nothing has to run.
     pub(super) _lease: Option<Lease>,
 }
 

@@ -227,7 +227,7 @@ async fn audits_of_models_that_share_memory_for_one_take_turns() {
     rig.assert_idle().await;
 }
 
-/// Three models, two of which fit, asked for in turn by many: each answer is right, and the books balance.
+/// Three models that share memory for two, asked for in turn by many: each answer is right, and the books balance.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn models_that_crowd_each_other_out_all_answer() {
     let scripts = four();

@@ -13,7 +13,7 @@ fn queue() -> Queue<Waiting> {
     Queue::new(|entry| entry.2, |entry| entry.2, |_| nobody())
 }
 
-/// Returns the caller, always the same.
+/// Returns the name of the principal, always the same.
 fn nobody() -> &'static Arc<str> {
     static NOBODY: LazyLock<Arc<str>> = LazyLock::new(Arc::default);
     &NOBODY
@@ -186,7 +186,7 @@ fn extraction_keeps_the_order_of_the_rest() {
     assert_eq!(numbers(next(&mut queue, &mut turn, |_| true, 100)), [1, 3, 5]);
 }
 
-/// A caller, and its number of tokens.
+/// A principal, and its number of tokens.
 type Entry = (Arc<str>, usize);
 
 fn fair_queue() -> Queue<Entry> {
@@ -197,7 +197,7 @@ fn asked_by(name: &str, tokens: usize) -> Entry {
     (name.into(), tokens)
 }
 
-/// Takes batches of `budget` tokens until nothing waits, and returns the callers in the order in which they ran.
+/// Takes batches of `budget` tokens until nothing waits, and returns the principals in the order in which they ran.
 fn order(queue: &mut Queue<Entry>, budget: usize) -> Vec<String> {
     let (mut turn, mut order) = (Turn::new(budget), Vec::new());
     while let Some(lead) = queue.lead(&turn, |_| true) {
@@ -218,7 +218,7 @@ fn who_asks_for_little_does_not_wait_for_who_has_asked_for_much() {
 }
 
 #[test]
-fn callers_get_the_same_share_of_tokens_whatever_the_length_of_their_texts() {
+fn principals_get_the_same_share_of_tokens_whatever_the_length_of_their_texts() {
     let (mut queue, model) = (fair_queue(), "m".into());
     (0..100).for_each(|_| queue.push(Class::Interactive, &model, asked_by("long", 40)));
     (0..400).for_each(|_| queue.push(Class::Interactive, &model, asked_by("short", 10)));
@@ -238,7 +238,7 @@ fn callers_get_the_same_share_of_tokens_whatever_the_length_of_their_texts() {
 #[test]
 fn nobody_saves_up_a_share() {
     let (mut queue, model) = (fair_queue(), "m".into());
-    // One caller is served alone for a while; another that comes later does not overtake all that comes after.
+    // One principal is served alone for a while; another that comes later does not overtake all that comes after.
     (0..50).for_each(|_| queue.push(Class::Interactive, &model, asked_by("early", 10)));
     assert_eq!(order(&mut queue, 10).len(), 50);
     for _ in 0..10 {
@@ -297,7 +297,7 @@ fn a_model_that_does_not_run_holds_the_clock_of_no_other() {
         queue.take(&lead, &mut turn, 10, only_one)[0].0.to_string()
     };
     (0..20).for_each(|_| assert_eq!(next(&mut queue), "first"));
-    // From now on both callers get the same share: the second one is not owed what the first one has had.
+    // From now on both principals get the same share: the second one is not owed what the first one has had.
     (0..20).for_each(|_| queue.push(Class::Batch, &runs, asked_by("second", 10)));
     let names: Vec<String> = (0..10).map(|_| next(&mut queue)).collect();
     let second = names.iter().filter(|name| *name == "second").count();
