@@ -1,6 +1,7 @@
 //! The keys that the service accepts, and the clients that hold them.
 
 use super::key_file::{KeyEntry, KeyFile, KeyFileError, KeyScope};
+use super::principal::Principal;
 use super::quota::Quota;
 use super::secret::SecretDigest;
 use std::path::{Path, PathBuf};
@@ -81,8 +82,8 @@ impl AcceptedKey {
 /// A client, as its key says who it is.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// Its name, to which jobs and datasets belong; empty without keys.
-    name: Arc<str>,
+    /// It sees everything if the key has the scope `admin`.
+    principal: Principal,
     /// Id of its key; none without keys.
     key_id: Option<Arc<str>>,
     scopes: Vec<KeyScope>,
@@ -93,26 +94,32 @@ pub struct Client {
 impl Client {
     #[must_use]
     pub fn new(name: &str, key_id: &str, scopes: Vec<KeyScope>, quota: Arc<Quota>) -> Self {
-        Self { name: name.into(), key_id: Some(key_id.into()), scopes, quota }
+        let principal = Principal::new(name, scopes.contains(&KeyScope::Admin));
+        Self { principal, key_id: Some(key_id.into()), scopes, quota }
     }
 
     /// Whoever comes where there are no keys: it may do everything.
     #[must_use]
     pub fn without_keys() -> Self {
         let scopes = vec![KeyScope::Score, KeyScope::Audit, KeyScope::Admin];
-        Self { name: "".into(), key_id: None, scopes, quota: Arc::default() }
+        Self { principal: Principal::default(), key_id: None, scopes, quota: Arc::default() }
     }
 
     /// Whoever comes without a key where there are keys: it may do nothing.
     #[must_use]
     pub fn stranger() -> Self {
-        Self { scopes: Vec::new(), ..Self::without_keys() }
+        Self { principal: Principal::default().alone(), scopes: Vec::new(), ..Self::without_keys() }
     }
 
     /// Its name, to which jobs and datasets belong; empty without keys.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        self.principal.name()
+    }
+
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.principal
     }
 
     /// Id of its key; none without keys.

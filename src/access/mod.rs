@@ -6,12 +6,14 @@
 
 mod key_file;
 mod keyring;
+mod principal;
 mod quota;
 mod record;
 mod secret;
 
 pub use key_file::{KeyEntry, KeyFile, KeyFileError, KeyLimits, KeyScope};
 pub use keyring::{Client, Keyring, RefusedKey};
+pub use principal::Principal;
 pub use quota::{Quota, QuotaExceeded, RequestPermit, TokenReservation};
 pub use record::{AccessEntry, AccessRecord, RecordedWork};
 pub use secret::{Secret, SecretDigest};

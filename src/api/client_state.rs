@@ -3,8 +3,7 @@
 use super::problem::Problem;
 use super::request_note::RequestNote;
 use super::state::ApiState;
-use crate::access::{Client, KeyScope};
-use crate::store::Owner;
+use crate::access::Client;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::sync::Arc;
@@ -30,10 +29,9 @@ impl FromRequestParts<RouterState> for ClientState {
 impl ApiState {
     /// The same as a client sees it.
     fn seen_by(&self, client: &Arc<Client>) -> Self {
-        let owner = Owner::new(client.name(), client.may(KeyScope::Admin));
         Self {
             scorer: self.scorer.called_by(client.name()),
-            jobs: self.jobs.seen_by(&owner),
+            jobs: self.jobs.seen_by(client.principal()),
             client: Arc::clone(client),
             ..self.clone()
         }

@@ -10,7 +10,7 @@ use super::state::ApiState;
 use super::upload::{UploadOptions, store_body};
 use crate::datasets::{DatasetError, SampleTotals};
 use crate::samples::{ColumnNames, DatasetOptions, FileKind, ReadOptions};
-use crate::store::{DatasetRow, Owner};
+use crate::store::{DatasetRow, Principal};
 use axum::Json;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
@@ -73,7 +73,7 @@ pub struct DatasetList {
 }
 
 impl Dataset {
-    fn new(row: DatasetRow, client: &Owner) -> Result<Self, Problem> {
+    fn new(row: DatasetRow, client: &Principal) -> Result<Self, Problem> {
         let SampleTotals { samples, members, non_members, groups, text_bytes, columns, .. } =
             serde_json::from_str(&row.description).map_err(Problem::internal)?;
         let DatasetRow { id, owner, retain, has_texts, created_at, .. } = row;

@@ -73,7 +73,7 @@ impl From<&ModelStatus> for ModelFact {
     responses((status = 200, description = "The process runs", body = Liveness), LiveProblems)
 )]
 pub async fn livez(ClientState(state): ClientState) -> Result<Json<Liveness>, Problem> {
-    let busy = state.scorer.engine().status().busy_since.map(|since| since.elapsed());
+    let busy = state.scorer.engine().status().busy_since().map(|since| since.elapsed());
     match busy.filter(|busy| *busy > state.forward_timeout) {
         None => Ok(Json(Liveness { status: "alive" })),
         Some(busy) => {
@@ -124,9 +124,9 @@ fn facts(state: &ApiState) -> Readiness {
         ready: is_ready(state),
         draining: status.draining || state.draining.is_cancelled(),
         device: DeviceFacts {
-            alive: status.device_alive,
+            alive: status.device_alive(),
             lost: status.device_lost.is_some(),
-            busy_seconds: status.busy_since.map(seconds),
+            busy_seconds: status.busy_since().map(seconds),
             last_success_seconds: status.last_ok.map(seconds),
         },
         models: state.scorer.pool().status().iter().map(ModelFact::from).collect(),

@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use crate::jobs::{JobKind, Jobs};
-use crate::store::{Owner, Store};
+use crate::store::{Principal, Store};
 use futures::future::{BoxFuture, FutureExt, join_all};
 use std::any::Any;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct RoutedJobs {
     running: Arc<[Box<dyn RunningJobs>]>,
     store: Store,
-    client: Owner,
+    client: Principal,
 }
 
 /// The jobs of one kind, whichever it is.
@@ -31,7 +31,7 @@ impl RoutedJobs {
     /// The jobs of some kinds, all of them in this store.
     #[must_use]
     pub fn new(running: Vec<Box<dyn RunningJobs>>, store: Store) -> Self {
-        Self { running: running.into(), store, client: Owner::default() }
+        Self { running: running.into(), store, client: Principal::default() }
     }
 
     /// The jobs of a kind as the client sees them.
@@ -52,13 +52,13 @@ impl RoutedJobs {
 
     /// The client that sees them.
     #[must_use]
-    pub fn client(&self) -> &Owner {
+    pub fn client(&self) -> &Principal {
         &self.client
     }
 
     /// The same jobs as a client sees them.
     #[must_use]
-    pub fn seen_by(&self, client: &Owner) -> Self {
+    pub fn seen_by(&self, client: &Principal) -> Self {
         Self { client: client.clone(), ..self.clone() }
     }
 

@@ -122,7 +122,7 @@ pub async fn score(
         }
         Ok(done) => done,
     };
-    let (model, methods) = (bound.models[0].info.clone(), bound.methods.to_vec());
+    let (model, methods) = (bound.models[0].info.clone(), bound.plan.methods.to_vec());
     let usage = scored.usage;
     // A reference model, neighbours and prefixes cost passes as well.
     let passes = (usage.forward_passes + usage.cached_passes).div_ceil(scored.results.len().max(1)).max(1);
@@ -136,7 +136,7 @@ pub async fn score(
         Some(calibration) => {
             // To fold and hash all texts is no work for the threads that answer everybody.
             let add = move || {
-                let echo = calibration.add_p_values(&places, &bound.methods, &mut scored.results)?;
+                let echo = calibration.add_p_values(&places, &bound.plan.methods, &mut scored.results)?;
                 Ok::<_, CalibrationMismatch>((scored, echo))
             };
             let echo;

@@ -63,7 +63,7 @@ pub async fn named(state: &ApiState, id: &str) -> Result<Arc<Calibration>, Probl
 /// # Errors
 /// Where the scores of the one cannot be compared with those of the other.
 pub fn places(calibration: &Calibration, bound: &Bound) -> Result<Vec<usize>, Problem> {
-    Ok(calibration.places(&bound.models[0].info, bound.overflow, &bound.numerics(), &bound.methods)?)
+    Ok(calibration.places(&bound.models[0].info, bound.plan.overflow, &bound.numerics(), &bound.plan.methods)?)
 }
 
 /// The calibration of a request, with the texts that it scores.

@@ -48,7 +48,7 @@ pub async fn score_samples(
     let plan = Plan { splits: Arc::clone(&tuned.splits), ..Plan::from(request) };
     let selections = request.metrics.selected_tokens.map_or(Vec::new(), |_| token_selections(&request.methods));
     let binding = BoundPlan::new(scorer, plan, selections).await?;
-    let columns = columns(&binding.bound.methods);
+    let columns = columns(&binding.bound.plan.methods);
     let control = ControlScoring::open(scorer, request, &columns, &index, samples, step).await?;
     progress(RunEvent::Bound { numerics: numerics(&binding, control.as_ref()) });
     let mut profile = OrderedProfile::new(request.metrics.position_profile.clone());

@@ -14,12 +14,10 @@ pub struct Circuit(Mutex<Failures>);
 
 #[derive(Debug, Default)]
 struct Failures {
-    /// Number of failures in a row.
     count: u32,
     last: Option<DevicePause>,
 }
 
-/// Pause of a device, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DevicePause {
     pub(super) until: Instant,
@@ -49,7 +47,6 @@ impl Circuit {
         self.lock().last.clone().filter(|pause| now < pause.until)
     }
 
-    /// Notes an answer.
     pub(super) fn close(&self) {
         self.lock().count = 0;
     }

@@ -1,16 +1,17 @@
-//! The handle of the engine.
-
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+//! The handle of the engine, and memory of its devices that is taken by work outside of it, such as tuning.
 
 use super::cache::StatisticsHold;
 use super::device;
 use super::error::{EngineError, StartError};
-use super::settings::{DeviceSlot, EngineOptions};
+use super::request::Class;
 use super::shared::Shared;
 use super::status::EngineStatus;
+use super::{DeviceSlot, EngineOptions};
 use crate::pool::{ModelState, Pool};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// The handle of the engine; clones are handles of the same one.
 ///
@@ -34,9 +35,6 @@ impl Drop for EngineInner {
 impl Engine {
     /// Starts the device threads and returns at once. Models of the pool are loaded behind it, once their files are open.
     /// Metrics go to the recorder installed now.
-    ///
-    /// # Errors
-    /// [`StartError`] where the operating system refuses the threads.
     pub fn start(pool: Pool, devices: Vec<DeviceSlot>, settings: EngineOptions) -> Result<Self, StartError> {
         let shared = Arc::new(Shared::new(pool, &devices, &settings));
         // Where a later thread cannot be had, dropping this ends the earlier ones.
@@ -67,9 +65,6 @@ impl Engine {
     }
 
     /// Waits until every eager model is loaded, on one of its devices at least, or was unloaded by hand.
-    ///
-    /// # Errors
-    /// The failure of the first eager model that cannot be opened or loaded, or what else ended the engine.
     pub async fn wait_until_loaded(&self) -> Result<(), EngineError> {
         self.pool().signal().wait_for(|| self.loaded()).await
     }
@@ -92,16 +87,16 @@ impl Engine {
             return Some(Ok(()));
         }
         let facts = self.shared().facts();
-        match &facts.lost {
+        match &facts.device_lost {
             Some(reason) => Some(Err(EngineError::DeviceLost(reason.clone()))),
-            None if !facts.alive() => Some(Err(EngineError::ShuttingDown)),
+            None if !facts.device_alive() => Some(Err(EngineError::ShuttingDown)),
             None => None,
         }
     }
 
     /// Waits until a device is lost, and says why; for ever where none ever is. Only a new process can help then.
     pub async fn device_lost(&self) -> String {
-        self.pool().signal().wait_for(|| self.shared().facts().lost.clone()).await
+        self.pool().signal().wait_for(|| self.shared().facts().device_lost.clone()).await
     }
 
     /// Begins work whose statistics on disk do not make room for others until it is over. `resumed` says that it began in an
@@ -111,9 +106,6 @@ impl Engine {
     }
 
     /// Deletes the statistics of all sequences, in memory and on disk. Blocks.
-    ///
-    /// # Errors
-    /// Where the files cannot be deleted, in words.
     pub fn forget_statistics(&self) -> Result<(), String> {
         self.shared().cache.clear()
     }
@@ -132,5 +124,91 @@ impl Engine {
             let _ = thread.join();
         }
         self.shared().cache.close();
+    }
+
+    /// Takes `needed` bytes of a device's memory away from its models. Models that are there stay there.
+    pub fn reserve_memory(&self, device: usize, needed: u64) -> Result<MemoryReservation, MemoryShortage> {
+        let shared = Arc::clone(self.shared());
+        let (name, budget) = {
+            let device = &shared.facts().devices[device];
+            (device.name.clone(), device.memory_budget)
+        };
+        let models = shared.working_bytes(device, ROOM_OF_BATCH);
+        let room = budget.saturating_sub(models);
+        take(shared.reserved(device), needed, room).map_err(|reserved| MemoryShortage {
+            device: name,
+            needed,
+            budget,
+            models,
+            reserved,
+        })?;
+        shared.pool.signal().raise();
+        Ok(MemoryReservation { shared, device, bytes: needed })
+    }
+
+    /// Returns true if somebody waits for an answer to an interactive request.
+    pub fn has_interactive_work(&self) -> bool {
+        self.shared().gate.tokens(Class::Interactive) > 0
+    }
+}
+
+/// Memory of a device that models may not take; given back when this is dropped.
+#[derive(Debug)]
+pub struct MemoryReservation {
+    shared: Arc<Shared>,
+    device: usize,
+    bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "needs {needed} bytes; device `{device}` has {budget}, of which models and a batch of them take {models}, and other \
+     fine-tunes {reserved}"
+)]
+pub struct MemoryShortage {
+    pub device: String,
+    pub needed: u64,
+    pub budget: u64,
+    pub models: u64,
+    pub reserved: u64,
+}
+
+impl MemoryShortage {
+    /// Returns true if there is enough once others have given back theirs.
+    pub fn passes(&self) -> bool {
+        self.reserved > 0 && self.needed <= self.budget.saturating_sub(self.models)
+    }
+}
+
+/// Number of tokens of a batch that has room beside what is reserved: fewer would take longer to read the weights than to
+/// compute.
+const ROOM_OF_BATCH: usize = 512;
+
+impl Drop for MemoryReservation {
+    fn drop(&mut self) {
+        self.shared.reserved(self.device).fetch_sub(self.bytes, Ordering::AcqRel);
+        self.shared.pool.signal().raise();
+    }
+}
+
+/// Adds to what is reserved, where that stays within the room; what is reserved by others, where it does not.
+fn take(reserved: &AtomicU64, needed: u64, room: u64) -> Result<(), u64> {
+    let within = |reserved: u64| reserved.checked_add(needed).filter(|sum| *sum <= room);
+    reserved.fetch_update(Ordering::AcqRel, Ordering::Acquire, within).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::take;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn no_more_is_taken_than_there_is() {
+        let reserved = AtomicU64::new(0);
+        assert_eq!(take(&reserved, 60, 100), Ok(()));
+        assert_eq!(take(&reserved, 60, 100), Err(60));
+        assert_eq!(take(&reserved, u64::MAX, 100), Err(60));
+        assert_eq!(take(&reserved, 40, 100), Ok(()));
+        assert_eq!(reserved.load(Ordering::Relaxed), 100);
     }
 }

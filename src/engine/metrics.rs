@@ -1,80 +1,41 @@
 //! The engine's metrics. All series are made, and counters and gauges set to zero, when the engine starts, so that
-//! they are there before the first request; the handles are kept, so that counting is an atomic operation and no
-//! look-up.
+//! they are there before the first request; the handles are kept, so that nothing is looked up in the
+//! recorder.
 
+use super::DeviceSlot;
+use super::error::{EngineError, Failure, Refusal};
+use super::request::{Answer, Class, PerClass};
+use crate::telemetry::names;
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use strum::VariantNames;
 
-use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+/// A counter for each outcome.
+#[derive(Debug)]
+struct Outcomes(HashMap<&'static str, Counter>);
 
-use strum::{EnumCount, IntoStaticStr, VariantArray};
+impl Outcomes {
+    /// The counters of `ok` and of the names of errors.
+    fn new(errors: &[&[&'static str]], counter: impl Fn(&'static str) -> Counter) -> Self {
+        let outcomes = ["ok"].into_iter().chain(errors.concat());
+        Self(outcomes.map(|outcome| (outcome, zero(counter(outcome)))).collect())
+    }
 
-use super::class::{Class, PerClass};
-use super::error::{EngineError, Refusal};
-use super::failure::Failure;
-use super::request::Answer;
-use super::settings::DeviceSlot;
-use crate::telemetry::names;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumCount, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub(super) enum RequestOutcome {
-    Ok,
-    Cancelled,
-    UnknownModel,
-    NotOpened,
-    WrongKind,
-    TooLarge,
-    CannotMeetDeadline,
-    Busy,
-    ShuttingDown,
-    ModelFailed,
-    Unloading,
-    DeviceLost,
-    DeadlineExceeded,
-}
-
-impl From<&Refusal> for RequestOutcome {
-    fn from(refusal: &Refusal) -> Self {
-        match refusal {
-            Refusal::UnknownModel(_) => Self::UnknownModel,
-            Refusal::NotOpened(_) => Self::NotOpened,
-            Refusal::WrongKind { .. } => Self::WrongKind,
-            Refusal::TooLarge { .. } => Self::TooLarge,
-            Refusal::CannotMeetDeadline { .. } => Self::CannotMeetDeadline,
-            Refusal::Busy { .. } => Self::Busy,
-            Refusal::Draining => Self::ShuttingDown,
-            Refusal::ModelFailed(_) | Refusal::Unanswered(_) => Self::ModelFailed,
-            Refusal::Unloading => Self::Unloading,
-            Refusal::DeviceLost(_) => Self::DeviceLost,
+    fn count(&self, outcome: &str) {
+        if let Some(counter) = self.0.get(outcome) {
+            counter.increment(1);
         }
     }
 }
 
-impl From<&EngineError> for RequestOutcome {
-    fn from(error: &EngineError) -> Self {
-        match error {
-            EngineError::DeadlineExceeded => Self::DeadlineExceeded,
-            EngineError::ModelFailed(_) | EngineError::LoadFailed(_) => Self::ModelFailed,
-            EngineError::Unloaded => Self::Unloading,
-            EngineError::DeviceLost(_) => Self::DeviceLost,
-            EngineError::ShuttingDown => Self::ShuttingDown,
-        }
-    }
-}
-
-/// The series of one model.
 #[derive(Debug)]
 pub(super) struct ModelMetrics {
     batch_tokens: Histogram,
     batch_sequences: Histogram,
     forward_seconds: Histogram,
-    forwards_ok: Counter,
-    forwards_out_of_memory: Counter,
-    forwards_failed: Counter,
-    forwards_panicked: Counter,
-    forwards_unavailable: Counter,
-    forwards_device_lost: Counter,
+    forwards: Outcomes,
     pub(super) halvings: Counter,
     scored_tokens: Counter,
     pub(super) cache_hits: Counter,
@@ -92,19 +53,14 @@ impl ModelMetrics {
     /// Makes every series of a model that may be on these of the devices, in the recorder that is installed now.
     pub(super) fn new(model: &str, devices: &[usize], device_names: &[String]) -> Self {
         let label = || model.to_owned();
-        let forwards = |outcome| zero(counter!(names::ENGINE_FORWARDS, "model" => label(), "outcome" => outcome));
+        let forwards = |outcome| counter!(names::ENGINE_FORWARDS, "model" => label(), "outcome" => outcome);
         let loads = |outcome| zero(counter!(names::ENGINE_LOADS, "model" => label(), "outcome" => outcome));
         let hits = |tier| zero(counter!(names::ENGINE_CACHE_HITS, "model" => label(), "tier" => tier));
         Self {
             batch_tokens: histogram!(names::ENGINE_BATCH_TOKENS, "model" => label()),
             batch_sequences: histogram!(names::ENGINE_BATCH_SEQUENCES, "model" => label()),
             forward_seconds: histogram!(names::ENGINE_FORWARD_SECONDS, "model" => label()),
-            forwards_ok: forwards("ok"),
-            forwards_out_of_memory: forwards("out_of_memory"),
-            forwards_failed: forwards("failed"),
-            forwards_panicked: forwards("panicked"),
-            forwards_unavailable: forwards("unavailable"),
-            forwards_device_lost: forwards("device_lost"),
+            forwards: Outcomes::new(&[Failure::VARIANTS], forwards),
             halvings: zero(counter!(names::ENGINE_HALVINGS, "model" => label())),
             scored_tokens: zero(counter!(names::ENGINE_TOKENS, "model" => label())),
             cache_hits: hits("memory"),
@@ -122,7 +78,6 @@ impl ModelMetrics {
         }
     }
 
-    /// Records a forward pass of `sequences` sequences and `tokens` tokens.
     pub(super) fn note_forward(
         &self,
         result: &Result<Vec<Answer>, Failure>,
@@ -133,28 +88,20 @@ impl ModelMetrics {
         self.batch_sequences.record(sequences as f64);
         self.batch_tokens.record(tokens as f64);
         self.forward_seconds.record(took);
-        let outcome = match result {
-            Ok(answers) => {
-                let scored: usize = answers.iter().map(Answer::scored).sum();
-                self.scored_tokens.increment(scored as u64);
-                &self.forwards_ok
-            }
-            Err(Failure::OutOfMemory(_)) => &self.forwards_out_of_memory,
-            Err(Failure::Failed(_)) => &self.forwards_failed,
-            Err(Failure::Panicked(_)) => &self.forwards_panicked,
-            Err(Failure::Unavailable { .. }) => &self.forwards_unavailable,
-            Err(Failure::DeviceLost(_)) => &self.forwards_device_lost,
-        };
-        outcome.increment(1);
+        if let Ok(answers) = result {
+            let scored = |answer: &Answer| match answer {
+                Answer::Stats(stats) => stats.len() as u64,
+                Answer::Filled(_) => 0,
+            };
+            self.scored_tokens.increment(answers.iter().map(scored).sum());
+        }
+        self.forwards.count(result.as_ref().map_or_else(Into::into, |_| "ok"));
     }
 }
 
-/// The series of the cache on disk.
 #[derive(Debug, Clone)]
 pub(super) struct DiskMetrics {
-    /// Disk space of its files.
     pub(super) bytes: Gauge,
-    /// Statistics that were not written.
     pub(super) dropped: Counter,
     pub(super) open_errors: Counter,
     pub(super) read_errors: Counter,
@@ -176,10 +123,9 @@ impl DiskMetrics {
     }
 }
 
-/// The series of the engine that belong to no model.
 #[derive(Debug)]
 pub(super) struct EngineMetrics {
-    requests: PerClass<[Counter; RequestOutcome::COUNT]>,
+    requests: PerClass<Outcomes>,
     pub(super) queue_tokens: PerClass<Gauge>,
     pub(super) queue_seconds: PerClass<Histogram>,
     /// About how many bytes the cache in memory holds.
@@ -194,16 +140,15 @@ pub(super) struct EngineMetrics {
 }
 
 impl EngineMetrics {
-    /// Makes every series, in the recorder that is installed now.
     pub(super) fn new(devices: &[DeviceSlot]) -> Self {
         let dropped = |reason| zero(counter!(names::ENGINE_DROPPED, "reason" => reason));
         let label = |class: Class| -> &'static str { class.into() };
         Self {
             requests: PerClass::new(|class| {
-                std::array::from_fn(|index| {
-                    let outcome: &'static str = RequestOutcome::VARIANTS[index].into();
-                    zero(counter!(names::ENGINE_REQUESTS, "class" => label(class), "outcome" => outcome))
-                })
+                Outcomes::new(
+                    &[&["cancelled"], Refusal::VARIANTS, EngineError::VARIANTS],
+                    |outcome| counter!(names::ENGINE_REQUESTS, "class" => label(class), "outcome" => outcome),
+                )
             }),
             queue_tokens: PerClass::new(|class| {
                 let tokens = gauge!(names::ENGINE_QUEUE_TOKENS, "class" => label(class));
@@ -221,7 +166,6 @@ impl EngineMetrics {
     }
 }
 
-/// Sets the device's budget, and makes the gauge of what is in use.
 fn memory(device: &DeviceSlot) -> Gauge {
     let bytes = |kind| gauge!(names::ENGINE_DEVICE_MEMORY, "device" => device.name.clone(), "kind" => kind);
     bytes("budget").set(device.memory as f64);
@@ -230,7 +174,6 @@ fn memory(device: &DeviceSlot) -> Gauge {
     used
 }
 
-/// The gauge of whether the device does not answer.
 fn unavailable(device: &DeviceSlot) -> Gauge {
     let gauge = gauge!(names::ENGINE_DEVICE_UNAVAILABLE, "device" => device.name.clone());
     gauge.set(0.0);
@@ -254,22 +197,33 @@ fn zero(counter: Counter) -> Counter {
 pub(super) struct RequestGuard {
     metrics: Arc<EngineMetrics>,
     class: Class,
-    outcome: RequestOutcome,
+    outcome: &'static str,
 }
 
 impl RequestGuard {
     /// A request that counts as cancelled until something else is known.
     pub(super) fn new(metrics: Arc<EngineMetrics>, class: Class) -> Self {
-        Self { metrics, class, outcome: RequestOutcome::Cancelled }
+        Self { metrics, class, outcome: "cancelled" }
     }
 
-    pub(super) fn settle(mut self, outcome: RequestOutcome) {
+    pub(super) fn settle(mut self, outcome: &'static str) {
         self.outcome = outcome;
+    }
+
+    /// Goes on with a request that is not refused.
+    pub(super) fn unless_refused<T>(self, result: Result<T, Refusal>) -> Result<(T, Self), Refusal> {
+        match result {
+            Ok(value) => Ok((value, self)),
+            Err(refusal) => {
+                self.settle((&refusal).into());
+                Err(refusal)
+            }
+        }
     }
 }
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.metrics.requests.get(self.class)[self.outcome as usize].increment(1);
+        self.metrics.requests.get(self.class).count(self.outcome);
     }
 }

@@ -5,8 +5,8 @@
 //! queue that they share. A request passes four rooms:
 //!
 //! 1. `cache`: passes that ran before are answered without a forward pass;
-//! 2. `queue`: the rest is let in whole or refused, by tokens and by the time it would take, and waits by age, fairly between
-//!    callers;
+//! 2. `admission` and `queue`: the rest is let in whole or refused, by tokens and by the time it would take, and waits by age, fairly between
+//!    principals;
 //! 3. `scheduler`: whenever a device is free it takes the oldest work that it may run as a batch; there is no waiting for
 //!    more, for a batch grows while the device is busy;
 //! 4. `device`: the batch runs, and each answer is written into its pass.
@@ -23,23 +23,18 @@
 //! - health is read from facts that the device threads write, never asked through the queue;
 //! - a lost device is the end of the whole engine.
 
+mod admission;
 mod cache;
-mod caller;
 mod circuit;
-mod class;
 mod device;
 mod error;
-mod failure;
 mod handle;
 mod metrics;
-mod pending;
 mod queue;
-mod rate;
+mod queued;
 mod record;
 mod request;
-mod reservation;
 mod scheduler;
-mod settings;
 mod shared;
 mod status;
 mod submit;
@@ -48,13 +43,46 @@ mod submit;
 mod tests;
 
 pub use cache::StatisticsHold;
-pub use caller::Caller;
 pub use circuit::Circuit;
-pub use class::Class;
 pub use error::{EngineError, Refusal, StartError};
-pub use handle::Engine;
-pub use pending::{Answered, PendingRequest};
-pub use request::{Pass, Request, Stats};
-pub use reservation::{MemoryReservation, MemoryShortage};
-pub use settings::{DeviceSlot, DiskCache, EngineOptions};
+pub use handle::{Engine, MemoryReservation, MemoryShortage};
+pub use request::{Class, Pass, Request, Stats};
 pub use status::{DeviceStatus, EngineStatus, ModelActivity, Unanswered};
+pub use submit::{Answered, PendingRequest};
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A device that runs models, on a thread of its own.
+pub struct DeviceSlot {
+    /// Name in logs, metrics and status: `cpu`, `cuda:0` ...
+    pub name: String,
+    /// Maximum number of bytes of the models on it, by the books: weights and the activations of one batch.
+    pub memory: u64,
+    /// The token budget of a batch. A longer sequence is legal and runs alone.
+    pub max_batch_tokens: usize,
+    pub threads: usize,
+    /// The failures of its server, which all connections to that share; those of the device where it is none.
+    pub server: Arc<Circuit>,
+    /// Gives freed pages back; called on the device's thread after a model was dropped.
+    pub trim: Box<dyn Fn() + Send>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Maximum number of interactive tokens admitted and not yet answered.
+    pub max_queue_tokens: usize,
+    /// The size of the cache in memory, in bytes; 0 turns it off.
+    pub cache_bytes: u64,
+    /// The cache on disk; none: statistics do not outlive the engine.
+    pub disk_cache: Option<DiskCache>,
+}
+
+/// Where and how much of the statistics is kept on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskCache {
+    /// A directory of its own, made where it is missing.
+    pub directory: PathBuf,
+    /// Maximum disk space of its files in bytes. A sequence whose statistics take more than 1/64 of it is not kept.
+    pub limit: u64,
+}

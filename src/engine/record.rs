@@ -1,29 +1,21 @@
-//! The engine's record of each model: its series, what is queued for it, its speed.
+//! The engine's record of each model: its series, what is queued for it, its speed, and the time that work takes at that speed.
 
+use super::metrics::ModelMetrics;
+use super::request::{Class, PerClass};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use super::class::{Class, PerClass};
-use super::metrics::ModelMetrics;
-use super::rate::Rate;
-
-/// One model.
 #[derive(Debug)]
 pub(super) struct ModelRecord {
     pub(super) id: Arc<str>,
     pub(super) metrics: ModelMetrics,
     /// Tokens admitted and not yet answered.
     queued: PerClass<AtomicUsize>,
-    facts: Mutex<ModelFacts>,
-}
-
-/// Facts that the device threads learn of a model.
-#[derive(Debug, Default)]
-struct ModelFacts {
-    rate: Option<Rate>,
-    last_used: Option<Instant>,
+    rate: Mutex<Option<Rate>>,
+    /// When a load or a forward pass of it last ended.
+    last_used: Mutex<Option<Instant>>,
 }
 
 impl ModelRecord {
@@ -38,31 +30,28 @@ impl ModelRecord {
 
     /// Returns its speed on one device in tokens per second; `None` if it was not measured lately.
     pub(super) fn tokens_per_second(&self, now: Instant) -> Option<f64> {
-        self.lock().rate?.tokens_per_second(now)
+        (*lock(&self.rate))?.tokens_per_second(now)
     }
 
-    /// When a load or a forward pass of it last ended.
     pub(super) fn last_used(&self) -> Option<Instant> {
-        self.lock().last_used
+        *lock(&self.last_used)
     }
 
-    /// Notes that a load or a forward pass has ended.
     pub(super) fn note_use(&self, now: Instant) {
-        self.lock().last_used = Some(now);
+        *lock(&self.last_used) = Some(now);
     }
 
     /// Records a forward pass of `tokens` tokens under this token budget.
     pub(super) fn note_speed(&self, tokens: usize, budget: usize, took: Duration, now: Instant) {
-        let mut facts = self.lock();
-        facts.rate = Rate::observe(facts.rate, tokens, budget, took, now);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, ModelFacts> {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut rate = lock(&self.rate);
+        *rate = Rate::observe(*rate, tokens, budget, took, now);
     }
 }
 
-/// The records of all models, by id.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[derive(Debug)]
 pub(super) struct Records {
     records: RwLock<HashMap<Arc<str>, Arc<ModelRecord>>>,
@@ -74,21 +63,20 @@ impl Records {
         Self { records: RwLock::default(), device_names }
     }
 
-    /// The record of a model that may be on these devices, made now where there is none.
+    /// The record of a model that may be on these devices, made now if there is none.
     pub(super) fn get(&self, id: &str, devices: &[usize]) -> Arc<ModelRecord> {
         if let Some(known) = self.records.read().unwrap_or_else(PoisonError::into_inner).get(id) {
             return Arc::clone(known);
         }
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         let new = || {
-            let (queued, facts) = (PerClass::default(), Mutex::default());
             let metrics = ModelMetrics::new(id, devices, &self.device_names);
-            Arc::new(ModelRecord { id: id.into(), metrics, queued, facts })
+            let (queued, rate, last_used) = (PerClass::default(), Mutex::default(), Mutex::default());
+            Arc::new(ModelRecord { id: id.into(), metrics, queued, rate, last_used })
         };
         Arc::clone(records.entry(id.into()).or_insert_with(new))
     }
 
-    /// The record of a model, where there is one.
     pub(super) fn find(&self, id: &str) -> Option<Arc<ModelRecord>> {
         self.records.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
@@ -100,4 +88,69 @@ impl Records {
         }
         self.records.write().unwrap_or_else(PoisonError::into_inner).retain(|id, _| is_there(id));
     }
+}
+
+/// The weight of the newest measurement in a model's speed.
+const RATE_WEIGHT: f64 = 0.25;
+
+/// A speed not confirmed for this long is forgotten: a bad measurement must not refuse requests for ever, and those
+/// that it refuses cannot correct it.
+const RATE_LIFETIME: Duration = Duration::from_secs(300);
+
+/// Number of batches measured before the speed is relied on: something may hold up the first of them, and a speed that is far too
+/// low refuses the very requests that would correct it.
+const FIRST_BATCHES: u32 = 3;
+
+/// A model's speed: the best of its first batches, since nothing makes a batch faster than the model is, and then averaged
+/// exponentially.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rate {
+    value: f64,
+    /// Number of batches measured, counted up to [`FIRST_BATCHES`].
+    batches: u32,
+    measured: Instant,
+}
+
+impl Rate {
+    /// The speed after one more batch. A batch less than half full measures fixed costs, not speed, and is passed
+    /// over.
+    pub(super) fn observe(
+        before: Option<Self>,
+        tokens: usize,
+        budget: usize,
+        took: Duration,
+        now: Instant,
+    ) -> Option<Self> {
+        if tokens.saturating_mul(2) < budget || took.is_zero() {
+            return before;
+        }
+        let seen = tokens as f64 / took.as_secs_f64();
+        let rate = match before.filter(|rate| !rate.is_forgotten(now)) {
+            None => Self { value: seen, batches: 1, measured: now },
+            Some(rate) => rate.with(seen, now),
+        };
+        Some(rate)
+    }
+
+    fn with(self, seen: f64, now: Instant) -> Self {
+        let value = match self.batches < FIRST_BATCHES {
+            true => self.value.max(seen),
+            false => self.value + RATE_WEIGHT * (seen - self.value),
+        };
+        Self { value, batches: FIRST_BATCHES.min(self.batches + 1), measured: now }
+    }
+
+    fn is_forgotten(self, now: Instant) -> bool {
+        now.saturating_duration_since(self.measured) >= RATE_LIFETIME
+    }
+
+    /// Tokens per second, unless too few batches were measured or too long ago.
+    pub(super) fn tokens_per_second(self, now: Instant) -> Option<f64> {
+        (self.batches == FIRST_BATCHES && !self.is_forgotten(now)).then_some(self.value)
+    }
+}
+
+/// Returns the time `tokens` take at a speed; `None` if the speed is unknown.
+pub(super) fn time_for(tokens: usize, tokens_per_second: Option<f64>) -> Option<Duration> {
+    Duration::try_from_secs_f64(tokens as f64 / tokens_per_second?).ok()
 }

@@ -1,16 +1,46 @@
 //! Requests to a model: passes, each with a place for its answer.
 //!
-//! A pass is made once, by whoever makes the request, and shared from then on: it waits in the queue, is a part of a batch,
+//! A pass is made once, by the code that plans the request, and shared from then on: it waits in the queue, is a part of a batch,
 //! and the device writes the answer into it. Nothing has to be put back into an order afterwards.
 
+use crate::access::Principal;
+use lm::models::masked::{Filled, MaskedPosition};
+use mia::TokenStats;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use strum::{EnumCount, IntoStaticStr, VariantArray};
 
-use super::caller::Caller;
-use super::class::Class;
-use lm::models::masked::{Filled, MaskedPosition};
-use mia::TokenStats;
+/// Urgency of a request, the more urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, EnumCount, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Class {
+    /// A client waits for it.
+    Interactive,
+    /// An audit or a command line feeds it.
+    Batch,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct PerClass<T>([T; Class::COUNT]);
+
+impl<T> PerClass<T> {
+    pub(super) fn new(mut value: impl FnMut(Class) -> T) -> Self {
+        Self(std::array::from_fn(|index| value(Class::VARIANTS[index])))
+    }
+
+    pub(super) fn get(&self, class: Class) -> &T {
+        &self.0[class as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, class: Class) -> &mut T {
+        &mut self.0[class as usize]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter()
+    }
+}
 
 /// The statistics of one sequence: `len - 1` entries for `len` ids, none for a sequence without ids.
 pub type Stats = Arc<[TokenStats]>;
@@ -18,10 +48,7 @@ pub type Stats = Arc<[TokenStats]>;
 /// One sequence to run through a model, and its answer once there is one.
 #[derive(Debug, PartialEq)]
 pub struct Pass {
-    input: PassInput,
-    /// The key of its statistics in the caches, beside the ids.
-    cache_key: Arc<str>,
-    /// When its forward pass began.
+    pub(super) input: PassInput,
     begun: OnceLock<Instant>,
     answer: OnceLock<Answer>,
 }
@@ -45,14 +72,13 @@ pub(super) enum Answer {
 /// Passes for one model. They are admitted, answered and counted together.
 #[derive(Debug)]
 pub struct Request {
-    /// The model's id.
     pub model: String,
     /// The [identity](crate::pool::Model::identity) of the model that the token ids were made for.
     pub identity: Arc<str>,
-    pub(super) caller: Caller,
-    /// The key of statistics in the caches, beside the ids: the identity, and the caller where it shares no cache.
-    cache_key: Arc<str>,
-    /// Urgency of the request.
+    /// The queue is fair between principals.
+    pub(super) principal: Principal,
+    /// The key of statistics in the caches, beside the ids: the identity, and the principal where it shares no cache.
+    pub(super) cache_key: Arc<str>,
     pub class: Class,
     /// When its answer is of no use any more.
     pub deadline: Option<Instant>,
@@ -67,43 +93,25 @@ pub struct Request {
 impl Request {
     pub fn new(model: impl Into<String>, identity: Arc<str>, class: Class, deadline: Option<Instant>) -> Self {
         let (passes, by_sequence) = (Vec::new(), HashMap::new());
-        let (caller, cache_key) = (Caller::default(), Arc::clone(&identity));
-        Self { model: model.into(), identity, caller, cache_key, class, deadline, passes, by_sequence, recalled: 0 }
+        let (principal, cache_key) = (Principal::default(), Arc::clone(&identity));
+        Self { model: model.into(), identity, principal, cache_key, class, deadline, passes, by_sequence, recalled: 0 }
     }
 
-    /// The same, asked by somebody; before passes are added.
+    /// The same for a principal whose statistics have this key in the caches.
     #[must_use]
-    pub fn asked_by(self, caller: &Caller) -> Self {
-        Self { cache_key: caller.cache_key(&self.identity), caller: caller.clone(), ..self }
+    pub fn asked_by(self, principal: &Principal, cache_key: Arc<str>) -> Self {
+        Self { principal: principal.clone(), cache_key, ..self }
     }
 
-    /// Adds a sequence to score: token ids, with whatever the model wants before the first. Equal sequences are one pass.
-    /// One with fewer than two ids has no statistics, for nothing comes before the only id, and is answered at once.
-    pub fn score(&mut self, ids: &Arc<[u32]>) -> Arc<Pass> {
-        if let Some(known) = self.by_sequence.get(ids) {
-            return Arc::clone(known);
+    /// Adds a pass, and returns the one that is to be waited for: equal sequences to score are one pass. Masked positions are
+    /// neither cached nor merged: the caller keeps what it makes of them.
+    pub fn add(&mut self, pass: Arc<Pass>) -> Arc<Pass> {
+        if let PassInput::Score(ids) = &pass.input {
+            if let Some(known) = self.by_sequence.get(ids) {
+                return Arc::clone(known);
+            }
+            self.by_sequence.insert(Arc::clone(ids), Arc::clone(&pass));
         }
-        let pass = self.add(PassInput::Score(Arc::clone(ids)));
-        if ids.len() < 2 {
-            pass.settle(Answer::Stats(Stats::default()));
-        }
-        self.by_sequence.insert(Arc::clone(ids), Arc::clone(&pass));
-        pass
-    }
-
-    /// Adds a masked position to fill. Each is a pass of its own, for it is masked in a copy of the sequence. They are neither
-    /// cached nor merged: the caller keeps what it makes of them.
-    pub fn fill(&mut self, position: MaskedPosition) -> Arc<Pass> {
-        self.add(PassInput::Fill(position))
-    }
-
-    fn add(&mut self, input: PassInput) -> Arc<Pass> {
-        let pass = Arc::new(Pass {
-            input,
-            cache_key: Arc::clone(&self.cache_key),
-            begun: OnceLock::new(),
-            answer: OnceLock::new(),
-        });
         self.passes.push(Arc::clone(&pass));
         pass
     }
@@ -115,6 +123,18 @@ impl Request {
 }
 
 impl Pass {
+    /// A sequence to score: token ids, with whatever the model wants before the first. One with fewer than two ids has no
+    /// statistics, for nothing comes before the only id, and is answered at once.
+    pub fn score(ids: Arc<[u32]>) -> Arc<Self> {
+        let answer = if ids.len() < 2 { OnceLock::from(Answer::Stats(Stats::default())) } else { OnceLock::new() };
+        Arc::new(Self { input: PassInput::Score(ids), begun: OnceLock::new(), answer })
+    }
+
+    /// A masked position to fill, in a copy of its sequence.
+    pub fn fill(position: MaskedPosition) -> Arc<Self> {
+        Arc::new(Self { input: PassInput::Fill(position), begun: OnceLock::new(), answer: OnceLock::new() })
+    }
+
     /// Returns the statistics of its tokens; `None` if it has no answer, or is no sequence to score.
     pub fn stats(&self) -> Option<&Stats> {
         match self.answer.get()? {
@@ -131,20 +151,10 @@ impl Pass {
         }
     }
 
-    pub(super) fn input(&self) -> &PassInput {
-        &self.input
-    }
-
-    /// The key of its statistics in the caches, beside the ids.
-    pub(super) fn cache_key(&self) -> &Arc<str> {
-        &self.cache_key
-    }
-
     pub(super) fn is_answered(&self) -> bool {
         self.answer.get().is_some()
     }
 
-    /// Returns the time when its forward pass began; `None` if it did not run.
     pub(super) fn begun(&self) -> Option<Instant> {
         self.begun.get().copied()
     }
@@ -183,16 +193,6 @@ impl PassInput {
         match self {
             Self::Score(_) => None,
             Self::Fill(position) => Some(position),
-        }
-    }
-}
-
-impl Answer {
-    /// Returns the number of tokens it scores.
-    pub(super) fn scored(&self) -> usize {
-        match self {
-            Self::Stats(stats) => stats.len(),
-            Self::Filled(_) => 0,
         }
     }
 }

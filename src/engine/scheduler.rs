@@ -13,26 +13,24 @@
 //! as long as the load took: while a model that could be evicted has work as urgent as the work that leads, and the model of
 //! the latter has no room beside them. A client never waits for the turn of an audit.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use super::class::Class;
 use super::error::EngineError;
-use super::queue::{Lead, Queue, QueuedPass, Turn};
+use super::queue::{Lead, Queue, Turn};
+use super::queued::QueuedPass;
+use super::request::Class;
 use super::status::MOST_SILENCE;
 use crate::pool::{Lifecycle, Model, Models};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Time that a device stays with the models that it holds after a load, in multiples of the time of that load.
 const STAY: u32 = 4;
 
-/// Next step of a device thread.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Run these passes of a model that it holds, all under the same adapter or none.
     Run(Arc<str>, Vec<QueuedPass>),
     Load(Arc<str>, Arc<Model>),
     Drop(Arc<str>),
-    /// Ask whether the device answers again.
     Probe,
     End,
 }
@@ -53,7 +51,7 @@ impl Seat {
         Self { device, turn: Turn::new(max_batch_tokens), stays_until: None, paused_until: None }
     }
 
-    /// Notes that a load has ended that took so long and for which another model was evicted.
+    /// Notes the end of a load for which another model was evicted.
     pub(super) fn note_exchange(&mut self, now: Instant, took: Duration) {
         self.stays_until = took.checked_mul(STAY).and_then(|stay| now.checked_add(stay));
     }
@@ -72,28 +70,26 @@ pub(super) trait Holdings {
 #[derive(Debug)]
 pub(super) struct Scheduler {
     queue: Queue<QueuedPass>,
-    /// True if its thread runs, by device.
     running: Vec<bool>,
     /// Since when each device takes nothing, since it does not answer.
     paused: Vec<Option<Instant>>,
-    /// True if threads without work end.
     finishing: bool,
-    /// True if all threads end after their current step.
     stopped: bool,
 }
 
 impl Scheduler {
     pub(super) fn new(devices: usize) -> Self {
-        let queue = Queue::new(QueuedPass::tokens, QueuedPass::batch_tokens, QueuedPass::caller);
+        let queue = Queue::new(QueuedPass::tokens, QueuedPass::batch_tokens, QueuedPass::principal);
         Self { queue, running: vec![true; devices], paused: vec![None; devices], finishing: false, stopped: false }
     }
 
-    /// Queues admitted passes of a model that these devices may run. Where no thread is left to run them they are dropped.
-    pub(super) fn push(&mut self, class: Class, model: &Arc<str>, devices: &[usize], passes: Vec<QueuedPass>) {
-        let served = devices.iter().any(|device| self.running[*device]);
-        if served && !self.stopped {
-            for pass in passes {
-                self.queue.push(class, model, pass);
+    /// Queues admitted passes of one request. Where no thread is left to run them they are dropped.
+    pub(super) fn push(&mut self, passes: Vec<QueuedPass>) {
+        for pass in passes {
+            let served = pass.request().model.devices.iter().any(|device| self.running[*device]);
+            if served && !self.stopped {
+                let (class, lane) = (pass.request().class, Arc::clone(&pass.request().lane));
+                self.queue.push(class, &lane, pass);
             }
         }
     }
@@ -106,7 +102,7 @@ impl Scheduler {
         }
         let (wanted, unwanted): (Vec<_>, Vec<_>) = passes.into_iter().partition(|pass| pass.is_wanted(now));
         for pass in wanted {
-            self.queue.put_back(pass.class(), model, pass);
+            self.queue.put_back(pass.request().class, model, pass);
         }
         unwanted
     }
@@ -116,7 +112,6 @@ impl Scheduler {
         self.paused[device] = is_paused.then(|| self.paused[device].unwrap_or(now));
     }
 
-    /// Takes the batch out of the queue.
     fn take(&mut self, models: &Models, lead: &Lead, seat: &mut Seat, budget: usize) -> Vec<QueuedPass> {
         let Self { queue, paused, .. } = self;
         let runs = |id: &str| {
@@ -125,9 +120,8 @@ impl Scheduler {
         queue.take(lead, &mut seat.turn, budget, runs)
     }
 
-    /// Takes the passes of a request out of the queue.
     pub(super) fn cancel(&mut self, class: Class, model: &str, request: u64) -> Vec<QueuedPass> {
-        self.queue.extract(class, model, |pass| pass.request() == request)
+        self.queue.extract(class, model, |pass| pass.request().number == request)
     }
 
     /// Returns the next step of the device; `None` if there is nothing to do.
@@ -188,7 +182,6 @@ impl Scheduler {
             .then(|| Step::Run(Arc::clone(&lead.model), self.take(models, &lead, seat, budget)))
     }
 
-    /// Whose work is served next.
     fn lead(&self, models: &Models, seat: &Seat, holdings: &impl Holdings, now: Instant) -> Option<Lead> {
         let may_run = |model: &str| models.get(model).is_some_and(|model| model.may_run_on(seat.device));
         let is_resident = |model: &str| models.get(model).is_some_and(|model| model.is_resident(seat.device));
@@ -250,7 +243,6 @@ impl Scheduler {
         (self.finishing && !has_work).then_some(Step::End)
     }
 
-    /// Tells the threads to finish what is queued and end.
     pub(super) fn finish(&mut self) {
         self.finishing = true;
     }

@@ -2,20 +2,20 @@
 //!
 //! Locks are taken in this order, and each is held for moments only: the scheduler, the pool's models, the facts.
 
+use super::admission::Gate;
+use super::cache::StatsCache;
+use super::error::{EngineError, Refusal};
+use super::metrics::EngineMetrics;
+use super::queued::QueuedPass;
+use super::record::{ModelRecord, Records};
+use super::request::Class;
+use super::scheduler::{Holdings, Scheduler, Seat, Step};
+use super::status::{DeviceStatus, EngineStatus, ModelActivity, Unanswered};
+use super::{DeviceSlot, EngineOptions};
+use crate::pool::{Ended, Lifecycle, Models, Pool, working_bytes};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-
-use super::cache::StatsCache;
-use super::class::Class;
-use super::error::{EngineError, Refusal};
-use super::metrics::EngineMetrics;
-use super::queue::{Gate, QueuedPass};
-use super::record::{ModelRecord, Records};
-use super::scheduler::{Holdings, Scheduler, Seat, Step};
-use super::settings::{DeviceSlot, EngineOptions};
-use super::status::{DeviceStatus, EngineStatus, Facts, ModelActivity, Unanswered};
-use crate::pool::{Ended, Lifecycle, Models, Pool};
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -24,10 +24,9 @@ pub(super) struct Shared {
     pub(super) cache: StatsCache,
     pub(super) metrics: Arc<EngineMetrics>,
     records: Records,
-    /// The devices' names and budgets of memory.
-    devices: Vec<(String, u64)>,
     scheduler: Mutex<Scheduler>,
-    facts: Mutex<Facts>,
+    /// The status as far as the device threads know it.
+    facts: Mutex<EngineStatus>,
     /// Bytes of the devices' memory that models may not take.
     reserved: Vec<Arc<AtomicU64>>,
     /// Number of requests admitted.
@@ -42,6 +41,15 @@ impl Shared {
             // Made now, so that every series is there before the first request.
             records.get(&status.declaration.id, &status.declaration.devices);
         }
+        let facts = devices.iter().map(|device| DeviceStatus {
+            name: device.name.clone(),
+            memory_budget: device.memory,
+            memory_used: 0,
+            alive: true,
+            lost: None,
+            unavailable: None,
+            busy_since: None,
+        });
         Self {
             pool,
             gate: Gate::new(settings.max_queue_tokens, devices, &metrics.queue_tokens),
@@ -49,14 +57,12 @@ impl Shared {
             metrics: Arc::new(metrics),
             records,
             scheduler: Mutex::new(Scheduler::new(devices.len())),
-            facts: Mutex::new(Facts::new(devices.len())),
-            devices: devices.iter().map(|device| (device.name.clone(), device.memory)).collect(),
+            facts: Mutex::new(EngineStatus { devices: facts.collect(), ..EngineStatus::default() }),
             reserved: devices.iter().map(|_| Arc::default()).collect(),
             requests: AtomicU64::new(0),
         }
     }
 
-    /// A number that no other request has.
     pub(super) fn number_request(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed)
     }
@@ -66,29 +72,17 @@ impl Shared {
         &self.reserved[device]
     }
 
-    /// The name of a device, and how many bytes of its memory may be taken.
-    pub(super) fn memory_of(&self, device: usize) -> (&str, u64) {
-        let (name, memory) = &self.devices[device];
-        (name, *memory)
-    }
-
     /// Returns the bytes of the weights on a device, and of a batch of `tokens` tokens of the model that takes most.
     pub(super) fn working_bytes(&self, device: usize, tokens: usize) -> u64 {
         let models = self.pool.lock();
         let resident = models.iter().filter(|(_, model)| model.is_resident(device));
-        let (weights, batch) =
-            resident.filter_map(|(_, model)| model.model()).fold((0_u64, 0), |(sum, most), model| {
-                (sum.saturating_add(model.weight_bytes), most.max((model.activation_bytes)(tokens)))
-            });
-        weights.saturating_add(batch)
+        working_bytes(resident.filter_map(|(_, model)| model.model()).map(|model| model.footprint()), tokens)
     }
 
-    /// Returns the record of a model that may be on these devices.
     pub(super) fn record(&self, id: &str, devices: &[usize]) -> Arc<ModelRecord> {
         self.records.get(id, devices)
     }
 
-    /// Returns the record of a model that is in the pool.
     pub(super) fn record_of(&self, id: &str, model: &Lifecycle) -> Arc<ModelRecord> {
         self.records.get(id, &model.declaration().devices)
     }
@@ -100,9 +94,9 @@ impl Shared {
         result
     }
 
-    /// Queues admitted passes of one model.
-    pub(super) fn push(&self, class: Class, model: &Arc<str>, devices: &[usize], passes: Vec<QueuedPass>) {
-        self.lock().push(class, model, devices, passes);
+    /// Queues admitted passes of one request.
+    pub(super) fn push(&self, passes: Vec<QueuedPass>) {
+        self.lock().push(passes);
         self.pool.signal().raise();
     }
 
@@ -125,7 +119,6 @@ impl Shared {
         }
     }
 
-    /// Waits until there is something for a device to do.
     pub(super) fn next_step(&self, seat: &mut Seat, holdings: &impl Holdings) -> Step {
         let signal = self.pool.signal();
         loop {
@@ -173,8 +166,7 @@ impl Shared {
     /// Tells the device threads to finish the queue, and waits for them until the moment given. What has not started by then
     /// is dropped.
     pub(super) fn finish(&self, until: Option<Instant>) {
-        self.pool.end(Ended::ShuttingDown);
-        self.change(|scheduler, _| scheduler.finish());
+        self.finish_behind();
         let signal = self.pool.signal();
         loop {
             let version = signal.version();
@@ -200,7 +192,7 @@ impl Shared {
     }
 
     /// The facts. Hold the result briefly.
-    pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
+    pub(super) fn facts(&self) -> MutexGuard<'_, EngineStatus> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -230,10 +222,10 @@ impl Shared {
     /// Declares a device lost, and with it the engine. The first reason stays; the gate closes after it is known, so
     /// that whoever finds the gate closed finds the reason.
     pub(super) fn lose_device(&self, device: usize, reason: &str) {
-        tracing::error!(device = self.devices[device].0, reason, "the device is lost");
         {
             let mut facts = self.facts();
-            facts.lost.get_or_insert_with(|| reason.to_owned());
+            tracing::error!(device = facts.devices[device].name, reason, "the device is lost");
+            facts.device_lost.get_or_insert_with(|| reason.to_owned());
             facts.devices[device].lost.get_or_insert_with(|| reason.to_owned());
             facts.last_error = Some((Instant::now(), reason.to_owned()));
         }
@@ -242,7 +234,6 @@ impl Shared {
         self.change(Scheduler::stop);
     }
 
-    /// Notes that a device's thread has ended.
     pub(super) fn end_thread(&self, device: usize) {
         self.facts().devices[device].alive = false;
         self.change(|scheduler, models| scheduler.end_thread(models, device));
@@ -250,16 +241,15 @@ impl Shared {
 
     /// Why an admitted pass was dropped without an answer, which only happens when the engine ends.
     pub(super) fn why_it_ended(&self) -> EngineError {
-        match &self.facts().lost {
+        match &self.facts().device_lost {
             Some(reason) => EngineError::DeviceLost(reason.clone()),
             None if self.gate.is_closed() => EngineError::ShuttingDown,
             None => EngineError::DeviceLost("the device thread has ended".to_owned()),
         }
     }
 
-    /// Why the gate is closed.
     pub(super) fn why_it_refuses(&self) -> Refusal {
-        match &self.facts().lost {
+        match &self.facts().device_lost {
             Some(reason) => Refusal::DeviceLost(reason.clone()),
             None => Refusal::Draining,
         }
@@ -282,7 +272,6 @@ impl Shared {
         Some(QueueSpeed { rate, width: places.len(), queues })
     }
 
-    /// True if requests are served as configured.
     pub(super) fn is_ready(&self) -> bool {
         let models = self.pool.lock();
         let facts = self.facts();
@@ -292,7 +281,7 @@ impl Shared {
             model.declaration().eager && !resident.is_empty() && !resident.iter().any(answers)
         };
         let is_missing = models.iter().any(|(_, model)| model.is_missing() || is_unavailable(model));
-        !self.gate.is_closed() && facts.alive() && facts.lost.is_none() && !is_missing
+        !self.gate.is_closed() && facts.device_alive() && facts.device_lost.is_none() && !is_missing
     }
 
     pub(super) fn status(&self) -> EngineStatus {
@@ -308,33 +297,18 @@ impl Shared {
             ModelActivity { id: id.to_string(), last_used, tokens_per_second }
         };
         let models = self.pool.lock().iter().map(activity).collect();
-        let facts = self.facts();
-        let devices =
-            self.devices.iter().zip(used).zip(&facts.devices).map(|(((name, memory), used), device)| DeviceStatus {
-                name: name.clone(),
-                memory_budget: *memory,
-                memory_used: used,
-                alive: device.alive,
-                lost: device.lost.clone(),
-                unavailable: device.unavailable.clone(),
-                busy_since: device.busy_since,
-            });
-        EngineStatus {
+        let mut status = EngineStatus {
             models,
-            devices: devices.collect(),
             interactive_tokens: self.gate.tokens(Class::Interactive),
             batch_tokens: self.gate.tokens(Class::Batch),
-            last_ok: facts.last_ok,
-            last_error: facts.last_error.clone(),
-            busy_since: facts.devices.iter().filter_map(|device| device.busy_since).min(),
-            device_alive: facts.alive(),
-            device_lost: facts.lost.clone(),
             draining: self.gate.is_closed(),
-        }
+            ..self.facts().clone()
+        };
+        status.devices.iter_mut().zip(used).for_each(|(device, used)| device.memory_used = used);
+        status
     }
 }
 
-/// Speed at which requests for a model are served.
 pub(super) struct QueueSpeed {
     /// The model's own speed on one device, in tokens per second.
     pub(super) rate: Option<f64>,

@@ -5,7 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Recent activity of one model.
+/// Maximum time without an answer of a device before that counts: it may be back at once.
+pub(super) const MOST_SILENCE: Duration = Duration::from_secs(2);
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelActivity {
     pub id: String,
@@ -24,7 +26,6 @@ pub struct Unanswered {
     pub reason: String,
 }
 
-/// One device's part of [`EngineStatus`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceStatus {
     pub name: String,
@@ -36,14 +37,13 @@ pub struct DeviceStatus {
     pub alive: bool,
     /// Why it is lost, where it is.
     pub lost: Option<String>,
-    /// Why it does not answer, where it does not.
     pub unavailable: Option<Unanswered>,
     /// Since when the forward pass in flight runs; none while the device is idle or loads a model.
     pub busy_since: Option<Instant>,
 }
 
 /// The engine at a glance. Where each model stands is known to the [`Pool`](crate::pool::Pool).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct EngineStatus {
     /// The models, in the order of their declarations.
     pub models: Vec<ModelActivity>,
@@ -57,48 +57,21 @@ pub struct EngineStatus {
     pub last_ok: Option<Instant>,
     /// When a forward pass or a load last failed, and why.
     pub last_error: Option<(Instant, String)>,
-    /// Since when the oldest forward pass in flight runs; none while no device runs one.
-    pub busy_since: Option<Instant>,
-    /// True if the threads of all devices run.
-    pub device_alive: bool,
     /// Why a device is lost, where one is: the first reason.
     pub device_lost: Option<String>,
     /// True if the engine has stopped admitting.
     pub draining: bool,
 }
 
-/// State of one device.
-#[derive(Debug)]
-pub(super) struct DeviceState {
-    pub(super) alive: bool,
-    pub(super) lost: Option<String>,
-    pub(super) unavailable: Option<Unanswered>,
-    pub(super) busy_since: Option<Instant>,
-}
-
-/// Maximum time without an answer of a device before that counts: it may be back at once.
-pub(super) const MOST_SILENCE: Duration = Duration::from_secs(2);
-
-/// Facts that the device threads know.
-#[derive(Debug)]
-pub(super) struct Facts {
-    pub(super) devices: Vec<DeviceState>,
-    pub(super) last_ok: Option<Instant>,
-    pub(super) last_error: Option<(Instant, String)>,
-    /// The first loss of a device.
-    pub(super) lost: Option<String>,
-}
-
-impl Facts {
-    /// The facts before any device thread has done anything.
-    pub(super) fn new(devices: usize) -> Self {
-        let device = |_| DeviceState { alive: true, lost: None, unavailable: None, busy_since: None };
-        Self { devices: (0..devices).map(device).collect(), last_ok: None, last_error: None, lost: None }
+impl EngineStatus {
+    /// Returns true if the threads of all devices run.
+    pub fn device_alive(&self) -> bool {
+        self.devices.iter().all(|device| device.alive)
     }
 
-    /// Returns true if all device threads run.
-    pub(super) fn alive(&self) -> bool {
-        self.devices.iter().all(|device| device.alive)
+    /// Since when the oldest forward pass in flight runs; none while no device runs one.
+    pub fn busy_since(&self) -> Option<Instant> {
+        self.devices.iter().filter_map(|device| device.busy_since).min()
     }
 
     /// Returns the state of a device that has not answered for longer than `MOST_SILENCE`.

@@ -1,42 +1,118 @@
-//! The way of a request into the queue.
+//! The way of a request into the queue, and from there to its answer. Dropping a [`PendingRequest`] cancels it: its passes that
+//! are still in the queue are taken out, and their room is free.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use super::caller::Caller;
-use super::class::Class;
+use super::admission::{Permit, RequestContext, busy, judge_time, time_ahead};
 use super::error::{EngineError, Refusal};
 use super::handle::Engine;
-use super::metrics::{RequestGuard, RequestOutcome};
-use super::pending::{PendingRequest, before};
-use super::queue::{Closed, Holder, NotAdmitted, Permit, QueuedPass, busy, judge_time, time_ahead};
-use super::rate::time_for;
-use super::record::ModelRecord;
-use super::request::{Pass, Request};
+use super::metrics::RequestGuard;
+use super::queued::QueuedPass;
+use super::record::time_for;
+use super::request::{Class, Pass, Request};
 use super::shared::Shared;
-use crate::pool::{Lease, Model};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::TryAcquireError;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout_at;
+
+/// Passes of an answered request, and their cost.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answered {
+    /// The distinct passes of the request, each with its answer.
+    pub passes: Vec<Arc<Pass>>,
+    pub forward_passes: usize,
+    /// Number of passes answered from the cache, in memory or on disk.
+    pub cached_passes: usize,
+    /// Time when the first of them began to run; `None` if none had to.
+    pub begun: Option<Instant>,
+}
+
+/// An admitted request. Dropping it cancels what has not run yet.
+#[must_use = "dropping a pending request cancels it"]
+#[derive(Debug)]
+pub struct PendingRequest {
+    request: Request,
+    number: u64,
+    outstanding: usize,
+    forward_passes: usize,
+    cached_passes: usize,
+    failure: Option<EngineError>,
+    /// Only queued passes hold senders: when they are all gone and answers are missing, none will come.
+    replies: UnboundedReceiver<Result<(), EngineError>>,
+    shared: Arc<Shared>,
+    guard: Option<RequestGuard>,
+}
+
+impl PendingRequest {
+    /// Waits for the answers, but not beyond the request's deadline.
+    ///
+    /// # Errors
+    /// The first error of any of its passes: a request succeeds whole or fails whole.
+    pub async fn wait(mut self) -> Result<Answered, EngineError> {
+        while self.outstanding > 0 && self.failure.is_none() {
+            match before(self.request.deadline, self.replies.recv()).await {
+                Some(Some(reply)) => self.take(reply),
+                Some(None) => self.failure = Some(self.shared.why_it_ended()),
+                None => self.failure = Some(EngineError::DeadlineExceeded),
+            }
+        }
+        let outcome = self.failure.as_ref().map_or("ok", Into::into);
+        if let Some(guard) = self.guard.take() {
+            guard.settle(outcome);
+        }
+        match self.failure.take() {
+            Some(error) => Err(error),
+            None => Ok(Answered {
+                begun: self.request.passes.iter().filter_map(|pass| pass.begun()).min(),
+                passes: std::mem::take(&mut self.request.passes),
+                forward_passes: self.forward_passes,
+                cached_passes: self.cached_passes,
+            }),
+        }
+    }
+
+    /// Takes in what has come so far; returns true if the request has failed, so that feeding more of it is of no use.
+    fn has_failed(&mut self) -> bool {
+        while let Ok(reply) = self.replies.try_recv() {
+            self.take(reply);
+        }
+        self.failure.is_some()
+    }
+
+    fn take(&mut self, reply: Result<(), EngineError>) {
+        match reply {
+            Ok(()) => self.outstanding = self.outstanding.saturating_sub(1),
+            Err(error) => _ = self.failure.get_or_insert(error),
+        }
+    }
+}
+
+impl Drop for PendingRequest {
+    fn drop(&mut self) {
+        if self.outstanding > 0 {
+            // Closed first: what a device takes up meanwhile is not wanted any more.
+            self.replies.close();
+            self.shared.cancel(self.request.class, &self.request.model, self.number);
+        }
+    }
+}
+
+/// Waits for the future, but not beyond the deadline; returns `None` if the deadline comes first.
+async fn before<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline.into(), future).await.ok(),
+        None => Some(future.await),
+    }
+}
 
 /// A request that may be admitted if there is room.
 struct Checked {
-    model: Arc<Model>,
-    /// The id under which its passes wait.
-    lane: Arc<str>,
-    record: Arc<ModelRecord>,
+    context: Arc<RequestContext>,
     /// The passes that have to run.
     open: Vec<Arc<Pass>>,
     /// Number of passes answered from memory.
     cached: usize,
-    /// None where nothing has to run.
-    lease: Option<Lease>,
-    caller: Caller,
-}
-
-impl Checked {
-    /// Returns the holder to admit; `None` if nothing has to run.
-    fn holder(&self) -> Option<Holder> {
-        let lease = self.lease.clone()?;
-        Some(Holder::new(Arc::clone(&self.record), lease, self.caller.clone()))
-    }
+    replies: UnboundedReceiver<Result<(), EngineError>>,
 }
 
 impl Engine {
@@ -45,33 +121,18 @@ impl Engine {
         let shared = self.shared();
         let guard = RequestGuard::new(Arc::clone(&shared.metrics), request.class);
         let admitted = check(shared, &request).and_then(|checked| Ok((admit(shared, &request, &checked)?, checked)));
-        let (permits, checked) = match admitted {
-            Ok(admitted) => admitted,
-            Err(refusal) => {
-                guard.settle(RequestOutcome::from(&refusal));
-                return Err(refusal);
-            }
-        };
-        checked.count_cache(&request);
-        let (class, deadline) = (request.class, request.deadline);
-        let (pending, reply) = checked.pend(request, shared, guard);
-        let number = pending.number();
-        let Checked { model, lane, open, .. } = checked;
-        let queued =
-            |(pass, permit)| QueuedPass::new(pass, Arc::clone(&model), number, permit, deadline, reply.clone());
-        shared.push(class, &lane, &model.devices, open.into_iter().zip(permits).map(queued).collect());
+        let ((permits, checked), guard) = guard.unless_refused(admitted)?;
+        let (pending, open) = checked.pend(request, shared, guard);
+        shared.push(open.into_iter().zip(permits).map(|(pass, permit)| QueuedPass::new(pass, permit)).collect());
         Ok(pending)
     }
 
     /// Refuses `tokens` tokens in `sequences` sequences if a request with them would be refused for lack of room or of time now:
     /// then they need not be made. Tokens beyond what an interactive request is allowed are not counted. Nothing is taken of the
     /// queue.
-    ///
-    /// # Errors
-    /// [`Refusal::Busy`]
     pub fn expect_room(&self, request: &Request, tokens: usize, sequences: usize) -> Result<(), Refusal> {
         let shared = self.shared();
-        let (tokens, is_room) = shared.gate.expect_room(&request.caller, tokens);
+        let (tokens, is_room) = shared.gate.expect_room(&request.principal, tokens);
         let judged = judge_wait(shared, request, tokens, sequences);
         match judged {
             Err(refusal @ Refusal::Busy { .. }) => Err(refusal),
@@ -83,7 +144,7 @@ impl Engine {
 
     /// Counts a request that ends with this refusal before it is submitted.
     pub fn count_refusal(&self, class: Class, refusal: &Refusal) {
-        RequestGuard::new(Arc::clone(&self.shared().metrics), class).settle(RequestOutcome::from(refusal));
+        RequestGuard::new(Arc::clone(&self.shared().metrics), class).settle(refusal.into());
     }
 
     /// Feeds the request into its class's window one pass at a time, as room comes up, and returns when all of it is
@@ -95,30 +156,15 @@ impl Engine {
     pub async fn submit_when_room(&self, request: Request) -> Result<PendingRequest, Refusal> {
         let shared = self.shared();
         let guard = RequestGuard::new(Arc::clone(&shared.metrics), request.class);
-        let checked = match check(shared, &request) {
-            Ok(checked) => checked,
-            Err(refusal) => {
-                guard.settle(RequestOutcome::from(&refusal));
-                return Err(refusal);
-            }
-        };
-        checked.count_cache(&request);
-        let (class, deadline) = (request.class, request.deadline);
-        let (mut pending, reply) = checked.pend(request, shared, guard);
-        // Without a holder there is nothing to feed.
-        let Some(holder) = checked.holder() else { return Ok(pending) };
-        let Checked { model, lane, open, .. } = checked;
-        let devices = model.devices.clone();
+        let (checked, guard) = guard.unless_refused(check(shared, &request))?;
+        let context = Arc::clone(&checked.context);
+        let (mut pending, open) = checked.pend(request, shared, guard);
         for pass in open {
-            let room = shared.gate.admit_when_room(class, &holder, pass.input().tokens());
-            match before(deadline, room).await {
-                Some(Ok(permit)) => {
-                    let (model, number) = (Arc::clone(&model), pending.number());
-                    let queued = QueuedPass::new(pass, model, number, permit, deadline, reply.clone());
-                    shared.push(class, &lane, &devices, vec![queued]);
-                }
-                Some(Err(Closed)) => pending.fail(shared.why_it_ended()),
-                None => pending.fail(EngineError::DeadlineExceeded),
+            let room = shared.gate.admit_when_room(&context, pass.input.tokens());
+            match before(context.deadline, room).await {
+                Some(Ok(permit)) => shared.push(vec![QueuedPass::new(pass, permit)]),
+                Some(Err(_)) => pending.take(Err(shared.why_it_ended())),
+                None => pending.take(Err(EngineError::DeadlineExceeded)),
             }
             if pending.has_failed() {
                 break;
@@ -130,12 +176,12 @@ impl Engine {
     /// The request with what the cache on disk knows of it, looked up off the async threads. What is not looked up here is
     /// only found in memory. Where nothing is kept on disk this does nothing.
     pub async fn recall(&self, mut request: Request) -> Request {
-        if !self.shared().cache.has_disk() {
-            return request;
-        }
         let shared = Arc::clone(self.shared());
         let passes: Vec<_> = request.open_passes().cloned().collect();
-        let Some(key) = passes.first().map(|pass| Arc::clone(pass.cache_key())) else { return request };
+        if !shared.cache.has_disk() || passes.is_empty() {
+            return request;
+        }
+        let key = Arc::clone(&request.cache_key);
         let look_up = move || shared.cache.recall(&key, &passes);
         // Fails only where the runtime ends, and then nobody waits for an answer.
         request.recalled += tokio::task::spawn_blocking(look_up).await.unwrap_or_default();
@@ -148,15 +194,18 @@ fn check(shared: &Shared, request: &Request) -> Result<Checked, Refusal> {
     if shared.gate.is_closed() {
         return Err(shared.why_it_refuses());
     }
-    let (model, lease) = shared.pool.lease(&request.model, &request.identity)?;
-    check_kind(&model, request)?;
-    let longest = request.passes.iter().map(|pass| pass.input().tokens()).max();
+    let leased = shared.pool.lease(&request.model, &request.identity)?;
+    let (model, lease) = leased.ok_or_else(|| Refusal::NotOpened(request.model.clone()))?;
+    if request.passes.iter().any(|pass| pass.input.is_masked() != model.masked) {
+        return Err(Refusal::WrongKind { model: request.model.clone(), masked: model.masked });
+    }
+    let longest = request.passes.iter().map(|pass| pass.input.tokens()).max();
     if let (Some(allowed), Some(requested)) = (model.context, longest)
         && requested > allowed
     {
         return Err(Refusal::TooLarge { limit: "model's context", allowed, requested });
     }
-    let cached = request.open_passes().filter(|pass| shared.cache.answer(pass)).count();
+    let cached = request.open_passes().filter(|pass| shared.cache.answer(&request.cache_key, pass)).count();
     let open: Vec<Arc<Pass>> = request.open_passes().cloned().collect();
     if !open.is_empty()
         && request.class == Class::Interactive
@@ -166,30 +215,35 @@ fn check(shared: &Shared, request: &Request) -> Result<Checked, Refusal> {
     }
     // Cached passes are answered whatever becomes of the model.
     let lease = if open.is_empty() { None } else { Some(lease?) };
-    let record = shared.record(model.base_id(), &model.devices);
-    let (lane, caller) = (request.model.as_str().into(), request.caller.clone());
-    Ok(Checked { lane, model, record, open, cached, lease, caller })
-}
-
-fn check_kind(model: &Model, request: &Request) -> Result<(), Refusal> {
-    if request.passes.iter().any(|pass| pass.input().is_masked() != model.masked) {
-        return Err(Refusal::WrongKind { model: request.model.clone(), masked: model.masked });
-    }
-    Ok(())
+    let (reply, replies) = unbounded_channel();
+    let context = RequestContext {
+        number: shared.number_request(),
+        lane: request.model.as_str().into(),
+        record: shared.record(model.base_id(), &model.devices),
+        model,
+        principal: request.principal.clone(),
+        cache_key: Arc::clone(&request.cache_key),
+        class: request.class,
+        deadline: request.deadline,
+        reply,
+        _lease: lease,
+    };
+    Ok(Checked { context: Arc::new(context), open, cached, replies })
 }
 
 /// Admission of a whole request, by time and by tokens: a permit for everything that has to run.
 fn admit(shared: &Shared, request: &Request, checked: &Checked) -> Result<Vec<Permit>, Refusal> {
-    let Some(holder) = checked.holder() else { return Ok(Vec::new()) };
-    let lengths: Vec<usize> = checked.open.iter().map(|pass| pass.input().tokens()).collect();
+    if checked.open.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lengths: Vec<usize> = checked.open.iter().map(|pass| pass.input.tokens()).collect();
     let tokens = lengths.iter().sum();
     // First what no retry would change, then what one might.
-    shared.gate.judge_size(request.class, &request.caller, tokens)?;
+    shared.gate.judge_size(request.class, &request.principal, tokens)?;
     let ahead = judge_wait(shared, request, tokens, lengths.len())?;
-    let permits = shared.gate.admit(request.class, &holder, &lengths, ahead);
-    permits.map_err(|error| match error {
-        NotAdmitted::Full(refusal) => refusal,
-        NotAdmitted::Closed => shared.why_it_refuses(),
+    shared.gate.admit(&checked.context, &lengths).map_err(|error| match error {
+        TryAcquireError::NoPermits => busy(ahead),
+        TryAcquireError::Closed => shared.why_it_refuses(),
     })
 }
 
@@ -203,7 +257,7 @@ fn judge_wait(shared: &Shared, request: &Request, tokens: usize, sequences: usiz
     // One sequence runs on one device.
     let width = speed.width.min(sequences);
     let alone = time_for(tokens, speed.rate.map(|rate| rate * width as f64));
-    let part = shared.gate.part_ahead(request.class, &request.caller, tokens);
+    let part = shared.gate.part_ahead(request.class, &request.principal, tokens);
     let all = time_ahead(request.class, &speed.queues);
     // The longest time there is has no whole as a number of seconds.
     let ahead = if part < 1.0 { all.mul_f64(part) } else { all };
@@ -212,22 +266,23 @@ fn judge_wait(shared: &Shared, request: &Request, tokens: usize, sequences: usiz
 }
 
 impl Checked {
-    /// Counts what the cache did for an admitted request.
-    fn count_cache(&self, request: &Request) {
-        let metrics = &self.record.metrics;
+    /// Counts what the cache did for an admitted request, and returns it with the passes to queue.
+    fn pend(self, request: Request, shared: &Arc<Shared>, guard: RequestGuard) -> (PendingRequest, Vec<Arc<Pass>>) {
+        let metrics = &self.context.record.metrics;
         metrics.cache_hits.increment(self.cached as u64);
         metrics.cache_recalls.increment(request.recalled as u64);
-        let missed = self.open.iter().filter(|pass| !pass.input().is_masked());
-        metrics.cache_misses.increment(missed.count() as u64);
-    }
-
-    fn pend(
-        &self,
-        request: Request,
-        shared: &Arc<Shared>,
-        guard: RequestGuard,
-    ) -> (PendingRequest, tokio::sync::mpsc::UnboundedSender<Result<(), EngineError>>) {
-        let (run, cached) = (self.open.len(), self.cached + request.recalled);
-        PendingRequest::new(request, run, cached, Arc::clone(shared), guard)
+        metrics.cache_misses.increment(self.open.iter().filter(|pass| !pass.input.is_masked()).count() as u64);
+        let pending = PendingRequest {
+            number: self.context.number,
+            outstanding: self.open.len(),
+            forward_passes: self.open.len(),
+            cached_passes: self.cached + request.recalled,
+            request,
+            failure: None,
+            replies: self.replies,
+            shared: Arc::clone(shared),
+            guard: Some(guard),
+        };
+        (pending, self.open)
     }
 }

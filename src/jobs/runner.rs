@@ -3,7 +3,7 @@
 use super::error::{FailureRecord, JobError};
 use super::kind::{JobKind, JobSubject, LocalRun};
 use crate::config::StoreSettings;
-use crate::store::{ClaimedJob, JobFilter, JobRow, JobStatus, Owner, Store};
+use crate::store::{ClaimedJob, JobFilter, JobRow, JobStatus, Principal, Store};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub(super) const POLL: Duration = Duration::from_secs(1);
 pub struct Jobs<K: JobKind> {
     shared: Arc<RunnerState<K>>,
     /// Client that submits jobs through this handle, and sees only its own unless it sees all.
-    client: Owner,
+    client: Principal,
 }
 
 impl<K: JobKind> Clone for Jobs<K> {
@@ -58,7 +58,7 @@ impl<K: JobKind> Jobs<K> {
                 closing: CancellationToken::new(),
                 tasks: TaskTracker::new(),
             }),
-            client: Owner::default(),
+            client: Principal::default(),
         };
         jobs.spawn(jobs.clone().take_jobs());
         jobs.spawn(jobs.clone().keep_up());
@@ -68,13 +68,13 @@ impl<K: JobKind> Jobs<K> {
 
     /// The same jobs as a client sees them: those of others are not there.
     #[must_use]
-    pub fn seen_by(&self, client: Owner) -> Self {
+    pub fn seen_by(&self, client: Principal) -> Self {
         Self { shared: Arc::clone(&self.shared), client }
     }
 
     /// Client that submits jobs through this handle.
     #[must_use]
-    pub fn client(&self) -> &Owner {
+    pub fn client(&self) -> &Principal {
         &self.client
     }
 
@@ -269,7 +269,7 @@ impl<S: DeserializeOwned> JobSnapshot<S> {
     ///
     /// # Errors
     /// [`JobError::Internal`] where it cannot be read.
-    pub(super) fn new(row: JobRow, client: &Owner) -> Result<Self, JobError> {
+    pub(super) fn new(row: JobRow, client: &Principal) -> Result<Self, JobError> {
         let JobRow {
             id,
             status,

@@ -3,34 +3,32 @@
 //! An adapter is small, so no room on a device is kept for it: its matrices are in main memory while it is open, and the
 //! devices that hold its base keep copies of those that were used last. It is leased and loaded as its base.
 
-use std::fmt;
-use std::sync::Arc;
-
-use futures::future::BoxFuture;
-use indexmap::IndexMap;
-
-use super::adapter_id::adapted_id;
+use super::declaration::adapted_id;
 use super::error::AdapterError;
 use super::model::Model;
+use futures::future::BoxFuture;
+use indexmap::IndexMap;
 use lm::models::files::ModelFiles;
 use lm::models::lora::Adapter;
+use std::fmt;
+use std::sync::Arc;
 
 /// An adapter as the settings, or whoever adds it, declare it.
 #[derive(Clone, Debug)]
 pub struct AdapterDeclaration {
     /// Its name among those of its base.
     pub name: String,
-    /// Where its files come from.
     pub source: AdapterSource,
 }
 
-/// Where the files of an adapter come from.
 #[derive(Clone)]
 pub enum AdapterSource {
-    /// They are there.
     Files(ModelFiles),
     /// They are fetched when the adapter is opened. It was tuned on the model of this digest, and on no other.
-    Fetched { base_digest: String, fetch: FetchAdapter },
+    Fetched {
+        base_digest: String,
+        fetch: FetchAdapter,
+    },
 }
 
 /// Fetches the files of an adapter; what went wrong, in words, where it cannot.
@@ -45,15 +43,12 @@ impl fmt::Debug for AdapterSource {
     }
 }
 
-/// Status of an adapter.
 #[derive(Clone, Debug)]
 pub struct AdapterStatus {
     pub declaration: Arc<AdapterDeclaration>,
-    /// Content of its files; `None` until they are open.
     pub adapter: Option<Arc<Adapter>>,
 }
 
-/// An adapter, open or not.
 #[derive(Debug)]
 struct DeclaredAdapter {
     declaration: Arc<AdapterDeclaration>,
@@ -104,7 +99,6 @@ impl Adapters {
         model.filter(|model| model.adapted.as_ref().is_some_and(|adapted| adapted.base == base.identity))
     }
 
-    /// Closes an adapter that nobody uses.
     pub(super) fn close(&mut self, base: &str, name: &str) -> Result<(), AdapterError> {
         self.declaration(base, name)?;
         match self.0.get_mut(name) {

@@ -1,14 +1,19 @@
-//! Declaration of a model: what is known before its files are opened.
+//! Declaration of a model: its id, where its files come from, and what else is known before they are opened.
 
-use super::origin::Origin;
-use crate::config::Dtype;
+use super::error::OpenError;
+use crate::config::{self, Dtype, ModelSource, ServedSettings, Settings};
+use crate::served::ServedSource;
+use lm::hub::{DownloadProgress, Hub, HubError, HubSnapshot, RepoId};
+use lm::models::ModelError;
+use lm::models::demo::{DEMO, DEMO_REFERENCE};
+use lm::models::files::ModelFiles;
+use lm::tokenizer::{self, Tokenizer};
 
 /// A model as the settings, or whoever adds it, declare it.
 #[derive(Clone, Debug)]
 pub struct Declaration {
     /// The id by which requests name it.
     pub id: String,
-    /// Where its files come from.
     pub origin: Origin,
     /// The type that it is to compute in.
     pub dtype: Dtype,
@@ -28,4 +33,149 @@ impl Declaration {
     pub fn stays(&self) -> bool {
         self.eager || self.pinned
     }
+}
+
+/// Separator between the id of a model and the name of its adapter.
+const SEPARATOR: char = ':';
+
+pub fn base_id(id: &str) -> &str {
+    split(id).0
+}
+
+pub fn adapted_id(base: &str, adapter: &str) -> String {
+    format!("{base}{SEPARATOR}{adapter}")
+}
+
+pub(super) fn split(id: &str) -> (&str, Option<&str>) {
+    id.split_once(SEPARATOR).map_or((id, None), |(base, adapter)| (base, Some(adapter)))
+}
+
+#[derive(Clone, Debug)]
+pub enum Origin {
+    Files(ModelFiles),
+    /// As the settings say: a directory or, where there is none of that name, a repository on the Hub.
+    Configured {
+        source: ModelSource,
+        revision: Option<String>,
+    },
+    /// Servers elsewhere run the model.
+    Served(Box<ServedOrigin>),
+}
+
+/// Where a model that is served elsewhere comes from.
+#[derive(Clone, Debug)]
+pub struct ServedOrigin {
+    pub source: ServedSource,
+    /// Where the files of its tokenizer come from, as those of a model.
+    pub tokenizer: ModelSource,
+    pub revision: Option<String>,
+}
+
+pub struct LocatedFiles {
+    pub files: ModelFiles,
+    pub commit: Option<String>,
+}
+
+impl Origin {
+    /// Returns the origin of a model's files by the settings; `None` if they have no such model.
+    pub fn from_settings(settings: &Settings, id: &str) -> Result<Option<Self>, OpenError> {
+        Ok(match id {
+            config::DEMO if settings.models.is_empty() => Some(Self::Files(DEMO)),
+            config::DEMO_REFERENCE if settings.models.is_empty() => Some(Self::Files(DEMO_REFERENCE)),
+            _ => settings.models.iter().find(|model| model.id == id).map(Self::configured).transpose()?,
+        })
+    }
+
+    /// Where the files of this model come from.
+    pub fn configured(model: &config::ModelSettings) -> Result<Self, OpenError> {
+        let (source, revision) = (model.source.clone(), model.revision.clone());
+        let Some(served) = &model.served else { return Ok(Self::Configured { source, revision }) };
+        let key = key(served)?;
+        let source = ServedSource::new(&source.text, served, key.as_deref())?;
+        let tokenizer = model.tokenizer.clone().unwrap_or_default();
+        Ok(Self::Served(Box::new(ServedOrigin { source, tokenizer, revision })))
+    }
+
+    /// The tokenizer alone: no weight is read, though a repository is downloaded with its weights.
+    pub fn tokenizer(&self, hub: Result<&Hub, &HubError>, progress: &DownloadProgress) -> Result<Tokenizer, OpenError> {
+        let files = match self {
+            Self::Served(served) => served.locate_tokenizer(hub, progress)?.files,
+            Self::Files(_) | Self::Configured { .. } => self.locate(hub, progress)?.files,
+        };
+        Ok(tokenizer::from_files(|name| files.find(name).map_err(OpenError::Model))?.0)
+    }
+
+    /// Returns true if the model gives its whole distribution at each token.
+    pub fn gives_logits(&self) -> bool {
+        !matches!(self, Self::Served(served) if !served.source.gives_moments)
+    }
+
+    /// Returns true if the weights are here once it is loaded.
+    pub fn gives_weights(&self) -> bool {
+        !matches!(self, Self::Served(_))
+    }
+
+    pub fn repository(&self) -> Option<RepoId> {
+        match self {
+            Self::Configured { source, .. } => repository(source),
+            Self::Served(served) => repository(&served.tokenizer),
+            Self::Files(_) => None,
+        }
+    }
+
+    /// Finds the files; those of a repository are downloaded, which may take long.
+    pub fn locate(&self, hub: Result<&Hub, &HubError>, progress: &DownloadProgress) -> Result<LocatedFiles, OpenError> {
+        match self {
+            Self::Files(files) => Ok(LocatedFiles { files: files.clone(), commit: None }),
+            Self::Configured { source, revision } => {
+                locate(source, revision.as_deref(), hub, |hub, repo, revision| hub.fetch(repo, revision, progress))
+            }
+            Self::Served(_) => Err(ModelError::NoWeights.into()),
+        }
+    }
+}
+
+impl ServedOrigin {
+    /// Finds the files of the tokenizer; those of a repository are downloaded, without its weights.
+    pub fn locate_tokenizer(
+        &self,
+        hub: Result<&Hub, &HubError>,
+        progress: &DownloadProgress,
+    ) -> Result<LocatedFiles, OpenError> {
+        let fetch = |hub: &Hub, repo: &RepoId, revision: &str| hub.fetch_tokenizer(repo, revision, progress);
+        locate(&self.tokenizer, self.revision.as_deref(), hub, fetch)
+    }
+}
+
+fn key(served: &ServedSettings) -> Result<Option<String>, OpenError> {
+    let Some(variable) = &served.api_key_env else { return Ok(None) };
+    let key =
+        std::env::var(variable).ok().filter(|key| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()));
+    key.map(Some).ok_or_else(|| OpenError::NoKey(variable.clone()))
+}
+
+/// The repository that a source names, where there is no directory of that name.
+fn repository(source: &ModelSource) -> Option<RepoId> {
+    if source.path.is_dir() { None } else { RepoId::parse(&source.text) }
+}
+
+/// Finds the files of a source; `fetch` downloads those of a repository.
+fn locate(
+    source: &ModelSource,
+    revision: Option<&str>,
+    hub: Result<&Hub, &HubError>,
+    fetch: impl FnOnce(&Hub, &RepoId, &str) -> Result<HubSnapshot, HubError>,
+) -> Result<LocatedFiles, OpenError> {
+    if let Some(repository) = repository(source) {
+        let fetched = hub.map_err(HubError::clone).and_then(|hub| fetch(hub, &repository, revision.unwrap_or("main")));
+        let snapshot = fetched.map_err(|error| OpenError::Hub { repository, error })?;
+        return Ok(LocatedFiles { files: ModelFiles::Directory(snapshot.directory), commit: Some(snapshot.commit) });
+    }
+    if !source.path.is_dir() {
+        return Err(OpenError::NoSource(source.text.clone()));
+    }
+    if let Some(revision) = revision.filter(|revision| *revision != "main") {
+        return Err(OpenError::NoRevision { source_text: source.text.clone(), revision: revision.to_owned() });
+    }
+    Ok(LocatedFiles { files: ModelFiles::Directory(source.path.clone()), commit: None })
 }

@@ -1,13 +1,11 @@
 //! The handle of the pool: its lock, questions that are answered at once, and models coming and going by hand.
 
 use super::adapter::AdapterStatus;
-use super::adapter_id::{adapted_id, split};
-use super::declaration::Declaration;
-use super::error::{AddError, Ended, FindError, LeaseError, LoadError, OpenError, UnknownModel, UnloadError};
-use super::lease::Lease;
+use super::declaration::{Declaration, adapted_id, split};
+use super::error::{AddError, Ended, FindError, LoadError, OpenError, UnknownModel, UnloadError};
 use super::lifecycle::Lifecycle;
 use super::model::Model;
-use super::models::Models;
+use super::models::{Leased, Models};
 use super::signal::Signal;
 use super::state::{ModelState, Retry};
 use lm::hub::DownloadProgress;
@@ -23,29 +21,26 @@ pub type Opener =
 
 /// The models that there are. Clones are handles of the same pool.
 #[derive(Clone, Debug)]
-pub struct Pool(Arc<PoolInner>);
+pub struct Pool(pub(super) Arc<PoolInner>);
 
-struct PoolInner {
+pub(super) struct PoolInner {
     models: Mutex<Models>,
     signal: Arc<Signal>,
     default: Option<String>,
-    opener: Opener,
+    pub(super) opener: Opener,
     /// Held while an adapter's files are opened.
-    adapter_turn: tokio::sync::Mutex<()>,
+    pub(super) adapter_turn: tokio::sync::Mutex<()>,
 }
 
-/// One model at a glance.
 #[derive(Clone, Debug)]
 pub struct ModelStatus {
     pub declaration: Arc<Declaration>,
     pub state: ModelState,
     /// Progress of its download; `None` unless its files are being opened.
     pub progress: Option<Arc<DownloadProgress>>,
-    /// Content of its files; `None` until they are open.
     pub model: Option<Arc<Model>>,
     /// The devices that hold it, as indexes into those of the engine.
     pub resident: Vec<usize>,
-    /// Time when it was last loaded; `None` if no device holds it.
     pub loaded_at: Option<Instant>,
     pub adapters: Vec<AdapterStatus>,
 }
@@ -106,16 +101,15 @@ impl Pool {
         self.lock().iter().map(|(_, lifecycle)| ModelStatus::from(lifecycle)).collect()
     }
 
-    /// Returns the status of one model; `None` if there is no such model.
     pub fn status_of(&self, id: &str) -> Option<ModelStatus> {
         self.lock().get(id).map(ModelStatus::from)
     }
 
     /// The model, and a lease of it for a request whose token ids were made for this `identity`.
     ///
-    /// # Errors
-    /// [`LeaseError`]; the inner error says why nothing can be run now though the files are open.
-    pub(crate) fn lease(&self, id: &str, identity: &str) -> Result<(Arc<Model>, Result<Lease, LoadError>), LeaseError> {
+    /// `None` where its files are not open, or were opened anew since; the inner error says why nothing can be run now though
+    /// they are open.
+    pub(crate) fn lease(&self, id: &str, identity: &str) -> Result<Option<Leased>, UnknownModel> {
         self.lock().lease(id, identity, Instant::now())
     }
 
@@ -124,12 +118,10 @@ impl Pool {
         self.change(|models| models.end(ended));
     }
 
-    /// Why no more work is taken, once that is so.
     pub(crate) fn ended(&self) -> Option<Ended> {
         self.lock().ended().cloned()
     }
 
-    /// Returns the signal that announces every change.
     pub(crate) fn signal(&self) -> &Signal {
         &self.0.signal
     }
@@ -144,14 +136,6 @@ impl Pool {
         let result = change(&mut self.lock());
         self.0.signal.raise();
         result
-    }
-
-    pub(super) fn adapter_turn(&self) -> &tokio::sync::Mutex<()> {
-        &self.0.adapter_turn
-    }
-
-    pub(super) fn opener(&self) -> &Opener {
-        &self.0.opener
     }
 
     /// Loads a model to all its devices and waits for that; at once where they have it. Its files are opened first where they

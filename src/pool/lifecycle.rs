@@ -21,33 +21,21 @@
 //! drains is refused, and one that an unload overtakes ends with [`LoadError::Unloading`], though what had begun is
 //! finished first. So the outcome does not depend on the moment.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use tokio::sync::oneshot;
-
 use super::adapter::Adapters;
 use super::declaration::Declaration;
 use super::error::{LoadError, OpenError};
-use super::failure::{FailureCause, ModelFailure, RetrySchedule};
-use super::lease::{Lease, LeaseCount};
 use super::model::Model;
-use super::signal::Signal;
-use super::state::{Fetch, FilesState, ModelState, Replica, Retry};
+use super::signal::{Lease, LeaseCount, Signal};
+use super::state::{Fetch, FilesState, ModelFailure, ModelState, Replica, Retry, RetrySchedule};
 use lm::hub::DownloadProgress;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
-/// Sender that reports the end of a load.
-pub(super) type LoadWaiter = oneshot::Sender<Result<(), LoadError>>;
-
-/// Sender that reports the end of an unload.
-pub(super) type UnloadWaiter = oneshot::Sender<()>;
-
-/// The lifecycle of one model.
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     declaration: Arc<Declaration>,
     files: FilesState,
-    /// By device.
     replicas: Vec<(usize, Replica)>,
     failure: Option<ModelFailure>,
     /// When it is tried again by itself; begins anew when it is loaded or unloaded.
@@ -60,8 +48,8 @@ pub(crate) struct Lifecycle {
     usage: Arc<LeaseCount>,
     pub(super) adapters: Adapters,
     loaded_at: Option<Instant>,
-    load_waiters: Vec<LoadWaiter>,
-    unload_waiters: Vec<UnloadWaiter>,
+    load_waiters: Vec<oneshot::Sender<Result<(), LoadError>>>,
+    unload_waiters: Vec<oneshot::Sender<()>>,
 }
 
 impl Lifecycle {
@@ -96,7 +84,7 @@ impl Lifecycle {
         } else {
             match (&self.files, &self.failure) {
                 (FilesState::Fetching(_), _) => ModelState::Fetching,
-                (_, Some(failure)) => ModelState::Failed(failure.reason()),
+                (_, Some(failure)) => ModelState::Failed(failure.reason.clone()),
                 (FilesState::Opened(_), None) => ModelState::Opened,
                 (FilesState::Closed, None) => ModelState::Closed,
             }
@@ -126,7 +114,7 @@ impl Lifecycle {
 
     /// Why the last attempt to open it failed, where that is where it stands.
     pub(super) fn open_error(&self) -> Option<&OpenError> {
-        self.failure.as_ref().and_then(ModelFailure::open_error)
+        self.failure.as_ref()?.open_error.as_ref()
     }
 
     /// Returns true if readiness still waits for it.
@@ -134,13 +122,11 @@ impl Lifecycle {
         self.awaited && self.state() != ModelState::Ready
     }
 
-    /// The devices that hold it.
     pub(crate) fn resident(&self) -> Vec<usize> {
         let resident = self.replicas.iter().filter(|(_, replica)| *replica == Replica::Resident);
         resident.map(|(device, _)| *device).collect()
     }
 
-    /// When it was last loaded, while it is.
     pub(crate) fn loaded_at(&self) -> Option<Instant> {
         self.loaded_at
     }
@@ -157,12 +143,10 @@ impl Lifecycle {
         self.removed
     }
 
-    /// Returns true if some request has work for it.
     pub(crate) fn is_in_use(&self) -> bool {
         self.usage.is_in_use()
     }
 
-    /// Returns true if no device holds it, and none is to.
     pub(crate) fn is_absent(&self) -> bool {
         self.replicas.iter().all(|(_, replica)| *replica == Replica::Absent)
     }
@@ -172,12 +156,10 @@ impl Lifecycle {
         self.is_resident(device) || (self.replica(device).is_some() && self.is_absent() && self.model().is_some())
     }
 
-    /// The devices that may hold it.
     pub(crate) fn devices(&self) -> impl Iterator<Item = usize> {
         self.replicas.iter().map(|(device, _)| *device)
     }
 
-    /// Returns true if an order waits for the device.
     pub(crate) fn is_ordered(&self, device: usize) -> bool {
         self.replica(device) == Some(Replica::Ordered)
     }
@@ -185,7 +167,7 @@ impl Lifecycle {
     /// Why requests are not to load it at `now`: that failed a moment ago.
     pub(crate) fn pause(&self, now: Instant) -> Option<&str> {
         let failure = self.failure.as_ref().filter(|failure| failure.is_paused(now) && !self.any(Replica::Resident));
-        failure.and_then(ModelFailure::load_error)
+        failure.filter(|failure| failure.open_error.is_none()).map(|failure| failure.reason.as_str())
     }
 
     /// When it is tried again by itself: the last attempt failed, and readiness waits for it.
@@ -260,7 +242,7 @@ impl Lifecycle {
             Err(error) => {
                 self.files = FilesState::Closed;
                 self.tell_loaders(&Err(LoadError::Failed(error.to_string())));
-                self.fail(FailureCause::Open(error), now, took);
+                self.fail(error.to_string(), Some(error), now, took);
             }
         }
     }
@@ -269,7 +251,7 @@ impl Lifecycle {
 
     /// Adds one who waits until all replicas have come: now where they are there, else when the files are open and every
     /// device has loaded the model or failed to.
-    pub(super) fn order(&mut self, waiter: LoadWaiter) {
+    pub(super) fn order(&mut self, waiter: oneshot::Sender<Result<(), LoadError>>) {
         self.load_waiters.push(waiter);
         if matches!(self.files, FilesState::Opened(_)) {
             self.order_all();
@@ -315,18 +297,17 @@ impl Lifecycle {
             }
             Err(reason) => {
                 self.set(device, Replica::Absent);
-                self.fail(FailureCause::Load(reason), now, took);
+                self.fail(reason, None, now, took);
             }
         }
         self.tell_if_settled();
     }
 
-    fn fail(&mut self, cause: FailureCause, now: Instant, took: Duration) {
+    fn fail(&mut self, reason: String, open_error: Option<OpenError>, now: Instant, took: Duration) {
         self.schedule.failed(now, took);
-        self.failure = Some(ModelFailure::new(cause, now, took));
+        self.failure = Some(ModelFailure::new(reason, open_error, now, took));
     }
 
-    /// Notes that the device holds it no more.
     pub(crate) fn leave(&mut self, device: usize) {
         self.set(device, Replica::Absent);
         if !self.any(Replica::Resident) {
@@ -340,7 +321,7 @@ impl Lifecycle {
 
     /// Refuses new requests from now on; the model is dropped when there is no work left for it. Orders are withdrawn, and
     /// who waits for a load is told.
-    pub(super) fn drain(&mut self, waiter: UnloadWaiter, remove: bool) {
+    pub(super) fn drain(&mut self, waiter: oneshot::Sender<()>, remove: bool) {
         self.awaited = false;
         self.draining = true;
         self.removed |= remove;
@@ -364,7 +345,6 @@ impl Lifecycle {
         self.unload_waiters.drain(..).for_each(|waiter| _ = waiter.send(()));
     }
 
-    /// Withdraws what is ordered and has not begun.
     pub(super) fn withdraw(&mut self) {
         for (_, replica) in &mut self.replicas {
             if *replica == Replica::Ordered {
@@ -380,7 +360,7 @@ impl Lifecycle {
 
     /// As [`Lifecycle::forget_loaders`], for all who wait.
     pub(super) fn forget_waiters(&mut self) {
-        self.load_waiters.clear();
+        self.forget_loaders();
         self.unload_waiters.clear();
     }
 
@@ -394,7 +374,8 @@ impl Lifecycle {
             self.failure = None;
         }
         if !self.is_coming() {
-            let outcome = self.failure.as_ref().map_or(Ok(()), |failure| Err(LoadError::Failed(failure.reason())));
+            let outcome =
+                self.failure.as_ref().map_or(Ok(()), |failure| Err(LoadError::Failed(failure.reason.clone())));
             self.tell_loaders(&outcome);
         }
     }
@@ -405,7 +386,6 @@ impl Lifecycle {
         }
     }
 
-    /// Returns true if some replica is ordered or loading.
     fn is_coming(&self) -> bool {
         self.any(Replica::Ordered) || self.any(Replica::Loading)
     }

@@ -4,7 +4,7 @@
 //! it stands; that module has the table of all transitions, who causes them and who waits for them. Everybody works on the
 //! same state, behind one lock:
 //!
-//! - requests open a model's files ([`Pool::open`]) and hold a [`Lease`] of it while they have work for it;
+//! - requests open a model's files ([`Pool::open`]) and hold a lease of it while they have work for it;
 //! - people and administrative requests load, unload, add and remove models ([`Pool::load`] and others);
 //! - the device threads of the engine look for what they are to load or drop, and write down what became of it.
 //!
@@ -18,34 +18,27 @@
 //! - whoever waits is told, also when the service ends.
 
 mod adapter;
-mod adapter_id;
 mod declaration;
 mod error;
-mod failure;
 mod handle;
-mod lease;
 mod lifecycle;
 mod model;
 mod models;
 mod open;
-mod origin;
 mod served;
 mod signal;
 mod state;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use adapter::{AdapterDeclaration, AdapterSource, AdapterStatus};
-pub use adapter_id::{adapted_id, base_id};
-pub use declaration::Declaration;
-pub use error::{
-    AdapterError, AddError, Ended, FindError, LeaseError, LoadError, OpenError, UnknownModel, UnloadError,
-};
+pub use declaration::{Declaration, LocatedFiles, Origin, ServedOrigin, adapted_id, base_id};
+pub use error::{AdapterError, AddError, Ended, FindError, LoadError, OpenError, UnknownModel, UnloadError};
 pub use handle::{ModelStatus, Opener, Pool};
-pub use lease::Lease;
 pub(crate) use lifecycle::Lifecycle;
 pub use model::{ActivationBytes, Adapted, Loader, LocalModel, Model, ModelInfo};
+pub(crate) use model::{largest_batch, working_bytes};
 pub(crate) use models::Models;
-pub use origin::{LocatedFiles, Origin, ServedOrigin};
+pub(crate) use signal::Lease;
 pub use state::{ModelState, Retry};

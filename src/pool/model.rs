@@ -1,17 +1,10 @@
 //! A model whose files are open: what is known of it before a weight is loaded, and how it is loaded.
 
-use std::fmt;
-use std::sync::Arc;
-
-use candle_core::DType;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
-use super::adapter_id::{adapted_id, base_id};
-use super::declaration::Declaration;
+use super::declaration::LocatedFiles;
+use super::declaration::{Declaration, adapted_id, base_id};
 use super::error::OpenError;
-use super::origin::LocatedFiles;
 use crate::served::{BackendInfo, ServedDescription};
+use candle_core::DType;
 use kernels::gemm::instructions;
 use lm::models::checkpoint::Checkpoint;
 use lm::models::device::ComputeDevice;
@@ -23,6 +16,10 @@ use lm::models::precision::Rounding;
 use lm::models::stamp::Stamp;
 use lm::models::{LoadedModel, ModelError, precision};
 use lm::tokenizer::{self, Tokenizer, Words};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// Loads a model to the device of this index. Called on that device's thread, again for every attempt.
 pub type Loader = Arc<dyn Fn(usize) -> Result<LoadedModel, ModelError> + Send + Sync>;
@@ -59,7 +56,6 @@ pub struct ModelInfo {
     pub adapter: Option<String>,
 }
 
-/// The adapter that a model is under.
 #[derive(Clone, Debug)]
 pub struct Adapted {
     pub adapter: Arc<Adapter>,
@@ -70,21 +66,18 @@ pub struct Adapted {
 /// The local part of a model that runs here.
 #[derive(Clone)]
 pub struct LocalModel {
-    /// The first of its devices.
     pub place: ComputeDevice,
     pub files: ModelFiles,
     /// The files as they were when they were opened.
     pub stamp: Stamp,
 }
 
-/// A model whose files are open.
 #[derive(Clone)]
 pub struct Model {
     pub info: ModelInfo,
     /// All that its numbers depend on (digest, numeric path, device, instructions): its part of the key of every cache.
     pub identity: Arc<str>,
     pub tokenizer: Tokenizer,
-    /// SHA-256 of the tokenizer, shared.
     pub tokenizer_digest: Arc<str>,
     /// Maximum number of tokens of a text; `None` if there is no limit.
     pub context: Option<usize>,
@@ -98,18 +91,14 @@ pub struct Model {
     pub words: Option<Arc<Words>>,
     /// Value of `model_type` in the configuration; `None` if it is served elsewhere.
     pub architecture: Option<&'static str>,
-    /// Bytes of the weights once loaded.
     pub weight_bytes: u64,
     /// Estimate of what a batch takes beside them.
     pub activation_bytes: ActivationBytes,
     pub load: Loader,
-    /// The devices that may hold it, as indexes into those of the engine.
     pub devices: Vec<usize>,
     /// Description by its server, if it is served elsewhere.
     pub served: Option<Arc<ServedDescription>>,
-    /// Its local part; `None` if it is served elsewhere.
     pub local: Option<LocalModel>,
-    /// The adapter that it is under.
     pub adapted: Option<Adapted>,
 }
 
@@ -125,7 +114,6 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    /// The id by which requests name it.
     pub fn id(&self) -> &str {
         &self.info.id
     }
@@ -136,11 +124,13 @@ impl Model {
     }
 
     /// Returns its local part.
-    ///
-    /// # Errors
-    /// [`ModelError::NoWeights`] where it is served elsewhere.
     pub fn local(&self) -> Result<&LocalModel, ModelError> {
         self.local.as_ref().ok_or(ModelError::NoWeights)
+    }
+
+    /// Bytes of its weights, and of a batch of the given number of tokens.
+    pub(crate) fn footprint(&self) -> (u64, &dyn Fn(usize) -> u64) {
+        (self.weight_bytes, &*self.activation_bytes)
     }
 
     /// This model under an adapter. It has the weights of its base, and takes no memory of a device but that.
@@ -156,9 +146,6 @@ impl Model {
     /// Opens a model's files and prepares its loading to those of the `devices` that the declaration names. Reads every byte
     /// of the weights, for the digest; where the files are those of `previous`, by their stamps, nothing
     /// is read and the same model is given again.
-    ///
-    /// # Errors
-    /// [`OpenError`] naming the file, key or tensor at fault.
     pub fn open(
         declaration: &Declaration,
         located: LocatedFiles,
@@ -248,13 +235,30 @@ pub(super) const MOST_TOKENS: usize = 1 << 32;
 /// that has no room at all has no such limit: its loading says what it lacks.
 fn longest(context: Option<usize>, room: u64, activation_bytes: &dyn Fn(usize) -> u64) -> usize {
     let context = context.unwrap_or(MOST_TOKENS);
-    if activation_bytes(1) > room {
-        return context;
+    if activation_bytes(1) > room { context } else { largest_batch(activation_bytes, room, context) }
+}
+
+/// Returns the bytes that models with these weights and activations take together: all of the weights, and one batch of `tokens`
+/// tokens of the model that takes most.
+pub(crate) fn working_bytes<'a>(
+    models: impl Iterator<Item = (u64, &'a (dyn Fn(usize) -> u64 + 'a))>,
+    tokens: usize,
+) -> u64 {
+    let (weights, activation) = models.fold((0_u64, 0), |(weights, activation), (bytes, of_batch)| {
+        (weights.saturating_add(bytes), activation.max(of_batch(tokens)))
+    });
+    weights.saturating_add(activation)
+}
+
+/// The largest number of tokens, of at most `most` and at least one, whose activations fit in `room` bytes.
+pub(crate) fn largest_batch(activation: &dyn Fn(usize) -> u64, room: u64, most: usize) -> usize {
+    if activation(most) <= room {
+        return most.max(1);
     }
-    let (mut fits, mut beyond) = (1, context.saturating_add(1));
-    while beyond - fits > 1 {
-        let middle = fits + (beyond - fits) / 2;
-        if activation_bytes(middle) <= room { fits = middle } else { beyond = middle }
+    let (mut fits, mut too_much) = (1, most.max(1));
+    while too_much - fits > 1 {
+        let middle = fits + (too_much - fits) / 2;
+        if activation(middle) <= room { fits = middle } else { too_much = middle }
     }
     fits
 }

@@ -1,26 +1,21 @@
 //! All models, by id and in the order in which they were declared.
 
+use super::declaration::{Declaration, base_id, split};
+use super::error::{AddError, Ended, LoadError, OpenError, UnknownModel};
+use super::lifecycle::Lifecycle;
+use super::model::Model;
+use super::signal::{Lease, Signal};
+use super::state::{Fetch, Retry};
+use indexmap::IndexMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use indexmap::IndexMap;
-
-use super::adapter_id::{base_id, split};
-use super::declaration::Declaration;
-use super::error::{AddError, Ended, LeaseError, LoadError, OpenError, UnknownModel};
-use super::lease::Lease;
-use super::lifecycle::{Lifecycle, LoadWaiter, UnloadWaiter};
-use super::model::Model;
-use super::signal::Signal;
-use super::state::{Fetch, Retry};
+use tokio::sync::oneshot;
 
 /// The models of a pool. What the lock of the pool guards.
 #[derive(Debug)]
 pub(crate) struct Models {
     entries: IndexMap<Arc<str>, Lifecycle>,
-    /// Number of devices.
     devices: usize,
-    /// Why no more work is taken, once that is so.
     ended: Option<Ended>,
     signal: Arc<Signal>,
 }
@@ -47,7 +42,6 @@ impl Models {
         self.entries.get_mut(base_id(id))
     }
 
-    /// Why no more work is taken, once that is so.
     pub(crate) fn ended(&self) -> Option<&Ended> {
         self.ended.as_ref()
     }
@@ -91,7 +85,11 @@ impl Models {
     }
 
     /// Orders a model on all its devices. What is to be opened first for that is given back.
-    pub(super) fn order(&mut self, id: &str, waiter: LoadWaiter) -> Result<Option<Fetch>, LoadError> {
+    pub(super) fn order(
+        &mut self,
+        id: &str,
+        waiter: oneshot::Sender<Result<(), LoadError>>,
+    ) -> Result<Option<Fetch>, LoadError> {
         let lifecycle = self.entries.get_mut(id).ok_or_else(|| UnknownModel(id.to_owned()))?;
         if let Some(ended) = &self.ended {
             return Err(ended.clone().into());
@@ -121,15 +119,13 @@ impl Models {
         begun.collect()
     }
 
-    /// Begins to unload, or to remove, a model.
-    pub(super) fn drain(&mut self, id: &str, waiter: UnloadWaiter, remove: bool) -> Result<(), UnknownModel> {
+    pub(super) fn drain(&mut self, id: &str, waiter: oneshot::Sender<()>, remove: bool) -> Result<(), UnknownModel> {
         let lifecycle = self.entries.get_mut(id).ok_or_else(|| UnknownModel(id.to_owned()))?;
         lifecycle.drain(waiter, remove);
         self.finish_drains();
         Ok(())
     }
 
-    /// The models whose draining is done.
     pub(crate) fn drained(&self) -> Vec<Arc<str>> {
         let drained = self.entries.iter().filter(|(_, lifecycle)| lifecycle.is_drained());
         drained.map(|(id, _)| Arc::clone(id)).collect()
@@ -150,28 +146,23 @@ impl Models {
         }
     }
 
-    /// The model, and a lease of it for a request whose token ids were made for this `identity`; or why it is refused.
-    ///
-    /// The inner error says why nothing can be run now: the model drains, or failed to load a moment ago. What is cached can
-    /// be answered all the same.
-    pub(super) fn lease(&self, id: &str, identity: &str, now: Instant) -> Result<Leased, LeaseError> {
+    /// As [`Pool::lease`](super::Pool). What is cached can be answered though the model drains, or failed to load a moment ago.
+    pub(super) fn lease(&self, id: &str, identity: &str, now: Instant) -> Result<Option<Leased>, UnknownModel> {
         let (base, adapter) = split(id);
         let lifecycle = self.entries.get(base).ok_or_else(|| UnknownModel(id.to_owned()))?;
         let model = lifecycle.model().and_then(|model| match adapter {
             Some(name) => lifecycle.adapters.opened(name, model),
             None => Some(model),
         });
-        let model = model.filter(|model| *model.identity == *identity);
-        let model = Arc::clone(model.ok_or_else(|| LeaseError::NotOpened(id.to_owned()))?);
+        let Some(model) = model.filter(|model| *model.identity == *identity) else { return Ok(None) };
         let lease = match lifecycle.pause(now) {
             _ if lifecycle.is_draining() => Err(LoadError::Unloading),
             Some(reason) => Err(LoadError::Failed(reason.to_owned())),
             None => Ok(lifecycle.lease()),
         };
-        Ok((model, lease))
+        Ok(Some((Arc::clone(model), lease)))
     }
 
-    /// Takes no more work. Nothing is loaded any more but what queued work asks for.
     pub(super) fn end(&mut self, ended: Ended) {
         let ended = self.ended.get_or_insert(ended).clone();
         for lifecycle in self.entries.values_mut() {
@@ -190,4 +181,4 @@ impl Models {
 }
 
 /// A model whose files are open, with the right to use it or why it cannot be used now.
-pub(super) type Leased = (Arc<Model>, Result<Lease, LoadError>);
+pub(crate) type Leased = (Arc<Model>, Result<Lease, LoadError>);

@@ -1,8 +1,7 @@
 //! Opening the files of models and of adapters, on threads that may block, and again where that failed.
 
 use super::adapter::{AdapterDeclaration, AdapterSource};
-use super::adapter_id::{adapted_id, split};
-use super::declaration::Declaration;
+use super::declaration::{Declaration, adapted_id, split};
 use super::error::{AdapterError, Ended, OpenError, UnknownModel};
 use super::handle::Pool;
 use super::lifecycle::Lifecycle;
@@ -33,9 +32,6 @@ impl Pool {
 
     /// The model, opened now if it was not. All who ask meanwhile wait for the same attempt, which goes on when they go. An
     /// id may name an adapter of the model, `<model>:<adapter>`.
-    ///
-    /// # Errors
-    /// Why the files cannot be opened.
     pub async fn open(&self, id: &str, retry: Retry) -> Result<Arc<Model>, OpenError> {
         let (base, adapter) = split(id);
         let model = self.open_model(base, retry).await?;
@@ -71,7 +67,6 @@ impl Pool {
         }
     }
 
-    /// Opens the files on a thread that may block.
     pub(super) fn spawn(&self, id: &str, fetch: Fetch) {
         let (pool, id) = (self.clone(), id.to_owned());
         tokio::task::spawn_blocking(move || pool.run(&id, &fetch));
@@ -107,10 +102,9 @@ impl Pool {
     }
 
     fn attempt(&self, declaration: &Declaration, fetch: &Fetch) -> Result<Arc<Model>, OpenError> {
-        (self.opener())(declaration, fetch.previous.clone(), &fetch.progress)
+        (self.0.opener)(declaration, fetch.previous.clone(), &fetch.progress)
     }
 
-    /// Opens the files on this thread.
     #[cfg(test)]
     pub(crate) fn open_now(&self, id: &str) {
         let fetch = self.change(|models| models.fetch(id, Retry::Now, Instant::now()));
@@ -143,7 +137,6 @@ impl Pool {
         self.next_retry()
     }
 
-    /// When the next attempt is due; none while no eager model has failed.
     fn next_retry(&self) -> Result<Option<Instant>, Ended> {
         self.lock().next_retry()
     }
@@ -167,7 +160,7 @@ impl Pool {
     /// The base under an adapter, whose files are opened now if they were not. One adapter is opened at a time, so all who ask
     /// meanwhile get the same one.
     pub(super) async fn open_adapter(&self, base: Arc<Model>, name: &str) -> Result<Arc<Model>, AdapterError> {
-        let _turn = self.adapter_turn().lock().await;
+        let _turn = self.0.adapter_turn.lock().await;
         let source = {
             let models = self.lock();
             let adapters = &models.get(base.id()).ok_or_else(|| unknown(base.id()))?.adapters;

@@ -1,14 +1,13 @@
 //! Opening a model that is served elsewhere: its tokenizer is here, and the rest is what its server says.
 
-use std::sync::Arc;
-
 use super::declaration::Declaration;
+use super::declaration::LocatedFiles;
 use super::error::OpenError;
 use super::model::{Loader, MOST_TOKENS, Model, ModelInfo, open_tokenizer};
-use super::origin::LocatedFiles;
 use crate::served::{ServedDescription, ServedSource, describe, served_model};
 use lm::models::files::ModelFiles;
 use lm::models::{LoadedModel, ModelError};
+use std::sync::Arc;
 
 /// Where it is said to run.
 const ELSEWHERE: &str = "served";
@@ -16,9 +15,6 @@ const ELSEWHERE: &str = "served";
 impl Model {
     /// Opens a model that is served elsewhere, with the tokenizer in these files. The devices that the declaration names
     /// are its servers, in their order. Where it is the same as `previous`, that is given again.
-    ///
-    /// # Errors
-    /// [`OpenError`] where no server answers, or where the tokenizer is not that of the model.
     pub fn open_served(
         declaration: &Declaration,
         source: &ServedSource,

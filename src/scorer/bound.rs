@@ -1,59 +1,30 @@
 //! A plan with everything that it names at hand: models opened, prefixes in ids, and what does not fit together refused.
 
-use super::encodings::Encodings;
-use super::error::ScorerError;
+use super::cache::Encodings;
+use super::error::{ScorerError, TextError};
 use super::handle::Scorer;
-use super::overflow::Overflow;
+use super::plan::{Overflow, Plan, TunedSplit};
 use super::workers::TextWork;
 use crate::pool::{Model, ModelInfo, Retry};
+use lm::tokenizer::Encoded;
 use mia::methods::{
-    AuxiliaryPass, AuxiliaryPassError, BaseMethod, Fault, LabelledMethod, NamedCounts, Split, Texts, Tokenization,
+    AuxiliaryPass, AuxiliaryPassError, BaseMethod, Fault, LabelledMethod, NamedCounts, Texts, Tokenization,
 };
-use mia::texts::TextDigest;
-use std::collections::HashSet;
 use std::sync::Arc;
-
-/// Settings for scoring texts.
-#[derive(Clone)]
-pub struct Plan {
-    /// Id of the model whose training data is asked about.
-    pub model: String,
-    pub methods: Arc<[LabelledMethod]>,
-    pub overflow: Overflow,
-    /// True if each result lists its tokens.
-    pub tokens: bool,
-    /// The target tuned on shares of an audit's texts, for the methods that name such shares.
-    pub splits: Arc<[TunedSplit]>,
-}
-
-/// The target tuned on a share of an audit's texts.
-#[derive(Clone, Debug)]
-pub struct TunedSplit {
-    pub split: Split,
-    /// Id of the model under the adapter.
-    pub adapter: Arc<str>,
-    /// The clusters of texts that are not scored.
-    pub left_out: Arc<HashSet<TextDigest>>,
-}
 
 /// A plan that can be carried out.
 #[derive(Clone)]
 pub struct Bound {
+    /// The plan, in which it is settled which ids each reference model scores.
+    pub plan: Plan,
     /// The models that continue texts; the first is the one whose training data is asked about.
     pub models: Vec<Arc<Model>>,
     /// The masked models that make neighbours.
     pub generators: Vec<Arc<Model>>,
-    /// The methods; which ids each reference model scores is settled.
-    pub methods: Arc<[LabelledMethod]>,
     /// The auxiliary passes of the methods, each once.
     pub passes: Vec<AuxiliaryPass>,
     pub token_counts: Arc<[NamedCounts]>,
-    /// The ids of the prefixes.
     prefixes: Vec<Prefix>,
-    pub overflow: Overflow,
-    pub tokens: bool,
-    /// The target tuned on shares of an audit's texts.
-    pub(super) splits: Arc<[TunedSplit]>,
     /// Weights of the positions for `entropy_dataset`; empty before the texts of the audit are known.
     pub dataset_weights: Arc<[f64]>,
     pub(super) encodings: Encodings,
@@ -64,10 +35,9 @@ impl Bound {
     /// Returns the description of every model that takes part: the one asked about, the reference models, and those that make
     /// neighbours.
     pub fn infos(&self) -> Vec<ModelInfo> {
-        self.models.iter().chain(&self.generators).map(|model| model.info.clone()).collect()
+        self.all_models().map(|model| model.info.clone()).collect()
     }
 
-    /// The ids of a prefix.
     pub(super) fn prefix(&self, texts: &Texts) -> Result<&[u32], AuxiliaryPassError> {
         match self.prefixes.iter().find(|(known, _)| known == texts) {
             Some((_, ids)) => ids.as_deref().map_err(Clone::clone),
@@ -78,6 +48,15 @@ impl Bound {
         }
     }
 
+    /// A text in the ids of the first model.
+    pub(super) fn encode(&self, text: &str) -> Result<Arc<Encoded>, TextError> {
+        if let Some(detail) = too_large(text, self.text_limit) {
+            return Err(TextError::whole("too_long", format!("the text has {detail}")));
+        }
+        let encoded = self.encodings.encode(&self.models[0], text);
+        encoded.map_err(|error| TextError::whole("untokenizable", error.to_string()))
+    }
+
     /// The ids that a model scores of a text's, or in words why it does not. `cut` says whether what is beyond the context
     /// may be left out. Memory for less than the context is no context: what is cut must not depend on the machine.
     pub(super) fn fit(&self, model: usize, ids: &Arc<[u32]>, cut: bool) -> Result<Arc<[u32]>, String> {
@@ -85,7 +64,7 @@ impl Bound {
         if ids.len() <= model.longest {
             return Ok(Arc::clone(ids));
         }
-        match (self.overflow, model.context.filter(|context| *context == model.longest)) {
+        match (self.plan.overflow, model.context.filter(|context| *context == model.longest)) {
             (Overflow::Truncate, Some(context)) if cut => Ok(ids[..context].into()),
             (Overflow::Window, Some(context)) if context > 1 => Ok(Arc::clone(ids)),
             _ => Err(too_long(ids.len(), model)),
@@ -94,23 +73,28 @@ impl Bound {
 
     /// All that the bits of the scores depend on beside the request: the code of the numbers and each model as it runs here.
     pub fn numerics(&self) -> String {
-        let models = self.models.iter().chain(&self.generators).map(|model| format!("; {}", model.identity));
+        let models = self.all_models().map(|model| format!("; {}", model.identity));
         format!("code {}{}", lm::NUMERICS, models.collect::<String>())
     }
 
     /// The id of the first model whose scores would not go with those of an earlier binding of the same plan.
     pub fn changed_since(&self, before: &Self) -> Option<&str> {
-        let before = before.models.iter().chain(&before.generators);
-        let mut pairs = self.models.iter().chain(&self.generators).zip(before);
         let is_same = |now: &Model, before: &Model| {
             now.identity == before.identity && now.tokenizer_digest == before.tokenizer_digest
         };
+        let mut pairs = self.all_models().zip(before.all_models());
         pairs.find(|(now, before)| !is_same(now, before)).map(|(now, _)| now.id())
+    }
+
+    fn all_models(&self) -> impl Iterator<Item = &Arc<Model>> {
+        self.models.iter().chain(&self.generators)
     }
 
     /// The same for some of the methods, with the weights that the audit's texts have in common.
     pub fn only(&self, methods: Vec<LabelledMethod>, dataset_weights: Arc<[f64]>) -> Self {
-        Self { passes: passes(&methods), methods: methods.into(), dataset_weights, ..self.clone() }
+        let passes = passes(&methods);
+        let plan = Plan { methods: methods.into(), ..self.plan.clone() };
+        Self { plan, passes, dataset_weights, ..self.clone() }
     }
 }
 
@@ -128,7 +112,6 @@ pub(super) fn too_large(text: &str, limit: u64) -> Option<String> {
     (bytes as u64 > limit).then(|| format!("{bytes} bytes; the limit `limits.text` is {limit}"))
 }
 
-/// The auxiliary passes of the methods, each once.
 fn passes(methods: &[LabelledMethod]) -> Vec<AuxiliaryPass> {
     let mut passes = Vec::new();
     for (_, pass) in methods.iter().flat_map(|method| method.method.base.passes()) {
@@ -141,10 +124,6 @@ fn passes(methods: &[LabelledMethod]) -> Vec<AuxiliaryPass> {
 
 impl Scorer {
     /// Opens what the plan names and checks that it fits together.
-    ///
-    /// # Errors
-    /// [`ScorerError::Unopened`] for files that cannot be opened; [`ScorerError::Masked`] where the model does not continue
-    /// texts; [`ScorerError::Unfit`] for methods that the models do not fit.
     pub async fn bind(&self, plan: &Plan) -> Result<Arc<Bound>, ScorerError> {
         let target = self.pool().open(&plan.model, Retry::AfterPause).await?;
         if target.masked {
@@ -172,22 +151,18 @@ impl Scorer {
         let prefixes = self.workers.map(TextWork::Small, prefixes.collect(), with_ids).await?;
         refuse_empty(&methods, &prefixes)?;
         Ok(Arc::new(Bound {
-            prefixes,
-            passes,
-            token_counts: token_counts.into(),
+            plan: Plan { methods: methods.into(), ..plan.clone() },
             models,
             generators,
-            methods: methods.into(),
-            overflow: plan.overflow,
-            tokens: plan.tokens,
-            splits: Arc::clone(&plan.splits),
+            passes,
+            token_counts: token_counts.into(),
+            prefixes,
             dataset_weights: Arc::new([]),
             encodings: self.encodings.clone(),
             text_limit: self.text_limit,
         }))
     }
 
-    /// Opens what one method names and checks that it fits.
     async fn bind_method(
         &self,
         method: &mut LabelledMethod,
@@ -277,9 +252,6 @@ impl Scorer {
     }
 
     /// Returns true if an id means the same token to both.
-    ///
-    /// # Errors
-    /// [`ScorerError::Internal`]
     pub async fn same_tokens(&self, target: &Arc<Model>, reference: &Arc<Model>) -> Result<bool, ScorerError> {
         if target.tokenizer_digest == reference.tokenizer_digest {
             return Ok(true);

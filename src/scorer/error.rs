@@ -1,30 +1,31 @@
-//! Why a whole request has no answer.
+//! Why a whole request has no answer, and why one text of it has no score.
 
-use super::limits::MAX_ANSWER_BYTES;
 use crate::engine::{EngineError, Refusal};
 use crate::pool::OpenError;
 use lm::models::ModelError;
 use mia::methods::Fault;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Maximum number of bytes of one answer, by estimate.
+pub const MAX_ANSWER_BYTES: usize = 128 << 20;
 
 /// Why a whole request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ScorerError {
-    /// The model's files cannot be opened.
     #[error(transparent)]
     Unopened(#[from] OpenError),
-    /// The model fills gaps instead of continuing texts.
     #[error("model `{0}` is a masked model, which gives no probabilities of texts")]
     Masked(String),
     /// Methods that the models do not fit; pointers are relative to the list of methods.
     #[error("{}", .0.iter().map(|fault| fault.detail.as_str()).collect::<Vec<_>>().join("; "))]
     Unfit(Vec<Fault>),
-    /// The engine did not admit it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The engine could not run it.
     #[error(transparent)]
     Failed(#[from] EngineError),
-    /// The answer would be longer than one answer may.
     #[error(
         "the answer about {texts} texts and {methods} methods may take some {bytes} bytes; the limit is {MAX_ANSWER_BYTES}"
     )]
@@ -39,19 +40,35 @@ impl ScorerError {
     /// unloaded or opened anew, or its server elsewhere does not answer.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Refused(refusal) => match refusal {
-                Refusal::Busy { .. } | Refusal::Unloading | Refusal::NotOpened(_) | Refusal::Unanswered(_) => true,
-                Refusal::UnknownModel(_)
-                | Refusal::WrongKind { .. }
-                | Refusal::TooLarge { .. }
-                | Refusal::CannotMeetDeadline { .. }
-                | Refusal::Draining
-                | Refusal::ModelFailed(_)
-                | Refusal::DeviceLost(_) => false,
-            },
+            Self::Refused(refusal) => matches!(
+                refusal,
+                Refusal::Busy { .. } | Refusal::Unloading | Refusal::NotOpened(_) | Refusal::Unanswered(_)
+            ),
             Self::Unopened(error) => matches!(error, OpenError::Model(ModelError::Unavailable { .. })),
             Self::Failed(error) => matches!(error, EngineError::Unloaded),
             Self::Masked(_) | Self::Unfit(_) | Self::AnswerTooLong { .. } | Self::Internal(_) => false,
         }
+    }
+}
+
+/// Why a text, or one method of it, has no score.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TextError {
+    /// The method concerned; absent when no method could run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub label: Option<Arc<str>>,
+    /// `too_short`, `too_long`, `untokenizable`, `zero_denominator`, `zero_weight`, `nothing_selected`, `non_finite`,
+    /// `no_neighbors`, `in_prefix`, `tuned_on` or, in an audit, `in_split` or `model_failed`.
+    #[schema(value_type = String)]
+    pub code: Cow<'static, str>,
+    /// The fault in words.
+    pub detail: String,
+}
+
+impl TextError {
+    /// An error that concerns the whole text.
+    pub fn whole(code: &'static str, detail: String) -> Self {
+        Self { label: None, code: code.into(), detail }
     }
 }

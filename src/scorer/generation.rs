@@ -1,11 +1,10 @@
 //! Neighbours of the texts of a request, made by a masked model in one request to the engine.
 
-use super::error::ScorerError;
+use super::error::{ScorerError, TextError};
 use super::handle::Scorer;
-use super::neighbors::{CANDIDATES, GeneratedNeighbor, Site, Substitutions, rank, replaced, sites};
-use super::text_error::TextError;
+use super::substitution::{CANDIDATES, GeneratedNeighbor, Site, Substitutions, rank, replaced, sites};
 use super::workers::TextWork;
-use crate::engine::{Class, Refusal, Request};
+use crate::engine::{Class, Pass, Refusal};
 use crate::pool::Model;
 use lm::models::masked::{Candidates, Filled, MaskedPosition};
 use lm::tokenizer::Words;
@@ -17,7 +16,6 @@ use std::time::Instant;
 /// The neighbours of one text, and what they cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generated {
-    /// The best first.
     pub neighbors: Vec<GeneratedNeighbor>,
     /// Masked copies of the text that ran through the model.
     pub forward_passes: usize,
@@ -34,7 +32,6 @@ enum Preparation {
 }
 
 impl Preparation {
-    /// The words to mask.
     fn sites(&self) -> &[Site] {
         match self {
             Self::New(_, sites) => sites,
@@ -47,10 +44,6 @@ impl Scorer {
     /// At most `count` neighbours of each text, in order. All texts are one request to the engine: of the interactive class
     /// it is admitted whole or refused, of the batch class it waits for room. A bad text fails alone, with `too_long`,
     /// `untokenizable` or `no_neighbors`.
-    ///
-    /// # Errors
-    /// [`ScorerError::Refused`], with [`Refusal::WrongKind`] where the model is not a masked one, and
-    /// [`ScorerError::Failed`].
     pub async fn neighbors(
         &self,
         mask_model: &Arc<Model>,
@@ -62,11 +55,11 @@ impl Scorer {
         let Some(words) = mask_model.words.clone() else {
             return Err(Refusal::WrongKind { model: mask_model.id().to_owned(), masked: false }.into());
         };
-        let known = self.substitutions.for_model(mask_model, &self.caller);
+        let depends_on: Arc<str> = format!("{} {}", mask_model.identity, mask_model.tokenizer_digest).into();
         let (texts, places) = distinct(texts);
-        let (model, before) = (Arc::clone(mask_model), known.clone());
-        let begin = move |text| {
-            let step = before.get(&text).map_or_else(|| prepare(&model, &text), Preparation::Known);
+        let (model, known, key) = (Arc::clone(mask_model), self.substitutions.clone(), Arc::clone(&depends_on));
+        let begin = move |text: Arc<str>| {
+            let step = known.get(&key, &text).map_or_else(|| prepare(&model, &text), Preparation::Known);
             (text, step)
         };
         let work = TextWork::new(class, texts.iter().map(|text| text.len()).sum());
@@ -77,13 +70,14 @@ impl Scorer {
             (text, step, filled)
         };
         let parts: Vec<_> = begun.into_iter().map(with_answers).collect();
+        let known = self.substitutions.clone();
         let finish = move |(text, step, filled): (Arc<str>, Preparation, Vec<Filled>)| match step {
             Preparation::Failed(error) => Err(error),
             Preparation::Known(ranked) => generated(&words, &text, &ranked, count, (0, ranked.passes)),
             Preparation::New(_, sites) => {
                 // As many as anybody may ask for: the best are the first of them.
                 let substitutions = rank(&text, &sites, &filled, &words, MAX_NEIGHBORS);
-                let ranked = known.insert(&text, Substitutions { substitutions, passes: sites.len() });
+                let ranked = known.insert(&depends_on, &text, Substitutions { substitutions, passes: sites.len() });
                 generated(&words, &text, &ranked, count, (ranked.passes, 0))
             }
         };
@@ -102,24 +96,20 @@ impl Scorer {
         // One more than needed, since one may turn out to be the original in another guise.
         let candidates = Candidates { mask: words.mask(), allowed: Arc::clone(words.allowed()), best: CANDIDATES + 1 };
         let candidates = Arc::new(candidates);
-        let mut request = Request::new(model.id(), Arc::clone(&model.identity), class, deadline).asked_by(&self.caller);
+        let mut request = self.request(model, class, deadline);
         let mut passes = Vec::new();
         for (_, step) in texts {
             if let Preparation::New(ids, sites) = step {
                 passes.extend(sites.iter().map(|site| {
                     let (ids, candidates) = (Arc::clone(ids), Arc::clone(&candidates));
-                    request.fill(MaskedPosition { ids, position: site.position, candidates })
+                    request.add(Pass::fill(MaskedPosition { ids, position: site.position, candidates }))
                 }));
             }
         }
         if passes.is_empty() {
             return Ok(Vec::new());
         }
-        let pending = match class {
-            Class::Interactive => self.engine.submit(request)?,
-            Class::Batch => self.engine.submit_when_room(request).await?,
-        };
-        pending.wait().await?;
+        self.submit(request).await?.wait().await?;
         let filled: Option<Vec<Filled>> = passes.iter().map(|pass| pass.filled().cloned()).collect();
         filled.ok_or_else(|| ScorerError::Internal("a masked position of an answered request is not filled".into()))
     }

@@ -1,14 +1,22 @@
 //! The scorer of texts.
 
-use super::encodings::Encodings;
-use super::limits::MOST_BATCH_KIB;
-use super::neighbors::SubstitutionCache;
+use super::cache::{CacheScope, Encodings, TextCache};
+use super::substitution::Substitutions;
 use super::token_counts::Counts;
 use super::workers::Workers;
-use crate::engine::{Caller, Engine};
-use crate::pool::Pool;
+use crate::access::Principal;
+use crate::engine::{Class, Engine, PendingRequest, Refusal, Request};
+use crate::pool::{Declaration, Model, Origin, Pool};
+use mia::methods::Scope;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::Semaphore;
+
+/// Maximum amount of text of audits and files under way at once, in KiB.
+pub(super) const MOST_BATCH_KIB: u32 = 16 << 10;
+
+/// Number of texts of an audit or a file to have under way at once.
+pub const IN_FLIGHT: usize = 512;
 
 /// Everything that scoring needs; cheap to clone.
 #[derive(Clone)]
@@ -18,19 +26,17 @@ pub struct Scorer {
     pub(super) workers: Workers,
     pub(super) encodings: Encodings,
     /// Swaps that were found before.
-    pub(super) substitutions: SubstitutionCache,
+    pub(super) substitutions: TextCache<Substitutions>,
     /// Maximum number of bytes of a text, `limits.text`.
     pub(super) text_limit: u64,
     /// Room for the texts of audits and files, in KiB.
     pub(super) batch_texts: Arc<Semaphore>,
-    /// True if callers find in the caches what others have asked.
-    shares_cache: bool,
-    pub(super) caller: Caller,
+    scope: CacheScope,
 }
 
 impl Scorer {
-    /// Puts the parts together; `cache_bytes` are for token ids and neighbours that were made before. Callers with names share no
-    /// cache.
+    /// Puts the parts together; `cache_bytes` are for token ids and neighbours that were made before. Principals with names share
+    /// no cache.
     pub fn new(
         engine: Engine,
         token_counts: Vec<Arc<Counts>>,
@@ -38,50 +44,61 @@ impl Scorer {
         cache_bytes: u64,
         text_limit: u64,
     ) -> Self {
-        // Ids and offsets take twice the room of what is kept of neighbours.
-        let (encodings, substitutions) = (Encodings::new(cache_bytes / 3 * 2), SubstitutionCache::new(cache_bytes / 3));
-        let (token_counts, caller) = (token_counts.into(), Caller::default());
-        let batch_texts = Arc::new(Semaphore::new(MOST_BATCH_KIB as usize));
         Self {
             engine,
-            token_counts,
+            token_counts: token_counts.into(),
             workers,
-            encodings,
-            substitutions,
+            // Ids and offsets take twice the room of what is kept of neighbours.
+            encodings: TextCache::new(cache_bytes / 3 * 2, |encoded| {
+                size_of_val(&*encoded.ids) + size_of_val(&*encoded.offsets)
+            }),
+            substitutions: TextCache::new(cache_bytes / 3, |ranked| size_of_val(&*ranked.substitutions)),
             text_limit,
-            batch_texts,
-            shares_cache: false,
-            caller,
+            batch_texts: Arc::new(Semaphore::new(MOST_BATCH_KIB as usize)),
+            scope: CacheScope::default(),
         }
     }
 
-    /// The same, where callers find in the caches what others have asked if `shares_cache` holds.
+    /// The same, where principals find in the caches what others have asked if `is_shared` holds.
     #[must_use]
-    pub fn sharing_cache(self, shares_cache: bool) -> Self {
-        Self { shares_cache, ..self }
+    pub fn sharing_cache(self, is_shared: bool) -> Self {
+        self.within(CacheScope { is_shared, ..self.scope.clone() })
     }
 
-    /// The same scorer as the caller of a name uses it; without a name where that is empty.
+    /// The same scorer as the principal of a name uses it; without a name where that is empty.
     #[must_use]
     pub fn called_by(&self, name: &str) -> Self {
-        let caller = Caller::new(name, self.shares_cache);
-        Self { encodings: self.encodings.called_by(&caller), caller, ..self.clone() }
+        self.within(CacheScope { principal: Principal::new(name, false), ..self.scope.clone() })
     }
 
-    /// The models.
+    fn within(&self, scope: CacheScope) -> Self {
+        let (encodings, substitutions) = (self.encodings.within(&scope), self.substitutions.within(&scope));
+        Self { encodings, substitutions, scope, ..self.clone() }
+    }
+
+    /// A request to a model by the principal that uses this scorer.
+    pub(super) fn request(&self, model: &Model, class: Class, deadline: Option<Instant>) -> Request {
+        let request = Request::new(model.id(), Arc::clone(&model.identity), class, deadline);
+        request.asked_by(&self.scope.principal, self.scope.key(&model.identity))
+    }
+
+    /// Submits a request: of the interactive class it is admitted whole or refused, of the batch class it waits for room.
+    pub(super) async fn submit(&self, request: Request) -> Result<PendingRequest, Refusal> {
+        match request.class {
+            Class::Interactive => self.engine.submit(request),
+            Class::Batch => self.engine.submit_when_room(request).await,
+        }
+    }
+
     pub fn pool(&self) -> &Pool {
         self.engine.pool()
     }
 
-    /// The engine behind it.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
     /// Forgets what was made of texts: token ids, neighbours, and statistics in memory and on disk.
-    ///
-    /// # Errors
-    /// Where the files of the cache on disk cannot be deleted, in words.
     pub async fn forget(&self) -> Result<(), String> {
         self.encodings.clear();
         self.substitutions.clear();
@@ -89,8 +106,37 @@ impl Scorer {
         tokio::task::spawn_blocking(move || engine.forget_statistics()).await.map_err(|error| error.to_string())?
     }
 
-    /// The threads for work on the CPU.
     pub fn workers(&self) -> &Workers {
         &self.workers
+    }
+
+    /// Returns the names that methods may refer to in a request for a model; `models` are the ids of all models.
+    pub fn scope<'a>(
+        &'a self,
+        models: &'a [Arc<str>],
+        model: Option<&'a Declaration>,
+        audit: bool,
+        neighbors: bool,
+    ) -> Scope<'a> {
+        Scope {
+            models: models.iter().map(|id| &**id).collect(),
+            model: model.map(|model| model.id.as_str()),
+            reference: model.and_then(|model| model.reference.as_deref()),
+            without_logits: self.without(models, Origin::gives_logits),
+            without_weights: self.without(models, Origin::gives_weights),
+            token_counts: self.token_counts.iter().map(|counts| counts.id.as_str()).collect(),
+            audit,
+            neighbors,
+        }
+    }
+
+    /// The models whose origin does not give this.
+    fn without<'a>(&self, models: &'a [Arc<str>], gives: fn(&Origin) -> bool) -> Vec<&'a str> {
+        let lacks = |id: &str| self.pool().find(Some(id)).is_ok_and(|declaration| !gives(&declaration.origin));
+        models.iter().map(|id| &**id).filter(|id| lacks(id)).collect()
+    }
+
+    pub fn token_counts(&self, id: &str) -> Option<&Arc<Counts>> {
+        self.token_counts.iter().find(|counts| counts.id == id)
     }
 }

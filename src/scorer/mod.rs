@@ -6,37 +6,29 @@
 //! alone, and so does a method on a text.
 
 mod bound;
-mod encodings;
+mod cache;
 mod error;
 mod generation;
 mod handle;
-mod limits;
-mod neighbors;
-mod overflow;
 mod passes;
+mod plan;
 mod result;
-mod scope;
 mod score;
-mod scored;
+mod sequences;
+mod substitution;
 mod text;
-mod text_error;
 mod token_counts;
-mod token_sequences;
-mod token_stats;
-mod windows;
 mod workers;
 
-pub use bound::{Bound, Plan, TunedSplit};
-pub use error::ScorerError;
+pub use bound::Bound;
+pub use error::{MAX_ANSWER_BYTES, ScorerError, TextError};
 pub use generation::Generated;
-pub use handle::Scorer;
-pub use limits::{IN_FLIGHT, MAX_ANSWER_BYTES};
-pub use neighbors::GeneratedNeighbor;
-pub use overflow::Overflow;
+pub use handle::{IN_FLIGHT, Scorer};
+pub use plan::{Overflow, Plan, TunedSplit};
 pub use result::{TextResult, TokenDetail, Usage};
-pub use scored::{Scored, ScoringTimes};
+pub use score::{Scored, ScoringTimes};
+pub use sequences::SequenceStats;
+pub use substitution::GeneratedNeighbor;
 pub use text::Input;
-pub use text_error::TextError;
 pub use token_counts::{Counts, CountsError, CountsFault, CountsFile, FORMAT, load_token_counts};
-pub use token_stats::SequenceStats;
 pub use workers::Workers;

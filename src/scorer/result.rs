@@ -1,12 +1,12 @@
 //! The answer for one text, as the API and the command line give it.
 
 use super::bound::Bound;
-use super::overflow::Overflow;
-use super::text::Prepared;
-use super::text_error::TextError;
+use super::error::{ScorerError, TextError};
+use super::plan::Overflow;
+use super::text::PreparedText;
 use crate::engine::Stats;
 use mia::TokenStats;
-use mia::methods::{self, AuxiliaryPass, AuxiliaryStats, Explanation, LabelledMethod, TextStats, WeightContext};
+use mia::methods::{self, Explanation, LabelledMethod, TextStats, WeightContext};
 use serde::{Deserialize, Serialize, Serializer};
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -112,27 +112,26 @@ fn as_map<S: Serializer>(scores: &Scores, serializer: S) -> Result<S::Ok, S::Err
     serializer.collect_map(scores.iter().map(|(label, score)| (label, score)))
 }
 
-/// A text that has been through the models.
-pub struct AnsweredText {
-    pub index: usize,
-    pub text: Prepared,
-    /// Statistics of its own tokens; empty if it could not be run.
-    pub stats: Stats,
-    /// Forward passes over the text itself.
-    pub passes: usize,
-    /// The statistics of the auxiliary passes.
-    pub auxiliary: Vec<(AuxiliaryPass, AuxiliaryStats)>,
-}
-
-/// Computes all methods of one text, and lists its tokens where that was asked for.
-pub fn build(answered: AnsweredText, bound: &Bound) -> TextResult {
-    let (mut scores, mut alpha_used) = (Scores::new(), Scores::new());
-    let mut errors: Vec<TextError> = answered.text.error.iter().cloned().collect();
+/// Computes all methods of a text that has been through the models, and lists its tokens where that was asked for. Gives the
+/// statistics of its own tokens, too; empty if it could not be run.
+pub fn build(index: usize, text: PreparedText, bound: &Bound) -> Result<(TextResult, Stats), ScorerError> {
+    let stats = text.sequence.stats()?;
+    let auxiliary = text.auxiliary_stats()?;
     let zlib_bytes = OnceCell::new();
-    let zlib_bytes = || *zlib_bytes.get_or_init(|| methods::zlib_bytes(&answered.text.input.text));
-    let summary = answered.summary(bound, &zlib_bytes);
+    let zlib_bytes = || *zlib_bytes.get_or_init(|| methods::zlib_bytes(&text.input.text));
+    let summary = TextStats {
+        tokens: &stats,
+        // The first id is never scored.
+        ids: text.ids.get(1..).unwrap_or_default(),
+        zlib_bytes: &zlib_bytes,
+        passes: &auxiliary,
+        token_counts: &bound.token_counts,
+        context: WeightContext { text: &text.input.text, dataset: &bound.dataset_weights },
+    };
+    let (mut scores, mut alpha_used) = (Scores::new(), Scores::new());
+    let mut errors: Vec<TextError> = text.error.iter().cloned().collect();
     if errors.is_empty() {
-        for method in bound.methods.iter() {
+        for method in bound.plan.methods.iter() {
             match methods::score(&method.method, &summary) {
                 Ok(score) => scores.push((Arc::clone(&method.label), score)),
                 Err(e) => errors.push(TextError {
@@ -145,42 +144,29 @@ pub fn build(answered: AnsweredText, bound: &Bound) -> TextResult {
             alpha_used.extend(alpha.map(|alpha| (Arc::clone(&method.label), alpha)));
         }
     }
-    TextResult {
-        tokens: bound.tokens.then(|| details(&answered, &summary, bound)),
-        index: answered.index,
-        scored_tokens: answered.stats.len(),
-        bos_prepended: answered.text.encoded.as_ref().is_some_and(|encoded| encoded.bos_prepended()),
-        truncated: answered.text.truncated,
-        windows: (bound.overflow == Overflow::Window && answered.text.error.is_none()).then_some(answered.passes),
+    let result = TextResult {
+        tokens: bound.plan.tokens.then(|| details(&text, &summary, bound)),
+        index,
+        scored_tokens: stats.len(),
+        bos_prepended: text.encoded.as_ref().is_some_and(|encoded| encoded.bos_prepended()),
+        truncated: text.truncated,
+        windows: (bound.plan.overflow == Overflow::Window && text.error.is_none()).then_some(text.sequence.count()),
         scores,
         p_values: Vec::new(),
         alpha_used,
         errors,
-        id: answered.text.input.id,
-    }
+        id: text.input.id.clone(),
+    };
+    Ok((result, stats))
 }
 
-impl AnsweredText {
-    fn summary<'a>(&'a self, bound: &'a Bound, zlib_bytes: &'a dyn Fn() -> usize) -> TextStats<'a> {
-        TextStats {
-            tokens: &self.stats,
-            // The first id is never scored.
-            ids: self.text.ids.get(1..).unwrap_or_default(),
-            zlib_bytes,
-            passes: &self.auxiliary,
-            token_counts: &bound.token_counts,
-            context: WeightContext { text: &self.text.input.text, dataset: &bound.dataset_weights },
-        }
-    }
-}
-
-fn details(answered: &AnsweredText, summary: &TextStats, bound: &Bound) -> Vec<TokenDetail> {
-    let Some(encoded) = &answered.text.encoded else { return Vec::new() };
+fn details(text: &PreparedText, summary: &TextStats, bound: &Bound) -> Vec<TokenDetail> {
+    let Some(encoded) = &text.encoded else { return Vec::new() };
     let explain = |method: &LabelledMethod| {
         let explanation = methods::explain(&method.method, summary).ok().flatten();
         explanation.map(|explanation| (Arc::clone(&method.label), explanation))
     };
-    let explained: Vec<(Arc<str>, Explanation)> = bound.methods.iter().filter_map(explain).collect();
+    let explained: Vec<(Arc<str>, Explanation)> = bound.plan.methods.iter().filter_map(explain).collect();
     let detail = |(position, (&id, &(start, end))): (usize, (&u32, &(usize, usize)))| {
         // The token at position t has the statistics t - 1: the first is never scored.
         let index = position.checked_sub(1);
@@ -207,5 +193,5 @@ fn details(answered: &AnsweredText, summary: &TextStats, bound: &Bound) -> Vec<T
             contributions: numbers(|explanation| &explanation.contributions),
         }
     };
-    answered.text.ids.iter().zip(&encoded.offsets).enumerate().map(detail).collect()
+    text.ids.iter().zip(&encoded.offsets).enumerate().map(detail).collect()
 }

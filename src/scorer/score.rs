@@ -1,20 +1,40 @@
 //! A request on its way: texts to passes, passes through the engine, statistics to scores.
 
 use super::bound::Bound;
-use super::error::ScorerError;
-use super::handle::Scorer;
-use super::limits::{MAX_ANSWER_BYTES, MOST_BATCH_KIB};
-use super::passes::RequestedSequence;
-use super::result::{self, AnsweredText, TextResult, Usage};
-use super::scored::{Scored, ScoringTimes};
-use super::text::{GeneratedNeighbors, Input, Prepared};
+use super::error::{MAX_ANSWER_BYTES, ScorerError};
+use super::handle::{MOST_BATCH_KIB, Scorer};
+use super::result::{self, TextResult, Usage};
+use super::text::{GeneratedNeighbors, Input, PreparedText};
 use super::workers::TextWork;
-use crate::engine::{Class, PendingRequest, Request};
-use crate::pool::Model;
+use crate::engine::{Class, PendingRequest, Request, Stats};
 use crate::telemetry::names;
 use mia::methods::{AuxiliaryPass, AuxiliaryPassError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// The results of a request, in the order of its inputs.
+pub struct Scored {
+    pub results: Vec<TextResult>,
+    /// Statistics of each text's own tokens; empty if it could not be run.
+    pub stats: Vec<Stats>,
+    /// Ids of each text; empty if it was not tokenized. The first id is never scored.
+    pub ids: Vec<Arc<[u32]>>,
+    pub usage: Usage,
+    pub times: ScoringTimes,
+}
+
+/// Durations of the stages of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScoringTimes {
+    /// Until it was tokenized, and neighbours were made where a method wants some.
+    pub tokenize: Duration,
+    /// From then until the first forward pass began.
+    pub queue: Duration,
+    /// From then until the last one ended; nothing where all was in the cache.
+    pub forward: Duration,
+    /// Time of the methods.
+    pub methods: Duration,
+}
 
 /// More bytes than a token of ordinary text has on average: what is expected of a text by its bytes is less than it has.
 const MOST_BYTES_OF_A_TOKEN: usize = 8;
@@ -57,25 +77,23 @@ impl Scorer {
         let work = TextWork::new(class, bytes);
         let inputs =
             if class == Class::Interactive { self.expect_room(bound, inputs, deadline).await? } else { inputs };
-        let mut prepared = self.workers.map(work, inputs, move |input| Prepared::new(input, &for_text)).await?;
+        let mut prepared = self.workers.map(work, inputs, move |input| PreparedText::new(input, &for_text)).await?;
         check_answer(bound, texts, prepared.iter().map(|text| text.ids.len()).sum())?;
         let mut cost = Usage::default();
         if !bound.passes.is_empty() {
             let generated = self.generate_neighbors(bound, &prepared, class, deadline, &mut cost).await?;
             let for_text = Arc::clone(bound);
-            let plan = move |(text, generated): (Prepared, Vec<GeneratedNeighbors>)| {
+            let plan = move |(text, generated): (PreparedText, Vec<GeneratedNeighbors>)| {
                 text.with_auxiliary_passes(&generated, &for_text)
             };
             prepared = self.workers.map(work, prepared.into_iter().zip(generated).collect(), plan).await?;
         }
-        let request = |model: &Arc<Model>| {
-            Request::new(model.id(), Arc::clone(&model.identity), class, deadline).asked_by(&self.caller)
-        };
-        let mut requests: Vec<Request> = bound.models.iter().map(request).collect();
-        let texts = prepared.into_iter().map(|text| RequestedText::new(text, &mut requests)).collect();
+        let mut requests: Vec<Request> =
+            bound.models.iter().map(|model| self.request(model, class, deadline)).collect();
+        prepared.iter_mut().for_each(|text| text.add_to(&mut requests));
         let mut times = ScoringTimes { tokenize: arrived.elapsed(), ..ScoringTimes::default() };
-        let cost = self.run(requests, class, cost, &mut times).await?;
-        self.finish(bound, texts, work, cost, times).await
+        let cost = self.run(requests, cost, &mut times).await?;
+        self.finish(bound, prepared, work, cost, times).await
     }
 
     /// The inputs, unless there is no room for them by a low estimate from their bytes: to be refused must not cost the time of
@@ -87,8 +105,7 @@ impl Scorer {
         deadline: Option<Instant>,
     ) -> Result<Vec<Input>, ScorerError> {
         let model = Arc::clone(&bound.models[0]);
-        let request = Request::new(model.id(), Arc::clone(&model.identity), Class::Interactive, deadline);
-        let request = request.asked_by(&self.caller);
+        let request = self.request(&model, Class::Interactive, deadline);
         let bytes = inputs.iter().map(|input| input.text.len()).sum::<usize>();
         if self.engine.expect_room(&request, bytes / MOST_BYTES_OF_A_TOKEN, inputs.len()).is_ok() {
             return Ok(inputs);
@@ -97,7 +114,7 @@ impl Scorer {
         let count = move || {
             let new: Vec<usize> = inputs
                 .iter()
-                .filter(|input| !encodings.knows(&model, &input.text))
+                .filter(|input| !encodings.contains(&model.tokenizer_digest, &input.text))
                 .map(|input| input.text.len())
                 .collect();
             (inputs, new)
@@ -116,7 +133,7 @@ impl Scorer {
     async fn generate_neighbors(
         &self,
         bound: &Bound,
-        prepared: &[Prepared],
+        prepared: &[PreparedText],
         class: Class,
         deadline: Option<Instant>,
         cost: &mut Usage,
@@ -151,7 +168,6 @@ impl Scorer {
     pub(super) async fn run(
         &self,
         requests: Vec<Request>,
-        class: Class,
         mut cost: Usage,
         times: &mut ScoringTimes,
     ) -> Result<Usage, ScorerError> {
@@ -159,10 +175,7 @@ impl Scorer {
         let mut pending: Vec<PendingRequest> = Vec::with_capacity(requests.len());
         for request in requests {
             let request = self.engine.recall(request).await;
-            pending.push(match class {
-                Class::Interactive => self.engine.submit(request)?,
-                Class::Batch => self.engine.submit_when_room(request).await?,
-            });
+            pending.push(self.submit(request).await?);
         }
         let mut begun: Option<Instant> = None;
         for request in pending {
@@ -181,25 +194,16 @@ impl Scorer {
     async fn finish(
         &self,
         bound: &Arc<Bound>,
-        texts: Vec<RequestedText>,
+        texts: Vec<PreparedText>,
         work: TextWork,
         mut usage: Usage,
         times: ScoringTimes,
     ) -> Result<Scored, ScorerError> {
         let (bound, answered) = (Arc::clone(bound), Instant::now());
-        let to_result = move |(index, text): (usize, RequestedText)| {
-            let answered = text.answered(index)?;
-            let (stats, ids) = (Arc::clone(&answered.stats), Arc::clone(&answered.text.ids));
-            Ok::<_, ScorerError>((result::build(answered, &bound), stats, ids))
-        };
+        let ids = texts.iter().map(|text| Arc::clone(&text.ids)).collect();
+        let to_result = move |(index, text)| result::build(index, text, &bound);
         let built = self.workers.map(work, texts.into_iter().enumerate().collect(), to_result).await?;
-        let (mut results, mut stats, mut ids) = (Vec::new(), Vec::new(), Vec::new());
-        for text in built {
-            let (result, text_stats, text_ids) = text?;
-            results.push(result);
-            stats.push(text_stats);
-            ids.push(text_ids);
-        }
+        let (results, stats): (Vec<_>, Vec<_>) = built.into_iter().collect::<Result<_, _>>()?;
         count(&results);
         usage.tokens = results.iter().map(|result| result.scored_tokens).sum();
         let times = ScoringTimes { methods: answered.elapsed(), ..times };
@@ -207,55 +211,15 @@ impl Scorer {
     }
 }
 
-/// A text whose passes are part of requests.
-struct RequestedText {
-    text: Prepared,
-    itself: RequestedSequence,
-    auxiliary: Vec<(AuxiliaryPass, Result<Vec<RequestedSequence>, AuxiliaryPassError>)>,
-}
-
-impl RequestedText {
-    fn new(mut text: Prepared, requests: &mut [Request]) -> Self {
-        let itself = RequestedSequence::new(std::mem::take(&mut text.passes), requests);
-        let mut auxiliary = Vec::with_capacity(text.auxiliary.len());
-        for (pass, sequences) in text.auxiliary.drain(..) {
-            let mut requested = |sequence| RequestedSequence::new(sequence, requests);
-            auxiliary.push((pass, sequences.map(|sequences| sequences.into_iter().map(&mut requested).collect())));
-        }
-        Self { text, itself, auxiliary }
-    }
-
-    /// The text with its statistics, once the requests are answered.
-    fn answered(self, index: usize) -> Result<AnsweredText, ScorerError> {
-        let mut auxiliary = Vec::with_capacity(self.auxiliary.len());
-        for (pass, sequences) in self.auxiliary {
-            let stats = |sequences: Vec<RequestedSequence>| sequences.iter().map(RequestedSequence::stats).collect();
-            let stats = match sequences.map(stats) {
-                Ok(Ok(stats)) => Ok(stats),
-                Ok(Err(error)) => return Err(error),
-                Err(error) => Err(error),
-            };
-            auxiliary.push((pass, stats));
-        }
-        Ok(AnsweredText {
-            index,
-            stats: self.itself.stats()?,
-            auxiliary,
-            passes: self.itself.passes(),
-            text: self.text,
-        })
-    }
-}
-
 /// Refuses an answer that would be too long, of `texts` texts with `tokens` tokens altogether, before anything is computed.
 fn check_answer(bound: &Bound, texts: usize, tokens: usize) -> Result<(), ScorerError> {
-    let labels: Vec<usize> = bound.methods.iter().map(|method| json_bytes(&method.label)).collect();
+    let labels: Vec<usize> = bound.plan.methods.iter().map(|method| json_bytes(&method.label)).collect();
     // Of each method a score, or an error with its words.
     let of_a_text = labels.iter().map(|label| label + 150).sum::<usize>() + 100;
     // A label stands by contribution, weight and selection, two of them with a number of some twenty digits; and the
     // token's own numbers take as much as a few methods.
     let of_a_token = labels.iter().map(|label| 3 * (label + 2) + 48).sum::<usize>() + 256;
-    let of_tokens = if bound.tokens { tokens.saturating_mul(of_a_token) } else { 0 };
+    let of_tokens = if bound.plan.tokens { tokens.saturating_mul(of_a_token) } else { 0 };
     let (methods, bytes) = (labels.len(), texts.saturating_mul(of_a_text).saturating_add(of_tokens));
     if bytes > MAX_ANSWER_BYTES {
         return Err(ScorerError::AnswerTooLong { texts, methods, bytes });

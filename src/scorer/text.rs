@@ -1,10 +1,11 @@
 //! One text on its way to the models: checked, tokenized, cut if the request allows it.
 
 use super::bound::{Bound, too_large, too_long};
-use super::passes::{PlannedPass, Sequence, sequence};
-use super::text_error::TextError;
+use super::error::{ScorerError, TextError};
+use super::passes::Sequence;
+use crate::engine::Request;
 use lm::tokenizer::Encoded;
-use mia::methods::{AuxiliaryPass, AuxiliaryPassError, Split};
+use mia::methods::{AuxiliaryPass, AuxiliaryPassError, AuxiliaryStats, Split};
 use mia::texts::cluster_digest;
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ pub type GeneratedNeighbors = (AuxiliaryPass, Result<Vec<String>, AuxiliaryPassE
 /// The sequences of an auxiliary pass, or why there are none.
 type Sequences = Result<Vec<Sequence>, AuxiliaryPassError>;
 
-/// A text with its ids, or with the reason why it cannot be scored.
-pub struct Prepared {
+/// A text with its ids and passes, or with the reason why it cannot be scored.
+pub struct PreparedText {
     pub input: Input,
     pub truncated: bool,
     /// None where the text was not tokenized.
@@ -33,21 +34,18 @@ pub struct Prepared {
     /// The ids that are scored.
     pub ids: Arc<[u32]>,
     pub error: Option<TextError>,
-    /// The text's own passes.
-    pub passes: Sequence,
+    /// The text itself; without passes if it cannot be run.
+    pub sequence: Sequence,
     /// The auxiliary passes of its methods.
-    pub auxiliary: Vec<(AuxiliaryPass, Sequences)>,
+    auxiliary: Vec<(AuxiliaryPass, Sequences)>,
 }
 
-impl Prepared {
+impl PreparedText {
     /// Tokenizes the text and plans its own passes.
     pub fn new(input: Input, bound: &Bound) -> Self {
-        if let Some(detail) = too_large(&input.text, bound.text_limit) {
-            return Self::failed(input, TextError::whole("too_long", format!("the text has {detail}")));
-        }
-        match bound.encodings.encode(&bound.models[0], &input.text) {
+        match bound.encode(&input.text) {
             Ok(encoded) => Self::fit(input, encoded, bound),
-            Err(error) => Self::failed(input, TextError::whole("untokenizable", error.to_string())),
+            Err(error) => Self::failed(input, error),
         }
     }
 
@@ -62,6 +60,24 @@ impl Prepared {
         self
     }
 
+    /// Adds all its passes to the requests of their models.
+    pub fn add_to(&mut self, requests: &mut [Request]) {
+        let auxiliary = self.auxiliary.iter_mut().filter_map(|(_, sequences)| sequences.as_mut().ok()).flatten();
+        [&mut self.sequence].into_iter().chain(auxiliary).for_each(|sequence| sequence.add_to(requests));
+    }
+
+    /// The statistics of the auxiliary passes, once the requests are answered.
+    pub fn auxiliary_stats(&self) -> Result<Vec<(AuxiliaryPass, AuxiliaryStats)>, ScorerError> {
+        let stats = |(pass, sequences): &(AuxiliaryPass, Sequences)| {
+            let stats = match sequences {
+                Ok(sequences) => Ok(sequences.iter().map(Sequence::stats).collect::<Result<_, _>>()?),
+                Err(error) => Err(error.clone()),
+            };
+            Ok((pass.clone(), stats))
+        };
+        self.auxiliary.iter().map(stats).collect()
+    }
+
     fn fit(input: Input, encoded: Arc<Encoded>, bound: &Bound) -> Self {
         let ids = match bound.fit(0, &encoded.ids, true) {
             Ok(ids) => ids,
@@ -74,8 +90,8 @@ impl Prepared {
             let error = Some(TextError::whole("too_short", detail));
             return Self { truncated, encoded: Some(encoded), ids, error, ..Self::bare(input) };
         }
-        let passes = sequence(0, &ids, bound.models[0].longest);
-        Self { truncated, encoded: Some(encoded), ids, passes, ..Self::bare(input) }
+        let sequence = Sequence::new(0, &ids, bound.models[0].longest);
+        Self { truncated, encoded: Some(encoded), ids, sequence, ..Self::bare(input) }
     }
 
     fn failed(input: Input, error: TextError) -> Self {
@@ -83,8 +99,15 @@ impl Prepared {
     }
 
     fn bare(input: Input) -> Self {
-        let ids = Arc::new([]);
-        Self { input, truncated: false, encoded: None, ids, error: None, passes: Vec::new(), auxiliary: Vec::new() }
+        Self {
+            input,
+            truncated: false,
+            encoded: None,
+            ids: Arc::new([]),
+            error: None,
+            sequence: Sequence::default(),
+            auxiliary: Vec::new(),
+        }
     }
 }
 
@@ -147,7 +170,7 @@ impl PassPlanner<'_> {
 
     /// The text under the model that was tuned on a share of the audit's texts, unless it is in that share.
     fn split(&self, split: Split) -> Result<Sequence, AuxiliaryPassError> {
-        let tuned = self.bound.splits.iter().find(|tuned| tuned.split == split);
+        let tuned = self.bound.plan.splits.iter().find(|tuned| tuned.split == split);
         let tuned = tuned.ok_or_else(|| failed("internal", "internal error: the audit has not tuned its model"))?;
         if tuned.left_out.contains(&cluster_digest(&self.input.text)) {
             let share = split.share;
@@ -184,14 +207,14 @@ impl PassPlanner<'_> {
         if ids.len() < 2 {
             return Err(failed("too_short", format!("the {what} has {} token(s); at least 2 are needed", ids.len())));
         }
-        Ok(sequence(model, &ids, models[model].longest))
+        Ok(Sequence::new(model, &ids, models[model].longest))
     }
 
     /// Ids as they are: in windows if that was asked for, but never cut, since the text itself was not.
     fn fitted(&self, model: usize, ids: &Arc<[u32]>, what: &str) -> Result<Sequence, AuxiliaryPassError> {
         let fitting = self.bound.fit(model, ids, false);
         let ids = fitting.map_err(|detail| failed("too_long", format!("the {what} has {detail}")))?;
-        Ok(sequence(model, &ids, self.bound.models[model].longest))
+        Ok(Sequence::new(model, &ids, self.bound.models[model].longest))
     }
 
     /// The text after a prefix: one pass, for the prefix must be seen by every token.
@@ -205,7 +228,7 @@ impl PassPlanner<'_> {
         let ids: Arc<[u32]> = [specials, prefix, text].concat().into();
         // The statistic at 0 belongs to the second id.
         let skip = (specials.len() + prefix.len()).saturating_sub(1);
-        Ok(vec![PlannedPass { model: 0, ids, skip }])
+        Ok(Sequence::single(0, ids, skip))
     }
 }
 

@@ -40,7 +40,6 @@ pub struct Counts {
     pub table: Arc<TokenCounts>,
 }
 
-/// Token counts of the settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("token counts `{id}`: {}: {fault}", file.display())]
 pub struct CountsError {
@@ -52,19 +51,14 @@ pub struct CountsError {
 /// Fault in a file of token counts.
 #[derive(Debug, thiserror::Error)]
 pub enum CountsFault {
-    /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] std::io::Error),
-    /// It is not JSON, or lacks a key, or has one too many.
     #[error("is not what `pdr-audit count-tokens` writes: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is of another format or version.
     #[error("`format` is {format}, not \"{FORMAT}\"")]
     Format { format: String },
-    /// There are counts for ids that no tokenizer gives.
     #[error("`counts` has {0} entries; no tokenizer has more than {MOST_IDS} ids")]
     Ids(usize),
-    /// There is nothing to take a frequency of.
     #[error("`counts`: {0}")]
     Table(#[from] TokenCountsError),
     /// The counts are not all there, or were changed.
@@ -73,7 +67,6 @@ pub enum CountsFault {
 }
 
 impl Counts {
-    /// Reads and checks a file.
     pub fn load(id: &str, file: &Path) -> Result<Self, CountsFault> {
         Self::read(id, &std::fs::read(file)?)
     }
@@ -107,9 +100,6 @@ impl Counts {
 }
 
 /// Loads all token counts of the settings.
-///
-/// # Errors
-/// [`CountsError`] with the id and file of the first that cannot be used.
 pub fn load_token_counts(settings: &[config::TokenCountsSettings]) -> Result<Vec<Arc<Counts>>, CountsError> {
     let load = |config::TokenCountsSettings { id, file }: &config::TokenCountsSettings| match Counts::load(id, file) {
         Ok(counts) => Ok(Arc::new(counts)),

@@ -33,7 +33,6 @@ impl TextWork {
     }
 }
 
-/// Pools of threads; cheap to clone.
 #[derive(Clone)]
 pub struct Workers {
     pool: Arc<rayon::ThreadPool>,
@@ -49,9 +48,6 @@ pub struct Workers {
 
 impl Workers {
     /// Starts the threads of each pool; 0 for as many as the machine has.
-    ///
-    /// # Errors
-    /// Where the operating system refuses a thread.
     pub fn new(threads: usize) -> Result<Self, rayon::ThreadPoolBuildError> {
         let pool = |name: &'static str| {
             let name = move |index| format!("{name}-{index}");
@@ -61,9 +57,6 @@ impl Workers {
     }
 
     /// Applies `f` to every item, one item a task, and gives the results in order. Stops early once nobody waits.
-    ///
-    /// # Errors
-    /// [`ScorerError::Internal`] where `f` panics.
     pub async fn map<T, R>(
         &self,
         work: TextWork,
@@ -86,17 +79,11 @@ impl Workers {
     }
 
     /// Runs `f` on one of the threads.
-    ///
-    /// # Errors
-    /// [`ScorerError::Internal`] where `f` panics.
     pub async fn run<R: Send + 'static>(&self, f: impl FnOnce() -> R + Send + 'static) -> Result<R, ScorerError> {
         Self::spawn(&self.pool, move |wanted| wanted().then(f)).await
     }
 
     /// Runs what may take long on threads that no client waits for; it may ask whether its result is still wanted.
-    ///
-    /// # Errors
-    /// [`ScorerError::Internal`] where `f` panics.
     pub async fn run_behind<R: Send + 'static>(
         &self,
         f: impl FnOnce(&dyn Fn() -> bool) -> R + Send + 'static,

@@ -99,15 +99,11 @@ impl ServedDescription {
         format!("{} exact {}", self.cache_identity(), digest(&bits))
     }
 
-    /// Returns true if a later description is that of the same model.
     pub fn is_same(&self, later: &Self) -> bool {
         self.check(&later.identity, &later.probe).is_ok()
     }
 
     /// Checks that a server with this identity and probe runs this model.
-    ///
-    /// # Errors
-    /// [`ModelError::Unavailable`] where it runs another one.
     pub fn check(&self, identity: &str, probe: &[f64]) -> Result<(), ModelError> {
         check_identity(&self.identity, identity)?;
         if probe.len() == self.probe.len() && mean(differences(probe, &self.probe)) <= MOST_APART {
@@ -118,9 +114,6 @@ impl ServedDescription {
 }
 
 /// Checks that a server has the identity of the model that was opened.
-///
-/// # Errors
-/// [`ModelError::Unavailable`] where it has another one.
 pub fn check_identity(opened: &str, identity: &str) -> Result<(), ModelError> {
     if identity == opened {
         return Ok(());
@@ -129,9 +122,6 @@ pub fn check_identity(opened: &str, identity: &str) -> Result<(), ModelError> {
 }
 
 /// Checks that what a server says of its version can stand in every answer.
-///
-/// # Errors
-/// [`ModelError::Unavailable`] where it is too long for that.
 pub fn check_version(version: String) -> Result<String, ModelError> {
     match version.len() {
         0..=MAX_VERSION => Ok(version),
@@ -139,7 +129,6 @@ pub fn check_version(version: String) -> Result<String, ModelError> {
     }
 }
 
-/// The mean; 0 of nothing.
 fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = numbers.len().max(1) as f64;
     numbers.sum::<f64>() / count

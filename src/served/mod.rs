@@ -18,14 +18,12 @@
 //! [`ModelError::Forward`]: lm::models::ModelError::Forward
 //! [`ModelError::Unavailable`]: lm::models::ModelError::Unavailable
 
-mod backend;
 mod description;
 mod model;
 mod pdr_audit;
 mod server;
 mod source;
 mod vllm;
-mod vllm_answer;
 
 pub use description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested};
 pub use model::served_model;

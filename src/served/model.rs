@@ -1,6 +1,5 @@
-//! A model at a URL, as a device of the engine runs it.
+//! A server of any kind, and the model that it runs as a device of the engine.
 
-use super::backend::Backend;
 use super::description::ServedDescription;
 use super::server::unreached;
 use lm::models::lora::LoadedAdapter;
@@ -8,6 +7,20 @@ use lm::models::{BatchStats, CausalLm, ModelError, Pending};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
+
+pub trait Backend: Send + Sync {
+    /// Returns its description of the model.
+    fn describe(&self) -> Result<ServedDescription, ModelError>;
+
+    /// Checks that it runs the model that was opened.
+    fn check(&self, opened: &ServedDescription) -> Result<(), ModelError>;
+
+    /// Returns true if its answers say which model they are from. Otherwise it is checked before it gets a batch.
+    fn names_its_model(&self) -> bool;
+
+    /// The statistics of sequences that it computes as the model of this identity, by sequence.
+    fn token_stats(&self, sequences: &[Vec<u32>], identity: &str) -> Result<BatchStats, ModelError>;
+}
 
 /// Time for which a check counts: a server may be started again with another model at any time.
 const CHECKED_FOR: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
 //! Another process of this program: `POST /v1/token-stats`, which answers with the numbers as they are.
 
-use super::backend::Backend;
 use super::description::{BackendInfo, ServedDescription, WeightsAttested, check_identity, check_version};
+use super::model::Backend;
 use super::server::{ModelServer, Patience, unavailable, unreached};
 use crate::config::ServedKind;
 use lm::models::precision::Rounding;
@@ -23,9 +23,6 @@ const BYTES_PER_LENGTH: usize = size_of::<u32>();
 /// A process that runs the model under a name.
 pub struct AuditServer {
     pub server: ModelServer,
-    pub name: String,
-    /// Number of URLs of the model.
-    pub urls: usize,
 }
 
 #[derive(Serialize)]
@@ -65,7 +62,7 @@ impl AuditServer {
         identity: Option<&str>,
         patience: Patience,
     ) -> Result<(AnswerMetadata, BatchStats), ModelError> {
-        let question = Question { model: &self.name, sequences, identity };
+        let question = Question { model: &self.server.name, sequences, identity };
         let question = serde_json::to_vec(&question).map_err(|error| ModelError::Forward(error.to_string()))?;
         let tokens: usize = sequences.iter().map(Vec::len).sum();
         let most = tokens * BYTES + sequences.len() * BYTES_PER_LENGTH + REST;
@@ -78,10 +75,13 @@ impl Backend for AuditServer {
     fn describe(&self) -> Result<ServedDescription, ModelError> {
         let (said, _) = self.ask(&[], None, Patience::Description)?;
         if said.model.backend.is_some() {
-            return Err(unreached(format!("it does not run `{}` itself: that is served elsewhere", self.name)));
+            return Err(unreached(format!("it does not run `{}` itself: that is served elsewhere", self.server.name)));
         }
         if said.model.adapter.is_some() {
-            return Err(unreached(format!("`{}` is a model under an adapter, which cannot be served", self.name)));
+            return Err(unreached(format!(
+                "`{}` is a model under an adapter, which cannot be served",
+                self.server.name
+            )));
         }
         Ok(ServedDescription {
             identity: said.identity,
@@ -95,8 +95,8 @@ impl Backend for AuditServer {
             backend: BackendInfo {
                 kind: ServedKind::PdrAudit.to_string(),
                 version: check_version(said.version)?,
-                served_name: self.name.clone(),
-                urls: self.urls,
+                served_name: self.server.name.clone(),
+                urls: self.server.urls,
                 weights: WeightsAttested::Attested,
                 rounding: None,
             },
@@ -123,7 +123,6 @@ impl Backend for AuditServer {
     }
 }
 
-/// Reads the safetensors file that an answer is.
 fn read(file: &[u8]) -> Result<(AnswerMetadata, BatchStats), String> {
     let (_, header) = SafeTensors::read_metadata(file).map_err(|error| error.to_string())?;
     let said = header.metadata().as_ref().and_then(|metadata| metadata.get("served"));

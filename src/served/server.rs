@@ -15,7 +15,6 @@ const MAX_PROBLEM_BYTES: u64 = 64 << 10;
 /// Maximum number of characters quoted of it.
 const MAX_QUOTED: usize = 300;
 
-/// A server at a URL.
 pub struct ModelServer {
     /// For batches.
     agent: Agent,
@@ -24,6 +23,10 @@ pub struct ModelServer {
     url: String,
     /// The key that it asks for.
     key: Option<String>,
+    /// The name that it serves the model under.
+    pub name: String,
+    /// Number of URLs of the model.
+    pub urls: usize,
 }
 
 /// Which requests these are, by how long they may take.
@@ -50,17 +53,17 @@ struct SaidError {
 }
 
 impl ModelServer {
-    /// Creates a server without asking it anything yet.
-    pub fn new(url: &str, key: Option<&str>, settings: &ServedSettings) -> Self {
+    pub fn new(name: &str, url: &str, key: Option<&str>, settings: &ServedSettings) -> Self {
         Self {
             agent: agent(settings.timeout),
             asking: agent(settings.question_timeout()),
             url: url.trim_end_matches('/').to_owned(),
             key: key.map(str::to_owned),
+            name: name.to_owned(),
+            urls: settings.urls.len(),
         }
     }
 
-    /// Gets the content of a path, and reads at most `limit` bytes of it.
     pub fn get(&self, path: &str, limit: u64) -> Result<Vec<u8>, ModelError> {
         let mut request = self.asking.get(format!("{}{path}", self.url));
         if let Some(authorization) = self.authorization() {
@@ -120,7 +123,6 @@ impl ModelServer {
         }
     }
 
-    /// Reads an answer in JSON.
     pub fn parsed<'a, T: Deserialize<'a>>(&self, json: &'a [u8]) -> Result<T, ModelError> {
         serde_json::from_slice(json).map_err(|error| self.unreadable(&error.to_string()))
     }
@@ -194,7 +196,6 @@ fn io_failure(error: &std::io::Error) -> ModelError {
     }
 }
 
-/// Returns the error for a status that is no success.
 fn refusal(status: u16, retry_after: Option<Duration>, quoted: &str) -> ModelError {
     let reason = |what: &str| format!("{what} (status {status}){quoted}");
     match status {
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_a_server_says_is_quoted_without_the_key_and_not_at_length() {
-        let server = ModelServer::new("http://a", Some("sk-1"), &ServedSettings::default());
+        let server = ModelServer::new("m", "http://a", Some("sk-1"), &ServedSettings::default());
         assert_eq!(server.quoted(br#"{ "detail": "no such key: sk-1" }"#), ": no such key: [key]");
         assert_eq!(server.quoted(br#"{ "error": { "message": "sk-1" } }"#), ": [key]");
         assert_eq!(server.quoted(b"<html>sk-1</html>"), "");

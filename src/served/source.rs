@@ -1,7 +1,7 @@
 //! The servers of a model.
 
-use super::backend::Backend;
 use super::description::ServedDescription;
+use super::model::Backend;
 use super::pdr_audit::AuditServer;
 use super::server::{ModelServer, unreached};
 use super::vllm::VllmServer;
@@ -37,19 +37,13 @@ impl fmt::Debug for ServedSource {
 
 impl ServedSource {
     /// The servers of a model of this name; nothing is asked of them yet.
-    ///
-    /// # Errors
-    /// [`ModelError::Unavailable`] where the settings name no kind.
     pub fn new(name: &str, settings: &ServedSettings, key: Option<&str>) -> Result<Self, ModelError> {
         let kind = settings.kind.ok_or_else(|| unreached("the settings name no kind of server"))?;
-        let urls = settings.urls.len();
         let server = |url: &String| -> Arc<dyn Backend> {
-            let server = ModelServer::new(url, key, settings);
+            let server = ModelServer::new(name, url, key, settings);
             match kind {
-                ServedKind::PdrAudit => Arc::new(AuditServer { server, name: name.to_owned(), urls }),
-                ServedKind::Vllm => {
-                    Arc::new(VllmServer { server, name: name.to_owned(), urls, moments: settings.moments })
-                }
+                ServedKind::PdrAudit => Arc::new(AuditServer { server }),
+                ServedKind::Vllm => Arc::new(VllmServer { server, moments: settings.moments }),
             }
         };
         Ok(Self {
@@ -67,14 +61,10 @@ impl ServedSource {
     }
 }
 
-/// A server's description of the model, or its error.
 type DescribeResult = Result<ServedDescription, ModelError>;
 
 /// Returns the description of the model by the first server by its URL that answers. All are asked at once, and once one has
 /// answered the others have two seconds.
-///
-/// # Errors
-/// [`ModelError::Unavailable`] with what is wrong with each where none answers.
 pub fn describe(source: &ServedSource) -> Result<ServedDescription, ModelError> {
     let said = ask_all(source)?;
     let mut answers: Vec<Option<DescribeResult>> = source.servers.iter().map(|_| None).collect();

@@ -4,15 +4,15 @@
 //! The prompt is token ids, so no text is sent and nothing depends on vLLM's tokenizer. vLLM says neither what weights it runs nor
 //! how exact they are: its identity is what it says of itself, and how much its numbers depend on what else runs is measured.
 
-use super::backend::Backend;
 use super::description::{BackendInfo, ServedDescription, ServedRounding, WeightsAttested, check_version, differences};
+use super::model::Backend;
 use super::server::{ModelServer, Patience, excerpt, unavailable, unreached};
-use super::vllm_answer::{Completion, ModelCard, ModelCards, ServerVersion, WITH_MOMENTS, stats};
 use crate::config::ServedKind;
 use lm::models::files::digest;
 use lm::models::{BatchStats, ModelError};
 use mia::TokenStats;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 const COMPLETIONS: &str = "/v1/completions";
 const MEDIA: &str = "application/json";
@@ -30,21 +30,14 @@ const PROBE_COPIES: usize = 8;
 /// A vLLM that runs the model under a name.
 pub struct VllmServer {
     pub server: ModelServer,
-    pub name: String,
-    /// Number of URLs of the model.
-    pub urls: usize,
-    /// True if the plugin adds the moments.
     pub moments: bool,
 }
 
 /// Identity that a vLLM reports.
 struct VllmIdentity {
-    /// All of it in one line, and what is asked for.
     text: String,
-    /// SHA-256 of what it says.
     digest: String,
     version: String,
-    /// Maximum number of ids of a sequence.
     context: usize,
 }
 
@@ -64,7 +57,7 @@ impl VllmServer {
     /// The statistics of prompts of at least one id each.
     fn complete(&self, prompt: &[Vec<u32>], patience: Patience) -> Result<BatchStats, ModelError> {
         let request = CompletionRequest {
-            model: &self.name,
+            model: &self.server.name,
             prompt,
             max_tokens: 1,
             temperature: 0.0,
@@ -86,14 +79,13 @@ impl VllmServer {
         Ok(self.complete(&vec![ids; copies], patience)?.iter().map(column).collect())
     }
 
-    /// Returns the identity that it reports.
     fn identify(&self) -> Result<VllmIdentity, ModelError> {
         let (version, card) = (self.version()?, self.card()?);
         let root = card.root.unwrap_or_default();
         let length = card.max_model_len.ok_or_else(|| unreached("it does not tell the length of its context"))?;
         // One token is always generated, and counts.
         let context = length.saturating_sub(1);
-        let text = format!("vllm {version} {} {root} {length}", self.name);
+        let text = format!("vllm {version} {} {root} {length}", self.server.name);
         let digest = digest(text.as_bytes());
         // Entries kept without moments are not enough for a server that has them.
         let text = if self.moments { format!("{text} moments") } else { text };
@@ -109,8 +101,8 @@ impl VllmServer {
         let cards: ModelCards = self.server.parsed(&self.server.get("/v1/models", MAX_SAID)?)?;
         let names: Vec<&str> = cards.data.iter().map(|card| card.id.as_str()).collect();
         let names = excerpt(&names.join(", "));
-        let missing = unreached(format!("it does not serve `{}`; it serves {names}", self.name));
-        cards.data.into_iter().find(|card| card.id == self.name).ok_or(missing)
+        let missing = unreached(format!("it does not serve `{}`; it serves {names}", self.server.name));
+        cards.data.into_iter().find(|card| card.id == self.server.name).ok_or(missing)
     }
 }
 
@@ -135,8 +127,8 @@ impl Backend for VllmServer {
             backend: BackendInfo {
                 kind: ServedKind::Vllm.to_string(),
                 version,
-                served_name: self.name.clone(),
-                urls: self.urls,
+                served_name: self.server.name.clone(),
+                urls: self.server.urls,
                 weights: WeightsAttested::NotAttested,
                 rounding: Some(ServedRounding { measured }),
             },
@@ -160,5 +152,203 @@ impl Backend for VllmServer {
         let mut stats =
             if prompts.is_empty() { Vec::new() } else { self.complete(&prompts, Patience::Batch)? }.into_iter();
         Ok(sequences.iter().map(|ids| if is_scored(&ids) { stats.next() } else { None }.unwrap_or_default()).collect())
+    }
+}
+
+/// The number that stands for minus infinity, which JSON does not have.
+const MINUS_INFINITY: f64 = -9999.0;
+
+/// Number of log-probabilities requested beside that of the token if the plugin adds moments. It gives them the ranks that the
+/// second and the third choice have otherwise: the mean, and minus the variance.
+const WITH_MOMENTS: usize = 3;
+const MEAN_RANK: u64 = 2;
+const VARIANCE_RANK: u64 = 3;
+/// The plugin gives moments the ids of tokens below this; both would be among a model's first choices everywhere only by it.
+const MOMENT_IDS: u32 = 4;
+
+/// The answer of `POST /v1/completions`, as far as it is read.
+#[derive(Deserialize)]
+struct Completion {
+    choices: Vec<CompletionChoice>,
+}
+
+#[derive(Deserialize)]
+struct CompletionChoice {
+    index: usize,
+    /// Of each id of the prompt, by its token, the token that came and the most probable one. The first has none before it.
+    prompt_logprobs: Option<Vec<Option<HashMap<String, CandidateToken>>>>,
+    /// The prompt; versions before 0.10 do not repeat it.
+    prompt_token_ids: Option<Vec<u32>>,
+}
+
+#[derive(Deserialize)]
+struct CandidateToken {
+    logprob: f64,
+    rank: Option<u64>,
+}
+
+/// The answer of `GET /v1/models`.
+#[derive(Deserialize)]
+struct ModelCards {
+    data: Vec<ModelCard>,
+}
+
+#[derive(Deserialize)]
+struct ModelCard {
+    id: String,
+    /// Where its files come from.
+    root: Option<String>,
+    /// Maximum number of tokens of a prompt and of what is generated.
+    max_model_len: Option<usize>,
+}
+
+/// The answer of `GET /version`.
+#[derive(Deserialize)]
+struct ServerVersion {
+    version: String,
+}
+
+/// The statistics of the prompts, in their order. Without `moments` these are NaN. Every field that is read is checked.
+fn stats(answer: &Completion, prompts: &[Vec<u32>], moments: bool) -> Result<Vec<Vec<TokenStats>>, String> {
+    if answer.choices.len() != prompts.len() {
+        return Err(format!("{} choices for {} prompts", answer.choices.len(), prompts.len()));
+    }
+    let mut choices: Vec<&CompletionChoice> = answer.choices.iter().collect();
+    choices.sort_by_key(|choice| choice.index);
+    let indexed = choices.into_iter().zip(prompts).enumerate();
+    indexed
+        .map(|(index, (choice, prompt))| match choice.index == index {
+            true => of_choice(choice, prompt, moments).map_err(|reason| format!("choice {index}: {reason}")),
+            false => Err(format!("there is no choice {index}")),
+        })
+        .collect()
+}
+
+fn of_choice(choice: &CompletionChoice, prompt: &[u32], with_moments: bool) -> Result<Vec<TokenStats>, String> {
+    if choice.prompt_token_ids.as_ref().is_some_and(|ids| ids != prompt) {
+        return Err("it is about other token ids than were sent".to_owned());
+    }
+    let positions = choice.prompt_logprobs.as_ref().ok_or("it has no `prompt_logprobs`")?;
+    if positions.len() != prompt.len() {
+        return Err(format!("{} positions for {} token ids", positions.len(), prompt.len()));
+    }
+    if positions.first().is_some_and(Option::is_some) {
+        return Err("the first token has a log-probability, though none is before it".to_owned());
+    }
+    let rest = positions.iter().zip(prompt).enumerate().skip(1);
+    rest.map(|(position, (candidates, id))| {
+        of_position(candidates.as_ref(), *id, with_moments).map_err(|reason| format!("position {position}: {reason}"))
+    })
+    .collect()
+}
+
+fn of_position(
+    candidates: Option<&HashMap<String, CandidateToken>>,
+    id: u32,
+    with_moments: bool,
+) -> Result<TokenStats, String> {
+    let candidates = candidates.ok_or("it has no log-probability")?;
+    let came = candidates.get(&id.to_string()).ok_or_else(|| format!("it is not about the token {id}"))?;
+    if let Some(wrong) = candidates.values().find(|candidate| candidate.logprob > 0.0) {
+        return Err(format!("{} is no log-probability", wrong.logprob));
+    }
+    let (mu, var) = if with_moments { moments(candidates, id)? } else { (f64::NAN, f64::NAN) };
+    let first = candidates.values().find(|candidate| candidate.rank == Some(1));
+    let first = first.ok_or("it lacks the most probable token")?;
+    if came.logprob > first.logprob {
+        return Err(format!("the token {id} is more probable than the most probable one"));
+    }
+    Ok(TokenStats { lp: read(came.logprob), mu, var, max_lp: read(first.logprob) })
+}
+
+fn moments(candidates: &HashMap<String, CandidateToken>, id: u32) -> Result<(f64, f64), String> {
+    let with_rank = |rank: u64| {
+        let mut others = (0..MOMENT_IDS).filter(|other| *other != id).filter_map(|id| candidates.get(&id.to_string()));
+        others.find(|candidate| candidate.rank == Some(rank)).map(|candidate| candidate.logprob)
+    };
+    let (mean, variance) =
+        with_rank(MEAN_RANK).zip(with_rank(VARIANCE_RANK)).ok_or("it has no moments; is the plugin there?")?;
+    Ok((mean, -variance))
+}
+
+fn read(logprob: f64) -> f64 {
+    if logprob <= MINUS_INFINITY { f64::NEG_INFINITY } else { logprob }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// One of several tokens: -0.25 and -0.5 are those of the most probable ones.
+    fn entry(logprob: f64) -> Value {
+        let rank = if logprob > -0.6 { 1 } else { 7 };
+        json!({ "logprob": logprob, "rank": rank, "decoded_token": "x" })
+    }
+
+    fn answer() -> Value {
+        json!({ "id": "cmpl-1", "choices": [
+            { "index": 1, "text": "b", "prompt_token_ids": [5], "prompt_logprobs": [null] },
+            { "index": 0, "text": "a", "prompt_token_ids": [5, 6, 7], "prompt_logprobs": [
+                null,
+                { "6": entry(-2.5), "9": entry(-0.25) },
+                { "7": entry(-9999.0), "9": entry(-0.5) },
+            ] },
+        ] })
+    }
+
+    fn read_stats(answer: &Value) -> Result<Vec<Vec<TokenStats>>, String> {
+        let completion: Completion = serde_json::from_value(answer.clone()).map_err(|error| error.to_string())?;
+        stats(&completion, &[vec![5, 6, 7], vec![5]], false)
+    }
+
+    #[test]
+    fn moments_are_read_by_rank_and_id() {
+        let entry = |logprob: f64, rank: u64| json!({ "logprob": logprob, "rank": rank });
+        let position = json!({ "1": entry(-2.5, 2), "9": entry(-0.25, 1), "0": entry(-3.5, 2), "2": entry(-1.5, 3) });
+        let answer = json!({ "choices": [{ "index": 0, "prompt_logprobs": [null, position] }] });
+        let completion: Completion = serde_json::from_value(answer).unwrap();
+        let stats = |ids: &[u32]| stats(&completion, &[ids.to_vec()], true);
+        let got = stats(&[7, 1]).unwrap()[0][0];
+        assert_eq!((got.lp, got.mu, got.var, got.max_lp), (-2.5, -3.5, 1.5, -0.25));
+        let without = json!({ "choices": [{ "index": 0, "prompt_logprobs": [null, { "8": entry(-2.5, 2), "9": entry(-0.25, 1), "7": entry(-3.0, 3) }] }] });
+        let without: Completion = serde_json::from_value(without).unwrap();
+        let said = super::stats(&without, &[vec![7, 8]], true).unwrap_err();
+        assert!(said.contains("it has no moments"), "{said}");
+    }
+
+    #[test]
+    fn log_probabilities_are_read_by_index_and_id() {
+        let stats = read_stats(&answer()).unwrap();
+        assert_eq!(stats.iter().map(Vec::len).collect::<Vec<_>>(), [2, 0]);
+        let numbers: Vec<(f64, f64)> = stats[0].iter().map(|stats| (stats.lp, stats.max_lp)).collect();
+        assert_eq!(numbers, [(-2.5, -0.25), (f64::NEG_INFINITY, -0.5)]);
+        assert!(stats[0].iter().all(|stats| stats.mu.is_nan() && stats.var.is_nan()));
+    }
+
+    #[test]
+    fn what_does_not_make_sense_is_refused_with_its_place() {
+        let wrong = |change: fn(&mut Value), reason: &str| {
+            let mut answer = answer();
+            change(&mut answer["choices"]);
+            let said = read_stats(&answer).expect_err(reason);
+            assert!(said.contains(reason), "{said}, not {reason}");
+        };
+        wrong(|choices| drop(choices.as_array_mut().unwrap().pop()), "1 choices for 2 prompts");
+        wrong(|choices| choices[0]["index"] = json!(7), "there is no choice 1");
+        wrong(|choices| choices[1]["prompt_token_ids"] = json!([5, 6, 8]), "choice 0: it is about other token ids");
+        wrong(|choices| choices[1]["prompt_logprobs"] = Value::Null, "choice 0: it has no `prompt_logprobs`");
+        wrong(|choices| choices[0]["prompt_logprobs"] = json!([null, null]), "choice 1: 2 positions for 1 token ids");
+        wrong(|choices| choices[0]["prompt_logprobs"] = json!([{ "5": entry(-1.0) }]), "the first token");
+        wrong(|choices| choices[1]["prompt_logprobs"][2] = Value::Null, "choice 0: position 2: it has no");
+        wrong(|choices| choices[1]["prompt_logprobs"][1] = json!({ "9": entry(-1.0) }), "not about the token 6");
+        wrong(|choices| choices[1]["prompt_logprobs"][1]["6"] = entry(0.1), "0.1 is no log-probability");
+        wrong(|choices| choices[1]["prompt_logprobs"][1]["9"] = entry(-3.0), "it lacks the most probable token");
+        wrong(
+            |choices| choices[1]["prompt_logprobs"][1]["9"]["rank"] = Value::Null,
+            "it lacks the most probable token",
+        );
+        wrong(|choices| choices[1]["prompt_logprobs"][1]["6"]["logprob"] = json!(-0.1), "more probable than the most");
+        wrong(|choices| choices[1]["prompt_logprobs"][1]["6"]["logprob"] = Value::Null, "invalid type: null");
     }
 }

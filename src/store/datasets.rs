@@ -2,7 +2,7 @@
 
 use super::error::{StoreError, count, time, uuid};
 use super::open::Store;
-use super::owner::Owner;
+use crate::access::Principal;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row, Transaction};
 use std::time::Duration;
@@ -156,7 +156,7 @@ impl Store {
     }
 
     /// The dataset of an id, as a client sees it: its own, or else another's.
-    pub async fn dataset(&self, client: &Owner, id: &str) -> Result<Option<DatasetRow>, StoreError> {
+    pub async fn dataset(&self, client: &Principal, id: &str) -> Result<Option<DatasetRow>, StoreError> {
         // PostgreSQL has no texts with such a character.
         if id.contains('\0') {
             return Ok(None);
@@ -186,7 +186,7 @@ impl Store {
     /// The datasets with an id that a client sees, newest first; only those older than `after`.
     pub async fn datasets(
         &self,
-        client: &Owner,
+        client: &Principal,
         after: Option<DatasetKey>,
         limit: usize,
     ) -> Result<Vec<DatasetRow>, StoreError> {

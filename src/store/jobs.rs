@@ -4,7 +4,7 @@ use super::adapters::{AdapterName, claim_name};
 use super::datasets::DatasetKey;
 use super::error::{StoreError, count, microseconds, time, uuid};
 use super::open::Store;
-use super::owner::Owner;
+use crate::access::Principal;
 use serde::Serialize;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AnyConnection, Row, Transaction};
@@ -85,7 +85,7 @@ pub struct JobRow {
 pub struct JobFilter {
     pub kind: &'static str,
     /// Only those that this client sees.
-    pub owner: Owner,
+    pub owner: Principal,
     pub status: Option<JobStatus>,
     pub model: Option<String>,
     /// Only those older than this one, which may be gone.

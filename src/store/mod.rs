@@ -16,17 +16,16 @@ mod datasets;
 mod error;
 mod jobs;
 mod open;
-mod owner;
 mod plans;
 mod schema;
 #[cfg(test)]
 mod tests;
 
+pub use crate::access::Principal;
 pub use adapters::{AdapterFiles, AdapterName, AdapterRow};
 pub use claims::{ClaimId, ClaimedJob, JobEnd, JobOutput, LostClaim, ScoreBlock};
 pub use datasets::{DatasetKey, DatasetRow, DatasetState};
 pub use error::StoreError;
 pub use jobs::{IdempotencyKey, JobFilter, JobRow, JobStatus, NewJob, Submitted};
 pub use open::Store;
-pub use owner::Owner;
 pub use plans::{MAX_PLANS, PlanRow};

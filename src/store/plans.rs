@@ -2,7 +2,7 @@
 
 use super::error::{StoreError, count, time};
 use super::open::Store;
-use super::owner::Owner;
+use crate::access::Principal;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 use time::OffsetDateTime;
@@ -19,7 +19,7 @@ pub struct PlanRow {
 impl Store {
     /// Keeps a plan of an owner; one that is known keeps the time at which it was made first. None where the owner has as many as
     /// one may have.
-    pub async fn add_plan(&self, owner: &Owner, id: &str, content: &str) -> Result<Option<PlanRow>, StoreError> {
+    pub async fn add_plan(&self, owner: &Principal, id: &str, content: &str) -> Result<Option<PlanRow>, StoreError> {
         let statement = "SELECT CAST(COUNT(*) AS BIGINT) AS plans FROM plans WHERE owner = $1 AND plan <> $2";
         let row = sqlx::query(statement).bind(owner.name()).bind(id).fetch_one(&self.pool).await?;
         if count(&row, "plans")? >= MAX_PLANS {
@@ -32,7 +32,7 @@ impl Store {
     }
 
     /// The plan of an id that this owner has made.
-    pub async fn plan(&self, owner: &Owner, id: &str) -> Result<Option<PlanRow>, StoreError> {
+    pub async fn plan(&self, owner: &Principal, id: &str) -> Result<Option<PlanRow>, StoreError> {
         // PostgreSQL has no texts with such a character.
         if id.contains('\0') {
             return Ok(None);

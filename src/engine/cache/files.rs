@@ -9,15 +9,14 @@
 //! - a file that cannot be understood is deleted: all of it can be computed again, and aside it would still take room;
 //! - whatever a damaged file makes redb do, a panic too, is a [`DiskFault`].
 
+use super::record::{RecordKey, STAMP};
+use redb::{Builder, Database, Error, ReadOnlyTable, ReadableDatabase, TableDefinition, TableError, TableHandle};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-
-use redb::{Builder, Database, Error, ReadOnlyTable, ReadableDatabase, TableDefinition, TableError, TableHandle};
-
-use super::record::{RecordKey, STAMP};
+use std::time::Instant;
 
 const YOUNG: &str = "statistics.redb";
 const OLD: &str = "statistics.old.redb";
@@ -29,7 +28,6 @@ const STATISTICS: TableDefinition<&RecordKey, &[u8]> = TableDefinition::new("sta
 /// Size of redb's page cache of a file; the operating system caches the rest.
 const PAGE_CACHE_BYTES: usize = 16 << 20;
 
-/// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DiskFault {
     /// They are not what was written, and will not be.
@@ -51,19 +49,21 @@ pub(super) struct Folder {
     lock: File,
 }
 
-/// The files of a folder, open.
 pub(super) struct Files {
     young: Database,
     old: Option<Database>,
+}
+
+/// The folder until the cache is closed for good, and its files, or since when they pause.
+pub(super) struct Storage {
+    pub(super) folder: Option<Folder>,
+    pub(super) files: Result<Files, Instant>,
 }
 
 /// The files as they were at one moment, for several look-ups.
 pub(super) struct Snapshot {
     tables: Vec<ReadOnlyTable<&'static RecordKey, &'static [u8]>>,
 }
-
-/// A value, and whether the file it is in is the next to go.
-pub(super) type StoredValue = (Vec<u8>, bool);
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -127,19 +127,37 @@ impl Folder {
     }
 }
 
+impl Storage {
+    /// Closes the files.
+    pub(super) fn pause(&mut self) {
+        if let Ok(files) = std::mem::replace(&mut self.files, Err(Instant::now())) {
+            files.close();
+        }
+    }
+
+    /// Closes the files and opens them again, unless the cache is closed for good; `anew` deletes them first.
+    pub(super) fn reopen(&mut self, anew: bool) -> Result<(), DiskFault> {
+        self.pause();
+        let Some(folder) = &self.folder else { return Ok(()) };
+        if anew {
+            folder.clear()?;
+        }
+        let files = folder.open()?;
+        self.files = Ok(files);
+        Ok(())
+    }
+}
+
 impl Files {
-    /// Closes both.
     pub(super) fn close(self) {
         close(Some(self.young));
         close(self.old);
     }
 
-    /// Returns true if there is an old file.
     pub(super) fn has_old(&self) -> bool {
         self.old.is_some()
     }
 
-    /// Writes the batch. It is on the disk when this returns.
     pub(super) fn put(&self, batch: &Batch) -> Result<(), DiskFault> {
         guarded(|| {
             let mut transaction = self.young.begin_write()?;
@@ -155,7 +173,6 @@ impl Files {
         })
     }
 
-    /// Returns a snapshot of the files.
     pub(super) fn snapshot(&self) -> Result<Snapshot, DiskFault> {
         let files = [Some(&self.young), self.old.as_ref()].into_iter().flatten();
         guarded(|| {
@@ -166,7 +183,8 @@ impl Files {
 }
 
 impl Snapshot {
-    pub(super) fn get(&self, key: &RecordKey) -> Result<Option<StoredValue>, DiskFault> {
+    /// Returns a value, and true with it if it is in the old file.
+    pub(super) fn get(&self, key: &RecordKey) -> Result<Option<(Vec<u8>, bool)>, DiskFault> {
         guarded(|| {
             for (age, table) in self.tables.iter().enumerate() {
                 if let Some(value) = table.get(key)? {
@@ -221,7 +239,6 @@ fn check(found: Option<&str>) -> Result<(), Error> {
     }
 }
 
-/// Makes the tables of a new file.
 fn begin(database: &Database) -> Result<(), Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_quick_repair(true);

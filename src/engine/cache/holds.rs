@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Since when each piece of unfinished work needs statistics; none for all that there were when it began, too.
-type Beginnings = BTreeMap<u64, Option<Instant>>;
-
-/// The unfinished work that needs statistics.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
-    beginnings: Mutex<Beginnings>,
+    /// Since when each piece of work needs statistics; none for all that there were when it began, too.
+    beginnings: Mutex<BTreeMap<u64, Option<Instant>>>,
 }
 
 /// Keeps the statistics on disk that some work uses from being dropped to make room, until it is dropped itself.
@@ -35,7 +32,7 @@ impl Holds {
         self.lock().values().any(|begun| begun.is_none_or(|begun| begun <= used))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Beginnings> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Instant>>> {
         self.beginnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,23 +1,20 @@
 //! Statistics as bytes. Pure: a value that is not exactly what was written is an error, never statistics.
 
-use sha2::{Digest, Sha256};
-
 use crate::engine::request::Stats;
 use mia::TokenStats;
+use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
 /// Stamp that a file must hold. `build.rs` names the sources that numbers come from; others may give other bits, so with them it
 /// begins anew.
 pub(super) static STAMP: LazyLock<String> = LazyLock::new(|| format!("pdr-audit statistics 1 of {}", lm::NUMERICS));
 
-/// Key under which a sequence is stored.
 pub(super) type RecordKey = [u8; 32];
 
 const COUNT_BYTES: usize = size_of::<u64>();
 const ENTRY_BYTES: usize = 4 * size_of::<f64>();
 const CHECKSUM_BYTES: usize = 32;
 
-/// Why a value cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Damage {
     #[error("a value has another length than it says")]
@@ -42,7 +39,6 @@ pub(super) fn key(identity: &str, ids: &[u32]) -> RecordKey {
     hash.finalize().into()
 }
 
-/// Returns the number of bytes that [`encode`] makes of `entries` entries.
 pub(super) fn encoded_len(entries: usize) -> usize {
     entries.saturating_mul(ENTRY_BYTES).saturating_add(COUNT_BYTES + CHECKSUM_BYTES)
 }

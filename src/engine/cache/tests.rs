@@ -3,19 +3,17 @@
 #[cfg(unix)]
 mod held;
 
+use super::StatsCache;
+use super::files::{DiskFault, Folder};
+use crate::engine::metrics::DiskMetrics;
+use crate::engine::{DiskCache, EngineOptions, Pass, Stats};
+use mia::TokenStats;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
 use tempfile::{TempDir, tempdir};
-
-use super::StatsCache;
-use super::files::{DiskFault, Folder};
-use crate::engine::metrics::DiskMetrics;
-use crate::engine::{Class, DiskCache, EngineOptions, Pass, Request, Stats};
-use mia::TokenStats;
 
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -50,14 +48,9 @@ fn bits(stats: &[TokenStats]) -> Vec<[u64; 4]> {
     stats.iter().map(|token| [token.lp, token.mu, token.var, token.max_lp].map(f64::to_bits)).collect()
 }
 
-/// A pass that scores the sequence.
-fn pass(ids: &Arc<[u32]>) -> Arc<Pass> {
-    Request::new("m", identity("m"), Class::Batch, None).score(ids)
-}
-
 /// Returns true if the sequence is kept. A kept one must be right.
 fn finds(cache: &StatsCache, name: &str, ids: &Arc<[u32]>) -> bool {
-    let pass = pass(ids);
+    let pass = Pass::score(Arc::clone(ids));
     // Nothing is scored of a single id, so there is nothing to find.
     if pass.stats().is_some() {
         return false;
@@ -301,7 +294,7 @@ fn what_was_committed_outlives_a_kill_in_the_middle_of_writing() {
         let cache = open(directory.path(), 16 * MEBIBYTE);
         assert!(cache.has_disk() && started.elapsed() < Duration::from_secs(5));
         let all: Vec<_> = (0..5_000).map(|n| ids(n, 50 + n % 200)).collect();
-        let passes: Vec<_> = all.iter().map(pass).collect();
+        let passes: Vec<_> = all.iter().cloned().map(Pass::score).collect();
         let recalled = cache.recall(&identity("m"), &passes);
         let known = all.iter().zip(&passes).filter_map(|(ids, pass)| Some((ids, pass.stats()?)));
         assert_eq!(known.clone().count(), recalled);

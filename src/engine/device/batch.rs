@@ -1,20 +1,22 @@
 //! Execution of a batch: begun, left to the device while the next one is prepared, and finished; in as many parts as its failures
 //! ask for.
+//!
+//! A device that does not answer pauses: the model runs elsewhere, and its server is gone, busy, or not the one it was. The
+//! passes that it had taken go back into the queue, where another device of the model may take them, and before it takes more
+//! it is asked whether it answers again.
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::time::Instant;
-
-use super::forward::finish;
-use super::in_flight::InFlightBatch;
-use super::resident::ResidentModel;
-use super::thread::Device;
-use crate::engine::error::EngineError;
-use crate::engine::failure::Failure;
-use crate::engine::queue::{QueuedPass, halve};
+use super::resident::{ResidentModel, finish};
+use super::thread::{Device, InFlightBatch};
+use crate::engine::error::{EngineError, Failure};
+use crate::engine::queue::halve;
+use crate::engine::queued::QueuedPass;
 use crate::engine::request::Answer;
 use crate::engine::shared::Shared;
 use crate::pool::base_id;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 impl Device<'_> {
     /// Begins a batch, and finishes the one before it meanwhile. Where the device has the answers at once, the batch is
@@ -87,7 +89,7 @@ impl Device<'_> {
             }
             Err(failure) if passes.len() > 1 => {
                 if let (Failure::OutOfMemory(_), Ok(resident)) = (&failure, self.resident(model)) {
-                    resident.record().metrics.halvings.increment(1);
+                    resident.record.metrics.halvings.increment(1);
                 }
                 let (first, second) = halve(passes, QueuedPass::tokens);
                 return ControlFlow::Continue(vec![second, first]);
@@ -116,23 +118,80 @@ impl Device<'_> {
         match result {
             Ok(_) => {
                 self.circuit.close();
-                self.server.close();
+                self.slot.server.close();
                 facts.last_ok = Some(now);
             }
             Err(failure) => facts.last_error = Some((now, failure.reason().to_owned())),
         }
     }
 
-    pub(super) fn resident(&mut self, model: &str) -> Result<&mut ResidentModel, Failure> {
+    fn resident(&mut self, model: &str) -> Result<&mut ResidentModel, Failure> {
         self.residents.models.get_mut(base_id(model)).ok_or_else(|| {
             tracing::error!(model, "internal error: a batch came for a model that the device does not hold");
             Failure::Failed("internal error: the device does not hold it".to_owned())
         })
     }
+
+    /// Takes nothing for a while, unless it pauses already. If the server had a batch, its other connections pause as well: a
+    /// server that fails would count against the sequences of each of them.
+    fn pause(&mut self, reason: &str, had_batch: bool, retry_after: Option<Duration>) {
+        if self.seat.paused_until.is_none() {
+            let now = Instant::now();
+            let circuit = if had_batch { &*self.slot.server } else { &self.circuit };
+            let until = circuit.fail(now, reason, retry_after, chance());
+            let pause_seconds = until.saturating_duration_since(now).as_secs_f64();
+            tracing::warn!(device = self.slot.name, reason, pause_seconds, "the device does not answer");
+            self.pause_until(until, reason);
+        }
+    }
+
+    /// Returns true if it takes nothing now: it pauses, or another connection to its server does since that failed.
+    fn is_paused(&mut self) -> bool {
+        if self.seat.paused_until.is_none()
+            && let Some(pause) = self.slot.server.pause(Instant::now())
+        {
+            self.pause_until(pause.until, &pause.reason);
+        }
+        self.seat.paused_until.is_some()
+    }
+
+    fn pause_until(&mut self, until: Instant, reason: &str) {
+        self.seat.paused_until = Some(until);
+        self.shared.set_unavailable(self.seat.device, Some(reason));
+    }
+
+    pub(super) fn probe(&mut self) {
+        self.seat.paused_until = None;
+        if self.is_paused() {
+            return;
+        }
+        match self.residents.models.values().find_map(|resident| resident.probe().err()) {
+            None => {
+                tracing::info!(device = self.slot.name, "the device answers again");
+                self.shared.set_unavailable(self.seat.device, None);
+            }
+            Some(failure) => self.pause(failure.reason(), false, failure.retry_after()),
+        }
+    }
+
+    /// Puts passes back into the queue. `blame` is why the device did not answer where it had them: passes that this has happened to
+    /// too often fail.
+    fn put_back(&self, model: &Arc<str>, passes: Vec<QueuedPass>, blame: Option<&String>) {
+        let mut again = Vec::with_capacity(passes.len());
+        for mut pass in wanted(passes, self.shared) {
+            match blame {
+                Some(reason) if !pass.note_unanswered() => {
+                    pass.fail(EngineError::ModelFailed(format!("no device answered: {reason}")));
+                }
+                _ => again.push(pass),
+            }
+        }
+        self.shared.put_back(model, again);
+    }
 }
 
 /// The passes that somebody still waits for; the others end here.
-pub(super) fn wanted(part: Vec<QueuedPass>, shared: &Shared) -> Vec<QueuedPass> {
+fn wanted(part: Vec<QueuedPass>, shared: &Shared) -> Vec<QueuedPass> {
     let now = Instant::now();
     let (wanted, unwanted): (Vec<_>, Vec<_>) = part.into_iter().partition(|pass| pass.is_wanted(now));
     for pass in unwanted {
@@ -141,13 +200,16 @@ pub(super) fn wanted(part: Vec<QueuedPass>, shared: &Shared) -> Vec<QueuedPass> 
     wanted
 }
 
-/// Hands out answers, and remembers them.
 fn answer(passes: Vec<QueuedPass>, answers: Vec<Answer>, shared: &Shared) {
     for (pass, answer) in passes.into_iter().zip(answers) {
         if let (Some(ids), Answer::Stats(stats)) = (pass.input().sequence(), &answer) {
-            shared.cache.insert(pass.cache_key(), ids, stats);
+            shared.cache.insert(&pass.request().cache_key, ids, stats);
         }
         pass.answer(answer);
     }
     shared.metrics.cache_bytes.set(shared.cache.bytes() as f64);
+}
+
+fn chance() -> f64 {
+    RandomState::new().build_hasher().finish() as f64 / u64::MAX as f64
 }

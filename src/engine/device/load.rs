@@ -1,9 +1,5 @@
 //! Models coming to a device and leaving it, and the memory they take.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::time::Instant;
-
 use super::memory::{Resident, eviction_order, evictions};
 use super::resident::ResidentModel;
 use super::thread::Device;
@@ -11,6 +7,9 @@ use crate::engine::record::ModelRecord;
 use crate::pool::{Lifecycle, Model};
 use lm::models::{self, ModelError};
 use lm::panics::panic_message;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
 
 impl Device<'_> {
     /// Loads a model, after others made room for it where that is needed.
@@ -30,7 +29,7 @@ impl Device<'_> {
         });
         if result.is_err() {
             // Frees what was loaded of it before it failed.
-            (self.trim)();
+            (self.slot.trim)();
         }
         self.fit_batches();
         if evicted && result.is_ok() {
@@ -50,10 +49,8 @@ impl Device<'_> {
                 Ok(loaded) => return Ok(loaded),
                 // The books are estimates. As long as there is something to give, give it.
                 Err(error @ ModelError::OutOfMemory(_)) => {
-                    let order = self.with_residents(|ids, residents| {
-                        eviction_order(residents).first().map(|first| Arc::clone(&ids[*first]))
-                    });
-                    self.evict(&order.ok_or_else(|| error.to_string())?);
+                    let first = eviction_order(&self.residents()).first().map(|first| (*first).to_owned());
+                    self.evict(&first.ok_or_else(|| error.to_string())?);
                     *evicted = true;
                 }
                 Err(error) => return Err(error.to_string()),
@@ -63,10 +60,10 @@ impl Device<'_> {
 
     fn report(&mut self, id: &str, record: &ModelRecord, started: Instant, result: Result<(), String>) {
         let (now, took) = (Instant::now(), started.elapsed());
-        let (device, seconds) = (&self.name, took.as_secs_f64());
+        let (device, seconds) = (&self.slot.name, took.as_secs_f64());
         match &result {
             Ok(()) => {
-                let batch_tokens = self.residents.models.get(id).map(ResidentModel::budget);
+                let batch_tokens = self.residents.models.get(id).map(|resident| resident.budget);
                 tracing::info!(model = id, device, seconds, batch_tokens, "model loaded");
                 record.metrics.loads_ok.increment(1);
                 record.note_use(now);
@@ -88,67 +85,56 @@ impl Device<'_> {
         }
     }
 
-    /// Which models make room for this one.
-    fn room_for(&self, id: &str, model: &Model) -> Result<Vec<Arc<str>>, String> {
-        let (memory, max_batch_tokens) = (self.residents.memory(), self.residents.max_batch_tokens);
-        self.with_residents(|ids, residents| {
-            let newcomer = Resident {
-                model: residents.len(),
-                id,
-                weights: model.weight_bytes,
-                activation: &*model.activation_bytes,
-                pinned: true,
-                in_use: true,
-                last_used: None,
-            };
-            let evicted = evictions(&newcomer, residents, memory, max_batch_tokens)?;
-            Ok(evicted.into_iter().map(|index| Arc::clone(&ids[index])).collect())
-        })
-    }
-
-    /// Hands the models on this device, and their ids in the same order, to a function of them.
-    fn with_residents<R>(&self, with: impl FnOnce(&[Arc<str>], &[Resident<'_>]) -> R) -> R {
-        let ids: Vec<Arc<str>> = self.residents.models.keys().cloned().collect();
-        let residents: Vec<_> = {
-            let models = self.shared.pool.lock();
-            let residents = self.residents.models.iter().enumerate().map(|(index, (id, resident))| {
-                let lifecycle = models.get(id);
-                Resident {
-                    model: index,
-                    id,
-                    weights: resident.model().weight_bytes,
-                    activation: &*resident.model().activation_bytes,
-                    pinned: lifecycle.is_some_and(|model| model.declaration().stays()),
-                    in_use: lifecycle.is_some_and(|model| model.is_in_use()),
-                    last_used: resident.record().last_used(),
-                }
-            });
-            residents.collect()
+    fn room_for(&self, id: &str, model: &Model) -> Result<Vec<String>, String> {
+        let newcomer = Resident {
+            id,
+            weights: model.weight_bytes,
+            activation: &*model.activation_bytes,
+            pinned: true,
+            in_use: true,
+            last_used: None,
         };
-        with(&ids, &residents)
+        let (memory, max_batch_tokens) = (self.residents.memory(), self.residents.max_batch_tokens);
+        let evicted = evictions(&newcomer, &self.residents(), memory, max_batch_tokens)?;
+        Ok(evicted.into_iter().map(str::to_owned).collect())
     }
 
-    fn evict(&mut self, id: &Arc<str>) {
-        let device = &self.name;
-        tracing::info!(model = &**id, device, "model makes room for another");
+    fn residents(&self) -> Vec<Resident<'_>> {
+        let models = self.shared.pool.lock();
+        let residents = self.residents.models.iter().map(|(id, resident)| {
+            let lifecycle = models.get(id);
+            Resident {
+                id,
+                weights: resident.model.weight_bytes,
+                activation: &*resident.model.activation_bytes,
+                pinned: lifecycle.is_some_and(|model| model.declaration().stays()),
+                in_use: lifecycle.is_some_and(Lifecycle::is_in_use),
+                last_used: resident.record.last_used(),
+            }
+        });
+        residents.collect()
+    }
+
+    fn evict(&mut self, id: &str) {
+        let device = &self.slot.name;
+        tracing::info!(model = id, device, "model makes room for another");
         if let Some(resident) = self.drop_model(id) {
             resident.metrics.evictions.increment(1);
         }
     }
 
     /// Drops a model that was unloaded by hand.
-    pub(super) fn unload(&mut self, id: &Arc<str>) {
+    pub(super) fn unload(&mut self, id: &str) {
         self.drop_model(id);
         self.fit_batches();
-        tracing::info!(model = &**id, device = self.name, "model unloaded");
+        tracing::info!(model = id, device = self.slot.name, "model unloaded");
     }
 
     /// Drops a model, gives its pages back, and only then says so; gives its record.
-    fn drop_model(&mut self, id: &Arc<str>) -> Option<Arc<ModelRecord>> {
-        let resident = self.residents.models.remove(id)?;
-        let record = resident.into_record();
+    fn drop_model(&mut self, id: &str) -> Option<Arc<ModelRecord>> {
+        let record = Arc::clone(&self.residents.models.remove(id)?.record);
         record.metrics.budgets[self.seat.device].set(0.0);
-        (self.trim)();
+        (self.slot.trim)();
         self.show_memory();
         let device = self.seat.device;
         self.shared.change(|_, models| {
@@ -159,7 +145,6 @@ impl Device<'_> {
         Some(record)
     }
 
-    /// Sets the gauge of the memory in use.
     fn show_memory(&self) {
         let used = self.residents.weight_bytes().saturating_add(self.residents.reserved());
         self.shared.metrics.memory_used[self.seat.device].set(used as f64);
@@ -181,7 +166,7 @@ impl Device<'_> {
             if let Some(tokens) = resident.fit_to(room) {
                 tracing::info!(
                     model = &**id,
-                    device = self.name,
+                    device = self.slot.name,
                     tokens,
                     wanted,
                     "batch budget set to what memory allows"

@@ -11,40 +11,36 @@
 //!   Pinned models stay.
 //! - Where not even one token has room nothing is evicted, and the refusal says what is short.
 
+use crate::pool::working_bytes;
 use std::iter::successors;
 use std::time::Instant;
 
 /// A model on a device, or one that is to come there.
 pub(in crate::engine) struct Resident<'a> {
-    /// Its index.
-    pub(in crate::engine) model: usize,
     pub(in crate::engine) id: &'a str,
-    /// Bytes of its weights.
     pub(in crate::engine) weights: u64,
-    /// Bytes that a batch of the given number of tokens takes.
     pub(in crate::engine) activation: &'a dyn Fn(usize) -> u64,
-    /// True if it must stay.
     pub(in crate::engine) pinned: bool,
     /// True if work waits for it.
     pub(in crate::engine) in_use: bool,
     pub(in crate::engine) last_used: Option<Instant>,
 }
 
-/// The models to evict, by index and in order, so that `newcomer` fits beside the rest of `residents` in `memory` bytes.
+/// The ids of the models to evict, in order, so that `newcomer` fits beside the rest of `residents` in `memory` bytes.
 ///
 /// # Errors
 /// Says in words what is needed, what there is, and who holds it.
-pub(in crate::engine) fn evictions(
+pub(in crate::engine) fn evictions<'a>(
     newcomer: &Resident<'_>,
-    residents: &[Resident<'_>],
+    residents: &[Resident<'a>],
     memory: u64,
     max_batch_tokens: usize,
-) -> Result<Vec<usize>, String> {
+) -> Result<Vec<&'a str>, String> {
     let order = eviction_order(residents);
     let fits = |evicted: usize, tokens: usize| {
-        let stays = |resident: &&Resident<'_>| !order[..evicted].contains(&resident.model);
+        let stays = |resident: &&Resident<'_>| !order[..evicted].contains(&resident.id);
         let staying = residents.iter().filter(stays).chain([newcomer]);
-        fits(staying.map(|resident| (resident.weights, resident.activation)), memory, tokens)
+        working_bytes(staying.map(|resident| (resident.weights, resident.activation)), tokens) <= memory
     };
     let mut goals = successors(Some(max_batch_tokens.max(1)), |tokens| (*tokens > 1).then_some(tokens / 2));
     let goal = goals.find(|tokens| fits(order.len(), *tokens));
@@ -53,37 +49,11 @@ pub(in crate::engine) fn evictions(
     Ok(order[..fewest].to_vec())
 }
 
-/// Returns true if models with these weights and activations fit in `memory` bytes together: all of the weights, and one batch of
-/// `tokens` tokens of the model that takes most.
-pub(in crate::engine) fn fits<'a>(
-    models: impl Iterator<Item = (u64, &'a (dyn Fn(usize) -> u64 + 'a))>,
-    memory: u64,
-    tokens: usize,
-) -> bool {
-    let (weights, activation) = models.fold((0_u64, 0), |(weights, activation), (bytes, of_batch)| {
-        (weights.saturating_add(bytes), activation.max(of_batch(tokens)))
-    });
-    weights.saturating_add(activation) <= memory
-}
-
-/// The models that may be evicted, by index: who goes first comes first.
-pub(in crate::engine) fn eviction_order(residents: &[Resident<'_>]) -> Vec<usize> {
+/// The ids of the models that may be evicted: who goes first comes first.
+pub(in crate::engine) fn eviction_order<'a>(residents: &[Resident<'a>]) -> Vec<&'a str> {
     let mut order: Vec<_> = residents.iter().filter(|resident| !resident.pinned).collect();
-    order.sort_by_key(|resident| (resident.in_use, resident.last_used, resident.model));
-    order.into_iter().map(|resident| resident.model).collect()
-}
-
-/// The largest token budget, of at most `most` and at least one, whose activations fit in `room` bytes.
-pub(in crate::engine) fn largest_batch(activation: &dyn Fn(usize) -> u64, room: u64, most: usize) -> usize {
-    if activation(most) <= room {
-        return most.max(1);
-    }
-    let (mut fits, mut too_much) = (1, most.max(1));
-    while too_much - fits > 1 {
-        let middle = fits + (too_much - fits) / 2;
-        if activation(middle) <= room { fits = middle } else { too_much = middle }
-    }
-    fits
+    order.sort_by_key(|resident| (resident.in_use, resident.last_used));
+    order.into_iter().map(|resident| resident.id).collect()
 }
 
 fn shortage(newcomer: &Resident<'_>, residents: &[Resident<'_>], memory: u64) -> String {
@@ -105,7 +75,6 @@ fn shortage(newcomer: &Resident<'_>, residents: &[Resident<'_>], memory: u64) ->
     reason
 }
 
-/// Bytes for people.
 fn size(bytes: u64) -> String {
     const MIB: f64 = (1 << 20) as f64;
     let mib = bytes as f64 / MIB;

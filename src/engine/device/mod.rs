@@ -14,14 +14,11 @@
 //! slow down others that use rayon.
 
 mod batch;
-mod forward;
-mod in_flight;
 mod load;
 mod memory;
 mod resident;
 mod thread;
-mod unavailable;
 
 #[cfg(test)]
-pub(super) use memory::{Resident, eviction_order, evictions, largest_batch};
+pub(super) use memory::{Resident, eviction_order, evictions};
 pub(super) use thread::spawn;

@@ -1,17 +1,17 @@
 //! A model in a device's memory: running it, and what is learnt of it on the way.
 
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
-
-use super::forward::{begin, load_adapter, probe};
-use super::memory::largest_batch;
-use crate::engine::failure::Failure;
-use crate::engine::queue::QueuedPass;
+use crate::engine::error::Failure;
+use crate::engine::queued::QueuedPass;
 use crate::engine::record::ModelRecord;
 use crate::engine::request::{Answer, PassInput};
-use crate::pool::{Adapted, Model};
+use crate::pool::{Adapted, Model, largest_batch};
 use lm::models::lora::{Adapter, LoadedAdapter};
-use lm::models::{self, Pending};
+use lm::models::masked::MaskedPosition;
+use lm::models::{CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
+use lm::panics::panic_message;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 /// After out-of-memory lowered a model's budget, each full batch that fits raises it by one part in this many: what
 /// was scarce for a moment must not cost throughput for ever, and trying must be rare.
@@ -20,15 +20,14 @@ const BUDGET_RECOVERY: usize = 256;
 /// Adapters that are kept on the device with their base.
 const MOST_ADAPTERS: usize = 4;
 
-/// A model that is loaded.
 pub(super) struct ResidentModel {
-    loaded: models::LoadedModel,
+    loaded: LoadedModel,
     /// The adapters that batches were under last, the latest at the end.
     adapters: Vec<(Weak<Adapter>, LoadedAdapter)>,
-    model: Arc<Model>,
-    record: Arc<ModelRecord>,
+    pub(super) model: Arc<Model>,
+    pub(super) record: Arc<ModelRecord>,
     /// Its token budget of a batch: the limit, or less where that did not fit in memory.
-    budget: usize,
+    pub(super) budget: usize,
     /// Budget that fits beside the weights of the device's models by estimate, at most `wanted`.
     limit: usize,
     /// The budget it has where memory is no matter.
@@ -36,25 +35,8 @@ pub(super) struct ResidentModel {
 }
 
 impl ResidentModel {
-    pub(super) fn new(loaded: models::LoadedModel, model: Arc<Model>, record: Arc<ModelRecord>, wanted: usize) -> Self {
+    pub(super) fn new(loaded: LoadedModel, model: Arc<Model>, record: Arc<ModelRecord>, wanted: usize) -> Self {
         Self { loaded, adapters: Vec::new(), model, record, budget: wanted, limit: wanted, wanted }
-    }
-
-    pub(super) fn model(&self) -> &Arc<Model> {
-        &self.model
-    }
-
-    pub(super) fn record(&self) -> &ModelRecord {
-        &self.record
-    }
-
-    /// Drops the weights, and keeps what is known of it.
-    pub(super) fn into_record(self) -> Arc<ModelRecord> {
-        self.record
-    }
-
-    pub(super) fn budget(&self) -> usize {
-        self.budget
     }
 
     /// Sets the limit of its batches, so that activations fit in `room` bytes; the new limit where it has changed and is less
@@ -66,7 +48,6 @@ impl ResidentModel {
         (limit != before && limit < self.wanted).then_some(limit)
     }
 
-    /// Sets the gauge of its budget.
     pub(super) fn show_budget(&self, device: usize) {
         self.record.metrics.budgets[device].set(self.budget as f64);
     }
@@ -75,7 +56,7 @@ impl ResidentModel {
     fn adapter(&mut self, part: &[QueuedPass]) -> Result<Option<usize>, Failure> {
         // Adapters closed meanwhile leave the device.
         self.adapters.retain(|(adapter, _)| adapter.strong_count() > 0);
-        let adapted = part.first().and_then(|pass| pass.model().adapted.as_ref());
+        let adapted = part.first().and_then(|pass| pass.request().model.adapted.as_ref());
         let Some(Adapted { adapter, .. }) = adapted else { return Ok(None) };
         let known = self.adapters.iter().position(|(known, _)| known.as_ptr() == Arc::as_ptr(adapter));
         let used = match known {
@@ -92,10 +73,14 @@ impl ResidentModel {
 
     /// Where the device has no memory for it, the others make room; a smaller batch would not help.
     fn load_adapter(&mut self, adapter: &Adapter) -> Result<LoadedAdapter, Failure> {
-        match load_adapter(&self.loaded, adapter) {
+        let load = || match &self.loaded {
+            LoadedModel::Causal(model) => model.load_adapter(adapter),
+            LoadedModel::Masked(_) => Err(ModelError::Forward("a masked model takes no adapters".into())),
+        };
+        match caught(load) {
             Err(Failure::OutOfMemory(_)) => {
                 self.adapters.clear();
-                load_adapter(&self.loaded, adapter).map_err(|failure| match failure {
+                caught(load).map_err(|failure| match failure {
                     Failure::OutOfMemory(reason) => Failure::Failed(format!("no memory for the adapter: {reason}")),
                     failure => failure,
                 })
@@ -104,16 +89,22 @@ impl ResidentModel {
         }
     }
 
-    /// Asks whether it can run, where that is not certain.
     pub(super) fn probe(&self) -> Result<(), Failure> {
-        probe(&self.loaded)
+        caught(|| match &self.loaded {
+            LoadedModel::Causal(model) => model.probe(),
+            LoadedModel::Masked(_) => Ok(()),
+        })
     }
 
-    /// Begins a forward pass.
+    /// Begins a forward pass, under an adapter if there is one. There will be one answer per pass, of its kind, in order.
     pub(super) fn begin(&mut self, part: &[QueuedPass]) -> Result<Pending<Vec<Answer>>, Failure> {
         let inputs: Vec<&PassInput> = part.iter().map(QueuedPass::input).collect();
         let place = self.adapter(part)?;
-        begin(&self.loaded, &inputs, place.map(|place| &self.adapters[place].1))
+        let adapter = place.map(|place| &self.adapters[place].1);
+        caught(|| match &self.loaded {
+            LoadedModel::Causal(model) => score(&**model, &inputs, adapter),
+            LoadedModel::Masked(model) => fill(&**model, &inputs).map(Pending::Ready),
+        })
     }
 
     /// Notes how a forward pass went that has ended now: metrics, the model's speed and its budget.
@@ -144,4 +135,58 @@ impl ResidentModel {
             }
         }
     }
+}
+
+/// The answers of a pass that has begun, as soon as they are there.
+pub(super) fn finish(answers: Pending<Vec<Answer>>) -> Result<Vec<Answer>, Failure> {
+    caught(|| answers.wait())
+}
+
+/// Returns the result of the model, or its failure. A model that panics is used again: it is only read, and its next answer is
+/// checked like any other.
+fn caught<T>(run: impl FnOnce() -> Result<T, ModelError>) -> Result<T, Failure> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => {
+            let reason = error.to_string();
+            Err(match error {
+                ModelError::OutOfMemory(_) => Failure::OutOfMemory(reason),
+                ModelError::Device(_) => Failure::DeviceLost(reason),
+                ModelError::Unavailable { had_batch, retry_after, .. } => {
+                    Failure::Unavailable { reason, had_batch, retry_after }
+                }
+                _ => Failure::Failed(reason),
+            })
+        }
+        Err(panic) => Err(Failure::Panicked(format!("the forward pass panicked: {}", panic_message(&*panic)))),
+    }
+}
+
+/// An answer has one entry per sequence, and in it one per id but the first: anything else is a failure, for nothing
+/// behind this could tell whose numbers are whose.
+fn score(
+    model: &dyn CausalLm,
+    inputs: &[&PassInput],
+    adapter: Option<&LoadedAdapter>,
+) -> Result<Pending<Vec<Answer>>, ModelError> {
+    let sequences: Option<Vec<&[u32]>> = inputs.iter().map(|input| Some(&**input.sequence()?)).collect();
+    let sequences = sequences.ok_or_else(|| ModelError::Forward("a causal model fills no masked positions".into()))?;
+    let expected: Vec<usize> = sequences.iter().map(|ids| ids.len().saturating_sub(1)).collect();
+    model.begin(&sequences, adapter)?.then(move |stats| {
+        if !stats.iter().map(Vec::len).eq(expected) {
+            return Err(ModelError::Forward("answered with the wrong number of statistics".into()));
+        }
+        Ok(stats.into_iter().map(|stats| Answer::Stats(Arc::from(stats))).collect())
+    })
+}
+
+/// As [`score`]: an answer has one entry per masked position.
+fn fill(model: &dyn MaskedLm, inputs: &[&PassInput]) -> Result<Vec<Answer>, ModelError> {
+    let positions: Option<Vec<&MaskedPosition>> = inputs.iter().map(|input| input.masked_position()).collect();
+    let positions = positions.ok_or_else(|| ModelError::Forward("a masked model scores no sequences".into()))?;
+    let filled = model.fill(&positions)?;
+    if filled.len() != positions.len() {
+        return Err(ModelError::Forward("answered for the wrong number of masked positions".into()));
+    }
+    Ok(filled.into_iter().map(Answer::Filled).collect())
 }

@@ -1,25 +1,24 @@
-//! The thread itself: which step comes next.
+//! The thread of a device: which step comes next.
 
+use super::resident::ResidentModel;
+use crate::engine::DeviceSlot;
+use crate::engine::circuit::Circuit;
+use crate::engine::error::StartError;
+use crate::engine::queued::QueuedPass;
+use crate::engine::request::Answer;
+use crate::engine::scheduler::{Holdings, Seat, Step};
+use crate::engine::shared::Shared;
+use crate::pool::{Model, base_id, working_bytes};
+use lm::models::Pending;
+use lm::panics::panic_message;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
-use super::in_flight::InFlightBatch;
-use super::memory::fits;
-use super::resident::ResidentModel;
-use crate::engine::circuit::Circuit;
-use crate::engine::error::StartError;
-use crate::engine::queue::QueuedPass;
-use crate::engine::scheduler::{Holdings, Seat, Step};
-use crate::engine::settings::DeviceSlot;
-use crate::engine::shared::Shared;
-use crate::pool::{Model, base_id};
-use lm::panics::panic_message;
-
-/// Starts the thread of the device at `index`.
 pub(in crate::engine) fn spawn(
     index: usize,
     slot: DeviceSlot,
@@ -45,17 +44,23 @@ pub(in crate::engine) fn spawn(
 }
 
 pub(super) struct Device<'a> {
-    pub(super) name: String,
-    pub(super) trim: Box<dyn Fn() + Send>,
+    pub(super) slot: DeviceSlot,
     pub(super) seat: Seat,
     pub(super) residents: Residents,
     /// The batch that the device works on while this thread goes on.
     pub(super) in_flight: Option<InFlightBatch>,
     /// Its failures to answer.
     pub(super) circuit: Circuit,
-    /// The failures of its server, on any of its connections, that had a batch.
-    pub(super) server: Arc<Circuit>,
     pub(super) shared: &'a Shared,
+}
+
+/// A batch, or a part of one, that the device works on.
+pub(super) struct InFlightBatch {
+    pub(super) model: Arc<str>,
+    pub(super) passes: Vec<QueuedPass>,
+    pub(super) answers: Pending<Vec<Answer>>,
+    /// When the device came to it.
+    pub(super) since: Instant,
 }
 
 /// The models that the device holds, and the memory they share.
@@ -67,21 +72,18 @@ pub(super) struct Residents {
     pub(super) reservations: Arc<AtomicU64>,
     /// Number of them when the batches were last fitted.
     pub(super) fitted_beside: u64,
-    /// The token budget of a batch.
     pub(super) max_batch_tokens: usize,
 }
 
 impl Residents {
     pub(super) fn weight_bytes(&self) -> u64 {
-        self.models.values().map(|resident| resident.model().weight_bytes).fold(0, u64::saturating_add)
+        self.models.values().map(|resident| resident.model.weight_bytes).fold(0, u64::saturating_add)
     }
 
-    /// Returns the number of bytes they may take now.
     pub(super) fn memory(&self) -> u64 {
         self.memory.saturating_sub(self.reserved())
     }
 
-    /// Returns the number of bytes reserved for something else.
     pub(super) fn reserved(&self) -> u64 {
         self.reservations.load(Ordering::Acquire)
     }
@@ -94,16 +96,12 @@ impl Residents {
 
 impl Holdings for Residents {
     fn budget(&self, model: &str) -> usize {
-        self.models.get(base_id(model)).map_or(1, ResidentModel::budget)
+        self.models.get(base_id(model)).map_or(1, |resident| resident.budget)
     }
 
     fn has_room_for(&self, model: &Model) -> bool {
-        let all = || self.models.values().map(|resident| &**resident.model()).chain([model]);
-        fits(
-            all().map(|model| (model.weight_bytes, &*model.activation_bytes as &dyn Fn(usize) -> u64)),
-            self.memory(),
-            self.max_batch_tokens,
-        )
+        let all = self.models.values().map(|resident| &*resident.model).chain([model]);
+        working_bytes(all.map(Model::footprint), self.max_batch_tokens) <= self.memory()
     }
 }
 
@@ -111,8 +109,6 @@ impl<'a> Device<'a> {
     fn new(device: usize, slot: DeviceSlot, shared: &'a Shared) -> Self {
         let max_batch_tokens = slot.max_batch_tokens.max(1);
         Self {
-            name: slot.name,
-            trim: slot.trim,
             seat: Seat::new(device, max_batch_tokens),
             residents: Residents {
                 models: BTreeMap::new(),
@@ -123,7 +119,7 @@ impl<'a> Device<'a> {
             },
             in_flight: None,
             circuit: Circuit::default(),
-            server: slot.server,
+            slot,
             shared,
         }
     }

@@ -1,11 +1,10 @@
 //! Admission: what is refused, with which words, and that a refusal leaves nothing behind.
 
-use std::time::{Duration, Instant};
-
-use super::rig::{Rig, Script, client, eventually, ids, latched, settings, work};
-use crate::engine::queue::judge_time;
-use crate::engine::rate::{Rate, time_for};
+use super::rig::{Rig, Script, client, eventually, held, ids, latched, settings, work};
+use crate::engine::admission::judge_time;
+use crate::engine::record::{Rate, time_for};
 use crate::engine::{Class, EngineError, Refusal};
+use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -67,12 +66,15 @@ fn time_is_judged_where_it_is_known() {
 async fn too_large_is_not_busy_and_names_the_limit() {
     let script = Script::new("m");
     let rig = Rig::with(&script);
-    let refusal = rig.engine.submit(client(vec![ids(1, 600), ids(2, 401)])).unwrap_err();
-    assert_eq!(refusal.to_string(), "1001 tokens exceed the queue of 1000 tokens");
-    let refusal = rig.engine.submit(client(vec![ids(1, 5001)])).unwrap_err();
-    assert_eq!(refusal.to_string(), "5001 tokens exceed the model's context of 5000 tokens");
-    let refusal = rig.engine.submit(work("x", Class::Interactive, vec![])).unwrap_err();
-    assert_eq!(refusal, Refusal::UnknownModel("x".to_owned()));
+    assert_eq!(
+        rig.refusal(client(vec![ids(1, 600), ids(2, 401)])).to_string(),
+        "1001 tokens exceed the queue of 1000 tokens"
+    );
+    assert_eq!(
+        rig.refusal(client(vec![ids(1, 5001)])).to_string(),
+        "5001 tokens exceed the model's context of 5000 tokens"
+    );
+    assert_eq!(rig.refusal(work("x", Class::Interactive, vec![])), Refusal::UnknownModel("x".to_owned()));
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=too_large}"), 2.0);
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=unknown_model}"), 1.0);
     rig.assert_idle().await;
@@ -82,19 +84,19 @@ async fn too_large_is_not_busy_and_names_the_limit() {
 async fn a_request_is_admitted_whole_or_not_at_all() {
     let (script, latch) = latched("m");
     let rig = Rig::with(&script);
-    let first = rig.engine.submit(client(vec![ids(1, 600)])).unwrap();
+    let first = rig.submit(client(vec![ids(1, 600)]));
     latch.reached().await;
     // Two of the three would fit.
     let request = || client(vec![ids(2, 200), ids(3, 200), ids(4, 200)]);
-    let refusal = rig.engine.submit(request()).unwrap_err();
+    let refusal = rig.refusal(request());
     assert!(matches!(refusal, Refusal::Busy { retry_after } if retry_after >= SECOND));
     assert_eq!(rig.engine.status().interactive_tokens, 600);
     assert_eq!(rig.metric("queue_tokens{class=interactive}"), 600.0);
     // A window of its own: batch work is let in all the same.
-    let batch = rig.engine.submit(work("m", Class::Batch, vec![ids(5, 400)])).unwrap();
+    let batch = rig.submit(work("m", Class::Batch, vec![ids(5, 400)]));
     latch.open();
     first.wait().await.unwrap();
-    assert_eq!(rig.engine.submit(request()).unwrap().wait().await.unwrap().forward_passes, 3);
+    assert_eq!(rig.run(request()).await.forward_passes, 3);
     batch.wait().await.unwrap();
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=busy}"), 1.0);
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=ok}"), 2.0);
@@ -119,16 +121,16 @@ async fn what_cannot_be_done_in_time_is_refused() {
     };
     for first in 1..=3 {
         assert_eq!(rig.engine.status().models[0].tokens_per_second, None);
-        rig.engine.submit(client(vec![ids(first, 100)])).unwrap().wait().await.unwrap();
+        rig.run(client(vec![ids(first, 100)])).await;
     }
     assert!(rig.engine.status().models[0].tokens_per_second.unwrap() <= 2000.0);
     let many = || (0..40).map(|n| ids(n, 2500)).collect();
     // 100,000 tokens take 50 s at best.
-    let refusal = rig.engine.submit(in_a_while(many(), 20)).unwrap_err();
+    let refusal = rig.refusal(in_a_while(many(), 20));
     assert!(matches!(refusal, Refusal::CannotMeetDeadline { estimate, .. } if estimate > 49 * SECOND));
     // Alone it would be in time; what is queued before it makes it late.
-    let queued = rig.engine.submit(client((0..39).map(|n| ids(n, 2500)).collect())).unwrap();
-    let refusal = rig.engine.submit(in_a_while(vec![ids(1, 2)], 20)).unwrap_err();
+    let queued = rig.submit(client((0..39).map(|n| ids(n, 2500)).collect()));
+    let refusal = rig.refusal(in_a_while(vec![ids(1, 2)], 20));
     assert!(matches!(refusal, Refusal::Busy { .. }));
     drop(queued);
     rig.assert_idle().await;
@@ -136,18 +138,15 @@ async fn what_cannot_be_done_in_time_is_refused() {
 
 #[tokio::test]
 async fn a_passed_deadline_ends_the_wait_and_the_forward_pass_never_comes() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
-    latch.reached().await;
+    let (script, latch, rig, first) = held().await;
     let mut late = client(vec![ids(2, 10), ids(3, 10)]);
     late.deadline = Some(Instant::now() + Duration::from_millis(5));
-    let late = rig.engine.submit(late).unwrap();
+    let late = rig.submit(late);
     // The device is held: only the deadline can end this wait.
     assert_eq!(late.wait().await, Err(EngineError::DeadlineExceeded));
     latch.open();
     first.wait().await.unwrap();
-    rig.engine.submit(client(vec![ids(4, 10)])).unwrap().wait().await.unwrap();
+    rig.run(client(vec![ids(4, 10)])).await;
     assert_eq!(script.firsts(), [[1], [4]]);
     assert_eq!(rig.metric("dropped_sequences_total{reason=deadline}"), 2.0);
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=deadline_exceeded}"), 1.0);
@@ -156,13 +155,10 @@ async fn a_passed_deadline_ends_the_wait_and_the_forward_pass_never_comes() {
 
 #[tokio::test]
 async fn an_unwaited_ticket_hears_of_its_deadline_too() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
-    latch.reached().await;
+    let (script, latch, rig, first) = held().await;
     let mut late = client(vec![ids(2, 10)]);
     late.deadline = Some(Instant::now());
-    let late = rig.engine.submit(late).unwrap();
+    let late = rig.submit(late);
     latch.open();
     first.wait().await.unwrap();
     eventually(|| rig.engine.status().interactive_tokens == 0).await;
@@ -172,11 +168,8 @@ async fn an_unwaited_ticket_hears_of_its_deadline_too() {
 
 #[tokio::test]
 async fn a_dropped_ticket_is_never_run_and_frees_its_room() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
-    latch.reached().await;
-    drop(rig.engine.submit(client(vec![ids(2, 10), ids(3, 900)])).unwrap());
+    let (script, latch, rig, first) = held().await;
+    drop(rig.submit(client(vec![ids(2, 10), ids(3, 900)])));
     latch.open();
     first.wait().await.unwrap();
     eventually(|| rig.engine.status().interactive_tokens == 0).await;

@@ -1,51 +1,30 @@
 //! Models loaded and unloaded by hand.
 
+use super::rig::{
+    Latch, Rig, RigSettings, Script, answered, audit, client, eventually, ids, latched, memory, missing, settings,
+    slow_to_load, work,
+};
+use crate::engine::{Class, EngineError, Refusal};
+use crate::pool::{Ended, LoadError, ModelState, Retry, UnloadError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::rig::{Latch, Rig, RigSettings, Script, audit, client, eventually, ids, latched, memory, settings, work};
-use crate::engine::{Class, EngineError, Refusal};
-use crate::pool::{Ended, LoadError, ModelState, Retry, UnloadError};
-use lm::models::ModelError;
-
 const LONG: Duration = Duration::from_secs(60);
-
-/// A model that stands before the latch in every load until it is opened.
-fn slow_to_load(id: &'static str) -> (Script, Arc<Latch>) {
-    let latch = Arc::new(Latch::default());
-    let inner = Arc::clone(&latch);
-    let script = Script::new(id).on_load(move || {
-        inner.pass();
-        Ok(())
-    });
-    (script, latch)
-}
-
-fn missing() -> ModelError {
-    ModelError::File { path: "model.safetensors".to_owned(), reason: "not there".to_owned() }
-}
 
 #[tokio::test]
 async fn many_who_want_a_model_load_it_once() {
     let (script, latch) = slow_to_load("m");
     let rig = Rig::new(vec![script.model(false)], settings());
-    let loads: Vec<_> = (0..50)
-        .map(|_| {
-            let engine = rig.engine.clone();
-            tokio::spawn(async move { engine.pool().load("m").await })
-        })
-        .collect();
-    let requests: Vec<_> = (0..50).map(|n| rig.engine.submit(client(vec![ids(n, 10)])).unwrap()).collect();
+    let loads: Vec<_> = (0..50).map(|_| rig.load_behind("m")).collect();
+    let requests: Vec<_> = (0..50).map(|n| rig.submit(client(vec![ids(n, 10)]))).collect();
     latch.reached().await;
     assert_eq!(rig.states(), "l");
     latch.open();
     for load in loads {
         assert_eq!(load.await.unwrap(), Ok(()));
     }
-    for request in requests {
-        request.wait().await.unwrap();
-    }
+    answered(requests).await;
     assert_eq!(rig.engine.pool().load("m").await, Ok(()), "at once where it is there");
     assert_eq!(rig.metric("model_loads_total{model=m,outcome=ok}"), 1.0);
     rig.assert_idle().await;
@@ -73,15 +52,14 @@ async fn a_failed_load_is_tried_again_by_hand_at_once_and_by_requests_after_the_
     let rig = Rig::new(vec![script.model(false)], settings());
     let failed = || "model.safetensors: not there".to_owned();
     assert_eq!(rig.engine.pool().load("m").await, Err(LoadError::Failed(failed())));
-    let refusal = rig.engine.submit(client(vec![ids(1, 10)])).unwrap_err();
+    let refusal = rig.refusal(client(vec![ids(1, 10)]));
     assert_eq!(refusal, Refusal::ModelFailed(failed()));
     assert_eq!(attempts.load(Ordering::SeqCst), 1);
 
     // By hand, the pause does not count; who asks meanwhile waits for the same attempt.
-    let engine = rig.engine.clone();
-    let again = tokio::spawn(async move { engine.pool().load("m").await });
+    let again = rig.load_behind("m");
     latch.reached().await;
-    let waiting = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    let waiting = rig.submit(client(vec![ids(1, 10)]));
     latch.open();
     assert_eq!(again.await.unwrap(), Err(LoadError::Failed(failed())));
     assert_eq!(waiting.wait().await, Err(EngineError::LoadFailed(failed())));
@@ -104,14 +82,13 @@ async fn an_unload_finishes_what_is_queued_and_returns_the_memory() {
     let (script, latch) = latched("m");
     let script = script.takes(40, 0);
     let rig = Rig::new(vec![script.model(true)], RigSettings { cache_bytes: 1 << 20, ..memory(100) });
-    let tickets: Vec<_> = (1..=3).map(|n| rig.engine.submit(client(vec![ids(n, 100)])).unwrap()).collect();
+    let tickets: Vec<_> = (1..=3).map(|n| rig.submit(client(vec![ids(n, 100)]))).collect();
     latch.reached().await;
-    let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.pool().unload("m").await });
+    let unloading = rig.unload_behind("m");
     eventually(|| rig.states() == "d").await;
     assert!(rig.engine.is_ready(), "by hand is as wanted");
     // New work is refused, with nothing left behind; and so is a load.
-    assert_eq!(rig.engine.submit(client(vec![ids(9, 10)])).unwrap_err(), Refusal::Unloading);
+    assert_eq!(rig.refusal(client(vec![ids(9, 10)])), Refusal::Unloading);
     let refusal = rig.engine.submit_when_room(audit(vec![ids(9, 10)])).await.unwrap_err();
     assert_eq!(refusal, Refusal::Unloading);
     assert_eq!(rig.engine.pool().load("m").await, Err(LoadError::Unloading));
@@ -121,17 +98,15 @@ async fn an_unload_finishes_what_is_queued_and_returns_the_memory() {
     unloading.await.unwrap().unwrap();
     assert_eq!((rig.states().as_str(), rig.memory_used(0), script.copies(), rig.trims(0)), ("u", 0, 0, 1));
     assert_eq!(script.forwards().len(), 3, "before it was dropped, not after");
-    for ticket in tickets {
-        ticket.wait().await.unwrap();
-    }
+    answered(tickets).await;
     assert_eq!(rig.metric("model_unloads_total{model=m}"), 1.0);
     assert!(rig.engine.is_ready());
     rig.engine.wait_until_loaded().await.unwrap();
 
     // Cached sequences need no model. The rest loads it again.
-    rig.engine.submit(client(vec![ids(1, 100)])).unwrap().wait().await.unwrap();
+    rig.run(client(vec![ids(1, 100)])).await;
     assert_eq!(rig.states(), "u");
-    rig.engine.submit(client(vec![ids(5, 100)])).unwrap().wait().await.unwrap();
+    rig.run(client(vec![ids(5, 100)])).await;
     assert_eq!((rig.states().as_str(), rig.memory_used(0), script.copies()), ("r", 40, 1));
     rig.assert_idle().await;
 }
@@ -140,12 +115,9 @@ async fn an_unload_finishes_what_is_queued_and_returns_the_memory() {
 async fn a_request_that_is_being_fed_is_finished_before_its_model_goes() {
     let (script, latch) = latched("m");
     let rig = Rig::with(&script);
-    let engine = rig.engine.clone();
-    let sequences = (1..=20).map(|n| ids(n, 100)).collect();
-    let feeding = tokio::spawn(async move { engine.submit_when_room(audit(sequences)).await });
+    let feeding = rig.feed(20);
     latch.reached().await;
-    let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.pool().unload("m").await });
+    let unloading = rig.unload_behind("m");
     eventually(|| rig.states() == "d").await;
     latch.open();
     let output = feeding.await.unwrap().unwrap().wait().await.unwrap();
@@ -158,11 +130,10 @@ async fn a_request_that_is_being_fed_is_finished_before_its_model_goes() {
 async fn an_unload_does_not_wait_for_what_nobody_wants() {
     let (script, latch) = latched("m");
     let rig = Rig::with(&script);
-    let first = rig.engine.submit(client(vec![ids(1, 100)])).unwrap();
+    let first = rig.submit(client(vec![ids(1, 100)]));
     latch.reached().await;
-    drop(rig.engine.submit(client(vec![ids(2, 100)])).unwrap());
-    let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.pool().unload("m").await });
+    drop(rig.submit(client(vec![ids(2, 100)])));
+    let unloading = rig.unload_behind("m");
     eventually(|| rig.states() == "d").await;
     latch.open();
     first.wait().await.unwrap();
@@ -178,7 +149,7 @@ async fn unloading_what_is_not_loaded_is_done_at_once() {
     let models = vec![busy.model(true), unopened.model(true).unopened(), broken.model(true)];
     let rig = Rig::new(models, settings());
     eventually(|| rig.states() == "ruf").await;
-    let stuck = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    let stuck = rig.submit(client(vec![ids(1, 10)]));
     latch.reached().await;
     // The device is busy: no thread is needed for this.
     for id in ["n", "o", "n"] {
@@ -200,12 +171,10 @@ async fn unloading_what_is_not_loaded_is_done_at_once() {
 async fn of_load_and_unload_the_unload_wins() {
     let (script, latch) = slow_to_load("m");
     let rig = Rig::new(vec![script.model(false)], settings());
-    let engine = rig.engine.clone();
-    let loading = tokio::spawn(async move { engine.pool().load("m").await });
+    let loading = rig.load_behind("m");
     latch.reached().await;
-    let queued = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
-    let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.pool().unload("m").await });
+    let queued = rig.submit(client(vec![ids(1, 10)]));
+    let unloading = rig.unload_behind("m");
     // The load is told at once; what it began is finished, and what waited for it served.
     assert_eq!(loading.await.unwrap(), Err(LoadError::Unloading));
     assert_eq!(rig.states(), "d");
@@ -227,8 +196,7 @@ async fn a_load_that_fails_while_its_model_drains_ends_both() {
     });
     let rig = Rig::new(vec![script.model(true)], settings());
     latch.reached().await;
-    let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.pool().unload("m").await });
+    let unloading = rig.unload_behind("m");
     eventually(|| rig.states() == "d").await;
     latch.open();
     unloading.await.unwrap().unwrap();
@@ -284,16 +252,13 @@ async fn who_waits_for_a_model_hears_of_the_end() {
     let (script, latch) = slow_to_load("m");
     let (other, busy) = latched("n");
     let rig = Rig::new(vec![script.model(true), other.model(true).on(&[1])], super::rig::two_devices());
-    let stuck = rig.engine.submit(work("n", Class::Interactive, vec![ids(1, 10)])).unwrap();
+    let stuck = rig.submit(work("n", Class::Interactive, vec![ids(1, 10)]));
     latch.reached().await;
     busy.reached().await;
-    let engine = rig.engine.clone();
-    let loading = tokio::spawn(async move { engine.pool().load("m").await });
-    let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.pool().unload("n").await });
+    let loading = rig.load_behind("m");
+    let unloading = rig.unload_behind("n");
     eventually(|| rig.states() == "ld").await;
-    let engine = rig.engine.clone();
-    let ending = tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO));
+    let ending = rig.shutdown_behind(Duration::ZERO);
     assert_eq!(loading.await.unwrap(), Err(LoadError::Ended(Ended::ShuttingDown)));
     assert_eq!(unloading.await.unwrap(), Err(UnloadError::Ended(Ended::ShuttingDown)));
     latch.open();

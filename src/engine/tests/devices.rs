@@ -1,15 +1,15 @@
 //! Several devices: really at once, replicas that share a queue, and the end of one or all.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Barrier};
-use std::time::Duration;
-
 use super::rig::{
-    Latch, Rig, RigSettings, Script, client, eventually, fake_stats, ids, latched, settings, stats, two_devices, work,
+    Latch, Rig, RigSettings, Script, answered, client, eventually, fake_stats, fakes, ids, latched, settings,
+    slow_to_load, stats, two_devices, work,
 };
 use crate::engine::{Class, EngineError, Refusal};
 use crate::pool::{Ended, LoadError, ModelState};
 use lm::models::ModelError;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -28,8 +28,8 @@ async fn two_models_answer_at_once_on_two_devices() {
     let (m, n) = (in_pairs("m", &barrier), in_pairs("n", &barrier));
     let rig = Rig::new(vec![m.model(true), n.model(true).on(&[1])], two_devices());
     rig.engine.wait_until_loaded().await.unwrap();
-    let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
-    let second = rig.engine.submit(work("n", Class::Interactive, vec![ids(1, 10)])).unwrap();
+    let first = rig.submit(client(vec![ids(1, 10)]));
+    let second = rig.submit(work("n", Class::Interactive, vec![ids(1, 10)]));
     // Neither forward pass ends before the other has begun.
     first.wait().await.unwrap();
     second.wait().await.unwrap();
@@ -42,21 +42,16 @@ async fn two_models_answer_at_once_on_two_devices() {
 
 #[tokio::test]
 async fn a_load_keeps_its_own_device_busy_and_no_other() {
-    let latch = Arc::new(Latch::default());
-    let inner = Arc::clone(&latch);
-    let slow = Script::new("m").on_load(move || {
-        inner.pass();
-        Ok(())
-    });
+    let (slow, latch) = slow_to_load("m");
     let beside = Script::new("o");
     let models = vec![slow.model(true), Script::new("n").model(true).on(&[1]), beside.model(false)];
     let rig = Rig::new(models, two_devices());
     latch.reached().await;
     rig.ask("n").await.unwrap();
-    let waits = rig.engine.submit(work("o", Class::Interactive, vec![ids(1, 10)])).unwrap();
+    let waits = rig.submit(work("o", Class::Interactive, vec![ids(1, 10)]));
     let mut late = client(vec![ids(1, 10)]);
     late.deadline = Some(std::time::Instant::now() + Duration::from_millis(5));
-    let late = rig.engine.submit(late).unwrap();
+    let late = rig.submit(late);
     assert_eq!(late.wait().await, Err(EngineError::DeadlineExceeded), "one that waits for a load waits no longer");
     rig.ask("n").await.unwrap();
     assert!(beside.forwards().is_empty());
@@ -73,7 +68,7 @@ async fn replicas_share_one_queue_and_both_work() {
     let rig = Rig::new(vec![script.model(true).on(&[0, 1])], two_devices());
     eventually(|| rig.resident(0) == [0, 1]).await;
     // A batch each: neither ends before the other has begun.
-    let output = rig.engine.submit(client(vec![ids(1, 100), ids(2, 100)])).unwrap().wait().await.unwrap();
+    let output = rig.run(client(vec![ids(1, 100), ids(2, 100)])).await;
     assert_eq!(stats(&output), [fake_stats("m", &ids(1, 100)), fake_stats("m", &ids(2, 100))]);
     assert_eq!((script.forwards_on(0), script.forwards_on(1)), (1, 1));
     assert_eq!(script.copies(), 2);
@@ -92,7 +87,7 @@ async fn replicas_lose_and_mix_nothing() {
             let model = ["m", "n"][client as usize % 2];
             let sequences: Vec<_> =
                 (0..8).map(|n| ids(client * 8 + n, 2 + ((client * 31 + n * 17) % 90) as usize)).collect();
-            let expected: Vec<_> = sequences.iter().map(|ids| fake_stats(model, ids)).collect();
+            let expected = fakes(model, &sequences);
             let ticket = rig.engine.submit_when_room(work(model, Class::Batch, sequences)).await.unwrap();
             assert_eq!(stats(&ticket.wait().await.unwrap()), expected);
         })
@@ -128,8 +123,7 @@ async fn those_loaded_serve_while_others_are_loaded() {
     rig.engine.wait_until_loaded().await.unwrap();
     assert_eq!(rig.resident(0), [0]);
     rig.ask("m").await.unwrap();
-    let engine = rig.engine.clone();
-    let all = tokio::spawn(async move { engine.pool().load("m").await });
+    let all = rig.load_behind("m");
     rig.ask("m").await.unwrap();
     assert!(!all.is_finished(), "by hand means on all devices");
     latch.open();
@@ -166,9 +160,9 @@ async fn a_lost_device_ends_all_of_them() {
     let n = Script::new("n").on_forward(|_| Err(ModelError::Device("fell off the bus".to_owned())));
     let rig = Rig::new(vec![m.model(true), n.model(true).on(&[1])], two_devices());
     rig.engine.wait_until_loaded().await.unwrap();
-    let running = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    let running = rig.submit(client(vec![ids(1, 10)]));
     latch.reached().await;
-    let queued = rig.engine.submit(client(vec![ids(2, 10)])).unwrap();
+    let queued = rig.submit(client(vec![ids(2, 10)]));
     let reason = "device: fell off the bus".to_owned();
     let lost = EngineError::DeviceLost(reason.clone());
     assert_eq!(rig.ask("n").await, Err(lost.clone()));
@@ -176,8 +170,7 @@ async fn a_lost_device_ends_all_of_them() {
     // A request that waits for the other device is told while that is still at work.
     assert_eq!(queued.wait().await, Err(lost.clone()));
     assert!(!rig.engine.is_ready());
-    let refusal = rig.engine.submit(client(vec![ids(1, 10)])).unwrap_err();
-    assert_eq!(refusal, Refusal::DeviceLost(reason.clone()));
+    assert_eq!(rig.refusal(client(vec![ids(1, 10)])), Refusal::DeviceLost(reason.clone()));
     assert_eq!(rig.engine.pool().load("m").await, Err(LoadError::Ended(Ended::DeviceLost(reason.clone()))));
     latch.open();
     running.wait().await.unwrap();
@@ -195,13 +188,12 @@ async fn shutdown_waits_for_all_devices_and_their_queues() {
     let both = Script::new("o");
     let models = vec![m.model(true), n.model(true).on(&[1]), both.model(false).on(&[0, 1])];
     let rig = Rig::new(models, two_devices());
-    let ask = |model, n| rig.engine.submit(work(model, Class::Interactive, vec![ids(n, 100)])).unwrap();
+    let ask = |model, n| rig.submit(work(model, Class::Interactive, vec![ids(n, 100)]));
     let mut tickets = vec![ask("m", 1), ask("n", 1)];
     first.reached().await;
     second.reached().await;
     tickets.extend([ask("m", 2), ask("n", 2), ask("o", 1), ask("o", 2)]);
-    let engine = rig.engine.clone();
-    let ending = tokio::task::spawn_blocking(move || engine.shutdown(LONG));
+    let ending = rig.shutdown_behind(LONG);
     eventually(|| rig.engine.status().draining).await;
     first.open();
     // The first device serves what either may; the second still has work of its own.
@@ -210,9 +202,7 @@ async fn shutdown_waits_for_all_devices_and_their_queues() {
     assert!(rig.engine.status().devices[1].alive);
     second.open();
     ending.await.unwrap();
-    for ticket in tickets {
-        ticket.wait().await.unwrap();
-    }
+    answered(tickets).await;
     assert!(rig.engine.status().devices.iter().all(|device| !device.alive));
     assert_eq!(m.copies() + n.copies() + both.copies(), 0);
 }
@@ -221,24 +211,26 @@ async fn shutdown_waits_for_all_devices_and_their_queues() {
 async fn shutdown_gives_up_on_all_devices_what_is_not_done_in_time() {
     let ((m, first), (n, second)) = (latched("m"), latched("n"));
     let rig = Rig::new(vec![m.model(true), n.model(true).on(&[1])], two_devices());
-    let ask = |model, n| rig.engine.submit(work(model, Class::Interactive, vec![ids(n, 100)])).unwrap();
+    let ask = |model, n| rig.submit(work(model, Class::Interactive, vec![ids(n, 100)]));
     let running = [ask("m", 1), ask("n", 1)];
     first.reached().await;
     second.reached().await;
     let waiting = [ask("m", 2), ask("n", 2)];
-    let engine = rig.engine.clone();
-    let ending = tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO));
+    let feeding = rig.feed(20);
+    eventually(|| rig.engine.status().batch_tokens == 800).await;
+    let ending = rig.shutdown_behind(Duration::ZERO);
     eventually(|| rig.engine.status().draining).await;
+    // The feeder is woken, not left to wait for room that never comes.
+    assert_eq!(feeding.await.unwrap().unwrap().wait().await, Err(EngineError::ShuttingDown));
     // Told at once, though both devices are at work.
     for ticket in waiting {
         assert_eq!(ticket.wait().await, Err(EngineError::ShuttingDown));
     }
     first.open();
     second.open();
-    for ticket in running {
-        ticket.wait().await.unwrap();
-    }
+    answered(running).await;
     ending.await.unwrap();
+    assert_eq!((m.forwards().len(), n.forwards().len()), (1, 1));
 }
 
 #[tokio::test]
@@ -257,10 +249,10 @@ async fn a_device_beside_does_not_count_as_a_wait() {
     // As many as it takes until a speed is relied on.
     for (model, first) in ["m", "n"].into_iter().flat_map(|model| (1..=3).map(move |first| (model, first))) {
         let full = work(model, Class::Interactive, vec![ids(first, 100)]);
-        rig.engine.submit(full).unwrap().wait().await.unwrap();
+        rig.run(full).await;
     }
     // 40 s of work at best for the first device; none for the second.
-    let queued = rig.engine.submit(client((0..80).map(|n| ids(n, 1000)).collect())).unwrap();
+    let queued = rig.submit(client((0..80).map(|n| ids(n, 1000)).collect()));
     let in_time = |model| {
         let mut work = work(model, Class::Interactive, vec![ids(7, 10)]);
         work.deadline = Some(std::time::Instant::now() + Duration::from_secs(20));
@@ -275,12 +267,10 @@ async fn a_device_beside_does_not_count_as_a_wait() {
 async fn without_handles_all_devices_serve_their_queues_to_the_end() {
     let (script, latch) = latched("m");
     let rig = Rig::new(vec![script.model(true).on(&[0, 1])], two_devices());
-    let tickets: Vec<_> = (1..=6).map(|n| rig.engine.submit(client(vec![ids(n, 100)])).unwrap()).collect();
+    let tickets: Vec<_> = (1..=6).map(|n| rig.submit(client(vec![ids(n, 100)]))).collect();
     latch.reached().await;
     drop(rig);
     latch.open();
-    for ticket in tickets {
-        ticket.wait().await.unwrap();
-    }
+    answered(tickets).await;
     eventually(|| script.copies() == 0).await;
 }

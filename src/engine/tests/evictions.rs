@@ -1,12 +1,11 @@
 //! Memory of a device, through the engine: who goes, who stays, who is refused.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use super::rig::{Rig, Script, client, eventually, ids, latched, memory, work};
+use super::rig::{Rig, Script, answered, client, eventually, ids, latched, memory, work};
 use crate::engine::{Class, EngineError};
 use crate::pool::{LoadError, ModelState};
 use lm::models::ModelError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Four models of 40 bytes.
 fn four() -> [Script; 4] {
@@ -82,14 +81,12 @@ async fn models_with_work_go_last_and_their_work_is_done() {
     let rig = Rig::new(vec![m.model(false), n.model(false), o.model(false)], memory(100));
     rig.ask("n").await.unwrap();
     // In order of age: `o` needs room while `m` has more work than the batch in flight, and `n` was used before it.
-    let first = rig.engine.submit(client(vec![ids(1, 100)])).unwrap();
+    let first = rig.submit(client(vec![ids(1, 100)]));
     latch.reached().await;
-    let other = rig.engine.submit(work("o", Class::Interactive, vec![ids(1, 10)])).unwrap();
-    let second = rig.engine.submit(client(vec![ids(2, 100)])).unwrap();
+    let other = rig.submit(work("o", Class::Interactive, vec![ids(1, 10)]));
+    let second = rig.submit(client(vec![ids(2, 100)]));
     latch.open();
-    for ticket in [first, other, second] {
-        ticket.wait().await.unwrap();
-    }
+    answered([first, other, second]).await;
     assert_eq!(rig.states(), "rur");
     assert_eq!(rig.metric("model_loads_total{model=m,outcome=ok}"), 1.0);
 }
@@ -99,14 +96,12 @@ async fn where_nothing_else_frees_enough_models_with_work_go_too() {
     let (m, latch) = latched("m");
     let (m, n) = (m.takes(60, 0), Script::new("n").takes(60, 0));
     let rig = Rig::new(vec![m.model(false), n.model(false)], memory(100));
-    let first = rig.engine.submit(client(vec![ids(1, 100)])).unwrap();
+    let first = rig.submit(client(vec![ids(1, 100)]));
     latch.reached().await;
-    let other = rig.engine.submit(work("n", Class::Interactive, vec![ids(1, 10)])).unwrap();
-    let second = rig.engine.submit(client(vec![ids(2, 100)])).unwrap();
+    let other = rig.submit(work("n", Class::Interactive, vec![ids(1, 10)]));
+    let second = rig.submit(client(vec![ids(2, 100)]));
     latch.open();
-    for ticket in [first, other, second] {
-        ticket.wait().await.unwrap();
-    }
+    answered([first, other, second]).await;
     assert_eq!(m.firsts(), [[1], [2]]);
     assert_eq!(rig.metric("model_loads_total{model=m,outcome=ok}"), 2.0);
     assert_eq!(rig.states(), "ru");
@@ -163,7 +158,7 @@ async fn batches_shrink_to_what_fits_beside_the_weights_and_grow_back() {
     let run = async || {
         let sequences = (1..=12).map(|n| ids(n, 10)).collect();
         let before = m.forwards().len();
-        rig.engine.submit(client(sequences)).unwrap().wait().await.unwrap();
+        rig.run(client(sequences)).await;
         m.forwards()[before..].iter().map(Vec::len).collect::<Vec<_>>()
     };
     assert_eq!(run().await, [6, 6]);
@@ -190,12 +185,10 @@ async fn models_that_share_memory_for_one_take_turns_and_not_batches() {
     let requests: Vec<_> = (0..40_u32)
         .map(|number| {
             let model = ["m", "n"][number as usize % 2];
-            rig.engine.submit(work(model, Class::Interactive, vec![ids(number, 20)])).unwrap()
+            rig.submit(work(model, Class::Interactive, vec![ids(number, 20)]))
         })
         .collect();
-    for request in requests {
-        request.wait().await.unwrap();
-    }
+    answered(requests).await;
     // Without turns each of the eight batches needs a load of its own; with them the batches of a turn take no time.
     let loads = |id| rig.metric(&format!("model_loads_total{{model={id},outcome=ok}}"));
     let (m, n) = (loads("m"), loads("n"));
@@ -234,7 +227,7 @@ async fn audits_of_models_that_share_memory_for_one_take_turns() {
     rig.assert_idle().await;
 }
 
-/// Three models, two of which fit, asked for in turn by many: each answer is right, and the books balance.
+/// Three models that share memory for two, asked for in turn by many: each answer is right, and the books balance.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn models_that_crowd_each_other_out_all_answer() {
     let scripts = four();

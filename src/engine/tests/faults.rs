@@ -1,13 +1,12 @@
 //! Failures stay narrow, and losses are reported.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use super::rig::{Rig, Script, audit, client, eventually, fake_stats, ids, latched, settings, stats, work};
+use super::rig::{Rig, Script, answered, audit, client, eventually, fake_stats, ids, latched, settings, stats, work};
 use crate::engine::{Class, EngineError, Refusal};
 use crate::pool::ModelState;
 use lm::models::lora::LoadedAdapter;
 use lm::models::{BatchStats, CausalLm, LoadedModel, ModelError, Pending};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A model without memory for more than `limit` tokens.
 fn tight(limit: usize) -> Script {
@@ -25,9 +24,7 @@ async fn out_of_memory_halves_the_batch_and_lowers_the_budget() {
     let script = tight(30);
     let rig = Rig::with(&script);
     let sequences: Vec<_> = (1..=12).map(|n| ids(n, 10)).collect();
-    let output = rig.engine.submit(client(sequences.clone())).unwrap().wait().await.unwrap();
-    let expected: Vec<_> = sequences.iter().map(|ids| fake_stats("m", ids)).collect();
-    assert_eq!(stats(&output), expected);
+    rig.run_checked(client, &sequences).await;
     // 100 and 50 tokens did not fit, 20 and 30 did; from then on batches are formed small.
     let sizes: Vec<_> = script.forwards().iter().map(Vec::len).collect();
     assert_eq!(sizes, [10, 5, 3, 2, 5, 3, 2, 2]);
@@ -48,17 +45,15 @@ async fn a_sequence_that_does_not_fit_fails_its_request_alone() {
         }
     });
     let rig = Rig::with(&script);
-    let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    let first = rig.submit(client(vec![ids(1, 10)]));
     latch.reached().await;
-    let fits = rig.engine.submit(client(vec![ids(2, 10)])).unwrap();
-    let not = rig.engine.submit(client(vec![ids(3, 40)])).unwrap();
-    let fits_too = rig.engine.submit(client(vec![ids(4, 10)])).unwrap();
+    let fits = rig.submit(client(vec![ids(2, 10)]));
+    let not = rig.submit(client(vec![ids(3, 40)]));
+    let fits_too = rig.submit(client(vec![ids(4, 10)]));
     latch.open();
     let error = not.wait().await.unwrap_err();
     assert_eq!(error, EngineError::ModelFailed("out of memory: 40 tokens".to_owned()));
-    for ticket in [first, fits, fits_too] {
-        ticket.wait().await.unwrap();
-    }
+    answered([first, fits, fits_too]).await;
     rig.assert_idle().await;
 }
 
@@ -79,10 +74,9 @@ async fn a_failing_sequence_fails_alone_among_other_clients_in_its_batch() {
             }
         });
         let rig = Rig::with(&script);
-        let first = rig.engine.submit(client(vec![ids(99, 10)])).unwrap();
+        let first = rig.submit(client(vec![ids(99, 10)]));
         latch.reached().await;
-        let requests: Vec<_> =
-            (10..18).map(|first| (first, rig.engine.submit(client(vec![ids(first, 10)])).unwrap())).collect();
+        let requests: Vec<_> = (10..18).map(|first| (first, rig.submit(client(vec![ids(first, 10)])))).collect();
         latch.open();
         first.wait().await.unwrap();
         for (first, request) in requests {
@@ -108,7 +102,7 @@ async fn a_panic_or_an_error_costs_that_batch_and_no_more() {
     });
     let rig = Rig::with(&script);
     let run = async |first| {
-        let ticket = rig.engine.submit(client(vec![ids(first, 10)])).unwrap();
+        let ticket = rig.submit(client(vec![ids(first, 10)]));
         ticket.wait().await
     };
     let failed = |reason: &str| Err(EngineError::ModelFailed(reason.to_owned()));
@@ -135,7 +129,7 @@ async fn an_answer_of_the_wrong_shape_is_no_answer() {
     }
     let script = Script::new("m").loading(Arc::new(|_| Ok(LoadedModel::Causal(Box::new(Short)))));
     let rig = Rig::with(&script);
-    let ticket = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    let ticket = rig.submit(client(vec![ids(1, 10)]));
     assert!(matches!(ticket.wait().await, Err(EngineError::ModelFailed(_))));
 }
 
@@ -149,15 +143,11 @@ async fn a_lost_device_is_lost_for_all_and_for_ever() {
     });
     let rig = Rig::with(&script);
     rig.engine.wait_until_loaded().await.unwrap();
-    let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    let first = rig.submit(client(vec![ids(1, 10)]));
     latch.reached().await;
     assert!(rig.engine.is_ready());
-    let queued = rig.engine.submit(client(vec![ids(2, 100)])).unwrap();
-    let engine = rig.engine.clone();
-    let feeding = tokio::spawn(async move {
-        let sequences = (1..=20).map(|n| ids(n, 100)).collect();
-        engine.submit_when_room(audit(sequences)).await
-    });
+    let queued = rig.submit(client(vec![ids(2, 100)]));
+    let feeding = rig.feed(20);
     eventually(|| rig.engine.status().batch_tokens == 400).await;
     latch.open();
     let reason = "device: fell off the bus".to_owned();
@@ -169,30 +159,14 @@ async fn a_lost_device_is_lost_for_all_and_for_ever() {
     assert_eq!(script.forwards().len(), 1);
 
     assert!(!rig.engine.is_ready());
-    let refusal = rig.engine.submit(client(vec![ids(1, 10)])).unwrap_err();
-    assert_eq!(refusal, Refusal::DeviceLost(reason.clone()));
-    eventually(|| !rig.engine.status().device_alive).await;
+    assert_eq!(rig.refusal(client(vec![ids(1, 10)])), Refusal::DeviceLost(reason.clone()));
+    eventually(|| !rig.engine.status().device_alive()).await;
     let status = rig.engine.status();
     assert_eq!(status.device_lost, Some(reason));
     assert_eq!((status.interactive_tokens, status.batch_tokens), (0, 0));
     assert_eq!(rig.metric("queue_tokens{class=interactive}"), 0.0);
     assert_eq!(rig.metric("queue_tokens{class=batch}"), 0.0);
     rig.engine.shutdown(std::time::Duration::ZERO);
-}
-
-#[tokio::test]
-async fn a_lazy_model_is_loaded_by_its_first_request() {
-    let (eager, lazy) = (Script::new("m"), Script::new("n"));
-    let rig = Rig::new(vec![eager.model(true), lazy.model(false)], settings());
-    rig.engine.wait_until_loaded().await.unwrap();
-    assert!(rig.engine.is_ready());
-    assert_eq!(rig.state(1), ModelState::Opened);
-    for n in 1..=3 {
-        let work = work("n", Class::Interactive, vec![ids(n, 10)]);
-        rig.engine.submit(work).unwrap().wait().await.unwrap();
-    }
-    assert_eq!(rig.state(1), ModelState::Ready);
-    assert_eq!(rig.metric("model_loads_total{model=n,outcome=ok}"), 1.0);
 }
 
 #[tokio::test]
@@ -205,11 +179,11 @@ async fn a_failed_load_fails_those_that_wait_and_is_tried_again() {
         _ => Ok(()),
     });
     let rig = Rig::new(vec![eager.model(true), lazy.model(false)], settings());
-    let first = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    let first = rig.submit(client(vec![ids(1, 10)]));
     latch.reached().await;
     let lazy_work = |n| work("n", Class::Interactive, vec![ids(n, 90)]);
     // Two batches' worth: both fail with the one attempt.
-    let waiting = [2, 3].map(|n| rig.engine.submit(lazy_work(n)).unwrap());
+    let waiting = [2, 3].map(|n| rig.submit(lazy_work(n)));
     latch.open();
     first.wait().await.unwrap();
     let reason = "model.safetensors: not there".to_owned();

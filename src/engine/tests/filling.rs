@@ -1,15 +1,10 @@
 //! Blanks to fill, beside sequences to score: the same queue, the same rules.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use super::rig::{
-    Rig, Script, blanks, client, eventually, fake_filled, fake_stats, fill_work, filled, ids, latched, settings, stats,
-    work,
-};
+use super::rig::{Rig, Script, blanks, client, fake_filled, fake_stats, fill_work, filled, ids, settings, stats, work};
 use crate::engine::{Class, EngineError, Refusal, Request};
 use lm::models::masked::{Filled, MaskedPosition};
 use lm::models::{LoadedModel, MaskedLm, ModelError};
+use std::sync::Arc;
 
 /// Interactive work for the masked model `f`.
 fn fills(blanks: Vec<MaskedPosition>) -> Request {
@@ -39,8 +34,8 @@ async fn blanks_are_filled_beside_scoring() {
     let sequence = ids(1, 30);
     // 17 copies of 30 tokens and of 5: more than five batches, filled out of order.
     let wanted = [blanks(&sequence, 15), blanks(&ids(7, 5), 2)].concat();
-    let filling = rig.engine.submit(fills(wanted.clone())).unwrap();
-    let scoring = rig.engine.submit(client(vec![sequence.clone()])).unwrap();
+    let filling = rig.submit(fills(wanted.clone()));
+    let scoring = rig.submit(client(vec![sequence.clone()]));
     let output = filling.wait().await.unwrap();
     assert_eq!(filled(&output), expected(&wanted));
     assert_eq!((output.forward_passes, output.cached_passes), (17, 0));
@@ -61,11 +56,12 @@ async fn every_copy_takes_room() {
     let masked = Script::new("f").masked();
     let rig = Rig::new(vec![masked.model(true)], settings());
     let sequence = ids(1, 100);
-    let refusal = rig.engine.submit(fills(blanks(&sequence, 11))).unwrap_err();
-    assert_eq!(refusal.to_string(), "1100 tokens exceed the queue of 1000 tokens");
-    rig.engine.submit(fills(blanks(&sequence, 10))).unwrap().wait().await.unwrap();
-    let refusal = rig.engine.submit(fills(blanks(&ids(1, 5001), 1))).unwrap_err();
-    assert_eq!(refusal.to_string(), "5001 tokens exceed the model's context of 5000 tokens");
+    assert_eq!(rig.refusal(fills(blanks(&sequence, 11))).to_string(), "1100 tokens exceed the queue of 1000 tokens");
+    rig.run(fills(blanks(&sequence, 10))).await;
+    assert_eq!(
+        rig.refusal(fills(blanks(&ids(1, 5001), 1))).to_string(),
+        "5001 tokens exceed the model's context of 5000 tokens"
+    );
     // Batch work is fed in as there is room.
     let many = blanks(&sequence, 50);
     let ticket = rig.engine.submit_when_room(fill_work("f", Class::Batch, many.clone())).await.unwrap();
@@ -77,7 +73,7 @@ async fn every_copy_takes_room() {
 async fn the_wrong_kind_of_model_is_refused() {
     let (causal, masked) = (Script::new("m"), Script::new("f").masked());
     let rig = both(&causal, &masked);
-    let refusal = rig.engine.submit(work("f", Class::Interactive, vec![ids(1, 10)])).unwrap_err();
+    let refusal = rig.refusal(work("f", Class::Interactive, vec![ids(1, 10)]));
     assert_eq!(refusal, Refusal::WrongKind { model: "f".to_owned(), masked: true });
     assert_eq!(refusal.to_string(), "model `f` is a masked model, which gives no probabilities of texts");
     let wrong = fill_work("m", Class::Batch, blanks(&ids(1, 10), 1));
@@ -96,10 +92,10 @@ async fn a_model_that_turns_out_to_be_of_the_wrong_kind_fails() {
     let load = |script: &Script| script.opened(&[0]).load.clone();
     let (m, f) = (causal.loading(load(&masked)), masked.loading(load(&causal)));
     let rig = Rig::new(vec![m.model(true), f.model(true)], settings());
-    let scoring = rig.engine.submit(client(vec![ids(1, 10)])).unwrap().wait().await;
+    let scoring = rig.submit(client(vec![ids(1, 10)])).wait().await;
     let failed = |reason: &str| Err(EngineError::ModelFailed(reason.to_owned()));
     assert_eq!(scoring, failed("forward pass: a masked model scores no sequences"));
-    let filling = rig.engine.submit(fills(blanks(&ids(1, 10), 1))).unwrap().wait().await;
+    let filling = rig.submit(fills(blanks(&ids(1, 10), 1))).wait().await;
     assert_eq!(filling, failed("forward pass: a causal model fills no masked positions"));
     assert!(rig.engine.is_ready());
 }
@@ -112,35 +108,12 @@ async fn out_of_memory_halves_a_batch_of_blanks() {
     });
     let rig = Rig::new(vec![tight.model(true)], settings());
     let wanted = blanks(&ids(1, 10), 10);
-    let output = rig.engine.submit(fills(wanted.clone())).unwrap().wait().await.unwrap();
+    let output = rig.run(fills(wanted.clone())).await;
     assert_eq!(filled(&output), expected(&wanted));
     assert_eq!(output.forward_passes, 10, "counted once each, however often they were tried");
     let sizes: Vec<_> = tight.forwards().iter().map(Vec::len).collect();
     assert_eq!(sizes, [10, 5, 3, 2, 5, 3, 2]);
     assert_eq!(rig.metric("out_of_memory_halvings_total{model=f}"), 3.0);
-    rig.assert_idle().await;
-}
-
-#[tokio::test]
-async fn blanks_that_nobody_waits_for_do_not_run() {
-    let (masked, latch) = latched("f");
-    let masked = masked.masked();
-    let rig = Rig::new(vec![masked.model(true)], settings());
-    let first = rig.engine.submit(fills(blanks(&ids(1, 100), 1))).unwrap();
-    latch.reached().await;
-    let cancelled = rig.engine.submit(fills(blanks(&ids(2, 100), 5))).unwrap();
-    let soon = Some(Instant::now() + Duration::from_millis(20));
-    let mut late = fills(blanks(&ids(3, 100), 2));
-    late.deadline = soon;
-    let late = rig.engine.submit(late).unwrap();
-    drop(cancelled);
-    assert_eq!(late.wait().await, Err(EngineError::DeadlineExceeded));
-    latch.open();
-    first.wait().await.unwrap();
-    eventually(|| rig.engine.status().interactive_tokens == 0).await;
-    assert_eq!(masked.firsts(), [[1]]);
-    assert_eq!(rig.metric("dropped_sequences_total{reason=abandoned}"), 5.0);
-    assert_eq!(rig.metric("dropped_sequences_total{reason=deadline}"), 2.0);
     rig.assert_idle().await;
 }
 
@@ -151,29 +124,12 @@ async fn a_failure_costs_the_request_and_no_other() {
         _ => Ok(()),
     });
     let rig = Rig::new(vec![masked.model(true)], settings());
-    let unlucky = rig.engine.submit(fills(blanks(&ids(13, 60), 3))).unwrap().wait().await;
+    let unlucky = rig.submit(fills(blanks(&ids(13, 60), 3))).wait().await;
     assert_eq!(unlucky, Err(EngineError::ModelFailed("the forward pass panicked: unlucky".to_owned())));
     let wanted = blanks(&ids(1, 60), 3);
-    let output = rig.engine.submit(fills(wanted.clone())).unwrap().wait().await.unwrap();
+    let output = rig.run(fills(wanted.clone())).await;
     assert_eq!(filled(&output), expected(&wanted));
     rig.assert_idle().await;
-}
-
-#[tokio::test]
-async fn an_unload_waits_for_blanks_that_are_queued() {
-    let (masked, latch) = latched("f");
-    let masked = masked.masked();
-    let rig = Rig::new(vec![masked.model(true)], settings());
-    let first = rig.engine.submit(fills(blanks(&ids(1, 100), 3))).unwrap();
-    latch.reached().await;
-    let engine = rig.engine.clone();
-    let unloading = tokio::spawn(async move { engine.pool().unload("f").await });
-    eventually(|| rig.states() == "d").await;
-    assert_eq!(rig.engine.submit(fills(blanks(&ids(2, 10), 1))).unwrap_err(), Refusal::Unloading);
-    latch.open();
-    assert_eq!(filled(&first.wait().await.unwrap()).len(), 3);
-    unloading.await.unwrap().unwrap();
-    assert_eq!(masked.forwards().len(), 3);
 }
 
 #[tokio::test]
@@ -187,7 +143,7 @@ async fn an_answer_for_too_few_blanks_is_no_answer() {
     let script = Script::new("f").masked();
     let script = script.loading(Arc::new(|_| Ok(LoadedModel::Masked(Box::new(Short)))));
     let rig = Rig::new(vec![script.model(true)], settings());
-    let output = rig.engine.submit(fills(blanks(&ids(1, 10), 2))).unwrap().wait().await;
+    let output = rig.submit(fills(blanks(&ids(1, 10), 2))).wait().await;
     assert!(
         matches!(output, Err(EngineError::ModelFailed(reason)) if reason.contains("wrong number of masked positions"))
     );

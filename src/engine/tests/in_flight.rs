@@ -1,10 +1,9 @@
 //! A batch that a device works on while the next one begins, as on a GPU.
 
-use std::sync::{Arc, Mutex};
-
 use super::rig::{Latch, Rig, Script, audit, client, fake_stats, ids, lock, memory, stats, work};
 use crate::engine::{Class, EngineError};
 use lm::models::ModelError;
+use std::sync::{Arc, Mutex};
 
 /// Events of batches, by the first ids of their sequences.
 #[derive(Clone, Default)]
@@ -36,20 +35,8 @@ fn queueing(end: impl Fn(&[&[u32]]) -> Result<(), ModelError> + Send + Sync + 's
     (script, events)
 }
 
-#[tokio::test]
-async fn a_full_batch_begins_before_the_last_one_is_finished() {
-    let (script, events) = queueing(|_| Ok(()));
-    let rig = Rig::with(&script);
-    let sequences: Vec<_> = (1..=3).map(|n| ids(n, 100)).collect();
-    let answered = rig.engine.submit(client(sequences.clone())).unwrap().wait().await.unwrap();
-    assert_eq!(events.all(), ["begin 1", "begin 2", "finish 1", "begin 3", "finish 2", "finish 3"]);
-    assert_eq!(stats(&answered), sequences.iter().map(|ids| fake_stats("m", ids)).collect::<Vec<_>>());
-    assert_eq!(rig.metric("forwards_total{model=m,outcome=ok}"), 3.0);
-    rig.assert_idle().await;
-}
-
-#[tokio::test]
-async fn a_batch_that_is_not_full_may_grow_until_the_last_one_is_finished() {
+/// As [`queueing`], where the first batch ends when the latch is opened.
+fn queueing_behind_first() -> (Script, Events, Arc<Latch>) {
     let latch = Arc::new(Latch::default());
     let inner = Arc::clone(&latch);
     let (script, events) = queueing(move |sequences| {
@@ -58,11 +45,28 @@ async fn a_batch_that_is_not_full_may_grow_until_the_last_one_is_finished() {
         }
         Ok(())
     });
+    (script, events, latch)
+}
+
+#[tokio::test]
+async fn a_full_batch_begins_before_the_last_one_is_finished() {
+    let (script, events) = queueing(|_| Ok(()));
     let rig = Rig::with(&script);
-    let first = rig.engine.submit(client(vec![ids(1, 100), ids(2, 60)])).unwrap();
+    let sequences: Vec<_> = (1..=3).map(|n| ids(n, 100)).collect();
+    rig.run_checked(client, &sequences).await;
+    assert_eq!(events.all(), ["begin 1", "begin 2", "finish 1", "begin 3", "finish 2", "finish 3"]);
+    assert_eq!(rig.metric("forwards_total{model=m,outcome=ok}"), 3.0);
+    rig.assert_idle().await;
+}
+
+#[tokio::test]
+async fn a_batch_that_is_not_full_may_grow_until_the_last_one_is_finished() {
+    let (script, events, latch) = queueing_behind_first();
+    let rig = Rig::with(&script);
+    let first = rig.submit(client(vec![ids(1, 100), ids(2, 60)]));
     latch.reached().await;
-    assert!(rig.engine.status().busy_since.is_some());
-    let second = rig.engine.submit(client(vec![ids(3, 40)])).unwrap();
+    assert!(rig.engine.status().busy_since().is_some());
+    let second = rig.submit(client(vec![ids(3, 40)]));
     latch.open();
     first.wait().await.unwrap();
     second.wait().await.unwrap();
@@ -72,18 +76,11 @@ async fn a_batch_that_is_not_full_may_grow_until_the_last_one_is_finished() {
 
 #[tokio::test]
 async fn a_client_overtakes_an_audit_but_what_is_in_flight() {
-    let latch = Arc::new(Latch::default());
-    let inner = Arc::clone(&latch);
-    let (script, events) = queueing(move |sequences| {
-        if sequences[0][0] == 1 {
-            inner.pass();
-        }
-        Ok(())
-    });
+    let (script, events, latch) = queueing_behind_first();
     let rig = Rig::with(&script);
-    let audit = rig.engine.submit(audit((1..=4).map(|n| ids(n, 100)).collect())).unwrap();
+    let audit = rig.submit(audit((1..=4).map(|n| ids(n, 100)).collect()));
     latch.reached().await;
-    let client = rig.engine.submit(client(vec![ids(9, 5)])).unwrap();
+    let client = rig.submit(client(vec![ids(9, 5)]));
     latch.open();
     client.wait().await.unwrap();
     audit.wait().await.unwrap();
@@ -100,8 +97,8 @@ async fn what_fails_at_its_end_runs_again_in_parts_beside_the_next() {
         Ok(())
     });
     let rig = Rig::with(&script);
-    let bad = rig.engine.submit(client(vec![ids(3, 50)])).unwrap();
-    let good = rig.engine.submit(client(vec![ids(4, 50), ids(5, 100)])).unwrap();
+    let bad = rig.submit(client(vec![ids(3, 50)]));
+    let good = rig.submit(client(vec![ids(4, 50), ids(5, 100)]));
     assert_eq!(bad.wait().await, Err(EngineError::ModelFailed("forward pass: an odd text".to_owned())));
     let answered = good.wait().await.unwrap();
     assert_eq!(stats(&answered), [fake_stats("m", &ids(4, 50)), fake_stats("m", &ids(5, 100))]);
@@ -117,8 +114,7 @@ async fn memory_that_is_out_at_the_end_of_a_pass_halves_it() {
     });
     let rig = Rig::with(&script);
     let sequences: Vec<_> = (1..=12).map(|n| ids(n, 25)).collect();
-    let answered = rig.engine.submit(client(sequences.clone())).unwrap().wait().await.unwrap();
-    assert_eq!(stats(&answered), sequences.iter().map(|ids| fake_stats("m", ids)).collect::<Vec<_>>());
+    rig.run_checked(client, &sequences).await;
     assert!(rig.metric("out_of_memory_halvings_total{model=m}") >= 3.0);
     rig.assert_idle().await;
 }
@@ -130,8 +126,8 @@ async fn a_panic_at_the_end_of_a_pass_fails_that_pass() {
         Ok(())
     });
     let rig = Rig::with(&script);
-    let first = rig.engine.submit(client(vec![ids(1, 100)])).unwrap();
-    let second = rig.engine.submit(client(vec![ids(2, 100)])).unwrap();
+    let first = rig.submit(client(vec![ids(1, 100)]));
+    let second = rig.submit(client(vec![ids(2, 100)]));
     assert_eq!(first.wait().await, Err(EngineError::ModelFailed("the forward pass panicked: unlucky".to_owned())));
     second.wait().await.unwrap();
     rig.assert_idle().await;
@@ -147,7 +143,7 @@ async fn a_device_that_is_lost_fails_everything_in_flight() {
         Err(ModelError::Device("fell off the bus".to_owned()))
     });
     let rig = Rig::with(&script);
-    let tickets: Vec<_> = [1, 2, 3].map(|n| rig.engine.submit(client(vec![ids(n, 100)])).unwrap()).into();
+    let tickets: Vec<_> = [1, 2, 3].map(|n| rig.submit(client(vec![ids(n, 100)]))).into();
     latch.reached().await;
     latch.open();
     for ticket in tickets {
@@ -166,8 +162,8 @@ async fn a_device_finishes_what_is_in_flight_before_it_loads_another_model() {
         Ok(())
     });
     let rig = Rig::new(vec![script.takes(60, 0).model(false), other.model(false)], memory(100));
-    let first = rig.engine.submit(client(vec![ids(1, 100), ids(2, 100)])).unwrap();
-    let second = rig.engine.submit(work("n", Class::Interactive, vec![ids(3, 100)])).unwrap();
+    let first = rig.submit(client(vec![ids(1, 100), ids(2, 100)]));
+    let second = rig.submit(work("n", Class::Interactive, vec![ids(3, 100)]));
     first.wait().await.unwrap();
     second.wait().await.unwrap();
     assert_eq!(rig.states(), "ur");

@@ -1,31 +1,25 @@
 //! Start, readiness and the end.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
-use super::rig::{Latch, Rig, RigSettings, Script, audit, client, eventually, ids, latched, settings};
+use super::rig::{Rig, RigSettings, Script, answered, audit, client, eventually, ids, latched, settings, slow_to_load};
 use crate::engine::{EngineError, Refusal};
 use crate::pool::ModelState;
 use lm::models::ModelError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn start_does_not_wait_for_the_models() {
-    let latch = Arc::new(Latch::default());
-    let inner = Arc::clone(&latch);
-    let script = Script::new("m").on_load(move || {
-        inner.pass();
-        Ok(())
-    });
+    let (script, latch) = slow_to_load("m");
     let rig = Rig::with(&script);
     latch.reached().await;
     let status = rig.engine.status();
     assert_eq!(rig.state(0), ModelState::Loading);
-    assert!(status.device_alive && !status.draining && !rig.engine.is_ready());
+    assert!(status.device_alive() && !status.draining && !rig.engine.is_ready());
     // Requests may come before it is ready, and are served when it is.
-    let early = rig.engine.submit(client(vec![ids(1, 10)])).unwrap();
+    let early = rig.submit(client(vec![ids(1, 10)]));
     latch.open();
     rig.engine.wait_until_loaded().await.unwrap();
     assert!(rig.engine.is_ready());
@@ -41,7 +35,7 @@ async fn models_compute_on_threads_of_their_own() {
         Ok(())
     });
     let rig = Rig::new(vec![script.model(true)], RigSettings { threads: 3, ..settings() });
-    rig.engine.submit(client(vec![ids(1, 10)])).unwrap().wait().await.unwrap();
+    rig.run(client(vec![ids(1, 10)])).await;
     assert_eq!(threads.load(Ordering::Relaxed), 3);
 }
 
@@ -50,17 +44,17 @@ async fn health_is_read_and_not_asked() {
     let (script, latch) = latched("m");
     let rig = Rig::with(&script);
     rig.engine.wait_until_loaded().await.unwrap();
-    assert!(rig.engine.status().busy_since.is_none());
-    let stuck = rig.engine.submit(client(vec![ids(1, 1000)])).unwrap();
+    assert!(rig.engine.status().busy_since().is_none());
+    let stuck = rig.submit(client(vec![ids(1, 1000)]));
     latch.reached().await;
     // The device hangs and the queue is full, and both can be seen.
     let status = rig.engine.status();
-    assert!(status.busy_since.is_some() && status.last_ok.is_none() && status.device_alive);
+    assert!(status.busy_since().is_some() && status.last_ok.is_none() && status.device_alive());
     assert_eq!(status.interactive_tokens, 1000);
     latch.open();
     stuck.wait().await.unwrap();
     let status = rig.engine.status();
-    assert!(status.busy_since.is_none() && status.last_ok.is_some());
+    assert!(status.busy_since().is_none() && status.last_ok.is_some());
 }
 
 #[tokio::test]
@@ -73,7 +67,7 @@ async fn an_eager_model_that_cannot_be_loaded_is_reported() {
     assert_eq!(rig.engine.wait_until_loaded().await, Err(EngineError::LoadFailed(reason)));
     assert!(!rig.engine.is_ready());
     // The others serve all the same.
-    rig.engine.submit(client(vec![ids(1, 10)])).unwrap().wait().await.unwrap();
+    rig.run(client(vec![ids(1, 10)])).await;
 }
 
 #[tokio::test]
@@ -103,62 +97,19 @@ async fn every_series_is_there_before_the_first_request() {
 async fn shutdown_finishes_what_is_queued() {
     let (script, latch) = latched("m");
     let rig = Rig::with(&script);
-    let tickets: Vec<_> = (1..=5).map(|n| rig.engine.submit(client(vec![ids(n, 100)])).unwrap()).collect();
+    let tickets: Vec<_> = (1..=5).map(|n| rig.submit(client(vec![ids(n, 100)]))).collect();
     latch.reached().await;
-    let engine = rig.engine.clone();
-    let ending = tokio::task::spawn_blocking(move || engine.shutdown(LONG));
+    let ending = rig.shutdown_behind(LONG);
     eventually(|| rig.engine.status().draining).await;
     assert!(!rig.engine.is_ready());
-    let refusal = rig.engine.submit(client(vec![ids(9, 10)])).unwrap_err();
-    assert_eq!(refusal, Refusal::Draining);
+    assert_eq!(rig.refusal(client(vec![ids(9, 10)])), Refusal::Draining);
     let refusal = rig.engine.submit_when_room(audit(vec![ids(9, 10)])).await.unwrap_err();
     assert_eq!(refusal, Refusal::Draining);
     latch.open();
-    for ticket in tickets {
-        ticket.wait().await.unwrap();
-    }
+    answered(tickets).await;
     ending.await.unwrap();
-    assert!(!rig.engine.status().device_alive);
+    assert!(!rig.engine.status().device_alive());
     rig.engine.shutdown(LONG);
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=shutting_down}"), 1.0);
     assert_eq!(rig.metric("queue_tokens{class=interactive}"), 0.0);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shutdown_gives_up_what_is_not_done_in_time() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let first = rig.engine.submit(client(vec![ids(1, 100)])).unwrap();
-    let second = rig.engine.submit(client(vec![ids(2, 100)])).unwrap();
-    latch.reached().await;
-    let engine = rig.engine.clone();
-    let feeding = tokio::spawn(async move {
-        let sequences = (1..=20).map(|n| ids(n, 100)).collect();
-        engine.submit_when_room(audit(sequences)).await
-    });
-    eventually(|| rig.engine.status().batch_tokens == 400).await;
-    let engine = rig.engine.clone();
-    let ending = tokio::task::spawn_blocking(move || engine.shutdown(Duration::ZERO));
-    eventually(|| rig.engine.status().draining).await;
-    // The feeder is woken, not left to wait for room that never comes.
-    let fed = feeding.await.unwrap().unwrap();
-    assert_eq!(fed.wait().await, Err(EngineError::ShuttingDown));
-    latch.open();
-    assert!(first.wait().await.is_ok(), "a forward pass in flight is finished");
-    assert_eq!(second.wait().await, Err(EngineError::ShuttingDown));
-    ending.await.unwrap();
-    assert_eq!(script.forwards().len(), 1);
-}
-
-#[tokio::test]
-async fn without_handles_the_queue_is_served_to_its_end() {
-    let (script, latch) = latched("m");
-    let rig = Rig::with(&script);
-    let tickets: Vec<_> = (1..=3).map(|n| rig.engine.submit(client(vec![ids(n, 100)])).unwrap()).collect();
-    latch.reached().await;
-    drop(rig);
-    latch.open();
-    for ticket in tickets {
-        ticket.wait().await.unwrap();
-    }
 }

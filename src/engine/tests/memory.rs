@@ -1,12 +1,11 @@
 //! Choice of models to evict, as a pure function.
 
+use crate::engine::device::{Resident, eviction_order, evictions};
+use crate::pool::largest_batch;
+use proptest::prelude::*;
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-
-use proptest::prelude::*;
-
-use crate::engine::device::{Resident, eviction_order, evictions, largest_batch};
 
 /// A model with the given bytes of weights and of activations per token.
 struct HeldModel {
@@ -30,13 +29,17 @@ fn model(weights: u64, per_token: u64) -> HeldModel {
     HeldModel { weights, activation, pinned: false, in_use: false, last_used: 0 }
 }
 
-/// The residents, with their positions as index and id.
+const IDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
+/// The places of models among [`IDS`].
+fn places(ids: Vec<&str>) -> Vec<usize> {
+    ids.iter().map(|id| IDS.iter().position(|known| known == id).unwrap()).collect()
+}
+
 fn on_device(models: &[HeldModel]) -> Vec<Resident<'_>> {
     static START: OnceLock<Instant> = OnceLock::new();
-    const IDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let start = *START.get_or_init(Instant::now);
     let residents = models.iter().enumerate().map(|(index, model)| Resident {
-        model: index,
         id: IDS[index],
         weights: model.weights,
         activation: &*model.activation,
@@ -50,7 +53,8 @@ fn on_device(models: &[HeldModel]) -> Vec<Resident<'_>> {
 /// Returns which of `models` `newcomer` evicts; batches have up to 100 tokens.
 fn evicted(newcomer: HeldModel, models: &[HeldModel], memory: u64) -> Result<Vec<usize>, String> {
     let newcomer = [newcomer];
-    evictions(&Resident { id: "new", model: 99, ..on_device(&newcomer).remove(0) }, &on_device(models), memory, 100)
+    let newcomer = Resident { id: "new", ..on_device(&newcomer).remove(0) };
+    evictions(&newcomer, &on_device(models), memory, 100).map(places)
 }
 
 #[test]
@@ -58,7 +62,11 @@ fn who_goes_first() {
     let used = |last_used, in_use| HeldModel { last_used, in_use, ..model(1, 0) };
     let mut models = [used(3, false), used(1, true), used(2, false), used(2, false), used(0, true), used(0, false)];
     models[5].pinned = true;
-    assert_eq!(eviction_order(&on_device(&models)), [2, 3, 0, 4, 1], "idle before busy, old before new, pinned never");
+    assert_eq!(
+        places(eviction_order(&on_device(&models))),
+        [2, 3, 0, 4, 1],
+        "idle before busy, old before new, pinned never"
+    );
 }
 
 #[test]
@@ -132,7 +140,7 @@ fn models() -> impl Strategy<Value = Vec<HeldModel>> {
 proptest! {
     #[test]
     fn the_rules_hold_for_any_device(residents in models(), weights in 0..100_u64, per_token in 0..3_u64, memory in 0..400_u64) {
-        let order = eviction_order(&on_device(&residents));
+        let order = places(eviction_order(&on_device(&residents)));
         // Memory used on the device with the first `gone` models evicted, in batches of `tokens` tokens.
         let used = |gone: usize, tokens: usize| {
             let stay = residents.iter().enumerate().filter(|(index, _)| !order[..gone].contains(index));

@@ -5,22 +5,18 @@
 //! event.
 
 mod admission;
-mod batch;
 mod by_hand;
 mod devices;
-mod disk_cache;
 mod evictions;
-mod fairness;
 mod faults;
 mod filling;
 mod in_flight;
 mod lifecycle;
 mod memory;
 mod opening;
-mod recorder;
+mod queue;
 mod requests;
 mod rig;
 mod scheduling;
 mod script;
 mod unavailable;
-mod wait;

@@ -1,12 +1,11 @@
 //! Models declared, opened, added and removed.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
 use super::rig::{Rig, Script, audit, client, eventually, ids, latched, settings, work};
 use crate::engine::{Class, EngineError, Refusal};
 use crate::pool::{AddError, LoadError, ModelState, OpenError, Retry, UnknownModel, UnloadError};
 use lm::models::ModelError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 fn unknown() -> UnknownModel {
     UnknownModel("x".to_owned())
@@ -16,7 +15,7 @@ fn unknown() -> UnknownModel {
 async fn a_model_must_be_opened_first() {
     let script = Script::new("m");
     let rig = Rig::new(vec![script.model(false).unopened()], settings());
-    assert_eq!(rig.engine.submit(client(vec![ids(1, 10)])).unwrap_err(), Refusal::NotOpened("m".to_owned()));
+    assert_eq!(rig.refusal(client(vec![ids(1, 10)])), Refusal::NotOpened("m".to_owned()));
     let refusal = rig.engine.submit_when_room(audit(vec![ids(1, 10)])).await.unwrap_err();
     assert_eq!(refusal, Refusal::NotOpened("m".to_owned()));
     assert_eq!(rig.metric("requests_total{class=interactive,outcome=not_opened}"), 1.0);
@@ -29,7 +28,7 @@ async fn a_model_must_be_opened_first() {
     // Ids that were made for other files are not taken for ids of this model.
     let mut stale = client(vec![ids(1, 10)]);
     stale.identity = "sha256:x".into();
-    assert_eq!(rig.engine.submit(stale).unwrap_err(), Refusal::NotOpened("m".to_owned()));
+    assert_eq!(rig.refusal(stale), Refusal::NotOpened("m".to_owned()));
 }
 
 #[tokio::test]
@@ -48,8 +47,7 @@ async fn a_model_that_is_not_declared_is_unknown_to_all() {
     assert_eq!(pool.load("x").await, Err(LoadError::UnknownModel(unknown())));
     assert_eq!(pool.unload("x").await, Err(UnloadError::UnknownModel(unknown())));
     assert_eq!(pool.remove("x").await, Err(UnloadError::UnknownModel(unknown())));
-    let refusal = rig.engine.submit(work("x", Class::Interactive, vec![ids(1, 10)])).unwrap_err();
-    assert_eq!(refusal, Refusal::UnknownModel("x".to_owned()));
+    assert_eq!(rig.refusal(work("x", Class::Interactive, vec![ids(1, 10)])), Refusal::UnknownModel("x".to_owned()));
 }
 
 #[tokio::test]
@@ -168,16 +166,16 @@ async fn a_panic_while_a_model_is_opened_is_its_failure() {
 async fn a_removed_model_finishes_its_requests_and_its_id_is_free_again() {
     let (script, latch) = latched("m");
     let rig = Rig::new(vec![script.model(false), Script::new("n").model(false)], settings());
-    let first = rig.engine.submit(client(vec![ids(1, 100)])).unwrap();
+    let first = rig.submit(client(vec![ids(1, 100)]));
     latch.reached().await;
-    let queued = rig.engine.submit(client(vec![ids(2, 100)])).unwrap();
+    let queued = rig.submit(client(vec![ids(2, 100)]));
     let pool = rig.engine.pool().clone();
     let removal = tokio::spawn({
         let pool = pool.clone();
         async move { pool.remove("m").await }
     });
     eventually(|| rig.states() == "du").await;
-    assert_eq!(rig.engine.submit(client(vec![ids(3, 10)])).unwrap_err(), Refusal::Unloading);
+    assert_eq!(rig.refusal(client(vec![ids(3, 10)])), Refusal::Unloading);
     let taken = pool.add(script.model(false).declaration).unwrap_err();
     assert_eq!(taken, AddError::Taken("m".to_owned()), "until nothing of it is left");
     latch.open();
@@ -185,7 +183,7 @@ async fn a_removed_model_finishes_its_requests_and_its_id_is_free_again() {
     queued.wait().await.unwrap();
     removal.await.unwrap().unwrap();
     assert_eq!((rig.states(), script.copies()), ("u".to_owned(), 0));
-    assert_eq!(rig.engine.submit(client(vec![ids(3, 10)])).unwrap_err(), Refusal::UnknownModel("m".to_owned()));
+    assert_eq!(rig.refusal(client(vec![ids(3, 10)])), Refusal::UnknownModel("m".to_owned()));
     pool.add(script.model(false).declaration).unwrap();
     pool.open("m", Retry::AfterPause).await.unwrap();
     rig.ask("m").await.unwrap();

@@ -1,17 +1,21 @@
 //! An engine with fake models and a recorder of its own.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use super::recorder::Registry;
 use super::script::opener;
-pub use super::script::{Declared, Latch, Script, fake_filled, fake_stats, latched};
-pub use super::wait::{eventually, lock};
-use crate::engine::{
-    Answered, Circuit, Class, DeviceSlot, DiskCache, Engine, EngineOptions, ModelActivity, Request, Stats,
+pub use super::script::{
+    Declared, Latch, Script, eventually, fake_filled, fake_stats, latched, lock, missing, slow_to_load,
 };
-use crate::pool::{ModelState, Pool};
+use crate::engine::{
+    Answered, Circuit, Class, DeviceSlot, DiskCache, Engine, EngineError, EngineOptions, ModelActivity, Pass,
+    PendingRequest, Refusal, Request, Stats,
+};
+use crate::pool::{LoadError, ModelState, Pool, UnloadError};
 use lm::models::masked::{Candidates, Filled, MaskedPosition};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::JoinHandle;
 
 pub struct Rig {
     pub engine: Engine,
@@ -48,7 +52,7 @@ pub fn settings() -> RigSettings {
     }
 }
 
-/// One device with so much memory.
+/// One device with `bytes` of memory.
 pub fn memory(bytes: u64) -> RigSettings {
     RigSettings { memory: vec![bytes], ..settings() }
 }
@@ -106,10 +110,52 @@ impl Rig {
         self.trims[device].load(Ordering::SeqCst)
     }
 
+    /// Submits a request for which there is room.
+    pub fn submit(&self, request: Request) -> PendingRequest {
+        self.engine.submit(request).expect("room")
+    }
+
+    pub fn refusal(&self, request: Request) -> Refusal {
+        self.engine.submit(request).expect_err("a refusal")
+    }
+
+    /// Runs a request to its end.
+    pub async fn run(&self, request: Request) -> Answered {
+        self.submit(request).wait().await.expect("an answer")
+    }
+
+    /// Runs a request of these sequences to model `m`, and checks its statistics.
+    pub async fn run_checked(&self, request: fn(Vec<Arc<[u32]>>) -> Request, sequences: &[Arc<[u32]>]) -> Answered {
+        let answered = self.run(request(sequences.to_vec())).await;
+        assert_eq!(stats(&answered), fakes("m", sequences));
+        answered
+    }
+
     /// Runs one sequence through a model.
-    pub async fn ask(&self, model: &str) -> Result<(), crate::engine::EngineError> {
-        let ticket = self.engine.submit(work(model, Class::Interactive, vec![ids(1, 10)])).expect("room");
-        ticket.wait().await.map(drop)
+    pub async fn ask(&self, model: &str) -> Result<(), EngineError> {
+        self.submit(work(model, Class::Interactive, vec![ids(1, 10)])).wait().await.map(drop)
+    }
+
+    /// Feeds an audit of `count` sequences of 100 ids, as there is room.
+    pub fn feed(&self, count: u32) -> JoinHandle<Result<PendingRequest, Refusal>> {
+        let engine = self.engine.clone();
+        let sequences = (1..=count).map(|n| ids(n, 100)).collect();
+        tokio::spawn(async move { engine.submit_when_room(audit(sequences)).await })
+    }
+
+    pub fn load_behind(&self, model: &'static str) -> JoinHandle<Result<(), LoadError>> {
+        let engine = self.engine.clone();
+        tokio::spawn(async move { engine.pool().load(model).await })
+    }
+
+    pub fn unload_behind(&self, model: &'static str) -> JoinHandle<Result<(), UnloadError>> {
+        let engine = self.engine.clone();
+        tokio::spawn(async move { engine.pool().unload(model).await })
+    }
+
+    pub fn shutdown_behind(&self, grace: Duration) -> JoinHandle<()> {
+        let engine = self.engine.clone();
+        tokio::task::spawn_blocking(move || engine.shutdown(grace))
     }
 
     pub fn state(&self, model: usize) -> ModelState {
@@ -154,7 +200,7 @@ impl Rig {
     pub async fn assert_idle(&self) {
         eventually(|| {
             let status = self.engine.status();
-            status.interactive_tokens + status.batch_tokens == 0 && status.busy_since.is_none()
+            status.interactive_tokens + status.batch_tokens == 0 && status.busy_since().is_none()
         })
         .await;
         for class in ["interactive", "batch"] {
@@ -174,17 +220,44 @@ impl Rig {
     }
 }
 
+/// A rig of one model whose device stands before the latch with the sequence 1, of 10 ids.
+pub async fn held() -> (Script, Arc<Latch>, Rig, PendingRequest) {
+    let (script, latch) = latched("m");
+    let rig = Rig::with(&script);
+    let first = rig.submit(client(vec![ids(1, 10)]));
+    latch.reached().await;
+    (script, latch, rig, first)
+}
+
 /// A sequence of `len` ids whose first is `first`.
 pub fn ids(first: u32, len: usize) -> Arc<[u32]> {
     (first..).take(len).collect()
 }
 
 pub fn work(model: &str, class: Class, sequences: Vec<Arc<[u32]>>) -> Request {
+    request(model, class, sequences.into_iter().map(Pass::score))
+}
+
+pub fn fill_work(model: &str, class: Class, blanks: Vec<MaskedPosition>) -> Request {
+    request(model, class, blanks.into_iter().map(Pass::fill))
+}
+
+fn request(model: &str, class: Class, passes: impl Iterator<Item = Arc<Pass>>) -> Request {
     let mut request = Request::new(model, format!("sha256:{model}").into(), class, None);
-    for ids in &sequences {
-        request.score(ids);
-    }
+    passes.for_each(|pass| drop(request.add(pass)));
     request
+}
+
+/// Waits for the answers of requests.
+pub async fn answered(requests: impl IntoIterator<Item = PendingRequest>) {
+    for request in requests {
+        request.wait().await.expect("an answer");
+    }
+}
+
+/// The statistics that a fake model gives of sequences.
+pub fn fakes(model: &str, sequences: &[Arc<[u32]>]) -> Vec<Stats> {
+    sequences.iter().map(|ids| fake_stats(model, ids)).collect()
 }
 
 /// The statistics of the passes of a request.
@@ -197,19 +270,11 @@ pub fn filled(answered: &Answered) -> Vec<Filled> {
     answered.passes.iter().map(|pass| pass.filled().expect("an answer").clone()).collect()
 }
 
-/// So many blanks at the first places of a sequence.
+/// Blanks at the first `count` places of a sequence.
 pub fn blanks(ids: &Arc<[u32]>, count: usize) -> Vec<MaskedPosition> {
     let candidates = Arc::new(Candidates { mask: 0, allowed: Arc::new([]), best: 1 });
     let blank = |position| MaskedPosition { ids: Arc::clone(ids), position, candidates: Arc::clone(&candidates) };
     (0..count).map(blank).collect()
-}
-
-pub fn fill_work(model: &str, class: Class, blanks: Vec<MaskedPosition>) -> Request {
-    let mut request = Request::new(model, format!("sha256:{model}").into(), class, None);
-    for blank in blanks {
-        request.fill(blank);
-    }
-    request
 }
 
 /// Interactive work for model `m`.
@@ -220,4 +285,42 @@ pub fn client(sequences: Vec<Arc<[u32]>>) -> Request {
 /// Batch work for model `m`.
 pub fn audit(sequences: Vec<Arc<[u32]>>) -> Request {
     work("m", Class::Batch, sequences)
+}
+
+/// A recorder of metrics that only remembers values: by series, true for a gauge, and its bits.
+#[derive(Default)]
+struct Registry(Mutex<BTreeMap<String, (bool, Arc<AtomicU64>)>>);
+
+impl Registry {
+    /// The value of a counter or gauge, `name{key=value,...}`.
+    fn value(&self, series: &str) -> f64 {
+        let cells = lock(&self.0);
+        let (gauge, cell) = cells.get(series).expect("series");
+        let value = cell.load(Ordering::Relaxed);
+        if *gauge { f64::from_bits(value) } else { value as f64 }
+    }
+
+    fn cell(&self, key: &Key, gauge: bool) -> Arc<AtomicU64> {
+        let labels: Vec<_> = key.labels().map(|l| format!("{}={}", l.key(), l.value())).collect();
+        let series = format!("{}{{{}}}", key.name(), labels.join(","));
+        Arc::clone(&lock(&self.0).entry(series).or_insert((gauge, Arc::default())).1)
+    }
+}
+
+impl Recorder for Registry {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.cell(key, false))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.cell(key, true))
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
 }

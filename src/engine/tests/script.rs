@@ -1,19 +1,15 @@
 //! Fake models whose every forward pass is recorded and scripted.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-
-use super::wait::{eventually, lock};
-use crate::config::Dtype;
 use crate::engine::Stats;
-use crate::pool::{Declaration, Loader, LocalModel, Model, ModelInfo, Opener, Origin};
-use lm::models::demo::DEMO;
-use lm::models::device::ComputeDevice;
+use crate::pool::tests::{declaration, model};
+use crate::pool::{Declaration, Loader, Model, Opener};
 use lm::models::lora::LoadedAdapter;
 use lm::models::masked::{Filled, MaskedPosition};
 use lm::models::{BatchStats, CausalLm, LoadedModel, MaskedLm, ModelError, Pending};
-use lm::tokenizer::Tokenizer;
 use mia::TokenStats;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Called before a forward pass on a device: it may wait, fail or panic.
 type Hook = Arc<dyn Fn(usize, &[&[u32]]) -> Result<(), ModelError> + Send + Sync>;
@@ -150,15 +146,7 @@ impl Script {
 
     /// Declared for the first device, and opened.
     pub fn model(&self, eager: bool) -> Declared {
-        let declaration = Declaration {
-            id: self.id.to_owned(),
-            origin: Origin::Files(DEMO),
-            dtype: Dtype::Auto,
-            reference: None,
-            eager,
-            pinned: false,
-            devices: vec![0],
-        };
+        let declaration = declaration(self.id, eager, &[0]);
         Declared { declaration, script: self.clone(), opened: true }
     }
 
@@ -170,28 +158,12 @@ impl Script {
     /// Returns the model that its files describe.
     pub fn opened(&self, devices: &[usize]) -> Arc<Model> {
         let (script, per_token) = (self.clone(), self.bytes_per_token);
-        let info = ModelInfo {
-            id: self.id.to_owned(),
-            digest: format!("sha256:{}", self.id),
-            tokenizer_digest: "sha256:demo".to_owned(),
-            dtype: "f32".to_owned(),
-            rounding: None,
-            device: "fake".to_owned(),
-            commit: None,
-            backend: None,
-            adapter: None,
-        };
+        let model = model(self.id, &format!("sha256:{}", self.id), devices);
         Arc::new(Model {
-            identity: format!("sha256:{}", self.id).into(),
-            tokenizer: demo_tokenizer(),
-            tokenizer_digest: info.tokenizer_digest.as_str().into(),
-            info,
             context: Some(5000),
             longest: 5000,
             vocab_size: 100_000,
             masked: self.masked,
-            words: None,
-            architecture: Some("script"),
             weight_bytes: self.weight_bytes,
             activation_bytes: Arc::new(move |tokens| per_token * tokens as u64),
             load: Arc::new(move |device| {
@@ -206,14 +178,8 @@ impl Script {
                     LoadedModel::Causal(Box::new(running))
                 })
             }),
-            devices: devices.to_vec(),
-            served: None,
-            local: (!self.elsewhere).then(|| LocalModel {
-                place: ComputeDevice::cpu(),
-                files: DEMO,
-                stamp: DEMO.stamp().unwrap(),
-            }),
-            adapted: None,
+            local: model.local.filter(|_| !self.elsewhere),
+            ..model
         })
     }
 
@@ -244,16 +210,6 @@ impl Script {
         (self.on_forward)(device, sequences)?;
         Ok(sequences.iter().map(|ids| fake_stats(self.id, ids).to_vec()).collect())
     }
-}
-
-fn demo_tokenizer() -> Tokenizer {
-    static TOKENIZER: OnceLock<Tokenizer> = OnceLock::new();
-    let open = || {
-        Origin::Files(DEMO)
-            .tokenizer(Err(&lm::hub::HubError::Cancelled), &lm::hub::DownloadProgress::default())
-            .unwrap()
-    };
-    TOKENIZER.get_or_init(open).clone()
 }
 
 /// A loaded copy.
@@ -363,4 +319,32 @@ pub fn opener(scripts: Vec<Script>) -> Opener {
         (script.on_open)()?;
         Ok(script.opened(&declaration.devices))
     })
+}
+
+/// A model that stands before the latch in every load until it is opened.
+pub fn slow_to_load(id: &'static str) -> (Script, Arc<Latch>) {
+    let latch = Arc::new(Latch::default());
+    let inner = Arc::clone(&latch);
+    let script = Script::new(id).on_load(move || {
+        inner.pass();
+        Ok(())
+    });
+    (script, latch)
+}
+
+pub fn missing() -> ModelError {
+    ModelError::File { path: "model.safetensors".to_owned(), reason: "not there".to_owned() }
+}
+
+/// Waits for something that must come; the bound is only there so that a failing test ends.
+pub async fn eventually(mut happened: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !happened() {
+        assert!(Instant::now() < end, "what was waited for did not come");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

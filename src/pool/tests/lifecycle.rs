@@ -1,67 +1,22 @@
 //! Transitions, and what each tells those who wait.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use tokio::sync::oneshot::{self, Receiver};
-
-use crate::config::Dtype;
+use super::declaration;
 use crate::pool::lifecycle::Lifecycle;
-use crate::pool::model::{Model, ModelInfo};
 use crate::pool::signal::Signal;
 use crate::pool::state::{Fetch, ModelState, Retry};
-use crate::pool::{Declaration, LoadError, LocalModel, OpenError, Origin, UnknownModel};
-use lm::models::demo::DEMO;
-use lm::models::device::ComputeDevice;
+use crate::pool::{LoadError, Model, OpenError, UnknownModel};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot::{self, Receiver};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn declared(eager: bool) -> Lifecycle {
-    let declaration = Declaration {
-        id: "m".to_owned(),
-        origin: Origin::Files(DEMO),
-        dtype: Dtype::Auto,
-        reference: None,
-        eager,
-        pinned: false,
-        devices: vec![0, 1],
-    };
-    Lifecycle::new(declaration, Arc::new(Signal::default()))
+    Lifecycle::new(declaration("m", eager, &[0, 1]), Arc::new(Signal::default()))
 }
 
 fn model(digest: &str) -> Arc<Model> {
-    let tokenizer = Origin::Files(DEMO)
-        .tokenizer(Err(&lm::hub::HubError::Cancelled), &lm::hub::DownloadProgress::default())
-        .unwrap();
-    Arc::new(Model {
-        info: ModelInfo {
-            id: "m".to_owned(),
-            digest: digest.to_owned(),
-            tokenizer_digest: String::new(),
-            dtype: "f32".to_owned(),
-            rounding: None,
-            device: "cpu".to_owned(),
-            commit: None,
-            backend: None,
-            adapter: None,
-        },
-        identity: digest.into(),
-        tokenizer,
-        tokenizer_digest: "".into(),
-        context: None,
-        longest: 1,
-        vocab_size: 1,
-        masked: false,
-        words: None,
-        architecture: Some("test"),
-        weight_bytes: 0,
-        activation_bytes: Arc::new(|_| 0),
-        load: Arc::new(|_| Err(lm::models::ModelError::Device("there is none".to_owned()))),
-        devices: vec![0, 1],
-        served: None,
-        local: Some(LocalModel { place: ComputeDevice::cpu(), files: DEMO, stamp: DEMO.stamp().unwrap() }),
-        adapted: None,
-    })
+    Arc::new(super::model("m", digest, &[0, 1]))
 }
 
 fn broken() -> OpenError {

@@ -1,14 +1,13 @@
 //! Opening and loading files that have changed since, or have not.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use crate::config::{DeviceChoice, Dtype};
-use crate::pool::model::Model;
-use crate::pool::{Declaration, LocatedFiles, Origin};
+use super::declaration;
+use crate::config::DeviceChoice;
+use crate::pool::{LocatedFiles, Model};
 use lm::models::demo::DEMO;
 use lm::models::device::ComputeDevice;
 use lm::models::files::ModelFiles;
+use std::path::Path;
+use std::sync::Arc;
 
 /// The demo in a directory of its own.
 fn demo() -> tempfile::TempDir {
@@ -21,18 +20,9 @@ fn demo() -> tempfile::TempDir {
 }
 
 fn open(directory: &Path, previous: Option<Arc<Model>>) -> Arc<Model> {
-    let declaration = Declaration {
-        id: "m".to_owned(),
-        origin: Origin::Files(DEMO),
-        dtype: Dtype::Auto,
-        reference: None,
-        eager: false,
-        pinned: false,
-        devices: vec![0],
-    };
     let devices: Arc<[ComputeDevice]> = [ComputeDevice::open(DeviceChoice::Cpu).unwrap()].into();
     let located = LocatedFiles { files: ModelFiles::Directory(directory.to_owned()), commit: None };
-    Model::open(&declaration, located, &devices, previous).unwrap()
+    Model::open(&declaration("m", false, &[0]), located, &devices, previous).unwrap()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::places::test_stores;
 use crate::config::StoreUrl;
-use crate::store::{JobEnd, JobOutput, NewJob, Owner, Store, StoreError};
+use crate::store::{JobEnd, JobOutput, NewJob, Principal, Store, StoreError};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -42,9 +42,9 @@ async fn a_dataset_is_there_once_it_is_complete() {
         let begun = store.begin_dataset("", true).await.unwrap();
         store.add_block(begun, 0, "one").await.unwrap();
         assert!(store.dataset_of_job(begun).await.unwrap().is_none(), "{name}");
-        assert!(store.datasets(&Owner::default(), None, 9).await.unwrap().is_empty(), "{name}");
+        assert!(store.datasets(&Principal::default(), None, 9).await.unwrap().is_empty(), "{name}");
         store.complete_dataset(begun, Some("sha256:a"), "{\"samples\":1}").await.unwrap();
-        let dataset = store.dataset(&Owner::default(), "sha256:a").await.unwrap().unwrap();
+        let dataset = store.dataset(&Principal::default(), "sha256:a").await.unwrap().unwrap();
         assert_eq!((dataset.key, &*dataset.description), (begun, "{\"samples\":1}"), "{name}");
         assert!(dataset.retain && dataset.has_texts, "{name}");
 
@@ -52,12 +52,12 @@ async fn a_dataset_is_there_once_it_is_complete() {
         assert_eq!(written(store, Some("sha256:a"), true).await, begun, "{name}");
         let other = written(store, Some("sha256:b"), true).await;
         let listed: Vec<Uuid> =
-            store.datasets(&Owner::default(), None, 9).await.unwrap().iter().map(|dataset| dataset.key).collect();
+            store.datasets(&Principal::default(), None, 9).await.unwrap().iter().map(|dataset| dataset.key).collect();
         assert_eq!(listed, [other, begun], "{name}");
-        assert_eq!(store.datasets(&Owner::default(), Some(other), 9).await.unwrap().len(), 1, "{name}");
+        assert_eq!(store.datasets(&Principal::default(), Some(other), 9).await.unwrap().len(), 1, "{name}");
         let inline = written(store, None, true).await;
         assert!(store.dataset_of_job(inline).await.unwrap().unwrap().id.is_none(), "{name}");
-        assert_eq!(store.datasets(&Owner::default(), None, 9).await.unwrap().len(), 2, "{name}");
+        assert_eq!(store.datasets(&Principal::default(), None, 9).await.unwrap().len(), 2, "{name}");
         assert_eq!(store.sample_block(other, 1).await.unwrap().as_deref(), Some("two"), "{name}");
         assert_eq!(store.sample_block(other, 2).await.unwrap(), None, "{name}");
         assert_eq!(store.sample_block(Uuid::nil(), 0).await.unwrap(), None, "{name}");
@@ -73,7 +73,7 @@ async fn a_dataset_in_use_is_neither_deleted_nor_emptied() {
         let (store, name) = (&place.store, place.name);
         let key = written(store, Some("sha256:a"), false).await;
         let job = job_on(store, key).await;
-        let has_texts = async || store.dataset(&Owner::default(), "sha256:a").await.unwrap().unwrap().has_texts;
+        let has_texts = async || store.dataset(&Principal::default(), "sha256:a").await.unwrap().unwrap().has_texts;
         let claimed = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().unwrap();
         let second = job_on(store, key).await;
         assert!(!store.delete_dataset(key).await.unwrap(), "{name}");
@@ -92,13 +92,13 @@ async fn a_dataset_in_use_is_neither_deleted_nor_emptied() {
         // Uploaded again, the texts are there again.
         let again = written(store, Some("sha256:a"), false).await;
         assert!(
-            again != key && store.dataset(&Owner::default(), "sha256:a").await.unwrap().unwrap().has_texts,
+            again != key && store.dataset(&Principal::default(), "sha256:a").await.unwrap().unwrap().has_texts,
             "{name}"
         );
         let kept = written(store, Some("sha256:b"), true).await;
         store.drop_unretained().await.unwrap();
         assert!(
-            store.dataset(&Owner::default(), "sha256:b").await.unwrap().unwrap().has_texts,
+            store.dataset(&Principal::default(), "sha256:b").await.unwrap().unwrap().has_texts,
             "{name}: they are retained"
         );
         assert!(store.delete_dataset(kept).await.unwrap() && !store.delete_dataset(kept).await.unwrap(), "{name}");
@@ -148,7 +148,7 @@ async fn a_store_that_lasts_is_the_same_after_a_restart() {
         let super::TestStore { store, url, _directory: directory, .. } = place;
         drop(store);
         let store = Store::open(url.as_ref()).await.unwrap();
-        assert!(store.dataset(&Owner::default(), "sha256:a").await.unwrap().is_some(), "{name}");
+        assert!(store.dataset(&Principal::default(), "sha256:a").await.unwrap().is_some(), "{name}");
         // Nobody else can have the file, so its jobs are free at once; a shared job is free when its lease is over.
         let again = store.claim("audit", Duration::from_secs(60), 3).await.unwrap().map(|job| job.attempts);
         assert_eq!(again, if shared { None } else { Some(2) }, "{name}");

@@ -2,8 +2,8 @@
 
 use super::places::test_stores;
 use crate::store::{
-    ClaimedJob, DatasetKey, IdempotencyKey, JobEnd, JobFilter, JobOutput, JobStatus, LostClaim, NewJob, Owner, Store,
-    Submitted,
+    ClaimedJob, DatasetKey, IdempotencyKey, JobEnd, JobFilter, JobOutput, JobStatus, LostClaim, NewJob, Principal,
+    Store, Submitted,
 };
 use std::time::Duration;
 use uuid::Uuid;
@@ -44,7 +44,7 @@ async fn claim(store: &Store, lease: Duration) -> Option<ClaimedJob> {
 }
 
 fn every() -> JobFilter {
-    JobFilter { kind: "audit", owner: Owner::default(), status: None, model: None, after: None, limit: 100 }
+    JobFilter { kind: "audit", owner: Principal::default(), status: None, model: None, after: None, limit: 100 }
 }
 
 fn succeeded() -> JobEnd {

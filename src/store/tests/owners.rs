@@ -2,7 +2,7 @@
 
 use super::jobs::new_job;
 use super::places::{test_stores, test_stores_at};
-use crate::store::{IdempotencyKey, JobEnd, JobFilter, JobOutput, NewJob, Owner, Store, Submitted};
+use crate::store::{IdempotencyKey, JobEnd, JobFilter, JobOutput, NewJob, Principal, Store, Submitted};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -19,14 +19,14 @@ async fn jobs_are_listed_for_those_who_see_them() {
     for place in test_stores().await {
         let (store, name) = (&place.store, place.name);
         let [first, second] = [submit(store, "alice").await, submit(store, "bob").await];
-        let listed = async |owner: Owner| {
+        let listed = async |owner: Principal| {
             let filter = JobFilter { kind: "audit", owner, status: None, model: None, after: None, limit: 9 };
             store.jobs(&filter).await.unwrap().iter().map(|job| job.id).collect::<Vec<_>>()
         };
-        assert_eq!(listed(Owner::new("alice", false)).await, [first], "{name}");
-        assert_eq!(listed(Owner::new("bob", false)).await, [second], "{name}");
-        assert!(listed(Owner::new("carol", false)).await.is_empty(), "{name}");
-        assert_eq!(listed(Owner::new("carol", true)).await, [second, first], "{name}");
+        assert_eq!(listed(Principal::new("alice", false)).await, [first], "{name}");
+        assert_eq!(listed(Principal::new("bob", false)).await, [second], "{name}");
+        assert!(listed(Principal::new("carol", false)).await.is_empty(), "{name}");
+        assert_eq!(listed(Principal::new("carol", true)).await, [second, first], "{name}");
         assert_eq!(store.unfinished("audit", "alice").await.unwrap(), (2, 1), "{name}");
         assert_eq!(store.job("audit", first).await.unwrap().unwrap().owner, "alice", "{name}");
     }
@@ -88,13 +88,13 @@ async fn the_same_content_is_a_dataset_of_each_owner() {
         let [alice, bob] = [upload("alice").await, upload("bob").await];
         assert_eq!((upload("alice").await, upload("bob").await), (alice, bob), "{name}");
         assert_ne!(alice, bob, "{name}");
-        let seen = async |owner: Owner| store.dataset(&owner, "sha256:a").await.unwrap().map(|dataset| dataset.key);
-        assert_eq!(seen(Owner::new("alice", false)).await, Some(alice), "{name}");
-        assert_eq!(seen(Owner::new("bob", true)).await, Some(bob), "{name}: one's own comes first");
-        assert_eq!(seen(Owner::new("carol", false)).await, None, "{name}");
-        assert_eq!(seen(Owner::new("carol", true)).await, Some(alice), "{name}");
-        let listed = async |owner: Owner| store.datasets(&owner, None, 9).await.unwrap().len();
-        assert_eq!((listed(Owner::new("bob", false)).await, listed(Owner::default()).await), (1, 2), "{name}");
+        let seen = async |owner: Principal| store.dataset(&owner, "sha256:a").await.unwrap().map(|dataset| dataset.key);
+        assert_eq!(seen(Principal::new("alice", false)).await, Some(alice), "{name}");
+        assert_eq!(seen(Principal::new("bob", true)).await, Some(bob), "{name}: one's own comes first");
+        assert_eq!(seen(Principal::new("carol", false)).await, None, "{name}");
+        assert_eq!(seen(Principal::new("carol", true)).await, Some(alice), "{name}");
+        let listed = async |owner: Principal| store.datasets(&owner, None, 9).await.unwrap().len();
+        assert_eq!((listed(Principal::new("bob", false)).await, listed(Principal::default()).await), (1, 2), "{name}");
     }
 }
 
@@ -139,11 +139,11 @@ async fn a_store_without_owners_is_brought_up_to_date() {
         let _directory = place._directory;
         drop(place.store);
         let store = Store::open(Some(&url)).await.unwrap();
-        let nobody = Owner::default();
+        let nobody = Principal::default();
         let kept = store.dataset(&nobody, "sha256:a").await.unwrap().unwrap();
         assert_eq!((kept.key, &*kept.owner, kept.id.as_deref()), (dataset, "", Some("sha256:a")), "{name}");
         assert_eq!(store.sample_block(dataset, 0).await.unwrap().as_deref(), Some("one"), "{name}");
-        assert!(store.dataset(&Owner::new("alice", false), "sha256:a").await.unwrap().is_none(), "{name}");
+        assert!(store.dataset(&Principal::new("alice", false), "sha256:a").await.unwrap().is_none(), "{name}");
         let known = Submitted::Known { job, digest: "d".to_owned() };
         assert_eq!(store.submitted_under("", "k").await.unwrap(), Some(known), "{name}");
         let claimed = store.claim("audit", LEASE, 3).await.unwrap().unwrap();

@@ -1,13 +1,13 @@
 //! Plans and whose they are.
 
 use super::places::test_stores;
-use crate::store::Owner;
+use crate::store::Principal;
 
 #[tokio::test]
 async fn a_plan_keeps_its_first_time_and_is_its_owners() {
     for place in test_stores().await {
         let (store, name) = (&place.store, place.name);
-        let [alice, bob] = ["alice", "bob"].map(|name| Owner::new(name, false));
+        let [alice, bob] = ["alice", "bob"].map(|name| Principal::new(name, false));
         let first = store.add_plan(&alice, "sha256:a", "{\"level\":0.01}").await.unwrap().unwrap();
         assert_eq!(first.content, "{\"level\":0.01}", "{name}");
         assert_eq!(

@@ -1,24 +1,103 @@
 //! Work that waits for a forward pass, by model and class, each in the order of its turn. A model under an adapter is one of its
 //! own here, since a batch has one adapter.
 //!
-//! Turns are fair between callers: start-time fair queueing (Goyal, Vin and Cheng 1996). The clock of a class counts tokens: an entry's
-//! turn comes when its caller's earlier entries are through, or now where they are, and the clock goes on to the first turn that
-//! is left. So of callers that have work waiting each gets the same share of tokens, and one that asks for little does not wait
-//! for one that has asked for much. The entries of one caller keep the order of their arrival.
+//! Turns are fair between principals: start-time fair queueing (Goyal, Vin and Cheng 1996). The clock of a class counts tokens: an entry's
+//! turn comes when its principal's earlier entries are through, or now where they are, and the clock goes on to the first turn that
+//! is left. So of principals that have work waiting each gets the same share of tokens, and one that asks for little does not wait
+//! for one that has asked for much. The entries of one principal keep the order of their arrival.
+//!
+//! A batch is formed by these rules:
+//!
+//! - A batch is led by the oldest waiting sequence of its class that the device may run, and holds one model and one
+//!   class: a client's text never pays for the forward pass of an audit.
+//! - Later sequences of the same model fill what the leader leaves of the token budget. At most [`LOOK_AHEAD`]
+//!   sequences are passed over in search of them, so that forming a batch costs the batch and a constant, however
+//!   long the queue is. A leader above the budget runs alone.
+//! - Interactive leads while any waits, but once it has run [`PATIENCE`] budgets of tokens on a device past waiting batch
+//!   work, batch work leads there once. So neither class starves: under full load batch work gets at least one forward
+//!   pass in about `PATIENCE` + 1, and an interactive sequence waits for at most one batch of the other class at a time.
+//!
+//! Lengths matter for the budget alone: a batch is not made of sequences of like length. The kernels here pad nothing, and
+//! candle's operations pad within groups of like length, so that sorting would save a few percent at most and make texts wait.
 
+use super::request::{Class, PerClass};
+use crate::pool::base_id;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::formation::{PATIENCE, Turn, form, leader};
-use crate::engine::class::{Class, PerClass};
-use crate::pool::base_id;
+/// Maximum number of sequences passed over while a batch is filled.
+pub(super) const LOOK_AHEAD: usize = 256;
+
+/// Number of batches' worth of interactive tokens that may overtake waiting batch work.
+pub(super) const PATIENCE: usize = 4;
+
+/// Positions, ascending, of the sequences that run next, out of those of one model and class, given by their lengths;
+/// the first is always 0. Empty only where nothing waits.
+pub(super) fn form(lengths: impl IntoIterator<Item = usize>, budget: usize) -> Vec<usize> {
+    let mut lengths = lengths.into_iter().enumerate();
+    let Some((_, leader)) = lengths.next() else {
+        return Vec::new();
+    };
+    let mut picked = vec![0];
+    let mut room = budget.saturating_sub(leader);
+    let mut passed_over = 0;
+    for (position, tokens) in lengths {
+        if room == 0 || passed_over == LOOK_AHEAD {
+            break;
+        }
+        if tokens <= room {
+            room -= tokens;
+            picked.push(position);
+        } else {
+            passed_over += 1;
+        }
+    }
+    picked
+}
+
+/// The class that leads the next batch. `overtaken` is the number of interactive tokens that have run past waiting
+/// batch work since batch work last led, `patience` how many may.
+pub(super) fn leader(interactive_waits: bool, batch_waits: bool, overtaken: usize, patience: usize) -> Class {
+    if batch_waits && (!interactive_waits || overtaken >= patience) { Class::Batch } else { Class::Interactive }
+}
+
+/// Whose turn it is on one device. Its patience is in budgets of the batch that ran last.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// Interactive tokens that have run past waiting batch work since batch work last led.
+    overtaken: usize,
+    /// Maximum number of them.
+    patience: usize,
+}
+
+impl Turn {
+    /// The turns of a device whose batches have up to `max_batch_tokens`.
+    pub(super) fn new(max_batch_tokens: usize) -> Self {
+        Self { overtaken: 0, patience: max_batch_tokens.saturating_mul(PATIENCE) }
+    }
+}
+
+/// Cuts a batch of at least two into two parts of about equal tokens, neither empty, order kept.
+pub(super) fn halve<T>(mut batch: Vec<T>, tokens: impl Fn(&T) -> usize) -> (Vec<T>, Vec<T>) {
+    let total: usize = batch.iter().map(&tokens).sum();
+    let mut before = 0;
+    let middle = batch
+        .iter()
+        .position(|entry| {
+            before += tokens(entry);
+            before * 2 >= total
+        })
+        .map_or(1, |position| position + 1)
+        .min(batch.len().saturating_sub(1));
+    let rest = batch.split_off(middle);
+    (batch, rest)
+}
 
 /// Leader of the next batch of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::engine) struct Lead {
-    /// The id of its model.
-    pub(in crate::engine) model: Arc<str>,
-    pub(in crate::engine) class: Class,
+pub(super) struct Lead {
+    pub(super) model: Arc<str>,
+    pub(super) class: Class,
     batch_waits: bool,
 }
 
@@ -28,64 +107,57 @@ type QueuePlace = (u64, u64);
 /// Work that waits for one model in one class.
 type Lane<T> = BTreeMap<QueuePlace, T>;
 
-/// The turns of one class, in tokens.
 #[derive(Debug, Default)]
 struct Clock {
     now: u64,
-    /// When the next entry of each caller has its turn.
+    /// When the next entry of each principal has its turn.
     next: HashMap<Arc<str>, u64>,
 }
 
 impl Clock {
     /// Returns the turn of an entry of `tokens` tokens.
-    fn turn(&mut self, caller: &Arc<str>, tokens: usize) -> u64 {
-        let next = self.next.entry(Arc::clone(caller)).or_default();
+    fn turn(&mut self, principal: &Arc<str>, tokens: usize) -> u64 {
+        let next = self.next.entry(Arc::clone(principal)).or_default();
         let turn = self.now.max(*next);
         *next = turn.saturating_add(tokens as u64);
         turn
     }
 
     /// Takes back what an entry was counted for that was not served.
-    fn take_back(&mut self, caller: &Arc<str>, tokens: usize) {
-        if let Some(next) = self.next.get_mut(caller) {
+    fn take_back(&mut self, principal: &Arc<str>, tokens: usize) {
+        if let Some(next) = self.next.get_mut(principal) {
             *next = next.saturating_sub(tokens as u64).max(self.now);
         }
     }
 }
 
-/// The entries that wait.
 #[derive(Debug)]
-pub(in crate::engine) struct Queue<T> {
-    /// By model; one for which nothing waits is not there.
+pub(super) struct Queue<T> {
     models: HashMap<Arc<str>, PerClass<Lane<T>>>,
     clocks: PerClass<Clock>,
     arrivals: u64,
     tokens: fn(&T) -> usize,
     /// Number of tokens that an entry takes of a batch.
     batch_tokens: fn(&T) -> usize,
-    caller: fn(&T) -> &Arc<str>,
+    principal: fn(&T) -> &Arc<str>,
 }
 
 impl<T> Queue<T> {
-    /// An empty queue; `tokens` is the length of an entry, `batch_tokens` what it takes of a batch, and `caller` who asks for it.
-    pub(in crate::engine) fn new(
-        tokens: fn(&T) -> usize,
-        batch_tokens: fn(&T) -> usize,
-        caller: fn(&T) -> &Arc<str>,
-    ) -> Self {
+    /// An empty queue; `tokens` is the length of an entry, `batch_tokens` what it takes of a batch, and `principal` who asks for it.
+    pub(super) fn new(tokens: fn(&T) -> usize, batch_tokens: fn(&T) -> usize, principal: fn(&T) -> &Arc<str>) -> Self {
         let clocks = PerClass::new(|_| Clock::default());
-        Self { models: HashMap::new(), clocks, arrivals: 0, tokens, batch_tokens, caller }
+        Self { models: HashMap::new(), clocks, arrivals: 0, tokens, batch_tokens, principal }
     }
 
-    pub(in crate::engine) fn push(&mut self, class: Class, model: &Arc<str>, entry: T) {
-        let turn = self.clocks.get_mut(class).turn((self.caller)(&entry), (self.tokens)(&entry));
+    pub(super) fn push(&mut self, class: Class, model: &Arc<str>, entry: T) {
+        let turn = self.clocks.get_mut(class).turn((self.principal)(&entry), (self.tokens)(&entry));
         let lanes = self.models.entry(Arc::clone(model)).or_insert_with(|| PerClass::new(|_| Lane::new()));
         lanes.get_mut(class).insert((turn, self.arrivals), entry);
         self.arrivals += 1;
     }
 
-    /// Puts an entry that was taken and not served before those that were not. What its caller was counted for it stays.
-    pub(in crate::engine) fn put_back(&mut self, class: Class, model: &Arc<str>, entry: T) {
+    /// Puts an entry that was taken and not served before those that were not. What its principal was counted for it stays.
+    pub(super) fn put_back(&mut self, class: Class, model: &Arc<str>, entry: T) {
         let lanes = self.models.entry(Arc::clone(model)).or_insert_with(|| PerClass::new(|_| Lane::new()));
         lanes.get_mut(class).insert((0, self.arrivals), entry);
         self.arrivals += 1;
@@ -93,7 +165,7 @@ impl<T> Queue<T> {
 
     /// Returns the leader of the next batch of a device that may run the models for which `eligible` holds; `None` if nothing
     /// waits for them.
-    pub(in crate::engine) fn lead(&self, turn: &Turn, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
+    pub(super) fn lead(&self, turn: &Turn, eligible: impl Fn(&str) -> bool) -> Option<Lead> {
         let first = |class: Class| {
             let first = self.fronts(class).filter(|(_, model)| eligible(model)).min();
             first.map(|(_, model)| Arc::clone(model))
@@ -109,7 +181,7 @@ impl<T> Queue<T> {
     }
 
     /// Returns true if enough waits to fill a batch that `lead` leads and that may begin behind another one.
-    pub(in crate::engine) fn fills(&self, lead: &Lead, budget: usize) -> bool {
+    pub(super) fn fills(&self, lead: &Lead, budget: usize) -> bool {
         let Some(lanes) = self.models.get(&lead.model) else { return false };
         let lane = lanes.get(lead.class);
         let runs_alone = |entry: &T| (self.batch_tokens)(entry) == usize::MAX;
@@ -125,13 +197,7 @@ impl<T> Queue<T> {
 
     /// Takes the batch that `lead` leads out of the queue, in the order of turns, and records whose turn it was. `runs` tells for
     /// which models a batch may begin now or soon.
-    pub(in crate::engine) fn take(
-        &mut self,
-        lead: &Lead,
-        turn: &mut Turn,
-        budget: usize,
-        runs: impl Fn(&str) -> bool,
-    ) -> Vec<T> {
+    pub(super) fn take(&mut self, lead: &Lead, turn: &mut Turn, budget: usize, runs: impl Fn(&str) -> bool) -> Vec<T> {
         // Of all models: where one is served while others wait, the turns of the others are still to come. But not of one that
         // does not run: it would hold the clock for all others.
         if let Some((first, _)) = self.fronts(lead.class).filter(|(_, id)| runs(id)).map(|(place, _)| place).min() {
@@ -153,12 +219,7 @@ impl<T> Queue<T> {
     }
 
     /// Takes out every entry of a model and class for which `wanted` holds; the others keep their order.
-    pub(in crate::engine) fn extract(
-        &mut self,
-        class: Class,
-        model: &str,
-        mut wanted: impl FnMut(&T) -> bool,
-    ) -> Vec<T> {
+    pub(super) fn extract(&mut self, class: Class, model: &str, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
         let Some(lanes) = self.models.get_mut(model) else { return Vec::new() };
         let extracted: Vec<T> =
             lanes.get_mut(class).extract_if(.., |_, entry| wanted(entry)).map(|(_, entry)| entry).collect();
@@ -168,7 +229,7 @@ impl<T> Queue<T> {
     }
 
     /// Takes out everything that waits for the model, under whatever adapter.
-    pub(in crate::engine) fn extract_model(&mut self, model: &str) -> Vec<T> {
+    pub(super) fn extract_model(&mut self, model: &str) -> Vec<T> {
         let removed: Vec<_> = self.models.extract_if(|id, _| base_id(id) == base_id(model)).collect();
         let mut extracted = Vec::new();
         for (_, mut lanes) in removed {
@@ -181,8 +242,7 @@ impl<T> Queue<T> {
         extracted
     }
 
-    /// Takes out everything.
-    pub(in crate::engine) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.models.clear();
     }
 
@@ -193,7 +253,7 @@ impl<T> Queue<T> {
 
     fn take_back(&mut self, class: Class, entries: &[T]) {
         let clock = self.clocks.get_mut(class);
-        entries.iter().for_each(|entry| clock.take_back((self.caller)(entry), (self.tokens)(entry)));
+        entries.iter().for_each(|entry| clock.take_back((self.principal)(entry), (self.tokens)(entry)));
     }
 
     fn tidy(&mut self, model: &str) {
