@@ -3,12 +3,12 @@
 use super::columns::Column;
 use super::error::AuditFailure;
 use super::evidence::{control_measures, is_controllable};
+use super::findings::SplitOutcome;
 use super::request::AuditRequest;
 use super::run_event::TuningProgress;
 use super::sample_index::SampleIndex;
 use super::scoring::{BoundPlan, Round, is_of_one_text};
 use super::selected_tokens::TextTokens;
-use super::split_outcome::SplitOutcome;
 use super::tuned_splits::TunedSplits;
 use crate::datasets::SampleBlocks;
 use crate::pool::{ModelInfo, Retry};

@@ -1,19 +1,17 @@
 //! Scores the samples of a job: what audits, calibrations and tests have in common.
 
-use super::columns::{Column, columns};
+use super::columns::{Column, ErrorReasons, columns};
 use super::control_scoring::{ControlScoring, PairedRound, PairedScored};
 use super::error::AuditFailure;
 use super::evidence::control_measures;
-use super::ordered_profile::OrderedProfile;
+use super::profiles::OrderedProfile;
 use super::request::AuditRequest;
 use super::results::{AuditResults, SampleScores};
-use super::row_error::ErrorReasons;
 use super::run_event::RunEvent;
 use super::sample_index::SampleIndex;
 use super::scoring::{BoundPlan, is_of_one_text};
-use super::selected_tokens::{TextTokens, TokenTally};
+use super::selected_tokens::{TextTokens, TokenTally, token_selections};
 use super::text_lists::SampleTexts;
-use super::token_selection::token_selections;
 use super::tuned_splits::TunedSplits;
 use crate::datasets::{Sample, SampleBlocks};
 use crate::engine::Stats;

@@ -1,8 +1,7 @@
 //! Scores the texts of an audit, and waits for a model that is being reloaded.
 
 use super::error::AuditFailure;
-use super::selected_tokens::TextTokens;
-use super::token_selection::TokenSelection;
+use super::selected_tokens::{TextTokens, TokenSelection};
 use crate::engine::EngineError;
 use crate::retry::until_final;
 use crate::scorer::{Bound, Input, Plan, Scored, Scorer, ScorerError};
@@ -90,16 +89,7 @@ impl Round<'_> {
 
 /// True if an error of [`Round::score`] concerns this text alone, as far as one text can tell.
 pub fn is_of_one_text(failure: &AuditFailure) -> bool {
-    match failure {
-        AuditFailure::Scorer(error) => failed_to_run(error),
-        AuditFailure::ModelChanged(_)
-        | AuditFailure::ControlIsTarget { .. }
-        | AuditFailure::ForeignResults
-        | AuditFailure::Store(_)
-        | AuditFailure::Tuning(_)
-        | AuditFailure::Calibration(_)
-        | AuditFailure::Unwritable(_) => false,
-    }
+    matches!(failure, AuditFailure::Scorer(error) if failed_to_run(error))
 }
 
 fn failed_to_run(error: &ScorerError) -> bool {

@@ -1,6 +1,6 @@
 //! A commitment to a test, made before the model was.
 
-use super::kind::TestKind;
+use super::layout::TestKind;
 use super::texts::TestTexts;
 use mia::texts::hexadecimal;
 use serde::{Deserialize, Serialize};

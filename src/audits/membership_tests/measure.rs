@@ -1,7 +1,16 @@
 //! The measurements of one method in a test.
 
-use mia::statistics::{CanaryRankTest, MannWhitney, OrderTest, PublicationTest, TTest, mean_estimate};
+use super::layout::UnitKind;
+use crate::audits::evidence::{LEVEL, PERMUTATION_SEED, POWER};
+use crate::audits::results::SampleScores;
+use mia::statistics::{
+    CanaryRank, CanaryRankTest, ClusterScores, ClusteredTexts, DocumentScores, HypothesisError, MannWhitney, OrderTest,
+    PublicationTest, ShardOrder, TTest, canary_rank, detectable_share, mann_whitney, mean_estimate, order,
+    publication_test, welch,
+};
 use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use utoipa::ToSchema;
 
 /// The smallest p-value of a test that draws 9,999 permutations.
@@ -100,6 +109,300 @@ impl UnitEffect {
             standard_error: estimate.map(|estimate| estimate.standard_error),
             interval: estimate.map(|estimate| estimate.interval.map(clamped)),
             p_value,
+        }
+    }
+}
+
+/// The clusters that have suspects and held-out texts, so that neither is what it is said to be.
+pub fn mixed_clusters(rows: &[SampleScores], clusters: &[usize]) -> HashSet<usize> {
+    let mut labels: HashMap<usize, [bool; 2]> = HashMap::new();
+    for (row, &cluster) in rows.iter().zip(clusters) {
+        if let Some(member) = row.member {
+            labels.entry(cluster).or_default()[usize::from(member)] = true;
+        }
+    }
+    labels.into_iter().filter_map(|(cluster, labels)| (labels == [true; 2]).then_some(cluster)).collect()
+}
+
+/// Tests whether suspects score higher than held-out texts by the method of a column. A cluster counts once; a mixed one does not
+/// count.
+pub fn test_dataset(
+    rows: &[SampleScores],
+    clustered: &ClusteredTexts,
+    is_mixed: impl Fn(usize) -> bool,
+    place: usize,
+) -> Result<Measured, HypothesisError> {
+    let scores = cluster_scores(rows, clustered, is_mixed, place);
+    let side = |suspect: bool| -> Vec<f64> {
+        let of_side = scores.values.iter().zip(clustered.labels()).filter(|(_, label)| **label == suspect);
+        of_side.filter_map(|(score, _)| score.map(|[score]| score)).collect()
+    };
+    let (suspects, held_out) = (side(true), side(false));
+    let scored = rows.iter().filter(|row| row.scores.get(place).is_some_and(Option::is_some)).count();
+    let test = mann_whitney(&suspects, &held_out)?;
+    let mut measured = Measured {
+        tested: suspects.len() + held_out.len(),
+        left_out: rows.len() - scored,
+        p_value: Some(test.p_value),
+        smallest_p_value: smallest_p_value(suspects.len(), held_out.len()),
+        ..Measured::default()
+    };
+    measured.statistics.suspects = Some(suspects.len());
+    measured.statistics.held_out = Some(held_out.len());
+    measured.statistics.welch = welch(&suspects, &held_out);
+    measured.statistics.mann_whitney = Some(test);
+    Ok(measured)
+}
+
+/// The scores of the clusters by the method of a column; none of a mixed one.
+pub fn cluster_scores(
+    rows: &[SampleScores],
+    clustered: &ClusteredTexts,
+    is_mixed: impl Fn(usize) -> bool,
+    place: usize,
+) -> ClusterScores<1> {
+    clustered.scores(|row| {
+        let score = rows[row].scores.get(place).copied().flatten();
+        score.filter(|_| !is_mixed(row)).map(|score| [score])
+    })
+}
+
+/// The p-value where every suspect scores higher than every held-out text.
+fn smallest_p_value(suspects: usize, held_out: usize) -> Option<f64> {
+    let scores: Vec<f64> = (0..suspects + held_out).map(|score| score as f64).collect();
+    let (low, high) = scores.split_at(held_out);
+    mann_whitney(high, low).ok().map(|test| test.p_value)
+}
+
+/// The score of a unit's first text and those of the others.
+pub type UnitScores = (f64, Vec<f64>);
+
+/// The scores of the units, each text's by `score`. A unit is left out where one of its texts has no score.
+pub fn unit_scores(
+    units: &[Range<usize>],
+    rows: &[SampleScores],
+    score: impl Fn(&SampleScores) -> Option<f64>,
+) -> Vec<UnitScores> {
+    let scores = |unit: &Range<usize>| {
+        let scores: Option<Vec<f64>> = rows.get(unit.clone())?.iter().map(&score).collect();
+        let mut scores = scores?.into_iter();
+        Some((scores.next()?, scores.collect()))
+    };
+    units.iter().filter_map(scores).collect()
+}
+
+/// The units whose first text no earlier one has, but for case and white space: the same text twice says no more than once.
+pub fn distinct_units(units: Vec<Range<usize>>, rows: &[SampleScores]) -> Vec<Range<usize>> {
+    let mut known = HashSet::new();
+    let mut is_new = |row: &SampleScores| known.insert(row.normalized.unwrap_or(row.text));
+    units.into_iter().filter(|unit| rows.get(unit.start).is_none_or(&mut is_new)).collect()
+}
+
+/// Tests the units; `left_out` is how many more there are.
+pub fn test_units(
+    kind: UnitKind,
+    units: Vec<UnitScores>,
+    left_out: usize,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Measured, HypothesisError> {
+    let measured = Measured { tested: units.len(), left_out, ..Measured::default() };
+    match kind {
+        UnitKind::Paired => paired(&units, measured, wanted),
+        UnitKind::Rank => rank(&units, measured),
+        UnitKind::Order => orders(units, measured),
+    }
+}
+
+fn paired(
+    units: &[UnitScores],
+    mut measured: Measured,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Measured, HypothesisError> {
+    let document =
+        |(published, private): &UnitScores| DocumentScores { published: *published, private: private.clone() };
+    let documents: Vec<DocumentScores> = units.iter().map(document).collect();
+    let test = publication_test(&documents, PERMUTATION_SEED, wanted)?;
+    let least = if test.exact { 1.0 / test.permutations as f64 } else { LEAST_P_VALUE_DRAWN };
+    measured.smallest_p_value = Some(least);
+    measured.statistics.permutation = Some(test);
+    let differences: Vec<f64> = documents.iter().map(DocumentScores::difference).collect();
+    Ok(measured.with_differences(&differences, Some(test.p_value)))
+}
+
+fn rank(units: &[UnitScores], mut measured: Measured) -> Result<Measured, HypothesisError> {
+    let ranks = units.iter().map(|(canary, twins)| CanaryRank::new(*canary, twins));
+    let ranks: Vec<CanaryRank> = ranks.collect::<Result<_, _>>()?;
+    let test = canary_rank(&ranks)?;
+    let smallest = ranks.iter().map(|rank| 1.0 / (rank.twins as f64 + 1.0)).product();
+    measured.smallest_p_value = Some(smallest);
+    measured.p_value = Some(test.p_value);
+    measured.statistics.canary_rank = Some(test);
+    let shares: Vec<f64> = ranks.iter().filter_map(CanaryRank::share_above).collect();
+    measured.effect = (!shares.is_empty()).then(|| UnitEffect::new(EffectMeasure::ShareOfTwins, &shares, test.p_value));
+    measured.could_have_found = detectable_share(&ranks).filter(|_| smallest <= LEVEL);
+    Ok(measured)
+}
+
+fn orders(units: Vec<UnitScores>, mut measured: Measured) -> Result<Measured, HypothesisError> {
+    let shards: Vec<ShardOrder> =
+        units.into_iter().map(|(canonical, shuffles)| ShardOrder { canonical, shuffles }).collect();
+    let test = order(&shards)?;
+    measured.smallest_p_value = match &*shards {
+        [shard] => Some(1.0 / (shard.shuffles.len() as f64 + 1.0)),
+        _ => None,
+    };
+    measured.statistics.order = Some(test);
+    let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
+    let differences: Vec<f64> = shards.iter().map(|shard| shard.canonical - mean(&shard.shuffles)).collect();
+    Ok(measured.with_differences(&differences, test.p_value()))
+}
+
+impl Measured {
+    /// Adds the effect that is the mean of differences, one for each document or shard.
+    fn with_differences(mut self, differences: &[f64], p_value: Option<f64>) -> Self {
+        self.p_value = p_value;
+        self.effect = p_value.map(|p_value| UnitEffect::new(EffectMeasure::MeanDifference, differences, p_value));
+        self.could_have_found = mean_estimate(differences, EFFECT_CONFIDENCE)
+            .filter(|_| self.smallest_p_value.is_none_or(|smallest| smallest <= LEVEL))
+            .and_then(|estimate| estimate.detectable(LEVEL, POWER));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audits::fixtures;
+    use crate::datasets::Sample;
+    use mia::texts::TextDigest;
+
+    fn dataset(rows: &[SampleScores], clusters: &[usize], mixed: &HashSet<usize>) -> Result<Measured, HypothesisError> {
+        let labels: Vec<bool> = rows.iter().map(|row| row.member == Some(true)).collect();
+        let digests: Vec<TextDigest> = (0..rows.len()).map(|row| TextDigest::new(&row.to_string())).collect();
+        let clustered = ClusteredTexts::new(&labels, clusters, &vec![0; rows.len()], &digests);
+        test_dataset(rows, &clustered, |row| mixed.contains(&clusters[row]), 0)
+    }
+
+    fn row(member: bool, score: Option<f64>) -> SampleScores {
+        fixtures::row("", member, vec![score])
+    }
+
+    #[test]
+    fn a_cluster_counts_once_and_a_mixed_one_not_at_all() {
+        let rows = [
+            row(true, Some(9.0)),
+            row(true, Some(9.0)),
+            row(true, Some(4.0)),
+            row(true, None),
+            row(false, Some(1.0)),
+            row(false, Some(2.0)),
+            row(true, Some(-7.0)),
+            row(false, Some(7.0)),
+        ];
+        let clusters = [0, 0, 1, 2, 3, 4, 5, 5];
+        let mixed = mixed_clusters(&rows, &clusters);
+        assert_eq!(mixed, HashSet::from([5]));
+        let measured = dataset(&rows, &clusters, &mixed).unwrap();
+        let statistics = measured.statistics;
+        assert_eq!((statistics.suspects, statistics.held_out, measured.left_out), (Some(2), Some(2), 1));
+        assert_eq!(statistics.mann_whitney.map(|test| (test.auroc, test.exact)), Some((1.0, true)));
+        // One of the 6 arrangements of 2 and 2.
+        assert_eq!((measured.p_value, measured.smallest_p_value), (Some(1.0 / 6.0), Some(1.0 / 6.0)));
+        // Means 6.5 and 1.5, variances 12.5 and 0.5: t = 5 / sqrt(6.5).
+        assert!((statistics.welch.unwrap().statistic - 5.0 / 6.5_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_text_a_side_is_a_test_that_proves_nothing() {
+        let measured = dataset(&[row(true, Some(1.0)), row(false, Some(0.0))], &[0, 1], &HashSet::new()).unwrap();
+        assert_eq!((measured.p_value, measured.smallest_p_value), (Some(0.5), Some(0.5)));
+        assert!(measured.statistics.welch.is_none());
+        let one_side = dataset(&[row(true, Some(1.0)), row(false, None)], &[0, 1], &HashSet::new());
+        assert_eq!(one_side, Err(HypothesisError::NoValues));
+    }
+
+    fn rows(scores: &[Option<f64>]) -> Vec<SampleScores> {
+        let row = |score: &Option<f64>| SampleScores {
+            scores: vec![None, *score],
+            ..SampleScores::unknown(&Sample::default(), 2)
+        };
+        scores.iter().map(row).collect()
+    }
+
+    fn tested(kind: UnitKind, units: &[(f64, &[f64])]) -> Measured {
+        let units = units.iter().map(|(first, others)| (*first, others.to_vec())).collect();
+        test_units(kind, units, 0, &|| true).unwrap()
+    }
+
+    #[test]
+    fn units_without_a_score_are_left_out() {
+        let rows = rows(&[Some(1.0), Some(2.0), Some(3.0), None, Some(5.0), Some(6.0), Some(7.0)]);
+        let units = [0..2, 2..4, 4..7, 7..9];
+        let scores = |place: usize| unit_scores(&units, &rows, |row| *row.scores.get(place)?);
+        assert_eq!(scores(1), [(1.0, vec![2.0]), (5.0, vec![6.0, 7.0])]);
+        assert!(scores(0).is_empty());
+        assert!(scores(2).is_empty());
+    }
+
+    #[test]
+    fn a_unit_that_repeats_another_does_not_count() {
+        let row = |text: &str| SampleScores::unknown(&Sample { text: text.to_owned(), ..Sample::default() }, 1);
+        let rows = [row("a"), row("x"), row("b"), row("x"), row("a"), row("y")];
+        assert_eq!(distinct_units(vec![0..2, 2..4, 4..6], &rows), [0..2, 2..4]);
+        let equal = SampleScores { normalized: rows[0].normalized.or(Some(rows[0].text)), ..row("A") };
+        assert_eq!(distinct_units(vec![0..1, 1..2], &[row("a"), equal]), vec![0..1]);
+    }
+
+    /// Differences of 1, 2 and 3, each the largest of its document: one of 3 * 2 * 4 choices reaches their sum.
+    #[test]
+    fn documents_are_compared_with_the_mean_of_their_private_texts() {
+        let units: [(f64, &[f64]); 3] = [(2.0, &[0.5, 1.5]), (2.0, &[0.0]), (5.0, &[1.0, 2.0, 3.0])];
+        let measured = tested(UnitKind::Paired, &units);
+        assert_eq!(
+            (measured.p_value, measured.smallest_p_value, measured.tested),
+            (Some(1.0 / 24.0), Some(1.0 / 24.0), 3)
+        );
+        // Such a test shows nothing at level 0.01.
+        assert_eq!(measured.could_have_found, None);
+        let effect = measured.effect.unwrap();
+        assert_eq!((effect.value, effect.null_value, effect.p_value), (2.0, 0.0, 1.0 / 24.0));
+        assert!(effect.interval.unwrap()[0] < 0.0, "{effect:?}");
+        assert_eq!(measured.statistics.permutation.map(|test| (test.mean, test.documents)), Some((2.0, 3)));
+        let many: Vec<UnitScores> = (0..20).map(|_| (1.0, vec![0.0])).collect();
+        let measured = test_units(UnitKind::Paired, many, 0, &|| true).unwrap();
+        assert_eq!(measured.smallest_p_value, Some(1e-4));
+        assert!(measured.p_value.unwrap() < 0.001);
+        // Equal differences have no interval.
+        assert_eq!((measured.effect.unwrap().interval, measured.could_have_found), (None, None));
+    }
+
+    #[test]
+    fn canaries_are_ranked_among_their_twins() {
+        let first = tested(UnitKind::Rank, &[(1.0, &[0.0, 0.5]), (3.0, &[1.0, 2.0, 2.5])]);
+        assert_eq!(first.statistics.canary_rank.map(|test| (test.rank_sum, test.first)), Some((0, 2)));
+        let (p_value, smallest) = (first.p_value.unwrap(), first.smallest_p_value.unwrap());
+        assert!((p_value - 1.0 / 12.0).abs() < 1e-15 && (smallest - 1.0 / 12.0).abs() < 1e-15, "{first:?}");
+        let share = first.effect.unwrap();
+        assert_eq!((share.measure, share.value, share.interval), (EffectMeasure::ShareOfTwins, 1.0, None));
+        assert_eq!(first.could_have_found, None);
+        let second = tested(UnitKind::Rank, &[(1.0, &[2.0, 0.0])]);
+        assert!((second.p_value.unwrap() - 2.0 / 3.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_single_shard_has_the_rank_of_its_order_and_several_a_t() {
+        let one = tested(UnitKind::Order, &[(1.0, &[0.0, 0.0, 2.0])]);
+        assert_eq!((one.p_value, one.smallest_p_value), (Some(0.5), Some(0.25)));
+        let two = tested(UnitKind::Order, &[(1.0, &[0.0]), (2.0, &[0.0])]);
+        assert_eq!((two.smallest_p_value, two.p_value), (None, two.statistics.order.unwrap().t.map(|t| t.p_value)));
+        assert!(two.p_value.unwrap() < 0.2);
+        assert_eq!(tested(UnitKind::Order, &[(1.0, &[0.0]), (1.0, &[0.0])]).p_value, None);
+    }
+
+    #[test]
+    fn nothing_is_no_test() {
+        for kind in [UnitKind::Paired, UnitKind::Rank, UnitKind::Order] {
+            assert!(test_units(kind, Vec::new(), 3, &|| true).is_err(), "{kind:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Client options for the methods of a test, and their resolution.
 
-use super::kind::TestKind;
+use super::layout::TestKind;
 use crate::audits::evidence::{EvidenceOptions, EvidenceRequest, SampleFacts, with_default_primary};
 use mia::methods::{AuxiliaryPass, Fault, LabelledMethod, MethodName, Scope, default_methods};
 
@@ -72,7 +72,7 @@ pub fn test_method_faults(methods: &[LabelledMethod]) -> Vec<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mia::methods::{MethodRequest, resolve};
+    use crate::audits::fixtures::methods;
     use serde_json::json;
 
     fn scope(reference: Option<&'static str>) -> Scope<'static> {
@@ -121,11 +121,9 @@ mod tests {
 
     #[test]
     fn neighbours_have_to_be_generated() {
-        let requests: Vec<MethodRequest> = serde_json::from_value(json!(["loss", "neighbor"])).unwrap();
-        let faults = test_method_faults(&resolve(&requests, &scope(None)).unwrap());
+        let faults = test_method_faults(&methods(json!(["loss", "neighbor"]), &scope(None)));
         assert_eq!(faults.iter().map(|fault| &*fault.pointer).collect::<Vec<_>>(), ["/1/generator"]);
-        let requests: Vec<MethodRequest> =
-            serde_json::from_value(json!([{ "name": "neighbor", "generator": { "model": "c" } }])).unwrap();
-        assert!(test_method_faults(&resolve(&requests, &scope(None)).unwrap()).is_empty());
+        let generated = json!([{ "name": "neighbor", "generator": { "model": "c" } }]);
+        assert!(test_method_faults(&methods(generated, &scope(None))).is_empty());
     }
 }

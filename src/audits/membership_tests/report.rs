@@ -1,28 +1,28 @@
 //! From the scores of a test to its report. Pure.
 
-use super::basis::{TestBasis, UnitControl};
-use super::dataset::{cluster_scores, mixed_clusters, test_dataset};
-use super::document::{BeyondControl, TestExclusion, TestMethod, TestReport, TestSamples};
+use super::commitment::Commitment;
+use super::document::{
+    BeyondControl, TestBasis, TestExclusion, TestMethod, TestReport, TestSamples, TestVerdict, UnitControl,
+};
 use super::judge::unit_verdict;
-use super::kind::{TestKind, UnitKind};
-use super::measure::Measured;
-use super::request::TestRequest;
-use super::units::{distinct_units, test_units, unit_scores};
-use super::verdict::TestVerdict;
-use crate::audits::cluster_ids::dense;
-use crate::audits::clustered_rows::clustered;
+use super::layout::{TestKind, TestLayout, UnitKind};
+use super::measure::{Measured, cluster_scores, distinct_units, mixed_clusters, test_dataset, test_units, unit_scores};
+use crate::audits::clusters::{clustered, clusters};
+use crate::audits::columns::RowError;
 use crate::audits::error::AuditFailure;
 use crate::audits::evidence::{Effect, Verdict, VerdictBasis, VerdictModel, controls_itself, verdict};
-use crate::audits::exclusions::{self, MAX_NAMED, label_and_code, listed_errors};
-use crate::audits::report::{Evidence, cautions_of_evidence, provenance};
+use crate::audits::report::{Evidence, adjust_by_holm, cautions_of_evidence, provenance};
 use crate::audits::request::AuditRequest;
-use crate::audits::result_evidence::add_blind_findings;
-use crate::audits::results::{AuditResults, SampleScores};
-use crate::audits::row_error::RowError;
-use crate::audits::sample_scoring::ScoredSamples;
+use crate::audits::results::{AuditResults, MAX_NAMED, SampleScores};
+use crate::audits::run_event::RunEvent;
+use crate::audits::sample_scoring::{ScoredSamples, score_samples};
+use crate::audits::text_lists::add_blind_findings;
+use crate::datasets::SampleBlocks;
 use crate::pool::ModelInfo;
+use crate::scorer::Scorer;
 use mia::methods::LabelledMethod;
-use mia::statistics::{AuditSample, ClusteredTexts, HypothesisError, Warning, WarningCode, holm, warnings};
+use mia::statistics::{AuditSample, ClusteredTexts, HypothesisError, Warning, WarningCode, warnings};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,12 +43,12 @@ pub fn test_report(
     if !is_whole || !all_fit {
         return Err(AuditFailure::ForeignResults);
     }
-    let clusters = dense(results.rows.iter().map(|row| row.cluster));
+    let clusters = clusters(&results.rows);
     let kind = request.layout.kind();
     let mixed = mixed_clusters(&results.rows, &clusters);
     if kind == TestKind::Dataset {
         let is_counted = |row: usize| !mixed.contains(&clusters[row]);
-        let primary = request.scoring.evidence.primary.as_ref();
+        let primary = results.place(request.scoring.evidence.primary.as_ref());
         add_blind_findings(&mut results, primary, &texts, &clusters, is_counted, wanted);
     }
     let unit_count = units.len();
@@ -64,7 +64,7 @@ pub fn test_report(
             mixed_clusters: (kind == TestKind::Dataset).then_some(tested.mixed.len()),
             repeated: (kind != TestKind::Dataset).then(|| unit_count - tested.units.len()),
             excluded: tested.named(),
-            exclusions: exclusions::count(&results, tested.excluded().map(|(_, error)| error)),
+            exclusions: results.exclusions(tested.excluded().map(|(_, error)| error)),
         },
         methods,
         blind: results.blind.clone(),
@@ -120,7 +120,10 @@ impl TestedSamples<'_> {
                 error,
             });
         }
-        adjust(&mut methods, self.request.scoring.evidence.primary.as_ref());
+        let primary = self.request.scoring.evidence.primary.as_ref();
+        // The primary method stands for itself.
+        let others = methods.iter_mut().filter(|method| Some(&method.method.label) != primary);
+        adjust_by_holm(others.filter_map(|method| Some((method.p_value?, &mut method.p_value_adjusted))));
         methods
     }
 
@@ -150,10 +153,7 @@ impl TestedSamples<'_> {
         wanted: &dyn Fn() -> bool,
     ) -> Option<BeyondControl> {
         let (model, kind) = (self.results.control.as_ref()?.id.clone(), self.request.layout.kind().units()?);
-        let control = |row: &SampleScores| match controls_itself(method) {
-            true => row.control_measures.and_then(|[loss, ..]| loss),
-            false => *row.control.get(place)?,
-        };
+        let control = |row: &SampleScores| row.control_score(place, method);
         let beyond = |row: &SampleScores| match controls_itself(method) {
             true => row.scores[place],
             false => Some(row.scores[place]? - control(row)?),
@@ -245,43 +245,25 @@ impl TestedSamples<'_> {
                 }
                 pointer = this;
             }
-            known.insert(label_and_code(self.results, *error))
+            known.insert(self.results.label_and_code(*error))
         };
-        listed_errors(self.results).filter(is_new)
+        self.results.listed_errors().filter(is_new)
     }
 
     /// The first of them.
     fn named(&self) -> Vec<TestExclusion> {
         let places = self.request.layout.places();
         let named = self.excluded().take(MAX_NAMED).map(|(row, error)| {
-            let (label, code) = label_and_code(self.results, error);
+            let (label, code) = self.results.label_and_code(error);
             TestExclusion { pointer: places.pointer(row), id: self.results.rows[row].id.clone(), label, code }
         });
         named.collect()
     }
 }
 
-/// The p-values of all methods but the primary one adjusted for their number.
-fn adjust(methods: &mut [TestMethod], primary: Option<&Arc<str>>) {
-    let others = methods.iter_mut().filter(|method| Some(&method.method.label) != primary);
-    let mut tested: Vec<(&mut TestMethod, f64)> =
-        others.filter_map(|method| method.p_value.map(|p_value| (method, p_value))).collect();
-    let adjusted = holm(&tested.iter().map(|(_, p_value)| *p_value).collect::<Vec<_>>());
-    for ((method, _), adjusted) in tested.iter_mut().zip(adjusted) {
-        method.p_value_adjusted = Some(adjusted);
-    }
-}
-
 /// Warnings of a test. Texts compared with rewrites of themselves are nearly equal and of one length by design.
 fn cautions_of_test(request: &AuditRequest, kind: TestKind, results: &AuditResults) -> Vec<Warning> {
-    let samples: Vec<AuditSample> = (results.rows.iter())
-        .map(|row| AuditSample {
-            text: row.text.as_bytes(),
-            member: row.member,
-            scored_tokens: row.scored_tokens,
-            truncated: row.truncated,
-        })
-        .collect();
+    let samples: Vec<AuditSample> = results.rows.iter().map(SampleScores::as_sample).collect();
     let is_of_kind = |warning: &Warning| match warning.code {
         WarningCode::TruncatedTexts => true,
         WarningCode::MixedLengths | WarningCode::LabelConflict => kind == TestKind::Dataset,
@@ -292,4 +274,34 @@ fn cautions_of_test(request: &AuditRequest, kind: TestKind, results: &AuditResul
         all.extend(cautions_of_evidence(request, results, None));
     }
     all
+}
+
+/// Request of a test, as plain data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestRequest {
+    /// Scoring of the samples; its evidence names the primary method and the control.
+    pub scoring: AuditRequest,
+    /// Which sample is what.
+    pub layout: TestLayout,
+    /// Commitment of the client, if it made one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commitment: Option<Commitment>,
+}
+
+/// Runs a test of these samples, and tells `progress` how far it is. Dropping the future cancels it, and to run the request again
+/// resumes it: what was scored before comes from the cache of statistics.
+///
+/// # Errors
+/// [`AuditFailure`] where the model or the service fails; what is wrong with one text is part of the report.
+pub async fn run_test(
+    request: Arc<TestRequest>,
+    samples: &SampleBlocks,
+    scorer: &Scorer,
+    progress: impl Fn(RunEvent),
+) -> Result<TestReport, AuditFailure> {
+    let scored = score_samples(&request.scoring, samples, scorer, &progress).await?;
+    progress(RunEvent::Testing);
+    // Permutations over many documents are no work for the async runtime's threads.
+    scorer.workers().run_behind(move |wanted| test_report(&request, scored, wanted)).await?
 }

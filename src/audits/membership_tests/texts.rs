@@ -1,7 +1,6 @@
 //! The texts of a test as clients give them, what is wrong with them, and the samples that they become.
 
-use super::kind::TestKind;
-use super::layout::TestLayout;
+use super::layout::{TestKind, TestLayout};
 use crate::audits::limits::MAX_SAMPLES;
 use crate::datasets::{Label, Sample, SampleId};
 use mia::json::BoundedList;

@@ -1,14 +1,13 @@
 //! Evidence from the rows of an audit.
 
 use super::document::MethodReport;
-use crate::audits::cluster_ids::dense;
-use crate::audits::clustered_rows::clustered;
+use crate::audits::clusters::{clustered, clusters, strata};
 use crate::audits::evidence::{
     ControlFindings, Effect, NegativeControlSample, PERMUTATION_SEED, StratifyBy, Verdict, VerdictBasis,
-    controls_itself, negative_controls, verdict,
+    negative_controls, verdict,
 };
 use crate::audits::request::AuditRequest;
-use crate::audits::results::AuditResults;
+use crate::audits::results::{AuditResults, SampleScores};
 use mia::methods::LabelledMethod;
 use mia::statistics::{
     ClusterScores, ClusteredTexts, LabelledScore, PermutationTest, RankColumn, max_t, stratified_auroc,
@@ -81,19 +80,13 @@ impl<'a> Evidence<'a> {
 
     fn pair(&self, row: usize, place: usize, method: &LabelledMethod) -> Option<[f64; 2]> {
         let target = self.score(row, place)?;
-        let row = &self.results.rows[row];
-        let control = if controls_itself(method) {
-            row.control_measures.and_then(|[loss, ..]| loss)
-        } else {
-            row.control.get(place).copied().flatten()
-        };
-        Some([target, control?])
+        Some([target, self.results.rows[row].control_score(place, method)?])
     }
 
     /// AUROC of a column within groups, where that is asked for. Samples without a group are a stratum.
     pub fn stratified(&self, place: usize) -> Option<f64> {
         let StratifyBy::Group = self.request.evidence.stratify?;
-        let strata = crate::audits::clustered_rows::strata(&self.results.rows);
+        let strata = strata(&self.results.rows);
         let scored =
             (self.results.rows.iter().zip(&self.labels).zip(strata)).filter_map(|((row, &member), stratum)| {
                 Some((LabelledScore { score: row.scores[place]?, member }, stratum))
@@ -106,8 +99,8 @@ impl<'a> Evidence<'a> {
     pub fn control(&self, place: usize, method: &LabelledMethod, tests: MethodTests) -> Option<ControlFindings> {
         let model = &self.results.control.as_ref()?.id;
         let scores = self.paired_scores(place, method);
-        let clusters = dense(self.results.rows.iter().map(|row| row.cluster));
-        let non_member = |(row, sample): (usize, &'a crate::audits::results::SampleScores)| {
+        let clusters = clusters(&self.results.rows);
+        let non_member = |(row, sample): (usize, &'a SampleScores)| {
             let group = sample.group.as_deref().filter(|_| !self.labels[row])?;
             let [target, control] = self.pair(row, place, method)?;
             Some(NegativeControlSample { group, cluster: clusters[row], control, target })
