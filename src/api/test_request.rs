@@ -198,14 +198,14 @@ fn submitted(
     push(wrong, "", faults);
     if let Some(texts) = texts {
         let layout = texts.layout();
-        let (places, scored) = (layout.places(), samples.iter().map(|sample| (sample.text.as_str(), None)));
+        let scored = samples.iter().map(|sample| (sample.text.as_str(), None));
         // Methods that take neighbours already have a fault.
         let others: Vec<LabelledMethod> = methods
             .iter()
             .filter(|method| test_method_faults(std::slice::from_ref(method)).is_empty())
             .cloned()
             .collect();
-        push(faults_of_texts(scored, |row| places.pointer(row), &others, "/methods"), "", faults);
+        push(faults_of_texts(scored, layout.pointers(), &others, "/methods"), "", faults);
     }
     Ok(SubmittedSamples::Inline(samples))
 }

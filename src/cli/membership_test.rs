@@ -149,8 +149,8 @@ async fn perform(
     let (samples, layout) = (input.texts.samples(), input.texts.layout());
     let mut faults = test_method_faults(&plan.methods);
     if faults.is_empty() {
-        let (places, texts) = (layout.places(), samples.iter().map(|sample| (sample.text.as_str(), None)));
-        faults = faults_of_texts(texts, |row| places.pointer(row), &plan.methods, "");
+        let texts = samples.iter().map(|sample| (sample.text.as_str(), None));
+        faults = faults_of_texts(texts, layout.pointers(), &plan.methods, "");
     }
     if let Some(Fault { pointer, detail }) = faults.first() {
         bail!("--methods: {pointer}: {detail}");

@@ -52,11 +52,7 @@ pub fn verdict(basis: &VerdictBasis) -> Verdict {
         hypothesis: HYPOTHESIS.to_owned(),
         level: LEVEL,
         primary: Arc::clone(basis.primary),
-        model: VerdictModel {
-            id: basis.model.id.clone(),
-            digest: basis.model.digest.clone(),
-            adapter_digest: basis.model.adapter.clone(),
-        },
+        model: VerdictModel::from(basis.model),
         lists: basis.lists.map(str::to_owned),
         clusters: basis.clusters,
         texts_per_cluster: basis.texts_per_cluster,
@@ -73,8 +69,12 @@ pub fn verdict(basis: &VerdictBasis) -> Verdict {
     verdict
 }
 
-/// An assumption where a commitment matches.
-pub const COMMITTED_BEFORE: &str = "the commitment was deposited before the texts were published";
+/// The assumptions of any test with a control, and of one that was committed to.
+pub fn common_assumptions(controlled: bool, committed: bool) -> impl Iterator<Item = &'static str> {
+    let control = "the control was not trained on these texts; if it was, this test finds less or nothing";
+    let commitment = "the commitment was deposited before the texts were published";
+    [controlled.then_some(control), committed.then_some(commitment)].into_iter().flatten()
+}
 
 fn assumptions(lists: [&str; 2], controlled: bool, committed: bool) -> Vec<String> {
     let [first, second] = lists;
@@ -86,10 +86,7 @@ fn assumptions(lists: [&str; 2], controlled: bool, committed: bool) -> Vec<Strin
         "the texts were not chosen by any model's score".to_owned(),
         "clusters of texts are independent of each other".to_owned(),
     ];
-    if controlled {
-        all.push("the control was not trained on these texts; if it was, this test finds less or nothing".to_owned());
-    }
-    all.extend(committed.then(|| COMMITTED_BEFORE.to_owned()));
+    all.extend(common_assumptions(controlled, committed).map(str::to_owned));
     all
 }
 

@@ -13,7 +13,7 @@ pub use comparison::{
     ControlFindings, Effect, NegativeControl, NegativeControlSample, control_measures, controls_itself,
     is_controllable, negative_controls,
 };
-pub use judge::{COMMITTED_BEFORE, VerdictBasis, first_words, stated_p_value, verdict};
+pub use judge::{VerdictBasis, common_assumptions, first_words, stated_p_value, verdict};
 pub use options::{DecisionOptions, EvidenceOptions, SampleFacts, with_default_primary};
 pub use request::{CalibrationShare, CalibrationSource, CitedPlan, DecisionRequest, EvidenceRequest, StratifyBy};
 pub use verdict::{Design, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState};

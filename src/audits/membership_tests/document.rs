@@ -2,7 +2,7 @@
 
 use super::commitment::Commitment;
 use super::layout::{TestKind, UnitKind};
-use super::measure::{Measured, TestStatistics, UnitEffect};
+use super::measure::{TestStatistics, UnitEffect};
 use crate::audits::evidence::{ControlFindings, Design, Verdict, VerdictModel, VerdictState};
 use crate::audits::findings::BlindFindings;
 use crate::audits::report::Provenance;
@@ -203,19 +203,6 @@ pub enum TestReason {
     UnderControlAsWell,
     /// The p-value of the test beyond the control is above the level.
     NotAboveControl,
-}
-
-/// The measurements that a verdict is based on.
-#[derive(Clone, Debug)]
-pub struct TestBasis<'a> {
-    pub kind: UnitKind,
-    pub model: VerdictModel,
-    /// Label of the primary method.
-    pub primary: &'a Arc<str>,
-    pub measured: &'a Measured,
-    /// True if the test is the one that was committed to; `None` without a commitment.
-    pub committed: Option<bool>,
-    pub control: Option<UnitControl>,
 }
 
 /// The same test beside the control model.

@@ -1,16 +1,26 @@
 //! The rules by which documents, canaries or shards show something (`docs/api.md`). Pure.
 
-use super::document::{TestBasis, TestReason, UnitControl, UnitVerdict};
+use super::document::{TestReason, UnitControl, UnitVerdict};
 use super::layout::UnitKind;
-use super::measure::EffectMeasure;
-use crate::audits::evidence::{COMMITTED_BEFORE, Design, LEVEL, VerdictState, first_words, stated_p_value};
+use super::measure::{EffectMeasure, Measured};
+use crate::audits::evidence::{
+    Design, LEVEL, VerdictModel, VerdictState, common_assumptions, first_words, stated_p_value,
+};
+use crate::pool::ModelInfo;
 use std::sync::Arc;
 
-/// The verdict on documents, canaries or shards.
+/// The verdict on documents, canaries or shards. `committed` is true if the test is the one that was committed to, and `None`
+/// without a commitment.
 #[must_use]
-pub fn unit_verdict(basis: TestBasis) -> UnitVerdict {
-    let (state, reason) = judge(&basis);
-    let TestBasis { kind, model, primary, measured, committed, control } = basis;
+pub fn unit_verdict(
+    kind: UnitKind,
+    model: &ModelInfo,
+    primary: &Arc<str>,
+    measured: &Measured,
+    committed: Option<bool>,
+    control: Option<UnitControl>,
+) -> UnitVerdict {
+    let (state, reason) = judge(kind, measured, committed, control.as_ref());
     let p_value = match (&control, measured.p_value) {
         (Some(control), Some(p_value)) => control.p_value_beyond.map(|beyond| beyond.max(p_value)),
         (_, p_value) => p_value,
@@ -23,7 +33,7 @@ pub fn unit_verdict(basis: TestBasis) -> UnitVerdict {
         hypothesis: hypothesis(kind).to_owned(),
         level: LEVEL,
         primary: Arc::clone(primary),
-        model,
+        model: VerdictModel::from(model),
         tested: measured.tested,
         p_value,
         smallest_p_value: measured.smallest_p_value,
@@ -70,20 +80,22 @@ fn assumptions(kind: UnitKind, controlled: bool, committed: bool) -> Vec<String>
             &["nothing but chance made the published order of the items", "shards are independent of each other"]
         }
     };
-    let control = "the control was not trained on these texts; if it was, this test finds less or nothing";
-    let others = [controlled.then_some(control), committed.then_some(COMMITTED_BEFORE)];
-    of_kind.iter().copied().chain(others.into_iter().flatten()).map(str::to_owned).collect()
+    of_kind.iter().copied().chain(common_assumptions(controlled, committed)).map(str::to_owned).collect()
 }
 
-fn judge(basis: &TestBasis) -> (VerdictState, TestReason) {
+fn judge(
+    kind: UnitKind,
+    measured: &Measured,
+    committed: Option<bool>,
+    control: Option<&UnitControl>,
+) -> (VerdictState, TestReason) {
     use TestReason as Why;
     use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
-    let is_randomised = design(basis.kind) == Design::Randomised;
+    let is_randomised = design(kind) == Design::Randomised;
     let (positive, negative) = if is_randomised { (Evidence, NoEvidence) } else { (Association, NoAssociation) };
     let is_low = |p_value: Option<f64>| p_value.is_some_and(|p_value| p_value <= LEVEL);
-    let measured = basis.measured;
     let is_controlled = |control: &UnitControl| control.p_value_beyond.is_some() && control.p_value_alone.is_some();
-    if measured.p_value.is_none() || !basis.control.as_ref().is_none_or(is_controlled) {
+    if measured.p_value.is_none() || !control.is_none_or(is_controlled) {
         return (Inconclusive, Why::NotScored);
     }
     if measured.smallest_p_value.is_some_and(|smallest| smallest > LEVEL) {
@@ -92,10 +104,10 @@ fn judge(basis: &TestBasis) -> (VerdictState, TestReason) {
     if !is_low(measured.p_value) {
         return (negative, Why::HighPValue);
     }
-    if basis.committed == Some(false) {
+    if committed == Some(false) {
         return (Inconclusive, Why::CommitmentMismatch);
     }
-    match &basis.control {
+    match control {
         None => (positive, Why::LowPValue),
         Some(control) if !is_low(control.p_value_beyond) => (negative, Why::NotAboveControl),
         Some(control) if is_low(control.p_value_alone) => (Inconclusive, Why::UnderControlAsWell),
@@ -193,8 +205,8 @@ fn units(kind: UnitKind, count: usize) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audits::evidence::VerdictModel;
-    use crate::audits::membership_tests::measure::{Measured, UnitEffect};
+    use crate::audits::fixtures::model;
+    use crate::audits::membership_tests::measure::UnitEffect;
     use TestReason as Why;
     use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
 
@@ -229,19 +241,13 @@ mod tests {
             could_have_found: Some(0.7),
             ..Measured::default()
         };
-        unit_verdict(TestBasis {
-            kind: case.kind,
-            model: VerdictModel { id: "m".to_owned(), digest: "sha256:0".to_owned(), adapter_digest: None },
-            primary: &"loss".into(),
-            measured: &measured,
-            committed: case.committed,
-            control: case.control.map(|(p_value_beyond, p_value_alone)| UnitControl {
-                model: "small".to_owned(),
-                digest: "sha256:1".to_owned(),
-                p_value_beyond,
-                p_value_alone,
-            }),
-        })
+        let control = case.control.map(|(p_value_beyond, p_value_alone)| UnitControl {
+            model: "small".to_owned(),
+            digest: "sha256:1".to_owned(),
+            p_value_beyond,
+            p_value_alone,
+        });
+        unit_verdict(case.kind, &model("m"), &"loss".into(), &measured, case.committed, control)
     }
 
     #[test]
@@ -325,7 +331,7 @@ mod tests {
             ),
         ] {
             let UnitVerdict { sentence, state, .. } = verdict_of(&case);
-            for part in parts.iter().chain(&["under the model `m` (sha256:0)"]) {
+            for part in parts.iter().chain(&["under the model `m` (sha256:m)"]) {
                 assert!(sentence.contains(part), "{part} in: {sentence}");
             }
             let is_evidence = matches!(state, Evidence | NoEvidence);

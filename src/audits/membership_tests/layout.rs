@@ -21,12 +21,6 @@ pub enum TestLayout {
     Order { shards: usize, shuffles: usize, seed: u64, separator: String },
 }
 
-/// Where the samples of a layout come from.
-pub struct TestPlaces<'a> {
-    layout: &'a TestLayout,
-    units: Vec<Range<usize>>,
-}
-
 impl TestLayout {
     #[must_use]
     pub fn kind(&self) -> TestKind {
@@ -56,41 +50,22 @@ impl TestLayout {
         sizes.into_iter().scan(0, range).collect()
     }
 
-    /// Where the samples come from.
-    #[must_use]
-    pub fn places(&self) -> TestPlaces<'_> {
-        TestPlaces { layout: self, units: self.units() }
-    }
-}
-
-impl TestPlaces<'_> {
-    /// JSON pointer (RFC 6901) into the request: where the sample of this number comes from.
-    #[must_use]
-    pub fn pointer(&self, row: usize) -> String {
-        let unit = self.units.partition_point(|unit| unit.end <= row);
-        let after_first = self.units.get(unit).and_then(|unit| row.checked_sub(unit.start + 1));
-        match (self.layout, after_first) {
-            (TestLayout::Dataset { suspects: None }, _) => format!("/dataset/{row}"),
-            (TestLayout::Dataset { suspects: Some(suspects) }, _) => match row.checked_sub(*suspects) {
-                None => format!("/suspects/{row}"),
-                Some(place) => format!("/held_out/{place}"),
-            },
-            (TestLayout::Paired { .. }, None) => format!("/documents/{unit}/public"),
-            (TestLayout::Paired { .. }, Some(place)) => format!("/documents/{unit}/private/{place}"),
-            (TestLayout::Rank { .. }, None) => format!("/canaries/{unit}/text"),
-            (TestLayout::Rank { .. }, Some(place)) => format!("/canaries/{unit}/twins/{place}"),
-            (TestLayout::Order { .. }, _) => format!("/shards/{unit}"),
-        }
-    }
-
-    /// That of the list that has most of the texts.
-    #[must_use]
-    pub fn list(&self) -> &'static str {
-        match self.layout {
-            TestLayout::Dataset { .. } => "/suspects",
-            TestLayout::Paired { .. } => "/documents",
-            TestLayout::Rank { .. } => "/canaries",
-            TestLayout::Order { .. } => "/shards",
+    /// JSON pointers (RFC 6901) into the request: where the sample of a number comes from.
+    pub fn pointers(&self) -> impl Fn(usize) -> String {
+        let (units, [list, first, others]) = (self.units(), self.kind().fields());
+        move |row| {
+            let unit = units.partition_point(|unit| unit.end <= row);
+            let after_first = units.get(unit).and_then(|unit| row.checked_sub(unit.start + 1));
+            match (self, after_first) {
+                (Self::Dataset { suspects: None }, _) => format!("/dataset/{row}"),
+                (Self::Dataset { suspects: Some(suspects) }, _) => match row.checked_sub(*suspects) {
+                    None => format!("/{list}/{row}"),
+                    Some(place) => format!("/{others}/{place}"),
+                },
+                (Self::Order { .. }, _) => format!("/{list}/{unit}"),
+                (_, None) => format!("/{list}/{unit}/{first}"),
+                (_, Some(place)) => format!("/{list}/{unit}/{others}/{place}"),
+            }
         }
     }
 }
@@ -128,6 +103,18 @@ pub enum UnitKind {
 }
 
 impl TestKind {
+    /// The fields of a request that hold the texts: the list of units, and of a unit the first text and the others. Of a
+    /// dataset the suspects and, as others, the held-out texts.
+    #[must_use]
+    pub fn fields(self) -> [&'static str; 3] {
+        match self {
+            Self::Dataset => ["suspects", "", "held_out"],
+            Self::Paired => ["documents", "public", "private"],
+            Self::Rank => ["canaries", "text", "twins"],
+            Self::Order => ["shards", "", ""],
+        }
+    }
+
     /// None for `dataset`, which counts clusters of texts.
     #[must_use]
     pub fn units(self) -> Option<UnitKind> {
@@ -166,10 +153,7 @@ mod tests {
 
     #[test]
     fn samples_are_named_by_their_place_in_the_request() {
-        let pointers = |layout: TestLayout, rows: usize| -> Vec<String> {
-            let places = layout.places();
-            (0..rows).map(|row| places.pointer(row)).collect()
-        };
+        let pointers = |layout: TestLayout, rows: usize| -> Vec<String> { (0..rows).map(layout.pointers()).collect() };
         let dataset = pointers(TestLayout::Dataset { suspects: Some(2) }, 4);
         assert_eq!(dataset, ["/suspects/0", "/suspects/1", "/held_out/0", "/held_out/1"]);
         assert_eq!(pointers(TestLayout::Dataset { suspects: None }, 2), ["/dataset/0", "/dataset/1"]);

@@ -1,6 +1,7 @@
 //! The measurements of one method in a test.
 
 use super::layout::UnitKind;
+use crate::audits::clusters::list_scores;
 use crate::audits::evidence::{LEVEL, PERMUTATION_SEED, POWER};
 use crate::audits::results::SampleScores;
 use mia::statistics::{
@@ -9,15 +10,15 @@ use mia::statistics::{
     publication_test, welch,
 };
 use serde::Serialize;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 use utoipa::ToSchema;
 
 /// The smallest p-value of a test that draws 9,999 permutations.
-pub const LEAST_P_VALUE_DRAWN: f64 = 1e-4;
+const LEAST_P_VALUE_DRAWN: f64 = 1e-4;
 
 /// The confidence of the interval of an effect.
-pub const EFFECT_CONFIDENCE: f64 = 0.99;
+const EFFECT_CONFIDENCE: f64 = 0.99;
 
 /// The measurements of one method in a test.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,8 +26,6 @@ pub struct Measured {
     pub statistics: TestStatistics,
     /// Clusters, documents, canaries or shards that are compared.
     pub tested: usize,
-    /// Documents, canaries or shards without a score of one of their texts; of `dataset`, texts without one.
-    pub left_out: usize,
     pub p_value: Option<f64>,
     /// The smallest p-value that this many can give; `None` if there is no bound.
     pub smallest_p_value: Option<f64>,
@@ -95,7 +94,7 @@ pub enum EffectMeasure {
 
 impl UnitEffect {
     /// The mean of `values`, one for each document, canary or shard.
-    pub fn new(measure: EffectMeasure, values: &[f64], p_value: f64) -> Self {
+    fn new(measure: EffectMeasure, values: &[f64], p_value: f64) -> Self {
         let (null_value, bounds) = match measure {
             EffectMeasure::MeanDifference => (0.0, [f64::NEG_INFINITY, f64::INFINITY]),
             EffectMeasure::ShareOfTwins => (0.5, [0.0, 1.0]),
@@ -113,57 +112,22 @@ impl UnitEffect {
     }
 }
 
-/// The clusters that have suspects and held-out texts, so that neither is what it is said to be.
-pub fn mixed_clusters(rows: &[SampleScores], clusters: &[usize]) -> HashSet<usize> {
-    let mut labels: HashMap<usize, [bool; 2]> = HashMap::new();
-    for (row, &cluster) in rows.iter().zip(clusters) {
-        if let Some(member) = row.member {
-            labels.entry(cluster).or_default()[usize::from(member)] = true;
-        }
-    }
-    labels.into_iter().filter_map(|(cluster, labels)| (labels == [true; 2]).then_some(cluster)).collect()
-}
-
-/// Tests whether suspects score higher than held-out texts by the method of a column. A cluster counts once; a mixed one does not
-/// count.
-pub fn test_dataset(
-    rows: &[SampleScores],
-    clustered: &ClusteredTexts,
-    is_mixed: impl Fn(usize) -> bool,
-    place: usize,
-) -> Result<Measured, HypothesisError> {
-    let scores = cluster_scores(rows, clustered, is_mixed, place);
-    let side = |suspect: bool| -> Vec<f64> {
-        let of_side = scores.values.iter().zip(clustered.labels()).filter(|(_, label)| **label == suspect);
-        of_side.filter_map(|(score, _)| score.map(|[score]| score)).collect()
-    };
-    let (suspects, held_out) = (side(true), side(false));
-    let scored = rows.iter().filter(|row| row.scores.get(place).is_some_and(Option::is_some)).count();
+/// Tests whether suspects score higher than held-out texts, given the scores of their clusters. A cluster counts once.
+pub fn test_dataset(scores: &ClusterScores<1>, clustered: &ClusteredTexts) -> Result<Measured, HypothesisError> {
+    let [suspects, held_out] = [true, false].map(|suspect| list_scores(scores, clustered, suspect));
     let test = mann_whitney(&suspects, &held_out)?;
-    let mut measured = Measured {
+    Ok(Measured {
         tested: suspects.len() + held_out.len(),
-        left_out: rows.len() - scored,
         p_value: Some(test.p_value),
         smallest_p_value: smallest_p_value(suspects.len(), held_out.len()),
+        statistics: TestStatistics {
+            suspects: Some(suspects.len()),
+            held_out: Some(held_out.len()),
+            mann_whitney: Some(test),
+            welch: welch(&suspects, &held_out),
+            ..TestStatistics::default()
+        },
         ..Measured::default()
-    };
-    measured.statistics.suspects = Some(suspects.len());
-    measured.statistics.held_out = Some(held_out.len());
-    measured.statistics.welch = welch(&suspects, &held_out);
-    measured.statistics.mann_whitney = Some(test);
-    Ok(measured)
-}
-
-/// The scores of the clusters by the method of a column; none of a mixed one.
-pub fn cluster_scores(
-    rows: &[SampleScores],
-    clustered: &ClusteredTexts,
-    is_mixed: impl Fn(usize) -> bool,
-    place: usize,
-) -> ClusterScores<1> {
-    clustered.scores(|row| {
-        let score = rows[row].scores.get(place).copied().flatten();
-        score.filter(|_| !is_mixed(row)).map(|score| [score])
     })
 }
 
@@ -174,19 +138,17 @@ fn smallest_p_value(suspects: usize, held_out: usize) -> Option<f64> {
     mann_whitney(high, low).ok().map(|test| test.p_value)
 }
 
-/// The score of a unit's first text and those of the others.
-pub type UnitScores = (f64, Vec<f64>);
-
-/// The scores of the units, each text's by `score`. A unit is left out where one of its texts has no score.
+/// The scores of the units, each text's by `score`; the first text is the published one. A unit is left out where one of its
+/// texts has no score.
 pub fn unit_scores(
     units: &[Range<usize>],
     rows: &[SampleScores],
     score: impl Fn(&SampleScores) -> Option<f64>,
-) -> Vec<UnitScores> {
+) -> Vec<DocumentScores> {
     let scores = |unit: &Range<usize>| {
         let scores: Option<Vec<f64>> = rows.get(unit.clone())?.iter().map(&score).collect();
         let mut scores = scores?.into_iter();
-        Some((scores.next()?, scores.collect()))
+        Some(DocumentScores { published: scores.next()?, private: scores.collect() })
     };
     units.iter().filter_map(scores).collect()
 }
@@ -198,14 +160,13 @@ pub fn distinct_units(units: Vec<Range<usize>>, rows: &[SampleScores]) -> Vec<Ra
     units.into_iter().filter(|unit| rows.get(unit.start).is_none_or(&mut is_new)).collect()
 }
 
-/// Tests the units; `left_out` is how many more there are.
+/// Tests documents, canaries or shards.
 pub fn test_units(
     kind: UnitKind,
-    units: Vec<UnitScores>,
-    left_out: usize,
+    units: Vec<DocumentScores>,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Measured, HypothesisError> {
-    let measured = Measured { tested: units.len(), left_out, ..Measured::default() };
+    let measured = Measured { tested: units.len(), ..Measured::default() };
     match kind {
         UnitKind::Paired => paired(&units, measured, wanted),
         UnitKind::Rank => rank(&units, measured),
@@ -214,14 +175,11 @@ pub fn test_units(
 }
 
 fn paired(
-    units: &[UnitScores],
+    documents: &[DocumentScores],
     mut measured: Measured,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Measured, HypothesisError> {
-    let document =
-        |(published, private): &UnitScores| DocumentScores { published: *published, private: private.clone() };
-    let documents: Vec<DocumentScores> = units.iter().map(document).collect();
-    let test = publication_test(&documents, PERMUTATION_SEED, wanted)?;
+    let test = publication_test(documents, PERMUTATION_SEED, wanted)?;
     let least = if test.exact { 1.0 / test.permutations as f64 } else { LEAST_P_VALUE_DRAWN };
     measured.smallest_p_value = Some(least);
     measured.statistics.permutation = Some(test);
@@ -229,8 +187,8 @@ fn paired(
     Ok(measured.with_differences(&differences, Some(test.p_value)))
 }
 
-fn rank(units: &[UnitScores], mut measured: Measured) -> Result<Measured, HypothesisError> {
-    let ranks = units.iter().map(|(canary, twins)| CanaryRank::new(*canary, twins));
+fn rank(canaries: &[DocumentScores], mut measured: Measured) -> Result<Measured, HypothesisError> {
+    let ranks = canaries.iter().map(|canary| CanaryRank::new(canary.published, &canary.private));
     let ranks: Vec<CanaryRank> = ranks.collect::<Result<_, _>>()?;
     let test = canary_rank(&ranks)?;
     let smallest = ranks.iter().map(|rank| 1.0 / (rank.twins as f64 + 1.0)).product();
@@ -243,9 +201,9 @@ fn rank(units: &[UnitScores], mut measured: Measured) -> Result<Measured, Hypoth
     Ok(measured)
 }
 
-fn orders(units: Vec<UnitScores>, mut measured: Measured) -> Result<Measured, HypothesisError> {
-    let shards: Vec<ShardOrder> =
-        units.into_iter().map(|(canonical, shuffles)| ShardOrder { canonical, shuffles }).collect();
+fn orders(units: Vec<DocumentScores>, mut measured: Measured) -> Result<Measured, HypothesisError> {
+    let shard = |DocumentScores { published, private }| ShardOrder { canonical: published, shuffles: private };
+    let shards: Vec<ShardOrder> = units.into_iter().map(shard).collect();
     let test = order(&shards)?;
     measured.smallest_p_value = match &*shards {
         [shard] => Some(1.0 / (shard.shuffles.len() as f64 + 1.0)),
@@ -272,39 +230,42 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audits::clusters::row_clusters;
     use crate::audits::fixtures;
     use crate::datasets::Sample;
     use mia::texts::TextDigest;
 
-    fn dataset(rows: &[SampleScores], clusters: &[usize], mixed: &HashSet<usize>) -> Result<Measured, HypothesisError> {
+    /// A dataset of rows whose clusters are given.
+    fn dataset(rows: &[(bool, Option<f64>)], numbers: &[usize]) -> Result<Measured, HypothesisError> {
+        let row = |(&(member, score), &cluster): (&(bool, Option<f64>), &usize)| SampleScores {
+            cluster: Some(cluster),
+            ..fixtures::row(&format!("{score:?}"), member, vec![score])
+        };
+        let rows: Vec<SampleScores> = rows.iter().zip(numbers).map(row).collect();
         let labels: Vec<bool> = rows.iter().map(|row| row.member == Some(true)).collect();
         let digests: Vec<TextDigest> = (0..rows.len()).map(|row| TextDigest::new(&row.to_string())).collect();
-        let clustered = ClusteredTexts::new(&labels, clusters, &vec![0; rows.len()], &digests);
-        test_dataset(rows, &clustered, |row| mixed.contains(&clusters[row]), 0)
-    }
-
-    fn row(member: bool, score: Option<f64>) -> SampleScores {
-        fixtures::row("", member, vec![score])
+        let clustered = ClusteredTexts::new(&labels, numbers, &vec![0; rows.len()], &digests);
+        let clusters = row_clusters(&rows);
+        let score = |row: usize| rows[row].scores[0].filter(|_| !clusters[numbers[row]].is_mixed);
+        test_dataset(&clustered.scores(|row| score(row).map(|score| [score])), &clustered)
     }
 
     #[test]
     fn a_cluster_counts_once_and_a_mixed_one_not_at_all() {
         let rows = [
-            row(true, Some(9.0)),
-            row(true, Some(9.0)),
-            row(true, Some(4.0)),
-            row(true, None),
-            row(false, Some(1.0)),
-            row(false, Some(2.0)),
-            row(true, Some(-7.0)),
-            row(false, Some(7.0)),
+            (true, Some(9.0)),
+            (true, Some(9.0)),
+            (true, Some(4.0)),
+            (true, None),
+            (false, Some(1.0)),
+            (false, Some(2.0)),
+            (true, Some(-7.0)),
+            (false, Some(7.0)),
         ];
         let clusters = [0, 0, 1, 2, 3, 4, 5, 5];
-        let mixed = mixed_clusters(&rows, &clusters);
-        assert_eq!(mixed, HashSet::from([5]));
-        let measured = dataset(&rows, &clusters, &mixed).unwrap();
+        let measured = dataset(&rows, &clusters).unwrap();
         let statistics = measured.statistics;
-        assert_eq!((statistics.suspects, statistics.held_out, measured.left_out), (Some(2), Some(2), 1));
+        assert_eq!((statistics.suspects, statistics.held_out, measured.tested), (Some(2), Some(2), 4));
         assert_eq!(statistics.mann_whitney.map(|test| (test.auroc, test.exact)), Some((1.0, true)));
         // One of the 6 arrangements of 2 and 2.
         assert_eq!((measured.p_value, measured.smallest_p_value), (Some(1.0 / 6.0), Some(1.0 / 6.0)));
@@ -314,10 +275,10 @@ mod tests {
 
     #[test]
     fn one_text_a_side_is_a_test_that_proves_nothing() {
-        let measured = dataset(&[row(true, Some(1.0)), row(false, Some(0.0))], &[0, 1], &HashSet::new()).unwrap();
+        let measured = dataset(&[(true, Some(1.0)), (false, Some(0.0))], &[0, 1]).unwrap();
         assert_eq!((measured.p_value, measured.smallest_p_value), (Some(0.5), Some(0.5)));
         assert!(measured.statistics.welch.is_none());
-        let one_side = dataset(&[row(true, Some(1.0)), row(false, None)], &[0, 1], &HashSet::new());
+        let one_side = dataset(&[(true, Some(1.0)), (false, None)], &[0, 1]);
         assert_eq!(one_side, Err(HypothesisError::NoValues));
     }
 
@@ -329,9 +290,13 @@ mod tests {
         scores.iter().map(row).collect()
     }
 
+    fn unit(published: f64, private: &[f64]) -> DocumentScores {
+        DocumentScores { published, private: private.to_vec() }
+    }
+
     fn tested(kind: UnitKind, units: &[(f64, &[f64])]) -> Measured {
-        let units = units.iter().map(|(first, others)| (*first, others.to_vec())).collect();
-        test_units(kind, units, 0, &|| true).unwrap()
+        let units = units.iter().map(|&(first, others)| unit(first, others)).collect();
+        test_units(kind, units, &|| true).unwrap()
     }
 
     #[test]
@@ -339,7 +304,7 @@ mod tests {
         let rows = rows(&[Some(1.0), Some(2.0), Some(3.0), None, Some(5.0), Some(6.0), Some(7.0)]);
         let units = [0..2, 2..4, 4..7, 7..9];
         let scores = |place: usize| unit_scores(&units, &rows, |row| *row.scores.get(place)?);
-        assert_eq!(scores(1), [(1.0, vec![2.0]), (5.0, vec![6.0, 7.0])]);
+        assert_eq!(scores(1), [unit(1.0, &[2.0]), unit(5.0, &[6.0, 7.0])]);
         assert!(scores(0).is_empty());
         assert!(scores(2).is_empty());
     }
@@ -368,8 +333,8 @@ mod tests {
         assert_eq!((effect.value, effect.null_value, effect.p_value), (2.0, 0.0, 1.0 / 24.0));
         assert!(effect.interval.unwrap()[0] < 0.0, "{effect:?}");
         assert_eq!(measured.statistics.permutation.map(|test| (test.mean, test.documents)), Some((2.0, 3)));
-        let many: Vec<UnitScores> = (0..20).map(|_| (1.0, vec![0.0])).collect();
-        let measured = test_units(UnitKind::Paired, many, 0, &|| true).unwrap();
+        let many = vec![unit(1.0, &[0.0]); 20];
+        let measured = test_units(UnitKind::Paired, many, &|| true).unwrap();
         assert_eq!(measured.smallest_p_value, Some(1e-4));
         assert!(measured.p_value.unwrap() < 0.001);
         // Equal differences have no interval.
@@ -402,7 +367,7 @@ mod tests {
     #[test]
     fn nothing_is_no_test() {
         for kind in [UnitKind::Paired, UnitKind::Rank, UnitKind::Order] {
-            assert!(test_units(kind, Vec::new(), 3, &|| true).is_err(), "{kind:?}");
+            assert!(test_units(kind, Vec::new(), &|| true).is_err(), "{kind:?}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct Evidence<'a> {
     request: &'a AuditRequest,
     results: &'a AuditResults,
     labels: Vec<bool>,
-    clustered: ClusteredTexts,
+    pub clustered: ClusteredTexts,
     /// Rows that are not compared.
     left_out: HashSet<usize>,
 }
@@ -37,16 +37,10 @@ pub struct MethodTests {
 }
 
 impl<'a> Evidence<'a> {
-    /// None without labels.
-    pub fn new(request: &'a AuditRequest, results: &'a AuditResults) -> Option<Self> {
+    /// Compares all rows but `left_out`; `None` without labels.
+    pub fn new(request: &'a AuditRequest, results: &'a AuditResults, left_out: HashSet<usize>) -> Option<Self> {
         let labels = results.labels()?;
-        let clustered = clustered(&results.rows, &labels);
-        Some(Self { request, results, clustered, labels, left_out: HashSet::new() })
-    }
-
-    /// The same without some rows.
-    pub fn without(self, left_out: HashSet<usize>) -> Self {
-        Self { left_out, ..self }
+        Some(Self { request, results, clustered: clustered(&results.rows, &labels), labels, left_out })
     }
 
     /// The tests of each listed method, adjusted for the number of all.
@@ -65,7 +59,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The scores of the clusters by a column.
-    fn scores(&self, place: usize) -> ClusterScores<1> {
+    pub fn scores(&self, place: usize) -> ClusterScores<1> {
         self.clustered.scores(|row| self.score(row, place).map(|score| [score]))
     }
 
@@ -120,19 +114,31 @@ impl<'a> Evidence<'a> {
         let primary = self.request.evidence.primary.as_ref()?;
         let (place, _) = self.results.listed().find(|(_, column)| column.method.label == *primary)?;
         let method = methods.iter().find(|method| method.method.label == *primary)?;
+        let p_value = Some(method.p_value.unwrap_or(1.0));
+        Some(self.list_verdict(["members", "non-members"], place, p_value, method.control.as_ref(), None))
+    }
+
+    /// The verdict on two lists by a column, given its p-value and its findings beside the control.
+    pub fn list_verdict(
+        &self,
+        lists: [&'static str; 2],
+        place: usize,
+        p_value: Option<f64>,
+        findings: Option<&ControlFindings>,
+        committed: Option<bool>,
+    ) -> Verdict {
         let scores = self.scores(place);
-        let findings = method.control.as_ref();
-        Some(verdict(&VerdictBasis {
-            primary,
+        verdict(&VerdictBasis {
+            primary: &self.results.columns[place].method.label,
             model: &self.results.model,
-            lists: ["members", "non-members"],
+            lists,
             clusters: scores.counts(&self.clustered),
             texts_per_cluster: scores.texts,
-            effect: Effect::new(&scores, 0, &self.clustered, method.p_value.unwrap_or(1.0)),
+            effect: p_value.and_then(|p_value| Effect::new(&scores, 0, &self.clustered, p_value)),
             control: self.results.control.as_ref().map(|control| (control, findings)),
             comparability: self.results.comparability.as_ref(),
-            committed: None,
-        }))
+            committed,
+        })
     }
 }
 

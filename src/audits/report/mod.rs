@@ -25,6 +25,7 @@ use evidence::unlabelled_verdict;
 use indexmap::IndexMap;
 use mia::methods::LabelledMethod;
 use mia::statistics::{TprAtFpr, holm};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Puts the report together; it is of no use once it is not `wanted` any more. Fails where the results do not fit together.
@@ -53,7 +54,7 @@ pub fn build_report(
         Averages { group: group_average(&separations.collect::<Vec<_>>()) }
     };
     let calibrated = results.calibration.as_ref();
-    let evidence = Evidence::new(request, results);
+    let evidence = Evidence::new(request, results, HashSet::new());
     let tests = evidence.as_ref().map_or(Vec::new(), |evidence| evidence.permutation_tests(wanted));
     let method = |(place, (method, findings)): (usize, (&LabelledMethod, MethodFindings))| {
         let tests = tests.get(place).copied().unwrap_or_default();
