@@ -94,19 +94,16 @@ impl Calibration {
     }
 
     /// The cluster of a text, where it or one that equals it but for case and white space is in the calibration.
-    #[must_use]
     pub fn cluster(&self, normalized: TextDigest) -> Option<usize> {
         self.texts.get(&normalized).copied()
     }
 
     /// The digest of its samples, as datasets are named; `None` if an earlier version stored it.
-    #[must_use]
     pub fn digest(&self) -> Option<&str> {
         self.scores.header.dataset_digest.as_deref()
     }
 
     /// The cluster of each row.
-    #[must_use]
     pub fn clusters(&self) -> &[usize] {
         &self.clusters
     }
@@ -124,19 +121,16 @@ impl Calibration {
     }
 
     /// Number of scores.
-    #[must_use]
     pub fn weight(&self) -> usize {
         self.scores.rows.len() * self.scores.header.columns.len().max(1)
     }
 
     /// The rows of its texts.
-    #[must_use]
     pub fn rows(&self) -> &[SampleScores] {
         &self.scores.rows
     }
 
     /// The texts, in the order of the rows, as long as they are kept.
-    #[must_use]
     pub fn samples(&self) -> Option<&SampleBlocks> {
         self.samples.as_ref()
     }
@@ -190,13 +184,11 @@ pub struct CalibratedMethod {
 
 impl CalibratedMethod {
     /// A method known only by its label.
-    #[must_use]
     pub fn unknown(label: String) -> Self {
         Self { label, size: None, clusters: None, resolution: None }
     }
 }
 
-#[must_use]
 pub fn calibration_report(results: &AuditResults) -> CalibrationReport {
     let clusters = clusters(&results.rows);
     let method = |(place, column): (usize, &Column)| {

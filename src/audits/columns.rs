@@ -70,9 +70,6 @@ pub struct ErrorReasons(IndexSet<ErrorReason>);
 
 impl ErrorReasons {
     /// Converts the errors of a text into those of its row. Both errors and columns are in the order of the methods.
-    ///
-    /// # Errors
-    /// [`AuditFailure::ForeignResults`] where an error is of a method that has no column.
     pub fn row_errors(&mut self, errors: Vec<TextError>, columns: &[Column]) -> Result<Vec<RowError>, AuditFailure> {
         let mut columns = (0u16..).zip(columns);
         let row_error = |TextError { label, code, detail }: TextError| {

@@ -110,9 +110,7 @@ pub struct PairedScored {
 impl PairedRound<'_> {
     /// Scores one text under both models, the control right after the target: where `ref` has run the control over the text, the
     /// cache has the statistics still.
-    ///
-    /// # Errors
-    /// As [`Round::score`]. A text that the control fails on alone has no score under it.
+    /// A text that the control fails on alone has no score under it.
     pub async fn score(&self, input: Input) -> Result<PairedScored, AuditFailure> {
         let (target, tokens) = self.target.score_and_select(input.clone()).await?;
         let Some(round) = &self.control else { return Ok(PairedScored { target, tokens, control: None }) };

@@ -19,7 +19,6 @@ pub enum AuditError {
 
 impl AuditError {
     /// True if a retry may succeed.
-    #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_retryable())
     }

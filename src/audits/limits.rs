@@ -23,9 +23,6 @@ const DRAWS_OF_A_GROUP: usize = 16;
 const SCORES_OF_A_RATE: usize = 8;
 
 /// Computes the memory that the audit's results take, counted in scores.
-///
-/// # Errors
-/// [`JobError::TooLarge`] where the scores, the draws of the bootstrap or the numbers that it keeps are too many.
 pub fn check_cost(request: &AuditRequest, totals: &SampleTotals) -> Result<usize, JobError> {
     let columns = columns(&request.methods).len();
     let SampleTotals { samples, groups, grouped, .. } = *totals;

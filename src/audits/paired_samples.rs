@@ -27,7 +27,6 @@ pub struct PairedSamples {
 
 impl PairedSamples {
     /// Pairs the samples by their texts: the first sample of a text with the first of the same text, the second with the second.
-    #[must_use]
     pub fn new(a: &LoadedScores, b: &LoadedScores) -> Self {
         let mut places: HashMap<(TextDigest, usize), usize> =
             occurrences(&b.rows).enumerate().map(|(row, text)| (text, row)).collect();

@@ -28,7 +28,6 @@ pub struct AuditPlan {
 
 impl AuditPlan {
     /// The plan that an audit of these texts keeps to.
-    #[must_use]
     pub fn new(request: &AuditRequest, dataset_digest: String) -> Self {
         let AuditRequest { model, methods, overflow, metrics, evidence } = request.clone();
         let evidence = EvidenceRequest { plan: None, ..evidence };
@@ -37,21 +36,16 @@ impl AuditPlan {
     }
 
     /// The plan as the JSON that its id is made from: without white space, the fields in the order of this type.
-    ///
-    /// # Errors
-    /// Where it cannot be written as JSON.
     pub fn content(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
 
     /// `sha256:` and the SHA-256 of [`Self::content`].
-    #[must_use]
     pub fn id(content: &str) -> String {
         sha256_address(Sha256::new_with_prefix(content))
     }
 
     /// The first field in which two plans differ, for a message.
-    #[must_use]
     pub fn difference(&self, other: &Self) -> Option<&'static str> {
         [
             ("dataset_digest", self.dataset_digest != other.dataset_digest),

@@ -30,7 +30,6 @@ pub struct AuditRequest {
 
 impl AuditRequest {
     /// The method that the verdict is about.
-    #[must_use]
     pub fn primary(&self) -> Option<&Method> {
         let label = self.evidence.primary.as_ref()?;
         self.methods.iter().find(|method| method.label == *label).map(|method| &method.method)
@@ -111,10 +110,7 @@ pub struct ProfileOptions {
 }
 
 /// Reads [`ProfileOptions`] as an object; null is the default.
-///
-/// # Errors
-/// Where it is anything else, and those of the object.
-pub fn profile_options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ProfileOptions, D::Error> {
+fn profile_options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ProfileOptions, D::Error> {
     object_or_null(deserializer).map(Option::unwrap_or_default)
 }
 

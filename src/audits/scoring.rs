@@ -27,9 +27,6 @@ pub struct Round<'a> {
 
 impl<'a> BoundPlan<'a> {
     /// Opens what the plan names.
-    ///
-    /// # Errors
-    /// [`AuditFailure::Scorer`].
     pub async fn new(scorer: &'a Scorer, plan: Plan, selections: Vec<TokenSelection>) -> Result<Self, AuditFailure> {
         let bound = until_final(AuditFailure::is_retryable, || async { Ok(scorer.bind(&plan).await?) }).await?;
         Ok(Self { scorer, plan, selections: selections.into(), bound })

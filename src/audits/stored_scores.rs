@@ -143,13 +143,11 @@ impl StoredScores {
 
 impl ScoreReader {
     /// Begins with the first row.
-    #[must_use]
     pub fn new(scores: StoredScores) -> Self {
         Self { scores, next: [0, 0], pending: VecDeque::new() }
     }
 
     /// The stored scores, with the parts common to all rows.
-    #[must_use]
     pub fn scores(&self) -> &StoredScores {
         &self.scores
     }

@@ -81,10 +81,10 @@ impl TunedSplits {
         }
         let open = || async { Ok(scorer.pool().open(model, Retry::AfterPause).await.map_err(ScorerError::from)?) };
         let base = until_final(AuditFailure::is_retryable, open).await?;
-        let rows: Arc<[SplitSample]> = index.rows.iter().map(SplitSample::from).collect();
+        let (rows, groups) = (&index.rows, Arc::new(grouped_clusters(&index.rows)));
         for split in wanted {
-            let shared = Arc::clone(&rows);
-            let clusters = scorer.workers().run_behind(move |_| left_out(&shared, split)).await?;
+            let groups = Arc::clone(&groups);
+            let clusters = scorer.workers().run_behind(move |_| left_out(&groups, split)).await?;
             let is_out = |row: usize| rows[row].cluster.is_some_and(|cluster| clusters.contains(&cluster));
             let out: Vec<usize> = (0..rows.len()).filter(|row| is_out(*row)).collect();
             let texts = tuning_texts(samples, index, &out, &base).await?;
@@ -176,7 +176,6 @@ async fn tune_one(
 
 /// Returns the faults of methods that tune on a share of the samples if these have no labels, with pointers relative to the
 /// methods.
-#[must_use]
 pub fn split_faults(methods: &[LabelledMethod], labelled: bool) -> Vec<Fault> {
     let tuning = methods.iter().filter(|method| !labelled && method.method.split().is_some());
     let detail = "the samples are without labels, so none is known to be a non-member that the model can be tuned on";
@@ -224,35 +223,21 @@ async fn tuning_texts(
     Ok(texts)
 }
 
-/// The parts of a sample that decide where it goes.
-#[derive(Clone, Debug)]
-pub struct SplitSample {
-    pub cluster: Option<usize>,
-    pub group: Option<String>,
-}
-
-impl From<&SampleScores> for SplitSample {
-    fn from(sample: &SampleScores) -> Self {
-        Self { cluster: sample.cluster, group: sample.group.clone() }
+/// The clusters of each group. A cluster is in the group of its first text.
+fn grouped_clusters(rows: &[SampleScores]) -> IndexMap<Option<String>, Vec<usize>> {
+    let (mut groups, mut known) = (IndexMap::<Option<String>, Vec<usize>>::new(), HashSet::new());
+    for SampleScores { cluster, group, .. } in rows {
+        let Some(cluster) = cluster.filter(|cluster| known.insert(*cluster)) else { continue };
+        groups.entry(group.clone()).or_default().push(cluster);
     }
+    groups
 }
 
 /// The clusters that are left out: of the clusters of each group, in an order that the seed decides, as many as the share comes to,
-/// rounded. A cluster is in the group of its first text.
-#[must_use]
-pub fn left_out(samples: &[SplitSample], split: Split) -> HashSet<usize> {
-    let mut groups: IndexMap<usize, &Option<String>> = IndexMap::new();
-    for SplitSample { cluster, group } in samples {
-        if let Some(cluster) = cluster {
-            groups.entry(*cluster).or_insert(group);
-        }
-    }
-    let mut strata: IndexMap<&Option<String>, Vec<usize>> = IndexMap::new();
-    for (cluster, group) in groups {
-        strata.entry(group).or_default().push(cluster);
-    }
-    let chosen = strata.into_iter().flat_map(|(group, mut clusters)| {
-        let purpose = format!("split {}", group.as_deref().unwrap_or_default());
+/// rounded.
+fn left_out(groups: &IndexMap<Option<String>, Vec<usize>>, split: Split) -> HashSet<usize> {
+    let chosen = groups.iter().flat_map(|(group, clusters)| {
+        let (mut clusters, purpose) = (clusters.clone(), format!("split {}", group.as_deref().unwrap_or_default()));
         shuffle(&mut clusters, &mut stream(split.seed, &purpose));
         let count = (clusters.len() as f64 * split.share.get()).round() as usize;
         clusters.into_iter().take(count)
@@ -265,34 +250,35 @@ mod tests {
     use super::*;
     use mia::methods::Fraction;
 
-    fn sample(cluster: usize, group: Option<&str>) -> SplitSample {
-        SplitSample { cluster: Some(cluster), group: group.map(str::to_owned) }
+    fn sample(cluster: usize, group: Option<&str>) -> SampleScores {
+        SampleScores { cluster: Some(cluster), group: group.map(str::to_owned), ..SampleScores::default() }
     }
 
-    fn split(share: f64, seed: u64) -> Split {
-        Split { share: Fraction::new(share).unwrap(), seed }
+    fn out(samples: &[SampleScores], share: f64, seed: u64) -> HashSet<usize> {
+        left_out(&grouped_clusters(samples), Split { share: Fraction::new(share).unwrap(), seed })
     }
 
     #[test]
     fn a_share_of_every_group_is_left_out_and_clusters_stay_together() {
-        let mut samples: Vec<SplitSample> = (0..100).map(|i| sample(i, Some(if i < 60 { "a" } else { "b" }))).collect();
+        let mut samples: Vec<SampleScores> =
+            (0..100).map(|i| sample(i, Some(if i < 60 { "a" } else { "b" }))).collect();
         // Texts of a cluster go with the first of them.
         samples.extend((0..30).map(|i| sample(i, Some("b"))));
-        let out = left_out(&samples, split(0.3, 42));
-        let is_out = |sample: &&SplitSample| sample.cluster.is_some_and(|cluster| out.contains(&cluster));
+        let left_out = out(&samples, 0.3, 42);
+        let is_out = |sample: &&SampleScores| sample.cluster.is_some_and(|cluster| left_out.contains(&cluster));
         let count = |range: std::ops::Range<usize>| samples[range].iter().filter(is_out).count();
-        assert_eq!((out.len(), count(0..60), count(60..100)), (30, 18, 12));
+        assert_eq!((left_out.len(), count(0..60), count(60..100)), (30, 18, 12));
         assert_eq!(count(0..30), count(100..130));
-        assert_eq!(out, left_out(&samples, split(0.3, 42)));
-        assert_ne!(out, left_out(&samples, split(0.3, 43)));
+        assert_eq!(left_out, out(&samples, 0.3, 42));
+        assert_ne!(left_out, out(&samples, 0.3, 43));
     }
 
     #[test]
     fn the_order_is_that_of_the_seed_alone() {
-        let samples: Vec<SplitSample> = (0..1_000).map(|i| sample(i, None)).collect();
+        let samples: Vec<SampleScores> = (0..1_000).map(|i| sample(i, None)).collect();
         let share = |seed| {
-            let out = left_out(&samples, split(0.5, seed));
-            (0..500).filter(|cluster| out.contains(cluster)).count()
+            let left_out = out(&samples, 0.5, seed);
+            (0..500).filter(|cluster| left_out.contains(cluster)).count()
         };
         // 250 on average, with a standard deviation of 7.9.
         assert!((0..20).all(|seed| (215..=285).contains(&share(seed))));

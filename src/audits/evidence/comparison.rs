@@ -56,7 +56,6 @@ pub struct ControlFindings {
 
 impl Effect {
     /// Computes the effect of one of several scores of clusters, given its p-value; `None` if there is no pair.
-    #[must_use]
     pub fn new<const N: usize>(
         scores: &ClusterScores<N>,
         place: usize,
@@ -81,7 +80,6 @@ impl Effect {
 impl ControlFindings {
     /// Compares the scores of clusters under the model asked about and under the control, in this order; `None` where there is
     /// no pair.
-    #[must_use]
     pub fn new(model: &str, scores: &ClusterScores<2>, clustered: &ClusteredTexts) -> Option<Self> {
         let control = difference(scores, clustered, |scores| [0.0, scores[1]])?;
         let StratifiedDifference { delta, standard_error } = difference(scores, clustered, |[a, b]| [b, a])?;
@@ -130,7 +128,6 @@ pub struct NegativeControl {
 
 impl NegativeControl {
     /// True if the interval contains 0; without an interval, if the difference is 0.
-    #[must_use]
     pub fn holds(&self) -> bool {
         self.interval.map_or(self.difference == 0.0, |[low, high]| low <= 0.0 && 0.0 <= high)
     }
@@ -146,7 +143,6 @@ pub struct NegativeControlSample<'a> {
 }
 
 /// The differences between the groups of these non-members that are large enough.
-#[must_use]
 pub fn negative_controls(samples: &[NegativeControlSample]) -> Vec<NegativeControl> {
     let groups = large_groups(samples);
     let pairs: Vec<(&str, &str)> =
@@ -188,16 +184,12 @@ fn negative_control(samples: &[NegativeControlSample], a: &str, b: &str, confide
 /// True if the control model can compute the method as the target does. It cannot for methods that compare with a model
 /// themselves, nor for methods tied to the target: by an adapter, or by the entropies of all texts under it. Under another
 /// tokenization, positions and counts of tokens differ.
-#[must_use]
 pub fn is_controllable(method: &LabelledMethod, same_tokenization: bool) -> bool {
     let Method { base, pdr, .. } = &method.method;
     let weighting = pdr.map(|pdr| pdr.weighting);
-    let belongs_to_target = base.passes().iter().any(|(_, pass)| match pass {
-        AuxiliaryPass::Reference(_) | AuxiliaryPass::ReferenceTokenization(_) | AuxiliaryPass::Tuned(_) => true,
-        AuxiliaryPass::Lowercase
-        | AuxiliaryPass::Split(_)
-        | AuxiliaryPass::Neighbors(_)
-        | AuxiliaryPass::Prefixed(_) => false,
+    let belongs_to_target = base.passes().iter().any(|(_, pass)| {
+        use AuxiliaryPass::{Reference, ReferenceTokenization, Tuned};
+        matches!(pass, Reference(_) | ReferenceTokenization(_) | Tuned(_))
     });
     let needs_tokenization = weighting.is_some() || base.name() == MethodName::DcPdd;
     !belongs_to_target && weighting != Some(Weighting::EntropyDataset) && (same_tokenization || !needs_tokenization)
@@ -205,13 +197,11 @@ pub fn is_controllable(method: &LabelledMethod, same_tokenization: bool) -> bool
 
 /// The methods of the control's own measures of a text, in the order of `TextFacts::control`, under labels that no method of a
 /// request has.
-#[must_use]
 pub fn control_measures() -> [LabelledMethod; CONTROL_MEASURES] {
     measures().map(|method| LabelledMethod { label: format!("{}\u{0}control", method.label).into(), ..method })
 }
 
 /// True if the method compares with a model that did not see the text. Its score under the control is that model's `loss`.
-#[must_use]
 pub fn controls_itself(method: &LabelledMethod) -> bool {
     matches!(method.method.base.name(), MethodName::Ref | MethodName::Wbc | MethodName::Ez)
 }

@@ -30,7 +30,6 @@ const HYPOTHESIS: &str = "given everything that can be seen of a text without th
                           not depend on its score";
 
 /// The verdict on two lists that somebody collected.
-#[must_use]
 pub fn verdict(basis: &VerdictBasis) -> Verdict {
     let (state, reason) = judge(basis);
     let control = basis.control.and_then(|(model, findings)| {

@@ -51,16 +51,12 @@ pub struct SampleFacts {
 
 impl EvidenceOptions {
     /// Id of the control model of labelled samples; `None` for samples without labels, where there is nothing to control.
-    #[must_use]
     pub fn control_model(&self, scope: &Scope, facts: SampleFacts) -> Option<String> {
         let reference = || scope.reference.filter(|reference| Some(*reference) != scope.model).map(str::to_owned);
         facts.labelled.then(|| self.control.clone().unwrap_or_else(reference)).flatten()
     }
 
-    /// Resolves the options into the basis of the verdict.
-    ///
-    /// # Errors
-    /// What is wrong, with pointers into the request.
+    /// Resolves the options into the basis of the verdict. Faults have pointers into the request.
     pub fn settle(
         &self,
         methods: &[LabelledMethod],
@@ -170,10 +166,8 @@ impl EvidenceOptions {
 
 /// The label of the method that the verdict is about: the one that is named, by its label or, where it is listed once without
 /// weights, by the name of the method. Without a name it is `ref`, else `min_k_plus_plus(k=0.2)`, else the first method.
-///
-/// # Errors
-/// In words, where the name is that of none or of several methods.
-pub fn primary(methods: &[LabelledMethod], name: Option<&str>) -> Result<Arc<str>, String> {
+/// An error says in words that the name is that of none or of several methods.
+fn primary(methods: &[LabelledMethod], name: Option<&str>) -> Result<Arc<str>, String> {
     let label = |method: &LabelledMethod| Arc::clone(&method.label);
     let Some(name) = name else {
         let chosen =
@@ -196,7 +190,6 @@ pub fn primary(methods: &[LabelledMethod], name: Option<&str>) -> Result<Arc<str
 
 /// The default methods, with `ref` before them where the control is run anyway: it costs no further forward pass, and the
 /// verdict is about it.
-#[must_use]
 pub fn with_default_primary(defaults: Vec<LabelledMethod>, control: Option<&str>) -> Vec<LabelledMethod> {
     let reference = control.map(|id| Ref { reference: id.into(), tokenization: Tokenization::default() });
     let first = reference.map(|reference| LabelledMethod::from(Method::new(BaseMethod::from(reference))));

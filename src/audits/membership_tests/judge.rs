@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 /// The verdict on documents, canaries or shards. `committed` is true if the test is the one that was committed to, and `None`
 /// without a commitment.
-#[must_use]
 pub fn unit_verdict(
     kind: UnitKind,
     model: &ModelInfo,

@@ -22,7 +22,6 @@ pub enum TestLayout {
 }
 
 impl TestLayout {
-    #[must_use]
     pub fn kind(&self) -> TestKind {
         match self {
             Self::Dataset { .. } => TestKind::Dataset,
@@ -33,7 +32,6 @@ impl TestLayout {
     }
 
     /// The samples of each unit, in order; none of a dataset.
-    #[must_use]
     pub fn units(&self) -> Vec<Range<usize>> {
         let sizes: Vec<usize> = match self {
             Self::Dataset { .. } => Vec::new(),
@@ -105,7 +103,6 @@ pub enum UnitKind {
 impl TestKind {
     /// The fields of a request that hold the texts: the list of units, and of a unit the first text and the others. Of a
     /// dataset the suspects and, as others, the held-out texts.
-    #[must_use]
     pub fn fields(self) -> [&'static str; 3] {
         match self {
             Self::Dataset => ["suspects", "", "held_out"],
@@ -116,7 +113,6 @@ impl TestKind {
     }
 
     /// None for `dataset`, which counts clusters of texts.
-    #[must_use]
     pub fn units(self) -> Option<UnitKind> {
         match self {
             Self::Dataset => None,

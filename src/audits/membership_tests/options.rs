@@ -20,7 +20,6 @@ pub struct TestOptions {
 
 impl TestOptions {
     /// The methods where none are asked for: the primary one alone.
-    #[must_use]
     pub fn default_methods(&self, scope: &Scope) -> Vec<LabelledMethod> {
         let plain = |name| {
             let methods = default_methods().into_iter();
@@ -39,9 +38,6 @@ impl TestOptions {
     }
 
     /// Resolves the options into the basis of the verdict.
-    ///
-    /// # Errors
-    /// What is wrong, with pointers into the request.
     pub fn settle(&self, methods: &[LabelledMethod], scope: &Scope) -> Result<EvidenceRequest, Vec<Fault>> {
         let settled = self.evidence().settle(methods, scope, FACTS)?;
         let needs_control = self.control.is_some() || matches!(self.kind, TestKind::Dataset | TestKind::Order);
@@ -57,7 +53,6 @@ impl TestOptions {
 
 /// Methods that have no scores in a test, with pointers relative to the list of methods: those that take neighbours, which do not come
 /// along. Those that need all texts of an audit are refused where methods are resolved.
-#[must_use]
 pub fn test_method_faults(methods: &[LabelledMethod]) -> Vec<Fault> {
     let takes_neighbors = |method: &&LabelledMethod| {
         method.method.base.passes().iter().any(|(_, pass)| *pass == AuxiliaryPass::Neighbors(None))

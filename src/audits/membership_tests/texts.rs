@@ -89,7 +89,6 @@ pub struct OrderTexts {
 
 impl OrderTexts {
     /// Shards with the default comparison.
-    #[must_use]
     pub fn new(shards: Vec<Vec<String>>) -> Self {
         Self { shards, shuffles: 50, seed: 0, separator: "\n".to_owned() }
     }
@@ -137,7 +136,6 @@ impl OrderTexts {
 
 impl TestTexts {
     /// Kind of the test.
-    #[must_use]
     pub fn kind(&self) -> TestKind {
         match self {
             Self::Dataset { .. } => TestKind::Dataset,
@@ -148,7 +146,6 @@ impl TestTexts {
     }
 
     /// Returns their faults, with pointers into the request.
-    #[must_use]
     pub fn faults(&self) -> Vec<Fault> {
         let [list, _, others] = self.kind().fields();
         let mut faults = match self {
@@ -196,7 +193,6 @@ impl TestTexts {
     }
 
     /// The samples that are scored, in the order that the layout describes.
-    #[must_use]
     pub fn samples(&self) -> Vec<Sample> {
         let plain = |text: String| Sample { text, ..Sample::default() };
         match self {
@@ -215,7 +211,6 @@ impl TestTexts {
     }
 
     /// Which sample is what.
-    #[must_use]
     pub fn layout(&self) -> TestLayout {
         match self {
             Self::Dataset { suspects, .. } => TestLayout::Dataset { suspects: Some(suspects.len()) },
@@ -236,7 +231,6 @@ impl TestTexts {
 
     /// The texts that a commitment covers, by unit: of each document the public text and the private rewrites, of each canary the
     /// canary and its twins, of each shard its items in their published order, or all held-out texts.
-    #[must_use]
     pub fn committed(&self) -> Vec<Vec<&str>> {
         match self {
             Self::Dataset { held_out, .. } => vec![held_out.iter().map(TestText::as_str).collect()],
