@@ -57,8 +57,8 @@ pub use jobs::{AuditKind, AuditSnapshot, AuditSubject, Audits, CalibrationKind, 
 pub use limits::MAX_SAMPLES;
 pub use membership_tests::{
     BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestExclusion,
-    TestKind, TestLayout, TestMethod, TestOptions, TestReport, TestRequest, TestSamples, TestStatistics, TestText,
-    TestTexts, TestVerdict, UnitVerdict, commitment, commitment_fault, run_test, test_method_faults,
+    TestKind, TestLayout, TestMethod, TestReport, TestRequest, TestSamples, TestStatistics, TestText, TestTexts,
+    TestVerdict, UnitVerdict, commitment, commitment_fault, run_test, test_method_faults,
 };
 pub use paired_samples::PairedSamples;
 pub use plan::AuditPlan;

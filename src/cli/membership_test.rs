@@ -8,8 +8,8 @@ use super::scoring_args::{self, NamedSettings, ScoringArgs};
 use super::test_input::TestInput;
 use super::{test_table, waiting};
 use crate::audits::{
-    AuditMetrics, AuditRequest, Commitment, OrderTexts, RunEvent, TestOptions, TestRequest, commitment_fault, run_test,
-    test_method_faults,
+    AuditMetrics, AuditRequest, Commitment, EvidenceOptions, OrderTexts, RunEvent, TestRequest, commitment_fault,
+    run_test, test_method_faults,
 };
 use crate::datasets::SampleBlocks;
 use crate::scorer::Plan;
@@ -139,13 +139,14 @@ async fn perform(
     common: CommonArgs,
     settings: &NamedSettings,
 ) -> Result<()> {
-    let options = TestOptions { kind: input.texts.kind(), primary: common.primary, control };
-    let defaults = |scope: &Scope| options.default_methods(scope);
+    let (kind, primary) = (input.texts.kind(), common.primary);
+    let options = EvidenceOptions { primary, control, ..EvidenceOptions::default() };
+    let defaults = |scope: &Scope| options.default_test_methods(kind, scope);
     let (scorer, plan) = common.scoring.start(settings, false, false, defaults).await?;
     let ids = scorer.pool().ids();
     let model = scorer.pool().find(Some(&plan.model))?;
     let scope = scorer.scope(&ids, Some(&model), false, false);
-    let evidence = options.settle(&plan.methods, &scope).map_err(|faults| flag_fault(&faults))?;
+    let evidence = options.settle_test(kind, &plan.methods, &scope).map_err(|faults| flag_fault(&faults))?;
     let (samples, layout) = (input.texts.samples(), input.texts.layout());
     let mut faults = test_method_faults(&plan.methods);
     if faults.is_empty() {

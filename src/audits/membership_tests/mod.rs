@@ -16,6 +16,6 @@ pub use commitment::{Commitment, commitment, commitment_fault};
 pub use document::{BeyondControl, TestExclusion, TestMethod, TestReport, TestSamples, TestVerdict, UnitVerdict};
 pub use layout::{TestKind, TestLayout};
 pub use measure::TestStatistics;
-pub use options::{TestOptions, test_method_faults};
+pub use options::test_method_faults;
 pub use report::{TestRequest, run_test};
 pub use texts::{Canary, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestText, TestTexts};
