@@ -77,16 +77,8 @@ pub struct OrderedProfile {
     prior: PriorTestSums,
     /// The first sample that was not added.
     next: usize,
-    /// Samples that came before an earlier one.
-    waiting: BTreeMap<usize, WaitingSample>,
-}
-
-/// The parts of a sample that a profile needs.
-struct WaitingSample {
-    member: Option<bool>,
-    cluster: Option<usize>,
-    group: Option<String>,
-    stats: Stats,
+    /// Statistics of samples that came before an earlier one.
+    waiting: BTreeMap<usize, Stats>,
 }
 
 impl OrderedProfile {
@@ -99,14 +91,13 @@ impl OrderedProfile {
         }
     }
 
-    /// Adds the statistics of the sample at this place; they are empty if it could not be run.
-    pub fn add(&mut self, row: usize, sample: &SampleScores, stats: Stats) {
-        let SampleScores { member, cluster, group, .. } = sample;
-        let sample = WaitingSample { member: *member, cluster: *cluster, group: group.clone(), stats };
-        self.waiting.insert(row, sample);
-        while let Some(WaitingSample { member, cluster, group, stats }) = self.waiting.remove(&self.next) {
-            self.profiles.add(member, group.as_deref(), &stats);
-            if let (Some(member), Some(cluster)) = (member, cluster) {
+    /// Adds the statistics of one of `rows`; they are empty if it could not be run.
+    pub fn add(&mut self, row: usize, rows: &[SampleScores], stats: Stats) {
+        self.waiting.insert(row, stats);
+        while let Some(stats) = self.waiting.remove(&self.next) {
+            let SampleScores { member, cluster, group, .. } = &rows[self.next];
+            self.profiles.add(*member, group.as_deref(), &stats);
+            if let (&Some(member), &Some(cluster)) = (member, cluster) {
                 self.prior.add(member, cluster, &stats);
             }
             self.next += 1;
@@ -192,7 +183,7 @@ mod tests {
         let samples: Vec<SampleScores> = (0..500).map(|row| SampleScores::unknown(&sample(row), 0)).collect();
         let folded = |order: &mut dyn Iterator<Item = usize>| {
             let mut profile = OrderedProfile::new(ProfileOptions::default());
-            order.for_each(|row| profile.add(row, &samples[row], stats(row)));
+            order.for_each(|row| profile.add(row, &samples, stats(row)));
             assert!(profile.waiting.is_empty());
             profile.finish()
         };

@@ -62,7 +62,7 @@ pub async fn score_samples(
         target: binding.round(first, Arc::new([])),
         control: control.as_ref().map(ControlScoring::round),
     };
-    let add = |row: usize, sample: &SampleScores, stats: &Stats| profile.add(row, sample, Arc::clone(stats));
+    let add = |row: usize, rows: &[SampleScores], stats: &Stats| profile.add(row, rows, Arc::clone(stats));
     let mut usage = scores.round(samples, &is_copy, &round, add, scored).await?;
     let (profile, prior) = profile.finish();
     let mut repeated_passes = 0;
@@ -137,7 +137,7 @@ impl ScoreTable {
         samples: &SampleBlocks,
         is_copy: &[bool],
         round: &PairedRound<'_>,
-        mut add: impl FnMut(usize, &SampleScores, &Stats),
+        mut add: impl FnMut(usize, &[SampleScores], &Stats),
         progress: impl Fn(usize),
     ) -> Result<Usage, AuditFailure> {
         let (mut usage, mut done, mut scored, mut failed, mut failure) = (Usage::default(), 0, 0, 0, None);
@@ -190,11 +190,11 @@ impl ScoreTable {
         same: &[usize],
         one: Scored,
         tokens: &TextTokens,
-        add: &mut impl FnMut(usize, &SampleScores, &Stats),
+        add: &mut impl FnMut(usize, &[SampleScores], &Stats),
     ) -> Result<(), AuditFailure> {
         for (result, stats) in one.results.iter().zip(&one.stats) {
             for &row in same {
-                add(row, &self.rows[row], stats);
+                add(row, &self.rows, stats);
                 self.tokens.add(self.rows[row].member, tokens);
                 self.rows[row].keep(result.clone(), &self.columns, &mut self.reasons)?;
             }
@@ -212,12 +212,16 @@ impl ScoreTable {
     }
 
     /// Notes that the model failed on a text. Why is the operator's business.
-    fn fail(&mut self, same: &[usize], add: &mut impl FnMut(usize, &SampleScores, &Stats)) -> Result<(), AuditFailure> {
+    fn fail(
+        &mut self,
+        same: &[usize],
+        add: &mut impl FnMut(usize, &[SampleScores], &Stats),
+    ) -> Result<(), AuditFailure> {
         let detail = "the model failed on this text; the service's log says why";
         let error = TextError::whole("model_failed", detail.to_owned());
         for error in self.reasons.row_errors(vec![error], &self.columns)? {
             for &row in same {
-                add(row, &self.rows[row], &Stats::from([]));
+                add(row, &self.rows, &Stats::from([]));
                 self.rows[row].fail(error);
             }
         }

@@ -266,6 +266,10 @@ mod tests {
         committed: None,
     };
 
+    const DIFFER: Option<(ComparabilityState, f64)> = Some((ComparabilityState::ListsDiffer, 0.8));
+    const TOO_FEW: Option<(ComparabilityState, f64)> = Some((ComparabilityState::TooFew, 0.66));
+    const NEAR: Option<(ComparabilityState, f64)> = Some((ComparabilityState::Comparable, 0.64));
+
     /// The effect has a standard error of 0.03.
     fn verdict_of(case: &Case) -> Verdict {
         let primary: Arc<str> = "loss".into();
@@ -310,24 +314,21 @@ mod tests {
             let verdict = verdict_of(&case);
             (verdict.state, verdict.reason)
         };
-        let differ = Some((ComparabilityState::ListsDiffer, 0.8));
-        let too_few = Some((ComparabilityState::TooFew, 0.66));
-        let near = Some((ComparabilityState::Comparable, 0.64));
         for (case, expected) in [
             (FOUND, (Association, Why::AboveControl)),
             (Case { control: None, ..FOUND }, (Association, Why::AboveChance)),
             (Case { clusters: [19, 100], ..FOUND }, (Inconclusive, Why::TooFew)),
             (Case { auroc: 0.0, ..FOUND }, (Inconclusive, Why::NotScored)),
             (Case { texts: None, ..FOUND }, (Inconclusive, Why::NotCompared)),
-            (Case { texts: differ, ..FOUND }, (Inconclusive, Why::ListsDiffer)),
-            (Case { texts: too_few, ..FOUND }, (Inconclusive, Why::TooFewToCompare)),
+            (Case { texts: DIFFER, ..FOUND }, (Inconclusive, Why::ListsDiffer)),
+            (Case { texts: TOO_FEW, ..FOUND }, (Inconclusive, Why::TooFewToCompare)),
             (Case { auroc: 0.4, p_value: 1.0, ..FOUND }, (NoAssociation, Why::MembersScoreLower)),
             (Case { auroc: 0.49, p_value: 0.6, ..FOUND }, (NoAssociation, Why::NotAboveChance)),
             (Case { p_value: 0.011, ..FOUND }, (NoAssociation, Why::NotAboveChance)),
             (Case { p_value: 0.01, ..FOUND }, (Association, Why::AboveControl)),
             (Case { control: Some(Some(0.011)), ..FOUND }, (NoAssociation, Why::NotAboveControl)),
             (Case { control: Some(None), ..FOUND }, (Inconclusive, Why::NotScored)),
-            (Case { auroc: 0.7, texts: near, ..FOUND }, (Inconclusive, Why::NotAboveDifferences)),
+            (Case { auroc: 0.7, texts: NEAR, ..FOUND }, (Inconclusive, Why::NotAboveDifferences)),
             (Case { committed: Some(true), ..FOUND }, (Association, Why::AboveControl)),
             (Case { committed: Some(false), ..FOUND }, (Inconclusive, Why::CommitmentMismatch)),
         ] {
@@ -346,9 +347,6 @@ mod tests {
     /// Each sentence has the numbers of the fields that it is made of, and none claims more.
     #[test]
     fn sentences_are_made_of_the_fields() {
-        let differ = Some((ComparabilityState::ListsDiffer, 0.8));
-        let too_few = Some((ComparabilityState::TooFew, 0.66));
-        let near = Some((ComparabilityState::Comparable, 0.64));
         let measured: &[&str] = &["AUROC 0.750, 99 % interval 0.673 to 0.827, p = 1.0e-4 over 100 + 100 clusters"];
         let controlled: &[&str] = &["under the control `small` AUROC is 0.520, a difference of 0.230 with p = 0.001"];
         let texts: &[&str] =
@@ -364,9 +362,9 @@ mod tests {
             (Case { p_value: 0.2, control: None, ..FOUND }, [power, &["does not rank", "p = 0.200"]].concat()),
             (Case { control: Some(Some(0.3)), ..FOUND }, vec!["by more than under the control", "p = 0.300"]),
             (Case { auroc: 0.4, ..FOUND }, vec!["below non-members", "are the labels the right way round?"]),
-            (Case { texts: near, auroc: 0.7, ..FOUND }, vec!["not by more than the lists' differences", "bound 0.640"]),
-            (Case { texts: differ, ..FOUND }, vec!["differ in what can be computed without the model", "bound 0.800"]),
-            (Case { texts: too_few, ..FOUND }, vec!["too few to show that the lists are comparable", "bound 0.660"]),
+            (Case { texts: NEAR, auroc: 0.7, ..FOUND }, vec!["not by more than the lists' differences", "bound 0.640"]),
+            (Case { texts: DIFFER, ..FOUND }, vec!["differ in what can be computed without the model", "bound 0.800"]),
+            (Case { texts: TOO_FEW, ..FOUND }, vec!["too few to show that the lists are comparable", "bound 0.660"]),
             (Case { texts: None, ..FOUND }, vec!["texts are not at hand"]),
             (
                 Case { clusters: [7, 100], ..FOUND },
