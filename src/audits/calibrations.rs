@@ -103,7 +103,6 @@ impl Calibration {
         self.scores.header.dataset_digest.as_deref()
     }
 
-    /// The cluster of each row.
     pub fn clusters(&self) -> &[usize] {
         &self.clusters
     }

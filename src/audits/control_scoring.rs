@@ -3,7 +3,6 @@
 use super::columns::Column;
 use super::error::AuditFailure;
 use super::evidence::{control_measures, is_controllable};
-use super::findings::SplitOutcome;
 use super::request::AuditRequest;
 use super::run_event::TuningProgress;
 use super::sample_index::SampleIndex;
@@ -11,7 +10,7 @@ use super::scoring::{BoundPlan, Round, is_of_one_text};
 use super::selected_tokens::TextTokens;
 use super::tuned_splits::TunedSplits;
 use crate::datasets::SampleBlocks;
-use crate::pool::{ModelInfo, Retry};
+use crate::pool::Retry;
 use crate::retry::until_final;
 use crate::scorer::{Input, Plan, Scored, Scorer, ScorerError};
 use mia::methods::LabelledMethod;
@@ -19,10 +18,10 @@ use std::sync::Arc;
 
 /// The control model with the methods that it computes.
 pub struct ControlScoring<'a> {
-    plan: BoundPlan<'a>,
+    pub plan: BoundPlan<'a>,
     methods: Vec<LabelledMethod>,
     /// Its own tunings for `fsd`.
-    tuned: TunedSplits,
+    pub tuned: TunedSplits,
 }
 
 impl<'a> ControlScoring<'a> {
@@ -75,21 +74,6 @@ impl<'a> ControlScoring<'a> {
     /// Scores texts by all methods of the control.
     pub fn round(&'a self) -> Round<'a> {
         self.plan.round(self.methods.clone(), Arc::new([]))
-    }
-
-    /// Everything that the bits of its numbers depend on.
-    pub fn numerics(&self) -> String {
-        self.plan.bound.numerics()
-    }
-
-    /// Description of the control model.
-    pub fn model(&self) -> Option<ModelInfo> {
-        self.plan.bound.infos().into_iter().next()
-    }
-
-    /// Outcomes of its tunings.
-    pub fn splits(&self) -> Vec<SplitOutcome> {
-        self.tuned.outcomes.clone()
     }
 }
 

@@ -15,6 +15,9 @@ use mia::statistics::{
 };
 use std::sync::Arc;
 
+/// Of the bounds.
+const CONFIDENCE: f64 = 0.95;
+
 /// Adds the p-values of all listed methods and the list of the one that decides; nothing where the request has no calibration.
 pub fn add_decisions(
     request: &AuditRequest,
@@ -106,9 +109,6 @@ fn tested_clusters(
     }
     clusters.into_values().collect()
 }
-
-/// Of the bounds.
-const CONFIDENCE: f64 = 0.95;
 
 /// A cluster of texts that is tested.
 struct TestedCluster {

@@ -18,7 +18,6 @@ pub enum AuditError {
 }
 
 impl AuditError {
-    /// True if a retry may succeed.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_retryable())
     }
@@ -56,7 +55,6 @@ pub enum AuditFailure {
 }
 
 impl AuditFailure {
-    /// True if a retry may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Scorer(error) => error.is_retryable(),

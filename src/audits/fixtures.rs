@@ -39,7 +39,6 @@ pub fn request(metrics: AuditMetrics) -> AuditRequest {
     }
 }
 
-/// A row with these scores.
 pub fn row(text: &str, member: bool, scores: Vec<Option<f64>>) -> SampleScores {
     let label = Some(if member { Label::MEMBER } else { Label::NON_MEMBER });
     SampleScores { scores, ..SampleScores::unknown(&Sample { text: text.to_owned(), label, ..Sample::default() }, 0) }

@@ -10,7 +10,7 @@ use super::results::{AuditResults, SampleScores};
 use super::run_event::RunEvent;
 use super::sample_index::SampleIndex;
 use super::scoring::{BoundPlan, is_of_one_text};
-use super::selected_tokens::{TextTokens, TokenTally, token_selections};
+use super::selected_tokens::{TextTokens, TokenTally, needs_entropies, token_selections};
 use super::text_lists::SampleTexts;
 use super::tuned_splits::TunedSplits;
 use crate::datasets::{Sample, SampleBlocks};
@@ -18,7 +18,7 @@ use crate::engine::Stats;
 use crate::scorer::{IN_FLIGHT, Input, Plan, Scored, Scorer, ScorerError, TextError, Usage};
 use crate::store::StoreError;
 use futures::{StreamExt, TryStreamExt};
-use mia::methods::{LabelledMethod, Weighting, dataset_weights};
+use mia::methods::dataset_weights;
 use mia::statistics::{CONTROL_MEASURES, PriorTestSums};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub async fn score_samples(
     let measures = control_measures().map(|method| method.label);
     let mut scores = ScoreTable { columns, rows, reasons, copies, tokens, measures };
     let methods = scores.columns.iter().map(|column| column.method.clone());
-    let (later, first): (Vec<_>, Vec<_>) = methods.partition(needs_entropies);
+    let (later, first): (Vec<_>, Vec<_>) = methods.partition(|method| needs_entropies(&method.method));
     let rounds = if later.is_empty() { 1 } else { 2 };
     let scored = |done: usize| progress(RunEvent::Scored { done: done / rounds });
 
@@ -90,8 +90,13 @@ pub async fn score_samples(
         group_profiles: profile.group_rows(),
         usage,
         repeated_passes,
-        splits: control.iter().fold(tuned.outcomes.clone(), |outcomes, control| [outcomes, control.splits()].concat()),
-        control: control.as_ref().and_then(ControlScoring::model),
+        splits: tuned
+            .outcomes
+            .iter()
+            .chain(control.iter().flat_map(|control| &control.tuned.outcomes))
+            .cloned()
+            .collect(),
+        control: control.as_ref().and_then(|control| control.plan.bound.infos().into_iter().next()),
         blind: None,
         comparability: None,
         prior_test: None,
@@ -106,13 +111,8 @@ pub async fn score_samples(
 
 /// Returns everything that the bits of all numbers depend on.
 fn numerics(target: &BoundPlan, control: Option<&ControlScoring>) -> String {
-    let all = std::iter::once(target.bound.numerics()).chain(control.map(ControlScoring::numerics));
+    let all = std::iter::once(target.bound.numerics()).chain(control.map(|control| control.plan.bound.numerics()));
     all.collect::<Vec<_>>().join("; control ")
-}
-
-/// True if the method weights tokens by entropies over all texts of the audit.
-fn needs_entropies(method: &LabelledMethod) -> bool {
-    method.method.pdr.is_some_and(|pdr| pdr.weighting == Weighting::EntropyDataset)
 }
 
 /// The scores of all samples, as far as they are known.

@@ -66,7 +66,7 @@ impl TextTokens {
     ) -> Self {
         let first_round = entropies.is_empty();
         let scored: Vec<u32> = ids.iter().skip(1).take(tokens.len()).copied().collect();
-        let selected = |selection: &TokenSelection| match selection.needs_entropies() == first_round {
+        let selected = |selection: &TokenSelection| match needs_entropies(&selection.method) == first_round {
             true => Vec::new(),
             false => selection.selected_ids(text, &scored, tokens, entropies),
         };
@@ -181,12 +181,12 @@ fn unweighted_selection(method: &Method) -> Method {
     Method { pdr, ..method.clone() }
 }
 
-impl TokenSelection {
-    /// True if it depends on the entropies of all texts of the audit.
-    pub fn needs_entropies(&self) -> bool {
-        self.method.pdr.is_some_and(|pdr| pdr.weighting == Weighting::EntropyDataset)
-    }
+/// True if the method weights tokens by entropies over all texts of the audit.
+pub fn needs_entropies(method: &Method) -> bool {
+    method.pdr.is_some_and(|pdr| pdr.weighting == Weighting::EntropyDataset)
+}
 
+impl TokenSelection {
     /// The ids that it selects of a text, in the order of their positions; none of a text that the method cannot score.
     /// `ids` are those of the scored `tokens`, and `dataset` the weights of `entropy_dataset`.
     pub fn selected_ids(&self, text: &str, ids: &[u32], tokens: &[TokenStats], dataset: &[f64]) -> Vec<u32> {
@@ -300,7 +300,7 @@ mod tests {
             vec!["min_k(k=0.2,truncate=0.5)"],
         ];
         assert_eq!(labels, expected);
-        let entropies: Vec<bool> = selections.iter().map(TokenSelection::needs_entropies).collect();
+        let entropies: Vec<bool> = selections.iter().map(|selection| needs_entropies(&selection.method)).collect();
         assert_eq!(entropies, [false, false, true, false]);
     }
 

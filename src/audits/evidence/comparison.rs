@@ -11,6 +11,10 @@ use utoipa::ToSchema;
 
 /// The confidence of the interval of an effect; its one-sided bound has the same.
 const EFFECT_CONFIDENCE: f64 = 0.99;
+/// Minimum number of non-members in a group that is a negative control.
+const FEWEST: usize = 50;
+/// Maximum number of such groups, the largest ones: 28 pairs.
+const MOST_GROUPS: usize = 8;
 
 /// Effect size: how far the first list scores above the second one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -111,10 +115,6 @@ fn difference<const N: usize>(
     stratified_delong(&samples, &strata)
 }
 
-/// Minimum number of non-members in a group that is compared.
-const FEWEST: usize = 50;
-/// Maximum number of groups that are compared with each other, the largest ones: 28 pairs.
-const MOST_GROUPS: usize = 8;
 /// The difference to the control where there is nothing to find: two groups of non-members in place of the two classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NegativeControl {

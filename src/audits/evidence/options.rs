@@ -39,6 +39,9 @@ const DEFAULT_FDR: f64 = 0.1;
 /// Of a list at a higher rate, most texts may be non-members.
 const MAX_FDR: f64 = 0.5;
 
+/// The share of tokens that `min_k_plus_plus` selects where it is the default.
+const DEFAULT_SHARE: f64 = 0.2;
+
 /// Facts about the samples.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleFacts {
@@ -165,7 +168,7 @@ impl EvidenceOptions {
 }
 
 /// The label of the method that the verdict is about: the one that is named, by its label or, where it is listed once without
-/// weights, by the name of the method. Without a name it is `ref`, else `min_k_plus_plus(k=0.2)`, else the first method.
+/// weights, by the name of the method. It is settled before anything is scored, so that it cannot be picked by its result. Without a name it is `ref`, else `min_k_plus_plus(k=0.2)`, else the first method.
 /// An error says in words that the name is that of none or of several methods.
 fn primary(methods: &[LabelledMethod], name: Option<&str>) -> Result<Arc<str>, String> {
     let label = |method: &LabelledMethod| Arc::clone(&method.label);
@@ -206,9 +209,6 @@ fn default_method(methods: &[LabelledMethod]) -> Option<&LabelledMethod> {
         |base: &BaseMethod| matches!(base, BaseMethod::MinKPlusPlus(method) if method.k.get() == DEFAULT_SHARE);
     methods.iter().find(|method| is_plain(method, MethodName::MinKPlusPlus) && is_default(&method.method.base))
 }
-
-/// The share of tokens that `min_k_plus_plus` selects where it is the default.
-const DEFAULT_SHARE: f64 = 0.2;
 
 fn listed(methods: &[LabelledMethod]) -> String {
     let labels: Vec<String> = methods.iter().take(16).map(|method| format!("`{}`", method.label)).collect();

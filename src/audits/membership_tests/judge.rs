@@ -24,12 +24,14 @@ pub fn unit_verdict(
         (Some(control), Some(p_value)) => control.p_value_beyond.map(|beyond| beyond.max(p_value)),
         (_, p_value) => p_value,
     };
+    let UnitTerms { design, hypothesis, assumptions, .. } = terms(kind);
+    let assumptions = assumptions.iter().copied().chain(common_assumptions(control.is_some(), committed == Some(true)));
     let mut verdict = UnitVerdict {
         state,
         reason,
-        design: design(kind),
+        design,
         kind,
-        hypothesis: hypothesis(kind).to_owned(),
+        hypothesis: hypothesis.to_owned(),
         level: LEVEL,
         primary: Arc::clone(primary),
         model: VerdictModel::from(model),
@@ -37,7 +39,7 @@ pub fn unit_verdict(
         p_value,
         smallest_p_value: measured.smallest_p_value,
         effect: measured.effect,
-        assumptions: assumptions(kind, control.is_some(), committed == Some(true)),
+        assumptions: assumptions.map(str::to_owned).collect(),
         control,
         committed,
         could_have_found: measured.could_have_found,
@@ -47,39 +49,53 @@ pub fn unit_verdict(
     verdict
 }
 
-/// The design of a test. `order` is observational, since no client states that chance made the published order.
-fn design(kind: UnitKind) -> Design {
-    match kind {
-        UnitKind::Paired | UnitKind::Rank => Design::Randomised,
-        UnitKind::Order => Design::Observational,
-    }
+/// The design and the words of a kind of test.
+struct UnitTerms {
+    design: Design,
+    hypothesis: &'static str,
+    assumptions: &'static [&'static str],
+    /// The claim that a low p-value supports.
+    claim: &'static str,
+    /// The name of one unit, and of several.
+    units: [&'static str; 2],
 }
 
-fn hypothesis(kind: UnitKind) -> &'static str {
+fn terms(kind: UnitKind) -> UnitTerms {
     match kind {
-        UnitKind::Paired => "the published text of a document is exchangeable with its private rewrites",
-        UnitKind::Rank => "a canary is exchangeable with its twins, so that every rank among them is equally likely",
-        UnitKind::Order => "the published order of a shard's items is exchangeable with random orders of them",
+        UnitKind::Paired => UnitTerms {
+            design: Design::Randomised,
+            hypothesis: "the published text of a document is exchangeable with its private rewrites",
+            assumptions: &[
+                "which text of a document was published was drawn by chance",
+                "its private rewrites were made alike and were in no training data",
+                "documents are independent of each other",
+            ],
+            claim: "published texts score higher than their private rewrites",
+            units: ["document", "documents"],
+        },
+        UnitKind::Rank => UnitTerms {
+            design: Design::Randomised,
+            hypothesis: "a canary is exchangeable with its twins, so that every rank among them is equally likely",
+            assumptions: &[
+                "which text of a generator became the canary was drawn by chance",
+                "the twins were in no training data",
+                "canaries are independent of each other",
+            ],
+            claim: "canaries score higher among their twins than by chance",
+            units: ["canary", "canaries"],
+        },
+        UnitKind::Order => UnitTerms {
+            // No client states that chance made the published order.
+            design: Design::Observational,
+            hypothesis: "the published order of a shard's items is exchangeable with random orders of them",
+            assumptions: &[
+                "nothing but chance made the published order of the items",
+                "shards are independent of each other",
+            ],
+            claim: "shards in their published order score higher than in random orders",
+            units: ["shard", "shards"],
+        },
     }
-}
-
-fn assumptions(kind: UnitKind, controlled: bool, committed: bool) -> Vec<String> {
-    let of_kind: &[&str] = match kind {
-        UnitKind::Paired => &[
-            "which text of a document was published was drawn by chance",
-            "its private rewrites were made alike and were in no training data",
-            "documents are independent of each other",
-        ],
-        UnitKind::Rank => &[
-            "which text of a generator became the canary was drawn by chance",
-            "the twins were in no training data",
-            "canaries are independent of each other",
-        ],
-        UnitKind::Order => {
-            &["nothing but chance made the published order of the items", "shards are independent of each other"]
-        }
-    };
-    of_kind.iter().copied().chain(common_assumptions(controlled, committed)).map(str::to_owned).collect()
 }
 
 fn judge(
@@ -90,7 +106,7 @@ fn judge(
 ) -> (VerdictState, TestReason) {
     use TestReason as Why;
     use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
-    let is_randomised = design(kind) == Design::Randomised;
+    let is_randomised = terms(kind).design == Design::Randomised;
     let (positive, negative) = if is_randomised { (Evidence, NoEvidence) } else { (Association, NoAssociation) };
     let is_low = |p_value: Option<f64>| p_value.is_some_and(|p_value| p_value <= LEVEL);
     let is_controlled = |control: &UnitControl| control.p_value_beyond.is_some() && control.p_value_alone.is_some();
@@ -118,7 +134,8 @@ fn judge(
 pub fn sentence(verdict: &UnitVerdict) -> String {
     let UnitVerdict { primary, level, kind, tested, .. } = verdict;
     let model = format!("`{}` ({})", verdict.model.id, verdict.model.digest);
-    let (claim, units) = (claim(*kind), units(*kind, *tested));
+    let UnitTerms { claim, units: [one, several], .. } = terms(*kind);
+    let units = if *tested == 1 { one } else { several };
     let effect = verdict.effect.map_or_else(
         || "no effect".to_owned(),
         |effect| {
@@ -178,27 +195,6 @@ pub fn sentence(verdict: &UnitVerdict) -> String {
 fn number(value: f64) -> String {
     let decimals = if value == 0.0 { 3 } else { (2.0 - value.abs().log10().floor()).clamp(3.0, 12.0) as usize };
     format!("{value:.decimals$}")
-}
-
-/// Claim that a low p-value supports.
-fn claim(kind: UnitKind) -> &'static str {
-    match kind {
-        UnitKind::Paired => "published texts score higher than their private rewrites",
-        UnitKind::Rank => "canaries score higher among their twins than by chance",
-        UnitKind::Order => "shards in their published order score higher than in random orders",
-    }
-}
-
-/// Name of the counted units, singular or plural.
-fn units(kind: UnitKind, count: usize) -> &'static str {
-    match (kind, count) {
-        (UnitKind::Paired, 1) => "document",
-        (UnitKind::Paired, _) => "documents",
-        (UnitKind::Rank, 1) => "canary",
-        (UnitKind::Rank, _) => "canaries",
-        (UnitKind::Order, 1) => "shard",
-        (UnitKind::Order, _) => "shards",
-    }
 }
 
 #[cfg(test)]
@@ -291,7 +287,7 @@ mod tests {
     fn sentences_are_made_of_the_fields() {
         let measured: &[&str] =
             &["`loss`", "0.900 where chance gives 0.5, 99 % interval 0.750 to 1.000", "over 12 canaries"];
-        let null = hypothesis(UnitKind::Rank);
+        let null = terms(UnitKind::Rank).hypothesis;
         for (case, parts) in [
             (FOUND, [measured, &[null, "level 0.01", "share of their twins", "p = 0.001"]].concat()),
             (
@@ -321,12 +317,12 @@ mod tests {
                 vec![
                     "mean difference 0.000900 where chance gives 0,",
                     "over 12 documents",
-                    hypothesis(UnitKind::Paired),
+                    terms(UnitKind::Paired).hypothesis,
                 ],
             ),
             (
                 Case { kind: UnitKind::Order, ..FOUND },
-                vec!["mean difference", "over 12 shards", hypothesis(UnitKind::Order)],
+                vec!["mean difference", "over 12 shards", terms(UnitKind::Order).hypothesis],
             ),
         ] {
             let UnitVerdict { sentence, state, .. } = verdict_of(&case);

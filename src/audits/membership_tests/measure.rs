@@ -160,7 +160,6 @@ pub fn distinct_units(units: Vec<Range<usize>>, rows: &[SampleScores]) -> Vec<Ra
     units.into_iter().filter(|unit| rows.get(unit.start).is_none_or(&mut is_new)).collect()
 }
 
-/// Tests documents, canaries or shards.
 pub fn test_units(
     kind: UnitKind,
     units: Vec<DocumentScores>,

@@ -135,7 +135,6 @@ impl OrderTexts {
 }
 
 impl TestTexts {
-    /// Kind of the test.
     pub fn kind(&self) -> TestKind {
         match self {
             Self::Dataset { .. } => TestKind::Dataset,
@@ -183,7 +182,6 @@ impl TestTexts {
         }
     }
 
-    /// Number of texts to score.
     fn count(&self) -> usize {
         match self {
             Self::Dataset { suspects, held_out } => suspects.len() + held_out.len(),
