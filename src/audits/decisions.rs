@@ -93,6 +93,7 @@ fn tested_clusters(
 ) -> Vec<TestedCluster> {
     let mut clusters: IndexMap<usize, TestedCluster> = IndexMap::new();
     let texts = &known.texts[..known.tested];
+    // The scores number clusters by first appearance, too, and the texts tested come first.
     for (text, cluster) in texts.iter().zip(dense(texts.iter().map(|text| Some(text.cluster)))) {
         let (Some(row), Some(_), Some([score])) = (text.row, text.scores[place], scores.values[cluster]) else {
             continue;

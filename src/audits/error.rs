@@ -8,7 +8,7 @@ use mia::statistics::CalibrationError;
 use thiserror::Error;
 
 /// Why the scores of an audit cannot be had.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Error)]
 pub enum AuditError {
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -24,7 +24,7 @@ impl AuditError {
 }
 
 /// Why an audit that was accepted has no report.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Error)]
 pub enum AuditFailure {
     /// The model or the service failed.
     #[error(transparent)]

@@ -113,7 +113,7 @@ impl OrderedProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datasets::{Label, Sample};
+    use crate::audits::fixtures;
     use mia::statistics::PositionMeans;
 
     fn text(lps: &[f64]) -> Vec<TokenStats> {
@@ -176,11 +176,8 @@ mod tests {
 
     #[test]
     fn the_bits_do_not_depend_on_the_order_of_arrival() {
-        let sample = |row: usize| Sample {
-            label: Some(if row.is_multiple_of(3) { Label::MEMBER } else { Label::NON_MEMBER }),
-            ..Sample::default()
-        };
-        let samples: Vec<SampleScores> = (0..500).map(|row| SampleScores::unknown(&sample(row), 0)).collect();
+        let sample = |row: usize| fixtures::row("", row.is_multiple_of(3), Vec::new());
+        let samples: Vec<SampleScores> = (0..500).map(sample).collect();
         let folded = |order: &mut dyn Iterator<Item = usize>| {
             let mut profile = OrderedProfile::new(ProfileOptions::default());
             order.for_each(|row| profile.add(row, &samples, stats(row)));

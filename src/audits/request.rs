@@ -11,6 +11,17 @@ use std::sync::Arc;
 use strum::{Display, EnumString, VariantNames};
 use utoipa::ToSchema;
 
+pub const MOST_POSITIONS: usize = 4096;
+pub const MOST_GROUP_POSITIONS: usize = 1024;
+/// Maximum number of tokens listed for a class.
+const MOST_TOKENS: usize = 1000;
+/// Maximum number of distinct token selections: each counts the tokens of the vocabulary by class.
+const MOST_SELECTIONS: usize = 16;
+/// Memory of a position of a profile, counted in scores.
+const SCORES_OF_A_POSITION: usize = 8;
+/// Memory of a listed token, counted in scores.
+const SCORES_OF_A_TOKEN: usize = 4;
+
 /// Request of an audit, as plain data: methods are resolved, and models are named by id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,9 +96,6 @@ impl Default for AuditMetrics {
     }
 }
 
-pub const MOST_POSITIONS: usize = 4096;
-pub const MOST_GROUP_POSITIONS: usize = 1024;
-
 /// Over what the numbers of a method are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -113,15 +121,6 @@ pub struct ProfileOptions {
 fn profile_options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ProfileOptions, D::Error> {
     object_or_null(deserializer).map(Option::unwrap_or_default)
 }
-
-/// Maximum number of tokens listed for a class.
-const MOST_TOKENS: usize = 1000;
-/// Maximum number of distinct token selections: each counts the tokens of the vocabulary by class.
-const MOST_SELECTIONS: usize = 16;
-/// Memory of a position of a profile, counted in scores.
-const SCORES_OF_A_POSITION: usize = 8;
-/// Memory of a listed token, counted in scores.
-const SCORES_OF_A_TOKEN: usize = 4;
 
 impl AuditMetrics {
     /// Returns the faults of the averages, the profile and the selected tokens, with pointers relative to the metrics.

@@ -231,7 +231,6 @@ mod tests {
     use super::*;
     use crate::audits::clusters::row_clusters;
     use crate::audits::fixtures;
-    use crate::datasets::Sample;
     use mia::texts::TextDigest;
 
     /// A dataset of rows whose clusters are given.
@@ -282,11 +281,7 @@ mod tests {
     }
 
     fn rows(scores: &[Option<f64>]) -> Vec<SampleScores> {
-        let row = |score: &Option<f64>| SampleScores {
-            scores: vec![None, *score],
-            ..SampleScores::unknown(&Sample::default(), 2)
-        };
-        scores.iter().map(row).collect()
+        scores.iter().map(|score| fixtures::row("", true, vec![None, *score])).collect()
     }
 
     fn unit(published: f64, private: &[f64]) -> DocumentScores {
@@ -310,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_unit_that_repeats_another_does_not_count() {
-        let row = |text: &str| SampleScores::unknown(&Sample { text: text.to_owned(), ..Sample::default() }, 1);
+        let row = |text: &str| fixtures::row(text, true, vec![None]);
         let rows = [row("a"), row("x"), row("b"), row("x"), row("a"), row("y")];
         assert_eq!(distinct_units(vec![0..2, 2..4, 4..6], &rows), [0..2, 2..4]);
         let equal = SampleScores { normalized: rows[0].normalized.or(Some(rows[0].text)), ..row("A") };
