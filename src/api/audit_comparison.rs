@@ -95,16 +95,10 @@ async fn loaded(state: &ApiState, id: Uuid) -> Result<LoadedScores, Problem> {
         let detail = format!("audit {id} is {}; audits can be compared once they have succeeded", audit.status.name());
         return Err(Problem::new(Kind::Conflict, detail));
     };
-    let mut rows = Vec::new();
-    let mut block = 0;
-    while let Some(more) = scores.block(block).await? {
-        rows.extend(more);
-        block += 1;
+    let scores = scores.load().await?;
+    let (rows, all) = (scores.rows.len(), scores.header.rows);
+    if rows != all {
+        return Err(AuditError::Internal(format!("audit {id} has {rows} of {all} rows")).into());
     }
-    if rows.len() != scores.header.rows {
-        return Err(
-            AuditError::Internal(format!("audit {id} has {} of {} rows", rows.len(), scores.header.rows)).into()
-        );
-    }
-    Ok(LoadedScores { header: scores.header, rows })
+    Ok(scores)
 }

@@ -97,7 +97,7 @@ impl JobResource for AuditKind {
     type Report = AuditReport;
 
     fn with(context: &JobContext) -> Self {
-        Self::new(context.scorer.clone())
+        Self(context.scorer.clone())
     }
 
     async fn prepare(

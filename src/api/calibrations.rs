@@ -59,7 +59,7 @@ impl JobResource for CalibrationKind {
     type Report = CalibrationReport;
 
     fn with(context: &JobContext) -> Self {
-        Self::new(context.scorer.clone())
+        Self(context.scorer.clone())
     }
 
     fn details(subject: AuditSubject, report: Option<&str>) -> Result<CalibrationDetails, Problem> {

@@ -63,7 +63,7 @@ impl JobResource for TestJob {
     type Report = TestReport;
 
     fn with(context: &JobContext) -> Self {
-        Self::new(context.scorer.clone())
+        Self(context.scorer.clone())
     }
 
     fn details(TestSubject { kind, scored }: TestSubject, _: Option<&str>) -> Result<TestDetails, Problem> {

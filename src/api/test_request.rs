@@ -8,8 +8,8 @@ use super::problem::Problem;
 use super::state::ApiState;
 use super::test_texts::TextFields;
 use crate::audits::{
-    AuditMetrics, AuditRequest, Canary, Commitment, EvidenceRequest, MAX_SAMPLES, PairedDocument, TestKind, TestLayout,
-    TestOptions, TestRequest, TestText, TestTexts, commitment_fault, test_method_faults,
+    AuditMetrics, AuditRequest, Canary, Commitment, EvidenceOptions, EvidenceRequest, MAX_SAMPLES, PairedDocument,
+    TestKind, TestLayout, TestRequest, TestText, TestTexts, commitment_fault, test_method_faults,
 };
 use crate::datasets::{SampleTotals, SubmittedSamples};
 use crate::jobs::{JobError, Submission};
@@ -121,19 +121,19 @@ impl JobBody for TestBody {
             separator: self.separator,
         };
         let texts = kind.and_then(|kind| fields.read(kind, &mut faults));
-        let options = TestOptions {
-            kind: kind.unwrap_or_default(),
+        let options = EvidenceOptions {
             primary: check::shaped("/primary", self.primary, &mut faults),
             control: check::shaped("/control", self.control, &mut faults),
+            ..EvidenceOptions::default()
         };
         let ids = state.scorer.pool().ids();
         let scope = state.scorer.scope(&ids, model.as_deref(), false, false);
         let methods = match self.methods {
-            None => options.default_methods(&scope).into(),
+            None => options.default_test_methods(kind.unwrap_or_default(), &scope).into(),
             methods => check::methods(methods, &scope, &mut faults),
         };
         push(test_method_faults(&methods), "/methods", &mut faults);
-        let evidence = options.settle(&methods, &scope).unwrap_or_else(|wrong| {
+        let evidence = options.settle_test(kind.unwrap_or_default(), &methods, &scope).unwrap_or_else(|wrong| {
             push(wrong, "", &mut faults);
             EvidenceRequest::default()
         });
@@ -198,14 +198,14 @@ fn submitted(
     push(wrong, "", faults);
     if let Some(texts) = texts {
         let layout = texts.layout();
-        let (places, scored) = (layout.places(), samples.iter().map(|sample| (sample.text.as_str(), None)));
+        let scored = samples.iter().map(|sample| (sample.text.as_str(), None));
         // Methods that take neighbours already have a fault.
         let others: Vec<LabelledMethod> = methods
             .iter()
             .filter(|method| test_method_faults(std::slice::from_ref(method)).is_empty())
             .cloned()
             .collect();
-        push(faults_of_texts(scored, |row| places.pointer(row), &others, "/methods"), "", faults);
+        push(faults_of_texts(scored, layout.pointers(), &others, "/methods"), "", faults);
     }
     Ok(SubmittedSamples::Inline(samples))
 }

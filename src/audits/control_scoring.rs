@@ -8,10 +8,9 @@ use super::run_event::TuningProgress;
 use super::sample_index::SampleIndex;
 use super::scoring::{BoundPlan, Round, is_of_one_text};
 use super::selected_tokens::TextTokens;
-use super::split_outcome::SplitOutcome;
 use super::tuned_splits::TunedSplits;
 use crate::datasets::SampleBlocks;
-use crate::pool::{ModelInfo, Retry};
+use crate::pool::Retry;
 use crate::retry::until_final;
 use crate::scorer::{Input, Plan, Scored, Scorer, ScorerError};
 use mia::methods::LabelledMethod;
@@ -19,10 +18,10 @@ use std::sync::Arc;
 
 /// The control model with the methods that it computes.
 pub struct ControlScoring<'a> {
-    plan: BoundPlan<'a>,
+    pub plan: BoundPlan<'a>,
     methods: Vec<LabelledMethod>,
     /// Its own tunings for `fsd`.
-    tuned: TunedSplits,
+    pub tuned: TunedSplits,
 }
 
 impl<'a> ControlScoring<'a> {
@@ -76,21 +75,6 @@ impl<'a> ControlScoring<'a> {
     pub fn round(&'a self) -> Round<'a> {
         self.plan.round(self.methods.clone(), Arc::new([]))
     }
-
-    /// Everything that the bits of its numbers depend on.
-    pub fn numerics(&self) -> String {
-        self.plan.bound.numerics()
-    }
-
-    /// Description of the control model.
-    pub fn model(&self) -> Option<ModelInfo> {
-        self.plan.bound.infos().into_iter().next()
-    }
-
-    /// Outcomes of its tunings.
-    pub fn splits(&self) -> Vec<SplitOutcome> {
-        self.tuned.outcomes.clone()
-    }
 }
 
 /// A round of the target and, where there is one, of the control.
@@ -110,9 +94,7 @@ pub struct PairedScored {
 impl PairedRound<'_> {
     /// Scores one text under both models, the control right after the target: where `ref` has run the control over the text, the
     /// cache has the statistics still.
-    ///
-    /// # Errors
-    /// As [`Round::score`]. A text that the control fails on alone has no score under it.
+    /// A text that the control fails on alone has no score under it.
     pub async fn score(&self, input: Input) -> Result<PairedScored, AuditFailure> {
         let (target, tokens) = self.target.score_and_select(input.clone()).await?;
         let Some(round) = &self.control else { return Ok(PairedScored { target, tokens, control: None }) };

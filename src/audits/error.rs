@@ -1,12 +1,14 @@
 //! Errors and failures of audits.
 
-use super::calibration_mismatch::CalibrationMismatch;
 use crate::finetunes::FinetuneError;
+use crate::jobs::{FailureKind, JobFailure};
 use crate::scorer::ScorerError;
 use crate::store::StoreError;
+use mia::statistics::CalibrationError;
+use thiserror::Error;
 
 /// Why the scores of an audit cannot be had.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Error)]
 pub enum AuditError {
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -16,15 +18,13 @@ pub enum AuditError {
 }
 
 impl AuditError {
-    /// True if a retry may succeed.
-    #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_retryable())
     }
 }
 
 /// Why an audit that was accepted has no report.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Error)]
 pub enum AuditFailure {
     /// The model or the service failed.
     #[error(transparent)]
@@ -55,17 +55,49 @@ pub enum AuditFailure {
 }
 
 impl AuditFailure {
-    /// True if a retry may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Scorer(error) => error.is_retryable(),
             Self::Store(error) => error.is_retryable(),
-            Self::ModelChanged(_)
-            | Self::ControlIsTarget { .. }
-            | Self::ForeignResults
-            | Self::Tuning(_)
-            | Self::Calibration(_)
-            | Self::Unwritable(_) => false,
+            _ => false,
+        }
+    }
+}
+
+/// Reason why scores cannot be compared with a calibration.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CalibrationMismatch {
+    #[error("the calibration is of other weights (model `{calibration}`) than model `{request}` has")]
+    Model { calibration: String, request: String },
+    #[error("the calibration was made under another adapter, or under none")]
+    Adapter,
+    #[error("the calibration was made with another `overflow`")]
+    Overflow,
+    #[error("the calibration has no scores of `{0}` with these parameters")]
+    Method(String),
+    #[error(
+        "the numbers of the calibration come from another version of the program, another processor or device, or other files of a \
+         model: its scores and those of now differ in their last digits; calibrate again"
+    )]
+    Numerics,
+    #[error("the calibration `{0}` is gone")]
+    Gone(String),
+    #[error("the calibration has no p-values of `{label}`: {error}")]
+    Scores { label: String, error: CalibrationError },
+}
+
+impl From<AuditFailure> for JobFailure {
+    fn from(failure: AuditFailure) -> Self {
+        match failure {
+            AuditFailure::Scorer(error) => error.into(),
+            AuditFailure::ModelChanged(_) => Self::told(FailureKind::ModelChanged, &failure),
+            AuditFailure::Calibration(_) => Self::told(FailureKind::UnfitCalibration, &failure),
+            AuditFailure::ControlIsTarget { .. } => Self::told(FailureKind::ControlIsTarget, &failure),
+            AuditFailure::Store(error) => error.into(),
+            AuditFailure::Tuning(error) => error.into(),
+            AuditFailure::ForeignResults | AuditFailure::Unwritable(_) => {
+                Self::kept_back(FailureKind::Internal, "service", &failure)
+            }
         }
     }
 }

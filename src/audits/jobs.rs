@@ -1,28 +1,31 @@
-//! Audits as jobs.
+//! Audits, calibrations and tests as jobs.
 
-use super::calibration_mismatch::CalibrationMismatch;
-use super::calibrations::{Calibration, load};
-use super::error::{AuditError, AuditFailure};
+use super::calibrations::{Calibration, calibration_report};
+use super::error::{AuditError, AuditFailure, CalibrationMismatch};
 use super::evidence::CalibrationSource;
-use super::job_run::{started_over, tell_progress};
 use super::limits::{MAX_SCORES, check_cost};
+use super::membership_tests::{TestKind, TestRequest, run_test};
 use super::request::AuditRequest;
 use super::run::{AuditOutcome, run};
-use super::stored_scores::{StoredScores, encode};
-use super::subject::AuditSubject;
+use super::run_event::RunEvent;
+use super::sample_scoring::{ScoredSamples, score_samples};
+use super::stored_scores::{StoredScores, output};
 use crate::datasets::SampleTotals;
-use crate::jobs::{FailureKind, JobError, JobFailure, JobKind, JobRun, JobSnapshot, Jobs, Submission, encoded};
+use crate::jobs::{
+    FailureKind, JobError, JobFailure, JobKind, JobRun, JobSnapshot, JobSubject, Jobs, LocalRun, Submission, encoded,
+};
 use crate::retry::until_final;
 use crate::scorer::Scorer;
 use crate::store::{JobOutput, Store, StoreError};
 use crate::telemetry::names;
+use mia::statistics::{Warning, WarningCode};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Audits as a kind of job.
-pub struct AuditKind {
-    scorer: Scorer,
-}
+/// Audits as a kind of job, of the models of a scorer.
+pub struct AuditKind(pub Scorer);
 
 /// All audits; cheap to clone.
 pub type Audits = Jobs<AuditKind>;
@@ -30,20 +33,11 @@ pub type Audits = Jobs<AuditKind>;
 /// An audit as it stands.
 pub type AuditSnapshot = JobSnapshot<AuditSubject>;
 
-impl AuditKind {
-    /// Audits of the models of this scorer.
-    #[must_use]
-    pub fn new(scorer: Scorer) -> Self {
-        Self { scorer }
-    }
-}
-
 impl JobKind for AuditKind {
     const NAME: &'static str = "audit";
     // Enough that a short one seldom waits for a long one, few enough that the first ones finish first. They share the
     // engine's window of batch work, so more of them would not be faster.
     const MOST_RUNNING: usize = 4;
-    // Scores.
     const MOST_KEPT: usize = 4 * MAX_SCORES;
     const COUNTER: &'static str = names::AUDITS;
     type Request = AuditRequest;
@@ -60,28 +54,20 @@ impl JobKind for AuditKind {
     async fn run(&self, job: JobRun<'_, AuditRequest>) -> Result<JobOutput, JobFailure> {
         let calibration = named_calibration(job.store, &job.request).await?;
         // Statistics stay on disk until the audit has ended, so that rerunning it costs no forward pass.
-        let _hold = self.scorer.engine().hold_statistics(job.is_resumed());
+        let _hold = self.0.engine().hold_statistics(job.is_resumed());
         let (request, progress) = (Arc::clone(&job.request), tell_progress(job.local));
-        let scorer = self.scorer.called_by(job.owner());
+        let scorer = self.0.called_by(job.owner());
         let AuditOutcome { results, mut report } = run(request, &job.samples, calibration, &scorer, progress).await?;
         job.local.set_note(None);
         let earlier = until_final(StoreError::is_retryable, || job.store.earlier_jobs(job.id())).await;
         report.plan.earlier_audits = Some(earlier?);
         report.warnings.extend(started_over(&job, Self::NAME));
-        encoded(move || {
-            let (header, scores) = encode(&results)?;
-            let report = serde_json::to_string(&report)?;
-            Ok(JobOutput { report, header, scores, tokens: results.usage.tokens, ..JobOutput::default() })
-        })
-        .await
+        encoded(move || output(&report, &results)).await
     }
 }
 
 impl Audits {
     /// Returns the scores of an audit, or `None` until it has succeeded.
-    ///
-    /// # Errors
-    /// [`AuditError::Store`] or [`AuditError::Internal`].
     pub async fn scores(&self, id: Uuid) -> Result<Option<StoredScores>, AuditError> {
         StoredScores::open(self.store(), id).await
     }
@@ -92,7 +78,194 @@ async fn named_calibration(store: &Store, request: &AuditRequest) -> Result<Opti
     let Some(CalibrationSource::Stored(id)) = &request.evidence.calibration else { return Ok(None) };
     let gone = || AuditFailure::from(CalibrationMismatch::Gone(id.clone()));
     let uuid = id.parse().map_err(|_| gone())?;
-    let loaded = until_final(AuditError::is_retryable, || load(store, uuid)).await;
+    let loaded = until_final(AuditError::is_retryable, || Calibration::load(store, uuid)).await;
     let calibration = loaded.map_err(|error| JobFailure::kept_back(FailureKind::StoreFailed, "store", &error))?;
     Ok(Some(calibration.ok_or_else(gone)?))
+}
+
+/// Calibrations as a kind of job, of the models of a scorer.
+pub struct CalibrationKind(pub Scorer);
+
+/// All calibrations; cheap to clone.
+pub type Calibrations = Jobs<CalibrationKind>;
+
+impl JobKind for CalibrationKind {
+    const NAME: &'static str = "calibration";
+    const MOST_RUNNING: usize = 2;
+    const MOST_KEPT: usize = MAX_SCORES;
+    const COUNTER: &'static str = names::CALIBRATIONS;
+    type Request = AuditRequest;
+    type Subject = AuditSubject;
+
+    fn subject(job: &Submission<AuditRequest>, totals: &SampleTotals) -> AuditSubject {
+        AuditSubject::new(&job.request, job.name.clone(), job.samples.dataset_id(), totals)
+    }
+
+    fn weight(request: &AuditRequest, totals: &SampleTotals) -> Result<usize, JobError> {
+        check_cost(request, totals)
+    }
+
+    async fn run(&self, job: JobRun<'_, AuditRequest>) -> Result<JobOutput, JobFailure> {
+        let _hold = self.0.engine().hold_statistics(job.is_resumed());
+        let (scorer, progress) = (self.0.called_by(job.owner()), tell_progress(job.local));
+        let ScoredSamples { results, .. } = score_samples(&job.request, &job.samples, &scorer, &progress).await?;
+        encoded(move || output(&calibration_report(&results), &results)).await
+    }
+}
+
+impl Calibrations {
+    /// Returns the scores of a calibration, or `None` until it has succeeded.
+    pub async fn scores(&self, id: Uuid) -> Result<Option<Calibration>, AuditError> {
+        Calibration::load(self.store(), id).await
+    }
+}
+
+/// Tests as a kind of job, of the models of a scorer.
+pub struct TestJob(pub Scorer);
+
+impl JobKind for TestJob {
+    const NAME: &'static str = "test";
+    const MOST_RUNNING: usize = 2;
+    const MOST_KEPT: usize = MAX_SCORES;
+    const COUNTER: &'static str = names::TESTS;
+    type Request = TestRequest;
+    type Subject = TestSubject;
+
+    fn subject(job: &Submission<TestRequest>, totals: &SampleTotals) -> TestSubject {
+        let scored = AuditSubject::new(&job.request.scoring, job.name.clone(), job.samples.dataset_id(), totals);
+        TestSubject { kind: job.request.layout.kind(), scored }
+    }
+
+    fn weight(request: &TestRequest, totals: &SampleTotals) -> Result<usize, JobError> {
+        check_cost(&request.scoring, totals)
+    }
+
+    async fn run(&self, job: JobRun<'_, TestRequest>) -> Result<JobOutput, JobFailure> {
+        // Statistics stay on disk until the test has ended, so that rerunning it costs no forward pass.
+        let _hold = self.0.engine().hold_statistics(job.is_resumed());
+        let (request, progress) = (Arc::clone(&job.request), tell_progress(job.local));
+        let mut report = run_test(request, &job.samples, &self.0.called_by(job.owner()), progress).await?;
+        job.local.set_note(None);
+        report.warnings.extend(started_over(&job, Self::NAME));
+        let tokens = report.usage.tokens;
+        encoded(move || Ok(JobOutput { report: serde_json::to_string(&report)?, tokens, ..JobOutput::default() })).await
+    }
+}
+
+/// Summary of an audit in lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditSubject {
+    /// Name given by the client; the report does not depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Id of the model.
+    pub model: String,
+    /// The labels of the methods.
+    pub methods: Vec<String>,
+    /// Id of the dataset; `None` for samples that came with the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// Number of samples.
+    pub total: usize,
+    /// Numbers of members and of non-members; both 0 without labels.
+    pub members: usize,
+    pub non_members: usize,
+}
+
+impl AuditSubject {
+    fn new(request: &AuditRequest, name: Option<String>, dataset: Option<String>, totals: &SampleTotals) -> Self {
+        Self {
+            name,
+            model: request.model.clone(),
+            methods: request.methods.iter().map(|method| method.label.to_string()).collect(),
+            dataset,
+            total: totals.samples,
+            members: totals.members,
+            non_members: totals.non_members,
+        }
+    }
+}
+
+impl JobSubject for AuditSubject {
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn dataset(&self) -> Option<&str> {
+        self.dataset.as_deref()
+    }
+
+    fn samples(&self) -> SampleTotals {
+        SampleTotals {
+            samples: self.total,
+            members: self.members,
+            non_members: self.non_members,
+            groups: 1,
+            grouped: self.total,
+            with_neighbors: self.total,
+            ..SampleTotals::default()
+        }
+    }
+
+    fn total(&self) -> usize {
+        self.total
+    }
+}
+
+/// Summary of a test in lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestSubject {
+    pub kind: TestKind,
+    /// The samples that are scored, and how; of a test of kind `dataset` the suspects count as members.
+    pub scored: AuditSubject,
+}
+
+impl JobSubject for TestSubject {
+    fn name(&self) -> Option<&str> {
+        self.scored.name()
+    }
+
+    fn model(&self) -> &str {
+        self.scored.model()
+    }
+
+    fn dataset(&self) -> Option<&str> {
+        self.scored.dataset()
+    }
+
+    fn samples(&self) -> SampleTotals {
+        self.scored.samples()
+    }
+
+    fn total(&self) -> usize {
+        self.scored.total()
+    }
+}
+
+/// Notes how far a job is where clients see it.
+fn tell_progress(local: &Arc<LocalRun>) -> impl Fn(RunEvent) + use<> {
+    let noted = Arc::clone(local);
+    move |event| match event {
+        RunEvent::Read { samples } => noted.set_note(Some(json!({ "read": samples }).to_string())),
+        RunEvent::Tuned(step) => noted.set_note(Some(json!({ "tuning": step }).to_string())),
+        RunEvent::Bound { numerics } => {
+            noted.set_note(None);
+            noted.set_numerics(numerics);
+        }
+        RunEvent::Scored { done } => noted.set_done(done),
+        RunEvent::Testing => noted.set_note(Some(json!({ "testing": true }).to_string())),
+    }
+}
+
+/// The warning of a job of a kind that was begun anew.
+fn started_over<R>(job: &JobRun<R>, kind: &str) -> Option<Warning> {
+    let detail = format!(
+        "the {kind} was interrupted, and begun anew, since the program, the processor, the device or the files of a model were others \
+         than before; all scores come from what provenance names"
+    );
+    job.is_started_over().then_some(Warning { code: WarningCode::StartedOver, detail })
 }

@@ -23,9 +23,6 @@ const DRAWS_OF_A_GROUP: usize = 16;
 const SCORES_OF_A_RATE: usize = 8;
 
 /// Computes the memory that the audit's results take, counted in scores.
-///
-/// # Errors
-/// [`JobError::TooLarge`] where the scores, the draws of the bootstrap or the numbers that it keeps are too many.
 pub fn check_cost(request: &AuditRequest, totals: &SampleTotals) -> Result<usize, JobError> {
     let columns = columns(&request.methods).len();
     let SampleTotals { samples, groups, grouped, .. } = *totals;
@@ -64,22 +61,14 @@ pub fn check_cost(request: &AuditRequest, totals: &SampleTotals) -> Result<usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audits::evidence::EvidenceRequest;
+    use crate::audits::fixtures::request;
     use crate::audits::request::AuditMetrics;
-    use crate::scorer::Overflow;
-    use mia::methods::default_methods;
     use mia::statistics::Bootstrap;
 
     /// The cost of `samples` samples in `groups` groups; 0 for none.
     fn cost(samples: usize, groups: usize, replicates: usize) -> Result<usize, JobError> {
         let bootstrap = Some(Bootstrap { replicates, ..Bootstrap::default() });
-        let request = AuditRequest {
-            model: "demo".to_owned(),
-            methods: default_methods(),
-            overflow: Overflow::Error,
-            metrics: AuditMetrics { bootstrap, ..AuditMetrics::default() },
-            evidence: EvidenceRequest::default(),
-        };
+        let request = request(AuditMetrics { bootstrap, ..AuditMetrics::default() });
         let grouped = if groups > 0 { samples } else { 0 };
         check_cost(&request, &SampleTotals { samples, groups, grouped, ..SampleTotals::default() })
     }

@@ -13,82 +13,64 @@
 //! - a model that is reloaded while an audit runs is waited for.
 
 mod audit_difference;
-mod calibrated_results;
-mod calibration_mismatch;
 mod calibrations;
-mod cluster_ids;
-mod clustered_rows;
+mod clusters;
 mod columns;
 mod control_scoring;
 mod decisions;
 mod error;
 mod evidence;
-mod exclusions;
-mod failure;
-mod job_run;
+mod findings;
+#[cfg(test)]
+mod fixtures;
 mod jobs;
+mod known_non_members;
 mod limits;
 mod membership_tests;
-mod metric_checks;
-mod metric_options;
-mod ordered_profile;
 mod paired_samples;
 mod plan;
 mod profiles;
 mod report;
 mod request;
-mod result_evidence;
 mod results;
-mod row_error;
 mod run;
 mod run_event;
 mod sample_index;
 mod sample_scoring;
-mod scored_rows;
 mod scoring;
 mod selected_tokens;
-mod split;
-mod split_outcome;
 mod stored_scores;
-mod subject;
 mod text_lists;
-mod token_selection;
 mod tuned_splits;
 
 pub use audit_difference::{MethodDifference, PairedMethod, SeparationDifference, audit_difference};
-pub use calibrated_results::{Decisions, MethodCalibration};
-pub use calibration_mismatch::CalibrationMismatch;
-pub use calibrations::{CalibratedMethod, Calibration, CalibrationKind, CalibrationReport, Calibrations, calibrate};
+pub use calibrations::{CalibratedMethod, Calibration, CalibrationReport, calibrate};
 pub use columns::Column;
-pub use error::{AuditError, AuditFailure};
+pub use error::{AuditError, AuditFailure, CalibrationMismatch};
 pub use evidence::{
-    BlindFindings, CalibrationShare, CalibrationSource, CitedPlan, ControlFindings, DecisionOptions, DecisionRequest,
-    Design, Effect, EvidenceOptions, EvidenceRequest, LengthFindings, NegativeControl, SampleFacts, StratifyBy,
-    Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState, with_default_primary,
+    CalibrationShare, CalibrationSource, CitedPlan, ControlFindings, DecisionOptions, DecisionRequest, Design, Effect,
+    EvidenceOptions, EvidenceRequest, NegativeControl, SampleFacts, StratifyBy, Verdict, VerdictControl, VerdictModel,
+    VerdictReason, VerdictState, with_default_primary,
 };
-pub use exclusions::ExclusionCount;
-pub use jobs::{AuditKind, AuditSnapshot, Audits};
+pub use findings::{BlindFindings, Decisions, LengthFindings, MethodCalibration, SplitOutcome};
+pub use jobs::{AuditKind, AuditSnapshot, AuditSubject, Audits, CalibrationKind, Calibrations, TestJob, TestSubject};
 pub use limits::MAX_SAMPLES;
 pub use membership_tests::{
-    BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestExclusion, TestJob,
-    TestKind, TestLayout, TestMethod, TestOptions, TestReport, TestRequest, TestSamples, TestStatistics, TestSubject,
-    TestText, TestTexts, TestVerdict, UnitVerdict, commitment, commitment_fault, run_test, test_method_faults,
+    BeyondControl, Canary, Commitment, MAX_SHUFFLES, NamedTestText, OrderTexts, PairedDocument, TestExclusion,
+    TestKind, TestLayout, TestMethod, TestReport, TestRequest, TestSamples, TestStatistics, TestText, TestTexts,
+    TestVerdict, UnitVerdict, commitment, commitment_fault, run_test, test_method_faults,
 };
-pub use metric_options::{AverageOver, ProfileOptions};
-pub use paired_samples::{LoadedScores, PairedSamples};
+pub use paired_samples::PairedSamples;
 pub use plan::AuditPlan;
 pub use report::{
     AuditReport, Averages, Excluded, ExpandedRequest, GroupAverage, GroupMethod, GroupReport, MeanTpr, MethodFindings,
     MethodReport, OtherModel, Provenance, SampleCounts, SeedSpread, SeedSummary, Separation, VersusBaseline,
     build_report,
 };
-pub use request::{AuditMetrics, AuditRequest};
-pub use results::{AuditResults, SampleScores};
+pub use request::{AuditMetrics, AuditRequest, AverageOver, ProfileOptions};
+pub use results::{AuditResults, ExclusionCount, SampleScores};
 pub use run::{AuditOutcome, run};
 pub use run_event::{RunEvent, TuningProgress};
-pub use scored_rows::{ScoreReader, ScoredRow};
 pub use selected_tokens::{ClassTokens, SelectedToken, SelectedTokens};
-pub use split_outcome::SplitOutcome;
-pub use stored_scores::{ScoreHeader, StoredScores};
-pub use subject::AuditSubject;
+pub use stored_scores::{LoadedScores, ScoreHeader, ScoreReader, ScoredRow, StoredScores};
 pub use tuned_splits::split_faults;

@@ -1,19 +1,12 @@
 //! The samples that two audits have in common.
 
 use super::audit_difference::PairedMethod;
-use super::cluster_ids::dense;
+use super::clusters::clusters;
 use super::results::SampleScores;
-use super::stored_scores::ScoreHeader;
+use super::stored_scores::LoadedScores;
 use mia::texts::TextDigest;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// The scores of an audit, all in memory.
-#[derive(Clone, Debug)]
-pub struct LoadedScores {
-    pub header: Arc<ScoreHeader>,
-    pub rows: Vec<SampleScores>,
-}
 
 /// Samples of two audits that have the same text, in the order of the first audit.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +27,6 @@ pub struct PairedSamples {
 
 impl PairedSamples {
     /// Pairs the samples by their texts: the first sample of a text with the first of the same text, the second with the second.
-    #[must_use]
     pub fn new(a: &LoadedScores, b: &LoadedScores) -> Self {
         let mut places: HashMap<(TextDigest, usize), usize> =
             occurrences(&b.rows).enumerate().map(|(row, text)| (text, row)).collect();
@@ -48,7 +40,7 @@ impl PairedSamples {
         }
         Self {
             labels: pairs.iter().map(|&(row, _)| a.rows[row].member).collect(),
-            clusters: dense(pairs.iter().map(|&(row, _)| a.rows[row].cluster)),
+            clusters: clusters(pairs.iter().map(|&(row, _)| &a.rows[row])),
             methods: methods(a, b, &pairs),
             only_a,
             only_b: places.len(),
@@ -85,43 +77,24 @@ fn methods(a: &LoadedScores, b: &LoadedScores, pairs: &[(usize, usize)]) -> Vec<
 mod tests {
     use super::*;
     use crate::audits::columns::columns;
-    use crate::datasets::{Label, Sample};
-    use crate::pool::ModelInfo;
+    use crate::audits::fixtures::{model, row};
+    use crate::audits::stored_scores::ScoreHeader;
     use mia::methods::default_methods;
 
     fn loaded(samples: &[(&str, bool, f64)]) -> LoadedScores {
         let columns = columns(&default_methods());
-        let row = |&(text, member, score): &(&str, bool, f64)| {
-            let label = if member { Label::MEMBER } else { Label::NON_MEMBER };
-            let sample = Sample { text: text.to_owned(), label: Some(label), ..Sample::default() };
-            let mut row = SampleScores::unknown(&sample, columns.len());
-            row.scores[0] = Some(score);
-            row
+        let scores = |score| std::iter::once(Some(score)).chain(vec![None; columns.len() - 1]).collect();
+        let rows: Vec<_> = samples.iter().map(|&(text, member, score)| row(text, member, scores(score))).collect();
+        let header = ScoreHeader {
+            columns,
+            model: model("m"),
+            rows: rows.len(),
+            error_reasons: Vec::new(),
+            overflow: None,
+            numerics: None,
+            dataset_digest: None,
         };
-        let model = ModelInfo {
-            id: "m".to_owned(),
-            digest: String::new(),
-            tokenizer_digest: String::new(),
-            dtype: String::new(),
-            rounding: None,
-            device: String::new(),
-            commit: None,
-            backend: None,
-            adapter: None,
-        };
-        let rows: Vec<SampleScores> = samples.iter().map(row).collect();
-        LoadedScores {
-            header: Arc::new(ScoreHeader {
-                columns,
-                model,
-                rows: rows.len(),
-                error_reasons: Vec::new(),
-                overflow: None,
-                numerics: None,
-                dataset_digest: None,
-            }),
-            rows,
-        }
+        LoadedScores { header: Arc::new(header), rows }
     }
 
     #[test]

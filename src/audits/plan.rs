@@ -28,7 +28,6 @@ pub struct AuditPlan {
 
 impl AuditPlan {
     /// The plan that an audit of these texts keeps to.
-    #[must_use]
     pub fn new(request: &AuditRequest, dataset_digest: String) -> Self {
         let AuditRequest { model, methods, overflow, metrics, evidence } = request.clone();
         let evidence = EvidenceRequest { plan: None, ..evidence };
@@ -37,21 +36,16 @@ impl AuditPlan {
     }
 
     /// The plan as the JSON that its id is made from: without white space, the fields in the order of this type.
-    ///
-    /// # Errors
-    /// Where it cannot be written as JSON.
     pub fn content(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
 
     /// `sha256:` and the SHA-256 of [`Self::content`].
-    #[must_use]
     pub fn id(content: &str) -> String {
         sha256_address(Sha256::new_with_prefix(content))
     }
 
     /// The first field in which two plans differ, for a message.
-    #[must_use]
     pub fn difference(&self, other: &Self) -> Option<&'static str> {
         [
             ("dataset_digest", self.dataset_digest != other.dataset_digest),
@@ -72,47 +66,37 @@ impl AuditPlan {
 mod tests {
     use super::*;
     use crate::audits::evidence::CitedPlan;
+    use crate::audits::fixtures;
     use mia::methods::default_methods;
 
-    fn request() -> AuditRequest {
-        AuditRequest {
-            model: "m".to_owned(),
-            methods: default_methods(),
-            overflow: Overflow::default(),
-            metrics: AuditMetrics::default(),
-            evidence: EvidenceRequest::default(),
-        }
+    fn request(evidence: EvidenceRequest) -> AuditRequest {
+        AuditRequest { evidence, ..fixtures::request(AuditMetrics::default()) }
+    }
+
+    fn plan() -> AuditPlan {
+        AuditPlan::new(&request(EvidenceRequest::default()), "sha256:0".to_owned())
     }
 
     #[test]
     fn a_plan_is_the_same_for_the_audit_that_cites_it() {
-        let plan = AuditPlan::new(&request(), "sha256:0".to_owned());
+        let plan = self::plan();
         let content = plan.content().unwrap();
         assert_eq!(serde_json::from_str::<AuditPlan>(&content).unwrap(), plan);
         let cited = CitedPlan { id: AuditPlan::id(&content), created: "now".to_owned() };
-        let citing =
-            AuditRequest { evidence: EvidenceRequest { plan: Some(cited), ..EvidenceRequest::default() }, ..request() };
+        let citing = request(EvidenceRequest { plan: Some(cited), ..EvidenceRequest::default() });
         assert_eq!(AuditPlan::new(&citing, "sha256:0".to_owned()), plan);
         assert_eq!(plan.difference(&plan), None);
     }
 
     #[test]
     fn whatever_decides_changes_the_id() {
-        let plan = AuditPlan::new(&request(), "sha256:0".to_owned());
+        let plan = self::plan();
+        let controlled = EvidenceRequest { control: Some("c".to_owned()), ..EvidenceRequest::default() };
         let others = [
             ("dataset_digest", AuditPlan { dataset_digest: "sha256:1".to_owned(), ..plan.clone() }),
             ("methods", AuditPlan { methods: default_methods()[1..].to_vec(), ..plan.clone() }),
             ("metrics", AuditPlan { metrics: AuditMetrics { roc: true, ..AuditMetrics::default() }, ..plan.clone() }),
-            (
-                "evidence",
-                AuditPlan::new(
-                    &AuditRequest {
-                        evidence: EvidenceRequest { control: Some("c".to_owned()), ..EvidenceRequest::default() },
-                        ..request()
-                    },
-                    "sha256:0".to_owned(),
-                ),
-            ),
+            ("evidence", AuditPlan::new(&request(controlled), "sha256:0".to_owned())),
         ];
         for (field, other) in others {
             assert_eq!(plan.difference(&other), Some(field));

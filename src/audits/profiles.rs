@@ -1,8 +1,10 @@
 //! The position profiles of an audit: of all texts, of those that reach the positions asked for, and of each group.
 
-use super::metric_options::{MOST_GROUP_POSITIONS, MOST_POSITIONS, ProfileOptions};
+use super::request::{MOST_GROUP_POSITIONS, MOST_POSITIONS, ProfileOptions};
+use super::results::SampleScores;
+use crate::engine::Stats;
 use mia::TokenStats;
-use mia::statistics::{PositionProfile, PositionRows};
+use mia::statistics::{PositionProfile, PositionRows, PriorTestSums};
 use std::collections::BTreeMap;
 
 /// Sums by position, to which the texts are added in the order of the samples.
@@ -68,9 +70,50 @@ impl AuditProfiles {
     }
 }
 
+/// Position profiles to which samples are added in their own order, whatever the order they come in: sums of `f64` depend on
+/// it, and a report must not depend on the time at which its samples were done.
+pub struct OrderedProfile {
+    profiles: AuditProfiles,
+    prior: PriorTestSums,
+    /// The first sample that was not added.
+    next: usize,
+    /// Statistics of samples that came before an earlier one.
+    waiting: BTreeMap<usize, Stats>,
+}
+
+impl OrderedProfile {
+    pub fn new(options: ProfileOptions) -> Self {
+        Self {
+            profiles: AuditProfiles::new(options),
+            prior: PriorTestSums::default(),
+            next: 0,
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the statistics of one of `rows`; they are empty if it could not be run.
+    pub fn add(&mut self, row: usize, rows: &[SampleScores], stats: Stats) {
+        self.waiting.insert(row, stats);
+        while let Some(stats) = self.waiting.remove(&self.next) {
+            let SampleScores { member, cluster, group, .. } = &rows[self.next];
+            self.profiles.add(*member, group.as_deref(), &stats);
+            if let (&Some(member), &Some(cluster)) = (member, cluster) {
+                self.prior.add(member, cluster, &stats);
+            }
+            self.next += 1;
+        }
+    }
+
+    /// The profiles of the samples up to the first that was not added, and what the test of PDR's prior needs of them.
+    pub fn finish(self) -> (AuditProfiles, PriorTestSums) {
+        (self.profiles, self.prior)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audits::fixtures;
     use mia::statistics::PositionMeans;
 
     fn text(lps: &[f64]) -> Vec<TokenStats> {
@@ -123,5 +166,31 @@ mod tests {
         let groups = profiles.group_rows();
         assert_eq!((groups["long"].rows.len(), groups["long"].left_out), (MOST_GROUP_POSITIONS, 5));
         assert_eq!((groups["short"].rows.len(), groups["short"].left_out), (1, 0));
+    }
+
+    fn stats(row: usize) -> Stats {
+        let noise = |t: usize| ((row * 7919 + t * 104_729) % 1009) as f64 / 99.0;
+        let token = |t| TokenStats { lp: -noise(t), mu: -noise(t + 1), var: 1.0, max_lp: -0.5 };
+        (0..1 + row % 13).map(token).collect()
+    }
+
+    #[test]
+    fn the_bits_do_not_depend_on_the_order_of_arrival() {
+        let sample = |row: usize| fixtures::row("", row.is_multiple_of(3), Vec::new());
+        let samples: Vec<SampleScores> = (0..500).map(sample).collect();
+        let folded = |order: &mut dyn Iterator<Item = usize>| {
+            let mut profile = OrderedProfile::new(ProfileOptions::default());
+            order.for_each(|row| profile.add(row, &samples, stats(row)));
+            assert!(profile.waiting.is_empty());
+            profile.finish()
+        };
+        let expected = folded(&mut (0..500));
+        assert!(expected == folded(&mut (0..500).rev()));
+        // 7 and 500 have no common divisor, so that every sample comes once.
+        assert!(expected == folded(&mut (0..500).map(|step| step * 7 % 500)));
+        // The sums themselves do depend on the order.
+        let mut unordered = AuditProfiles::default();
+        (0..500).rev().for_each(|row| unordered.add(samples[row].member, None, &stats(row)));
+        assert!(expected.0 != unordered);
     }
 }

@@ -1,20 +1,25 @@
 //! Results of the run of an audit, which with its request determine its report.
 
-use super::calibrated_results::CalibratedResults;
-use super::columns::Column;
+use super::columns::{Column, ErrorReason, ErrorReasons, RowError, in_words, is_known, listed_label};
 use super::error::AuditFailure;
-use super::evidence::BlindFindings;
-use super::row_error::{ErrorReason, ErrorReasons, RowError, in_words, is_known};
+use super::evidence::controls_itself;
+use super::findings::{BlindFindings, CalibratedResults, SplitOutcome};
 use super::selected_tokens::SelectedTokens;
-use super::split_outcome::SplitOutcome;
 use crate::datasets::{Sample, SampleId};
 use crate::pool::ModelInfo;
 use crate::scorer::{Overflow, TextError, TextResult, Usage};
-use mia::statistics::{CONTROL_MEASURES, Comparability, PositionRows, PriorTest};
+use indexmap::IndexMap;
+use mia::methods::LabelledMethod;
+use mia::statistics::{AuditSample, CONTROL_MEASURES, Comparability, PositionRows, PriorTest};
 use mia::texts::TextDigest;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Maximum number of samples without a score that a report lists; all of them are counted.
+pub const MAX_NAMED: usize = 1_000;
 
 /// The scores of an audit, as plain data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,7 +73,7 @@ pub struct AuditResults {
 }
 
 /// The scores of one sample.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleScores {
     pub id: Option<SampleId>,
     pub text: TextDigest,
@@ -133,11 +138,61 @@ impl AuditResults {
         row.errors(&self.columns, &self.error_reasons)
     }
 
+    /// The column of the method with this label.
+    pub fn place(&self, label: Option<&Arc<str>>) -> Option<usize> {
+        self.columns.iter().position(|column| Some(&column.method.label) == label)
+    }
+
+    /// The errors that concern listed methods or whole texts, each with its row.
+    pub fn listed_errors(&self) -> impl Iterator<Item = (usize, RowError)> {
+        let rows = self.rows.iter().enumerate();
+        let errors = rows.flat_map(|(row, scores)| scores.errors.iter().map(move |error| (row, *error)));
+        errors.filter(|(_, error)| listed_label(&self.columns, error).is_some())
+    }
+
+    /// The label and the code of an error.
+    pub fn label_and_code(&self, error: RowError) -> (Option<Arc<str>>, Cow<'static, str>) {
+        let label = listed_label(&self.columns, &error).flatten();
+        (label, self.error_reasons[error.reason as usize].code.clone())
+    }
+
+    /// Counts errors by label and code, in the order in which they first appear.
+    pub fn exclusions(&self, errors: impl Iterator<Item = RowError>) -> Vec<ExclusionCount> {
+        // The words of a reason may say a number that differs from text to text, so several reasons share a code.
+        let mut by_reason = IndexMap::<RowError, usize>::new();
+        errors.for_each(|error| *by_reason.entry(error).or_default() += 1);
+        let mut counts = IndexMap::<_, usize>::new();
+        for (error, samples) in by_reason {
+            *counts.entry(self.label_and_code(error)).or_default() += samples;
+        }
+        counts.into_iter().map(|((label, code), samples)| ExclusionCount { label, code, samples }).collect()
+    }
+
+    /// Returns true if each row fits the columns and there is a column for each baseline.
+    pub fn fit(&self) -> bool {
+        let columns = self.columns.len();
+        self.rows.iter().all(|row| row.fits(&self.columns, &self.error_reasons))
+            && self.columns.iter().all(|column| column.baseline.is_none_or(|baseline| baseline < columns))
+    }
+
     /// Returns the label of each row, true for members; `None` unless all rows have labels.
     pub fn labels(&self) -> Option<Vec<bool>> {
         let labels: Option<Vec<bool>> = self.rows.iter().map(|row| row.member).collect();
         labels.filter(|labels| !labels.is_empty())
     }
+}
+
+/// Number of samples that a method (every method, without a label) could not score for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ExclusionCount {
+    /// Label of the method; absent where no method could run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub label: Option<Arc<str>>,
+    /// As in the errors of a text.
+    #[schema(value_type = String)]
+    pub code: Cow<'static, str>,
+    pub samples: usize,
 }
 
 /// The names of the measures of the control model, in the order of `TextFacts::control`.
@@ -156,31 +211,14 @@ impl SampleScores {
             id: sample.id.clone(),
             text: TextDigest::new(&sample.text),
             member: sample.is_member(),
-            scored_tokens: 0,
-            truncated: false,
             group: sample.group.clone(),
             document: sample.document.clone(),
-            windows: None,
-            alpha_used: Vec::new(),
             scores: vec![None; columns],
-            control: Vec::new(),
-            control_measures: None,
-            log_odds: None,
-            cluster: None,
-            normalized: None,
-            errors: Vec::new(),
-            errors_in_words: Vec::new(),
-            posterior: None,
-            p_values: Vec::new(),
-            p_value_adjusted: None,
-            flagged: None,
+            ..Self::default()
         }
     }
 
-    /// Puts the scores of a text in their columns.
-    ///
-    /// # Errors
-    /// [`AuditFailure::ForeignResults`] where an error is of a method that has no column.
+    /// Puts the scores of a text in their columns; fails where an error is of a method that has no column.
     pub fn keep(
         &mut self,
         result: TextResult,
@@ -204,6 +242,21 @@ impl SampleScores {
         let score = |label: &Arc<str>| result.scores.iter().find(|(known, _)| known == label).map(|(_, score)| *score);
         self.control_measures = Some(measures.each_ref().map(score));
         put(&mut self.control, result.scores, columns);
+    }
+
+    /// The score of the method in this column under the control model: of a method that compares with a model itself, the
+    /// control's `loss`.
+    pub fn control_score(&self, place: usize, method: &LabelledMethod) -> Option<f64> {
+        match controls_itself(method) {
+            true => self.control_measures.and_then(|[loss, ..]| loss),
+            false => *self.control.get(place)?,
+        }
+    }
+
+    /// The sample as warnings are computed of it.
+    pub fn as_sample(&self) -> AuditSample<'_> {
+        let Self { text, member, scored_tokens, truncated, .. } = self;
+        AuditSample { text: text.as_bytes(), member: *member, scored_tokens: *scored_tokens, truncated: *truncated }
     }
 
     /// The errors in words, without those of baselines that the request does not list.

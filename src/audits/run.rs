@@ -1,16 +1,20 @@
 //! Runs one audit: every sample through the scorer, then the report. The service and the command line share it.
 
 use super::calibrations::Calibration;
-use super::decisions::comparability_with_calibration;
-use super::error::AuditFailure;
+use super::clusters::clusters;
+use super::decisions::add_decisions;
+use super::error::{AuditFailure, CalibrationMismatch};
+use super::evidence::PERMUTATION_SEED;
+use super::known_non_members::comparability_with_calibration;
 use super::report::{AuditReport, build_report};
 use super::request::AuditRequest;
-use super::result_evidence::add_evidence;
 use super::results::AuditResults;
 use super::run_event::RunEvent;
-use super::sample_scoring::score_samples;
+use super::sample_scoring::{ScoredSamples, score_samples};
+use super::text_lists::add_blind_findings;
 use crate::datasets::SampleBlocks;
 use crate::scorer::Scorer;
+use mia::statistics::{Comparability, LabelledScore, folds, out_of_fold_posteriors};
 use std::sync::Arc;
 
 /// An audit that has been run.
@@ -20,11 +24,9 @@ pub struct AuditOutcome {
     pub results: AuditResults,
 }
 
-/// Runs an audit of these samples, with the calibration that it names, and tells `progress` how far it is. Dropping the future cancels the audit at once, and to run
-/// the request again resumes it: what was scored before comes from the cache of statistics.
-///
-/// # Errors
-/// [`AuditFailure`] where the model or the service fails; what is wrong with one sample is part of the report.
+/// Runs an audit of these samples, with the calibration that it names, and tells `progress` how far it is. Dropping the
+/// future cancels the audit at once, and to run the request again resumes it: what was scored before comes from the cache
+/// of statistics. What is wrong with one sample is part of the report.
 pub async fn run(
     request: Arc<AuditRequest>,
     samples: &SampleBlocks,
@@ -49,4 +51,70 @@ pub async fn run(
         Ok(AuditOutcome { report, results: scored.results })
     };
     scorer.workers().run_behind(report).await?
+}
+
+/// Adds to the results what is computed of the scores and the texts: p-values and the list if there is a calibration; for
+/// labelled texts, the findings without the model, the test of early against late positions, and probabilities if the
+/// request states a prior. `comparability` is that with the texts of the calibration, where it is known.
+fn add_evidence(
+    request: &AuditRequest,
+    scored: &mut ScoredSamples,
+    calibration: Option<&Calibration>,
+    comparability: Option<Comparability>,
+    wanted: &dyn Fn() -> bool,
+) -> Result<(), CalibrationMismatch> {
+    add_decisions(request, &mut scored.results, calibration)?;
+    let ScoredSamples { results, texts, prior } = scored;
+    let Some(labels) = results.labels() else {
+        results.comparability = comparability;
+        return Ok(());
+    };
+    let (clusters, evidence) = (clusters(&results.rows), &request.evidence);
+    let primary = results.place(evidence.primary.as_ref());
+    add_blind_findings(results, primary, texts, &clusters, |_| true, wanted);
+    results.prior_test = prior.finish(PERMUTATION_SEED, wanted);
+    if let (Some(place), Some(prior)) = (primary, evidence.prior) {
+        let scores: Vec<Option<f64>> = results.rows.iter().map(|row| row.scores[place]).collect();
+        let probabilities = posteriors(&labels, &clusters, &scores, prior);
+        results.rows.iter_mut().zip(probabilities).for_each(|(row, posterior)| row.posterior = posterior);
+    }
+    Ok(())
+}
+
+/// Computes the probability that each text is a member, by its score and the share `prior` of members among texts like these.
+/// `None` for a text without a score, and for all if the other folds lack a class.
+fn posteriors(labels: &[bool], clusters: &[usize], scores: &[Option<f64>], prior: f64) -> Vec<Option<f64>> {
+    let places: Vec<usize> = (0..labels.len()).filter(|&place| scores[place].is_some()).collect();
+    let folds = folds(labels, clusters);
+    let sample = |&place: &usize| Some(LabelledScore { score: scores[place]?, member: labels[place] });
+    let samples: Vec<LabelledScore> = places.iter().filter_map(sample).collect();
+    let folds: Vec<usize> = places.iter().map(|&place| folds[place]).collect();
+    let mut posteriors = vec![None; labels.len()];
+    let computed = out_of_fold_posteriors(&samples, &folds, prior).unwrap_or_default();
+    for (place, posterior) in places.into_iter().zip(computed) {
+        posteriors[place] = Some(posterior);
+    }
+    posteriors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::posteriors;
+
+    #[test]
+    fn a_text_without_a_score_has_none_and_the_others_have_a_probability() {
+        let labels: Vec<bool> = (0..40).map(|place| place % 2 == 0).collect();
+        let clusters: Vec<usize> = (0..40).collect();
+        let score = |place: usize| {
+            (place > 0).then_some((place * 7919 % 101) as f64 + if place.is_multiple_of(2) { 50.0 } else { 0.0 })
+        };
+        let scores: Vec<Option<f64>> = (0..40).map(score).collect();
+        let posteriors = posteriors(&labels, &clusters, &scores, 0.1);
+        assert_eq!(posteriors[0], None);
+        let known: Vec<f64> = posteriors.iter().flatten().copied().collect();
+        assert_eq!(known.len(), 39);
+        assert!(known.iter().all(|value| (0.0..=1.0).contains(value)), "{known:?}");
+        let highest = scores.iter().zip(&posteriors).max_by(|a, b| a.0.partial_cmp(b.0).unwrap()).unwrap().1;
+        assert!(*highest > Some(0.1), "{highest:?}");
+    }
 }

@@ -7,7 +7,6 @@ use super::run_event::RunEvent;
 use super::text_lists::SampleTexts;
 use crate::datasets::{DatasetDigest, Sample, SampleBlocks, SampleId};
 use crate::scorer::Workers;
-use crate::store::StoreError;
 use futures::StreamExt;
 use mia::texts::{NearDuplicateSearch, Shingles, TextDigest, TextSketch};
 use rayon::prelude::*;
@@ -35,38 +34,43 @@ pub struct SampleIndex {
 impl SampleIndex {
     /// Reads all samples, twice if they have labels or some are alike; their rows have `columns` places. Long computations run on
     /// the workers.
-    ///
-    /// # Errors
-    /// [`AuditFailure`] where they cannot be read.
     pub async fn read(
         samples: &SampleBlocks,
         columns: usize,
         workers: &Workers,
         progress: impl Fn(RunEvent),
     ) -> Result<Self, AuditFailure> {
-        let mut first = FirstPass { columns, ..FirstPass::default() };
-        let mut chunks = pin!(samples.samples().ready_chunks(CHUNK));
-        while let Some(chunk) = chunks.next().await {
-            let chunk = samples_of(chunk)?;
-            first = workers.run_behind(move |_| first.with(chunk)).await??;
-            progress(RunEvent::Read { samples: first.rows.len() });
-        }
+        let first = FirstPass { columns, ..FirstPass::default() };
+        let told = |first: &FirstPass| progress(RunEvent::Read { samples: first.rows.len() });
+        let first = fold_samples(samples, workers, first, FirstPass::with, told).await?;
         let retained = samples.are_retained();
         let mut second = workers.run_behind(move |wanted| SecondPass::new(first, retained, wanted)).await?;
         if second.needs_texts() {
-            let mut chunks = pin!(samples.samples().ready_chunks(CHUNK));
-            while let Some(chunk) = chunks.next().await {
-                let chunk = samples_of(chunk)?;
-                second = workers.run_behind(move |_| second.with(&chunk)).await?;
+            let told = |second: &SecondPass| {
                 progress(RunEvent::Read { samples: second.index.rows.len() + second.row });
-            }
+            };
+            let with = |second: SecondPass, chunk: Vec<(usize, Sample)>| Ok(second.with(&chunk));
+            second = fold_samples(samples, workers, second, with, told).await?;
         }
         Ok(workers.run_behind(|wanted| second.finish(wanted)).await?)
     }
 }
 
-fn samples_of(chunk: Vec<Result<(usize, Sample), StoreError>>) -> Result<Vec<Sample>, StoreError> {
-    chunk.into_iter().map(|read| read.map(|(_, sample)| sample)).collect()
+/// Adds all samples to a state, some at a time, on the workers.
+pub async fn fold_samples<S: Send + 'static>(
+    samples: &SampleBlocks,
+    workers: &Workers,
+    mut state: S,
+    add: impl Fn(S, Vec<(usize, Sample)>) -> Result<S, AuditFailure> + Clone + Send + 'static,
+    progress: impl Fn(&S),
+) -> Result<S, AuditFailure> {
+    let mut chunks = pin!(samples.samples().ready_chunks(CHUNK));
+    while let Some(chunk) = chunks.next().await {
+        let (chunk, add) = (chunk.into_iter().collect::<Result<Vec<_>, _>>()?, add.clone());
+        state = workers.run_behind(move |_| add(state, chunk)).await??;
+        progress(&state);
+    }
+    Ok(state)
 }
 
 /// Reads rows, copies, the digest and sketches.
@@ -83,9 +87,9 @@ struct FirstPass {
 }
 
 impl FirstPass {
-    fn with(mut self, samples: Vec<Sample>) -> Result<Self, AuditFailure> {
-        self.sketches.par_extend(samples.par_iter().map(|sample| TextSketch::new(&sample.text)));
-        for sample in &samples {
+    fn with(mut self, samples: Vec<(usize, Sample)>) -> Result<Self, AuditFailure> {
+        self.sketches.par_extend(samples.par_iter().map(|(_, sample)| TextSketch::new(&sample.text)));
+        for (_, sample) in &samples {
             self.digest.add(sample).map_err(|error| AuditFailure::Unwritable(error.to_string()))?;
             self.add(sample);
         }
@@ -131,18 +135,15 @@ impl SecondPass {
         self.labelled || (0..self.index.rows.len()).any(|row| self.search.needs(row))
     }
 
-    fn with(mut self, samples: &[Sample]) -> Self {
+    fn with(mut self, samples: &[(usize, Sample)]) -> Self {
         let search = &self.search;
-        let shingles = |(place, sample): (usize, &Sample)| {
-            let row = self.row + place;
-            search.needs(row).then(|| (row, Shingles::new(&sample.text)))
-        };
-        let needed: Vec<(usize, Shingles)> = samples.par_iter().enumerate().filter_map(shingles).collect();
+        let needed = samples.par_iter().filter(|(row, _)| search.needs(*row));
+        let needed: Vec<(usize, Shingles)> = needed.map(|(row, sample)| (*row, Shingles::new(&sample.text))).collect();
         for (row, shingles) in needed {
             self.search.add(row, shingles);
         }
         if self.labelled {
-            self.index.texts.extend(&samples.iter().map(|sample| &*sample.text).collect::<Vec<_>>());
+            self.index.texts = self.index.texts.with(samples, |_| true);
         }
         self.row += samples.len();
         self

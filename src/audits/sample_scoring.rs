@@ -1,26 +1,24 @@
 //! Scores the samples of a job: what audits, calibrations and tests have in common.
 
-use super::columns::{Column, columns};
+use super::columns::{Column, ErrorReasons, columns};
 use super::control_scoring::{ControlScoring, PairedRound, PairedScored};
 use super::error::AuditFailure;
 use super::evidence::control_measures;
-use super::ordered_profile::OrderedProfile;
+use super::profiles::OrderedProfile;
 use super::request::AuditRequest;
 use super::results::{AuditResults, SampleScores};
-use super::row_error::ErrorReasons;
 use super::run_event::RunEvent;
 use super::sample_index::SampleIndex;
 use super::scoring::{BoundPlan, is_of_one_text};
-use super::selected_tokens::{TextTokens, TokenTally};
+use super::selected_tokens::{TextTokens, TokenTally, needs_entropies, token_selections};
 use super::text_lists::SampleTexts;
-use super::token_selection::token_selections;
 use super::tuned_splits::TunedSplits;
 use crate::datasets::{Sample, SampleBlocks};
 use crate::engine::Stats;
 use crate::scorer::{IN_FLIGHT, Input, Plan, Scored, Scorer, ScorerError, TextError, Usage};
 use crate::store::StoreError;
 use futures::{StreamExt, TryStreamExt};
-use mia::methods::{LabelledMethod, Weighting, dataset_weights};
+use mia::methods::dataset_weights;
 use mia::statistics::{CONTROL_MEASURES, PriorTestSums};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,10 +30,8 @@ pub struct ScoredSamples {
     pub prior: PriorTestSums,
 }
 
-/// Scores samples in one round or, with methods that are weighted by what all texts have in common, in two.
-///
-/// # Errors
-/// [`AuditFailure`] where the model or the service fails; what is wrong with one sample is part of the results.
+/// Scores samples in one round or, with methods that are weighted by what all texts have in common, in two. What is wrong with
+/// one sample is part of the results.
 pub async fn score_samples(
     request: &AuditRequest,
     samples: &SampleBlocks,
@@ -55,9 +51,10 @@ pub async fn score_samples(
     let labelled = index.rows.iter().any(|row| row.member.is_some());
     let SampleIndex { rows, is_copy, copies, digest, texts, .. } = index;
     let (tokens, reasons) = (TokenTally::default(), ErrorReasons::default());
-    let mut scores = ScoreTable { samples, columns, rows, reasons, is_copy, copies, tokens };
+    let measures = control_measures().map(|method| method.label);
+    let mut scores = ScoreTable { columns, rows, reasons, copies, tokens, measures };
     let methods = scores.columns.iter().map(|column| column.method.clone());
-    let (later, first): (Vec<_>, Vec<_>) = methods.partition(needs_entropies);
+    let (later, first): (Vec<_>, Vec<_>) = methods.partition(|method| needs_entropies(&method.method));
     let rounds = if later.is_empty() { 1 } else { 2 };
     let scored = |done: usize| progress(RunEvent::Scored { done: done / rounds });
 
@@ -65,8 +62,8 @@ pub async fn score_samples(
         target: binding.round(first, Arc::new([])),
         control: control.as_ref().map(ControlScoring::round),
     };
-    let add = |row: usize, sample: &SampleScores, stats: &Stats| profile.add(row, sample, Arc::clone(stats));
-    let mut usage = scores.round(&round, add, scored).await?;
+    let add = |row: usize, rows: &[SampleScores], stats: &Stats| profile.add(row, rows, Arc::clone(stats));
+    let mut usage = scores.round(samples, &is_copy, &round, add, scored).await?;
     let (profile, prior) = profile.finish();
     let mut repeated_passes = 0;
     if rounds == 2 {
@@ -74,8 +71,8 @@ pub async fn score_samples(
         // so the cache has their statistics, as far as it reaches.
         let round =
             PairedRound { target: binding.round(later, dataset_weights(profile.mean_entropy()).into()), control: None };
-        let samples = scores.rows.len();
-        let again = scores.round(&round, |_, _, _| {}, |done| scored(samples + done)).await?;
+        let first_round = scores.rows.len();
+        let again = scores.round(samples, &is_copy, &round, |_, _, _| {}, |done| scored(first_round + done)).await?;
         repeated_passes = again.forward_passes;
         usage.add(Usage { tokens: 0, ..again });
     }
@@ -93,8 +90,13 @@ pub async fn score_samples(
         group_profiles: profile.group_rows(),
         usage,
         repeated_passes,
-        splits: control.iter().fold(tuned.outcomes.clone(), |outcomes, control| [outcomes, control.splits()].concat()),
-        control: control.as_ref().and_then(ControlScoring::model),
+        splits: tuned
+            .outcomes
+            .iter()
+            .chain(control.iter().flat_map(|control| &control.tuned.outcomes))
+            .cloned()
+            .collect(),
+        control: control.as_ref().and_then(|control| control.plan.bound.infos().into_iter().next()),
         blind: None,
         comparability: None,
         prior_test: None,
@@ -109,49 +111,36 @@ pub async fn score_samples(
 
 /// Returns everything that the bits of all numbers depend on.
 fn numerics(target: &BoundPlan, control: Option<&ControlScoring>) -> String {
-    let all = std::iter::once(target.bound.numerics()).chain(control.map(ControlScoring::numerics));
+    let all = std::iter::once(target.bound.numerics()).chain(control.map(|control| control.plan.bound.numerics()));
     all.collect::<Vec<_>>().join("; control ")
 }
 
-/// True if the method weights tokens by entropies over all texts of the audit.
-fn needs_entropies(method: &LabelledMethod) -> bool {
-    method.method.pdr.is_some_and(|pdr| pdr.weighting == Weighting::EntropyDataset)
-}
-
 /// The scores of all samples, as far as they are known.
-struct ScoreTable<'a> {
-    samples: &'a SampleBlocks,
+struct ScoreTable {
     columns: Vec<Column>,
     rows: Vec<SampleScores>,
     reasons: ErrorReasons,
-    /// For each sample whether an earlier one has the same text: a text is scored once.
-    is_copy: Vec<bool>,
+    /// The samples with the text of an earlier one, by that: a text is scored once.
     copies: HashMap<usize, Vec<usize>>,
     /// The tokens that methods select.
     tokens: TokenTally,
+    /// Labels of the control's own measures.
+    measures: [Arc<str>; CONTROL_MEASURES],
 }
 
-impl ScoreTable<'_> {
+impl ScoreTable {
     /// Scores every sample by the methods of one round, keeps the scores in their columns, and gives `add` the statistics of
     /// each sample once. What one sample fails of is an error of that sample, unless as many as run at a time fail before
     /// any is scored, or all do.
     async fn round(
         &mut self,
+        samples: &SampleBlocks,
+        is_copy: &[bool],
         round: &PairedRound<'_>,
-        mut add: impl FnMut(usize, &SampleScores, &Stats),
+        mut add: impl FnMut(usize, &[SampleScores], &Stats),
         progress: impl Fn(usize),
     ) -> Result<Usage, AuditFailure> {
         let (mut usage, mut done, mut scored, mut failed, mut failure) = (Usage::default(), 0, 0, 0, None);
-        let (samples, is_copy) = (self.samples, &self.is_copy);
-        let measures = control_measures().map(|method| method.label);
-        let mut keeper = Keeper {
-            measures: &measures,
-            columns: &self.columns,
-            copies: &self.copies,
-            rows: &mut self.rows,
-            reasons: &mut self.reasons,
-            tokens: &mut self.tokens,
-        };
         let firsts = samples.samples().try_filter(|(row, _)| std::future::ready(!is_copy[*row]));
         let one = |read: Result<(usize, Sample), StoreError>| async move {
             let (row, Sample { text, neighbors, .. }) = read?;
@@ -159,21 +148,21 @@ impl ScoreTable<'_> {
         };
         let mut texts = std::pin::pin!(firsts.map(one).buffered(IN_FLIGHT));
         while let Some((row, one)) = texts.try_next().await? {
-            let same = keeper.same(row);
+            let same = self.same(row);
             done += same.len();
             match one {
                 Ok(PairedScored { target, tokens, control }) => {
                     scored += 1;
                     usage.add(Usage { tokens: target.usage.tokens * same.len(), ..target.usage });
-                    keeper.keep(&same, target, &tokens, &mut add)?;
+                    self.keep(&same, target, &tokens, &mut add)?;
                     if let Some(control) = control {
                         usage.add(Usage { tokens: 0, ..control.usage });
-                        keeper.keep_control(&same, control);
+                        self.keep_control(&same, control);
                     }
                 }
                 Err(error) if is_of_one_text(&error) => {
                     tracing::error!(sample = row, %error, "the model failed on a sample of an audit");
-                    keeper.fail(&same, &mut add)?;
+                    self.fail(&same, &mut add)?;
                     failed += 1;
                     if scored == 0 && failed == IN_FLIGHT {
                         return Err(error);
@@ -189,38 +178,25 @@ impl ScoreTable<'_> {
             _ => Ok(usage),
         }
     }
-}
 
-/// Writes what came of a text into the rows of all samples that have it.
-struct Keeper<'a> {
-    columns: &'a [Column],
-    copies: &'a HashMap<usize, Vec<usize>>,
-    rows: &'a mut [SampleScores],
-    reasons: &'a mut ErrorReasons,
-    tokens: &'a mut TokenTally,
-    /// Labels of the control's own measures.
-    measures: &'a [Arc<str>; CONTROL_MEASURES],
-}
-
-impl Keeper<'_> {
     /// The samples that have the text of this one, which is the first of them.
     fn same(&self, first: usize) -> Vec<usize> {
         std::iter::once(first).chain(self.copies.get(&first).into_iter().flatten().copied()).collect()
     }
 
-    /// The scores of a text for all samples of it.
+    /// Stores the scores of a text in all samples of it.
     fn keep(
         &mut self,
         same: &[usize],
         one: Scored,
         tokens: &TextTokens,
-        add: &mut impl FnMut(usize, &SampleScores, &Stats),
+        add: &mut impl FnMut(usize, &[SampleScores], &Stats),
     ) -> Result<(), AuditFailure> {
         for (result, stats) in one.results.iter().zip(&one.stats) {
             for &row in same {
-                add(row, &self.rows[row], stats);
+                add(row, &self.rows, stats);
                 self.tokens.add(self.rows[row].member, tokens);
-                self.rows[row].keep(result.clone(), self.columns, self.reasons)?;
+                self.rows[row].keep(result.clone(), &self.columns, &mut self.reasons)?;
             }
         }
         Ok(())
@@ -230,18 +206,22 @@ impl Keeper<'_> {
     fn keep_control(&mut self, same: &[usize], control: Scored) {
         for result in control.results {
             for &row in same {
-                self.rows[row].keep_control(result.clone(), self.columns, self.measures);
+                self.rows[row].keep_control(result.clone(), &self.columns, &self.measures);
             }
         }
     }
 
-    /// A text that the model failed on. Why is the operator's business.
-    fn fail(&mut self, same: &[usize], add: &mut impl FnMut(usize, &SampleScores, &Stats)) -> Result<(), AuditFailure> {
+    /// Notes that the model failed on a text. Why is the operator's business.
+    fn fail(
+        &mut self,
+        same: &[usize],
+        add: &mut impl FnMut(usize, &[SampleScores], &Stats),
+    ) -> Result<(), AuditFailure> {
         let detail = "the model failed on this text; the service's log says why";
         let error = TextError::whole("model_failed", detail.to_owned());
-        for error in self.reasons.row_errors(vec![error], self.columns)? {
+        for error in self.reasons.row_errors(vec![error], &self.columns)? {
             for &row in same {
-                add(row, &self.rows[row], &Stats::from([]));
+                add(row, &self.rows, &Stats::from([]));
                 self.rows[row].fail(error);
             }
         }

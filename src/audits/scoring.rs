@@ -1,8 +1,7 @@
 //! Scores the texts of an audit, and waits for a model that is being reloaded.
 
 use super::error::AuditFailure;
-use super::selected_tokens::TextTokens;
-use super::token_selection::TokenSelection;
+use super::selected_tokens::{TextTokens, TokenSelection};
 use crate::engine::EngineError;
 use crate::retry::until_final;
 use crate::scorer::{Bound, Input, Plan, Scored, Scorer, ScorerError};
@@ -28,9 +27,6 @@ pub struct Round<'a> {
 
 impl<'a> BoundPlan<'a> {
     /// Opens what the plan names.
-    ///
-    /// # Errors
-    /// [`AuditFailure::Scorer`].
     pub async fn new(scorer: &'a Scorer, plan: Plan, selections: Vec<TokenSelection>) -> Result<Self, AuditFailure> {
         let bound = until_final(AuditFailure::is_retryable, || async { Ok(scorer.bind(&plan).await?) }).await?;
         Ok(Self { scorer, plan, selections: selections.into(), bound })
@@ -90,16 +86,7 @@ impl Round<'_> {
 
 /// True if an error of [`Round::score`] concerns this text alone, as far as one text can tell.
 pub fn is_of_one_text(failure: &AuditFailure) -> bool {
-    match failure {
-        AuditFailure::Scorer(error) => failed_to_run(error),
-        AuditFailure::ModelChanged(_)
-        | AuditFailure::ControlIsTarget { .. }
-        | AuditFailure::ForeignResults
-        | AuditFailure::Store(_)
-        | AuditFailure::Tuning(_)
-        | AuditFailure::Calibration(_)
-        | AuditFailure::Unwritable(_) => false,
-    }
+    matches!(failure, AuditFailure::Scorer(error) if failed_to_run(error))
 }
 
 fn failed_to_run(error: &ScorerError) -> bool {

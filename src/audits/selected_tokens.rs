@@ -1,7 +1,7 @@
 //! The tokens that methods select most often, by class.
 
-use super::token_selection::TokenSelection;
 use mia::TokenStats;
+use mia::methods::{LabelledMethod, Method, MethodName, Select, TextStats, WeightContext, Weighting, explain};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ impl TextTokens {
     ) -> Self {
         let first_round = entropies.is_empty();
         let scored: Vec<u32> = ids.iter().skip(1).take(tokens.len()).copied().collect();
-        let selected = |selection: &TokenSelection| match selection.needs_entropies() == first_round {
+        let selected = |selection: &TokenSelection| match needs_entropies(&selection.method) == first_round {
             true => Vec::new(),
             false => selection.selected_ids(text, &scored, tokens, entropies),
         };
@@ -150,13 +150,72 @@ fn count(counts: &mut HashMap<u32, u64>, ids: &[u32]) {
     }
 }
 
+/// One way of selecting tokens, and the methods of a request that do so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenSelection {
+    /// The labels of the methods, in the order of the request.
+    pub labels: Vec<Arc<str>>,
+    /// One method that selects the same tokens: without weights, unless they come before the selection.
+    method: Method,
+}
+
+/// The distinct selections of the methods that are `min_k` or `min_k_plus_plus`, in their order.
+pub fn token_selections(methods: &[LabelledMethod]) -> Vec<TokenSelection> {
+    let mut selections: Vec<TokenSelection> = Vec::new();
+    for LabelledMethod { label, method, .. } in methods {
+        if !matches!(method.name(), MethodName::MinK | MethodName::MinKPlusPlus) {
+            continue;
+        }
+        let method = unweighted_selection(method);
+        match selections.iter_mut().find(|selection| selection.method == method) {
+            Some(selection) => selection.labels.push(Arc::clone(label)),
+            None => selections.push(TokenSelection { labels: vec![Arc::clone(label)], method }),
+        }
+    }
+    selections
+}
+
+/// The method without its weights, where they change the scores of selected tokens and not the selection.
+fn unweighted_selection(method: &Method) -> Method {
+    let pdr = method.pdr.filter(|pdr| pdr.select == Select::Before);
+    Method { pdr, ..method.clone() }
+}
+
+/// True if the method weights tokens by entropies over all texts of the audit.
+pub fn needs_entropies(method: &Method) -> bool {
+    method.pdr.is_some_and(|pdr| pdr.weighting == Weighting::EntropyDataset)
+}
+
+impl TokenSelection {
+    /// The ids that it selects of a text, in the order of their positions; none of a text that the method cannot score.
+    /// `ids` are those of the scored `tokens`, and `dataset` the weights of `entropy_dataset`.
+    pub fn selected_ids(&self, text: &str, ids: &[u32], tokens: &[TokenStats], dataset: &[f64]) -> Vec<u32> {
+        let stats = TextStats {
+            tokens,
+            ids,
+            zlib_bytes: &|| 0,
+            passes: &[],
+            token_counts: &[],
+            context: WeightContext { text, dataset },
+        };
+        let selected = explain(&self.method, &stats).ok().flatten().map(|explanation| explanation.selected);
+        let chosen = selected.unwrap_or_default();
+        ids.iter().zip(chosen).filter(|(_, selected)| *selected).map(|(id, _)| *id).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audits::token_selection::token_selections;
-    use mia::methods::{MethodRequest, Scope, default_methods, resolve};
+    use crate::audits::fixtures::methods;
+    use mia::methods::{Scope, default_methods};
+    use serde_json::{Value, json};
 
-    fn selections() -> Vec<TokenSelection> {
+    fn selections(requests: Value) -> Vec<TokenSelection> {
+        token_selections(&methods(requests, &Scope { audit: true, ..Scope::default() }))
+    }
+
+    fn default_selections() -> Vec<TokenSelection> {
         token_selections(&default_methods())
     }
 
@@ -181,7 +240,7 @@ mod tests {
         let tallied = |order: &[usize]| {
             let mut tally = TokenTally::default();
             order.iter().for_each(|&place| tally.add(texts[place].0, &texts[place].1));
-            tally.most_selected(&selections(), 2, true, |id| format!("<{id}>"))
+            tally.most_selected(&default_selections(), 2, true, |id| format!("<{id}>"))
         };
         let listed = tallied(&[0, 1, 2, 3]);
         assert_eq!(listed[0].methods, ["min_k(k=0.2)".into(), "min_k(k=0.2)+linear(alpha=1)".into()] as [Arc<str>; 2]);
@@ -196,13 +255,11 @@ mod tests {
 
     #[test]
     fn each_token_is_counted_in_one_round() {
-        let requests = serde_json::json!([
+        let requests = json!([
             { "name": "min_k", "k": 0.5 },
             { "name": "min_k", "k": 0.5, "pdr": { "decay": "entropy_dataset", "select": "before" } },
         ]);
-        let requests: Vec<MethodRequest> = serde_json::from_value(requests).expect("requests");
-        let selections =
-            token_selections(&resolve(&requests, &Scope { audit: true, ..Scope::default() }).expect("methods"));
+        let selections = selections(requests);
         let stats = [-3.0, -2.0].map(|lp| TokenStats { lp, mu: -1.0, var: 1.0, max_lp: -0.5 });
         let round = |entropies: &[f64]| TextTokens::new(&selections, "text", &[1, 8, 9], &stats, entropies);
         assert_eq!(round(&[]), TextTokens { ids: vec![8, 9], selected: vec![vec![8], vec![]] });
@@ -213,10 +270,61 @@ mod tests {
     fn without_labels_all_texts_are_one_class() {
         let mut tally = TokenTally::default();
         tally.add(None, &tokens(&[2, 2], [&[2], &[2, 2]]));
-        let listed = tally.most_selected(&selections(), 9, false, |_| String::new());
+        let listed = tally.most_selected(&default_selections(), 9, false, |_| String::new());
         assert_eq!(rows(&listed[1].all), [(2, "", 2, 2)]);
         assert!(listed[0].members.is_none() && listed[0].non_members.is_none());
-        let empty = TokenTally::default().most_selected(&selections(), 9, true, |_| String::new());
+        let empty = TokenTally::default().most_selected(&default_selections(), 9, true, |_| String::new());
         assert_eq!(empty[1].members, Some(ClassTokens { selected: 0, tokens: Vec::new() }));
+    }
+
+    #[test]
+    fn methods_that_select_the_same_are_one_selection() {
+        let linear = json!({ "decay": "linear", "alpha": 1 });
+        let before = json!({ "decay": "entropy_dataset", "select": "before" });
+        let selections = selections(json!([
+            "loss",
+            { "name": "min_k", "pdr": linear },
+            "min_k_plus_plus",
+            "min_k",
+            { "name": "min_k", "pdr": { "decay": "entropy_dataset" }, "label": "mine" },
+            { "name": "min_k", "pdr": before },
+            { "name": "min_k", "truncate": 0.5 },
+            "max_k",
+        ]));
+        let labels: Vec<Vec<&str>> =
+            selections.iter().map(|selection| selection.labels.iter().map(|label| &**label).collect()).collect();
+        let expected = [
+            vec!["min_k(k=0.2)+linear(alpha=1)", "min_k(k=0.2)", "mine"],
+            vec!["min_k_plus_plus(k=0.2)"],
+            vec!["min_k(k=0.2)+entropy_dataset(before)"],
+            vec!["min_k(k=0.2,truncate=0.5)"],
+        ];
+        assert_eq!(labels, expected);
+        let entropies: Vec<bool> = selections.iter().map(|selection| needs_entropies(&selection.method)).collect();
+        assert_eq!(entropies, [false, false, true, false]);
+    }
+
+    #[test]
+    fn the_lowest_are_selected_in_order() {
+        // lp and var; mu is -2.
+        let tokens: Vec<TokenStats> = [(-5.0, 1.0), (-1.0, 1.0), (-4.0, 0.01), (-6.0, 100.0)]
+            .map(|(lp, var)| TokenStats { lp, mu: -2.0, var, max_lp: -0.5 })
+            .to_vec();
+        let ids = [7, 8, 9, 7];
+        let before = json!({ "decay": "linear", "alpha": 1, "select": "before" });
+        let dataset = json!({ "decay": "entropy_dataset", "select": "before" });
+        let selections = selections(json!([
+            { "name": "min_k", "k": 0.5 },
+            { "name": "min_k_plus_plus", "k": 0.5 },
+            { "name": "min_k", "k": 0.5, "truncate": 0.5 },
+            { "name": "min_k", "k": 0.5, "pdr": before },
+            { "name": "min_k", "k": 0.25, "pdr": dataset },
+        ]));
+        let selected =
+            |selection: &TokenSelection| selection.selected_ids("text", &ids, &tokens, &[0.1, 1.0, 0.1, 0.1]);
+        // The z are -3, 1, -20 and -0.4; the weights of linear decay 1, 2/3, 1/3 and 0.
+        let expected = [vec![7, 7], vec![7, 9], vec![7], vec![7, 9], vec![8]];
+        assert_eq!(selections.iter().map(selected).collect::<Vec<_>>(), expected);
+        assert!(selections[0].selected_ids("", &[], &[], &[]).is_empty());
     }
 }

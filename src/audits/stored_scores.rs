@@ -1,14 +1,17 @@
 //! The scores of an audit as they are in the store: blocks of rows, and what all rows have in common.
+//!
+//! Extra columns stay with the samples and are read in step with the scores, so they take no memory while an audit runs, and
+//! are deleted with the samples.
 
-use super::columns::Column;
+use super::columns::{Column, ErrorReason};
 use super::error::AuditError;
 use super::results::{AuditResults, SampleScores};
-use super::row_error::ErrorReason;
-use crate::datasets::SampleTotals;
+use crate::datasets::{ExtraColumns, SampleTotals};
 use crate::pool::ModelInfo;
 use crate::scorer::{Overflow, TextError};
-use crate::store::{DatasetKey, Store};
+use crate::store::{DatasetKey, JobOutput, Store};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -45,9 +48,33 @@ pub struct StoredScores {
     /// Names of the extra columns, as long as the samples are kept.
     pub columns: Vec<String>,
     /// Key of the samples, if they have extra columns.
-    pub(super) samples: Option<DatasetKey>,
-    pub(super) store: Store,
+    samples: Option<DatasetKey>,
+    store: Store,
     audit: Uuid,
+}
+
+/// The scores of an audit, all in memory.
+#[derive(Clone, Debug)]
+pub struct LoadedScores {
+    pub header: Arc<ScoreHeader>,
+    pub rows: Vec<SampleScores>,
+}
+
+/// The scores of a sample, and its extra columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoredRow {
+    pub scores: SampleScores,
+    pub columns: ExtraColumns,
+}
+
+/// Reads the rows of an audit in order.
+#[derive(Debug)]
+pub struct ScoreReader {
+    scores: StoredScores,
+    /// The next block of scores, and of samples.
+    next: [usize; 2],
+    /// Extra columns that were read with a block of samples, and belong to later rows.
+    pending: VecDeque<ExtraColumns>,
 }
 
 impl ScoreHeader {
@@ -57,9 +84,9 @@ impl ScoreHeader {
     }
 
     fn row(&self, line: &str) -> Result<SampleScores, AuditError> {
-        let row: SampleScores = serde_json::from_str(line).map_err(|error| unreadable(&error))?;
+        let row: SampleScores = serde_json::from_str(line).map_err(unreadable)?;
         let fitting = row.fits(&self.columns, &self.error_reasons).then_some(row);
-        fitting.ok_or_else(|| unreadable(&"a row that does not fit the columns"))
+        fitting.ok_or_else(|| unreadable("a row that does not fit the columns"))
     }
 
     /// The errors of a row in words, without those of baselines that the request does not list.
@@ -84,37 +111,99 @@ impl From<&AuditResults> for ScoreHeader {
 
 impl StoredScores {
     /// Opens the scores of an audit; returns `None` until it has succeeded.
-    ///
-    /// # Errors
-    /// [`AuditError::Store`], or [`AuditError::Internal`] where they cannot be read.
     pub async fn open(store: &Store, audit: Uuid) -> Result<Option<Self>, AuditError> {
         let Some(header) = store.score_header(audit).await? else { return Ok(None) };
-        let header = Arc::new(serde_json::from_str(&header).map_err(|error| unreadable(&error))?);
-        let dataset = store.dataset_of(audit).await?.filter(|dataset| dataset.has_texts);
-        let totals = |description: &str| serde_json::from_str::<SampleTotals>(description);
-        let columns = dataset.as_ref().map(|dataset| totals(&dataset.description)).transpose();
-        let columns = columns.map_err(|error| unreadable(&error))?.map(|totals| totals.columns).unwrap_or_default();
-        let samples = dataset.map(|dataset| dataset.key).filter(|_| !columns.is_empty());
+        let header = Arc::new(serde_json::from_str(&header).map_err(unreadable)?);
+        let (mut columns, mut samples) = (Vec::new(), None);
+        if let Some(dataset) = store.dataset_of(audit).await?.filter(|dataset| dataset.has_texts) {
+            let totals: SampleTotals = serde_json::from_str(&dataset.description).map_err(unreadable)?;
+            columns = totals.columns;
+            samples = Some(dataset.key).filter(|_| !columns.is_empty());
+        }
         Ok(Some(Self { header, columns, samples, store: store.clone(), audit }))
     }
 
     /// Reads a block of rows; returns `None` after the last.
-    pub async fn block(&self, block: usize) -> Result<Option<Vec<SampleScores>>, AuditError> {
+    async fn block(&self, block: usize) -> Result<Option<Vec<SampleScores>>, AuditError> {
         let Some(content) = self.store.score_block(self.audit, block).await? else { return Ok(None) };
         let header = Arc::clone(&self.header);
-        // Megabytes of JSON are no work for the async runtime's threads.
-        let parse = move || content.lines().map(|line| header.row(line)).collect::<Result<_, _>>();
-        let parsed = tokio::task::spawn_blocking(parse).await;
-        parsed.map_err(|error| AuditError::Internal(error.to_string()))?.map(Some)
+        parsed(content, move |line| header.row(line)).await.map(Some)
+    }
+
+    /// Reads all rows.
+    pub async fn load(self) -> Result<LoadedScores, AuditError> {
+        let (mut rows, mut block) = (Vec::with_capacity(self.header.rows), 0);
+        while let Some(more) = self.block(block).await? {
+            rows.extend(more);
+            block += 1;
+        }
+        Ok(LoadedScores { header: self.header, rows })
     }
 }
 
-/// The header of results and the blocks of their rows.
-///
-/// # Errors
-/// Where they cannot be written as JSON.
-pub fn encode(results: &AuditResults) -> serde_json::Result<(String, Vec<String>)> {
-    let header = ScoreHeader::from(results);
+impl ScoreReader {
+    /// Begins with the first row.
+    pub fn new(scores: StoredScores) -> Self {
+        Self { scores, next: [0, 0], pending: VecDeque::new() }
+    }
+
+    /// The stored scores, with the parts common to all rows.
+    pub fn scores(&self) -> &StoredScores {
+        &self.scores
+    }
+
+    /// Returns the next rows, or `None` after the last.
+    pub async fn next_block(&mut self) -> Result<Option<Vec<ScoredRow>>, AuditError> {
+        let Some(block) = self.scores.block(self.next[0]).await? else { return Ok(None) };
+        self.next[0] += 1;
+        let mut rows = Vec::with_capacity(block.len());
+        for scores in block {
+            rows.push(ScoredRow { scores, columns: self.next_columns().await? });
+        }
+        Ok(Some(rows))
+    }
+
+    /// Returns the extra columns of the next sample; none if there are none, or the samples were deleted meanwhile.
+    async fn next_columns(&mut self) -> Result<ExtraColumns, AuditError> {
+        let Some(dataset) = self.scores.samples else { return Ok(ExtraColumns::new()) };
+        if self.pending.is_empty()
+            && let Some(content) = self.scores.store.sample_block(dataset, self.next[1]).await?
+        {
+            self.next[1] += 1;
+            self.pending = parsed(content, columns_of).await?.into();
+        }
+        Ok(self.pending.pop_front().unwrap_or_default())
+    }
+}
+
+/// Parses the lines of a block. Megabytes of JSON are no work for the async runtime's threads.
+async fn parsed<T: Send + 'static>(
+    content: String,
+    parse: impl Fn(&str) -> Result<T, AuditError> + Send + 'static,
+) -> Result<Vec<T>, AuditError> {
+    let parsed = tokio::task::spawn_blocking(move || content.lines().map(parse).collect()).await;
+    parsed.map_err(|error| AuditError::Internal(error.to_string()))?
+}
+
+/// The part of a stored sample that is read with its scores.
+#[derive(Deserialize)]
+struct SampleColumns {
+    #[serde(default)]
+    columns: ExtraColumns,
+}
+
+fn columns_of(line: &str) -> Result<ExtraColumns, AuditError> {
+    let sample: SampleColumns = serde_json::from_str(line)
+        .map_err(|error| AuditError::Internal(format!("a sample as it is stored: {error}")))?;
+    Ok(sample.columns)
+}
+
+fn unreadable(error: impl std::fmt::Display) -> AuditError {
+    AuditError::Internal(format!("the scores of an audit as they are stored: {error}"))
+}
+
+/// A report and the results that it was made of, as they are stored.
+pub fn output(report: &impl Serialize, results: &AuditResults) -> serde_json::Result<JobOutput> {
     let block_rows = (MAX_BLOCK_SCORES / results.columns.len().max(1)).clamp(1, MAX_BLOCK_ROWS);
     let block = |rows: &[SampleScores]| -> serde_json::Result<String> {
         let mut lines = String::new();
@@ -124,9 +213,11 @@ pub fn encode(results: &AuditResults) -> serde_json::Result<(String, Vec<String>
         }
         Ok(lines)
     };
-    Ok((serde_json::to_string(&header)?, results.rows.chunks(block_rows).map(block).collect::<Result<_, _>>()?))
-}
-
-fn unreadable(error: &dyn std::fmt::Display) -> AuditError {
-    AuditError::Internal(format!("the scores of an audit as they are stored: {error}"))
+    Ok(JobOutput {
+        report: serde_json::to_string(report)?,
+        header: serde_json::to_string(&ScoreHeader::from(results))?,
+        scores: results.rows.chunks(block_rows).map(block).collect::<Result<_, _>>()?,
+        tokens: results.usage.tokens,
+        ..JobOutput::default()
+    })
 }

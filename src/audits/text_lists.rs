@@ -1,10 +1,14 @@
 //! Two lists of texts that are told apart without the model. Copies of a text count as one.
 
-use super::results::SampleScores;
+use super::clusters::strata;
+use super::evidence::PERMUTATION_SEED;
+use super::findings::{BlindFindings, LengthFindings};
+use super::results::{AuditResults, SampleScores};
+use crate::datasets::Sample;
 use mia::methods::zlib_bytes;
 use mia::statistics::{
-    CharacterNgrams, CharacterTable, ClusteredTexts, Comparability, ComparabilityFit, ComparedTexts, TextFacts,
-    WordPairTable, WordTable,
+    CharacterNgrams, CharacterTable, ClusteredTexts, Comparability, ComparabilityFit, ComparedTexts, LabelledScore,
+    TextFacts, WordPairTable, WordTable, auroc, words_baseline,
 };
 use mia::texts::TextDigest;
 use rayon::prelude::*;
@@ -13,12 +17,12 @@ use std::collections::HashMap;
 /// Features of labelled texts without a model, where copies of a text are left out; empty for texts without labels.
 pub struct SampleTexts {
     /// True if the texts may be quoted in a report.
-    pub retained: bool,
-    pub words: WordTable,
-    pub characters: CharacterTable,
-    pub word_pairs: WordPairTable,
+    retained: bool,
+    words: WordTable,
+    characters: CharacterTable,
+    word_pairs: WordPairTable,
     /// The bytes of each distinct text, and those that zlib makes of them.
-    pub bytes: Vec<[usize; 2]>,
+    bytes: Vec<[usize; 2]>,
     /// The first row of each distinct text.
     rows: Vec<usize>,
     /// The place of each row's text among the distinct ones.
@@ -50,12 +54,13 @@ impl SampleTexts {
         }
     }
 
-    /// Adds the texts of the next rows.
-    pub fn extend(&mut self, texts: &[&str]) {
+    /// Adds the texts of the next rows, which are the samples whose number `is_row`.
+    pub fn with(mut self, samples: &[(usize, Sample)], is_row: impl Fn(usize) -> bool) -> Self {
         let is_first = |row: usize| self.rows[self.places[row]] == row;
-        let new: Vec<&str> =
-            (self.added..).zip(texts).filter(|(row, _)| is_first(*row)).map(|(_, text)| *text).collect();
+        let texts = samples.iter().filter(|(number, _)| is_row(*number)).map(|(_, sample)| &*sample.text);
+        let texts: Vec<(usize, &str)> = (self.added..).zip(texts).collect();
         self.added += texts.len();
+        let new: Vec<&str> = texts.into_iter().filter(|(row, _)| is_first(*row)).map(|(_, text)| text).collect();
         let read: Vec<(CharacterNgrams, usize)> =
             new.par_iter().map(|text| (self.characters.ngrams(text), zlib_bytes(text))).collect();
         for (text, (characters, zlib_bytes)) in new.iter().zip(read) {
@@ -64,25 +69,16 @@ impl SampleTexts {
             self.characters.add(&characters);
             self.bytes.push([text.len(), zlib_bytes]);
         }
-    }
-
-    /// The first row of each distinct text.
-    pub fn rows(&self) -> &[usize] {
-        &self.rows
-    }
-
-    /// The place of each row's text among the distinct ones.
-    pub fn places(&self) -> &[usize] {
-        &self.places
+        self
     }
 }
 
-/// Facts about the distinct texts of two lists, in the order of [`SampleTexts::rows`].
+/// Facts about the distinct texts of two lists, in their order.
 pub struct TextLists {
-    pub labels: Vec<bool>,
-    pub clusters: Vec<usize>,
+    labels: Vec<bool>,
+    clusters: Vec<usize>,
     strata: Vec<usize>,
-    pub facts: Vec<TextFacts>,
+    facts: Vec<TextFacts>,
     digests: Vec<TextDigest>,
 }
 
@@ -106,7 +102,7 @@ impl TextLists {
             scored_tokens: rows[row].scored_tokens,
             control: rows[row].control_measures.filter(|_| with_control).unwrap_or_default(),
         };
-        let distinct = texts.rows();
+        let distinct = &texts.rows;
         Self {
             labels: distinct.iter().map(|&row| labels[row]).collect(),
             clusters: distinct.iter().map(|&row| clusters[row]).collect(),
@@ -129,8 +125,25 @@ impl TextLists {
         is_compared: impl Fn(usize) -> bool,
     ) -> Option<Comparability> {
         let clustered = ClusteredTexts::new(&self.labels, &self.clusters, &self.strata, &self.digests);
-        let is_compared = |text: usize| is_compared(texts.rows()[text]);
+        let is_compared = |text: usize| is_compared(texts.rows[text]);
         fit.comparability(&self.compared(texts), &clustered, is_compared, texts.retained)
+    }
+
+    fn blind_findings(&self, texts: &SampleTexts, wanted: &dyn Fn() -> bool) -> BlindFindings {
+        let mut words = words_baseline(&texts.words, &self.labels, &self.clusters, PERMUTATION_SEED, wanted);
+        if let Some(words) = words.as_mut().filter(|_| !texts.retained) {
+            words.top_words = None;
+        }
+        // `None` if a class is missing.
+        let feature_auroc = |feature: fn(&TextFacts) -> f64| {
+            let sample = |(facts, &member): (&TextFacts, &bool)| LabelledScore { score: feature(facts), member };
+            auroc(&self.facts.iter().zip(&self.labels).map(sample).collect::<Vec<_>>()).ok()
+        };
+        let lengths = LengthFindings {
+            scored_tokens: feature_auroc(|facts| facts.scored_tokens as f64),
+            bytes_per_zlib_byte: feature_auroc(|facts| facts.bytes as f64 / facts.zlib_bytes as f64),
+        };
+        BlindFindings { words, lengths }
     }
 
     fn compared<'a>(&'a self, texts: &'a SampleTexts) -> ComparedTexts<'a> {
@@ -143,5 +156,27 @@ impl TextLists {
             word_pairs: &texts.word_pairs,
             facts: &self.facts,
         }
+    }
+}
+
+/// Adds what the texts of labelled samples show without the model. Of the rows that `is_counted`, those with a score in the
+/// column `primary` are compared. Words of texts that are not retained are not shown.
+pub fn add_blind_findings(
+    results: &mut AuditResults,
+    primary: Option<usize>,
+    texts: &SampleTexts,
+    clusters: &[usize],
+    is_counted: impl Fn(usize) -> bool,
+    wanted: &dyn Fn() -> bool,
+) {
+    let Some(labels) = results.labels() else { return };
+    let rows: Vec<&SampleScores> = results.rows.iter().collect();
+    let lists = TextLists::new(&rows, &labels, clusters, &strata(&results.rows), texts);
+    results.blind = Some(lists.blind_findings(texts, wanted));
+    let Some(fit) = lists.fit(texts, wanted) else { return };
+    let is_scored = |row: usize| primary.is_none_or(|place| results.rows[row].scores[place].is_some());
+    results.comparability = lists.comparability(&fit, texts, |row| is_counted(row) && is_scored(row));
+    for (row, &place) in results.rows.iter_mut().zip(&texts.places) {
+        row.log_odds = Some(fit.log_odds[place]);
     }
 }

@@ -1,19 +1,21 @@
 //! The models that an audit tunes on a share of its own texts, for `fsd`. They are there as long as the audit runs.
 
 use super::error::AuditFailure;
+use super::findings::SplitOutcome;
+use super::results::SampleScores;
 use super::run_event::TuningProgress;
 use super::sample_index::SampleIndex;
-use super::split::{SplitSample, left_out};
-use super::split_outcome::SplitOutcome;
 use crate::datasets::SampleBlocks;
 use crate::finetunes::{FinetuneError, FinetuneRequest, Finetuned, MOST_BYTES, TuningRun};
 use crate::pool::{AdapterDeclaration, AdapterError, AdapterSource, Model, OpenError, Pool, Retry, adapted_id};
 use crate::retry::{Pauses, until_final};
 use crate::scorer::{Scorer, ScorerError, TunedSplit};
 use futures::TryStreamExt;
+use indexmap::IndexMap;
 use lm::models::files::ModelFiles;
 use lm::models::tuning::{LoraSettings, OptimizerSettings, StepReport};
 use mia::methods::{Fault, LabelledMethod, Split};
+use mia::random::{shuffle, stream};
 use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
@@ -79,10 +81,10 @@ impl TunedSplits {
         }
         let open = || async { Ok(scorer.pool().open(model, Retry::AfterPause).await.map_err(ScorerError::from)?) };
         let base = until_final(AuditFailure::is_retryable, open).await?;
-        let rows: Arc<[SplitSample]> = index.rows.iter().map(SplitSample::from).collect();
+        let (rows, groups) = (&index.rows, Arc::new(grouped_clusters(&index.rows)));
         for split in wanted {
-            let shared = Arc::clone(&rows);
-            let clusters = scorer.workers().run_behind(move |_| left_out(&shared, split)).await?;
+            let groups = Arc::clone(&groups);
+            let clusters = scorer.workers().run_behind(move |_| left_out(&groups, split)).await?;
             let is_out = |row: usize| rows[row].cluster.is_some_and(|cluster| clusters.contains(&cluster));
             let out: Vec<usize> = (0..rows.len()).filter(|row| is_out(*row)).collect();
             let texts = tuning_texts(samples, index, &out, &base).await?;
@@ -174,7 +176,6 @@ async fn tune_one(
 
 /// Returns the faults of methods that tune on a share of the samples if these have no labels, with pointers relative to the
 /// methods.
-#[must_use]
 pub fn split_faults(methods: &[LabelledMethod], labelled: bool) -> Vec<Fault> {
     let tuning = methods.iter().filter(|method| !labelled && method.method.split().is_some());
     let detail = "the samples are without labels, so none is known to be a non-member that the model can be tuned on";
@@ -220,4 +221,66 @@ async fn tuning_texts(
         }
     }
     Ok(texts)
+}
+
+/// The clusters of each group. A cluster is in the group of its first text.
+fn grouped_clusters(rows: &[SampleScores]) -> IndexMap<Option<String>, Vec<usize>> {
+    let (mut groups, mut known) = (IndexMap::<Option<String>, Vec<usize>>::new(), HashSet::new());
+    for SampleScores { cluster, group, .. } in rows {
+        let Some(cluster) = cluster.filter(|cluster| known.insert(*cluster)) else { continue };
+        groups.entry(group.clone()).or_default().push(cluster);
+    }
+    groups
+}
+
+/// The clusters that are left out: of the clusters of each group, in an order that the seed decides, as many as the share comes to,
+/// rounded.
+fn left_out(groups: &IndexMap<Option<String>, Vec<usize>>, split: Split) -> HashSet<usize> {
+    let chosen = groups.iter().flat_map(|(group, clusters)| {
+        let (mut clusters, purpose) = (clusters.clone(), format!("split {}", group.as_deref().unwrap_or_default()));
+        shuffle(&mut clusters, &mut stream(split.seed, &purpose));
+        let count = (clusters.len() as f64 * split.share.get()).round() as usize;
+        clusters.into_iter().take(count)
+    });
+    chosen.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mia::methods::Fraction;
+
+    fn sample(cluster: usize, group: Option<&str>) -> SampleScores {
+        SampleScores { cluster: Some(cluster), group: group.map(str::to_owned), ..SampleScores::default() }
+    }
+
+    fn out(samples: &[SampleScores], share: f64, seed: u64) -> HashSet<usize> {
+        left_out(&grouped_clusters(samples), Split { share: Fraction::new(share).unwrap(), seed })
+    }
+
+    #[test]
+    fn a_share_of_every_group_is_left_out_and_clusters_stay_together() {
+        let mut samples: Vec<SampleScores> =
+            (0..100).map(|i| sample(i, Some(if i < 60 { "a" } else { "b" }))).collect();
+        // Texts of a cluster go with the first of them.
+        samples.extend((0..30).map(|i| sample(i, Some("b"))));
+        let left_out = out(&samples, 0.3, 42);
+        let is_out = |sample: &&SampleScores| sample.cluster.is_some_and(|cluster| left_out.contains(&cluster));
+        let count = |range: std::ops::Range<usize>| samples[range].iter().filter(is_out).count();
+        assert_eq!((left_out.len(), count(0..60), count(60..100)), (30, 18, 12));
+        assert_eq!(count(0..30), count(100..130));
+        assert_eq!(left_out, out(&samples, 0.3, 42));
+        assert_ne!(left_out, out(&samples, 0.3, 43));
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_seed_alone() {
+        let samples: Vec<SampleScores> = (0..1_000).map(|i| sample(i, None)).collect();
+        let share = |seed| {
+            let left_out = out(&samples, 0.5, seed);
+            (0..500).filter(|cluster| left_out.contains(cluster)).count()
+        };
+        // 250 on average, with a standard deviation of 7.9.
+        assert!((0..20).all(|seed| (215..=285).contains(&share(seed))));
+    }
 }

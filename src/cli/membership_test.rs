@@ -9,7 +9,7 @@ use super::report_format::{self, ReportFormat};
 use super::scoring_args::{self, NamedSettings, ScoringArgs};
 use super::test_input::TestInput;
 use crate::audits::{
-    AuditMetrics, AuditRequest, Commitment, OrderTexts, RunEvent, TestMethod, TestOptions, TestReport, TestRequest,
+    AuditMetrics, AuditRequest, Commitment, EvidenceOptions, OrderTexts, RunEvent, TestMethod, TestReport, TestRequest,
     TestVerdict, commitment_fault, run_test, test_method_faults,
 };
 use crate::datasets::SampleBlocks;
@@ -140,18 +140,19 @@ async fn perform(
     common: CommonArgs,
     settings: &NamedSettings,
 ) -> Result<()> {
-    let options = TestOptions { kind: input.texts.kind(), primary: common.primary, control };
-    let defaults = |scope: &Scope| options.default_methods(scope);
+    let (kind, primary) = (input.texts.kind(), common.primary);
+    let options = EvidenceOptions { primary, control, ..EvidenceOptions::default() };
+    let defaults = |scope: &Scope| options.default_test_methods(kind, scope);
     let (scorer, plan) = common.scoring.start(settings, false, false, defaults).await?;
     let ids = scorer.pool().ids();
     let model = scorer.pool().find(Some(&plan.model))?;
     let scope = scorer.scope(&ids, Some(&model), false, false);
-    let evidence = options.settle(&plan.methods, &scope).map_err(|faults| flag_fault(&faults))?;
+    let evidence = options.settle_test(kind, &plan.methods, &scope).map_err(|faults| flag_fault(&faults))?;
     let (samples, layout) = (input.texts.samples(), input.texts.layout());
     let mut faults = test_method_faults(&plan.methods);
     if faults.is_empty() {
-        let (places, texts) = (layout.places(), samples.iter().map(|sample| (sample.text.as_str(), None)));
-        faults = faults_of_texts(texts, |row| places.pointer(row), &plan.methods, "");
+        let texts = samples.iter().map(|sample| (sample.text.as_str(), None));
+        faults = faults_of_texts(texts, layout.pointers(), &plan.methods, "");
     }
     if let Some(Fault { pointer, detail }) = faults.first() {
         bail!("--methods: {pointer}: {detail}");

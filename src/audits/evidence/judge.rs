@@ -1,7 +1,6 @@
 //! The rules by which two lists of texts show something (`docs/verdict.md`). Pure.
 
 use super::comparison::{ControlFindings, Effect};
-use super::sentence::sentence;
 use super::verdict::{Design, FEWEST_CLUSTERS, Verdict, VerdictControl, VerdictModel, VerdictReason, VerdictState};
 use super::{LEVEL, POWER};
 use crate::pool::ModelInfo;
@@ -31,7 +30,6 @@ const HYPOTHESIS: &str = "given everything that can be seen of a text without th
                           not depend on its score";
 
 /// The verdict on two lists that somebody collected.
-#[must_use]
 pub fn verdict(basis: &VerdictBasis) -> Verdict {
     let (state, reason) = judge(basis);
     let control = basis.control.and_then(|(model, findings)| {
@@ -53,11 +51,7 @@ pub fn verdict(basis: &VerdictBasis) -> Verdict {
         hypothesis: HYPOTHESIS.to_owned(),
         level: LEVEL,
         primary: Arc::clone(basis.primary),
-        model: VerdictModel {
-            id: basis.model.id.clone(),
-            digest: basis.model.digest.clone(),
-            adapter_digest: basis.model.adapter.clone(),
-        },
+        model: VerdictModel::from(basis.model),
         lists: basis.lists.map(str::to_owned),
         clusters: basis.clusters,
         texts_per_cluster: basis.texts_per_cluster,
@@ -74,8 +68,12 @@ pub fn verdict(basis: &VerdictBasis) -> Verdict {
     verdict
 }
 
-/// An assumption where a commitment matches.
-pub const COMMITTED_BEFORE: &str = "the commitment was deposited before the texts were published";
+/// The assumptions of any test with a control, and of one that was committed to.
+pub fn common_assumptions(controlled: bool, committed: bool) -> impl Iterator<Item = &'static str> {
+    let control = "the control was not trained on these texts; if it was, this test finds less or nothing";
+    let commitment = "the commitment was deposited before the texts were published";
+    [controlled.then_some(control), committed.then_some(commitment)].into_iter().flatten()
+}
 
 fn assumptions(lists: [&str; 2], controlled: bool, committed: bool) -> Vec<String> {
     let [first, second] = lists;
@@ -87,10 +85,7 @@ fn assumptions(lists: [&str; 2], controlled: bool, committed: bool) -> Vec<Strin
         "the texts were not chosen by any model's score".to_owned(),
         "clusters of texts are independent of each other".to_owned(),
     ];
-    if controlled {
-        all.push("the control was not trained on these texts; if it was, this test finds less or nothing".to_owned());
-    }
-    all.extend(committed.then(|| COMMITTED_BEFORE.to_owned()));
+    all.extend(common_assumptions(controlled, committed).map(str::to_owned));
     all
 }
 
@@ -129,9 +124,125 @@ fn judge(basis: &VerdictBasis) -> (VerdictState, VerdictReason) {
     (Association, if basis.control.is_some() { Why::AboveControl } else { Why::AboveChance })
 }
 
+/// States the verdict and its reason.
+pub fn sentence(verdict: &Verdict) -> String {
+    let Verdict { primary, level, lists: [first, second], clusters: [m, n], .. } = verdict;
+    let model = format!("`{}` ({})", verdict.model.id, verdict.model.digest);
+    let state = first_words(verdict.state);
+    let effect = verdict.effect.map_or_else(
+        || "no AUROC".to_owned(),
+        |effect| {
+            let [low, high] = effect.interval;
+            format!(
+                "AUROC {:.3}, 99 % interval {low:.3} to {high:.3}, p = {} over {m} + {n} clusters",
+                effect.auroc,
+                stated_p_value(effect.p_value)
+            )
+        },
+    );
+    let control = verdict.control.as_ref().map_or_else(String::new, |control| {
+        let p_value = control.p_value.map_or_else(|| "none".to_owned(), stated_p_value);
+        format!(
+            "; under the control `{}` AUROC is {:.3}, a difference of {:.3} with p = {p_value}",
+            control.model, control.auroc, control.difference
+        )
+    });
+    let result = format!("{effect}{control}");
+    let texts_alone = verdict.comparability.as_ref().map_or_else(
+        || "a classifier that knows the texts alone".to_owned(),
+        |texts| {
+            format!(
+                "a classifier that knows the texts alone has an AUROC of {:.3} (upper 95 % bound {:.3}, comparable up to {:.3})",
+                texts.auroc,
+                texts.upper_bound,
+                0.5 + texts.margin
+            )
+        },
+    );
+    let measures = verdict.comparability.as_ref().map_or_else(String::new, |texts| {
+        texts
+            .measures
+            .iter()
+            .map(|measure| format!("`{}` ({:.3})", measure.measure, measure.auroc))
+            .collect::<Vec<_>>()
+            .join(", ")
+    });
+    let power = verdict.could_have_found.map_or_else(String::new, |auroc| {
+        format!("; so many clusters show an AUROC from {auroc:.3} with a power of 80 %")
+    });
+    let rest = match verdict.reason {
+        VerdictReason::AboveControl | VerdictReason::AboveChance => format!(
+            "under the model {model}, `{primary}` ranks {first} above {second} ({result}), at level {level} against the null \
+             hypothesis that, {}; {texts_alone}. That does not exclude a difference between the lists that none of its measures \
+             sees",
+            verdict.hypothesis
+        ),
+        VerdictReason::NotAboveChance => format!(
+            "under the model {model}, `{primary}` does not rank {first} above {second} at level {level} ({result}){power}"
+        ),
+        VerdictReason::NotAboveControl => format!(
+            "under the model {model}, `{primary}` does not rank {first} above {second} by more than under the control at level \
+             {level} ({result})"
+        ),
+        VerdictReason::MembersScoreLower => format!(
+            "under the model {model}, `{primary}` ranks {first} below {second} ({result}): are the labels the right way round?"
+        ),
+        VerdictReason::NotAboveDifferences => format!(
+            "under the model {model}, `{primary}` ranks {first} above {second} ({result}), but not by more than the lists' \
+             differences could explain: {texts_alone}"
+        ),
+        VerdictReason::CommitmentMismatch => format!(
+            "under the model {model}, `{primary}` ranks {first} above {second} ({result}), but the test is not the one that was \
+             committed to"
+        ),
+        VerdictReason::ListsDiffer => format!(
+            "{first} and {second} differ in what can be computed without the model {model}, most of all in {measures}: \
+             {texts_alone}, so that nothing follows from `{primary}` ({result})"
+        ),
+        VerdictReason::TooFewToCompare => format!(
+            "{m} clusters of {first} and {n} of {second} are too few to show that the lists are comparable: {texts_alone}, so \
+             that nothing follows from `{primary}` under the model {model} ({result})"
+        ),
+        VerdictReason::NotCompared => format!(
+            "whether {first} and {second} are comparable is not known, since texts are not at hand, so that nothing follows from \
+             `{primary}` under the model {model} ({result})"
+        ),
+        VerdictReason::TooFew => format!(
+            "there are {m} clusters of {first} and {n} of {second} with a score of `{primary}` under the model {model}, and a \
+             verdict takes {} of each",
+            FEWEST_CLUSTERS
+        ),
+        VerdictReason::NotScored => {
+            format!("`{primary}` has no scores that can be compared under the model {model} or its control")
+        }
+    };
+    format!("{state}: {rest}.")
+}
+
+/// The words that a sentence begins with.
+pub fn first_words(state: VerdictState) -> &'static str {
+    match state {
+        VerdictState::Evidence => "Evidence",
+        VerdictState::NoEvidence => "No evidence",
+        VerdictState::Association => "Association",
+        VerdictState::NoAssociation => "No association",
+        VerdictState::Inconclusive => "Inconclusive",
+    }
+}
+
+/// A p-value with three decimals, with four below 0.1, and with two significant digits below 0.001.
+pub fn stated_p_value(p_value: f64) -> String {
+    match p_value {
+        ..0.001 => format!("{p_value:.1e}"),
+        ..0.1 => format!("{p_value:.4}"),
+        _ => format!("{p_value:.3}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audits::fixtures::model;
     use VerdictReason as Why;
     use VerdictState::{Association, Inconclusive, NoAssociation};
 
@@ -154,6 +265,10 @@ mod tests {
         control: Some(Some(0.001)),
         committed: None,
     };
+
+    const DIFFER: Option<(ComparabilityState, f64)> = Some((ComparabilityState::ListsDiffer, 0.8));
+    const TOO_FEW: Option<(ComparabilityState, f64)> = Some((ComparabilityState::TooFew, 0.66));
+    const NEAR: Option<(ComparabilityState, f64)> = Some((ComparabilityState::Comparable, 0.64));
 
     /// The effect has a standard error of 0.03.
     fn verdict_of(case: &Case) -> Verdict {
@@ -179,17 +294,6 @@ mod tests {
             margin: 0.15,
             measures: Vec::new(),
         });
-        let model = |id: &str| ModelInfo {
-            id: id.to_owned(),
-            digest: format!("sha256:{id}"),
-            tokenizer_digest: String::new(),
-            dtype: "f32".to_owned(),
-            rounding: None,
-            device: "cpu".to_owned(),
-            commit: None,
-            backend: None,
-            adapter: None,
-        };
         let (target, small) = (model("target"), model("small"));
         verdict(&VerdictBasis {
             primary: &primary,
@@ -210,24 +314,21 @@ mod tests {
             let verdict = verdict_of(&case);
             (verdict.state, verdict.reason)
         };
-        let differ = Some((ComparabilityState::ListsDiffer, 0.8));
-        let too_few = Some((ComparabilityState::TooFew, 0.66));
-        let near = Some((ComparabilityState::Comparable, 0.64));
         for (case, expected) in [
             (FOUND, (Association, Why::AboveControl)),
             (Case { control: None, ..FOUND }, (Association, Why::AboveChance)),
             (Case { clusters: [19, 100], ..FOUND }, (Inconclusive, Why::TooFew)),
             (Case { auroc: 0.0, ..FOUND }, (Inconclusive, Why::NotScored)),
             (Case { texts: None, ..FOUND }, (Inconclusive, Why::NotCompared)),
-            (Case { texts: differ, ..FOUND }, (Inconclusive, Why::ListsDiffer)),
-            (Case { texts: too_few, ..FOUND }, (Inconclusive, Why::TooFewToCompare)),
+            (Case { texts: DIFFER, ..FOUND }, (Inconclusive, Why::ListsDiffer)),
+            (Case { texts: TOO_FEW, ..FOUND }, (Inconclusive, Why::TooFewToCompare)),
             (Case { auroc: 0.4, p_value: 1.0, ..FOUND }, (NoAssociation, Why::MembersScoreLower)),
             (Case { auroc: 0.49, p_value: 0.6, ..FOUND }, (NoAssociation, Why::NotAboveChance)),
             (Case { p_value: 0.011, ..FOUND }, (NoAssociation, Why::NotAboveChance)),
             (Case { p_value: 0.01, ..FOUND }, (Association, Why::AboveControl)),
             (Case { control: Some(Some(0.011)), ..FOUND }, (NoAssociation, Why::NotAboveControl)),
             (Case { control: Some(None), ..FOUND }, (Inconclusive, Why::NotScored)),
-            (Case { auroc: 0.7, texts: near, ..FOUND }, (Inconclusive, Why::NotAboveDifferences)),
+            (Case { auroc: 0.7, texts: NEAR, ..FOUND }, (Inconclusive, Why::NotAboveDifferences)),
             (Case { committed: Some(true), ..FOUND }, (Association, Why::AboveControl)),
             (Case { committed: Some(false), ..FOUND }, (Inconclusive, Why::CommitmentMismatch)),
         ] {
@@ -246,9 +347,6 @@ mod tests {
     /// Each sentence has the numbers of the fields that it is made of, and none claims more.
     #[test]
     fn sentences_are_made_of_the_fields() {
-        let differ = Some((ComparabilityState::ListsDiffer, 0.8));
-        let too_few = Some((ComparabilityState::TooFew, 0.66));
-        let near = Some((ComparabilityState::Comparable, 0.64));
         let measured: &[&str] = &["AUROC 0.750, 99 % interval 0.673 to 0.827, p = 1.0e-4 over 100 + 100 clusters"];
         let controlled: &[&str] = &["under the control `small` AUROC is 0.520, a difference of 0.230 with p = 0.001"];
         let texts: &[&str] =
@@ -264,9 +362,9 @@ mod tests {
             (Case { p_value: 0.2, control: None, ..FOUND }, [power, &["does not rank", "p = 0.200"]].concat()),
             (Case { control: Some(Some(0.3)), ..FOUND }, vec!["by more than under the control", "p = 0.300"]),
             (Case { auroc: 0.4, ..FOUND }, vec!["below non-members", "are the labels the right way round?"]),
-            (Case { texts: near, auroc: 0.7, ..FOUND }, vec!["not by more than the lists' differences", "bound 0.640"]),
-            (Case { texts: differ, ..FOUND }, vec!["differ in what can be computed without the model", "bound 0.800"]),
-            (Case { texts: too_few, ..FOUND }, vec!["too few to show that the lists are comparable", "bound 0.660"]),
+            (Case { texts: NEAR, auroc: 0.7, ..FOUND }, vec!["not by more than the lists' differences", "bound 0.640"]),
+            (Case { texts: DIFFER, ..FOUND }, vec!["differ in what can be computed without the model", "bound 0.800"]),
+            (Case { texts: TOO_FEW, ..FOUND }, vec!["too few to show that the lists are comparable", "bound 0.660"]),
             (Case { texts: None, ..FOUND }, vec!["texts are not at hand"]),
             (
                 Case { clusters: [7, 100], ..FOUND },

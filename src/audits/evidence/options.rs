@@ -1,11 +1,10 @@
 //! Client options for the verdict, and their resolution.
 
-use super::decision_request::{CalibrationShare, CalibrationSource, DecisionRequest};
-use super::primary::primary;
-use super::request::{EvidenceRequest, StratifyBy};
-use mia::methods::{Fault, LabelledMethod, Scope};
+use super::request::{CalibrationShare, CalibrationSource, DecisionRequest, EvidenceRequest, StratifyBy};
+use mia::methods::{BaseMethod, Fault, LabelledMethod, Method, MethodName, Ref, Scope, Tokenization};
 use mia::statistics::{CalibrationScores, Procedure};
 use serde::Deserialize;
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// Client options for the verdict; none are set by default.
@@ -40,6 +39,9 @@ const DEFAULT_FDR: f64 = 0.1;
 /// Of a list at a higher rate, most texts may be non-members.
 const MAX_FDR: f64 = 0.5;
 
+/// The share of tokens that `min_k_plus_plus` selects where it is the default.
+const DEFAULT_SHARE: f64 = 0.2;
+
 /// Facts about the samples.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleFacts {
@@ -52,16 +54,12 @@ pub struct SampleFacts {
 
 impl EvidenceOptions {
     /// Id of the control model of labelled samples; `None` for samples without labels, where there is nothing to control.
-    #[must_use]
     pub fn control_model(&self, scope: &Scope, facts: SampleFacts) -> Option<String> {
         let reference = || scope.reference.filter(|reference| Some(*reference) != scope.model).map(str::to_owned);
         facts.labelled.then(|| self.control.clone().unwrap_or_else(reference)).flatten()
     }
 
-    /// Resolves the options into the basis of the verdict.
-    ///
-    /// # Errors
-    /// What is wrong, with pointers into the request.
+    /// Resolves the options into the basis of the verdict. Faults have pointers into the request.
     pub fn settle(
         &self,
         methods: &[LabelledMethod],
@@ -169,10 +167,60 @@ impl EvidenceOptions {
     }
 }
 
+/// The label of the method that the verdict is about: the one that is named, by its label or, where it is listed once without
+/// weights, by the name of the method. It is settled before anything is scored, so that it cannot be picked by its result. Without a name it is `ref`, else `min_k_plus_plus(k=0.2)`, else the first method.
+/// An error says in words that the name is that of none or of several methods.
+fn primary(methods: &[LabelledMethod], name: Option<&str>) -> Result<Arc<str>, String> {
+    let label = |method: &LabelledMethod| Arc::clone(&method.label);
+    let Some(name) = name else {
+        let chosen =
+            methods.iter().find(|method| is_plain(method, MethodName::Ref)).or_else(|| default_method(methods));
+        return chosen.or(methods.first()).map(label).ok_or_else(|| "there are no methods".to_owned());
+    };
+    if let Some(method) = methods.iter().find(|method| *method.label == *name) {
+        return Ok(label(method));
+    }
+    let named: Vec<&LabelledMethod> = methods
+        .iter()
+        .filter(|method| method.method.name().to_string() == name && method.method.pdr.is_none())
+        .collect();
+    match &*named {
+        [method] => Ok(label(method)),
+        [] => Err(format!("`{name}` is not among the methods; {}", listed(methods))),
+        _ => Err(format!("`{name}` names {} of the methods; {}", named.len(), listed(methods))),
+    }
+}
+
+/// The default methods, with `ref` before them where the control is run anyway: it costs no further forward pass, and the
+/// verdict is about it.
+pub fn with_default_primary(defaults: Vec<LabelledMethod>, control: Option<&str>) -> Vec<LabelledMethod> {
+    let reference = control.map(|id| Ref { reference: id.into(), tokenization: Tokenization::default() });
+    let first = reference.map(|reference| LabelledMethod::from(Method::new(BaseMethod::from(reference))));
+    first.into_iter().chain(defaults).collect()
+}
+
+fn is_plain(method: &LabelledMethod, name: MethodName) -> bool {
+    let Method { truncate, pdr, .. } = &method.method;
+    method.method.name() == name && truncate.is_none() && pdr.is_none()
+}
+
+fn default_method(methods: &[LabelledMethod]) -> Option<&LabelledMethod> {
+    let is_default =
+        |base: &BaseMethod| matches!(base, BaseMethod::MinKPlusPlus(method) if method.k.get() == DEFAULT_SHARE);
+    methods.iter().find(|method| is_plain(method, MethodName::MinKPlusPlus) && is_default(&method.method.base))
+}
+
+fn listed(methods: &[LabelledMethod]) -> String {
+    let labels: Vec<String> = methods.iter().take(16).map(|method| format!("`{}`", method.label)).collect();
+    let more = if methods.len() > labels.len() { ", ..." } else { "" };
+    format!("their labels are {}{more}", labels.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mia::methods::{MethodRequest, default_methods, resolve};
+    use crate::audits::fixtures::methods;
+    use mia::methods::default_methods;
     use serde_json::{Value, json};
 
     const LABELLED: SampleFacts = SampleFacts { labelled: true, grouped: false, non_members: 500 };
@@ -181,13 +229,8 @@ mod tests {
         Scope { models: vec!["m", "r", "c"], model: Some("m"), reference: Some("r"), ..Scope::default() }
     }
 
-    fn methods(requests: Value) -> Vec<LabelledMethod> {
-        let requests: Vec<MethodRequest> = serde_json::from_value(requests).unwrap();
-        resolve(&requests, &scope()).unwrap()
-    }
-
     fn settled(options: &EvidenceOptions, requests: Value) -> EvidenceRequest {
-        options.settle(&methods(requests), &scope(), LABELLED).unwrap()
+        options.settle(&methods(requests, &scope()), &scope(), LABELLED).unwrap()
     }
 
     #[test]
@@ -205,7 +248,7 @@ mod tests {
     fn a_method_is_named_by_its_label_or_its_name() {
         let named = |name: &str, requests| {
             let options = EvidenceOptions { primary: Some(name.to_owned()), ..EvidenceOptions::default() };
-            let settled = options.settle(&methods(requests), &scope(), LABELLED);
+            let settled = options.settle(&methods(requests, &scope()), &scope(), LABELLED);
             settled.map(|settled| settled.primary.unwrap().to_string()).map_err(|faults| faults[0].clone())
         };
         let list = json!(["min_k", { "name": "min_k", "k": 0.1, "label": "mine" }, { "name": "loss", "pdr": { "decay": "linear", "alpha": 1 } }, "loss"]);

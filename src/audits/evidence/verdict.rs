@@ -1,6 +1,7 @@
 //! The verdict on two lists of texts, as data (`docs/verdict.md`).
 
 use super::comparison::Effect;
+use crate::pool::ModelInfo;
 use mia::statistics::Comparability;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -122,6 +123,13 @@ pub struct VerdictModel {
     /// SHA-256 over the files of the adapter that it is under.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapter_digest: Option<String>,
+}
+
+impl From<&ModelInfo> for VerdictModel {
+    fn from(model: &ModelInfo) -> Self {
+        let ModelInfo { id, digest, adapter, .. } = model.clone();
+        Self { id, digest, adapter_digest: adapter }
+    }
 }
 
 /// The method under the control model.

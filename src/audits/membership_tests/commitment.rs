@@ -1,6 +1,6 @@
 //! A commitment to a test, made before the model was.
 
-use super::kind::TestKind;
+use super::layout::TestKind;
 use super::texts::TestTexts;
 use mia::texts::hexadecimal;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,6 @@ impl Commitment {
 }
 
 /// The SHA-256 that commits to a test, in hexadecimal digits, as [`Commitment::new`] describes it.
-#[must_use]
 pub fn commitment(kind: TestKind, method: &str, nonce: &str, units: &[Vec<&str>]) -> String {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
@@ -49,7 +48,6 @@ pub fn commitment(kind: TestKind, method: &str, nonce: &str, units: &[Vec<&str>]
 }
 
 /// Why a text is no commitment.
-#[must_use]
 pub fn commitment_fault(given: &str) -> Option<String> {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let is_valid = given.len() == DIGITS && given.bytes().all(is_digit);

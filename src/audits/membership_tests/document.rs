@@ -1,12 +1,12 @@
 //! The report of a test, as clients read it.
 
 use super::commitment::Commitment;
-use super::kind::TestKind;
-use super::measure::TestStatistics;
-use super::verdict::TestVerdict;
-use crate::audits::evidence::{BlindFindings, ControlFindings};
-use crate::audits::exclusions::ExclusionCount;
+use super::layout::{TestKind, UnitKind};
+use super::measure::{TestStatistics, UnitEffect};
+use crate::audits::evidence::{ControlFindings, Design, Verdict, VerdictModel, VerdictState};
+use crate::audits::findings::BlindFindings;
 use crate::audits::report::Provenance;
+use crate::audits::results::ExclusionCount;
 use crate::datasets::SampleId;
 use crate::scorer::Usage;
 use mia::methods::LabelledMethod;
@@ -14,6 +14,7 @@ use mia::statistics::{Comparability, Warning};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
+use strum::Display;
 use utoipa::ToSchema;
 
 /// Report of a test.
@@ -122,4 +123,98 @@ pub struct BeyondControl {
     pub control_p_value: Option<f64>,
     #[serde(flatten)]
     pub statistics: TestStatistics,
+}
+
+/// The verdict of a test.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = TestVerdict)]
+pub enum TestVerdict {
+    /// On two lists of texts, of `dataset`.
+    Lists(Box<Verdict>),
+    /// On documents, canaries or shards.
+    Units(Box<UnitVerdict>),
+}
+
+/// A verdict on documents, canaries or shards. The sentence is made of the other fields alone.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = TestUnitVerdict)]
+pub struct UnitVerdict {
+    pub state: VerdictState,
+    pub reason: TestReason,
+    pub design: Design,
+    pub kind: UnitKind,
+    /// The null hypothesis.
+    pub hypothesis: String,
+    /// The significance level of the one-sided tests.
+    pub level: f64,
+    /// Label of the method that was tested.
+    #[schema(value_type = String)]
+    pub primary: Arc<str>,
+    pub model: VerdictModel,
+    /// Documents, canaries or shards that are compared.
+    pub tested: usize,
+    /// The p-value of the effect or, where there is a control, the larger of that and of the one beyond the control: both
+    /// must be at most `level`. Absent where one of them is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
+    /// The smallest p-value that this many can give; absent where there is no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smallest_p_value: Option<f64>,
+    /// Absent where nothing was tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<UnitEffect>,
+    /// Absent without a control model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<UnitControl>,
+    /// True if the test is the one that was committed to; absent without a commitment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub committed: Option<bool>,
+    /// The smallest effect that this many would show at this level with a power of 0.8: for shares of twins by the normal
+    /// approximation with the variance under the null hypothesis, else by Student's distribution with the observed variance.
+    /// Absent where no effect could be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub could_have_found: Option<f64>,
+    /// Assumptions of the test.
+    pub assumptions: Vec<String>,
+    pub sentence: String,
+}
+
+/// The reason for the verdict on documents, canaries or shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[schema(as = TestReason)]
+pub enum TestReason {
+    /// The p-value is at most the level; there is no control.
+    LowPValue,
+    /// The p-value is above the level.
+    HighPValue,
+    /// So few documents, canaries or shards cannot give a p-value of at most the level.
+    NoPower,
+    /// A p-value is missing, of the test or beside the control: scores are missing, or canaries have more twins than an
+    /// exact p-value is computed for.
+    NotScored,
+    /// The test is not the one that the client committed to.
+    CommitmentMismatch,
+    /// The p-value is at most the level, and so is that of the same test beyond the control.
+    AboveControl,
+    /// The p-value of the same test under the control is at most the level as well, so that the texts may be the reason.
+    UnderControlAsWell,
+    /// The p-value of the test beyond the control is above the level.
+    NotAboveControl,
+}
+
+/// The same test beside the control model.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = TestControl)]
+pub struct UnitControl {
+    pub model: String,
+    pub digest: String,
+    /// Of the test of each text's score less the one that it has under the control; absent where there is nothing to compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value_beyond: Option<f64>,
+    /// Of the test under the control alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value_alone: Option<f64>,
 }

@@ -1,35 +1,45 @@
 //! The rules by which documents, canaries or shards show something (`docs/api.md`). Pure.
 
-use super::basis::{TestBasis, TestReason, UnitControl};
-use super::kind::UnitKind;
-use super::sentence::sentence;
-use super::verdict::UnitVerdict;
-use crate::audits::evidence::{COMMITTED_BEFORE, Design, LEVEL, VerdictState};
+use super::document::{TestReason, UnitControl, UnitVerdict};
+use super::layout::UnitKind;
+use super::measure::{EffectMeasure, Measured};
+use crate::audits::evidence::{
+    Design, LEVEL, VerdictModel, VerdictState, common_assumptions, first_words, stated_p_value,
+};
+use crate::pool::ModelInfo;
 use std::sync::Arc;
 
-/// The verdict on documents, canaries or shards.
-#[must_use]
-pub fn unit_verdict(basis: TestBasis) -> UnitVerdict {
-    let (state, reason) = judge(&basis);
-    let TestBasis { kind, model, primary, measured, committed, control } = basis;
+/// The verdict on documents, canaries or shards. `committed` is true if the test is the one that was committed to, and `None`
+/// without a commitment.
+pub fn unit_verdict(
+    kind: UnitKind,
+    model: &ModelInfo,
+    primary: &Arc<str>,
+    measured: &Measured,
+    committed: Option<bool>,
+    control: Option<UnitControl>,
+) -> UnitVerdict {
+    let (state, reason) = judge(kind, measured, committed, control.as_ref());
     let p_value = match (&control, measured.p_value) {
         (Some(control), Some(p_value)) => control.p_value_beyond.map(|beyond| beyond.max(p_value)),
         (_, p_value) => p_value,
     };
+    let UnitTerms { design, hypothesis, assumptions, .. } = terms(kind);
+    let assumptions = assumptions.iter().copied().chain(common_assumptions(control.is_some(), committed == Some(true)));
     let mut verdict = UnitVerdict {
         state,
         reason,
-        design: design(kind),
+        design,
         kind,
-        hypothesis: hypothesis(kind).to_owned(),
+        hypothesis: hypothesis.to_owned(),
         level: LEVEL,
         primary: Arc::clone(primary),
-        model,
+        model: VerdictModel::from(model),
         tested: measured.tested,
         p_value,
         smallest_p_value: measured.smallest_p_value,
         effect: measured.effect,
-        assumptions: assumptions(kind, control.is_some(), committed == Some(true)),
+        assumptions: assumptions.map(str::to_owned).collect(),
         control,
         committed,
         could_have_found: measured.could_have_found,
@@ -39,52 +49,68 @@ pub fn unit_verdict(basis: TestBasis) -> UnitVerdict {
     verdict
 }
 
-/// The design of a test. `order` is observational, since no client states that chance made the published order.
-fn design(kind: UnitKind) -> Design {
+/// The design and the words of a kind of test.
+struct UnitTerms {
+    design: Design,
+    hypothesis: &'static str,
+    assumptions: &'static [&'static str],
+    /// The claim that a low p-value supports.
+    claim: &'static str,
+    /// The name of one unit, and of several.
+    units: [&'static str; 2],
+}
+
+fn terms(kind: UnitKind) -> UnitTerms {
     match kind {
-        UnitKind::Paired | UnitKind::Rank => Design::Randomised,
-        UnitKind::Order => Design::Observational,
+        UnitKind::Paired => UnitTerms {
+            design: Design::Randomised,
+            hypothesis: "the published text of a document is exchangeable with its private rewrites",
+            assumptions: &[
+                "which text of a document was published was drawn by chance",
+                "its private rewrites were made alike and were in no training data",
+                "documents are independent of each other",
+            ],
+            claim: "published texts score higher than their private rewrites",
+            units: ["document", "documents"],
+        },
+        UnitKind::Rank => UnitTerms {
+            design: Design::Randomised,
+            hypothesis: "a canary is exchangeable with its twins, so that every rank among them is equally likely",
+            assumptions: &[
+                "which text of a generator became the canary was drawn by chance",
+                "the twins were in no training data",
+                "canaries are independent of each other",
+            ],
+            claim: "canaries score higher among their twins than by chance",
+            units: ["canary", "canaries"],
+        },
+        UnitKind::Order => UnitTerms {
+            // No client states that chance made the published order.
+            design: Design::Observational,
+            hypothesis: "the published order of a shard's items is exchangeable with random orders of them",
+            assumptions: &[
+                "nothing but chance made the published order of the items",
+                "shards are independent of each other",
+            ],
+            claim: "shards in their published order score higher than in random orders",
+            units: ["shard", "shards"],
+        },
     }
 }
 
-fn hypothesis(kind: UnitKind) -> &'static str {
-    match kind {
-        UnitKind::Paired => "the published text of a document is exchangeable with its private rewrites",
-        UnitKind::Rank => "a canary is exchangeable with its twins, so that every rank among them is equally likely",
-        UnitKind::Order => "the published order of a shard's items is exchangeable with random orders of them",
-    }
-}
-
-fn assumptions(kind: UnitKind, controlled: bool, committed: bool) -> Vec<String> {
-    let of_kind: &[&str] = match kind {
-        UnitKind::Paired => &[
-            "which text of a document was published was drawn by chance",
-            "its private rewrites were made alike and were in no training data",
-            "documents are independent of each other",
-        ],
-        UnitKind::Rank => &[
-            "which text of a generator became the canary was drawn by chance",
-            "the twins were in no training data",
-            "canaries are independent of each other",
-        ],
-        UnitKind::Order => {
-            &["nothing but chance made the published order of the items", "shards are independent of each other"]
-        }
-    };
-    let control = "the control was not trained on these texts; if it was, this test finds less or nothing";
-    let others = [controlled.then_some(control), committed.then_some(COMMITTED_BEFORE)];
-    of_kind.iter().copied().chain(others.into_iter().flatten()).map(str::to_owned).collect()
-}
-
-fn judge(basis: &TestBasis) -> (VerdictState, TestReason) {
+fn judge(
+    kind: UnitKind,
+    measured: &Measured,
+    committed: Option<bool>,
+    control: Option<&UnitControl>,
+) -> (VerdictState, TestReason) {
     use TestReason as Why;
     use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
-    let is_randomised = design(basis.kind) == Design::Randomised;
+    let is_randomised = terms(kind).design == Design::Randomised;
     let (positive, negative) = if is_randomised { (Evidence, NoEvidence) } else { (Association, NoAssociation) };
     let is_low = |p_value: Option<f64>| p_value.is_some_and(|p_value| p_value <= LEVEL);
-    let measured = basis.measured;
     let is_controlled = |control: &UnitControl| control.p_value_beyond.is_some() && control.p_value_alone.is_some();
-    if measured.p_value.is_none() || !basis.control.as_ref().is_none_or(is_controlled) {
+    if measured.p_value.is_none() || !control.is_none_or(is_controlled) {
         return (Inconclusive, Why::NotScored);
     }
     if measured.smallest_p_value.is_some_and(|smallest| smallest > LEVEL) {
@@ -93,10 +119,10 @@ fn judge(basis: &TestBasis) -> (VerdictState, TestReason) {
     if !is_low(measured.p_value) {
         return (negative, Why::HighPValue);
     }
-    if basis.committed == Some(false) {
+    if committed == Some(false) {
         return (Inconclusive, Why::CommitmentMismatch);
     }
-    match &basis.control {
+    match control {
         None => (positive, Why::LowPValue),
         Some(control) if !is_low(control.p_value_beyond) => (negative, Why::NotAboveControl),
         Some(control) if is_low(control.p_value_alone) => (Inconclusive, Why::UnderControlAsWell),
@@ -104,11 +130,78 @@ fn judge(basis: &TestBasis) -> (VerdictState, TestReason) {
     }
 }
 
+/// States the verdict and its reason.
+pub fn sentence(verdict: &UnitVerdict) -> String {
+    let UnitVerdict { primary, level, kind, tested, .. } = verdict;
+    let model = format!("`{}` ({})", verdict.model.id, verdict.model.digest);
+    let UnitTerms { claim, units: [one, several], .. } = terms(*kind);
+    let units = if *tested == 1 { one } else { several };
+    let effect = verdict.effect.map_or_else(
+        || "no effect".to_owned(),
+        |effect| {
+            let measure = match effect.measure {
+                EffectMeasure::MeanDifference => "mean difference",
+                EffectMeasure::ShareOfTwins => "mean share of their twins that they score above",
+            };
+            let interval = effect
+                .interval
+                .map_or_else(String::new, |[low, high]| format!(", 99 % interval {} to {}", number(low), number(high)));
+            let (value, null, p_value) = (number(effect.value), effect.null_value, stated_p_value(effect.p_value));
+            format!("{measure} {value} where chance gives {null}{interval}, p = {p_value} over {tested} {units}")
+        },
+    );
+    let stated = |p_value: Option<f64>| p_value.map_or_else(|| "none".to_owned(), stated_p_value);
+    let control = verdict.control.as_ref().map_or_else(String::new, |control| {
+        let (beyond, alone) = (stated(control.p_value_beyond), stated(control.p_value_alone));
+        format!("; beyond the control `{}` p = {beyond}, under it alone p = {alone}", control.model)
+    });
+    let result = format!("{effect}{control}");
+    let power = verdict.could_have_found.map_or_else(String::new, |effect| {
+        format!("; this many {units} show an effect from {} with a power of 80 %", number(effect))
+    });
+    let rest = match verdict.reason {
+        TestReason::LowPValue | TestReason::AboveControl => format!(
+            "by `{primary}` {claim} ({result}), at level {level} against the null hypothesis that {}",
+            verdict.hypothesis
+        ),
+        TestReason::HighPValue => {
+            format!("by `{primary}` it is not shown at level {level} that {claim} ({result}){power}")
+        }
+        TestReason::NoPower => format!(
+            "{tested} {units} with scores of `{primary}` cannot give a p-value below {}, and a verdict takes one of at most {level}",
+            stated(verdict.smallest_p_value)
+        ),
+        TestReason::NotScored => {
+            format!(
+                "`{primary}` gives no p-value, of the test or beside the control: scores are missing, or canaries have more twins \
+                 than an exact p-value is computed for"
+            )
+        }
+        TestReason::CommitmentMismatch => {
+            format!("by `{primary}` {claim} ({result}), but the test is not the one that was committed to")
+        }
+        TestReason::UnderControlAsWell => format!(
+            "by `{primary}` {claim} ({result}), but at level {level} they do so under the control as well: the texts may be the reason"
+        ),
+        TestReason::NotAboveControl => format!(
+            "by `{primary}` {claim}, but it is not shown at level {level} that they do so by more than under the control \
+             ({result})"
+        ),
+    };
+    format!("{}: under the model {model}, {rest}.", first_words(verdict.state))
+}
+
+/// With three decimals, or three significant digits where it is small.
+fn number(value: f64) -> String {
+    let decimals = if value == 0.0 { 3 } else { (2.0 - value.abs().log10().floor()).clamp(3.0, 12.0) as usize };
+    format!("{value:.decimals$}")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::measure::{EffectMeasure, Measured, UnitEffect};
     use super::*;
-    use crate::audits::evidence::VerdictModel;
+    use crate::audits::fixtures::model;
+    use crate::audits::membership_tests::measure::UnitEffect;
     use TestReason as Why;
     use VerdictState::{Association, Evidence, Inconclusive, NoAssociation, NoEvidence};
 
@@ -143,19 +236,13 @@ mod tests {
             could_have_found: Some(0.7),
             ..Measured::default()
         };
-        unit_verdict(TestBasis {
-            kind: case.kind,
-            model: VerdictModel { id: "m".to_owned(), digest: "sha256:0".to_owned(), adapter_digest: None },
-            primary: &"loss".into(),
-            measured: &measured,
-            committed: case.committed,
-            control: case.control.map(|(p_value_beyond, p_value_alone)| UnitControl {
-                model: "small".to_owned(),
-                digest: "sha256:1".to_owned(),
-                p_value_beyond,
-                p_value_alone,
-            }),
-        })
+        let control = case.control.map(|(p_value_beyond, p_value_alone)| UnitControl {
+            model: "small".to_owned(),
+            digest: "sha256:1".to_owned(),
+            p_value_beyond,
+            p_value_alone,
+        });
+        unit_verdict(case.kind, &model("m"), &"loss".into(), &measured, case.committed, control)
     }
 
     #[test]
@@ -200,7 +287,7 @@ mod tests {
     fn sentences_are_made_of_the_fields() {
         let measured: &[&str] =
             &["`loss`", "0.900 where chance gives 0.5, 99 % interval 0.750 to 1.000", "over 12 canaries"];
-        let null = hypothesis(UnitKind::Rank);
+        let null = terms(UnitKind::Rank).hypothesis;
         for (case, parts) in [
             (FOUND, [measured, &[null, "level 0.01", "share of their twins", "p = 0.001"]].concat()),
             (
@@ -230,16 +317,16 @@ mod tests {
                 vec![
                     "mean difference 0.000900 where chance gives 0,",
                     "over 12 documents",
-                    hypothesis(UnitKind::Paired),
+                    terms(UnitKind::Paired).hypothesis,
                 ],
             ),
             (
                 Case { kind: UnitKind::Order, ..FOUND },
-                vec!["mean difference", "over 12 shards", hypothesis(UnitKind::Order)],
+                vec!["mean difference", "over 12 shards", terms(UnitKind::Order).hypothesis],
             ),
         ] {
             let UnitVerdict { sentence, state, .. } = verdict_of(&case);
-            for part in parts.iter().chain(&["under the model `m` (sha256:0)"]) {
+            for part in parts.iter().chain(&["under the model `m` (sha256:m)"]) {
                 assert!(sentence.contains(part), "{part} in: {sentence}");
             }
             let is_evidence = matches!(state, Evidence | NoEvidence);

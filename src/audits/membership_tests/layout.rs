@@ -1,8 +1,10 @@
 //! Which sample of a test is what.
 
-use super::kind::TestKind;
+use mia::json::by_name;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use strum::{Display, EnumString, VariantNames};
+use utoipa::ToSchema;
 
 /// Which sample of a test is what. A document, a canary and a shard are a unit each: a sample that is compared with those after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,14 +21,7 @@ pub enum TestLayout {
     Order { shards: usize, shuffles: usize, seed: u64, separator: String },
 }
 
-/// Where the samples of a layout come from.
-pub struct TestPlaces<'a> {
-    layout: &'a TestLayout,
-    units: Vec<Range<usize>>,
-}
-
 impl TestLayout {
-    #[must_use]
     pub fn kind(&self) -> TestKind {
         match self {
             Self::Dataset { .. } => TestKind::Dataset,
@@ -37,7 +32,6 @@ impl TestLayout {
     }
 
     /// The samples of each unit, in order; none of a dataset.
-    #[must_use]
     pub fn units(&self) -> Vec<Range<usize>> {
         let sizes: Vec<usize> = match self {
             Self::Dataset { .. } => Vec::new(),
@@ -54,42 +48,86 @@ impl TestLayout {
         sizes.into_iter().scan(0, range).collect()
     }
 
-    /// Where the samples come from.
-    #[must_use]
-    pub fn places(&self) -> TestPlaces<'_> {
-        TestPlaces { layout: self, units: self.units() }
+    /// JSON pointers (RFC 6901) into the request: where the sample of a number comes from.
+    pub fn pointers(&self) -> impl Fn(usize) -> String {
+        let (units, [list, first, others]) = (self.units(), self.kind().fields());
+        move |row| {
+            let unit = units.partition_point(|unit| unit.end <= row);
+            let after_first = units.get(unit).and_then(|unit| row.checked_sub(unit.start + 1));
+            match (self, after_first) {
+                (Self::Dataset { suspects: None }, _) => format!("/dataset/{row}"),
+                (Self::Dataset { suspects: Some(suspects) }, _) => match row.checked_sub(*suspects) {
+                    None => format!("/{list}/{row}"),
+                    Some(place) => format!("/{others}/{place}"),
+                },
+                (Self::Order { .. }, _) => format!("/{list}/{unit}"),
+                (_, None) => format!("/{list}/{unit}/{first}"),
+                (_, Some(place)) => format!("/{list}/{unit}/{others}/{place}"),
+            }
+        }
     }
 }
 
-impl TestPlaces<'_> {
-    /// JSON pointer (RFC 6901) into the request: where the sample of this number comes from.
-    #[must_use]
-    pub fn pointer(&self, row: usize) -> String {
-        let unit = self.units.partition_point(|unit| unit.end <= row);
-        let after_first = self.units.get(unit).and_then(|unit| row.checked_sub(unit.start + 1));
-        match (self.layout, after_first) {
-            (TestLayout::Dataset { suspects: None }, _) => format!("/dataset/{row}"),
-            (TestLayout::Dataset { suspects: Some(suspects) }, _) => match row.checked_sub(*suspects) {
-                None => format!("/suspects/{row}"),
-                Some(place) => format!("/held_out/{place}"),
-            },
-            (TestLayout::Paired { .. }, None) => format!("/documents/{unit}/public"),
-            (TestLayout::Paired { .. }, Some(place)) => format!("/documents/{unit}/private/{place}"),
-            (TestLayout::Rank { .. }, None) => format!("/canaries/{unit}/text"),
-            (TestLayout::Rank { .. }, Some(place)) => format!("/canaries/{unit}/twins/{place}"),
-            (TestLayout::Order { .. }, _) => format!("/shards/{unit}"),
+/// Kind of comparison.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "snake_case", try_from = "String")]
+#[strum(serialize_all = "snake_case")]
+#[schema(as = TestKind)]
+pub enum TestKind {
+    /// Texts that may have been trained on with texts of the same source that were not.
+    #[default]
+    Dataset,
+    /// Published texts with private rewrites of the same time.
+    Paired,
+    /// Published canaries with their twins, which were made in the same way and never published.
+    Rank,
+    /// The published order of a dataset with random orders.
+    Order,
+}
+
+/// The kinds of tests that count documents, canaries or shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = TestUnitKind)]
+pub enum UnitKind {
+    /// Documents: a published text with private rewrites.
+    Paired,
+    /// Canaries with their twins.
+    Rank,
+    /// Shards in their published order and in random orders.
+    Order,
+}
+
+impl TestKind {
+    /// The fields of a request that hold the texts: the list of units, and of a unit the first text and the others. Of a
+    /// dataset the suspects and, as others, the held-out texts.
+    pub fn fields(self) -> [&'static str; 3] {
+        match self {
+            Self::Dataset => ["suspects", "", "held_out"],
+            Self::Paired => ["documents", "public", "private"],
+            Self::Rank => ["canaries", "text", "twins"],
+            Self::Order => ["shards", "", ""],
         }
     }
 
-    /// That of the list that has most of the texts.
-    #[must_use]
-    pub fn list(&self) -> &'static str {
-        match self.layout {
-            TestLayout::Dataset { .. } => "/suspects",
-            TestLayout::Paired { .. } => "/documents",
-            TestLayout::Rank { .. } => "/canaries",
-            TestLayout::Order { .. } => "/shards",
+    /// None for `dataset`, which counts clusters of texts.
+    pub fn units(self) -> Option<UnitKind> {
+        match self {
+            Self::Dataset => None,
+            Self::Paired => Some(UnitKind::Paired),
+            Self::Rank => Some(UnitKind::Rank),
+            Self::Order => Some(UnitKind::Order),
         }
+    }
+}
+
+impl TryFrom<String> for TestKind {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        by_name(&name)
     }
 }
 
@@ -111,10 +149,7 @@ mod tests {
 
     #[test]
     fn samples_are_named_by_their_place_in_the_request() {
-        let pointers = |layout: TestLayout, rows: usize| -> Vec<String> {
-            let places = layout.places();
-            (0..rows).map(|row| places.pointer(row)).collect()
-        };
+        let pointers = |layout: TestLayout, rows: usize| -> Vec<String> { (0..rows).map(layout.pointers()).collect() };
         let dataset = pointers(TestLayout::Dataset { suspects: Some(2) }, 4);
         assert_eq!(dataset, ["/suspects/0", "/suspects/1", "/held_out/0", "/held_out/1"]);
         assert_eq!(pointers(TestLayout::Dataset { suspects: None }, 2), ["/dataset/0", "/dataset/1"]);

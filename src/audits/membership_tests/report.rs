@@ -1,70 +1,100 @@
-//! From the scores of a test to its report. Pure.
+//! Runs a test, and makes its report of the scores. The service and the command line share it.
 
-use super::basis::{TestBasis, UnitControl};
-use super::dataset::{cluster_scores, mixed_clusters, test_dataset};
-use super::document::{BeyondControl, TestExclusion, TestMethod, TestReport, TestSamples};
+use super::commitment::Commitment;
+use super::document::{BeyondControl, TestExclusion, TestMethod, TestReport, TestSamples, TestVerdict, UnitControl};
 use super::judge::unit_verdict;
-use super::kind::{TestKind, UnitKind};
-use super::measure::Measured;
-use super::request::TestRequest;
-use super::units::{distinct_units, test_units, unit_scores};
-use super::verdict::TestVerdict;
-use crate::audits::cluster_ids::dense;
-use crate::audits::clustered_rows::clustered;
+use super::layout::{TestKind, TestLayout, UnitKind};
+use super::measure::{Measured, distinct_units, test_dataset, test_units, unit_scores};
+use crate::audits::clusters::{clusters, row_clusters};
+use crate::audits::columns::RowError;
 use crate::audits::error::AuditFailure;
-use crate::audits::evidence::{Effect, Verdict, VerdictBasis, VerdictModel, controls_itself, verdict};
-use crate::audits::exclusions::{self, MAX_NAMED, label_and_code, listed_errors};
-use crate::audits::report::{Evidence, cautions_of_evidence, provenance};
+use crate::audits::evidence::controls_itself;
+use crate::audits::report::{Evidence, adjust_by_holm, cautions_of_evidence, provenance};
 use crate::audits::request::AuditRequest;
-use crate::audits::result_evidence::add_blind_findings;
-use crate::audits::results::{AuditResults, SampleScores};
-use crate::audits::row_error::RowError;
-use crate::audits::sample_scoring::ScoredSamples;
-use crate::pool::ModelInfo;
+use crate::audits::results::{AuditResults, MAX_NAMED, SampleScores};
+use crate::audits::run_event::RunEvent;
+use crate::audits::sample_scoring::{ScoredSamples, score_samples};
+use crate::audits::text_lists::add_blind_findings;
+use crate::datasets::SampleBlocks;
+use crate::scorer::Scorer;
 use mia::methods::LabelledMethod;
-use mia::statistics::{AuditSample, ClusteredTexts, HypothesisError, Warning, WarningCode, holm, warnings};
+use mia::statistics::{AuditSample, HypothesisError, Warning, WarningCode, warnings};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Puts the report together; it is of no use once it is not `wanted` any more.
-///
-/// # Errors
-/// [`AuditFailure::ForeignResults`] where the scores do not fit the request.
-pub fn test_report(
+/// Request of a test, as plain data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestRequest {
+    /// Scoring of the samples; its evidence names the primary method and the control.
+    pub scoring: AuditRequest,
+    /// Which sample is what.
+    pub layout: TestLayout,
+    /// Commitment of the client, if it made one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commitment: Option<Commitment>,
+}
+
+/// Runs a test of these samples, and tells `progress` how far it is. Dropping the future cancels it, and to run the request again
+/// resumes it: what was scored before comes from the cache of statistics. What is wrong with one text
+/// is part of the report.
+pub async fn run_test(
+    request: Arc<TestRequest>,
+    samples: &SampleBlocks,
+    scorer: &Scorer,
+    progress: impl Fn(RunEvent),
+) -> Result<TestReport, AuditFailure> {
+    let scored = score_samples(&request.scoring, samples, scorer, &progress).await?;
+    progress(RunEvent::Testing);
+    // Permutations over many documents are no work for the async runtime's threads.
+    scorer.workers().run_behind(move |wanted| test_report(&request, scored, wanted)).await?
+}
+
+/// Puts the report together; it is of no use once it is not `wanted` any more. Fails where the scores do not fit the request.
+fn test_report(
     request: &TestRequest,
     scored: ScoredSamples,
     wanted: &dyn Fn() -> bool,
 ) -> Result<TestReport, AuditFailure> {
     let ScoredSamples { mut results, texts, .. } = scored;
     let units = request.layout.units();
-    let is_whole = units.last().is_none_or(|last| last.end == results.rows.len());
-    let all_fit = results.rows.iter().all(|row| row.fits(&results.columns, &results.error_reasons));
-    if !is_whole || !all_fit {
+    if !results.fit() || units.last().is_some_and(|last| last.end != results.rows.len()) {
         return Err(AuditFailure::ForeignResults);
     }
-    let clusters = dense(results.rows.iter().map(|row| row.cluster));
+    let (numbers, all) = (clusters(&results.rows), row_clusters(&results.rows));
+    // Texts in a cluster of suspects and held-out texts are neither.
+    let mixed: HashSet<usize> = (0..numbers.len()).filter(|&row| all[numbers[row]].is_mixed).collect();
     let kind = request.layout.kind();
-    let mixed = mixed_clusters(&results.rows, &clusters);
-    if kind == TestKind::Dataset {
-        let is_counted = |row: usize| !mixed.contains(&clusters[row]);
-        let primary = request.scoring.evidence.primary.as_ref();
-        add_blind_findings(&mut results, primary, &texts, &clusters, is_counted, wanted);
+    let is_dataset = kind == TestKind::Dataset;
+    if is_dataset {
+        let primary = results.place(request.scoring.evidence.primary.as_ref());
+        add_blind_findings(&mut results, primary, &texts, &numbers, |row| !mixed.contains(&row), wanted);
     }
     let unit_count = units.len();
-    let tested =
-        TestedSamples { request, results: &results, units: distinct_units(units, &results.rows), mixed, clusters };
-    let measured = tested.measured(wanted);
+    let tested = TestedSamples {
+        request,
+        results: &results,
+        units: distinct_units(units, &results.rows),
+        evidence: if is_dataset { Evidence::new(&request.scoring, &results, mixed) } else { None },
+    };
+    let measured: Vec<_> = results.listed().map(|(place, _)| tested.measure(place, wanted)).collect();
     let methods = tested.methods(&measured, wanted);
     let verdict = tested.verdict(&measured, &methods).ok_or(AuditFailure::ForeignResults)?;
+    let pointer = request.layout.pointers();
+    let excluded = tested.excluded().take(MAX_NAMED).map(|(row, error)| {
+        let (label, code) = results.label_and_code(error);
+        TestExclusion { pointer: pointer(row), id: results.rows[row].id.clone(), label, code }
+    });
     Ok(TestReport {
         kind,
         samples: TestSamples {
             total: results.rows.len(),
-            mixed_clusters: (kind == TestKind::Dataset).then_some(tested.mixed.len()),
-            repeated: (kind != TestKind::Dataset).then(|| unit_count - tested.units.len()),
-            excluded: tested.named(),
-            exclusions: exclusions::count(&results, tested.excluded().map(|(_, error)| error)),
+            mixed_clusters: is_dataset.then(|| all.iter().filter(|cluster| cluster.is_mixed).count()),
+            repeated: (!is_dataset).then(|| unit_count - tested.units.len()),
+            excluded: excluded.collect(),
+            exclusions: results.exclusions(tested.excluded().map(|(_, error)| error)),
         },
         methods,
         blind: results.blind.clone(),
@@ -82,51 +112,45 @@ struct TestedSamples<'a> {
     request: &'a TestRequest,
     results: &'a AuditResults,
     units: Vec<Range<usize>>,
-    /// Of each row.
-    clusters: Vec<usize>,
-    /// Those with suspects and held-out texts.
-    mixed: HashSet<usize>,
+    /// Of suspects and held-out texts.
+    evidence: Option<Evidence<'a>>,
 }
 
 impl TestedSamples<'_> {
-    /// The measurement of each listed method.
-    fn measured(&self, wanted: &dyn Fn() -> bool) -> Vec<Result<Measured, HypothesisError>> {
-        self.results.listed().map(|(place, _)| self.measure(place, wanted)).collect()
-    }
-
     fn methods(&self, measured: &[Result<Measured, HypothesisError>], wanted: &dyn Fn() -> bool) -> Vec<TestMethod> {
-        let is_dataset = self.request.layout.kind() == TestKind::Dataset;
-        let evidence = is_dataset.then(|| Evidence::new(&self.request.scoring, self.results)).flatten();
-        let mixed = (0..self.results.rows.len()).filter(|&row| self.is_mixed(row)).collect();
-        let evidence = evidence.map(|evidence| evidence.without(mixed));
-        let tests = evidence.as_ref().map_or(Vec::new(), |evidence| evidence.permutation_tests(wanted));
+        let evidence = self.evidence.as_ref();
+        let tests = evidence.map_or(Vec::new(), |evidence| evidence.permutation_tests(wanted));
         let mut methods = Vec::new();
         for ((place, column), measured) in self.results.listed().zip(measured) {
             let error = measured.as_ref().err().map(ToString::to_string);
-            let measured = measured.clone().unwrap_or_default();
-            let Measured { statistics, tested, left_out, p_value, smallest_p_value, .. } = measured;
+            let Measured { statistics, tested, p_value, smallest_p_value, .. } = measured.clone().unwrap_or_default();
             let tests = tests.get(methods.len()).copied().unwrap_or_default();
-            let control = evidence.as_ref().and_then(|evidence| evidence.control(place, &column.method, tests));
             methods.push(TestMethod {
                 method: column.method.clone(),
                 tested,
-                left_out: if error.is_some() { self.unscored(place) } else { left_out },
+                left_out: self.left_out(place),
                 p_value,
                 p_value_adjusted: None,
                 smallest_p_value,
                 statistics,
-                control,
+                control: evidence.and_then(|evidence| evidence.control(place, &column.method, tests)),
                 beyond_control: self.beyond_control(place, &column.method, wanted),
                 error,
             });
         }
-        adjust(&mut methods, self.request.scoring.evidence.primary.as_ref());
+        let primary = self.request.scoring.evidence.primary.as_ref();
+        // The primary method stands for itself.
+        let others = methods.iter_mut().filter(|method| Some(&method.method.label) != primary);
+        adjust_by_holm(others.filter_map(|method| Some((method.p_value?, &mut method.p_value_adjusted))));
         methods
     }
 
     fn measure(&self, place: usize, wanted: &dyn Fn() -> bool) -> Result<Measured, HypothesisError> {
         match self.request.layout.kind().units() {
-            None => test_dataset(&self.results.rows, &self.clustered()?, |row| self.is_mixed(row), place),
+            None => {
+                let evidence = self.evidence.as_ref().ok_or(HypothesisError::NoValues)?;
+                test_dataset(&evidence.scores(place), &evidence.clustered)
+            }
             Some(kind) => self.measure_units(kind, |row| row.scores[place], wanted),
         }
     }
@@ -137,9 +161,7 @@ impl TestedSamples<'_> {
         score: impl Fn(&SampleScores) -> Option<f64>,
         wanted: &dyn Fn() -> bool,
     ) -> Result<Measured, HypothesisError> {
-        let scores = unit_scores(&self.units, &self.results.rows, score);
-        let left_out = self.units.len() - scores.len();
-        test_units(kind, scores, left_out, wanted)
+        test_units(kind, unit_scores(&self.units, &self.results.rows, score), wanted)
     }
 
     /// The test of documents, canaries or shards by how far each text's score exceeds that under the control.
@@ -150,10 +172,7 @@ impl TestedSamples<'_> {
         wanted: &dyn Fn() -> bool,
     ) -> Option<BeyondControl> {
         let (model, kind) = (self.results.control.as_ref()?.id.clone(), self.request.layout.kind().units()?);
-        let control = |row: &SampleScores| match controls_itself(method) {
-            true => row.control_measures.and_then(|[loss, ..]| loss),
-            false => *row.control.get(place)?,
-        };
+        let control = |row: &SampleScores| row.control_score(place, method);
         let beyond = |row: &SampleScores| match controls_itself(method) {
             true => row.scores[place],
             false => Some(row.scores[place]? - control(row)?),
@@ -164,18 +183,8 @@ impl TestedSamples<'_> {
         Some(BeyondControl { model, tested, p_value, control_p_value, statistics })
     }
 
-    /// The clusters of suspects and held-out texts.
-    fn clustered(&self) -> Result<ClusteredTexts, HypothesisError> {
-        let labels = self.results.labels().ok_or(HypothesisError::NoValues)?;
-        Ok(clustered(&self.results.rows, &labels))
-    }
-
-    fn is_mixed(&self, row: usize) -> bool {
-        self.mixed.contains(&self.clusters[row])
-    }
-
-    /// Returns the number of units left out of a test that could not be made.
-    fn unscored(&self, place: usize) -> usize {
+    /// The number of units, or of texts of a dataset, that a column has no score of.
+    fn left_out(&self, place: usize) -> usize {
         let rows = &self.results.rows;
         match self.request.layout.kind().units() {
             None => rows.iter().filter(|row| row.scores[place].is_none()).count(),
@@ -186,102 +195,46 @@ impl TestedSamples<'_> {
     /// The verdict on the primary method; `None` if the request names none or the results lack it.
     fn verdict(&self, measured: &[Result<Measured, HypothesisError>], methods: &[TestMethod]) -> Option<TestVerdict> {
         let primary = self.request.scoring.evidence.primary.as_ref()?;
-        let is_primary = |method: &TestMethod| method.method.label == *primary;
-        let number = methods.iter().position(is_primary)?;
+        let number = methods.iter().position(|method| method.method.label == *primary)?;
         let (method, (place, _)) = (&methods[number], self.results.listed().nth(number)?);
         let committed = self.request.commitment.as_ref().map(|commitment| commitment.matches);
         let Some(kind) = self.request.layout.kind().units() else {
-            return Some(TestVerdict::Lists(Box::new(self.list_verdict(primary, place, method, committed)?)));
+            let (lists, control) = (["suspects", "held-out texts"], method.control.as_ref());
+            let verdict = self.evidence.as_ref()?.list_verdict(lists, place, method.p_value, control, committed);
+            return Some(TestVerdict::Lists(Box::new(verdict)));
         };
-        let ModelInfo { id, digest, adapter, .. } = self.results.model.clone();
         let control = self.results.control.as_ref().map(|control| UnitControl {
             model: control.id.clone(),
             digest: control.digest.clone(),
             p_value_beyond: method.beyond_control.as_ref().and_then(|beyond| beyond.p_value),
             p_value_alone: method.beyond_control.as_ref().and_then(|beyond| beyond.control_p_value),
         });
-        Some(TestVerdict::Units(Box::new(unit_verdict(TestBasis {
-            kind,
-            model: VerdictModel { id, digest, adapter_digest: adapter },
-            primary,
-            measured: &measured[number].clone().unwrap_or_default(),
-            committed,
-            control,
-        }))))
-    }
-
-    /// The verdict on suspects and held-out texts.
-    fn list_verdict(
-        &self,
-        primary: &Arc<str>,
-        place: usize,
-        method: &TestMethod,
-        committed: Option<bool>,
-    ) -> Option<Verdict> {
-        let clustered = self.clustered().ok()?;
-        let scores = cluster_scores(&self.results.rows, &clustered, |row| self.is_mixed(row), place);
-        Some(verdict(&VerdictBasis {
-            primary,
-            model: &self.results.model,
-            lists: ["suspects", "held-out texts"],
-            clusters: scores.counts(&clustered),
-            texts_per_cluster: scores.texts,
-            effect: method.p_value.and_then(|p_value| Effect::new(&scores, 0, &clustered, p_value)),
-            control: self.results.control.as_ref().map(|control| (control, method.control.as_ref())),
-            comparability: self.results.comparability.as_ref(),
-            committed,
-        }))
+        let measured = measured[number].clone().unwrap_or_default();
+        let verdict = unit_verdict(kind, &self.results.model, primary, &measured, committed, control);
+        Some(TestVerdict::Units(Box::new(verdict)))
     }
 
     /// Returns the rows without a score, with their errors. The orders of a shard, which follow each other, count as one.
     fn excluded(&self) -> impl Iterator<Item = (usize, RowError)> {
-        let places = self.request.layout.places();
+        let pointer_of = self.request.layout.pointers();
         let (mut last, mut pointer, mut known) = (None, String::new(), HashSet::new());
         let is_new = move |(row, error): &(usize, RowError)| {
             if last.replace(*row) != Some(*row) {
-                let this = places.pointer(*row);
+                let this = pointer_of(*row);
                 if this != pointer {
                     known.clear();
                 }
                 pointer = this;
             }
-            known.insert(label_and_code(self.results, *error))
+            known.insert(self.results.label_and_code(*error))
         };
-        listed_errors(self.results).filter(is_new)
-    }
-
-    /// The first of them.
-    fn named(&self) -> Vec<TestExclusion> {
-        let places = self.request.layout.places();
-        let named = self.excluded().take(MAX_NAMED).map(|(row, error)| {
-            let (label, code) = label_and_code(self.results, error);
-            TestExclusion { pointer: places.pointer(row), id: self.results.rows[row].id.clone(), label, code }
-        });
-        named.collect()
-    }
-}
-
-/// The p-values of all methods but the primary one adjusted for their number.
-fn adjust(methods: &mut [TestMethod], primary: Option<&Arc<str>>) {
-    let others = methods.iter_mut().filter(|method| Some(&method.method.label) != primary);
-    let mut tested: Vec<(&mut TestMethod, f64)> =
-        others.filter_map(|method| method.p_value.map(|p_value| (method, p_value))).collect();
-    let adjusted = holm(&tested.iter().map(|(_, p_value)| *p_value).collect::<Vec<_>>());
-    for ((method, _), adjusted) in tested.iter_mut().zip(adjusted) {
-        method.p_value_adjusted = Some(adjusted);
+        self.results.listed_errors().filter(is_new)
     }
 }
 
 /// Warnings of a test. Texts compared with rewrites of themselves are nearly equal and of one length by design.
 fn cautions_of_test(request: &AuditRequest, kind: TestKind, results: &AuditResults) -> Vec<Warning> {
-    let samples: Vec<AuditSample> = (results.rows.iter())
-        .map(|row| AuditSample {
-            text: row.text.as_bytes(),
-            member: row.member,
-            scored_tokens: row.scored_tokens,
-            truncated: row.truncated,
-        })
-        .collect();
+    let samples: Vec<AuditSample> = results.rows.iter().map(SampleScores::as_sample).collect();
     let is_of_kind = |warning: &Warning| match warning.code {
         WarningCode::TruncatedTexts => true,
         WarningCode::MixedLengths | WarningCode::LabelConflict => kind == TestKind::Dataset,

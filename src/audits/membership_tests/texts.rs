@@ -1,7 +1,6 @@
 //! The texts of a test as clients give them, what is wrong with them, and the samples that they become.
 
-use super::kind::TestKind;
-use super::layout::TestLayout;
+use super::layout::{TestKind, TestLayout};
 use crate::audits::limits::MAX_SAMPLES;
 use crate::datasets::{Label, Sample, SampleId};
 use mia::json::BoundedList;
@@ -90,7 +89,6 @@ pub struct OrderTexts {
 
 impl OrderTexts {
     /// Shards with the default comparison.
-    #[must_use]
     pub fn new(shards: Vec<Vec<String>>) -> Self {
         Self { shards, shuffles: 50, seed: 0, separator: "\n".to_owned() }
     }
@@ -137,8 +135,6 @@ impl OrderTexts {
 }
 
 impl TestTexts {
-    /// Kind of the test.
-    #[must_use]
     pub fn kind(&self) -> TestKind {
         match self {
             Self::Dataset { .. } => TestKind::Dataset,
@@ -149,76 +145,70 @@ impl TestTexts {
     }
 
     /// Returns their faults, with pointers into the request.
-    #[must_use]
     pub fn faults(&self) -> Vec<Fault> {
-        let mut faults: Vec<Fault> = match self {
+        let [list, _, others] = self.kind().fields();
+        let mut faults = match self {
             Self::Dataset { suspects, held_out } => {
-                [("/suspects", suspects.len()), ("/held_out", held_out.len())].into_iter().filter_map(empty).collect()
+                [empty(list, suspects.len()), empty(others, held_out.len())].into_iter().flatten().collect()
             }
-            Self::Paired(documents) => {
-                let without = |(place, document): (usize, &PairedDocument)| {
-                    empty((&format!("/documents/{place}/private"), document.private.len()))
-                };
-                let all = empty(("/documents", documents.len())).into_iter();
-                all.chain(documents.iter().enumerate().filter_map(without)).collect()
-            }
-            Self::Rank(canaries) => {
-                let without = |(place, canary): (usize, &Canary)| {
-                    empty((&format!("/canaries/{place}/twins"), canary.twins.len()))
-                };
-                let all = empty(("/canaries", canaries.len())).into_iter();
-                all.chain(canaries.iter().enumerate().filter_map(without)).collect()
-            }
-            Self::Order(order) => {
-                empty(("/shards", order.shards.len())).into_iter().chain(order.faults()).collect::<Vec<Fault>>()
+            Self::Order(order) => empty(list, order.shards.len()).into_iter().chain(order.faults()).collect(),
+            Self::Paired(_) | Self::Rank(_) => {
+                let units = self.published();
+                let mut faults = Vec::from_iter(empty(list, units.len()));
+                faults.extend(
+                    units
+                        .iter()
+                        .enumerate()
+                        .filter_map(|(place, (_, private))| empty(&format!("{list}/{place}/{others}"), private.len())),
+                );
+                faults
             }
         };
-        let layout = self.layout();
         if faults.is_empty() && self.count() > MAX_SAMPLES {
             let detail = format!("there are {} texts to score; the limit of a test is {MAX_SAMPLES}", self.count());
-            faults.push(Fault::new(layout.places().list(), detail));
+            faults.push(Fault::new(format!("/{list}"), detail));
         }
         faults
     }
 
-    /// Number of texts to score.
+    /// The published text and the private ones of each document or canary; none of the other kinds.
+    fn published(&self) -> Vec<(&String, &[String])> {
+        match self {
+            Self::Paired(documents) => {
+                documents.iter().map(|document| (&document.public, &*document.private)).collect()
+            }
+            Self::Rank(canaries) => canaries.iter().map(|canary| (&canary.text, &*canary.twins)).collect(),
+            Self::Dataset { .. } | Self::Order(_) => Vec::new(),
+        }
+    }
+
     fn count(&self) -> usize {
         match self {
             Self::Dataset { suspects, held_out } => suspects.len() + held_out.len(),
-            Self::Paired(documents) => documents.iter().map(|document| 1 + document.private.len()).sum(),
-            Self::Rank(canaries) => canaries.iter().map(|canary| 1 + canary.twins.len()).sum(),
+            Self::Paired(_) | Self::Rank(_) => self.published().iter().map(|(_, private)| 1 + private.len()).sum(),
             Self::Order(order) => order.shards.len().saturating_mul(order.shuffles.saturating_add(1)),
         }
     }
 
     /// The samples that are scored, in the order that the layout describes.
-    #[must_use]
     pub fn samples(&self) -> Vec<Sample> {
-        let plain = |text: &String| Sample { text: text.clone(), ..Sample::default() };
+        let plain = |text: String| Sample { text, ..Sample::default() };
         match self {
             Self::Dataset { suspects, held_out } => {
                 let labelled = |label| move |text: &TestText| text.sample(label);
                 let suspects = suspects.iter().map(labelled(Label::MEMBER));
                 suspects.chain(held_out.iter().map(labelled(Label::NON_MEMBER))).collect()
             }
-            Self::Paired(documents) => {
+            Self::Paired(_) | Self::Rank(_) => {
                 let texts =
-                    documents.iter().flat_map(|document| std::iter::once(&document.public).chain(&document.private));
-                texts.map(plain).collect()
+                    self.published().into_iter().flat_map(|(first, others)| std::iter::once(first).chain(others));
+                texts.cloned().map(plain).collect()
             }
-            Self::Rank(canaries) => {
-                let texts = canaries.iter().flat_map(|canary| std::iter::once(&canary.text).chain(&canary.twins));
-                texts.map(plain).collect()
-            }
-            Self::Order(order) => {
-                let texts = (0..order.shards.len()).flat_map(|place| order.orders(place));
-                texts.map(|text| Sample { text, ..Sample::default() }).collect()
-            }
+            Self::Order(order) => (0..order.shards.len()).flat_map(|place| order.orders(place)).map(plain).collect(),
         }
     }
 
     /// Which sample is what.
-    #[must_use]
     pub fn layout(&self) -> TestLayout {
         match self {
             Self::Dataset { suspects, .. } => TestLayout::Dataset { suspects: Some(suspects.len()) },
@@ -239,25 +229,20 @@ impl TestTexts {
 
     /// The texts that a commitment covers, by unit: of each document the public text and the private rewrites, of each canary the
     /// canary and its twins, of each shard its items in their published order, or all held-out texts.
-    #[must_use]
     pub fn committed(&self) -> Vec<Vec<&str>> {
         match self {
             Self::Dataset { held_out, .. } => vec![held_out.iter().map(TestText::as_str).collect()],
-            Self::Paired(documents) => {
-                documents.iter().map(|document| unit(&document.public, &document.private)).collect()
+            Self::Paired(_) | Self::Rank(_) => {
+                let unit = |(first, others)| std::iter::once(first).chain(others).map(String::as_str).collect();
+                self.published().into_iter().map(unit).collect()
             }
-            Self::Rank(canaries) => canaries.iter().map(|canary| unit(&canary.text, &canary.twins)).collect(),
-            Self::Order(order) => order.shards.iter().map(|items| items.iter().map(|item| &**item).collect()).collect(),
+            Self::Order(order) => order.shards.iter().map(|items| items.iter().map(String::as_str).collect()).collect(),
         }
     }
 }
 
-fn unit<'a>(first: &'a str, others: &'a [String]) -> Vec<&'a str> {
-    std::iter::once(first).chain(others.iter().map(|text| &**text)).collect()
-}
-
-fn empty((pointer, length): (&str, usize)) -> Option<Fault> {
-    (length == 0).then(|| Fault::new(pointer, "the list is empty: it takes at least one element"))
+fn empty(field: &str, length: usize) -> Option<Fault> {
+    (length == 0).then(|| Fault::new(format!("/{field}"), "the list is empty: it takes at least one element"))
 }
 
 fn private_texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

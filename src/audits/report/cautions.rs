@@ -1,31 +1,24 @@
 //! The warnings of a report.
 
-use crate::audits::cluster_ids::dense;
+use crate::audits::clusters::row_clusters;
 use crate::audits::evidence::{Verdict, is_controllable};
 use crate::audits::request::AuditRequest;
 use crate::audits::results::{AuditResults, SampleScores};
-use mia::statistics::{AuditSample, Shift, Warning, WarningCode, method_warnings, warnings};
-use std::collections::HashMap;
+use mia::statistics::{Shift, Warning, WarningCode, method_warnings, warnings};
 
 /// The p-value below which lengths count as different.
 const LENGTH_LEVEL: f64 = 0.01;
 
 /// Warnings about some of the samples.
-pub fn cautions(request: &AuditRequest, results: &AuditResults, rows: &[usize]) -> Vec<Warning> {
-    let (scores, targets) = (&results.rows, &request.metrics.fpr_targets);
-    let sample = |&row: &usize| AuditSample {
-        text: scores[row].text.as_bytes(),
-        member: scores[row].member,
-        scored_tokens: scores[row].scored_tokens,
-        truncated: scores[row].truncated,
+pub fn cautions(request: &AuditRequest, results: &AuditResults, rows: &[&SampleScores]) -> Vec<Warning> {
+    let targets = &request.metrics.fpr_targets;
+    let mut all = warnings(&rows.iter().map(|row| row.as_sample()).collect::<Vec<_>>(), targets);
+    let counts = |is_counted: &dyn Fn(&SampleScores) -> bool| {
+        [true, false].map(|member| rows.iter().filter(|row| row.member == Some(member) && is_counted(row)).count())
     };
-    let mut all = warnings(&rows.iter().map(sample).collect::<Vec<_>>(), targets);
-    let count = |member, counted: &dyn Fn(&SampleScores) -> bool| {
-        rows.iter().map(|&row| &scores[row]).filter(|row| row.member == Some(member) && counted(row)).count()
-    };
-    let labelled = [true, false].map(|member| count(member, &|_| true));
+    let labelled = counts(&|_| true);
     for (place, column) in results.listed() {
-        let scored = [true, false].map(|member| count(member, &|row| row.scores[place].is_some()));
+        let scored = counts(&|row| row.scores[place].is_some());
         all.extend(method_warnings(&column.method.label, scored, labelled, targets));
     }
     all
@@ -51,17 +44,9 @@ pub fn cautions_of_evidence(request: &AuditRequest, results: &AuditResults, verd
 }
 
 fn duplicates(results: &AuditResults) -> Option<Warning> {
-    // Of each cluster its texts, and whether one of them is a non-member and one a member.
-    let mut clusters: HashMap<usize, (usize, [bool; 2])> = HashMap::new();
-    for (row, cluster) in results.rows.iter().zip(dense(results.rows.iter().map(|row| row.cluster))) {
-        let (texts, labels) = clusters.entry(cluster).or_default();
-        *texts += 1;
-        if let Some(member) = row.member {
-            labels[usize::from(member)] = true;
-        }
-    }
-    let largest = clusters.values().map(|(texts, _)| *texts).max().filter(|texts| *texts > 1)?;
-    let mixed = clusters.values().filter(|(_, labels)| *labels == [true; 2]).count();
+    let clusters = row_clusters(&results.rows);
+    let largest = clusters.iter().map(|cluster| cluster.texts).max().filter(|texts| *texts > 1)?;
+    let mixed = clusters.iter().filter(|cluster| cluster.is_mixed).count();
     let mixed = if mixed == 0 { String::new() } else { format!("; {mixed} of them hold members and non-members") };
     let detail = format!(
         "{} texts are {} clusters of equal or nearly equal texts or of one document, the largest of {largest} texts{mixed}: a \
@@ -73,11 +58,7 @@ fn duplicates(results: &AuditResults) -> Option<Warning> {
 }
 
 fn unequal_documents(results: &AuditResults, verdict: &Verdict) -> Option<Warning> {
-    let mut sizes: HashMap<usize, usize> = HashMap::new();
-    for cluster in dense(results.rows.iter().map(|row| row.cluster)) {
-        *sizes.entry(cluster).or_default() += 1;
-    }
-    let mut sizes: Vec<usize> = sizes.into_values().collect();
+    let mut sizes: Vec<usize> = row_clusters(&results.rows).iter().map(|cluster| cluster.texts).collect();
     sizes.sort_unstable();
     let (median, counted) = (*sizes.get(sizes.len() / 2)?, verdict.texts_per_cluster);
     (2 * counted < median).then(|| Warning {

@@ -1,7 +1,7 @@
 //! Findings on each method from the scores of some samples.
 
-use super::findings::{MethodFindings, Separation, VersusBaseline};
-use crate::audits::cluster_ids::dense;
+use super::document::{MethodFindings, Separation, VersusBaseline};
+use crate::audits::clusters::clusters;
 use crate::audits::columns::Column;
 use crate::audits::request::AuditMetrics;
 use crate::audits::results::SampleScores;
@@ -30,7 +30,7 @@ impl<'a> Comparison<'a> {
             columns,
             metrics,
             labels: rows.iter().filter_map(|row| row.member).collect(),
-            clusters: dense(rows.iter().map(|row| row.cluster)),
+            clusters: clusters(rows.iter().copied()),
             scores: (0..columns.len()).map(scores).collect(),
         }
     }

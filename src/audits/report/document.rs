@@ -1,18 +1,14 @@
 //! The report of an audit, as clients read it.
 
-use super::average::Averages;
-use super::findings::MethodFindings;
 use super::provenance::Provenance;
-use super::seed_summary::SeedSummary;
-use crate::audits::calibrated_results::{Decisions, MethodCalibration};
-use crate::audits::evidence::{BlindFindings, CitedPlan, ControlFindings, Verdict};
-use crate::audits::exclusions::ExclusionCount;
+use crate::audits::evidence::{CitedPlan, ControlFindings, Verdict};
+use crate::audits::findings::{BlindFindings, Decisions, MethodCalibration, SplitOutcome};
+use crate::audits::results::ExclusionCount;
 use crate::audits::selected_tokens::SelectedTokens;
-use crate::audits::split_outcome::SplitOutcome;
 use crate::datasets::SampleId;
 use crate::scorer::Usage;
 use mia::methods::LabelledMethod;
-use mia::statistics::{MannWhitney, PositionRow, PriorTest, Warning};
+use mia::statistics::{BootstrapSummary, MannWhitney, PositionRow, PriorTest, RocPoint, TprAtFpr, Warning};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -173,4 +169,115 @@ pub struct GroupMethod {
 
 fn is_zero(number: &usize) -> bool {
     *number == 0
+}
+
+/// Statistics of the scores of one method.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct MethodFindings {
+    /// Samples that have a score.
+    pub scored: usize,
+    /// Absent without labels.
+    #[serde(flatten)]
+    pub separation: Option<Separation>,
+    /// Variation over resampled samples; absent without labels, or if it was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bootstrap: Option<BootstrapSummary>,
+    /// For a method with weights: against the same method without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versus_baseline: Option<VersusBaseline>,
+    /// Points of the ROC curve, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roc: Option<Vec<RocPoint>>,
+}
+
+/// Separation of the two classes.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Separation {
+    /// Area under the ROC curve; null where a class has no scored sample.
+    #[schema(required = false)]
+    pub auroc: Option<f64>,
+    /// By DeLong, or by Obuchowski where texts form clusters; null where a class has fewer than two clusters.
+    #[schema(required = false)]
+    pub auroc_standard_error: Option<f64>,
+    /// In the order of the targets; empty where there is no ROC curve.
+    #[schema(required = false)]
+    pub tpr_at_fpr: Vec<TprAtFpr>,
+    /// The smallest false-positive rate at which 95 % of the members are recognised.
+    #[schema(required = false)]
+    pub fpr_at_95_tpr: Option<f64>,
+}
+
+/// A method with weights against its baseline, on the samples that both score.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct VersusBaseline {
+    /// Label of the baseline, whether or not the request lists it.
+    pub baseline: String,
+    /// AUROC with weights minus AUROC without.
+    pub delta: f64,
+    /// `(1 + r) / (1 + N)`: N replicates of the bootstrap, r of them in which the weights did not help. Absent without a
+    /// bootstrap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
+    /// `r / N`, as the PDR paper has it; it can be 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value_raw: Option<f64>,
+    /// `p_value` by Holm over all methods of the audit that are compared with a baseline; absent in groups and where there is no
+    /// `p_value`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value_adjusted: Option<f64>,
+    /// Of the difference over the replicates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+}
+
+/// The means of a method's numbers, by what they are over.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct Averages {
+    pub group: GroupAverage,
+}
+
+/// The unweighted (macro) means over the groups: each counts the same, however many samples it has.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct GroupAverage {
+    /// Groups in the means.
+    pub groups: usize,
+    /// Groups that are left out, since the method scored samples of one class only, or none.
+    pub left_out: usize,
+    /// Mean area under the ROC curve; null where every group is left out.
+    #[schema(required = false)]
+    pub auroc: Option<f64>,
+    /// Mean true-positive rates, in the order of the targets; empty where every group is left out.
+    pub tpr_at_fpr: Vec<MeanTpr>,
+}
+
+/// A true-positive rate averaged over groups, each with a threshold of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+pub struct MeanTpr {
+    /// The bound on the false-positive rate in each group.
+    pub fpr: f64,
+    /// Mean of the largest true-positive rates within the bound.
+    pub tpr: f64,
+}
+
+/// Methods that differ by their seeds alone.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct SeedSummary {
+    /// Their labels, in the order of the request.
+    #[schema(value_type = Vec<String>)]
+    pub labels: Vec<Arc<str>>,
+    pub seeds: Vec<u64>,
+    pub auroc: SeedSpread,
+    /// AUROC minus that of the score before tuning, on the same samples; absent where one has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<SeedSpread>,
+}
+
+/// A number for each seed.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct SeedSpread {
+    pub mean: f64,
+    /// With n - 1 in the denominator.
+    pub standard_deviation: f64,
+    /// In the order of the seeds.
+    pub each: Vec<f64>,
 }

@@ -1,14 +1,13 @@
 //! Evidence from the rows of an audit.
 
 use super::document::MethodReport;
-use crate::audits::cluster_ids::dense;
-use crate::audits::clustered_rows::clustered;
+use crate::audits::clusters::{clustered, clusters, strata};
 use crate::audits::evidence::{
     ControlFindings, Effect, NegativeControlSample, PERMUTATION_SEED, StratifyBy, Verdict, VerdictBasis,
-    controls_itself, negative_controls, verdict,
+    negative_controls, verdict,
 };
 use crate::audits::request::AuditRequest;
-use crate::audits::results::AuditResults;
+use crate::audits::results::{AuditResults, SampleScores};
 use mia::methods::LabelledMethod;
 use mia::statistics::{
     ClusterScores, ClusteredTexts, LabelledScore, PermutationTest, RankColumn, max_t, stratified_auroc,
@@ -23,7 +22,7 @@ pub struct Evidence<'a> {
     request: &'a AuditRequest,
     results: &'a AuditResults,
     labels: Vec<bool>,
-    clustered: ClusteredTexts,
+    pub clustered: ClusteredTexts,
     /// Rows that are not compared.
     left_out: HashSet<usize>,
 }
@@ -38,16 +37,10 @@ pub struct MethodTests {
 }
 
 impl<'a> Evidence<'a> {
-    /// None without labels.
-    pub fn new(request: &'a AuditRequest, results: &'a AuditResults) -> Option<Self> {
+    /// Compares all rows but `left_out`; `None` without labels.
+    pub fn new(request: &'a AuditRequest, results: &'a AuditResults, left_out: HashSet<usize>) -> Option<Self> {
         let labels = results.labels()?;
-        let clustered = clustered(&results.rows, &labels);
-        Some(Self { request, results, clustered, labels, left_out: HashSet::new() })
-    }
-
-    /// The same without some rows.
-    pub fn without(self, left_out: HashSet<usize>) -> Self {
-        Self { left_out, ..self }
+        Some(Self { request, results, clustered: clustered(&results.rows, &labels), labels, left_out })
     }
 
     /// The tests of each listed method, adjusted for the number of all.
@@ -66,7 +59,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The scores of the clusters by a column.
-    fn scores(&self, place: usize) -> ClusterScores<1> {
+    pub fn scores(&self, place: usize) -> ClusterScores<1> {
         self.clustered.scores(|row| self.score(row, place).map(|score| [score]))
     }
 
@@ -81,19 +74,13 @@ impl<'a> Evidence<'a> {
 
     fn pair(&self, row: usize, place: usize, method: &LabelledMethod) -> Option<[f64; 2]> {
         let target = self.score(row, place)?;
-        let row = &self.results.rows[row];
-        let control = if controls_itself(method) {
-            row.control_measures.and_then(|[loss, ..]| loss)
-        } else {
-            row.control.get(place).copied().flatten()
-        };
-        Some([target, control?])
+        Some([target, self.results.rows[row].control_score(place, method)?])
     }
 
     /// AUROC of a column within groups, where that is asked for. Samples without a group are a stratum.
     pub fn stratified(&self, place: usize) -> Option<f64> {
         let StratifyBy::Group = self.request.evidence.stratify?;
-        let strata = crate::audits::clustered_rows::strata(&self.results.rows);
+        let strata = strata(&self.results.rows);
         let scored =
             (self.results.rows.iter().zip(&self.labels).zip(strata)).filter_map(|((row, &member), stratum)| {
                 Some((LabelledScore { score: row.scores[place]?, member }, stratum))
@@ -106,8 +93,8 @@ impl<'a> Evidence<'a> {
     pub fn control(&self, place: usize, method: &LabelledMethod, tests: MethodTests) -> Option<ControlFindings> {
         let model = &self.results.control.as_ref()?.id;
         let scores = self.paired_scores(place, method);
-        let clusters = dense(self.results.rows.iter().map(|row| row.cluster));
-        let non_member = |(row, sample): (usize, &'a crate::audits::results::SampleScores)| {
+        let clusters = clusters(&self.results.rows);
+        let non_member = |(row, sample): (usize, &'a SampleScores)| {
             let group = sample.group.as_deref().filter(|_| !self.labels[row])?;
             let [target, control] = self.pair(row, place, method)?;
             Some(NegativeControlSample { group, cluster: clusters[row], control, target })
@@ -127,19 +114,31 @@ impl<'a> Evidence<'a> {
         let primary = self.request.evidence.primary.as_ref()?;
         let (place, _) = self.results.listed().find(|(_, column)| column.method.label == *primary)?;
         let method = methods.iter().find(|method| method.method.label == *primary)?;
+        let p_value = Some(method.p_value.unwrap_or(1.0));
+        Some(self.list_verdict(["members", "non-members"], place, p_value, method.control.as_ref(), None))
+    }
+
+    /// The verdict on two lists by a column, given its p-value and its findings beside the control.
+    pub fn list_verdict(
+        &self,
+        lists: [&'static str; 2],
+        place: usize,
+        p_value: Option<f64>,
+        findings: Option<&ControlFindings>,
+        committed: Option<bool>,
+    ) -> Verdict {
         let scores = self.scores(place);
-        let findings = method.control.as_ref();
-        Some(verdict(&VerdictBasis {
-            primary,
+        verdict(&VerdictBasis {
+            primary: &self.results.columns[place].method.label,
             model: &self.results.model,
-            lists: ["members", "non-members"],
+            lists,
             clusters: scores.counts(&self.clustered),
             texts_per_cluster: scores.texts,
-            effect: Effect::new(&scores, 0, &self.clustered, method.p_value.unwrap_or(1.0)),
+            effect: p_value.and_then(|p_value| Effect::new(&scores, 0, &self.clustered, p_value)),
             control: self.results.control.as_ref().map(|control| (control, findings)),
             comparability: self.results.comparability.as_ref(),
-            committed: None,
-        }))
+            committed,
+        })
     }
 }
 

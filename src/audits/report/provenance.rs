@@ -1,7 +1,6 @@
 //! Where the numbers of a report come from.
 
-use crate::audits::evidence::StratifyBy;
-use crate::audits::evidence::{CalibrationSource, DecisionRequest};
+use crate::audits::evidence::{CalibrationSource, DecisionRequest, StratifyBy};
 use crate::audits::request::{AuditMetrics, AuditRequest};
 use crate::audits::results::AuditResults;
 use crate::pool::ModelInfo;

@@ -1,15 +1,20 @@
 //! The known non-members of an audit: those of a calibration, or a share of its own.
 
-use crate::audits::calibration_mismatch::CalibrationMismatch;
-use crate::audits::calibrations::Calibration;
-use crate::audits::cluster_ids::dense;
-use crate::audits::evidence::CalibrationShare;
-use crate::audits::results::{AuditResults, SampleScores};
+use super::calibrations::Calibration;
+use super::clusters::{clusters, next_cluster};
+use super::error::{AuditFailure, CalibrationMismatch};
+use super::evidence::CalibrationShare;
+use super::results::{AuditResults, SampleScores};
+use super::sample_index::fold_samples;
+use super::text_lists::{SampleTexts, TextLists};
+use crate::datasets::{Sample, SampleBlocks};
+use crate::scorer::Workers;
 use mia::methods::LabelledMethod;
 use mia::random::{shuffle, stream};
-use mia::statistics::ClusteredTexts;
+use mia::statistics::{ClusteredTexts, Comparability};
 use mia::texts::TextDigest;
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 /// Texts that are tested, and known non-members, with the scores of each listed method.
 pub struct KnownNonMembers {
@@ -40,6 +45,13 @@ impl ListedText {
         let scores = places.iter().map(|&place| scored.scores[place]).collect();
         Self { row, cluster, scored_tokens: scored.scored_tokens, scores, digest: scored.text }
     }
+
+    /// The texts of an audit, whose rows have these clusters.
+    fn all(results: &AuditResults, clusters: &[usize]) -> Vec<Self> {
+        let listed: Vec<usize> = results.listed().map(|(place, _)| place).collect();
+        let text = |(row, (scored, &cluster))| Self::new(Some(row), cluster, scored, &listed);
+        results.rows.iter().zip(clusters).enumerate().map(text).collect()
+    }
 }
 
 impl KnownNonMembers {
@@ -49,21 +61,17 @@ impl KnownNonMembers {
         let places = calibration.places(&results.model, results.overflow, &results.numerics, &methods)?;
         let overlap: HashSet<usize> =
             results.rows.iter().filter_map(|row| calibration.cluster(row.normalized?)).collect();
-        let clusters = dense(results.rows.iter().map(|row| row.cluster));
-        let listed: Vec<usize> = results.listed().map(|(place, _)| place).collect();
-        let tested: Vec<ListedText> = (results.rows.iter().zip(&clusters).enumerate())
-            .map(|(row, (scored, &cluster))| ListedText::new(Some(row), cluster, scored, &listed))
-            .collect();
-        let first = clusters.iter().max().map_or(0, |last| last + 1);
+        let clusters = clusters(&results.rows);
+        let first = next_cluster(&clusters);
         let known = (calibration.rows().iter().zip(calibration.clusters()))
             .filter(|(_, cluster)| !overlap.contains(cluster))
             .map(|(scored, cluster)| ListedText::new(None, first + cluster, scored, &places));
-        Ok(Self::new(tested, known.collect(), overlap.len()))
+        Ok(Self::new(ListedText::all(results, &clusters), known.collect(), overlap.len()))
     }
 
     /// A share of the clusters of the audit that have non-members alone, rounded.
     pub fn drawn(share: CalibrationShare, results: &AuditResults) -> Self {
-        let clusters = dense(results.rows.iter().map(|row| row.cluster));
+        let clusters = clusters(&results.rows);
         let mut unknown: BTreeMap<usize, bool> = BTreeMap::new();
         for (row, &cluster) in results.rows.iter().zip(&clusters) {
             *unknown.entry(cluster).or_default() |= row.member != Some(false);
@@ -73,9 +81,7 @@ impl KnownNonMembers {
         shuffle(&mut known, &mut stream(share.seed, "calibration share"));
         let count = (known.len() as f64 * share.share).round() as usize;
         let drawn: HashSet<usize> = known.into_iter().take(count).collect();
-        let listed: Vec<usize> = results.listed().map(|(place, _)| place).collect();
-        let all = (results.rows.iter().zip(&clusters).enumerate())
-            .map(|(row, (scored, &cluster))| ListedText::new(Some(row), cluster, scored, &listed));
+        let all = ListedText::all(results, &clusters).into_iter();
         let (known, tested): (Vec<ListedText>, Vec<ListedText>) = all.partition(|text| drawn.contains(&text.cluster));
         Self::new(tested, known, 0)
     }
@@ -95,4 +101,34 @@ impl KnownNonMembers {
         let (tested, known) = self.texts.split_at(self.tested);
         [tested, known].map(|texts| texts.iter().map(|text| text.scored_tokens as f64).collect())
     }
+}
+
+/// Compares the texts by a classifier that knows only the texts. Returns `None` if those of the calibration are unavailable or
+/// too few. Texts of the calibration that are tested as well are left out.
+pub async fn comparability_with_calibration(
+    samples: &SampleBlocks,
+    rows: &[SampleScores],
+    calibration: &Calibration,
+    workers: &Workers,
+) -> Result<Option<Comparability>, AuditFailure> {
+    let Some(known) = calibration.samples() else { return Ok(None) };
+    let tested: HashSet<_> = rows.iter().filter_map(|row| row.normalized).collect();
+    let is_untested = |row: &SampleScores| row.normalized.is_none_or(|text| !tested.contains(&text));
+    let kept: Arc<[bool]> = calibration.rows().iter().map(is_untested).collect();
+    let known_rows = || calibration.rows().iter().zip(calibration.clusters()).zip(&*kept).filter(|(_, kept)| **kept);
+    let all: Vec<&SampleScores> = rows.iter().chain(known_rows().map(|((row, _), _)| row)).collect();
+    let texts = SampleTexts::new(all.iter().map(|row| row.text), samples.are_retained() && known.are_retained());
+    let texts = fold_samples(samples, workers, texts, |texts, chunk| Ok(texts.with(&chunk, |_| true)), |_| {}).await?;
+    let is_kept = Arc::clone(&kept);
+    let add = move |texts: SampleTexts, chunk: Vec<(usize, Sample)>| {
+        Ok(texts.with(&chunk, |row| is_kept.get(row) == Some(&true)))
+    };
+    let texts = fold_samples(known, workers, texts, add, |_| {}).await?;
+    let mut clusters = clusters(rows);
+    let first = next_cluster(&clusters);
+    clusters.extend(known_rows().map(|((_, cluster), _)| first + cluster));
+    let labels: Vec<bool> = (0..all.len()).map(|place| place < rows.len()).collect();
+    let lists = TextLists::new(&all, &labels, &clusters, &vec![0; labels.len()], &texts);
+    let fit = move |wanted: &dyn Fn() -> bool| lists.comparability(&lists.fit(&texts, wanted)?, &texts, |_| true);
+    Ok(workers.run_behind(fit).await?)
 }

@@ -1,13 +1,13 @@
-//! Results of an audit that a calibration adds.
+//! Findings that the results of an audit hold beside its scores.
 
 use super::evidence::Effect;
-use mia::statistics::{CalibratedThreshold, MannWhitney, Procedure};
+use mia::statistics::{CalibratedThreshold, MannWhitney, Procedure, WordsBaseline};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// Results of an audit that a calibration adds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CalibratedResults {
     /// The digest of the calibration's samples, as datasets are named; `None` for a share of the audit's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,4 +74,47 @@ pub struct Decisions {
     /// Clusters on the list that are labelled non-members; absent without labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub non_members_rejected: Option<usize>,
+}
+
+/// Result of the tuning on one share of an audit's texts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SplitOutcome {
+    /// Id of the model that was tuned: the one asked about, or the control.
+    pub model: String,
+    /// The share of the texts that was left out of scoring.
+    pub split: f64,
+    /// Seed of the split and of the tuning.
+    pub seed: u64,
+    /// SHA-256 of the adapter.
+    pub adapter: String,
+    /// Samples that were left out of scoring.
+    pub left_out: usize,
+    /// Texts that the model was tuned on: the non-members among those, each once.
+    pub tuned_on: usize,
+    /// Steps of the tuning.
+    pub steps: usize,
+    /// Loss of the first step.
+    pub first_loss: f64,
+    /// Loss of the last step.
+    pub last_loss: f64,
+}
+
+/// Separation of the classes by the texts alone, without any model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BlindFindings {
+    /// By the words of the texts; absent where a class has too few texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<WordsBaseline>,
+    pub lengths: LengthFindings,
+}
+
+/// AUROC of how long the texts are, and of how repetitive. Far from one half on either side means that it tells the classes apart.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LengthFindings {
+    /// Of the number of scored tokens; absent where a class has no sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scored_tokens: Option<f64>,
+    /// Of the bytes of a text over those that zlib makes of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_zlib_byte: Option<f64>,
 }
