@@ -2,16 +2,13 @@
 
 use super::audit_request::AuditBody;
 use super::audit_scores;
-use super::client_state::ClientState;
 use super::datasets::DatasetFile;
-use super::job_document::JobDocument;
-use super::job_id::JobId;
-use super::job_resource::{JobContext, JobResource, check};
+use super::jobs::{self, JobContext, JobDocument, JobId, JobResource, check};
+use super::problem::responses::StateProblems;
 use super::problem::{Kind, Problem};
-use super::problems::StateProblems;
 use super::sample_line::SampleLine;
-use super::state::ApiState;
-use super::{dataset_check, job_events, plans, score_calibration};
+use super::state::{ApiState, ClientState};
+use super::{dataset_check, plans, score_calibration};
 use crate::audits::{
     AuditKind, AuditReport, AuditRequest, AuditSnapshot, AuditSubject, Calibration, CalibrationSource,
 };
@@ -125,7 +122,7 @@ impl JobResource for AuditKind {
     /// The notes of a run say nothing once it has ended.
     fn progress(job: &AuditSnapshot) -> Value {
         let note = job.note.clone().filter(|_| !job.status.is_final());
-        job_events::progress(&AuditSnapshot { note, ..job.clone() })
+        jobs::progress(&AuditSnapshot { note, ..job.clone() })
     }
 
     fn details(subject: AuditSubject, _: Option<&str>) -> Result<AuditDetails, Problem> {

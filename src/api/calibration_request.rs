@@ -1,13 +1,13 @@
 //! The body of a calibration submission and its validation.
 
 use super::check::{self, MethodRequests, RequestFaults};
-use super::job_request::{self, SampleList};
-use super::job_resource::JobBody;
+use super::jobs::JobBody;
+use super::jobs::request::{self, JobSamples, SampleList};
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::audits::{AuditMetrics, AuditRequest, EvidenceRequest};
-use crate::datasets::{Sample, SampleTotals, SubmittedSamples};
-use crate::jobs::{JobError, Submission};
+use crate::datasets::{Sample, SampleTotals};
+use crate::jobs::Submission;
 use crate::scorer::Overflow;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
@@ -29,7 +29,7 @@ pub struct CalibrationBody {
     model: Option<String>,
     /// The texts, at least 19, none of them labelled a member; either they or `dataset`.
     #[schema(min_items = 19, value_type = Option<Vec<Sample>>)]
-    #[serde(default, deserialize_with = "job_request::samples")]
+    #[serde(default, deserialize_with = "request::listed")]
     samples: Option<SampleList>,
     /// Id of a dataset that was uploaded, in place of `samples`.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
@@ -49,22 +49,19 @@ impl JobBody for CalibrationBody {
     type Request = AuditRequest;
 
     fn dataset(&self) -> Option<&str> {
-        job_request::named(self.dataset.as_ref())
+        request::named(self.dataset.as_ref())
     }
 
     fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<AuditRequest>, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let name = check::job_name(self.name, &mut faults);
-        let (pointer, samples) = job_request::submitted(self.samples, self.dataset, dataset, &mut faults)?;
-        let totals = samples.totals().map_err(JobError::from)?;
-        if faults.is_empty()
-            && let Some(fault) = samples_fault(&totals)
-        {
-            faults.push(pointer, fault);
+        let submitted = JobSamples::new(self.samples, self.dataset, dataset, &mut faults)?;
+        if faults.is_empty() {
+            submitted.refuse(samples_fault(&submitted.totals), &mut faults);
         }
         let ids = state.scorer.pool().ids();
-        let scope = state.scorer.scope(&ids, model.as_deref(), false, totals.all_have_neighbors());
+        let scope = state.scorer.scope(&ids, model.as_deref(), false, submitted.totals.all_have_neighbors());
         let methods = check::methods(self.methods, &scope, &mut faults);
         for method in methods.iter().filter(|method| method.method.split().is_some()) {
             let detail = "the model is tuned on a share of the samples of an audit; name an adapter instead";
@@ -76,12 +73,9 @@ impl JobBody for CalibrationBody {
                 "`entropy_dataset` depends on all texts of an audit, so that scores of others are not comparable";
             faults.push(format!("/methods{}", method.pointer("pdr/decay")), detail);
         }
-        if let SubmittedSamples::Inline(samples) = &samples {
-            let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
-            check::texts("/samples", texts, &methods, &mut faults);
-        }
+        submitted.check_texts(&methods, &mut faults);
         let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
-        let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
+        let timeout = request::timeout(self.timeout_seconds, &mut faults);
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         let request = AuditRequest {
@@ -91,7 +85,7 @@ impl JobBody for CalibrationBody {
             metrics: AuditMetrics { bootstrap: None, ..AuditMetrics::default() },
             evidence: EvidenceRequest::default(),
         };
-        Ok(Submission { request, name, samples, idempotency_key: None, timeout })
+        Ok(Submission { request, name, samples: submitted.samples, idempotency_key: None, timeout })
     }
 }
 

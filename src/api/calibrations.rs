@@ -1,8 +1,7 @@
 //! `/v1/calibrations`: scores of known non-members, which give other texts p-values.
 
 use super::calibration_request::CalibrationBody;
-use super::job_document::JobDocument;
-use super::job_resource::{JobContext, JobResource};
+use super::jobs::{JobContext, JobDocument, JobResource};
 use super::problem::Problem;
 use crate::audits::{AuditSubject, CalibratedMethod, CalibrationKind, CalibrationReport};
 use serde::{Deserialize, Serialize};

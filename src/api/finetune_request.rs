@@ -1,14 +1,14 @@
 //! The body of a fine-tune submission and its validation.
 
 use super::check::{self, RequestFaults};
-use super::job_request::{self, SampleList};
-use super::job_resource::JobBody;
+use super::jobs::JobBody;
+use super::jobs::request::{self, JobSamples, SampleList};
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::config::{ID_RULE, is_id};
 use crate::datasets::Sample;
 use crate::finetunes::{DEFAULT_SEED, FinetuneRequest, tuning_texts_fault};
-use crate::jobs::{JobError, Submission};
+use crate::jobs::Submission;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
 use lm::models::ModelError;
@@ -30,7 +30,7 @@ pub struct FinetuneBody {
     name: Shaped<String>,
     /// The texts, none of them labelled a member; either they or `dataset`.
     #[schema(min_items = 8, value_type = Option<Vec<Sample>>)]
-    #[serde(default, deserialize_with = "job_request::samples")]
+    #[serde(default, deserialize_with = "request::listed")]
     samples: Option<SampleList>,
     /// Id of a dataset that was uploaded, in place of `samples`.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
@@ -53,13 +53,13 @@ impl JobBody for FinetuneBody {
     type Request = FinetuneRequest;
 
     fn dataset(&self) -> Option<&str> {
-        job_request::named(self.dataset.as_ref())
+        request::named(self.dataset.as_ref())
     }
 
     fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<FinetuneRequest>, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        let (pointer, samples) = job_request::submitted(self.samples, self.dataset, dataset, &mut faults)?;
+        let submitted = JobSamples::new(self.samples, self.dataset, dataset, &mut faults)?;
         let name = check::shaped("/name", Some(self.name), &mut faults);
         if let Some(name) = name.as_ref().filter(|name| !is_id(name)) {
             faults.push("/name", format!("expected {ID_RULE}, found {name:?}"));
@@ -70,7 +70,7 @@ impl JobBody for FinetuneBody {
         let settings = check::shaped("/optimizer", self.optimizer, &mut faults);
         let optimizer = settings.map(|Object(optimizer)| optimizer).unwrap_or_default();
         let seed = check::shaped("/seed", self.seed, &mut faults).unwrap_or(DEFAULT_SEED);
-        let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
+        let timeout = request::timeout(self.timeout_seconds, &mut faults);
         if let Some(model) = model.as_ref().filter(|model| !model.origin.gives_weights()) {
             faults.push("/model", format!("model `{}`: {}", model.id, ModelError::NoWeights));
         }
@@ -82,11 +82,10 @@ impl JobBody for FinetuneBody {
         for fault in request.faults() {
             faults.push(fault.pointer, fault.detail);
         }
-        let totals = samples.totals().map_err(JobError::from)?;
-        if let (true, Some(fault)) = (faults.is_empty(), tuning_texts_fault(&totals, &request)) {
-            faults.push(pointer, fault);
+        if faults.is_empty() {
+            submitted.refuse(tuning_texts_fault(&submitted.totals, &request), &mut faults);
         }
         faults.finish()?;
-        Ok(Submission { request, name: None, samples, idempotency_key: None, timeout })
+        Ok(Submission { request, name: None, samples: submitted.samples, idempotency_key: None, timeout })
     }
 }

@@ -1,8 +1,7 @@
 //! `/v1/finetunes`: LoRA adapters, tuned for the method `fsd`.
 
 use super::finetune_request::FinetuneBody;
-use super::job_document::JobDocument;
-use super::job_resource::{JobContext, JobResource, check};
+use super::jobs::{JobContext, JobDocument, JobResource, check};
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::finetunes::{FinetuneKind, FinetuneReport, FinetuneRequest, FinetuneSubject};

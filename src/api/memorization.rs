@@ -1,7 +1,6 @@
 //! `/v1/memorization`: how likely a model is to complete windows of texts.
 
-use super::job_document::JobDocument;
-use super::job_resource::{JobContext, JobResource, check};
+use super::jobs::{JobContext, JobDocument, JobResource, check};
 use super::memorization_request::MemorizationBody;
 use super::problem::Problem;
 use super::state::ApiState;

@@ -1,21 +1,18 @@
 //! The body of a memorization submission and its validation.
 
 use super::check::{self, RequestFaults};
-use super::job_request;
-use super::job_resource::JobBody;
-use super::problem::{Kind, Problem};
+use super::extract::TextOrObject;
+use super::jobs::JobBody;
+use super::jobs::request::{self, JobSamples};
+use super::problem::Problem;
 use super::state::ApiState;
-use crate::audits::MAX_SAMPLES;
-use crate::datasets::{Sample, SampleId, SubmittedSamples};
-use crate::jobs::{JobError, Submission};
+use crate::datasets::Sample;
+use crate::jobs::Submission;
 use crate::memorization::{MemorizationRequest, WindowShape, WorkText};
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
-use mia::json::{List, TooMany, counted};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, Visitor};
+use mia::json::List;
 use serde::{Deserialize, Deserializer};
-use std::fmt;
 use utoipa::ToSchema;
 
 /// Texts, and how to cut them into windows.
@@ -28,14 +25,14 @@ pub struct MemorizationBody {
     model: Option<String>,
     /// The texts; either they or `dataset`.
     #[schema(min_items = 1, value_type = Option<Vec<WorkInput>>)]
-    #[serde(default, deserialize_with = "works")]
+    #[serde(default, deserialize_with = "request::listed")]
     texts: Option<List<WorkInput>>,
     /// Id of a dataset that was uploaded, in place of `texts`; its labels play no part.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
     dataset: Option<Shaped<String>>,
     /// Texts like them that the model cannot have seen; none if left out.
     #[schema(min_items = 1, value_type = Option<Vec<WorkInput>>)]
-    #[serde(default, deserialize_with = "works")]
+    #[serde(default, deserialize_with = "request::listed")]
     control: Option<List<WorkInput>>,
     /// Tokens of a window that the model is given; 50 if left out.
     #[schema(value_type = Option<usize>, minimum = 1)]
@@ -58,82 +55,49 @@ pub enum WorkInput {
     /// The text alone.
     Text(String),
     /// The text with its id.
-    Named(NamedWork),
-}
-
-/// A text with its id.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NamedWork {
-    /// Comes back with the result; need not be unique.
-    #[serde(default)]
-    id: Option<SampleId>,
-    text: String,
+    Named(WorkText),
 }
 
 impl From<WorkInput> for WorkText {
     fn from(work: WorkInput) -> Self {
         match work {
             WorkInput::Text(text) => Self { id: None, text },
-            WorkInput::Named(NamedWork { id, text }) => Self { id, text },
+            WorkInput::Named(work) => work,
         }
     }
 }
 
 impl<'de> Deserialize<'de> for WorkInput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WorkVisitor;
-
-        impl<'de> Visitor<'de> for WorkVisitor {
-            type Value = WorkInput;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, or an object with `text` and perhaps `id`")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<WorkInput, E> {
-                Ok(WorkInput::Text(text.to_owned()))
-            }
-
-            fn visit_string<E: Error>(self, text: String) -> Result<WorkInput, E> {
-                Ok(WorkInput::Text(text))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WorkInput, A::Error> {
-                NamedWork::deserialize(MapAccessDeserializer::new(map)).map(WorkInput::Named)
-            }
-        }
-
-        deserializer.deserialize_any(WorkVisitor)
+        let expected = "a text, or an object with `text` and perhaps `id`";
+        deserializer.deserialize_any(TextOrObject { expected, text: Self::Text, object: Self::Named })
     }
-}
-
-/// A list of texts that need not be there.
-fn works<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<List<WorkInput>>, D::Error> {
-    counted::<_, _, MAX_SAMPLES>(deserializer).map(Some)
 }
 
 impl JobBody for MemorizationBody {
     type Request = MemorizationRequest;
 
     fn dataset(&self) -> Option<&str> {
-        job_request::named(self.dataset.as_ref())
+        request::named(self.dataset.as_ref())
     }
 
     fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<MemorizationRequest>, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?.map(|model| model.id.clone());
-        let control = listed(self.control, "texts of the control")?;
+        let control = works(self.control, "texts of the control")?;
         if control.as_ref().is_some_and(Vec::is_empty) {
             faults.push("/control", "the list is empty; without a control, leave it out");
         }
         let windows = shape(self.prefix, self.suffix, self.stride, &mut faults);
-        let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
+        let timeout = request::timeout(self.timeout_seconds, &mut faults);
         let (model, control) = (model.unwrap_or_default(), control.unwrap_or_default());
         let request = MemorizationRequest { model, windows, control };
-        let samples = submitted(self.texts, self.dataset, dataset, &request, &mut faults)?;
+        let sample = |WorkText { id, text }| Sample { id, text, ..Sample::default() };
+        let texts = works(self.texts, "texts")?.map(|texts| texts.into_iter().map(sample).collect());
+        let submitted = JobSamples::from_field("texts", texts, self.dataset, dataset, &mut faults)?;
+        submitted.refuse(request.texts_fault(submitted.totals.samples), &mut faults);
         faults.finish()?;
-        Ok(Submission { request, name: None, samples, idempotency_key: None, timeout })
+        Ok(Submission { request, name: None, samples: submitted.samples, idempotency_key: None, timeout })
     }
 }
 
@@ -157,44 +121,7 @@ fn shape(
     shape
 }
 
-/// The texts of the job, those that come along or those of the dataset.
-fn submitted(
-    texts: Option<List<WorkInput>>,
-    named: Option<Shaped<String>>,
-    dataset: Option<DatasetRow>,
-    request: &MemorizationRequest,
-    faults: &mut RequestFaults,
-) -> Result<SubmittedSamples, Problem> {
-    let (pointer, is_given) = match (texts.is_some(), named.is_some()) {
-        (true, true) => {
-            faults.push("/dataset", "there are `texts` as well; a job takes either");
-            ("/texts", true)
-        }
-        (false, false) => {
-            faults.push("", "there are neither `texts` nor `dataset`; a job takes either");
-            ("", false)
-        }
-        (true, false) => ("/texts", true),
-        (false, true) => ("/dataset", dataset.is_some()),
-    };
-    let _ = check::shaped("/dataset", named, faults);
-    let texts = listed(texts, "texts")?.unwrap_or_default();
-    let sample = |WorkText { id, text }| Sample { id, text, ..Sample::default() };
-    let samples = match dataset {
-        Some(dataset) => SubmittedSamples::Dataset(dataset),
-        None => SubmittedSamples::Inline(texts.into_iter().map(sample).collect()),
-    };
-    let totals = samples.totals().map_err(JobError::from)?;
-    if let (true, Some(fault)) = (is_given, request.texts_fault(totals.samples)) {
-        faults.push(pointer, fault);
-    }
-    Ok(samples)
-}
-
-/// The texts of a list, where it is there.
-fn listed(list: Option<List<WorkInput>>, what: &str) -> Result<Option<Vec<WorkText>>, Problem> {
-    let works = list.transpose().map_err(|TooMany { count, limit }| {
-        Problem::new(Kind::TooLarge, format!("there are {count} {what}; the limit of a request is {limit}"))
-    })?;
+fn works(list: Option<List<WorkInput>>, elements: &str) -> Result<Option<Vec<WorkText>>, Problem> {
+    let works = request::within_limit(list, elements, "a request")?;
     Ok(works.map(|works| works.into_iter().map(WorkText::from).collect()))
 }

@@ -2,8 +2,7 @@
 
 use super::audit_request::given;
 use super::check::{self, MethodRequests, RequestFaults};
-use super::job_request;
-use super::job_resource::JobBody;
+use super::jobs::{JobBody, request};
 use super::problem::Problem;
 use super::state::ApiState;
 use super::test_texts::TextFields;
@@ -101,7 +100,7 @@ impl JobBody for TestBody {
     type Request = TestRequest;
 
     fn dataset(&self) -> Option<&str> {
-        job_request::named(self.dataset.as_ref())
+        request::named(self.dataset.as_ref())
     }
 
     fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<TestRequest>, Problem> {
@@ -153,7 +152,7 @@ impl JobBody for TestBody {
         }
         let samples = submitted(texts.as_ref(), dataset, &methods, &mut faults)?;
         let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
-        let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
+        let timeout = request::timeout(self.timeout_seconds, &mut faults);
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         let metrics = AuditMetrics { bootstrap: None, ..AuditMetrics::default() };
