@@ -99,7 +99,7 @@ pub trait JobResource: JobKind + Sized {
         dataset: Option<DatasetRow>,
         _idempotency_key: Option<&str>,
     ) -> impl Future<Output = Result<Submission<Self::Request>, Problem>> + Send {
-        check(state, body, dataset)
+        checked(state, body, dataset)
     }
 
     /// The progress of a job as JSON.
@@ -125,7 +125,7 @@ pub trait JobBody: DeserializeOwned + ToSchema + Send + 'static {
 }
 
 /// Checks a body on a thread where it may block.
-pub async fn check<B: JobBody>(
+pub async fn checked<B: JobBody>(
     state: &ApiState,
     body: B,
     dataset: Option<DatasetRow>,
