@@ -73,10 +73,8 @@ impl RequestCalibration {
         Ok(Self { calibration: named(state, &id).await?, id, texts })
     }
 
-    /// Adds the p-value of each score to the results, which are in the order of the texts.
-    ///
-    /// # Errors
-    /// [`CalibrationMismatch`], where too few known non-members are left without a text.
+    /// Adds the p-value of each score to the results, which are in the order of the texts. Fails where too few known non-members are
+    /// left without a text.
     pub fn add_p_values(
         &self,
         places: &[usize],
