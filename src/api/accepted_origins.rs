@@ -24,11 +24,9 @@ pub enum AcceptedHosts {
     All,
     /// An address, `localhost`, or a name without a dot, as containers have: none that is registered by anybody.
     Private,
-    /// This machine.
     Local,
 }
 
-/// Why a request is refused, in words.
 pub fn fault(
     origins: &AcceptedOrigins,
     method: &Method,
@@ -67,7 +65,6 @@ impl AcceptedOrigins {
     }
 }
 
-/// Returns the part of an origin after its scheme.
 fn authority(origin: &str) -> Option<&str> {
     origin.split_once("://").map(|(_, authority)| authority)
 }

@@ -1,12 +1,10 @@
 //! `/v1/audits/{id}/compare/{other}`: how two audits differ on the samples that both have.
 
-use super::answer;
-use super::client_state::ClientState;
 use super::extract::PathNames;
-use super::job_id::JobId;
+use super::jobs::JobId;
+use super::problem::responses::StateProblems;
 use super::problem::{Kind, Problem};
-use super::problems::StateProblems;
-use super::state::ApiState;
+use super::state::{ApiState, ClientState};
 use crate::audits::{AuditError, AuditKind, LoadedScores, MethodDifference, PairedSamples, audit_difference};
 use crate::pool::ModelInfo;
 use axum::response::Response;
@@ -84,7 +82,7 @@ pub async fn compare(
             methods,
         }
     };
-    answer::json(&state, state.scorer.workers().run_behind(compared).await?).await
+    state.json(state.scorer.workers().run_behind(compared).await?).await
 }
 
 /// All scores of an audit that has succeeded.

@@ -1,16 +1,16 @@
 //! The body of an audit submission and its validation.
 
 use super::check::{self, MethodRequests, RequestFaults};
-use super::job_request::{self, SampleList};
-use super::job_resource::JobBody;
+use super::jobs::JobBody;
+use super::jobs::request::{self, JobSamples, SampleList};
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::audits::{
     AuditMetrics, AuditRequest, CalibrationSource, DecisionOptions, EvidenceOptions, EvidenceRequest, SampleFacts,
     StratifyBy, split_faults, with_default_primary,
 };
-use crate::datasets::{Sample, SubmittedSamples};
-use crate::jobs::{JobError, Submission};
+use crate::datasets::Sample;
+use crate::jobs::Submission;
 use crate::scorer::Overflow;
 use crate::store::DatasetRow;
 use crate::wire::Shaped;
@@ -37,7 +37,7 @@ pub struct AuditBody {
     model: Option<String>,
     /// The texts, all with a label or all without; either they or `dataset`.
     #[schema(min_items = 1, value_type = Option<Vec<Sample>>)]
-    #[serde(default, deserialize_with = "job_request::samples")]
+    #[serde(default, deserialize_with = "request::listed")]
     samples: Option<SampleList>,
     /// Id of a dataset that was uploaded, in place of `samples`.
     #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
@@ -90,7 +90,7 @@ pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) ->
 impl AuditBody {
     /// The plan that it names.
     pub fn plan(&self) -> Option<&str> {
-        job_request::named(self.plan.as_ref())
+        request::named(self.plan.as_ref())
     }
 }
 
@@ -98,19 +98,17 @@ impl JobBody for AuditBody {
     type Request = AuditRequest;
 
     fn dataset(&self) -> Option<&str> {
-        job_request::named(self.dataset.as_ref())
+        request::named(self.dataset.as_ref())
     }
 
     fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<AuditRequest>, Problem> {
         let mut faults = RequestFaults::default();
         let model = check::model(state, self.model.as_deref(), &mut faults)?;
         let name = check::job_name(self.name, &mut faults);
-        let (pointer, samples) = job_request::submitted(self.samples, self.dataset, dataset, &mut faults)?;
-        let totals = samples.totals().map_err(JobError::from)?;
-        if faults.is_empty()
-            && let Some(fault) = totals.audit_fault(|number| format!("/samples/{number}"))
-        {
-            faults.push(pointer, fault);
+        let submitted = JobSamples::new(self.samples, self.dataset, dataset, &mut faults)?;
+        let totals = &submitted.totals;
+        if faults.is_empty() {
+            submitted.refuse(totals.audit_fault(|number| format!("/samples/{number}")), &mut faults);
         }
         let neighbors = totals.all_have_neighbors();
         let ids = state.scorer.pool().ids();
@@ -135,16 +133,13 @@ impl JobBody for AuditBody {
             }
             methods => check::methods(methods, &scope, &mut faults),
         };
-        if let SubmittedSamples::Inline(samples) = &samples {
-            let texts = samples.iter().map(|sample| (sample.text.as_str(), sample.neighbors.as_deref()));
-            check::texts("/samples", texts, &methods, &mut faults);
-        }
+        submitted.check_texts(&methods, &mut faults);
         let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
         let metrics =
             check::shaped("/metrics", self.metrics, &mut faults).map(|Object(metrics)| metrics).unwrap_or_default();
         check_metrics(&metrics, &mut faults);
         let _ = check::shaped("/plan", self.plan, &mut faults);
-        let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
+        let timeout = request::timeout(self.timeout_seconds, &mut faults);
         for fault in split_faults(&methods, facts.labelled) {
             faults.push(format!("/methods{}", fault.pointer), fault.detail);
         }
@@ -159,7 +154,7 @@ impl JobBody for AuditBody {
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         let (model, methods) = (model.id.clone(), methods.to_vec());
         let request = AuditRequest { model, methods, overflow, metrics, evidence };
-        Ok(Submission { request, name, samples, idempotency_key: None, timeout })
+        Ok(Submission { request, name, samples: submitted.samples, idempotency_key: None, timeout })
     }
 }
 

@@ -1,20 +1,30 @@
-//! The scores of an audit's samples as lines of JSON, as CSV or as Parquet, written as they are sent.
+//! The scores of an audit's samples as lines of JSON, as CSV or as Parquet. They are written block by block as they are sent, and
+//! compressed away from the threads that serve connections.
 
 use super::accept::{preference, takes_gzip};
-use super::audit_lines::{self, WriteRows, csv, ndjson};
-use super::audit_parquet;
 use super::problem::Problem;
-use crate::audits::StoredScores;
+use super::sample_line::{LEADING, SampleLine, TRAILING, column_name};
+use crate::audits::{AuditError, ScoreHeader, ScoreReader, ScoredRow, StoredScores};
+use crate::datasets::ExtraColumns;
+use crate::table::{ColumnKind, ParquetWriter, ResultRow, Table, text};
+use crate::wire::inert;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::stream;
+use serde_json::Value;
+use std::io::{self, Write};
 
 /// The names by which clients know lines of JSON; the first is ours.
 const NDJSON: [&str; 3] = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
 const CSV: &str = "text/csv";
-/// The media type of Parquet.
 pub const PARQUET: &str = "application/vnd.apache.parquet";
 
-/// Output format of the scores.
+/// Blocks of rows that are held in memory and written as one group of a Parquet file.
+const GROUP_BLOCKS: usize = 8;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScoresFormat {
     Ndjson,
@@ -22,22 +32,42 @@ enum ScoresFormat {
     Parquet,
 }
 
+/// A file that is being written.
+struct ScoresFile {
+    reader: ScoreReader,
+    /// Rows so far.
+    rows: usize,
+    writer: RowWriter,
+}
+
+enum RowWriter {
+    Lines {
+        write: WriteLines,
+        /// `None` if the lines are sent uncompressed.
+        gzip: Option<GzEncoder<Vec<u8>>>,
+    },
+    Parquet(ParquetWriter<Vec<u8>>),
+}
+
+/// Writes some rows, the first at index `first`, which is 0 at the beginning of the file.
+type WriteLines = fn(scores: &StoredScores, rows: &[ScoredRow], first: usize) -> io::Result<Vec<u8>>;
+
 /// The scores in the format that the client prefers, written as they are read.
-///
-/// # Errors
-/// Where it takes none of them, or the store cannot be read.
 pub async fn respond(scores: StoredScores, headers: &HeaderMap) -> Result<Response, Problem> {
     let format = preferred(headers).ok_or_else(|| Problem::not_acceptable(&[NDJSON[0], CSV, PARQUET]))?;
-    let (media, write): (_, WriteRows) = match format {
+    let (media, write): (_, WriteLines) = match format {
         ScoresFormat::Ndjson => (NDJSON[0], ndjson),
         ScoresFormat::Csv => ("text/csv; charset=utf-8", csv),
         ScoresFormat::Parquet => {
-            let body = audit_parquet::body(scores).await?;
+            let writer = ParquetWriter::new(Vec::new(), table(&scores).await?).map_err(Problem::internal)?;
+            let body = body(scores, RowWriter::Parquet(writer));
             return Ok(([(header::CONTENT_TYPE, PARQUET), (header::VARY, "accept")], body).into_response());
         }
     };
-    let compressed = takes_gzip(headers);
-    let mut response = ([(header::CONTENT_TYPE, media)], audit_lines::body(scores, write, compressed)).into_response();
+    let gzip = takes_gzip(headers).then(|| GzEncoder::new(Vec::new(), Compression::fast()));
+    let compressed = gzip.is_some();
+    let body = body(scores, RowWriter::Lines { write, gzip });
+    let mut response = ([(header::CONTENT_TYPE, media)], body).into_response();
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
     if compressed {
         // The layer that compresses answers leaves those alone that have this header.
@@ -52,6 +82,130 @@ fn preferred(headers: &HeaderMap) -> Option<ScoresFormat> {
     let formats = ndjson.into_iter().chain([(CSV, ScoresFormat::Csv), (PARQUET, ScoresFormat::Parquet)]);
     let wanted = formats.filter_map(|(media, format)| Some((preference(headers, media)?, format)));
     wanted.reduce(|one, other| if other.0 > one.0 { other } else { one }).map(|(_, format)| format)
+}
+
+fn body(scores: StoredScores, writer: RowWriter) -> Body {
+    let begin = ScoresFile { reader: ScoreReader::new(scores), rows: 0, writer };
+    let chunks = stream::try_unfold(Some(begin), |file| async {
+        let Some(mut file) = file else { return Ok(None) };
+        let rows = file.next_rows().await.map_err(io::Error::other)?;
+        // Compression is no work for the async runtime's threads.
+        let written = tokio::task::spawn_blocking(move || file.write(&rows)).await;
+        written.map_err(io::Error::other)?.map(Some)
+    });
+    Body::from_stream(chunks)
+}
+
+impl ScoresFile {
+    /// The rows that are written at once; none after the last.
+    async fn next_rows(&mut self) -> Result<Vec<ScoredRow>, AuditError> {
+        let blocks = if matches!(self.writer, RowWriter::Parquet(_)) { GROUP_BLOCKS } else { 1 };
+        let mut rows = Vec::new();
+        for _ in 0..blocks {
+            let Some(block) = self.reader.next_block().await? else { break };
+            rows.extend(block);
+        }
+        Ok(rows)
+    }
+
+    /// The bytes of some rows and the rest of the file; the end of the file where there are no rows.
+    fn write(mut self, rows: &[ScoredRow]) -> io::Result<(Bytes, Option<Self>)> {
+        let (scores, first, is_end) = (self.reader.scores(), self.rows, rows.is_empty());
+        let bytes = match self.writer {
+            RowWriter::Parquet(writer) if is_end => {
+                return Ok((writer.finish().map_err(io::Error::other)?.into(), None));
+            }
+            RowWriter::Parquet(ref mut writer) => {
+                let results = (first..).zip(rows).map(|(index, row)| result(&scores.header, index, row));
+                writer.write_group(&results.collect::<io::Result<Vec<_>>>()?).map_err(io::Error::other)?;
+                std::mem::take(writer.flushed().map_err(io::Error::other)?)
+            }
+            RowWriter::Lines { write, ref mut gzip } => {
+                // The beginning of the file is written even without rows.
+                let lines = if is_end && first > 0 { Vec::new() } else { write(scores, rows, first)? };
+                match gzip {
+                    Some(gzip) => compressed(gzip, &lines, is_end)?,
+                    None => lines,
+                }
+            }
+        };
+        self.rows += rows.len();
+        Ok((bytes.into(), (!is_end).then_some(self)))
+    }
+}
+
+fn compressed(gzip: &mut GzEncoder<Vec<u8>>, lines: &[u8], is_end: bool) -> io::Result<Vec<u8>> {
+    gzip.write_all(lines)?;
+    if is_end {
+        gzip.try_finish()?;
+    }
+    Ok(std::mem::take(gzip.get_mut()))
+}
+
+fn ndjson(scores: &StoredScores, rows: &[ScoredRow], first: usize) -> io::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    for (index, row) in (first..).zip(rows) {
+        serde_json::to_writer(&mut lines, &SampleLine::new(&scores.header, index, row))?;
+        lines.push(b'\n');
+    }
+    Ok(lines)
+}
+
+/// Lines of CSV, after the names of the columns where they are the first. A value that is missing is empty, a number has the digits
+/// of JSON.
+fn csv(scores: &StoredScores, rows: &[ScoredRow], first: usize) -> io::Result<Vec<u8>> {
+    let (leading, trailing) = (LEADING.map(|(name, _)| name), TRAILING.map(|(name, _)| name));
+    let labels: Vec<&str> = scores.header.listed().map(|(_, column)| &*column.method.label).collect();
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    if first == 0 {
+        let labels = labels.iter().map(|label| inert(label).into_owned());
+        let others = scores.columns.iter().map(|name| inert(&column_name(&scores.header, name)).into_owned());
+        let names = leading.map(str::to_owned).into_iter().chain(labels);
+        writer.write_record(names.chain(trailing.map(str::to_owned)).chain(others))?;
+    }
+    for (index, row) in (first..).zip(rows) {
+        let line = SampleLine::new(&scores.header, index, row).row()?;
+        let fields = leading.iter().map(|name| line.get(*name));
+        let fields = fields.chain(labels.iter().map(|label| line.get("scores")?.get(label)));
+        let fields = fields.chain(trailing.iter().map(|name| line.get(*name)));
+        let fields = fields.chain(scores.columns.iter().map(|name| row.columns.get(name)));
+        writer.write_record(fields.map(|value| value.map_or(String::new(), csv_field)))?;
+    }
+    writer.into_inner().map_err(|error| error.into_error())
+}
+
+/// A value as a field of CSV; lists and objects are JSON.
+fn csv_field(value: &Value) -> String {
+    let field = text(value).unwrap_or_default();
+    if value.is_string() { inert(&field).into_owned() } else { field.into_owned() }
+}
+
+/// The columns of a Parquet file. The extra columns of the samples are read once beforehand to determine their types.
+async fn table(scores: &StoredScores) -> Result<Table, AuditError> {
+    let labels: Vec<String> = scores.header.listed().map(|(_, column)| column.method.label.to_string()).collect();
+    let methods = labels.iter().map(|label| (label.as_str(), ColumnKind::Float));
+    let mut table = Table::with_columns(&labels, LEADING.into_iter().chain(methods).chain(TRAILING));
+    if !scores.columns.is_empty() {
+        let mut reader = ScoreReader::new(scores.clone());
+        while let Some(rows) = reader.next_block().await? {
+            for row in rows {
+                table.add(&renamed(&scores.header, row.columns));
+            }
+        }
+    }
+    Ok(table)
+}
+
+/// A row of a Parquet file with what came along among its other fields.
+fn result(header: &ScoreHeader, index: usize, row: &ScoredRow) -> io::Result<ResultRow> {
+    let mut result = SampleLine::new(header, index, row).row()?;
+    result.shift_remove("columns");
+    result.extend(renamed(header, row.columns.clone()));
+    Ok(result)
+}
+
+fn renamed(header: &ScoreHeader, columns: ExtraColumns) -> ResultRow {
+    columns.into_iter().map(|(name, value)| (column_name(header, &name).into_owned(), value)).collect()
 }
 
 #[cfg(test)]

@@ -1,28 +1,27 @@
 //! `/v1/audits`: how well scores tell members from non-members.
 
 use super::audit_request::AuditBody;
-use super::audit_scores;
-use super::client_state::ClientState;
 use super::datasets::DatasetFile;
-use super::job_document::JobDocument;
-use super::job_id::JobId;
-use super::job_resource::{JobContext, JobResource, check};
+use super::jobs::{self, JobContext, JobDocument, JobId, JobResource, checked};
+use super::problem::responses::StateProblems;
 use super::problem::{Kind, Problem};
-use super::problems::StateProblems;
 use super::sample_line::SampleLine;
-use super::state::ApiState;
-use super::{dataset_check, job_events, plans, score_calibration};
+use super::state::{ApiState, ClientState};
+use super::{audit_scores, plans, score_calibration};
 use crate::audits::{
     AuditKind, AuditReport, AuditRequest, AuditSnapshot, AuditSubject, Calibration, CalibrationSource,
 };
-use crate::datasets::SubmittedSamples;
+use crate::datasets::{SampleBlocks, SubmittedSamples};
 use crate::jobs::Submission;
 use crate::scorer::{Plan, ScorerError};
 use crate::store::DatasetRow;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use futures::TryStreamExt;
+use mia::methods::{AuxiliaryPass, LabelledMethod, faults_of_texts};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::pin::pin;
 use std::time::Duration;
 use utoipa::ToSchema;
 
@@ -107,9 +106,9 @@ impl JobResource for AuditKind {
         _: Option<&str>,
     ) -> Result<Submission<AuditRequest>, Problem> {
         let plan = body.plan().map(str::to_owned);
-        let audit = check(state, body, dataset).await?;
+        let audit = checked(state, body, dataset).await?;
         if let SubmittedSamples::Dataset(dataset) = &audit.samples {
-            dataset_check::methods_fit(state, dataset, &audit.request.methods).await?;
+            methods_fit(state, dataset, &audit.request.methods).await?;
         }
         let calibration = match &audit.request.evidence.calibration {
             Some(CalibrationSource::Stored(id)) => Some(score_calibration::named(state, id).await?),
@@ -125,7 +124,7 @@ impl JobResource for AuditKind {
     /// The notes of a run say nothing once it has ended.
     fn progress(job: &AuditSnapshot) -> Value {
         let note = job.note.clone().filter(|_| !job.status.is_final());
-        job_events::progress(&AuditSnapshot { note, ..job.clone() })
+        jobs::progress(&AuditSnapshot { note, ..job.clone() })
     }
 
     fn details(subject: AuditSubject, _: Option<&str>) -> Result<AuditDetails, Problem> {
@@ -183,6 +182,37 @@ pub async fn scores(
             Err(Problem::new(Kind::Conflict, detail))
         }
     }
+}
+
+/// Refuses methods that ask for neighbours that a text does not have, and prefixes that are texts of the dataset. Only then the
+/// dataset is read, if its texts are there still.
+async fn methods_fit(state: &ApiState, dataset: &DatasetRow, methods: &[LabelledMethod]) -> Result<(), Problem> {
+    let asks = |method: &LabelledMethod| {
+        let mut passes = method.method.base.passes().into_iter();
+        passes.any(|(_, pass)| matches!(pass, AuxiliaryPass::Neighbors(None) | AuxiliaryPass::Prefixed(_)))
+    };
+    if !methods.iter().any(asks) {
+        return Ok(());
+    }
+    let Some(samples) = SampleBlocks::stored(state.jobs.store(), dataset) else { return Ok(()) };
+    let checked = tokio::time::timeout(state.request_timeout, check_samples(&samples, methods));
+    checked.await.map_err(|_| Problem::deadline())?
+}
+
+async fn check_samples(samples: &SampleBlocks, methods: &[LabelledMethod]) -> Result<(), Problem> {
+    let mut samples = pin!(samples.samples());
+    while let Some((index, sample)) = samples.try_next().await.map_err(Problem::internal)? {
+        let text = std::iter::once((sample.text.as_str(), sample.neighbors.as_deref()));
+        let fault = faults_of_texts(text, |_| String::new(), methods, "/methods").into_iter().next();
+        if let Some(fault) = fault {
+            let is_prefix = fault.pointer.starts_with("/methods");
+            let pointer = if is_prefix { fault.pointer } else { "/dataset".to_owned() };
+            let detail =
+                if is_prefix { "the text is also scored, so the prefix would contain it" } else { &fault.detail };
+            return Err(Problem::fault(pointer, format!("sample {index} (from 0) of the dataset: {detail}")));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -40,10 +40,7 @@ impl BodyBudget {
 }
 
 impl BodyShare {
-    /// Grows the share to `bytes`.
-    ///
-    /// # Errors
-    /// 503 where other bodies have the room.
+    /// Grows the share to `bytes`; refused while other bodies have the room.
     pub fn grow(&mut self, bytes: u64) -> Result<(), Problem> {
         let wanted = usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX);
         let more = wanted.saturating_sub(self.taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits));

@@ -43,19 +43,13 @@ impl RequestFaults {
         self.total == 0
     }
 
-    /// Nothing, where there is no fault.
-    ///
-    /// # Errors
-    /// All faults as one problem.
+    /// All faults as one problem, if there are any.
     pub fn finish(self) -> Result<(), Problem> {
         if self.total == 0 { Ok(()) } else { Err(Problem::invalid(self.listed, self.total)) }
     }
 }
 
 /// Returns the model of a request. Naming none where one is required is noted as a fault, and the result is `None`.
-///
-/// # Errors
-/// Where there is no model of that name.
 pub fn model(
     state: &ApiState,
     id: Option<&str>,
@@ -77,7 +71,6 @@ pub fn shaped<T>(at: &str, value: Option<Shaped<T>>, faults: &mut RequestFaults)
     value.map_err(|fault| faults.push(format!("{at}{}", fault.pointer), fault.detail)).ok()
 }
 
-/// Returns the client's name for a job.
 pub fn job_name(name: Option<Shaped<String>>, faults: &mut RequestFaults) -> Option<String> {
     let name = shaped("/name", name, faults);
     let characters = name.as_ref().map(|name| name.chars().count());

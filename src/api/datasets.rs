@@ -1,12 +1,10 @@
 //! `/v1/datasets`: upload, list, show and delete datasets.
 
-use super::client_state::ClientState;
 use super::extract::PathNames;
-use super::page_query::PageQuery;
+use super::problem::responses::{DatasetProblems, ListProblems, LookProblems, StateProblems};
 use super::problem::{Kind, Problem};
-use super::problems::{DatasetProblems, ListProblems, LookProblems, StateProblems};
-use super::route_rules;
-use super::state::ApiState;
+use super::query;
+use super::state::{ApiState, ClientState};
 use super::upload::{UploadOptions, store_body};
 use crate::datasets::{DatasetError, SampleTotals};
 use crate::samples::{ColumnNames, DatasetOptions, FileKind, ReadOptions};
@@ -150,7 +148,7 @@ pub async fn upload(
     responses((status = 200, description = "The datasets, newest first", body = DatasetList), ListProblems)
 )]
 pub async fn list(ClientState(state): ClientState, uri: Uri) -> Result<Json<DatasetList>, Problem> {
-    let PageQuery { after, limit } = PageQuery::read(&uri)?;
+    let (after, limit) = query::page(&uri, |_, _| Ok(()))?;
     let rows = state.jobs.store().datasets(state.jobs.client(), after, limit + 1).await?;
     let has_more = rows.len() > limit;
     let rows: Vec<DatasetRow> = rows.into_iter().take(limit).collect();
@@ -208,7 +206,7 @@ fn upload_options(state: &ApiState, uri: &Uri, headers: &HeaderMap) -> Result<Up
     let read = ReadOptions { kind: Some(kind), delimiter, columns, limit: Some(state.body_limit) };
     let dataset = DatasetOptions { words: None, keep_columns: true, limit: state.limits.dataset.as_u64() };
     let mut options = UploadOptions { read, dataset, retain: true };
-    route_rules::read_parameters(uri, |name, value| {
+    query::read_parameters(uri, |name, value| {
         const NO_FLAG: &str = "it must be `true` or `false`";
         let columns = &mut options.read.columns;
         match name {

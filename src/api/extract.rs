@@ -4,9 +4,9 @@
 //! route takes 422 with a JSON pointer.
 
 use super::body_budget::BodyShare;
-use super::client_state::RouterState;
 use super::middleware::Arrival;
 use super::problem::{Kind, Problem};
+use super::state::RouterState;
 use crate::config::LimitSettings;
 use crate::wire::{in_words, pointer};
 use axum::body::{Body, Bytes};
@@ -15,13 +15,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use futures::StreamExt;
 use mia::json::Object;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_path_to_error::Track;
-use std::time::Instant;
+use std::fmt;
+use std::time::Duration;
 
-/// A JSON body as `T`.
 pub struct JsonBody<T>(pub T);
 
 /// Parameters of a path, decoded. Invalid UTF-8 is not found.
@@ -52,9 +53,8 @@ impl<T: RequestBody + Send + 'static> FromRequest<RouterState> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, RouterState(state): &RouterState) -> Result<Self, Problem> {
-        let deadline = Arrival::from_extensions(request.extensions()).deadline(state.request_timeout);
         let mut share = state.bodies.begin();
-        let bytes = read(request, state.body_limit, deadline, &mut share).await?;
+        let bytes = read(request, state.body_limit, state.request_timeout, &mut share).await?;
         // A body of megabytes takes too long for the threads that answer everybody.
         let limits = state.limits.clone();
         let parsed = state.scorer.workers().run(move || parse(&bytes, &limits)).await?.map(Self);
@@ -63,13 +63,8 @@ impl<T: RequestBody + Send + 'static> FromRequest<RouterState> for JsonBody<T> {
     }
 }
 
-/// The bytes of the body.
-async fn read(
-    request: Request,
-    limit: u64,
-    deadline: Option<Instant>,
-    share: &mut BodyShare,
-) -> Result<Bytes, Problem> {
+async fn read(request: Request, limit: u64, timeout: Duration, share: &mut BodyShare) -> Result<Bytes, Problem> {
+    let arrival = Arrival::from_extensions(request.extensions());
     let (head, body) = request.into_parts();
     let acceptable = match check(&head.headers, limit) {
         // The client waits for leave to send the body, and gets none.
@@ -81,11 +76,8 @@ async fn read(
     if announced.is_some_and(|length| length > limit.saturating_mul(2)) {
         return Err(too_long(limit));
     }
-    let collected = collect(body, limit, share);
-    let collected = match deadline {
-        Some(at) => tokio::time::timeout_at(at.into(), collected).await.map_err(|_| too_slow())?,
-        None => collected.await,
-    };
+    let too_slow = || Problem::new(Kind::BodyTimeout, "the body did not arrive within `server.request_timeout`");
+    let collected = arrival.in_time(timeout, collect(body, limit, share)).await.ok_or_else(too_slow)?;
     acceptable.and(collected)
 }
 
@@ -111,7 +103,6 @@ fn check(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
     }
 }
 
-/// Returns the length of the body, if the headers give it.
 fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -139,11 +130,6 @@ fn too_long(limit: u64) -> Problem {
     Problem::new(Kind::TooLarge, format!("the body is longer than the limit `server.body_limit` of {limit} bytes"))
 }
 
-fn too_slow() -> Problem {
-    Problem::new(Kind::BodyTimeout, "the body did not arrive within `server.request_timeout`")
-}
-
-/// From bytes to what the route takes.
 fn parse<T: RequestBody>(bytes: &[u8], limits: &LimitSettings) -> Result<T, Problem> {
     let malformed = |detail: String| Problem::new(Kind::MalformedBody, detail);
     if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -169,6 +155,32 @@ fn place(before: &[u8]) -> (usize, usize) {
     let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
     (line, before.len() - line_start + 1)
+}
+
+/// Reads a value that is a text or an object.
+///
+/// By hand, as every value here that has several spellings: a derived untagged enum would answer every mistake with "data did not
+/// match any variant" and not say where it is, and serde-untagged would take malformed JSON inside for a fault of type.
+pub struct TextOrObject<T, O> {
+    pub expected: &'static str,
+    pub text: fn(String) -> T,
+    pub object: fn(O) -> T,
+}
+
+impl<'de, T, O: Deserialize<'de>> Visitor<'de> for TextOrObject<T, O> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        Ok((self.text)(text.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        O::deserialize(MapAccessDeserializer::new(map)).map(self.object)
+    }
 }
 
 #[cfg(test)]

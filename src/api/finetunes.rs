@@ -1,14 +1,22 @@
 //! `/v1/finetunes`: LoRA adapters, tuned for the method `fsd`.
 
-use super::finetune_request::FinetuneBody;
-use super::job_document::JobDocument;
-use super::job_resource::{JobContext, JobResource, check};
+use super::check::{self, RequestFaults};
+use super::jobs::request::{self, JobSamples, SampleList};
+use super::jobs::{JobBody, JobContext, JobDocument, JobResource, checked};
 use super::problem::Problem;
 use super::state::ApiState;
-use crate::finetunes::{FinetuneKind, FinetuneReport, FinetuneRequest, FinetuneSubject};
+use crate::config::{ID_RULE, is_id};
+use crate::datasets::Sample;
+use crate::finetunes::{
+    DEFAULT_SEED, FinetuneKind, FinetuneReport, FinetuneRequest, FinetuneSubject, tuning_texts_fault,
+};
 use crate::jobs::{JobError, Submission};
 use crate::pool::adapted_id;
 use crate::store::DatasetRow;
+use crate::wire::Shaped;
+use lm::models::ModelError;
+use lm::models::tuning::{LoraSettings, OptimizerSettings};
+use mia::json::Object;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -71,7 +79,7 @@ impl JobResource for FinetuneKind {
         dataset: Option<DatasetRow>,
         idempotency_key: Option<&str>,
     ) -> Result<Submission<FinetuneRequest>, Problem> {
-        let finetune = check(state, body, dataset).await?;
+        let finetune = checked(state, body, dataset).await?;
         let is_repeated = match idempotency_key {
             Some(key) => state.jobs.kind::<FinetuneKind>()?.submitted_under(key).await?.is_some(),
             None => false,
@@ -98,4 +106,77 @@ fn refuse_taken_name(state: &ApiState, request: &FinetuneRequest) -> Result<(), 
         return Err(JobError::NameTaken { model: model.clone(), name: name.clone() });
     }
     Ok(())
+}
+
+/// Texts that a model has not seen, and how to tune an adapter of it on them. What is left out is as FSD was published with.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with `name` and `samples` or `dataset`")]
+#[schema(as = FinetuneRequest)]
+pub struct FinetuneBody {
+    /// Id of a configured model; may be left out where there is a default.
+    #[schema(examples("demo"))]
+    model: Option<String>,
+    /// The name that the adapter gets among those of the model.
+    #[schema(examples("unseen"), value_type = String)]
+    name: Shaped<String>,
+    /// The texts, none of them labelled a member; either they or `dataset`.
+    #[schema(min_items = 8, value_type = Option<Vec<Sample>>)]
+    #[serde(default, deserialize_with = "request::listed")]
+    samples: Option<SampleList>,
+    /// Id of a dataset that was uploaded, in place of `samples`.
+    #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
+    dataset: Option<Shaped<String>>,
+    /// The shape of the adapter.
+    #[schema(value_type = Option<LoraSettings>)]
+    lora: Option<Shaped<Object<LoraSettings>>>,
+    /// Settings of the optimizer.
+    #[schema(value_type = Option<OptimizerSettings>)]
+    optimizer: Option<Shaped<Object<OptimizerSettings>>>,
+    /// Seed of the order of the texts, the initial values and the dropped inputs; 42 if left out.
+    #[schema(value_type = Option<u64>)]
+    seed: Option<Shaped<u64>>,
+    /// Maximum time from submission to the end, in seconds; the job fails after it. No limit if left out.
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
+    timeout_seconds: Option<Shaped<u64>>,
+}
+
+impl JobBody for FinetuneBody {
+    type Request = FinetuneRequest;
+
+    fn dataset(&self) -> Option<&str> {
+        request::named(self.dataset.as_ref())
+    }
+
+    fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<FinetuneRequest>, Problem> {
+        let mut faults = RequestFaults::default();
+        let model = check::model(state, self.model.as_deref(), &mut faults)?;
+        let submitted = JobSamples::new(self.samples, self.dataset, dataset, &mut faults)?;
+        let name = check::shaped("/name", Some(self.name), &mut faults);
+        if let Some(name) = name.as_ref().filter(|name| !is_id(name)) {
+            faults.push("/name", format!("expected {ID_RULE}, found {name:?}"));
+        }
+        let name = name.unwrap_or_default();
+        let settings = check::shaped("/lora", self.lora, &mut faults);
+        let lora = settings.map(|Object(lora)| lora).unwrap_or_default();
+        let settings = check::shaped("/optimizer", self.optimizer, &mut faults);
+        let optimizer = settings.map(|Object(optimizer)| optimizer).unwrap_or_default();
+        let seed = check::shaped("/seed", self.seed, &mut faults).unwrap_or(DEFAULT_SEED);
+        let timeout = request::timeout(self.timeout_seconds, &mut faults);
+        if let Some(model) = model.as_ref().filter(|model| !model.origin.gives_weights()) {
+            faults.push("/model", format!("model `{}`: {}", model.id, ModelError::NoWeights));
+        }
+        let model = model.map(|model| model.id.clone());
+        if let Some(model) = model.as_ref().filter(|model| model.contains(':')) {
+            faults.push("/model", format!("`{model}` is tuned itself; name the model without its adapter"));
+        }
+        let request = FinetuneRequest { model: model.unwrap_or_default(), name, lora, optimizer, seed };
+        for fault in request.faults() {
+            faults.push(fault.pointer, fault.detail);
+        }
+        if faults.is_empty() {
+            submitted.refuse(tuning_texts_fault(&submitted.totals, &request), &mut faults);
+        }
+        faults.finish()?;
+        Ok(Submission { request, name: None, samples: submitted.samples, idempotency_key: None, timeout })
+    }
 }

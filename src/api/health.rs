@@ -1,10 +1,9 @@
 //! `/livez`, `/readyz` and `/metrics`: read from facts, never asked through the queue.
 
-use super::client_state::{ClientState, RouterState};
 use super::model_view::StateName;
+use super::problem::responses::{LiveProblems, MetricsProblems, ReadyProblems};
 use super::problem::{Kind, Problem};
-use super::problems::{LiveProblems, MetricsProblems, ReadyProblems};
-use super::state::ApiState;
+use super::state::{ApiState, ClientState, RouterState};
 use crate::pool::ModelStatus;
 use crate::telemetry::names;
 use axum::Json;

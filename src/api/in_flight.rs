@@ -27,7 +27,6 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Counts one more.
     #[must_use]
     pub fn begin() -> Self {
         metrics::gauge!(names::HTTP_IN_FLIGHT).increment(1.0);

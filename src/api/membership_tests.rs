@@ -1,7 +1,6 @@
 //! `/v1/tests`: tests that need no threshold.
 
-use super::job_document::JobDocument;
-use super::job_resource::{JobContext, JobResource};
+use super::jobs::{JobContext, JobDocument, JobResource};
 use super::problem::Problem;
 use super::test_request::TestBody;
 use crate::audits::{AuditSubject, TestJob, TestKind, TestReport, TestSubject};

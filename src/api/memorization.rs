@@ -1,17 +1,22 @@
 //! `/v1/memorization`: how likely a model is to complete windows of texts.
 
-use super::job_document::JobDocument;
-use super::job_resource::{JobContext, JobResource, check};
-use super::memorization_request::MemorizationBody;
+use super::check::{self, RequestFaults};
+use super::extract::TextOrObject;
+use super::jobs::request::{self, JobSamples};
+use super::jobs::{JobBody, JobContext, JobDocument, JobResource, checked};
 use super::problem::Problem;
 use super::state::ApiState;
+use crate::datasets::Sample;
 use crate::jobs::Submission;
 use crate::memorization::{
     MemorizationError, MemorizationKind, MemorizationReport, MemorizationRequest, MemorizationSubject, WindowScorer,
+    WindowShape, WorkText,
 };
 use crate::scorer::ScorerError;
 use crate::store::DatasetRow;
-use serde::{Deserialize, Serialize};
+use crate::wire::Shaped;
+use mia::json::List;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::time::Duration;
 use utoipa::ToSchema;
 
@@ -83,7 +88,7 @@ impl JobResource for MemorizationKind {
         dataset: Option<DatasetRow>,
         _: Option<&str>,
     ) -> Result<Submission<MemorizationRequest>, Problem> {
-        let job = check(state, body, dataset).await?;
+        let job = checked(state, body, dataset).await?;
         check_fit(state, &job.request).await?;
         Ok(job)
     }
@@ -104,4 +109,115 @@ async fn check_fit(state: &ApiState, request: &MemorizationRequest) -> Result<()
         Ok(Err(error @ MemorizationError::WindowTooLong { .. })) => Err(Problem::fault("/prefix", error.to_string())),
         _ => Ok(()),
     }
+}
+
+/// Texts, and how to cut them into windows.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with `texts` or `dataset`")]
+#[schema(as = MemorizationRequest)]
+pub struct MemorizationBody {
+    /// Id of a configured model; may be left out where there is a default.
+    #[schema(examples("demo"))]
+    model: Option<String>,
+    /// The texts; either they or `dataset`.
+    #[schema(min_items = 1, value_type = Option<Vec<WorkInput>>)]
+    #[serde(default, deserialize_with = "request::listed")]
+    texts: Option<List<WorkInput>>,
+    /// Id of a dataset that was uploaded, in place of `texts`; its labels play no part.
+    #[schema(examples("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"), value_type = Option<String>)]
+    dataset: Option<Shaped<String>>,
+    /// Texts like them that the model cannot have seen; none if left out.
+    #[schema(min_items = 1, value_type = Option<Vec<WorkInput>>)]
+    #[serde(default, deserialize_with = "request::listed")]
+    control: Option<List<WorkInput>>,
+    /// Tokens of a window that the model is given; 50 if left out.
+    #[schema(value_type = Option<usize>, minimum = 1)]
+    prefix: Option<Shaped<usize>>,
+    /// Tokens of the continuation; 50 if left out.
+    #[schema(value_type = Option<usize>, minimum = 1)]
+    suffix: Option<Shaped<usize>>,
+    /// Tokens from the start of a window to that of the next; 10 if left out.
+    #[schema(value_type = Option<usize>, minimum = 1)]
+    stride: Option<Shaped<usize>>,
+    /// Maximum time from submission to the end, in seconds; the job fails after it. No limit if left out.
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 31_536_000)]
+    timeout_seconds: Option<Shaped<u64>>,
+}
+
+/// A text: itself, or with an id that the result repeats.
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+pub enum WorkInput {
+    /// The text alone.
+    Text(String),
+    /// The text with its id.
+    Named(WorkText),
+}
+
+impl From<WorkInput> for WorkText {
+    fn from(work: WorkInput) -> Self {
+        match work {
+            WorkInput::Text(text) => Self { id: None, text },
+            WorkInput::Named(work) => work,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for WorkInput {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a text, or an object with `text` and perhaps `id`";
+        deserializer.deserialize_any(TextOrObject { expected, text: Self::Text, object: Self::Named })
+    }
+}
+
+impl JobBody for MemorizationBody {
+    type Request = MemorizationRequest;
+
+    fn dataset(&self) -> Option<&str> {
+        request::named(self.dataset.as_ref())
+    }
+
+    fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<MemorizationRequest>, Problem> {
+        let mut faults = RequestFaults::default();
+        let model = check::model(state, self.model.as_deref(), &mut faults)?.map(|model| model.id.clone());
+        let control = works(self.control, "texts of the control")?;
+        if control.as_ref().is_some_and(Vec::is_empty) {
+            faults.push("/control", "the list is empty; without a control, leave it out");
+        }
+        let windows = shape(self.prefix, self.suffix, self.stride, &mut faults);
+        let timeout = request::timeout(self.timeout_seconds, &mut faults);
+        let (model, control) = (model.unwrap_or_default(), control.unwrap_or_default());
+        let request = MemorizationRequest { model, windows, control };
+        let sample = |WorkText { id, text }| Sample { id, text, ..Sample::default() };
+        let texts = works(self.texts, "texts")?.map(|texts| texts.into_iter().map(sample).collect());
+        let submitted = JobSamples::from_field("texts", texts, self.dataset, dataset, &mut faults)?;
+        submitted.refuse(request.texts_fault(submitted.totals.samples), &mut faults);
+        faults.finish()?;
+        Ok(Submission { request, name: None, samples: submitted.samples, idempotency_key: None, timeout })
+    }
+}
+
+/// The windows, with the defaults where nothing else is asked for.
+fn shape(
+    prefix: Option<Shaped<usize>>,
+    suffix: Option<Shaped<usize>>,
+    stride: Option<Shaped<usize>>,
+    faults: &mut RequestFaults,
+) -> WindowShape {
+    let default = WindowShape::default();
+    let mut number = |pointer, value, default| check::shaped(pointer, value, faults).unwrap_or(default);
+    let shape = WindowShape {
+        prefix: number("/prefix", prefix, default.prefix),
+        suffix: number("/suffix", suffix, default.suffix),
+        stride: number("/stride", stride, default.stride),
+    };
+    for fault in shape.faults() {
+        faults.push(fault.pointer, fault.detail);
+    }
+    shape
+}
+
+fn works(list: Option<List<WorkInput>>, elements: &str) -> Result<Option<Vec<WorkText>>, Problem> {
+    let works = request::within_limit(list, elements, "a request")?;
+    Ok(works.map(|works| works.into_iter().map(WorkText::from).collect()))
 }

@@ -4,13 +4,11 @@
 //! foreign pages, [`authenticate`] finds out who asks, and a panic becomes a problem like any other.
 
 use super::audit_scores::PARQUET;
-use super::authentication::authenticate;
-use super::client_state::RouterState;
+use super::guards::{authenticate, keep_to};
 use super::in_flight::InFlight;
-use super::origin::keep_to;
 use super::problem::{Kind, Problem};
-use super::request_note::{NotedRequest, RequestNote};
 use super::route_rules::RouteRules;
+use super::state::{NotedRequest, RequestNote, RouterState};
 use super::trace_context::{TRACEPARENT, TraceContext};
 use crate::access::{AccessEntry, AccessRecord, Client, RecordedWork};
 use crate::telemetry::names;
@@ -65,7 +63,6 @@ impl Arrival {
         Self { at: Instant::now(), id, path: quoted(request.uri().path(), MAX_PATH_CHARS).into(), trace }
     }
 
-    /// The arrival noted on a request.
     pub fn from_extensions(extensions: &Extensions) -> Self {
         // It is noted on every request; one that it is not noted on arrives now.
         let trace = || TraceContext::from_headers(&HeaderMap::new());
@@ -78,7 +75,14 @@ impl Arrival {
         self.at.checked_add(timeout)
     }
 
-    /// The request's id.
+    /// The result of some work, or `None` if it is not there by the deadline of the request.
+    pub async fn in_time<T>(&self, timeout: Duration, work: impl Future<Output = T>) -> Option<T> {
+        match self.deadline(timeout) {
+            Some(at) => tokio::time::timeout_at(at.into(), work).await.ok(),
+            None => Some(work.await),
+        }
+    }
+
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -158,7 +162,6 @@ fn render(problem: &Problem, arrival: &Arrival, response: Response) -> Response 
     Response::from_parts(head, Body::from(json))
 }
 
-/// State of [`observe`].
 #[derive(Clone)]
 struct Observation {
     record: Option<AccessRecord>,
@@ -184,7 +187,7 @@ async fn observe(State(observation): State<Observation>, mut request: Request, n
     .await
 }
 
-/// The span of a request, with room for what [`stages`](super::stages) notes.
+/// The span of a request, with room for the stages that `POST /v1/score` notes.
 fn request_span(arrival: &Arrival, method: &Method) -> Span {
     let Arrival { id, path, trace, .. } = arrival;
     tracing::info_span!(
@@ -201,7 +204,7 @@ fn request_span(arrival: &Arrival, method: &Method) -> Span {
     )
 }
 
-/// Counts one request when dropped, so that one whose client went away counts too, and none counts twice.
+/// Counts one request when dropped, so that one whose client went away counts too.
 struct RequestMeter {
     method: &'static str,
     route: String,
@@ -264,18 +267,16 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// A handler's panic as a problem.
 fn panicked(panic: Box<dyn Any + Send>) -> Response {
     Problem::internal(format_args!("panic: {}", panic_message(&*panic))).into_response()
 }
 
-/// For paths that lead nowhere.
 pub async fn no_route(request: Request) -> Problem {
     let path = quoted(request.uri().path(), MAX_PATH_CHARS);
     Problem::new(Kind::NotFound, format!("there is no route `{path}`; /docs lists those there are"))
 }
 
-/// For methods that a route does not have. The header `allow` is there already.
+/// The header `allow` is there already.
 async fn no_method(request: Request) -> Problem {
     let (method, path) = (method_name(request.method()), quoted(request.uri().path(), MAX_PATH_CHARS));
     Problem::new(

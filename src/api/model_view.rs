@@ -236,7 +236,6 @@ impl From<&DeviceStatus> for DeviceEntry {
 }
 
 impl ModelEntry {
-    /// A model, with where it stands.
     pub fn new(status: &ModelStatus, devices: &[DeviceStatus], default: bool) -> Self {
         let declaration = &status.declaration;
         let (source, revision) = match &declaration.origin {

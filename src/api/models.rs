@@ -1,18 +1,17 @@
-//! `/v1/models`: what is configured and where it stands; loading and unloading by hand.
+//! `/v1/models`: what is configured and where it stands; loading and unloading by hand. `/v1/methods`: the catalogue of methods.
 
-use super::client_state::ClientState;
 use super::extract::PathNames;
 use super::middleware::Arrival;
 use super::model_view::{DeviceEntry, ModelEntry, ModelList};
 use super::problem::Problem;
-use super::problems::{ListProblems, LoadProblems, UnloadProblems};
-use super::state::ApiState;
+use super::problem::responses::{ListProblems, LoadProblems};
+use super::state::{ApiState, ClientState};
 use crate::engine::DeviceStatus;
 use crate::finetunes::FinetuneKind;
 use crate::pool::{ModelStatus, UnknownModel};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use tokio::task::JoinHandle;
+use mia::methods::{Catalogue, catalogue};
 
 /// List the models.
 #[utoipa::path(
@@ -49,7 +48,11 @@ pub async fn load(
     let (pool, name) = (state.scorer.pool().clone(), state.scorer.pool().find(Some(&id))?.id.clone());
     // On a task of its own: a client that goes away does not stop what it asked for.
     let loading = tokio::spawn(async move { pool.load(&id).await });
-    in_time(&state, arrival, loading).await??;
+    arrival
+        .in_time(state.request_timeout, loading)
+        .await
+        .ok_or_else(Problem::deadline)?
+        .map_err(Problem::internal)??;
     shown(&state, &name)
 }
 
@@ -64,7 +67,7 @@ pub async fn load(
     operation_id = "unload_model",
     tag = "service",
     params(("id" = String, Path, description = "Id of a configured model", example = "demo")),
-    responses((status = 200, description = "The model, unloaded", body = ModelEntry), UnloadProblems)
+    responses((status = 200, description = "The model, unloaded", body = ModelEntry), LoadProblems)
 )]
 pub async fn unload(
     ClientState(state): ClientState,
@@ -73,7 +76,11 @@ pub async fn unload(
 ) -> Result<Json<ModelEntry>, Problem> {
     let (pool, name) = (state.scorer.pool().clone(), state.scorer.pool().find(Some(&id))?.id.clone());
     let unloading = tokio::spawn(async move { pool.unload(&id).await });
-    in_time(&state, arrival, unloading).await??;
+    arrival
+        .in_time(state.request_timeout, unloading)
+        .await
+        .ok_or_else(Problem::deadline)?
+        .map_err(Problem::internal)??;
     shown(&state, &name)
 }
 
@@ -90,7 +97,7 @@ pub async fn unload(
         ("id" = String, Path, description = "Id of a configured model", example = "demo"),
         ("name" = String, Path, description = "Name of one of its adapters", example = "tuned")
     ),
-    responses((status = 204, description = "The adapter is gone"), UnloadProblems)
+    responses((status = 204, description = "The adapter is gone"), LoadProblems)
 )]
 pub async fn remove_adapter(
     ClientState(state): ClientState,
@@ -98,15 +105,6 @@ pub async fn remove_adapter(
 ) -> Result<StatusCode, Problem> {
     state.jobs.kind::<FinetuneKind>()?.kind().shelf().remove(&id, &name).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Waits for the task as long as a request may take; the task goes on after that.
-async fn in_time<T>(state: &ApiState, arrival: Arrival, task: JoinHandle<T>) -> Result<T, Problem> {
-    let ended = match arrival.deadline(state.request_timeout) {
-        Some(at) => tokio::time::timeout_at(at.into(), task).await.map_err(|_| Problem::deadline())?,
-        None => task.await,
-    };
-    ended.map_err(Problem::internal)
 }
 
 fn shown(state: &ApiState, id: &str) -> Result<Json<ModelEntry>, Problem> {
@@ -119,4 +117,18 @@ fn shown(state: &ApiState, id: &str) -> Result<Json<ModelEntry>, Problem> {
 fn entry(state: &ApiState, status: &ModelStatus, devices: &[DeviceStatus]) -> ModelEntry {
     let is_default = state.scorer.pool().default_id().as_ref() == Some(&status.declaration.id);
     ModelEntry::new(status, devices, is_default)
+}
+
+/// List the methods.
+///
+/// Every method and every positional decay with its parameters, defaults and ranges.
+#[utoipa::path(
+    get,
+    path = "/v1/methods",
+    operation_id = "list_methods",
+    tag = "service",
+    responses((status = 200, description = "The methods and decays", body = Catalogue), ListProblems)
+)]
+pub async fn methods() -> Json<Catalogue> {
+    Json(catalogue())
 }

@@ -1,13 +1,12 @@
 //! `/v1/plans`: what an audit will do, fixed before anything is scored.
 
 use super::audit_request::AuditBody;
-use super::client_state::ClientState;
 use super::extract::JsonBody;
-use super::job_resource::JobBody;
+use super::jobs::{JobBody, request};
+use super::problem::responses::SubmitProblems;
 use super::problem::{Kind, Problem};
-use super::problems::SubmitProblems;
-use super::state::ApiState;
-use super::{job_request, score_calibration};
+use super::score_calibration;
+use super::state::{ApiState, ClientState};
 use crate::audits::{AuditKind, AuditPlan, AuditRequest, CalibrationSource, CitedPlan};
 use crate::jobs::Submission;
 use crate::store::{MAX_PLANS, PlanRow};
@@ -58,7 +57,7 @@ pub async fn submit(
     if body.plan().is_some() {
         return Err(Problem::fault("/plan", "a plan cites no other"));
     }
-    let dataset = job_request::named_dataset(&state.jobs.kind::<AuditKind>()?, body.dataset(), None).await?;
+    let dataset = request::named_dataset(&state.jobs.kind::<AuditKind>()?, body.dataset(), None).await?;
     let checking = state.clone();
     let planning =
         move || body.check(&checking, dataset).and_then(|audit| Ok((planned(&audit)?, audit.request.evidence)));
@@ -69,14 +68,8 @@ pub async fn submit(
     let row = state.jobs.store().add_plan(state.jobs.client(), &id, &content).await?;
     let full =
         || Problem::new(Kind::Conflict, format!("there are {MAX_PLANS} plans of this client, the most that are kept"));
-    let row = row.ok_or_else(full)?;
-    Ok((StatusCode::CREATED, Json(PlanView::new(id, row))))
-}
-
-impl PlanView {
-    fn new(id: String, PlanRow { content, created_at }: PlanRow) -> Self {
-        Self { id, created: created_at, content }
-    }
+    let PlanRow { content, created_at } = row.ok_or_else(full)?;
+    Ok((StatusCode::CREATED, Json(PlanView { id, created: created_at, content })))
 }
 
 /// The id and the content of the plan that an audit keeps to.
@@ -87,9 +80,6 @@ fn planned(audit: &Submission<AuditRequest>) -> Result<(String, String), Problem
 }
 
 /// The audit with the plan that it cites.
-///
-/// # Errors
-/// Where there is no such plan, or the audit differs from it.
 pub async fn cite(
     state: &ApiState,
     audit: Submission<AuditRequest>,

@@ -3,19 +3,21 @@
 //! A handler returns a [`Problem`]; its response carries it unrendered, and the outermost middleware writes the body,
 //! for only there is the request's id known for every response. Causes inside the service are logged and not sent.
 
-use super::problem_body::cut;
-pub use super::problem_body::{PointedFault, ProblemBody};
-use crate::access::QuotaExceeded;
-use crate::engine::{EngineError, Refusal};
-use crate::pool::{AdapterError, FindError, LoadError, OpenError, UnknownModel, UnloadError};
-use crate::scorer::ScorerError;
+pub mod responses;
+mod sources;
+
+use crate::wire::quoted;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use mia::methods::Fault;
+use serde::Serialize;
 use serde_json::{Map, Value};
-use std::time::Duration;
+use std::borrow::Cow;
+use std::fmt::Display;
+use utoipa::ToSchema;
 
-/// Advice for requests with too many texts for one answer.
-const AUDIT_INSTEAD: &str = "send fewer at once, or all of them to `POST /v1/audits`, which has no deadline";
+/// Maximum number of characters in the detail of a problem, which may repeat parts of the request.
+const MOST_CHARS: usize = 2_000;
 
 /// The kinds of problem, each with its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,15 +80,87 @@ pub struct Problem {
     extensions: Option<Box<Map<String, Value>>>,
 }
 
+/// One fault of a request, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PointedFault {
+    /// JSON pointer (RFC 6901) into the body; empty: the body itself, or a query parameter.
+    #[schema(examples("/methods/1/k"))]
+    pointer: String,
+    /// The query parameter that the fault is in, where it is not in the body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<String>,
+    /// The fault in words, with what was given and what is accepted.
+    #[schema(examples("k is 1.5, outside (0, 1]"))]
+    detail: String,
+}
+
+/// A problem as it is sent.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub struct ProblemBody {
+    /// Kind of problem; stable.
+    #[serde(rename = "type")]
+    #[schema(examples("urn:pdr-audit:problem:invalid-request"))]
+    uri: String,
+    /// The kind in words.
+    #[schema(examples("The request is invalid"))]
+    title: &'static str,
+    /// The HTTP status.
+    #[schema(examples(422))]
+    status: u16,
+    /// Fault.
+    #[schema(examples("/methods/1/k: k is 1.5, outside (0, 1]"))]
+    detail: String,
+    /// Path of the request, or of the audit that failed.
+    #[schema(examples("/v1/score"))]
+    instance: String,
+    /// Id of the request, as in the header `x-request-id` and in the service's log.
+    #[schema(examples("0b8b1a0e-54c5-4a3c-9a4c-8f4b0f0c7a7e"))]
+    request_id: String,
+    /// The faults of an invalid request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    errors: Vec<PointedFault>,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    extensions: Map<String, Value>,
+}
+
+/// A text of a problem, cut where it is too long.
+fn cut(text: String) -> String {
+    match quoted(&text, MOST_CHARS) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(cut) => cut,
+    }
+}
+
+impl PointedFault {
+    /// A fault of the body.
+    pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { pointer: cut(pointer.into()), parameter: None, detail: cut(detail.into()) }
+    }
+
+    pub fn of_parameter(name: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { parameter: Some(cut(name.into())), ..Self::new("", detail) }
+    }
+}
+
+impl From<Fault> for PointedFault {
+    /// A fault of the list of methods, pointed at from the body.
+    fn from(fault: Fault) -> Self {
+        Self::new(format!("/methods{}", fault.pointer), fault.detail)
+    }
+}
+
 impl Problem {
     /// A problem of a kind; `detail` must say what is wrong in this case.
-    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub fn new(kind: Kind, detail: impl Display) -> Self {
         let retry_after = matches!(kind, Kind::Unavailable | Kind::QuotaExceeded).then_some(5);
-        Self { kind, detail: cut(detail.into()), errors: Vec::new(), retry_after, cause: None, extensions: None }
+        Self { kind, detail: cut(detail.to_string()), errors: Vec::new(), retry_after, cause: None, extensions: None }
     }
 
     /// A fault of the service itself. The cause is for the log alone.
-    pub fn internal(cause: impl std::fmt::Display) -> Self {
+    pub fn internal(cause: impl Display) -> Self {
         let detail = "the service failed; its log has more under the id of this request";
         Self { cause: Some(cause.to_string()), ..Self::new(Kind::Internal, detail) }
     }
@@ -107,6 +181,11 @@ impl Problem {
         Self::invalid(vec![PointedFault::new(pointer, detail)], 1)
     }
 
+    /// A request whose methods have these faults.
+    fn unfit(faults: &[Fault]) -> Self {
+        Self::invalid(faults.iter().cloned().map(PointedFault::from).collect(), faults.len())
+    }
+
     /// The client takes none of the media types that the route offers.
     pub fn not_acceptable(offered: &[&str]) -> Self {
         Self::new(Kind::NotAcceptable, format!("the header `accept` takes none of {}", offered.join(", ")))
@@ -117,25 +196,14 @@ impl Problem {
         Self::new(Kind::DeadlineExceeded, "the answer was not ready within `server.request_timeout`")
     }
 
-    /// The scores were not ready in time.
-    fn late_scores() -> Self {
-        let detail = format!("the scores were not ready within `server.request_timeout`; {AUDIT_INSTEAD}");
-        Self::new(Kind::DeadlineExceeded, detail)
+    fn retry_in(seconds: u64, detail: impl Display) -> Self {
+        Self { retry_after: Some(seconds), ..Self::new(Kind::Unavailable, detail) }
     }
 
-    /// Why texts were not scored in the time of a request. What would fit a whole one, and not what was left of it, may be
-    /// asked again.
-    pub fn of_scoring(error: Option<ScorerError>, timeout: Duration) -> Self {
-        match error {
-            None => Self::late_scores(),
-            Some(ScorerError::Refused(Refusal::CannotMeetDeadline { estimate, available })) if estimate <= timeout => {
-                let detail = format!(
-                    "the texts would take about {estimate:.1?}, and {available:.1?} of `server.request_timeout` were left; {AUDIT_INSTEAD}"
-                );
-                Self::retry_in(1, detail)
-            }
-            Some(error) => error.into(),
-        }
+    /// The model or the device failed; why is the operator's business.
+    fn failed(what: &str, reason: impl Display) -> Self {
+        let detail = format!("the {what} failed; the service's log says why");
+        Self { cause: Some(reason.to_string()), ..Self::retry_in(30, detail) }
     }
 
     /// Adds a member that RFC 9457 leaves to the service.
@@ -157,16 +225,6 @@ impl Problem {
             extensions: self.extensions.as_deref().cloned().unwrap_or_default(),
         }
     }
-
-    fn retry_in(seconds: u64, detail: impl Into<String>) -> Self {
-        Self { retry_after: Some(seconds), ..Self::new(Kind::Unavailable, detail) }
-    }
-
-    /// The model or the device failed; why is the operator's business.
-    pub(super) fn failed(what: &str, reason: &str) -> Self {
-        let detail = format!("the {what} failed; the service's log says why");
-        Self { cause: Some(reason.to_owned()), ..Self::retry_in(30, detail) }
-    }
 }
 
 impl IntoResponse for Problem {
@@ -184,185 +242,5 @@ impl IntoResponse for Problem {
         }
         response.extensions_mut().insert(self);
         response
-    }
-}
-
-impl From<QuotaExceeded> for Problem {
-    fn from(exceeded: QuotaExceeded) -> Self {
-        let seconds = match exceeded {
-            QuotaExceeded::Requests(_) => 1,
-            QuotaExceeded::Tokens { wait, .. } => wait.as_secs() + 1,
-        };
-        Self { retry_after: Some(seconds), ..Self::new(Kind::QuotaExceeded, exceeded.to_string()) }
-    }
-}
-
-impl From<&Refusal> for Problem {
-    fn from(refusal: &Refusal) -> Self {
-        match refusal {
-            Refusal::UnknownModel(_) => Self::new(Kind::UnknownModel, refusal.to_string()),
-            Refusal::WrongKind { .. } => Self::fault("/model", refusal.to_string()),
-            Refusal::TooLarge { limit, allowed, requested } => {
-                let tokens = format!("the texts have {requested} tokens that are not cached");
-                let detail = match *limit {
-                    "queue" => format!("{tokens}; the limit `engine.max_queue_tokens` is {allowed}; {AUDIT_INSTEAD}"),
-                    limit => format!("{tokens}; the {limit} is {allowed}"),
-                };
-                Self::new(Kind::TooLarge, detail)
-            }
-            Refusal::CannotMeetDeadline { estimate, .. } => {
-                let detail = format!(
-                    "the texts would take about {estimate:.1?}, longer than `server.request_timeout`; {AUDIT_INSTEAD}"
-                );
-                Self::new(Kind::TooLarge, detail)
-            }
-            Refusal::Busy { retry_after } => Self::retry_in(retry_after.as_secs().max(1), refusal.to_string()),
-            Refusal::Draining | Refusal::Unloading => Self::new(Kind::Unavailable, refusal.to_string()),
-            // It was opened anew while this request was under way.
-            Refusal::NotOpened(_) => Self::retry_in(1, refusal.to_string()),
-            Refusal::ModelFailed(reason) => Self::failed("model", reason),
-            Refusal::Unanswered(reason) => {
-                let detail = "no server of the model answers; the service's log says why";
-                Self { cause: Some(reason.clone()), ..Self::retry_in(5, detail) }
-            }
-            Refusal::DeviceLost(reason) => Self::failed("device", reason),
-        }
-    }
-}
-
-impl From<&EngineError> for Problem {
-    fn from(error: &EngineError) -> Self {
-        match error {
-            EngineError::DeadlineExceeded => Self::late_scores(),
-            EngineError::ModelFailed(reason) | EngineError::LoadFailed(reason) => Self::failed("model", reason),
-            EngineError::DeviceLost(reason) => Self::failed("device", reason),
-            EngineError::Unloaded | EngineError::ShuttingDown => Self::new(Kind::Unavailable, error.to_string()),
-        }
-    }
-}
-
-impl From<&ScorerError> for Problem {
-    fn from(error: &ScorerError) -> Self {
-        match error {
-            ScorerError::Unopened(OpenError::UnknownModel(error)) => error.clone().into(),
-            ScorerError::Unopened(OpenError::Adapter(error)) => error.clone().into(),
-            ScorerError::Unopened(error) => Self::failed("model", &error.to_string()),
-            ScorerError::Masked(_) => Self::fault("/model", error.to_string()),
-            ScorerError::Unfit(faults) => {
-                Self::invalid(faults.iter().cloned().map(PointedFault::from).collect(), faults.len())
-            }
-            ScorerError::Refused(refusal) => refusal.into(),
-            ScorerError::Failed(error) => error.into(),
-            ScorerError::AnswerTooLong { .. } => Self::new(Kind::TooLarge, error.to_string()),
-            ScorerError::Internal(cause) => Self::internal(cause),
-        }
-    }
-}
-
-impl From<ScorerError> for Problem {
-    fn from(error: ScorerError) -> Self {
-        Self::from(&error)
-    }
-}
-
-impl From<FindError> for Problem {
-    fn from(error: FindError) -> Self {
-        match error {
-            FindError::Unknown { .. } => Self::new(Kind::UnknownModel, error.to_string()),
-            FindError::NoDefault { .. } => Self::fault("/model", error.to_string()),
-        }
-    }
-}
-
-impl From<UnknownModel> for Problem {
-    fn from(error: UnknownModel) -> Self {
-        Self::new(Kind::UnknownModel, error.to_string())
-    }
-}
-
-impl From<LoadError> for Problem {
-    fn from(error: LoadError) -> Self {
-        match &error {
-            LoadError::UnknownModel(_) => Self::new(Kind::UnknownModel, error.to_string()),
-            LoadError::Unloading => Self::new(Kind::Conflict, error.to_string()),
-            LoadError::Failed(_) => Self::retry_in(30, error.to_string()),
-            LoadError::Ended(ended) => (&EngineError::from(ended.clone())).into(),
-        }
-    }
-}
-
-impl From<AdapterError> for Problem {
-    fn from(error: AdapterError) -> Self {
-        let kind = match error {
-            AdapterError::UnknownModel(_) | AdapterError::Unknown { .. } => Kind::UnknownModel,
-            AdapterError::Taken(_) | AdapterError::InUse(_) => Kind::Conflict,
-            AdapterError::Files { .. } => return Self::failed("adapter", &error.to_string()),
-            AdapterError::Panicked(_) => return Self::internal(error.to_string()),
-        };
-        Self::new(kind, error.to_string())
-    }
-}
-
-impl From<UnloadError> for Problem {
-    fn from(error: UnloadError) -> Self {
-        match &error {
-            UnloadError::Adapter(error) => error.clone().into(),
-            UnloadError::UnknownModel(_) => Self::new(Kind::UnknownModel, error.to_string()),
-            UnloadError::Ended(ended) => (&EngineError::from(ended.clone())).into(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Problem;
-    use crate::engine::Refusal;
-    use crate::scorer::ScorerError;
-    use axum::http::header::RETRY_AFTER;
-    use axum::response::IntoResponse;
-    use std::time::Duration;
-
-    #[test]
-    fn refusals_name_the_limit_and_keep_internals() {
-        let seconds = Duration::from_secs;
-        let late = Refusal::CannotMeetDeadline { estimate: seconds(90), available: seconds(60) };
-        let cases = [
-            (Refusal::TooLarge { limit: "queue", allowed: 1, requested: 2 }, 413, "engine.max_queue_tokens", None),
-            (late, 413, "server.request_timeout", None),
-            (Refusal::Busy { retry_after: seconds(7) }, 503, "queue is full", Some("7")),
-            (Refusal::Draining, 503, "shutting down", Some("5")),
-            (Refusal::ModelFailed("a secret".into()), 503, "the model failed", Some("30")),
-            (Refusal::DeviceLost("a secret".into()), 503, "the device failed", Some("30")),
-        ];
-        for (refusal, status, words, retry_after) in cases {
-            // A whole deadline is shorter than what is estimated.
-            let problem = Problem::of_scoring(Some(ScorerError::Refused(refusal)), seconds(60));
-            let body = serde_json::to_string(&problem.body("", "")).unwrap();
-            assert!(body.contains(words) && !body.contains("secret"), "{body}");
-            let response = problem.into_response();
-            let header = response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap());
-            assert_eq!((response.status().as_u16(), header), (status, retry_after), "{body}");
-        }
-    }
-    #[test]
-    fn texts_that_never_fit_are_told_where_they_do() {
-        let seconds = Duration::from_secs;
-        let late = |estimate| {
-            ScorerError::Refused(Refusal::CannotMeetDeadline { estimate: seconds(estimate), available: seconds(5) })
-        };
-        let full = ScorerError::Refused(Refusal::TooLarge { limit: "queue", allowed: 1, requested: 2 });
-        for (error, status, names_audits) in [
-            (Some(late(61)), 413, true),
-            (Some(late(60)), 503, true),
-            (Some(full), 413, true),
-            (None, 504, true),
-            (Some(ScorerError::Refused(Refusal::Busy { retry_after: seconds(7) })), 503, false),
-        ] {
-            let problem = Problem::of_scoring(error, seconds(60));
-            assert_eq!(problem.detail.contains("/v1/audits"), names_audits, "{}", problem.detail);
-            let response = problem.into_response();
-            assert_eq!(response.status().as_u16(), status);
-            assert_eq!(response.headers().contains_key(RETRY_AFTER), status == 503);
-        }
     }
 }

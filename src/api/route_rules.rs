@@ -1,21 +1,24 @@
-//! Requirements of every route on a request besides its body: only query parameters that the document lists, and for routes
-//! that answer in JSON, a client that accepts JSON.
+//! Requirements of every route on a request besides its body: its access, only query parameters that the document lists, and for
+//! routes that answer in JSON, a client that accepts JSON.
 
 use super::accept::preference;
 use super::check::RequestFaults;
-use super::operations::operations;
 use super::problem::{PointedFault, Problem};
+use super::query::parameters;
 use crate::access::KeyScope;
-use axum::extract::{MatchedPath, Query, Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::Uri;
 use axum::middleware::Next;
 use axum::response::Response;
 use std::collections::HashMap;
 use std::sync::Arc;
 use utoipa::openapi::path::{Operation, ParameterIn};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{OpenApi, RefOr};
 
 const JSON: &str = "application/json";
+/// Name of the security scheme in the document.
+const SCHEME: &str = "key";
 
 /// The rules of all routes, by method and path.
 pub type RouteRules = Arc<HashMap<(String, String), RouteRule>>;
@@ -23,23 +26,27 @@ pub type RouteRules = Arc<HashMap<(String, String), RouteRule>>;
 /// Access to a route where keys are configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteAccess {
-    /// Whoever comes.
     Everybody,
-    /// Whoever has a key.
     AnyKey,
-    /// Whoever has a key with this scope.
     Scoped(KeyScope),
 }
 
 /// The rules of one route.
 #[derive(Debug)]
 pub struct RouteRule {
-    /// Required access.
     pub access: RouteAccess,
     /// The names of its query parameters.
     parameters: Vec<String>,
     /// True if it answers only in JSON.
     is_json: bool,
+}
+
+/// Method, path and operation of every route.
+pub fn operations(document: &OpenApi) -> impl Iterator<Item = (&str, &str, &Operation)> {
+    document.paths.paths.iter().flat_map(|(path, item)| {
+        let operations = [("GET", &item.get), ("POST", &item.post), ("DELETE", &item.delete)];
+        operations.into_iter().filter_map(|(method, operation)| Some((method, path.as_str(), operation.as_ref()?)))
+    })
 }
 
 /// The rules that a document states.
@@ -51,8 +58,32 @@ pub fn rules(document: &OpenApi) -> RouteRules {
     Arc::new(rules.collect())
 }
 
+/// The document with the security of each route. No key is needed where the service has none, so that an empty requirement is one
+/// as well.
+pub fn secured(mut document: OpenApi) -> OpenApi {
+    let description = "A key, where the service has keys: `pdr-audit key new` makes one. Scopes: `score`, `audit` (jobs and \
+                       datasets), `admin` (models, fine-tunes, and what all clients own).";
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description)).build();
+    let components = document.components.get_or_insert_default();
+    components.security_schemes.insert(SCHEME.to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
+    for item in document.paths.paths.values_mut() {
+        let operations = [("GET", &mut item.get), ("POST", &mut item.post), ("DELETE", &mut item.delete)];
+        for (method, operation) in operations {
+            let Some(operation) = operation else { continue };
+            let scopes: Vec<String> = match access(method, operation) {
+                RouteAccess::Everybody => continue,
+                RouteAccess::AnyKey => Vec::new(),
+                RouteAccess::Scoped(scope) => vec![scope.to_string()],
+            };
+            let keyed = SecurityRequirement::new(SCHEME, scopes);
+            operation.security = Some(vec![SecurityRequirement::default(), keyed]);
+        }
+    }
+    document
+}
+
 /// Returns the access to a route, by its tag in the document. An unknown tag is for administrators.
-pub fn access(method: &str, operation: &Operation) -> RouteAccess {
+fn access(method: &str, operation: &Operation) -> RouteAccess {
     match operation.tags.iter().flatten().next().map(String::as_str) {
         Some("operation") => RouteAccess::Everybody,
         Some("service") if method == "GET" => RouteAccess::AnyKey,
@@ -89,9 +120,6 @@ fn rule(method: &str, path: &str, operation: &Operation) -> RouteRule {
 }
 
 /// Refuses a request that breaks a rule of its route.
-///
-/// # Errors
-/// What is wrong with its query or with what it accepts.
 pub async fn keep(State(rules): State<RouteRules>, request: Request, next: Next) -> Result<Response, Problem> {
     if let Some(rule) = rule_of(&rules, &request) {
         let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
@@ -120,25 +148,6 @@ fn check_query(uri: &Uri, known: &[String]) -> Result<(), Problem> {
         }
     }
     faults.finish()
-}
-
-/// Hands every parameter of a query to `set`, by name.
-///
-/// # Errors
-/// All that `set` says is wrong with their values.
-pub fn read_parameters(uri: &Uri, mut set: impl FnMut(&str, String) -> Result<(), String>) -> Result<(), Problem> {
-    let mut faults = RequestFaults::default();
-    for (name, value) in parameters(uri) {
-        if let Err(detail) = set(&name, value) {
-            faults.keep(PointedFault::of_parameter(name, detail));
-        }
-    }
-    faults.finish()
-}
-
-/// The parameters of a query, decoded; what no query can be read from has none.
-fn parameters(uri: &Uri) -> Vec<(String, String)> {
-    Query::try_from_uri(uri).map(|Query(pairs)| pairs).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! The routes, and the OpenAPI document that they make.
 
-use super::client_state::RouterState;
-use super::job_document::JobDocument;
-use super::job_kinds::JobKinds;
-use super::operations::operations;
-use super::state::ApiState;
+use super::jobs::{JobDocument, JobKinds};
+use super::problem::responses;
+use super::route_rules::{self, operations};
+use super::state::{ApiState, RouterState};
 use super::{
-    audit_comparison, audits, datasets, docs, health, methods, middleware, models, plain_schemas, plans, problems,
-    root, route_rules, score, security, token_stats,
+    audit_comparison, audits, datasets, docs, health, middleware, models, plain_schemas, plans, score, token_stats,
 };
 use crate::telemetry;
 use axum::middleware::from_fn_with_state;
@@ -41,7 +39,7 @@ pub fn metrics_router(state: ApiState) -> Router {
 
 /// The OpenAPI document of all routes.
 pub fn document(kinds: &JobKinds) -> OpenApi {
-    plain_schemas::simplified(security::secured(routes(kinds).into_openapi()))
+    plain_schemas::simplified(route_rules::secured(routes(kinds).into_openapi()))
 }
 
 pub(super) fn routes(kinds: &JobKinds) -> OpenApiRouter<RouterState> {
@@ -57,11 +55,11 @@ pub(super) fn routes(kinds: &JobKinds) -> OpenApiRouter<RouterState> {
         .routes(routes!(models::load))
         .routes(routes!(models::unload))
         .routes(routes!(models::remove_adapter))
-        .routes(routes!(methods::methods))
+        .routes(routes!(models::methods))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
-        .routes(routes!(root::root))
+        .routes(routes!(docs::root))
         .routes(routes!(docs::openapi))
         .routes(routes!(docs::page));
     kinds.iter().fold(router, |router, kind| router.merge((kind.routes)()))
@@ -90,7 +88,7 @@ fn frame(kinds: &JobKinds) -> OpenApi {
         |JobDocument { segment, about, .. }: JobDocument| TagBuilder::new().name(segment).description(Some(about));
     // Behind `scoring`.
     document.tags.get_or_insert_default().splice(1..1, kinds.iter().map(|kind| tag(kind.document).build()));
-    document.components.get_or_insert_default().schemas.extend(problems::schemas());
+    document.components.get_or_insert_default().schemas.extend(responses::schemas());
     document
 }
 

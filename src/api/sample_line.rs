@@ -3,95 +3,106 @@
 use crate::audits::{ScoreHeader, ScoredRow};
 use crate::datasets::{ExtraColumns, SampleId};
 use crate::scorer::TextError;
+use crate::table::{ColumnKind, ResultRow};
 use mia::texts::hexadecimal;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use std::borrow::Cow;
 use utoipa::ToSchema;
 
-/// The columns of a table before and after those of the methods.
-pub const LEADING: [&str; 9] =
-    ["index", "id", "label", "group", "document", "cluster", "scored_tokens", "truncated", "windows"];
-pub const TRAILING: [&str; 10] = [
-    "alpha_used",
-    "errors",
-    "posterior",
-    "p_values",
-    "p_value_adjusted",
-    "flagged",
-    "control_scores",
-    "control_measures",
-    "log_odds",
-    "text_digest",
+/// The columns of a table before those of the methods; ids are text, since each may be a string or an integer.
+pub const LEADING: [(&str, ColumnKind); 9] = [
+    ("index", ColumnKind::Integer),
+    ("id", ColumnKind::Text),
+    ("label", ColumnKind::Integer),
+    ("group", ColumnKind::Text),
+    ("document", ColumnKind::Text),
+    ("cluster", ColumnKind::Integer),
+    ("scored_tokens", ColumnKind::Integer),
+    ("truncated", ColumnKind::Boolean),
+    ("windows", ColumnKind::Integer),
+];
+/// The columns of a table after those of the methods.
+pub const TRAILING: [(&str, ColumnKind); 10] = [
+    ("alpha_used", ColumnKind::Text),
+    ("errors", ColumnKind::Text),
+    ("posterior", ColumnKind::Float),
+    ("p_values", ColumnKind::Text),
+    ("p_value_adjusted", ColumnKind::Float),
+    ("flagged", ColumnKind::Boolean),
+    ("control_scores", ColumnKind::Text),
+    ("control_measures", ColumnKind::Text),
+    ("log_odds", ColumnKind::Float),
+    ("text_digest", ColumnKind::Text),
 ];
 
 /// One sample.
 #[derive(Serialize, ToSchema)]
 pub struct SampleLine<'a> {
     /// Place among the samples, from 0.
-    pub index: usize,
+    index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<&'a SampleId>,
+    id: Option<&'a SampleId>,
     /// 1 for a member, 0 for a non-member; absent where the audit has no labels.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<u8>,
+    label: Option<u8>,
     /// The group that the sample names.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<&'a str>,
+    group: Option<&'a str>,
     /// Id of the document that the sample names.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub document: Option<&'a SampleId>,
+    document: Option<&'a SampleId>,
     /// Texts of one cluster are permuted and drawn together; numbered from 0 by first appearance.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<usize>,
-    pub scored_tokens: usize,
-    pub truncated: bool,
+    cluster: Option<usize>,
+    scored_tokens: usize,
+    truncated: bool,
     /// In how many windows the text was read, where the audit asks for windows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub windows: Option<usize>,
+    windows: Option<usize>,
     /// Score by label of the method.
     #[serde(serialize_with = "as_map")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>)]
-    pub scores: Vec<(&'a str, f64)>,
+    scores: Vec<(&'a str, f64)>,
     /// The alpha of methods weighted by `slope`, by label.
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
-    pub alpha_used: Vec<(&'a str, f64)>,
+    alpha_used: Vec<(&'a str, f64)>,
     /// The probability that the text is a member, by its score of the primary method and the prior that the audit states.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub posterior: Option<f64>,
+    posterior: Option<f64>,
     /// Faults of what could not be computed.
-    pub errors: Vec<TextError>,
+    errors: Vec<TextError>,
     /// By label of a method: the p-value of the text's cluster against known non-members, where the audit has a calibration.
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
-    pub p_values: Vec<(&'a str, f64)>,
+    p_values: Vec<(&'a str, f64)>,
     /// That of the method that decides, adjusted for the number of texts tested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub p_value_adjusted: Option<f64>,
+    p_value_adjusted: Option<f64>,
     /// True if the text is on the list.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub flagged: Option<bool>,
+    flagged: Option<bool>,
     /// Score under the control model by label of the method, where the audit has a control.
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
-    pub control_scores: Vec<(&'a str, f64)>,
+    control_scores: Vec<(&'a str, f64)>,
     /// Measures of the text under the control model alone, for the classifier that compares the lists.
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, f64>, required = false)]
-    pub control_measures: Vec<(&'a str, f64)>,
+    control_measures: Vec<(&'a str, f64)>,
     /// The log-odds that the text is a member by that classifier, which was fitted on other texts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_odds: Option<f64>,
+    log_odds: Option<f64>,
     /// The first 16 bytes of the SHA-256 of the text, in hexadecimal digits: the texts of a cluster count in this order.
-    pub text_digest: String,
+    text_digest: String,
     /// Other columns of the sample, as long as the samples are kept.
     #[serde(skip_serializing_if = "ExtraColumns::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>, required = false)]
-    pub columns: &'a ExtraColumns,
+    columns: &'a ExtraColumns,
 }
 
 impl<'a> SampleLine<'a> {
-    /// Creates the line of the row at `index`.
     pub fn new(header: &'a ScoreHeader, index: usize, ScoredRow { scores: row, columns }: &'a ScoredRow) -> Self {
         Self {
             index,
@@ -123,16 +134,21 @@ impl<'a> SampleLine<'a> {
             columns,
         }
     }
+
+    /// The line as an object.
+    pub fn row(&self) -> serde_json::Result<ResultRow> {
+        match serde_json::to_value(self)? {
+            Value::Object(row) => Ok(row),
+            other => Err(serde::ser::Error::custom(format!("a line of scores is {other}, not an object"))),
+        }
+    }
 }
 
 /// The name in a table of what came along with samples: another one where a column of results is called so.
 pub fn column_name<'n>(header: &ScoreHeader, name: &'n str) -> Cow<'n, str> {
     let is_label = || header.listed().any(|(_, column)| *column.method.label == *name);
-    if LEADING.contains(&name) || TRAILING.contains(&name) || is_label() {
-        Cow::Owned(format!("{name} (input)"))
-    } else {
-        Cow::Borrowed(name)
-    }
+    let is_result = || LEADING.iter().chain(&TRAILING).any(|(column, _)| *column == name);
+    if is_result() || is_label() { Cow::Owned(format!("{name} (input)")) } else { Cow::Borrowed(name) }
 }
 
 fn as_map<S: Serializer>(scores: &[(&str, f64)], serializer: S) -> Result<S::Ok, S::Error> {

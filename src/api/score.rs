@@ -1,59 +1,27 @@
 //! `POST /v1/score`: texts in, scores out, while the client waits.
 
-use super::check::{self, MethodRequests, RequestFaults};
-use super::client_state::ClientState;
 use super::extract::JsonBody;
-use super::inputs::Inputs;
 use super::middleware::Arrival;
-use super::problem::{Kind, Problem};
-use super::problems::ScoreProblems;
+use super::problem::Problem;
+use super::problem::responses::ScoreProblems;
 use super::score_calibration::{CalibrationEcho, RequestCalibration, places};
-use super::state::ApiState;
-use super::{answer, stages};
+use super::score_request::{CheckedScore, ScoreRequest};
+use super::state::{ApiState, ClientState};
 use crate::audits::CalibrationMismatch;
 use crate::pool::ModelInfo;
-use crate::scorer::{Bound, Input, Overflow, Plan, Scored, ScorerError, TextResult, Usage};
-use crate::wire::Shaped;
+use crate::scorer::{Bound, Input, Plan, Scored, ScorerError, ScoringTimes, TextResult, Usage};
+use crate::telemetry::names;
 use axum::Extension;
 use axum::response::Response;
-use mia::json::{BoundedList, TooMany};
-use mia::methods::{LabelledMethod, MethodRequest};
+use mia::methods::LabelledMethod;
 use serde::Serialize;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tracing::Span;
 use utoipa::ToSchema;
 
-/// The details that a request can ask for.
-const TOKENS: &str = "tokens";
 /// About how many bytes a token has, before texts are tokenized.
 const BYTES_PER_TOKEN: usize = 4;
-/// Maximum number of details in a request; there are fewer kinds of them.
-const MAX_DETAILS: usize = 64;
-
-/// Texts to score, and how.
-#[derive(Debug, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ScoreRequest {
-    /// Id of a configured model; may be left out where there is a default.
-    #[schema(examples("demo"))]
-    pub(super) model: Option<String>,
-    /// The texts.
-    #[schema(value_type = Inputs)]
-    pub(super) inputs: Result<Inputs, TooMany>,
-    /// Methods to compute; loss, zlib, min_k and min_k_plus_plus, plain and with linear decay, if left out.
-    #[schema(max_items = 256, value_type = Option<Vec<MethodRequest>>)]
-    pub(super) methods: Option<MethodRequests>,
-    /// Treatment of a text that is longer than the model's context: `error` if left out.
-    #[schema(value_type = Option<Overflow>)]
-    pub(super) overflow: Option<Shaped<Overflow>>,
-    /// `tokens` lists every token with what it adds to the scores.
-    #[schema(examples("tokens"), value_type = Option<Vec<String>>)]
-    pub(super) details: Option<Shaped<BoundedList<String, MAX_DETAILS>>>,
-    /// Id of a calibration by the same model, adapter, methods and `overflow`: every score gets a p-value against its known
-    /// non-members.
-    #[schema(value_type = Option<String>)]
-    pub(super) calibration: Option<Shaped<String>>,
-}
 
 /// The scores.
 #[derive(Debug, Serialize, ToSchema)]
@@ -104,17 +72,11 @@ pub async fn score(
     state.note.update(|work| (work.model, work.texts) = (Some(plan.model.clone()), Some(inputs.len())));
     let bytes: usize = inputs.iter().map(|input| input.text.len()).sum();
     let tokens = state.client.quota.reserve(bytes / BYTES_PER_TOKEN, Instant::now())?;
-    let deadline = arrival.deadline(state.request_timeout);
-    let work = run(&state, &plan, inputs, deadline, calibration.as_ref());
-    let done = match deadline {
-        // The engine keeps the deadline; this keeps it for what happens around the engine.
-        Some(at) => {
-            let late = |_| Problem::of_scoring(None, state.request_timeout);
-            tokio::time::timeout_at(at.into(), work).await.map_err(late)?
-        }
-        None => work.await,
-    };
-    let (bound, mut scored, places) = match done {
+    // The engine keeps the deadline; this keeps it for what happens around the engine.
+    let work = run(&state, &plan, inputs, arrival.deadline(state.request_timeout), calibration.as_ref());
+    let done = arrival.in_time(state.request_timeout, work).await;
+    let late = || Problem::of_scoring(None, state.request_timeout);
+    let (bound, mut scored, places) = match done.ok_or_else(late)? {
         // A request that was not admitted or has a fault costs nothing.
         Err(problem) => {
             tokens.give_back();
@@ -146,8 +108,8 @@ pub async fn score(
     };
     let (times, scored_at) = (scored.times, Instant::now());
     let response = ScoreResponse { model, methods, results: scored.results, usage: scored.usage, calibration };
-    let response = answer::json(&state, response).await?;
-    stages::note(&times, times.methods + scored_at.elapsed());
+    let response = state.json(response).await?;
+    note_stages(&times, times.methods + scored_at.elapsed());
     Ok(response)
 }
 
@@ -165,50 +127,15 @@ async fn run(
     Ok((bound, scored, places))
 }
 
-/// A request without faults.
-struct CheckedScore {
-    plan: Plan,
-    inputs: Vec<Input>,
-    /// Id of the calibration.
-    calibration: Option<String>,
-}
-
-impl ScoreRequest {
-    /// The request as the scorer takes it, or everything that is wrong with it.
-    fn check(self, state: &ApiState) -> Result<CheckedScore, Problem> {
-        let mut faults = RequestFaults::default();
-        let model = check::model(state, self.model.as_deref(), &mut faults)?;
-        let inputs = match self.inputs {
-            Ok(inputs) => inputs.into_list(),
-            Err(TooMany { count, limit }) => {
-                let detail = format!("there are {count} inputs; the limit `limits.inputs` is {limit}");
-                return Err(Problem::new(Kind::TooLarge, detail));
-            }
-        };
-        if inputs.is_empty() {
-            faults.push("/inputs", "the list of inputs is empty: it takes at least one");
-        }
-        let neighbors = inputs.iter().all(|input| input.neighbors.is_some());
-        let ids = state.scorer.pool().ids();
-        let scope = state.scorer.scope(&ids, model.as_deref(), false, neighbors);
-        let methods: Arc<[LabelledMethod]> = check::methods(self.methods, &scope, &mut faults);
-        let texts = inputs.iter().map(|input| (input.text.as_str(), input.neighbors.as_deref()));
-        check::texts("/inputs", texts, &methods, &mut faults);
-        let details = check::shaped("/details", self.details, &mut faults);
-        let tokens = details.is_some_and(|BoundedList(details)| wants_tokens(&details, &mut faults));
-        let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
-        let calibration = check::shaped("/calibration", self.calibration, &mut faults);
-        faults.finish()?;
-        let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
-        let plan = Plan { model: model.id.clone(), methods, overflow, tokens, splits: Arc::new([]) };
-        Ok(CheckedScore { plan, inputs, calibration })
-    }
-}
-
-fn wants_tokens(details: &[String], faults: &mut RequestFaults) -> bool {
-    for (index, detail) in details.iter().enumerate().filter(|(_, detail)| *detail != TOKENS) {
-        let given: String = detail.chars().take(60).collect();
-        faults.push(format!("/details/{index}"), format!("unknown detail `{given}`, known is {TOKENS}"));
-    }
-    details.iter().any(|detail| detail == TOKENS)
+/// Notes the stages of a request that is answered. `answering` is what came after the last forward pass.
+fn note_stages(times: &ScoringTimes, answering: Duration) {
+    let span = Span::current();
+    let note = |stage: &'static str, field: &'static str, time: Duration| {
+        metrics::histogram!(names::SCORE_STAGE_SECONDS, "stage" => stage).record(time);
+        span.record(field, time.as_secs_f64());
+    };
+    note("tokenize", "tokenize_seconds", times.tokenize);
+    note("queue", "queue_seconds", times.queue);
+    note("forward", "forward_seconds", times.forward);
+    note("answer", "answer_seconds", answering);
 }

@@ -1,6 +1,6 @@
 //! The p-values of scored texts against a calibration.
 
-use super::job_id::JobId;
+use super::jobs::JobId;
 use super::problem::{Kind, Problem};
 use super::state::ApiState;
 use crate::audits::{Calibration, CalibrationKind, CalibrationMismatch};
@@ -37,9 +37,6 @@ pub struct CalibrationSize {
 }
 
 /// The calibration of this id.
-///
-/// # Errors
-/// Where there is none, or it has not succeeded.
 pub async fn named(state: &ApiState, id: &str) -> Result<Arc<Calibration>, Problem> {
     let JobId(id, _) = JobId::<CalibrationKind>::parse(id)?;
     let calibrations = state.jobs.kind::<CalibrationKind>()?;
@@ -48,7 +45,7 @@ pub async fn named(state: &ApiState, id: &str) -> Result<Arc<Calibration>, Probl
         let detail = "the calibration has not succeeded, so that there are no scores to compare with";
         return Err(Problem::new(Kind::Conflict, detail));
     }
-    if let Some(known) = state.calibration_cache.get(id) {
+    if let Some(known) = state.calibration_cache.get(&id) {
         return Ok(known);
     }
     let loaded = calibrations.scores(id).await?;
@@ -59,9 +56,6 @@ pub async fn named(state: &ApiState, id: &str) -> Result<Arc<Calibration>, Probl
 }
 
 /// The columns of the calibration for the methods of a request.
-///
-/// # Errors
-/// Where the scores of the one cannot be compared with those of the other.
 pub fn places(calibration: &Calibration, bound: &Bound) -> Result<Vec<usize>, Problem> {
     Ok(calibration.places(&bound.models[0].info, bound.plan.overflow, &bound.numerics(), &bound.plan.methods)?)
 }
@@ -74,16 +68,13 @@ pub struct RequestCalibration {
 }
 
 impl RequestCalibration {
-    /// The calibration of this id.
     pub async fn new(state: &ApiState, id: String, inputs: &[Input]) -> Result<Self, Problem> {
         let texts = inputs.iter().map(|input| input.text.clone()).collect();
         Ok(Self { calibration: named(state, &id).await?, id, texts })
     }
 
-    /// Adds the p-value of each score to the results, which are in the order of the texts.
-    ///
-    /// # Errors
-    /// [`CalibrationMismatch`], where too few known non-members are left without a text.
+    /// Adds the p-value of each score to the results, which are in the order of the texts. Fails where too few known non-members are
+    /// left without a text.
     pub fn add_p_values(
         &self,
         places: &[usize],

@@ -1,31 +1,42 @@
-//! State shared by the routes.
+//! State shared by the routes, and the part of it that the client of a request may see.
 
 use super::accepted_origins::{AcceptedHosts, AcceptedOrigins};
 use super::body_budget::BodyBudget;
-use super::calibration_cache::CalibrationCache;
-use super::request_note::RequestNote;
-use super::routed_jobs::RoutedJobs;
-use crate::access::{AccessRecord, Client, Keyring};
+use super::problem::Problem;
+use crate::access::{AccessRecord, Client, Keyring, RecordedWork};
+use crate::audits::Calibration;
 use crate::config::{LimitSettings, Settings};
+use crate::jobs::{JobKind, Jobs};
 use crate::scorer::Scorer;
+use crate::store::{Principal, Store};
 use crate::telemetry::MetricsExporter;
-use std::sync::Arc;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{Extensions, header};
+use axum::response::{IntoResponse, Response};
+use futures::future::{BoxFuture, FutureExt, join_all};
+use moka::sync::Cache;
+use serde::Serialize;
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 /// Uploads that are read at once; each has a thread.
 const MOST_UPLOADS: usize = 32;
+/// Maximum number of scores in the cache of calibrations; about 100 MB.
+const MOST_CALIBRATION_SCORES: u64 = 4_000_000;
 
 /// State shared by the routes; cheap to clone.
 #[derive(Clone)]
 pub struct ApiState {
     /// Scores texts; leads to the models and the engine as well.
     pub scorer: Scorer,
-    /// The jobs of every kind.
     pub jobs: RoutedJobs,
     /// The calibrations that were used lately.
-    pub calibration_cache: CalibrationCache,
+    pub calibration_cache: Cache<Uuid, Arc<Calibration>>,
     /// Limits of one request. The scorer enforces `limits.text`.
     pub limits: LimitSettings,
     /// The largest request body, in bytes: `server.body_limit`.
@@ -38,23 +49,19 @@ pub struct ApiState {
     pub write_timeout: Duration,
     /// Maximum duration of a forward pass before the process counts as hung: `engine.forward_timeout`.
     pub forward_timeout: Duration,
-    /// Exporter behind `/metrics`.
     pub metrics: MetricsExporter,
     /// Cancelled when the service is about to end: it is not ready from then on, though requests are served.
     pub draining: CancellationToken,
     /// Accepted keys; `None` if no key is needed.
     pub keyring: Option<Keyring>,
-    /// Pages and hosts that are accepted.
     pub origins: AcceptedOrigins,
     /// True if `/metrics` is served on an address of its own.
     pub metrics_apart: bool,
     /// Record of each request; `None` if none is kept.
     pub record: Option<AccessRecord>,
-    /// The client of the request.
     pub client: Arc<Client>,
-    /// Facts about the request.
     pub note: RequestNote,
-    /// Uploads that may be read at once.
+    /// A permit for each upload that may be read at once.
     pub uploads: Arc<Semaphore>,
 }
 
@@ -62,10 +69,12 @@ impl ApiState {
     /// The parts under the limits of the settings.
     pub fn new(scorer: Scorer, jobs: RoutedJobs, metrics: MetricsExporter, settings: &Settings) -> Self {
         let Settings { server, limits, .. } = settings;
+        let weigher =
+            |_: &Uuid, calibration: &Arc<Calibration>| u32::try_from(calibration.weight()).unwrap_or(u32::MAX);
         Self {
             scorer,
             jobs,
-            calibration_cache: CalibrationCache::default(),
+            calibration_cache: Cache::builder().max_capacity(MOST_CALIBRATION_SCORES).weigher(weigher).build(),
             limits: limits.clone(),
             body_limit: server.body_limit.as_u64(),
             bodies: BodyBudget::new(server.body_memory.map(|size| size.as_u64()), server.body_limit.as_u64()),
@@ -92,15 +101,123 @@ impl ApiState {
         }
     }
 
-    /// The same with keys, which every request has to have from then on.
-    #[must_use]
-    pub fn with_keys(self, keyring: Keyring) -> Self {
-        Self { keyring: Some(keyring), ..self }
+    /// The same as a client sees it.
+    fn seen_by(&self, client: &Arc<Client>) -> Self {
+        Self {
+            scorer: self.scorer.called_by(client.name()),
+            jobs: RoutedJobs { client: client.principal().clone(), ..self.jobs.clone() },
+            client: Arc::clone(client),
+            ..self.clone()
+        }
     }
 
-    /// The same, where each request is written to a record.
+    /// The value as a JSON response of status 200. It is written by a worker, away from the threads that serve connections,
+    /// since it may have megabytes.
+    pub async fn json<T: Serialize + Send + 'static>(&self, value: T) -> Result<Response, Problem> {
+        let written = self.scorer.workers().run(move || serde_json::to_vec(&value)).await?;
+        let bytes = written.map_err(Problem::internal)?;
+        Ok(([(header::CONTENT_TYPE, "application/json")], bytes).into_response())
+    }
+}
+
+/// State of the router. No handler takes it; [`ClientState`] is the part that its client may see.
+#[derive(Clone)]
+pub struct RouterState(pub(super) ApiState);
+
+/// State of a route, with the jobs, datasets and caches of the client alone.
+pub struct ClientState(pub ApiState);
+
+impl FromRequestParts<RouterState> for ClientState {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &RouterState) -> Result<Self, Problem> {
+        let client = parts.extensions.get::<Arc<Client>>();
+        let client = client.ok_or_else(|| Problem::internal("a request without a client reached a route"))?;
+        let note = RequestNote::from_extensions(&parts.extensions);
+        Ok(Self(ApiState { note, ..state.0.seen_by(client) }))
+    }
+}
+
+/// Facts about a request for the log and the record, noted as soon as they are known, since a client may disconnect before the
+/// answer. Cheap to clone; clones share the same note.
+#[derive(Clone, Debug, Default)]
+pub struct RequestNote(Arc<Mutex<NotedRequest>>);
+
+/// The noted facts.
+#[derive(Clone, Debug, Default)]
+pub struct NotedRequest {
+    /// The client, once its key is known.
+    pub client: Option<Arc<Client>>,
+    pub work: RecordedWork,
+}
+
+impl RequestNote {
+    /// The note of the request with these extensions; one that nobody reads where it has none.
+    pub fn from_extensions(extensions: &Extensions) -> Self {
+        extensions.get().cloned().unwrap_or_default()
+    }
+
+    pub fn set_client(&self, client: &Arc<Client>) {
+        self.lock().client = Some(Arc::clone(client));
+    }
+
+    pub fn update(&self, change: impl FnOnce(&mut RecordedWork)) {
+        change(&mut self.lock().work);
+    }
+
+    pub fn read(&self) -> NotedRequest {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, NotedRequest> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The jobs of every kind, as one client sees them; cheap to clone.
+#[derive(Clone)]
+pub struct RoutedJobs {
+    running: Arc<[Box<dyn RunningJobs>]>,
+    store: Store,
+    client: Principal,
+}
+
+/// The jobs of one kind, whichever it is.
+pub trait RunningJobs: Any + Send + Sync {
+    fn shutdown(&self) -> BoxFuture<'_, ()>;
+}
+
+impl<K: JobKind> RunningJobs for Jobs<K> {
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Jobs::shutdown(self).boxed()
+    }
+}
+
+impl RoutedJobs {
+    /// The jobs of some kinds, all of them in this store.
     #[must_use]
-    pub fn with_record(self, record: AccessRecord) -> Self {
-        Self { record: Some(record), ..self }
+    pub fn new(running: Vec<Box<dyn RunningJobs>>, store: Store) -> Self {
+        Self { running: running.into(), store, client: Principal::default() }
+    }
+
+    /// The jobs of a kind as the client sees them.
+    pub fn kind<K: JobKind>(&self) -> Result<Jobs<K>, Problem> {
+        let jobs = self.running.iter().find_map(|jobs| (&**jobs as &dyn Any).downcast_ref::<Jobs<K>>());
+        let jobs = jobs.ok_or_else(|| Problem::internal(format!("there are no jobs of the kind {}", K::NAME)))?;
+        Ok(jobs.seen_by(self.client.clone()))
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The client that sees them.
+    pub fn client(&self) -> &Principal {
+        &self.client
+    }
+
+    /// Takes no more jobs, and waits until those that run here have stopped.
+    pub async fn shutdown(&self) {
+        join_all(self.running.iter().map(|jobs| jobs.shutdown())).await;
     }
 }

@@ -2,14 +2,12 @@
 
 use super::audit_request::given;
 use super::check::{self, MethodRequests, RequestFaults};
-use super::job_request;
-use super::job_resource::JobBody;
+use super::jobs::{JobBody, request};
 use super::problem::Problem;
 use super::state::ApiState;
-use super::test_texts::TextFields;
 use crate::audits::{
-    AuditMetrics, AuditRequest, Canary, Commitment, EvidenceOptions, EvidenceRequest, MAX_SAMPLES, PairedDocument,
-    TestKind, TestLayout, TestRequest, TestText, TestTexts, commitment_fault, test_method_faults,
+    AuditMetrics, AuditRequest, Canary, Commitment, EvidenceOptions, EvidenceRequest, MAX_SAMPLES, OrderTexts,
+    PairedDocument, TestKind, TestLayout, TestRequest, TestText, TestTexts, commitment_fault, test_method_faults,
 };
 use crate::datasets::{SampleTotals, SubmittedSamples};
 use crate::jobs::{JobError, Submission};
@@ -101,7 +99,7 @@ impl JobBody for TestBody {
     type Request = TestRequest;
 
     fn dataset(&self) -> Option<&str> {
-        job_request::named(self.dataset.as_ref())
+        request::named(self.dataset.as_ref())
     }
 
     fn check(self, state: &ApiState, dataset: Option<DatasetRow>) -> Result<Submission<TestRequest>, Problem> {
@@ -153,7 +151,7 @@ impl JobBody for TestBody {
         }
         let samples = submitted(texts.as_ref(), dataset, &methods, &mut faults)?;
         let overflow = check::shaped("/overflow", self.overflow, &mut faults).unwrap_or_default();
-        let timeout = job_request::timeout(self.timeout_seconds, &mut faults);
+        let timeout = request::timeout(self.timeout_seconds, &mut faults);
         faults.finish()?;
         let model = model.ok_or_else(|| Problem::internal("a request without faults has no model"))?;
         let metrics = AuditMetrics { bootstrap: None, ..AuditMetrics::default() };
@@ -221,4 +219,95 @@ fn dataset_fault(totals: &SampleTotals) -> Option<String> {
         )
     };
     (!is_labelled).then(detail)
+}
+
+/// The fields that hold the texts of a test, as they are read.
+struct TextFields {
+    suspects: Option<TextList<TestText>>,
+    held_out: Option<TextList<TestText>>,
+    dataset: Option<Shaped<String>>,
+    documents: Option<TextList<Object<PairedDocument>>>,
+    canaries: Option<TextList<Object<Canary>>>,
+    shards: Option<TextList<BoundedList<String, MAX_SAMPLES>>>,
+    shuffles: Option<Shaped<usize>>,
+    seed: Option<Shaped<u64>>,
+    separator: Option<Shaped<String>>,
+}
+
+impl TextFields {
+    /// Reads the texts of a test of this kind. `None` if a dataset has them or their types have faults.
+    fn read(self, kind: TestKind, faults: &mut RequestFaults) -> Option<TestTexts> {
+        self.note_foreign(kind, faults);
+        match kind {
+            TestKind::Dataset => self.read_dataset(faults),
+            TestKind::Paired => {
+                let documents = list("documents", self.documents, kind, faults)?;
+                Some(TestTexts::Paired(documents.into_iter().map(|Object(document)| document).collect()))
+            }
+            TestKind::Rank => {
+                let canaries = list("canaries", self.canaries, kind, faults)?;
+                Some(TestTexts::Rank(canaries.into_iter().map(|Object(canary)| canary).collect()))
+            }
+            TestKind::Order => self.read_order(faults),
+        }
+    }
+
+    fn read_dataset(self, faults: &mut RequestFaults) -> Option<TestTexts> {
+        let has_lists = self.suspects.is_some() || self.held_out.is_some();
+        if self.dataset.is_some() {
+            let _ = check::shaped("/dataset", self.dataset, faults);
+            if has_lists {
+                faults.push("/dataset", "there are lists of texts as well; a test takes either");
+            }
+            return None;
+        }
+        if !has_lists {
+            faults.push("", "a test of kind `dataset` takes `suspects` and `held_out`, or `dataset`");
+            return None;
+        }
+        let suspects = list("suspects", self.suspects, TestKind::Dataset, faults);
+        let held_out = list("held_out", self.held_out, TestKind::Dataset, faults);
+        Some(TestTexts::Dataset { suspects: suspects?, held_out: held_out? })
+    }
+
+    fn read_order(self, faults: &mut RequestFaults) -> Option<TestTexts> {
+        let shuffles = check::shaped("/shuffles", self.shuffles, faults);
+        let seed = check::shaped("/seed", self.seed, faults);
+        let separator = check::shaped("/separator", self.separator, faults);
+        let shards = list("shards", self.shards, TestKind::Order, faults)?;
+        let defaults = OrderTexts::new(shards.into_iter().map(|BoundedList(items)| items).collect());
+        Some(TestTexts::Order(OrderTexts {
+            shuffles: shuffles.unwrap_or(defaults.shuffles),
+            seed: seed.unwrap_or(defaults.seed),
+            separator: separator.unwrap_or(defaults.separator),
+            shards: defaults.shards,
+        }))
+    }
+
+    /// Notes fields that belong to other kinds.
+    fn note_foreign(&self, kind: TestKind, faults: &mut RequestFaults) {
+        let fields = [
+            ("suspects", TestKind::Dataset, self.suspects.is_some()),
+            ("held_out", TestKind::Dataset, self.held_out.is_some()),
+            ("dataset", TestKind::Dataset, self.dataset.is_some()),
+            ("documents", TestKind::Paired, self.documents.is_some()),
+            ("canaries", TestKind::Rank, self.canaries.is_some()),
+            ("shards", TestKind::Order, self.shards.is_some()),
+            ("shuffles", TestKind::Order, self.shuffles.is_some()),
+            ("seed", TestKind::Order, self.seed.is_some()),
+            ("separator", TestKind::Order, self.separator.is_some()),
+        ];
+        for (field, owner, _) in fields.into_iter().filter(|(_, owner, is_given)| *is_given && *owner != kind) {
+            faults
+                .push(format!("/{field}"), format!("belongs to tests of kind `{owner}`, and this is of kind `{kind}`"));
+        }
+    }
+}
+
+/// The list of a field, which this kind of test takes.
+fn list<T>(field: &str, value: Option<TextList<T>>, kind: TestKind, faults: &mut RequestFaults) -> Option<Vec<T>> {
+    if value.is_none() {
+        faults.push("", format!("a test of kind `{kind}` takes `{field}`"));
+    }
+    check::shaped(&format!("/{field}"), value, faults).map(|BoundedList(texts)| texts)
 }

@@ -1,16 +1,14 @@
 //! `POST /v1/token-stats`: token ids in, the four numbers of every token out. What methods are computed from, for whoever
 //! computes them elsewhere.
 
+use super::accept;
 use super::check::{self, RequestFaults};
-use super::client_state::ClientState;
 use super::extract::JsonBody;
 use super::middleware::Arrival;
+use super::problem::responses::TokenStatsProblems;
 use super::problem::{Kind, Problem};
-use super::problems::TokenStatsProblems;
-use super::state::ApiState;
-use super::token_stats_file::{MEDIA, file};
-use super::{accept, answer};
-use crate::engine::EngineError;
+use super::state::{ApiState, ClientState};
+use crate::engine::{EngineError, Stats};
 use crate::pool::{Declaration, Model, ModelInfo, Retry};
 use crate::scorer::{MAX_ANSWER_BYTES, ScorerError, SequenceStats, Usage};
 use crate::wire::Shaped;
@@ -19,11 +17,16 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use mia::TokenStats;
 use mia::json::BoundedList;
+use safetensors::Dtype;
+use safetensors::tensor::TensorView;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 use utoipa::ToSchema;
 
+/// The media type of an answer as a safetensors file.
+const FILE: &str = "application/octet-stream";
 /// About how many bytes of JSON the four numbers of a token take at most, and in a file.
 const JSON_BYTES_PER_TOKEN: usize = 100;
 const FILE_BYTES_PER_TOKEN: usize = 32;
@@ -52,7 +55,7 @@ pub struct TokenStatsRequest {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TokenStatsResponse {
     #[serde(flatten)]
-    pub(super) served: ServedModel,
+    served: ServedModel,
     /// The statistics of each sequence, in order.
     sequences: Vec<StatsColumns>,
 }
@@ -60,10 +63,10 @@ pub struct TokenStatsResponse {
 /// The model that computed statistics, and what it took.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ServedModel {
-    pub(super) model: ModelInfo,
+    model: ModelInfo,
     /// All that its numbers depend on: the weights, the type that it computes in, the device, the instructions and the sources of
     /// the kernels. Models of the same identity give the same bits.
-    pub(super) identity: String,
+    identity: String,
     /// The version of this program.
     #[schema(examples("0.1.0"))]
     version: &'static str,
@@ -71,7 +74,7 @@ pub struct ServedModel {
     context: Option<usize>,
     /// Every id below is one of its tokens.
     vocab_size: usize,
-    pub(super) usage: Usage,
+    usage: Usage,
 }
 
 /// The statistics of one sequence, by column: each has an entry per id but the first. A number that JSON does not have is null.
@@ -119,9 +122,9 @@ pub async fn token_stats(
     JsonBody(request): JsonBody<TokenStatsRequest>,
 ) -> Result<Response, Problem> {
     let json = accept::preference(&headers, "application/json");
-    let binary = accept::preference(&headers, MEDIA);
+    let binary = accept::preference(&headers, FILE);
     if json.is_none() && binary.is_none() {
-        return Err(Problem::not_acceptable(&["application/json", MEDIA]));
+        return Err(Problem::not_acceptable(&["application/json", FILE]));
     }
     let checking = state.clone();
     let checked = state.scorer.workers().run(move || request.check(&checking)).await??;
@@ -129,13 +132,9 @@ pub async fn token_stats(
     check_answer(ids, if binary > json { FILE_BYTES_PER_TOKEN } else { JSON_BYTES_PER_TOKEN })?;
     state.note.update(|work| (work.model, work.texts) = (Some(checked.model.id.clone()), Some(sequences)));
     let tokens = state.client.quota.reserve(ids, Instant::now())?;
-    let deadline = arrival.deadline(state.request_timeout);
-    let work = run(&state, &checked, deadline);
-    let done = match deadline {
-        Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Problem::deadline()).flatten(),
-        None => work.await,
-    };
-    let (model, stats) = match done {
+    let work = run(&state, &checked, arrival.deadline(state.request_timeout));
+    let done = arrival.in_time(state.request_timeout, work).await;
+    let (model, stats) = match done.unwrap_or_else(|| Err(Problem::deadline())) {
         Err(problem) => {
             tokens.give_back();
             return Err(problem);
@@ -162,13 +161,32 @@ async fn written(state: &ApiState, model: &Model, stats: SequenceStats, as_file:
     };
     if as_file {
         let written = state.scorer.workers().run(move || file(&served, &stats.sequences)).await?;
-        return Ok(([(header::CONTENT_TYPE, MEDIA), (header::VARY, "accept")], written?).into_response());
+        return Ok(([(header::CONTENT_TYPE, FILE), (header::VARY, "accept")], written?).into_response());
     }
     let columns = move || stats.sequences.iter().map(|stats| StatsColumns::new(stats)).collect();
     let sequences = state.scorer.workers().run(columns).await?;
-    let mut response = answer::json(state, TokenStatsResponse { served, sequences }).await?;
+    let mut response = state.json(TokenStatsResponse { served, sequences }).await?;
     response.headers_mut().insert(header::VARY, header::HeaderValue::from_static("accept"));
     Ok(response)
+}
+
+/// The safetensors file: `stats`, `lengths`, and as metadata what is `served`. Numbers are as they are, without a decimal in between.
+fn file(served: &impl Serialize, sequences: &[Stats]) -> Result<Vec<u8>, Problem> {
+    let rows = sequences.iter().flat_map(|stats| stats.iter());
+    let stats: Vec<u8> = rows.flat_map(|s| [s.lp, s.mu, s.var, s.max_lp]).flat_map(f64::to_le_bytes).collect();
+    let lengths: Vec<u32> = sequences
+        .iter()
+        .map(|stats| u32::try_from(stats.len()))
+        .collect::<Result<_, _>>()
+        .map_err(Problem::internal)?;
+    let lengths: Vec<u8> = lengths.into_iter().flat_map(u32::to_le_bytes).collect();
+    let tensor = |dtype, shape, bytes| TensorView::new(dtype, shape, bytes).map_err(Problem::internal);
+    let tensors = [
+        ("stats", tensor(Dtype::F64, vec![stats.len() / 32, 4], &stats)?),
+        ("lengths", tensor(Dtype::U32, vec![sequences.len()], &lengths)?),
+    ];
+    let metadata = HashMap::from([("served".to_owned(), serde_json::to_string(served).map_err(Problem::internal)?)]);
+    safetensors::serialize(tensors, Some(metadata)).map_err(Problem::internal)
 }
 
 /// The identity of a model whose numbers another process takes for its own: the sources of the kernels are a part of it.

@@ -18,7 +18,6 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// A new span of the trace that the request names; of a new trace where it names none, or not as the standard says.
-    #[must_use]
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let mut lines = headers.get_all(TRACEPARENT).into_iter();
         let named = lines.next().and_then(|line| parse(line.to_str().ok()?)).filter(|_| lines.next().is_none());
@@ -27,14 +26,10 @@ impl TraceContext {
         Self { trace, span: Uuid::new_v4().as_u64_pair().0, flags }
     }
 
-    /// The id of the trace, in 32 hexadecimal digits.
-    #[must_use]
     pub fn trace_id(&self) -> String {
         format!("{:032x}", self.trace)
     }
 
-    /// The id of the span, in 16 hexadecimal digits.
-    #[must_use]
     pub fn span_id(&self) -> String {
         format!("{:016x}", self.span)
     }

@@ -15,7 +15,6 @@ use tokio::sync::mpsc;
 /// Chunks of the body, and blocks of samples, that may wait for each other.
 const WAITING: usize = 8;
 
-/// Options for reading a body.
 #[derive(Clone, Debug)]
 pub struct UploadOptions {
     pub read: ReadOptions,

@@ -101,14 +101,7 @@ impl EntryControl {
 
     /// The state of the routes, which lets in those that have a key and records what they ask.
     pub fn guard(&self, state: ApiState) -> ApiState {
-        let state = match &self.keyring {
-            Some(keyring) => state.with_keys(keyring.clone()),
-            None => state,
-        };
-        match &self.record {
-            Some(record) => state.with_record(record.clone()),
-            None => state,
-        }
+        ApiState { keyring: self.keyring.clone(), record: self.record.clone(), ..state }
     }
 
     /// Writes what the record still has to write.

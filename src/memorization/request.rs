@@ -35,11 +35,12 @@ pub struct WindowShape {
     pub stride: usize,
 }
 
-/// A text to measure.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A text with its id.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NamedWork)]
 pub struct WorkText {
-    /// The client's name for it.
+    /// Comes back with the result; need not be unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<SampleId>,
     pub text: String,

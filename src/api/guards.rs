@@ -1,11 +1,12 @@
-//! Authentication and authorization of a request, before any of its body is read.
+//! Checks of a request before any of its body is read: where it comes from, and what its key allows.
 
-use super::client_state::RouterState;
+use super::accepted_origins::fault;
 use super::problem::{Kind, Problem};
-use super::request_note::RequestNote;
 use super::route_rules::{RouteAccess, RouteRules, rule_of};
+use super::state::{RequestNote, RouterState};
 use crate::access::{Client, Keyring};
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -15,11 +16,22 @@ use time::OffsetDateTime;
 /// Prefix of the secret in the header `Authorization`.
 const SCHEME: &str = "Bearer ";
 
+/// Refuses requests that a web page makes without the visitor's knowledge: requests of foreign pages that change something, and of hosts that are not this machine where it is to be this machine.
+pub async fn keep_to(
+    State(RouterState(state)): State<RouterState>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let host = request.uri().authority().map(Authority::as_str);
+    let host = host.or_else(|| request.headers().get(header::HOST).and_then(|host| host.to_str().ok()));
+    match fault(&state.origins, request.method(), request.headers(), host) {
+        Some(detail) => Err(Problem::new(Kind::Forbidden, detail)),
+        None => Ok(next.run(request).await),
+    }
+}
+
 /// Notes the client on the request, and refuses it where its key is not known, does not allow the route, or has as many requests in
 /// flight as it may. Routes that need no key, and paths that lead nowhere, are for everybody.
-///
-/// # Errors
-/// 401, 403 or 429.
 pub async fn authenticate(
     State((RouterState(state), rules)): State<(RouterState, RouteRules)>,
     mut request: Request,

@@ -1,13 +1,14 @@
 //! Progress of a job as server-sent events.
 
-use super::problem::{Kind, Problem};
-use super::state::ApiState;
+use super::progress;
+use crate::api::problem::{Kind, Problem};
+use crate::api::state::ApiState;
 use crate::jobs::{JobKind, JobSnapshot, JobSubject, Jobs};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::convert::Infallible;
 use std::vec::IntoIter;
 use uuid::Uuid;
@@ -15,7 +16,6 @@ use uuid::Uuid;
 /// The header with which a client goes on where it left off.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// One event, before it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct JobEvent {
     id: i64,
@@ -24,9 +24,6 @@ struct JobEvent {
 }
 
 /// The events of a job, from those on that the client has not seen. The stream ends after the final status.
-///
-/// # Errors
-/// Where there is no such job, or the header is not the id of an event.
 pub async fn follow<K: JobKind>(
     state: &ApiState,
     jobs: &Jobs<K>,
@@ -38,8 +35,9 @@ pub async fn follow<K: JobKind>(
     let begin = Following { waiting: new_events(&first, None, seen).into_iter(), known: first, jobs: jobs.clone() };
     let events = stream::unfold(begin, |mut following| async move {
         loop {
-            if let Some(event) = following.waiting.next() {
-                return Some((Ok::<_, Infallible>(written(event)), following));
+            if let Some(JobEvent { id, name, data }) = following.waiting.next() {
+                let event = Event::default().id(id.to_string()).event(name).data(data);
+                return Some((Ok::<_, Infallible>(event), following));
             }
             following.advance().await?;
         }
@@ -86,19 +84,6 @@ fn new_events<S: JobSubject>(job: &JobSnapshot<S>, known: Option<&JobSnapshot<S>
         ),
     ];
     events.into_iter().filter(|(is_new, event)| *is_new && event.id > seen).map(|(_, event)| event).collect()
-}
-
-/// The progress of a job, with what its run notes beside it.
-pub fn progress<S: JobSubject>(job: &JobSnapshot<S>) -> Value {
-    let note = job.note.as_deref().and_then(|note| serde_json::from_str::<Map<String, Value>>(note).ok());
-    let mut progress =
-        Map::from_iter([("done".to_owned(), json!(job.done)), ("total".to_owned(), json!(job.subject.total()))]);
-    progress.extend(note.unwrap_or_default());
-    Value::Object(progress)
-}
-
-fn written(event: JobEvent) -> Event {
-    Event::default().id(event.id.to_string()).event(event.name).data(event.data)
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<i64, Problem> {

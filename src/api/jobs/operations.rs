@@ -1,8 +1,8 @@
 //! The operations of a kind of job in the OpenAPI document.
 
-use super::job_resource::JobResource;
-use super::job_view::JobState;
-use super::problems::{ListProblems, LookProblems, StateProblems, SubmitProblems};
+use super::JobResource;
+use super::view::JobState;
+use crate::api::problem::responses::{ListProblems, LookProblems, StateProblems, SubmitProblems};
 use crate::store::JobStatus;
 use serde_json::Value;
 use utoipa::openapi::header::{Header, HeaderBuilder};

@@ -1,40 +1,27 @@
 //! How clients see a job.
 
-use super::job_resource::JobResource;
-use super::problem::{Problem, ProblemBody};
+use super::JobResource;
+use crate::api::problem::{Problem, ProblemBody};
 use crate::jobs::{JobPage, JobSnapshot, JobSubject};
 use crate::store::JobStatus;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-/// A job with its report.
+/// A job.
 #[derive(Serialize)]
 #[serde(bound = "")]
 pub struct JobView<K: JobResource> {
-    #[serde(flatten)]
-    summary: JobSummary<K>,
-    #[serde(flatten)]
-    report: Option<JobReport>,
-}
-
-/// The report of a job, as it is stored; null until the job has succeeded.
-#[derive(Serialize)]
-struct JobReport {
-    results: Option<Box<RawValue>>,
-}
-
-/// A job without its report.
-#[derive(Serialize)]
-#[serde(bound = "")]
-pub struct JobSummary<K: JobResource> {
     #[serde(flatten)]
     state: JobState,
     #[serde(flatten)]
     details: K::Details,
     progress: K::Progress,
+    /// The report as it is stored, which is null until the job has succeeded; absent in lists, and where it is part of the details.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<Option<Box<RawValue>>>,
 }
 
 /// Fields of every job.
@@ -66,31 +53,18 @@ pub struct JobState {
     error: Option<ProblemBody>,
 }
 
-/// A page of jobs, newest first.
-pub struct JobList<K: JobResource> {
-    jobs: Vec<JobSummary<K>>,
-    /// The value of `after` for the next page, where there is one.
-    next: Option<String>,
-}
-
 impl<K: JobResource> JobView<K> {
-    /// The job, with its report as it is stored, for the request of this id.
-    ///
-    /// # Errors
-    /// Where the report is not JSON.
-    pub fn new(job: JobSnapshot<K::Subject>, report: Option<String>, request_id: &str) -> Result<Self, Problem> {
-        let summary = JobSummary::new(job, report.as_deref(), request_id)?;
-        let report = match K::DOCUMENT.has_results {
-            true => {
-                Some(JobReport { results: report.map(RawValue::from_string).transpose().map_err(Problem::internal)? })
-            }
-            false => None,
-        };
-        Ok(Self { summary, report })
+    /// A job with its report, for the request of this id.
+    pub fn with_report(
+        job: JobSnapshot<K::Subject>,
+        report: Option<String>,
+        request_id: &str,
+    ) -> Result<Self, Problem> {
+        let view = Self::new(job, report.as_deref(), request_id)?;
+        let results = K::DOCUMENT.has_results.then(|| report.map(RawValue::from_string).transpose());
+        Ok(Self { results: results.transpose().map_err(Problem::internal)?, ..view })
     }
-}
 
-impl<K: JobResource> JobSummary<K> {
     fn new(job: JobSnapshot<K::Subject>, report: Option<&str>, request_id: &str) -> Result<Self, Problem> {
         let location = K::DOCUMENT.location(job.id);
         let progress = serde_json::from_value(K::progress(&job)).map_err(Problem::internal)?;
@@ -107,29 +81,14 @@ impl<K: JobResource> JobSummary<K> {
             deadline: job.deadline,
             error,
         };
-        Ok(Self { state, details: K::details(job.subject, report)?, progress })
+        Ok(Self { state, details: K::details(job.subject, report)?, progress, results: None })
     }
 }
 
-impl<K: JobResource> JobList<K> {
-    /// A page of jobs for the request of this id.
-    ///
-    /// # Errors
-    /// Where a job cannot be read.
-    pub fn new(page: JobPage<K::Subject>, request_id: &str) -> Result<Self, Problem> {
-        let next = page.next.map(|id| id.to_string());
-        let jobs = page.jobs.into_iter().map(|job| JobSummary::new(job, None, request_id));
-        Ok(Self { jobs: jobs.collect::<Result<_, _>>()?, next })
-    }
-}
-
-impl<K: JobResource> Serialize for JobList<K> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry(K::DOCUMENT.list, &self.jobs)?;
-        if let Some(next) = &self.next {
-            map.serialize_entry("next", next)?;
-        }
-        map.end()
-    }
+/// A page of jobs without their reports, and the value of `after` for the next page, where there is one.
+pub fn list_view<K: JobResource>(page: JobPage<K::Subject>, request_id: &str) -> Result<Value, Problem> {
+    let view = |job| serde_json::to_value(JobView::<K>::new(job, None, request_id)?).map_err(Problem::internal);
+    let jobs = page.jobs.into_iter().map(view).collect::<Result<_, _>>()?;
+    let next = page.next.map(|id| ("next".to_owned(), id.to_string().into()));
+    Ok(Map::from_iter([(K::DOCUMENT.list.to_owned(), Value::Array(jobs))].into_iter().chain(next)).into())
 }

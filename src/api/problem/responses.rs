@@ -1,38 +1,24 @@
 //! Which problems each route may answer with, for the document.
 
-use super::problem::{Kind, PointedFault, Problem, ProblemBody};
+use super::{Kind, PointedFault, Problem, ProblemBody};
 use std::collections::BTreeMap;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
-/// The responses of a route: the kinds of problem, those of one status together.
-type Documented = BTreeMap<String, RefOr<Response>>;
-
-/// Of every route under `/v1`: query parameters that it does not have, and media types that it has not.
+/// Kinds of every route under `/v1`: query parameters that it does not have, and media types that it has not.
 const ROUTE: [Kind; 5] =
     [Kind::Invalid, Kind::NotAcceptable, Kind::Unauthenticated, Kind::Forbidden, Kind::QuotaExceeded];
-/// Of a route that reads a JSON body.
-const BODY: [Kind; 9] = [
-    Kind::MalformedBody,
-    Kind::BodyTimeout,
-    Kind::TooLarge,
-    Kind::UnsupportedMediaType,
-    Kind::Invalid,
-    Kind::NotAcceptable,
-    Kind::Unauthenticated,
-    Kind::Forbidden,
-    Kind::QuotaExceeded,
-];
+/// Kinds of a route that reads a JSON body, beside those of every route.
+const BODY: [Kind; 4] = [Kind::MalformedBody, Kind::BodyTimeout, Kind::TooLarge, Kind::UnsupportedMediaType];
 
 macro_rules! problems {
-    ($($(#[$doc:meta])* $name:ident = $kinds:expr;)*) => {
+    ($($name:ident = $kinds:expr;)*) => {
         $(
-            $(#[$doc])*
             pub struct $name;
 
             impl IntoResponses for $name {
-                fn responses() -> Documented {
-                    document($kinds)
+                fn responses() -> BTreeMap<String, RefOr<Response>> {
+                    document($kinds.into_iter())
                 }
             }
         )*
@@ -40,38 +26,33 @@ macro_rules! problems {
 }
 
 problems! {
-    /// Of scoring.
-    ScoreProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
-    /// Of statistics of token ids.
-    TokenStatsProblems =
-        BODY.into_iter().chain([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
-    /// Of uploading a dataset.
-    DatasetProblems = BODY.into_iter().chain([Kind::Unavailable]);
-    /// Of submitting an audit.
-    SubmitProblems = BODY.into_iter().chain([Kind::UnknownModel, Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
-    /// Of loading a model.
-    LoadProblems =
-        ROUTE.into_iter().chain([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
-    /// Of unloading one.
-    UnloadProblems =
-        ROUTE.into_iter().chain([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
-    /// Of looking at an audit.
-    LookProblems = ROUTE.into_iter().chain([Kind::NotFound, Kind::Unavailable]);
-    /// Of a list.
-    ListProblems = ROUTE.into_iter().chain([Kind::Unavailable]);
-    /// Of what an audit must be in a certain state for.
-    StateProblems = ROUTE.into_iter().chain([Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
-    /// Of liveness.
+    ScoreProblems = body([Kind::UnknownModel, Kind::Unavailable, Kind::DeadlineExceeded]);
+    TokenStatsProblems = body([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
+    DatasetProblems = body([Kind::Unavailable]);
+    SubmitProblems = body([Kind::UnknownModel, Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
+    // Loading and unloading.
+    LoadProblems = route([Kind::UnknownModel, Kind::Conflict, Kind::Unavailable, Kind::DeadlineExceeded]);
+    LookProblems = route([Kind::NotFound, Kind::Unavailable]);
+    ListProblems = route([Kind::Unavailable]);
+    // What a resource must be in a certain state for.
+    StateProblems = route([Kind::NotFound, Kind::Conflict, Kind::Unavailable]);
     LiveProblems = [Kind::Unavailable];
-    /// Of the metrics.
     MetricsProblems = [Kind::NotFound];
-    /// Of readiness.
     ReadyProblems = [Kind::Invalid, Kind::Unavailable];
 }
 
-fn document(kinds: impl IntoIterator<Item = Kind>) -> Documented {
+fn route(kinds: impl IntoIterator<Item = Kind>) -> impl Iterator<Item = Kind> {
+    ROUTE.into_iter().chain(kinds)
+}
+
+fn body(kinds: impl IntoIterator<Item = Kind>) -> impl Iterator<Item = Kind> {
+    BODY.into_iter().chain(route(kinds))
+}
+
+/// The responses of a route: the kinds of problem, those of one status together.
+fn document(kinds: impl Iterator<Item = Kind>) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<String, Vec<Kind>> = BTreeMap::new();
-    for kind in kinds.into_iter().chain([Kind::Internal]) {
+    for kind in kinds.chain([Kind::Internal]) {
         by_status.entry(kind.entry().0.as_str().to_owned()).or_default().push(kind);
     }
     by_status.into_iter().map(|(status, kinds)| (status, RefOr::T(response(&kinds)))).collect()
