@@ -1,25 +1,51 @@
 //! The trait that defines a method.
 
-use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
+use super::fault::{Fault, Faults};
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameters::{AnyParameter, Reader};
+use super::parameter::{Parameter, Place};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
-/// A method, before truncation and weights. The implementing type holds the method's parameters; it serialises as the
-/// fields that a request gives them in.
-pub trait MethodDefinition: Sized {
+/// A method, before truncation and weights. The implementing type holds the method's parameters, in the fields that a
+/// request gives them in: it is read from the values of its [`PARAMETERS`](Self::PARAMETERS), and serialises as them.
+pub trait MethodDefinition: DeserializeOwned {
     /// Description of the method in the catalogue.
     const DESCRIPTION: MethodDescription;
 
     /// The parameters that it takes beside those that all methods take (`truncate`, `pdr`, `label`).
-    const PARAMETERS: &'static [&'static dyn AnyParameter];
+    const PARAMETERS: &'static [&'static Parameter];
 
     /// Policy on weights.
     const PDR: PdrPolicy;
 
-    /// Reads the parameters out of a request, each with its default where it is not given. All of them are read before
-    /// the first `?`, so that no fault hides another.
-    fn read(reader: &mut Reader) -> Option<Self>;
+    /// Checks the parameters together, and sets those whose default depends on others.
+    ///
+    /// # Errors
+    /// Where they do not go together.
+    fn settle(_: &Place, _: &mut Map<String, Value>) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Reads the parameters out of a request. All of them are checked, so that no fault hides another.
+    fn read(place: &Place, faults: &mut Faults) -> Option<Self> {
+        let (mut values, mut complete) = (Map::new(), true);
+        for parameter in Self::PARAMETERS {
+            match faults.keep(parameter.read(place)) {
+                Some(Some(value)) => {
+                    values.insert(parameter.name.to_owned(), value);
+                }
+                Some(None) => {}
+                None => complete = false,
+            }
+        }
+        faults.keep(Self::settle(place, &mut values)).filter(|()| complete)?;
+        // A type without fields is null to serde.
+        let values = if Self::PARAMETERS.is_empty() { Value::Null } else { values.into() };
+        faults.keep(serde_json::from_value(values).map_err(|error| Fault::new(place.entry, error.to_string())))
+    }
 
     /// The parameters as labels write them: name and value, in order. They must tell any two values of the type apart.
     fn label_parts(&self) -> Vec<(&'static str, String)>;
@@ -75,4 +101,26 @@ pub enum PdrPolicy {
     },
     /// It does not, for this reason.
     Refused(&'static str),
+}
+
+/// An input of a method: an output of the model, or other texts, models or counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// The text itself.
+    Text,
+    /// The log-probability of each token that came, and that of the model's first choice there.
+    LogProbabilities,
+    /// The model's whole distribution at each position, reduced to its moments.
+    FullLogits,
+    /// A second model.
+    ReferenceModel,
+    /// The model under an adapter that was tuned on texts that it has not seen.
+    Adapter,
+    /// Neighbours of the text, or a masked model that makes them.
+    Neighbors,
+    /// Texts that are known to be, or not to be, members.
+    KnownTexts,
+    /// Token counts of a reference corpus.
+    TokenCounts,
 }

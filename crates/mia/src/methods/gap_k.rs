@@ -1,16 +1,15 @@
 //! Gap-K% (Kwak and Kim 2026): how far the text's tokens fall behind the model's first choice, smoothed over
 //! neighbouring tokens.
 
-use super::access::Access;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, finite, finite_variance, lowest};
-use super::parameters::{AnyParameter, Integer, K_FIFTH, Parameter, Reader};
+use super::parameter::{K_FIFTH, Parameter, ParameterKind};
 use super::range::Fraction;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Mean of the lowest share `k` of the moving averages of standardised distances to the model's first choice.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GapK {
     /// Share of tokens selected.
     pub k: Fraction,
@@ -18,10 +17,9 @@ pub struct GapK {
     pub window: usize,
 }
 
-static WINDOW: Parameter<Integer> = Parameter {
+static WINDOW: Parameter = Parameter {
     name: "window",
-    kind: Integer { minimum: 1, maximum: 64, default: 3 },
-    summary: "tokens in a moving average.",
+    kind: ParameterKind::Integer { minimum: 1, maximum: 64, default: 3 },
     description: "Values in a moving average; shorter texts are not averaged.",
 };
 
@@ -34,13 +32,8 @@ impl MethodDefinition for GapK {
         further_passes: "none",
         source: "Gap-K%: Kwak and Kim 2026, arXiv:2601.19936",
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&K_FIFTH, &WINDOW];
+    const PARAMETERS: &'static [&'static Parameter] = &[&K_FIFTH, &WINDOW];
     const PDR: PdrPolicy = PdrPolicy::Refused("its values are moving averages, which belong to no single position");
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        let (k, window) = (reader.read(&K_FIFTH), reader.read(&WINDOW));
-        Some(GapK { k: k?, window: window? })
-    }
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("k", self.k.to_string()), ("window", self.window.to_string())]

@@ -1,6 +1,5 @@
 //! A number, or a list of them to sweep over.
 
-use super::schema_parts::described;
 use crate::json::CappedList;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, SeqAccess, Visitor};
@@ -54,6 +53,25 @@ impl PartialSchema for Grid {
 }
 
 impl ToSchema for Grid {}
+
+/// The schema with a description.
+pub fn described(schema: RefOr<Schema>, description: impl Into<String>) -> RefOr<Schema> {
+    match schema {
+        RefOr::Ref(mut reference) => {
+            reference.description = description.into();
+            RefOr::Ref(reference)
+        }
+        RefOr::T(Schema::Object(mut object)) => {
+            object.description = Some(description.into());
+            RefOr::T(Schema::Object(object))
+        }
+        RefOr::T(Schema::Array(mut array)) => {
+            array.description = Some(description.into());
+            RefOr::T(Schema::Array(array))
+        }
+        RefOr::T(other) => RefOr::T(other),
+    }
+}
 
 /// Written by hand, as for every value of several types: a derived untagged enum would not say what is wrong and where.
 impl<'de> Deserialize<'de> for Grid {

@@ -1,14 +1,13 @@
 //! The loss attack: the mean log-probability of the text's tokens.
 
-use super::access::Access;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities};
-use super::parameters::{AnyParameter, Reader};
-use serde::Serialize;
+use super::parameter::Parameter;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Mean log-probability.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Loss;
 
 impl MethodDefinition for Loss {
@@ -19,12 +18,8 @@ impl MethodDefinition for Loss {
         further_passes: "none",
         source: "Yeom et al. 2018, arXiv:1709.01604",
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[];
+    const PARAMETERS: &'static [&'static Parameter] = &[];
     const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: false, text_alone: true };
-
-    fn read(_: &mut Reader) -> Option<Self> {
-        Some(Loss)
-    }
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         Vec::new()

@@ -1,12 +1,10 @@
 //! A method with its parameters, truncation and weights.
 
-use super::access::Access;
-use super::auxiliary_pass::{AuxiliaryPass, Split};
-use super::definition::PdrPolicy;
+use super::auxiliary_pass::{AuxiliaryPass, Split, Texts};
+use super::definition::{Access, PdrPolicy};
 use super::pdr::{Pdr, Weighting};
 use super::range::Fraction;
 use super::registry::{BaseMethod, MethodName};
-use super::texts::Texts;
 
 /// A method with all its parameters. Every value of this type can be scored.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,15 +83,8 @@ impl Method {
 
     /// The prefixes that it puts before the text to score, by the field of the request that holds them.
     pub fn prefixes(&self) -> Vec<(&'static str, Texts)> {
-        let prefix = |(field, pass)| match pass {
-            AuxiliaryPass::Prefixed(texts) => Some((field, texts)),
-            AuxiliaryPass::Lowercase
-            | AuxiliaryPass::Reference(_)
-            | AuxiliaryPass::Tuned(_)
-            | AuxiliaryPass::Split(_)
-            | AuxiliaryPass::ReferenceTokenization(_)
-            | AuxiliaryPass::Neighbors(_) => None,
-        };
+        let prefix =
+            |(field, pass)| if let AuxiliaryPass::Prefixed(texts) = pass { Some((field, texts)) } else { None };
         self.base.passes().into_iter().filter_map(prefix).collect()
     }
 

@@ -1,15 +1,14 @@
 //! Min-K% (Shi et al. 2024): the mean log-probability of the least likely tokens.
 
-use super::access::Access;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
-use super::parameters::{AnyParameter, K_FIFTH, Reader};
+use super::parameter::{K_FIFTH, Parameter};
 use super::range::Fraction;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Mean of the lowest share `k` of the log-probabilities.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MinK {
     /// Share of tokens selected.
     pub k: Fraction,
@@ -23,12 +22,8 @@ impl MethodDefinition for MinK {
         further_passes: "none",
         source: "Shi et al. 2024, arXiv:2310.16789",
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&K_FIFTH];
+    const PARAMETERS: &'static [&'static Parameter] = &[&K_FIFTH];
     const PDR: PdrPolicy = PdrPolicy::Accepted { published: true, selects: true, text_alone: true };
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        Some(MinK { k: reader.read(&K_FIFTH)? })
-    }
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("k", self.k.to_string())]

@@ -1,6 +1,6 @@
 //! Ranges that parameters must lie in, and the share of a sequence.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;
 
@@ -51,8 +51,17 @@ impl fmt::Display for Range {
 }
 
 /// A share of a sequence, in (0, 1].
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, ToSchema)]
+#[serde(try_from = "f64")]
 pub struct Fraction(f64);
+
+impl TryFrom<f64> for Fraction {
+    type Error = String;
+
+    fn try_from(value: f64) -> Result<Self, String> {
+        Fraction::new(value).ok_or_else(|| format!("{value:?} is outside {}", Fraction::RANGE))
+    }
+}
 
 impl Fraction {
     /// Values that [`Fraction::new`] accepts.

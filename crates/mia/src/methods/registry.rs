@@ -5,9 +5,9 @@
 
 use super::auxiliary_pass::AuxiliaryPass;
 use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::fault::Faults;
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameters::{AnyParameter, Reader};
-use super::schema_parts::Schemas;
+use super::parameter::{Parameter, Place};
 use super::tuned_score::TunedBase;
 use serde::Serialize;
 use strum::{Display, EnumString, VariantArray};
@@ -19,13 +19,13 @@ pub struct Definition {
     /// Description in the catalogue.
     pub description: MethodDescription,
     /// The parameters that it takes beside those that all methods take.
-    pub parameters: &'static [&'static dyn AnyParameter],
+    pub parameters: &'static [&'static Parameter],
     /// Policy on weights.
     pub pdr: PdrPolicy,
     /// Reads the parameters out of a request.
-    pub read: fn(&mut Reader) -> Option<BaseMethod>,
+    pub read: fn(&Place, &mut Faults) -> Option<BaseMethod>,
     /// The parameters as answers repeat them, for the OpenAPI document. Adds the schemas that they refer to.
-    pub schema: fn(&mut Schemas) -> RefOr<Schema>,
+    pub schema: fn(&mut Vec<(String, RefOr<Schema>)>) -> RefOr<Schema>,
 }
 
 /// Makes the enums of the methods from the modules and types that define them.
@@ -56,7 +56,7 @@ macro_rules! registry {
                         description: super::$module::$Method::DESCRIPTION,
                         parameters: super::$module::$Method::PARAMETERS,
                         pdr: super::$module::$Method::PDR,
-                        read: |reader| super::$module::$Method::read(reader).map(BaseMethod::$Method),
+                        read: |place, faults| super::$module::$Method::read(place, faults).map(BaseMethod::$Method),
                         schema: |schemas| {
                             super::$module::$Method::schemas(schemas);
                             super::$module::$Method::schema()

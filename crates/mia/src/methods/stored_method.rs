@@ -2,9 +2,9 @@
 
 use super::fault::Faults;
 use super::labelled::LabelledMethod;
-use super::method_object::MethodObject;
 use super::reference::Tokenization;
 use super::registry::BaseMethod;
+use super::request::MethodObject;
 use super::resolve::RequestEntry;
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer};

@@ -1,15 +1,14 @@
 //! SURP (Zhang and Wu 2024): the mean log-probability of unlikely tokens at positions where the model was sure.
 
-use super::access::Access;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities, lowest};
-use super::parameters::{AnyParameter, Number, Parameter, Reader, Share, share_selected};
+use super::parameter::{Parameter, ParameterKind, share_selected};
 use super::range::{Fraction, Range, format_number};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Mean log-probability of unlikely tokens where the model was sure.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Surp {
     /// Share of tokens selected.
     pub k: Fraction,
@@ -17,12 +16,11 @@ pub struct Surp {
     pub max_entropy: f64,
 }
 
-static K: Parameter<Share> = share_selected(Fraction::TWO_FIFTHS);
+static K: Parameter = share_selected(Fraction::TWO_FIFTHS);
 
-static MAX_ENTROPY: Parameter<Number> = Parameter {
+static MAX_ENTROPY: Parameter = Parameter {
     name: "max_entropy",
-    kind: Number { range: Range::above_zero(), default: 2.0 },
-    summary: "the model is sure below this entropy, in nats.",
+    kind: ParameterKind::Number { range: Range::above_zero(), default: 2.0 },
     description: "The model is sure where its entropy is below this, in nats.",
 };
 
@@ -34,14 +32,9 @@ impl MethodDefinition for Surp {
         further_passes: "none",
         source: "SURP: Zhang and Wu 2024, arXiv:2407.21248",
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&K, &MAX_ENTROPY];
+    const PARAMETERS: &'static [&'static Parameter] = &[&K, &MAX_ENTROPY];
     const PDR: PdrPolicy =
         PdrPolicy::Refused("it looks at the positions that entropy picks, wherever they are in the text");
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        let (k, max_entropy) = (reader.read(&K), reader.read(&MAX_ENTROPY));
-        Some(Surp { k: k?, max_entropy: max_entropy? })
-    }
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("k", self.k.to_string()), ("max_entropy", format_number(self.max_entropy))]

@@ -6,14 +6,15 @@ use super::formula::{FormulaInput, Outcome, ScoreError, TextStats};
 use super::loss::Loss;
 use super::min_k::MinK;
 use super::min_k_plus_plus::MinKPlusPlus;
-use super::parameters::TunedScoreRequest;
-use super::pdr::{Pdr, PdrReader, Select, Weighting};
+use super::pdr::{Pdr, PdrRequest, Select, Weighting};
 use super::range::Fraction;
-use serde::{Serialize, Serializer};
+use super::value::TunedScoreRequest;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A score of a text under one model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "TunedScoreRequest", into = "TunedScoreRequest")]
 pub struct TunedScore {
     pub base: TunedBase,
     pub pdr: Option<Pdr>,
@@ -56,38 +57,47 @@ impl TunedScore {
     /// Resolves the request, whose JSON pointer is `pointer`.
     ///
     /// # Errors
-    /// The faults, at least one.
-    pub fn read(request: &TunedScoreRequest, pointer: &str) -> Result<Self, Vec<Fault>> {
-        let mut faults = Faults::default();
-        let base = faults.keep(TunedBase::read(request, pointer));
-        let pdr = request.pdr.as_ref().map(|request| {
-            let reader = PdrReader { request, pointer: &format!("{pointer}/pdr") };
-            reader.read(&mut faults).and_then(|weights| faults.keep(one(weights, &reader)))
-        });
-        if let (Some(TunedBase::Loss(_)), Some(Some(Pdr { select: Select::Before, .. }))) = (&base, &pdr) {
+    /// The first fault.
+    pub fn read(request: &TunedScoreRequest, pointer: &str) -> Result<Self, Fault> {
+        let base = TunedBase::read(request, pointer)?;
+        let pdr = request.pdr.as_ref().map(|request| one(request, &format!("{pointer}/pdr"))).transpose()?;
+        if let (TunedBase::Loss(_), Some(Pdr { select: Select::Before, .. })) = (&base, pdr) {
             let detail = "`select` is `before`, but `loss` does not select tokens";
-            faults.push(Fault::new(format!("{pointer}/pdr/select"), detail));
+            return Err(Fault::new(format!("{pointer}/pdr/select"), detail));
         }
-        match (base, pdr) {
-            (Some(base), None) if faults.is_empty() => Ok(TunedScore { base, pdr: None }),
-            (Some(base), Some(Some(pdr))) if faults.is_empty() => Ok(TunedScore { base, pdr: Some(pdr) }),
-            _ => Err(faults.into_vec()),
-        }
+        Ok(TunedScore { base, pdr })
+    }
+}
+
+impl TryFrom<TunedScoreRequest> for TunedScore {
+    type Error = String;
+
+    fn try_from(request: TunedScoreRequest) -> Result<Self, String> {
+        TunedScore::read(&request, "").map_err(|fault| format!("{}: {}", fault.pointer, fault.detail))
+    }
+}
+
+impl From<TunedScore> for TunedScoreRequest {
+    /// Defaults included.
+    fn from(TunedScore { base, pdr }: TunedScore) -> TunedScoreRequest {
+        let k = base.k();
+        let pdr = pdr.map(|pdr| pdr.to_request(k.is_some()));
+        TunedScoreRequest { name: base.name().to_owned(), k: k.map(Fraction::get), pdr }
     }
 }
 
 impl TunedBase {
     fn read(request: &TunedScoreRequest, pointer: &str) -> Result<Self, Fault> {
-        let k = request.k;
-        let share = k.map_or(Some(Fraction::FIFTH), Fraction::new);
-        let outside = || {
-            Fault::new(format!("{pointer}/k"), format!("k is {:?}, outside {}", k.unwrap_or_default(), Fraction::RANGE))
+        let share = || {
+            let k = request.k.unwrap_or(Fraction::FIFTH.get());
+            let outside = || Fault::new(format!("{pointer}/k"), format!("k is {k:?}, outside {}", Fraction::RANGE));
+            Fraction::new(k).ok_or_else(outside)
         };
         match request.name.as_str() {
-            "loss" if k.is_some() => Err(Fault::new(format!("{pointer}/k"), "`loss` takes no `k`")),
+            "loss" if request.k.is_some() => Err(Fault::new(format!("{pointer}/k"), "`loss` takes no `k`")),
             "loss" => Ok(TunedBase::Loss(Loss)),
-            "min_k" => Ok(TunedBase::MinK(MinK { k: share.ok_or_else(outside)? })),
-            "min_k_plus_plus" => Ok(TunedBase::MinKPlusPlus(MinKPlusPlus { k: share.ok_or_else(outside)? })),
+            "min_k" => Ok(TunedBase::MinK(MinK { k: share()? })),
+            "min_k_plus_plus" => Ok(TunedBase::MinKPlusPlus(MinKPlusPlus { k: share()? })),
             other => {
                 let known = ["loss", "min_k", "min_k_plus_plus"];
                 Err(Fault::unknown("score", other, known, format!("{pointer}/name")))
@@ -97,16 +107,21 @@ impl TunedBase {
 }
 
 /// The one weighting of a score.
-fn one(weights: Vec<Pdr>, reader: &PdrReader) -> Result<Pdr, Fault> {
+fn one(request: &PdrRequest, pointer: &str) -> Result<Pdr, Fault> {
+    let mut faults = Faults::default();
+    let weights = request.read(pointer, &mut faults).unwrap_or_default();
+    if let Some(fault) = faults.into_vec().into_iter().next() {
+        return Err(fault);
+    }
     match weights.as_slice() {
         [Pdr { weighting: Weighting::EntropyDataset, .. }] => {
             let detail = "`entropy_dataset` belongs to the texts under one model, and `fsd` weights them under two";
-            Err(Fault::new(reader.field("decay"), detail))
+            Err(Fault::new(format!("{pointer}/decay"), detail))
         }
         [pdr] => Ok(*pdr),
         several => {
             let detail = format!("there are {} values; the score of `fsd` takes one", several.len());
-            Err(Fault::new(reader.field("alpha"), detail))
+            Err(Fault::new(format!("{pointer}/alpha"), detail))
         }
     }
 }
@@ -122,16 +137,6 @@ impl TunedScore {
             Outcome::Value(value) => Ok(value),
         }
     }
-
-    /// The request for it, defaults included.
-    pub fn to_request(&self) -> TunedScoreRequest {
-        let k = self.base.k();
-        TunedScoreRequest {
-            name: self.base.name().to_owned(),
-            k: k.map(Fraction::get),
-            pdr: self.pdr.map(|pdr| pdr.to_request(k.is_some())),
-        }
-    }
 }
 
 /// The part of a label: `min_k(k=0.2)+linear(alpha=1)`.
@@ -142,11 +147,5 @@ impl fmt::Display for TunedScore {
             write!(f, "(k={k})")?;
         }
         self.pdr.map_or(Ok(()), |pdr| write!(f, "+{pdr}"))
-    }
-}
-
-impl Serialize for TunedScore {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.to_request().serialize(serializer)
     }
 }

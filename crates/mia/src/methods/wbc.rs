@@ -1,13 +1,12 @@
 //! Window-based comparison (Chen et al. 2026): the share of windows that the target finds more likely than a reference
 //! model does.
 
-use super::access::Access;
 use super::auxiliary_pass::AuxiliaryPass;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError};
-use super::parameters::{AnyParameter, Reader};
+use super::parameter::Parameter;
 use super::reference::{REFERENCE, differences};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -15,7 +14,7 @@ use utoipa::ToSchema;
 const WINDOWS: [usize; 10] = [2, 3, 4, 6, 9, 13, 18, 25, 32, 40];
 
 /// Share of windows that are more likely under the target than under the reference model.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Wbc {
     /// Id of the reference model.
     #[schema(value_type = String)]
@@ -31,12 +30,8 @@ impl MethodDefinition for Wbc {
         further_passes: "1, by the reference model",
         source: "WBC: Chen et al. 2026, arXiv:2601.02751",
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[&REFERENCE];
+    const PARAMETERS: &'static [&'static Parameter] = &[&REFERENCE];
     const PDR: PdrPolicy = PdrPolicy::Refused("it counts windows, which belong to no single position");
-
-    fn read(reader: &mut Reader) -> Option<Self> {
-        Some(Wbc { reference: reader.read(&REFERENCE)? })
-    }
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         vec![("reference", self.reference.to_string())]

@@ -1,16 +1,15 @@
 //! The zlib ratio (Carlini et al. 2021): the mean log-probability over the bytes of the compressed text.
 
-use super::access::Access;
-use super::definition::{MethodDefinition, MethodDescription, PdrPolicy};
+use super::definition::{Access, MethodDefinition, MethodDescription, PdrPolicy};
 use super::formula::{FormulaInput, Outcome, ScoreError, log_probabilities};
-use super::parameters::{AnyParameter, Reader};
+use super::parameter::Parameter;
 use flate2::{Compression, bufread::ZlibEncoder};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io;
 use utoipa::ToSchema;
 
 /// Mean log-probability over the bytes of the compressed text.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Zlib;
 
 impl MethodDefinition for Zlib {
@@ -21,12 +20,8 @@ impl MethodDefinition for Zlib {
         further_passes: "none",
         source: "Carlini et al. 2021, arXiv:2012.07805",
     };
-    const PARAMETERS: &'static [&'static dyn AnyParameter] = &[];
+    const PARAMETERS: &'static [&'static Parameter] = &[];
     const PDR: PdrPolicy = PdrPolicy::Accepted { published: false, selects: false, text_alone: true };
-
-    fn read(_: &mut Reader) -> Option<Self> {
-        Some(Zlib)
-    }
 
     fn label_parts(&self) -> Vec<(&'static str, String)> {
         Vec::new()

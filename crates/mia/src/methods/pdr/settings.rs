@@ -1,11 +1,145 @@
-//! A weighting, and how its weights are applied.
+//! A weighting and how its weights are applied, as a client writes it and as it is checked.
 
-use super::decay::Curve;
-use super::request::{PdrRequest, Select};
-use super::weighting::Weighting;
+use super::weighting::{Curve, Decay, Weighting, WeightingName};
+use crate::json::by_name;
+use crate::methods::fault::{Fault, Faults};
 use crate::methods::grid::Grid;
 use crate::methods::range::format_number;
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use strum::{EnumString, VariantArray, VariantNames};
+use utoipa::ToSchema;
+
+/// Weights by position or entropy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PdrRequest {
+    /// Name of the decay, or of an ablation.
+    #[schema(examples("linear"))]
+    pub decay: String,
+    /// `reverse` and `random`: whose weights they reorder; linear if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples("linear"))]
+    pub family: Option<String>,
+    /// Rate at which the weights fall; its range depends on the decay, and ablations by entropy or slope take none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples(1.0))]
+    pub alpha: Option<Grid>,
+    /// `random`: the same seed gives a text the same order; 0 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Values by which a method selects tokens, if it does: raw (`after`) or weighted (`before`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub select: Option<Select>,
+    /// Divide by the sum of the weights instead of the number of tokens.
+    #[serde(default)]
+    pub normalize: bool,
+}
+
+/// When a method that selects tokens does so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", try_from = "String")]
+#[strum(serialize_all = "snake_case")]
+pub enum Select {
+    /// By the raw values, which are weighted after that: PDR.
+    #[default]
+    After,
+    /// By the weighted values: an ablation.
+    Before,
+}
+
+impl TryFrom<String> for Select {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        by_name(&name)
+    }
+}
+
+impl PdrRequest {
+    /// The weights, one for each value of `alpha`; `None` where there is a fault. `pointer` is that of the request.
+    pub fn read(&self, pointer: &str, faults: &mut Faults) -> Option<Vec<Pdr>> {
+        let faults_before = faults.len();
+        let weightings = match faults.keep(self.weighting(pointer)) {
+            Some(weighting) => self.weightings(weighting, pointer, faults),
+            None => Vec::new(),
+        };
+        let (select, normalize) = (self.select.unwrap_or_default(), self.normalize);
+        let pdr = |weighting| Pdr { weighting, select, normalize };
+        (faults.len() == faults_before).then(|| weightings.into_iter().map(pdr).collect())
+    }
+
+    /// The weighting that it names.
+    ///
+    /// # Errors
+    /// Where there is none of that name.
+    pub fn weighting(&self, pointer: &str) -> Result<WeightingName, Fault> {
+        let known = WeightingName::VARIANTS;
+        self.decay.parse().map_err(|_| Fault::unknown("decay", &self.decay, known, format!("{pointer}/decay")))
+    }
+
+    fn weightings(&self, name: WeightingName, pointer: &str, faults: &mut Faults) -> Vec<Weighting> {
+        if !name.takes_alpha() && self.alpha.is_some() {
+            let detail = format!("`{name}` makes its own weights and takes no alpha");
+            faults.push(Fault::new(format!("{pointer}/alpha"), detail));
+        }
+        let family = self.family(name, pointer, faults);
+        if self.seed.is_some() && name != WeightingName::Random {
+            let detail = format!("`{name}` draws nothing and takes no seed");
+            faults.push(Fault::new(format!("{pointer}/seed"), detail));
+        }
+        let seed = self.seed.unwrap_or_default();
+        match name {
+            WeightingName::EntropySample => vec![Weighting::EntropySample],
+            WeightingName::EntropyDataset => vec![Weighting::EntropyDataset],
+            WeightingName::Slope => vec![Weighting::Slope],
+            WeightingName::Linear | WeightingName::Exponential | WeightingName::Polynomial => {
+                self.curves(family, pointer, faults).into_iter().map(Weighting::Decay).collect()
+            }
+            WeightingName::Reverse => {
+                self.curves(family, pointer, faults).into_iter().map(Weighting::Reverse).collect()
+            }
+            WeightingName::Random => {
+                let random = |curve| Weighting::Random { curve, seed };
+                self.curves(family, pointer, faults).into_iter().map(random).collect()
+            }
+        }
+    }
+
+    /// The family whose weights are used. Faults: one given where none is taken, or that there is not.
+    fn family(&self, name: WeightingName, pointer: &str, faults: &mut Faults) -> Option<Decay> {
+        let pointer = format!("{pointer}/family");
+        faults.keep(match &self.family {
+            None => Ok(name.decay().unwrap_or(Decay::Linear)),
+            Some(family) if name.takes_family() => {
+                family.parse().map_err(|_| Fault::unknown("family", family, <Decay as VariantNames>::VARIANTS, pointer))
+            }
+            Some(_) => Err(Fault::new(pointer, format!("`{name}` takes no family; `reverse` and `random` do"))),
+        })
+    }
+
+    /// The curves of the values of `alpha`. Faults: none, or one out of the range of the family.
+    fn curves(&self, family: Option<Decay>, pointer: &str, faults: &mut Faults) -> Vec<Curve> {
+        let pointer = format!("{pointer}/alpha");
+        let Some(alphas) = &self.alpha else {
+            let range = family.map_or(String::new(), |family| format!(" in {}", family.alpha_range()));
+            let detail = format!("alpha is missing: `{}` takes a number{range}", self.decay);
+            faults.push(Fault::new(pointer, detail));
+            return Vec::new();
+        };
+        if alphas.len() == 0 {
+            faults.push(Fault::new(pointer.as_str(), "the list of values is empty"));
+        }
+        let Some(family) = family else { return Vec::new() };
+        let curve = |(alpha, below): (f64, String)| {
+            faults.keep(Curve::new(family, alpha).ok_or_else(|| {
+                let detail = format!("alpha is {alpha:?}, outside {} for {family} decay", family.alpha_range());
+                Fault::new(format!("{pointer}{below}"), detail)
+            }))
+        };
+        alphas.values().into_iter().filter_map(curve).collect()
+    }
+}
 
 /// Reweighting of tokens, by position or by one of the ablations.
 #[derive(Clone, Copy, Debug, PartialEq)]

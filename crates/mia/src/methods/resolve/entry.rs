@@ -4,13 +4,14 @@ use crate::methods::definition::PdrPolicy;
 use crate::methods::fault::{Fault, Faults};
 use crate::methods::grid::Grid;
 use crate::methods::method::Method;
-use crate::methods::method_object::{MethodObject, all_parameters};
-use crate::methods::parameters::{ParameterValue, Reader};
-use crate::methods::pdr::{Pdr, PdrReader, PdrRequest, Select, WeightingName};
+use crate::methods::parameter::Place;
+use crate::methods::pdr::{Pdr, PdrRequest, Select, WeightingName};
 use crate::methods::presets::PresetName;
 use crate::methods::range::{Fraction, format_number};
 use crate::methods::registry::{BaseMethod, MethodName};
+use crate::methods::request::{MethodObject, all_parameters};
 use crate::methods::scope::Scope;
+use crate::methods::value::ParameterValue;
 use strum::VariantArray;
 
 /// One entry of the list, and where it is.
@@ -22,7 +23,7 @@ pub struct RequestEntry<'a> {
     pub scope: Option<&'a Scope<'a>>,
 }
 
-impl<'a> RequestEntry<'a> {
+impl RequestEntry<'_> {
     /// Returns its methods with their labels; empty if there is a fault.
     pub fn methods(&self, faults: &mut Faults) -> Vec<(String, Method)> {
         if self.object.preset.is_some() {
@@ -93,9 +94,8 @@ impl<'a> RequestEntry<'a> {
     /// several; or the one method.
     fn bases(&self, name: MethodName, faults: &mut Faults) -> Option<Vec<(Option<String>, BaseMethod)>> {
         let (definition, faults_before) = (name.definition(), faults.len());
-        let takes = |field: &str| definition.parameters.iter().any(|parameter| parameter.name() == field);
-        for parameter in all_parameters() {
-            let field = parameter.name();
+        let takes = |field: &str| definition.parameters.iter().any(|parameter| parameter.name == field);
+        for field in all_parameters().into_iter().map(|parameter| parameter.name) {
             if let Some(value) = self.object.parameters.get(field).filter(|_| !takes(field)) {
                 let detail = format!("`{field}` is {value}, but `{name}` takes no such parameter");
                 faults.push(self.fault(field, detail));
@@ -110,25 +110,21 @@ impl<'a> RequestEntry<'a> {
             .map(|index| {
                 let swept = values.get(index).filter(|_| values.len() > 1);
                 let swept = swept.map(|(value, _)| format!("{field}={}", format_number(*value)));
-                (swept, (definition.read)(&mut self.reader(index, faults)))
+                (swept, (definition.read)(&Place { sweep: index, ..self.place() }, faults))
             })
             .collect();
         let bases = bases.into_iter().map(|(swept, base)| Some((swept, base?))).collect::<Option<Vec<_>>>();
         bases.filter(|_| faults.len() == faults_before)
     }
 
-    /// Reads parameters of this entry; `sweep` says which value of a list.
-    pub fn reader<'f>(&'f self, sweep: usize, faults: &'f mut Faults) -> Reader<'f>
-    where
-        'a: 'f,
-    {
-        Reader {
+    /// Where the parameters of this entry are read; of a list the first.
+    pub fn place(&self) -> Place<'_> {
+        Place {
             given: &self.object.parameters,
             entry: self.pointer,
             name_alone: self.name_alone,
             scope: self.scope,
-            sweep,
-            faults,
+            sweep: 0,
         }
     }
 
@@ -140,17 +136,12 @@ impl<'a> RequestEntry<'a> {
     /// it has one.
     fn weights(&self, name: Option<MethodName>, faults: &mut Faults) -> Option<Vec<Option<Pdr>>> {
         let Some(request) = &self.object.pdr else { return Some(vec![None]) };
-        let faults_before = faults.len();
-        let reader = PdrReader { request, pointer: &format!("{}/pdr", self.pointer) };
+        let (faults_before, pointer) = (faults.len(), format!("{}/pdr", self.pointer));
         if let Some(name) = name {
-            self.check_method(name, request, reader.weighting().ok(), faults);
+            self.check_method(name, request, request.weighting(&pointer).ok(), faults);
         }
-        let weights = reader.read(faults)?;
+        let weights = request.read(&pointer, faults)?;
         (faults.len() == faults_before).then(|| weights.into_iter().map(Some).collect())
-    }
-
-    fn pdr_pointer(&self, field: &str) -> String {
-        format!("{}/pdr/{field}", self.pointer)
     }
 
     /// Checks that such weights make sense on the method.
@@ -170,7 +161,7 @@ impl<'a> RequestEntry<'a> {
         };
         if request.select == Some(Select::Before) && !selects {
             let detail = format!("`select` is `before`, but `{name}` does not select tokens");
-            faults.push(Fault::new(self.pdr_pointer("select"), detail));
+            faults.push(self.fault("pdr/select", detail));
         }
         if weighting == Some(WeightingName::EntropyDataset) {
             let detail = if self.scope.is_some_and(|scope| !scope.audit) {
@@ -182,7 +173,7 @@ impl<'a> RequestEntry<'a> {
             } else {
                 return;
             };
-            faults.push(Fault::new(self.pdr_pointer("decay"), detail));
+            faults.push(self.fault("pdr/decay", detail));
         }
     }
 }

@@ -72,9 +72,9 @@ fn a_parameter_has_one_type_and_a_method_sweeps_over_one() {
         let swept = parameters.iter().filter(|parameter| parameter.entry().sweep);
         assert!(swept.count() <= 1, "{name}");
         for parameter in parameters {
-            let all = method_object::all_parameters();
-            let known = all.iter().find(|known| known.name() == parameter.name()).expect("a parameter of all");
-            assert_eq!(known.value_type(), parameter.value_type(), "{name}: {}", parameter.name());
+            let all = request::all_parameters();
+            let known = all.iter().find(|known| known.name == parameter.name).expect("a parameter of all");
+            assert_eq!(known.value_type(), parameter.value_type(), "{name}: {}", parameter.name);
         }
     }
 }

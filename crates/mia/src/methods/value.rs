@@ -1,8 +1,8 @@
 //! The values of parameters as a client writes them: JSON types are checked here, ranges and names are not.
 
+use super::grid::Grid;
+use super::pdr::PdrRequest;
 use crate::json::{CappedList, object_or_null};
-use crate::methods::grid::Grid;
-use crate::methods::pdr::PdrRequest;
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
